@@ -1,0 +1,161 @@
+package sqsonce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// BatchOptions configure [Batch].
+type BatchOptions struct {
+	// Size is the most messages of one call. Default: 10.
+	Size int
+	// Linger is how long the first message of a batch waits for others. Default: 10 ms; negative: only what is already
+	// waiting.
+	Linger time.Duration
+}
+
+// Batch returns a handler that gathers concurrent calls into one call of h and gives each its own error. It needs
+// nothing of the host and works inside dedup's Once.
+//
+// h returns one error per message, in the messages' order; nil instead of a slice means that all succeeded. A slice of
+// any other length fails every message, since nobody can tell whose errors they are. A panic fails every message with a
+// [*PanicError]. The context of a batch ends when the contexts of all its messages have ended: h sees one message's lost
+// lease only in that message's later refusal.
+//
+// A call whose context ends before its batch starts leaves it with the context's cause; later it waits for h like any
+// handler would, since h may still be working for it.
+//
+// Use a host concurrency of at least Size, or batches only fill by Linger.
+func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOptions)) Handler {
+	o := BatchOptions{}
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if o.Size <= 0 {
+		o.Size = 10
+	}
+	if o.Linger == 0 {
+		o.Linger = 10 * time.Millisecond
+	}
+	return (&batcher{handle: h, size: o.Size, linger: max(o.Linger, 0)}).call
+}
+
+type batcher struct {
+	handle func(context.Context, []*Message) []error
+	size   int
+	linger time.Duration
+
+	mu      sync.Mutex
+	waiting []*batchEntry
+	timer   *time.Timer // set while entries wait
+}
+
+type batchEntry struct {
+	ctx  context.Context
+	m    *Message
+	done chan error // buffered: the batch never waits for a caller
+}
+
+func (b *batcher) call(ctx context.Context, m *Message) error {
+	e := &batchEntry{ctx: ctx, m: m, done: make(chan error, 1)}
+	b.mu.Lock()
+	b.waiting = append(b.waiting, e)
+	switch {
+	case len(b.waiting) >= b.size:
+		b.startLocked()
+	case b.timer == nil:
+		// Also for a zero linger: the timer's goroutine runs after those that are ready to call now.
+		b.timer = time.AfterFunc(b.linger, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.startLocked()
+		})
+	}
+	b.mu.Unlock()
+
+	select {
+	case err := <-e.done:
+		return err
+	case <-ctx.Done():
+	}
+	if b.withdraw(e) {
+		return context.Cause(ctx)
+	}
+	return <-e.done
+}
+
+// withdraw removes an entry whose batch has not started.
+func (b *batcher) withdraw(e *batchEntry) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, w := range b.waiting {
+		if w == e {
+			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func (b *batcher) startLocked() {
+	if b.timer != nil {
+		b.timer.Stop()
+		b.timer = nil
+	}
+	if len(b.waiting) == 0 {
+		return // all were withdrawn, or the timer lost a race against a full batch
+	}
+	entries := b.waiting
+	b.waiting = nil
+	go b.run(entries)
+}
+
+func (b *batcher) run(entries []*batchEntry) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(entries[0].ctx))
+	defer cancel(nil)
+	var mu sync.Mutex
+	live := len(entries)
+	ms := make([]*Message, len(entries))
+	for i, e := range entries {
+		ms[i] = e.m
+		stop := context.AfterFunc(e.ctx, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if live--; live == 0 {
+				cancel(context.Cause(e.ctx))
+			}
+		})
+		defer stop()
+	}
+
+	// The results start as failed, and stay so where h never returns: panic and runtime.Goexit.
+	var errs []error
+	all := error(&PanicError{})
+	defer func() {
+		if v := recover(); v != nil {
+			all = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+		for i, e := range entries {
+			if all != nil {
+				e.done <- all
+			} else {
+				e.done <- errs[i]
+			}
+		}
+	}()
+	errs = b.handle(ctx, ms)
+	switch {
+	case errs == nil:
+		errs, all = make([]error, len(ms)), nil
+	case len(errs) != len(ms):
+		all = fmt.Errorf("%w: %d for %d messages", errBatchResults, len(errs), len(ms))
+	default:
+		all = nil
+	}
+}
+
+var errBatchResults = errors.New("sqsonce: batch handler returned the wrong number of errors")

@@ -1,0 +1,15 @@
+package dedup
+
+// Stats counts what a Once has seen since New.
+type Stats struct {
+	First          int64    // handlers started for an event with no earlier holder, or after a release
+	Completed      int64    // deliveries of completed events: acknowledged without running
+	InProgress     int64    // deliveries refused because another was being handled
+	Takeovers      int64    // handlers started after a holder vanished
+	LeasesLost     int64    // handlers whose record was taken over
+	OwnRetries     int64    // own lost replies recognised
+	CompleteFailed int64    // handlers that succeeded and whose record could not be completed
+	StoreErrors    int64    // store calls that failed
+	CacheHits      int64    // duplicates answered from memory
+	Rungs          [5]int64 // keys by sqsonce.Rung - 1
+}

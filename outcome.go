@@ -1,0 +1,110 @@
+package sqsonce
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Conditions that hosts and dedup share, one value each: hosts do not import dedup.
+var (
+	// ErrLeaseLost is the cause of a handler's cancelled context, and the error of an operation, when another delivery
+	// may own the event: the record's owner changed, or the message's visibility could not be proven in time.
+	ErrLeaseLost = errors.New("sqsonce: lease lost")
+	// ErrInProgress says that another delivery of the event is being handled. It is not a failure.
+	ErrInProgress = errors.New("sqsonce: in progress elsewhere")
+	// ErrShutdown is the cause of a handler's cancelled context when the host must stop.
+	ErrShutdown = errors.New("sqsonce: host is stopping")
+)
+
+// RetryError asks for a message to be delivered again after a delay. Where a chain of errors holds both a RetryError
+// and a [RejectError], the outermost decides.
+type RetryError struct {
+	// After is the delay. Hosts round it up to whole seconds and bound it by what SQS allows (12 hours after the
+	// receive).
+	After time.Duration
+	// Err is why. Where it matches [ErrInProgress] the delivery is not counted as a failure.
+	Err error
+}
+
+// RetryAfter returns a [RetryError]. A negative delay counts as 0.
+func RetryAfter(d time.Duration, err error) error { return &RetryError{After: max(d, 0), Err: err} }
+
+func (e *RetryError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("sqsonce: retry after %s", e.After)
+	}
+	return fmt.Sprintf("sqsonce: retry after %s: %v", e.After, e.Err)
+}
+
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// RejectError says that a message can never be handled.
+type RejectError struct{ Err error }
+
+// Reject returns a [RejectError]: the message goes to the dead-letter queue with err as the reason, and is then
+// deleted. Where the host knows no dead-letter queue it is treated as any other error and never deleted.
+func Reject(err error) error { return &RejectError{Err: err} }
+
+func (e *RejectError) Error() string {
+	if e.Err == nil {
+		return "sqsonce: rejected"
+	}
+	return fmt.Sprintf("sqsonce: rejected: %v", e.Err)
+}
+
+func (e *RejectError) Unwrap() error { return e.Err }
+
+// Verdict is what the outermost [RetryError] or [RejectError] of an error asks for. At most one is not nil; both are nil
+// for an error that leaves the decision to the host.
+func Verdict(err error) (retry *RetryError, reject *RejectError) {
+	// One walk, not two errors.As: which comes first decides. errors.Join's branches are searched in order.
+	switch e := err.(type) {
+	case nil:
+		return nil, nil
+	case *RetryError:
+		return e, nil
+	case *RejectError:
+		return nil, e
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return Verdict(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, branch := range e.Unwrap() {
+			if retry, reject = Verdict(branch); retry != nil || reject != nil {
+				return retry, reject
+			}
+		}
+	}
+	return nil, nil
+}
+
+// PanicError is a panic of a handler, turned into an error so that it fails one message and not the process.
+type PanicError struct {
+	Value any    // what was passed to panic; nil for runtime.Goexit
+	Stack []byte // of the goroutine that panicked
+}
+
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return "sqsonce: handler called runtime.Goexit"
+	}
+	return fmt.Sprintf("sqsonce: handler panicked: %v", e.Value)
+}
+
+// Unwrap returns the panic's value where it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// FieldError is an option or an input that cannot be used. New functions join one per bad field, so that all are seen
+// at once.
+type FieldError struct {
+	Package string // "sqsworker"
+	Field   string // "Options.Concurrency"
+	Problem string // what is wrong and what the limit is
+}
+
+func (e *FieldError) Error() string { return e.Package + ": " + e.Field + ": " + e.Problem }
