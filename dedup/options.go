@@ -26,7 +26,8 @@ type Options struct {
 	// DLQ and again queue retention + 12 h, since the FIFO DLQ and every redrive start SQS's clock anew. Default: 29
 	// days, which covers standard queues of 14 days; least 1 h.
 	Retention time.Duration
-	// CallTimeout bounds complete and release, which run on a context of their own. Default: 5 s.
+	// CallTimeout bounds each complete, renewal and release, which run on a context of their own; a renewal ends after a
+	// third of the lease at the latest. Default: 5 s.
 	CallTimeout time.Duration
 	// OnCrash says what becomes of an event whose last holder vanished. Default: Rerun.
 	OnCrash CrashPolicy

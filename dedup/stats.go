@@ -6,9 +6,9 @@ type Stats struct {
 	Completed      int64    // deliveries of completed events: acknowledged without running
 	InProgress     int64    // deliveries refused because another was being handled
 	Takeovers      int64    // handlers started after a holder vanished
-	LeasesLost     int64    // handlers whose record was taken over
+	LeasesLost     int64    // attempts whose record was taken over, or whose lease ended unproven
 	OwnRetries     int64    // own lost replies recognised
-	CompleteFailed int64    // handlers that succeeded and whose record could not be completed
+	CompleteFailed int64    // handlers that succeeded and whose record could not be completed, lost leases aside
 	StoreErrors    int64    // store calls that failed
 	CacheHits      int64    // duplicates answered from memory
 	Rungs          [5]int64 // keys by sqsonce.Rung - 1

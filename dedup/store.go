@@ -18,9 +18,10 @@ type Store interface {
 	//
 	// It returns a [*CompletedError] where the event was completed and its retention is not over; an [*InProgressError]
 	// where another owner's lease may be live, with the time from which another attempt makes sense; and
-	// [sqsonce.ErrLeaseLost] for an owner that has released the key or lost it. The same claim again while it is held
-	// succeeds with the first answer's values: a caller whose reply was lost is not told that it is in progress
-	// elsewhere. Each owner's fence is greater than every earlier one of the key while its record is retained.
+	// [sqsonce.ErrLeaseLost] for an owner that has released the key or lost it; where another owner holds the key now,
+	// that owner's *InProgressError will do. The same claim again while it is held succeeds with the first answer's
+	// values, and a renewal's later end: a caller whose reply was lost is not told that it is in progress elsewhere.
+	// Each owner's fence is greater than every earlier one of the key while its record is retained.
 	//
 	// A context that has ended before the call stores nothing. An empty key or owner is refused.
 	Acquire(ctx context.Context, c Claim) (Lease, error)
@@ -33,8 +34,9 @@ type Store interface {
 	// took over; a second time is nil. [sqsonce.ErrLeaseLost] where the record has another owner or is gone.
 	Complete(ctx context.Context, l Lease, r Result) error
 
-	// Release frees the key for the next delivery and keeps cause for it. A nil cause keeps none. It is nil, and
-	// touches nothing, where the lease was lost or the event completed. The owner stays refused: see Acquire.
+	// Release frees the key for the next delivery and keeps the first 256 bytes of cause's text for it, in whole
+	// characters. A nil cause keeps none. It is nil, and touches nothing, where the lease was lost or the event
+	// completed. The owner stays refused: see Acquire.
 	Release(ctx context.Context, l Lease, cause error) error
 }
 

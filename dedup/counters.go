@@ -1,0 +1,30 @@
+package dedup
+
+import "sync/atomic"
+
+// counters are the fields of Stats while they are counted.
+type counters struct {
+	first, completed, inProgress, takeovers, leasesLost atomic.Int64
+	ownRetries, completeFailed, storeErrors, cacheHits  atomic.Int64
+	rungs                                               [5]atomic.Int64
+}
+
+// Stats returns what has been counted since New. Numbers of one moment need not add up while deliveries are at work.
+func (o *Once) Stats() Stats {
+	c := &o.counts
+	s := Stats{
+		First:          c.first.Load(),
+		Completed:      c.completed.Load(),
+		InProgress:     c.inProgress.Load(),
+		Takeovers:      c.takeovers.Load(),
+		LeasesLost:     c.leasesLost.Load(),
+		OwnRetries:     c.ownRetries.Load(),
+		CompleteFailed: c.completeFailed.Load(),
+		StoreErrors:    c.storeErrors.Load(),
+		CacheHits:      c.cacheHits.Load(),
+	}
+	for i := range c.rungs {
+		s.Rungs[i] = c.rungs[i].Load()
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+)
+
+var errStore = errors.New("store unreachable")
+
+// faults is a store whose calls a test sees and breaks.
+type faults struct {
+	dedup.Store
+	before func(ctx context.Context, op string, n int) error // n counts the calls of op from 1; an error stops the call
+	after  func(ctx context.Context, op string, n int) error // an error takes the reply's place
+
+	mu    sync.Mutex
+	calls []string
+	count map[string]int
+}
+
+func newFaults() *faults { return &faults{Store: memstore.New(), count: make(map[string]int)} }
+
+func (f *faults) call(ctx context.Context, op string, do func() error) error {
+	f.mu.Lock()
+	f.calls = append(f.calls, op)
+	f.count[op]++
+	n := f.count[op]
+	f.mu.Unlock()
+	if f.before != nil {
+		if err := f.before(ctx, op, n); err != nil {
+			return err
+		}
+	}
+	err := do()
+	if f.after != nil {
+		if lost := f.after(ctx, op, n); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+func (f *faults) Acquire(ctx context.Context, c dedup.Claim) (l dedup.Lease, err error) {
+	err = f.call(ctx, "acquire", func() (err error) { l, err = f.Store.Acquire(ctx, c); return err })
+	return l, err
+}
+
+func (f *faults) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (got dedup.Lease, err error) {
+	err = f.call(ctx, "renew", func() (err error) { got, err = f.Store.Renew(ctx, l, d); return err })
+	return got, err
+}
+
+func (f *faults) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	return f.call(ctx, "complete", func() error { return f.Store.Complete(ctx, l, r) })
+}
+
+func (f *faults) Release(ctx context.Context, l dedup.Lease, cause error) error {
+	return f.call(ctx, "release", func() error { return f.Store.Release(ctx, l, cause) })
+}
+
+func (f *faults) seen(op string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count[op]
+}
+
+func (f *faults) log() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return fmt.Sprint(f.calls)
+}
+
+func newOnce(t testing.TB, s dedup.Store, optFns ...func(*dedup.Options)) *dedup.Once {
+	t.Helper()
+	o, err := dedup.New(s, "billing", optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func message(id string) *sqsonce.Message {
+	return &sqsonce.Message{ID: "msg-" + id, Body: "{}", ReceiveCount: 1, QueueARN: "arn:aws:sqs:eu-west-1:1:orders",
+		Attributes: map[string]sqsonce.Attribute{
+			sqsonce.AttrEventID:     {Type: "String", String: id},
+			sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+		}}
+}
+
+// recordKey is the key of message(id)'s record.
+func recordKey(id string) string { return "billing#orders|" + id }
+
+// effects counts what handlers did.
+type effects struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (e *effects) handler(context.Context, *sqsonce.Message) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.n++
+	return nil
+}
+
+func (e *effects) got() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.n
+}
+
+// other acquires the key as another process would.
+func other(t testing.TB, s dedup.Store, key string) (dedup.Lease, error) {
+	t.Helper()
+	return s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "other process", Lease: time.Minute, Retention: time.Hour})
+}
+
+func inProgress(err error) bool { return errors.Is(err, sqsonce.ErrInProgress) }
+
+// hang is a handler that returns nil after d, whatever its context says.
+func hang(d time.Duration) sqsonce.Handler {
+	return func(context.Context, *sqsonce.Message) error { time.Sleep(d); return nil }
+}

@@ -1,0 +1,222 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("failed")
+	for _, tt := range []struct {
+		name      string
+		completed bool
+		err       error
+		calls     string
+	}{
+		{"completed by the transaction", true, nil, "[acquire]"},
+		{"completed, then an error", true, failed, "[acquire]"},
+		{"not completed", false, nil, "[acquire complete]"},
+		{"failed", false, failed, "[acquire release]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				o := newOnce(t, f)
+				err := o.Guard(t.Context(), message("1"), func(ctx context.Context, l dedup.Lease) (bool, error) {
+					if got, ok := dedup.LeaseFrom(ctx); !ok || got != l || l.Owner == "" || l.Key != recordKey("1") {
+						t.Errorf("lease: got %+v, LeaseFrom %+v, want the record's", l, got)
+					}
+					return tt.completed, tt.err
+				})
+				if err != tt.err || f.log() != tt.calls {
+					t.Errorf("got error %v after calls %s, want %v after %s", err, f.log(), tt.err, tt.calls)
+				}
+			})
+		})
+	}
+}
+
+// The inbox of a process that dies between the commit and the delete: its effect is there once.
+func TestGuardEffectOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		effects := 0
+		inbox := func(ctx context.Context, l dedup.Lease) (bool, error) {
+			if err := f.Store.Complete(ctx, l, dedup.Result{}); err != nil { // stands for the transaction
+				return false, err
+			}
+			effects++
+			return true, nil
+		}
+		for range 3 { // three processes: nothing is remembered
+			if err := newOnce(t, f).Guard(t.Context(), message("1"), inbox); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if effects != 1 {
+			t.Errorf("%d effects, want 1", effects)
+		}
+	})
+}
+
+func TestStopRenewal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		after   time.Duration // of the handler
+		least   time.Duration
+		renewed int
+		left    time.Duration
+	}{
+		{"much left", 9 * time.Second, 10 * time.Second, 0, 21 * time.Second},
+		{"just renewed", 12 * time.Second, 10 * time.Second, 1, 28 * time.Second},
+		{"less than asked for", 9 * time.Second, 25 * time.Second, 1, 30 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+					time.Sleep(tt.after)
+					l, err := dedup.StopRenewal(ctx, tt.least)
+					if err != nil || f.seen("renew") != tt.renewed || time.Until(l.Until) != tt.left {
+						t.Errorf("got %v after %d renewals, %s left, want nil after %d, %s", err, f.seen("renew"), time.Until(l.Until), tt.renewed, tt.left)
+					}
+					time.Sleep(time.Hour)
+					if f.seen("renew") != tt.renewed {
+						t.Errorf("%d renewals after StopRenewal, want none", f.seen("renew")-tt.renewed)
+					}
+					if ctx.Err() != nil {
+						t.Errorf("cancelled after StopRenewal with %v: the commit's condition decides", context.Cause(ctx))
+					}
+					return true, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A renewal in flight would make the transaction fail with a conflict: it is waited for, also by a cancelled handler.
+func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "renew" {
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := newOnce(t, f).Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+			time.Sleep(11 * time.Second) // a second into the first renewal
+			cancel()
+			start := time.Now()
+			l, err := dedup.StopRenewal(ctx, 0)
+			if took := time.Since(start); err != nil || took != 2*time.Second {
+				t.Errorf("got error %v after %s, want nil after the renewal's other 2 s", err, took)
+			}
+			if left := time.Until(l.Until); left != 27*time.Second {
+				t.Errorf("%s left, want the renewal's 27 s", left)
+			}
+			if again, err := dedup.StopRenewal(ctx, 0); err != nil || again != l {
+				t.Errorf("second call: got %+v, %v, want %+v", again, err, l)
+			}
+			return true, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestStopRenewalOfALostLease(t *testing.T) {
+	t.Parallel()
+	stop := func(ctx context.Context, _ dedup.Lease) (bool, error) {
+		time.Sleep(9 * time.Second)
+		l, err := dedup.StopRenewal(ctx, 25*time.Second)
+		if err == nil {
+			return true, nil
+		}
+		if l != (dedup.Lease{}) {
+			return false, errors.Join(errors.New("a lease beside an error"), err)
+		}
+		return false, err
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "renew" {
+				return sqsonce.ErrLeaseLost
+			}
+			return nil
+		}
+		if err := newOnce(t, f).Guard(t.Context(), message("1"), stop); !errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("refused: got error %v, want ErrLeaseLost", err)
+		}
+		if f.seen("renew") != 1 || f.seen("release") != 0 {
+			t.Errorf("refused: calls %s, want one renewal and no release", f.log())
+		}
+		err := newOnce(t, f).Guard(t.Context(), message("2"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+			time.Sleep(11 * time.Second) // refused at 10 s
+			_, err := dedup.StopRenewal(ctx, 0)
+			return err == nil, err
+		})
+		if !errors.Is(err, sqsonce.ErrLeaseLost) || f.seen("renew") != 2 {
+			t.Errorf("refused before: got error %v after %d renewals, want ErrLeaseLost without another", err, f.seen("renew")-1)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "renew" {
+				return errStore
+			}
+			return nil
+		}
+		if err := newOnce(t, f).Guard(t.Context(), message("1"), stop); err != nil {
+			t.Errorf("store down with 21 s left: got error %v, want nil: the lease is still ahead", err)
+		}
+		err := newOnce(t, f).Guard(t.Context(), message("2"), func(ctx context.Context, l dedup.Lease) (bool, error) {
+			time.Sleep(time.Minute)
+			return stop(ctx, l)
+		})
+		if !errors.Is(err, errStore) {
+			t.Errorf("store down and the lease over: got error %v, want the store's", err)
+		}
+	})
+	if _, err := dedup.StopRenewal(t.Context(), 0); err == nil {
+		t.Error("without a lease: got nil, want an error")
+	}
+}
+
+// The lease covers the process: nothing to renew, whatever is asked for.
+func TestStopRenewalWithKillAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		m := message("1")
+		m.KillAt = time.Now().Add(20 * time.Second)
+		err := newOnce(t, f).Guard(t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
+			time.Sleep(19 * time.Second)
+			l, err := dedup.StopRenewal(ctx, 10*time.Second)
+			if err != nil || !l.Until.Equal(m.KillAt.Add(2*time.Second)) {
+				t.Errorf("got %+v, %v, want the lease until KillAt + 2 s", l, err)
+			}
+			return true, nil
+		})
+		if err != nil || f.log() != "[acquire]" {
+			t.Errorf("got error %v after calls %s, want nil after [acquire]", err, f.log())
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+)
+
+func noCache(o *dedup.Options) { o.CacheSize = -1 }
+
+func TestSameMessageAgain(t *testing.T) {
+	t.Parallel()
+	for _, deliveries := range []int{2, 10} {
+		for _, opt := range []func(*dedup.Options){noCache, func(*dedup.Options) {}} {
+			synctest.Test(t, func(t *testing.T) {
+				var e effects
+				o := newOnce(t, memstore.New(), opt)
+				h := o.Handler(e.handler)
+				for i := range deliveries {
+					m := message("1")
+					m.ID = fmt.Sprint("copy ", i) // also a producer's second send
+					if err := h(t.Context(), m); err != nil {
+						t.Fatalf("delivery %d: got error %v, want nil", i, err)
+					}
+					time.Sleep(10 * time.Second)
+				}
+				if e.got() != 1 {
+					t.Errorf("%d deliveries ran the handler %d times, want 1", deliveries, e.got())
+				}
+				if s := o.Stats(); s.First != 1 || s.Completed != int64(deliveries-1) {
+					t.Errorf("stats: got %+v, want First 1 and Completed %d", s, deliveries-1)
+				}
+			})
+		}
+	}
+}
+
+// Four processes of eight handlers each get a copy at the same time, and again whenever the store says so.
+func TestConcurrentDeliveries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var e effects
+		var running, most, retries int
+		var mu sync.Mutex
+		slow := func(ctx context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(40 * time.Second) // longer than the lease
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return e.handler(ctx, m)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			h := newOnce(t, store).Handler(slow)
+			for range 8 {
+				wg.Go(func() {
+					for {
+						err := h(t.Context(), message("1"))
+						if err == nil {
+							return
+						}
+						retry, ok := errors.AsType[*sqsonce.RetryError](err)
+						if !ok || !inProgress(err) || retry.After > 31*time.Second {
+							t.Errorf("got error %v, want in progress for at most the lease and a second", err)
+							return
+						}
+						mu.Lock()
+						retries++
+						mu.Unlock()
+						time.Sleep(retry.After)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if e.got() != 1 || most != 1 {
+			t.Errorf("handler ran %d times, %d at once, want 1 and 1", e.got(), most)
+		}
+		if want := 2 * 31; retries != want { // at 0 s, and at the lease's first end; it was renewed
+			t.Errorf("%d refusals, want %d: one per refused delivery and lease end", retries, want)
+		}
+	})
+}
+
+// Each of five consumers of the same events has records of its own.
+func TestFiveConsumersInParallel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var es [5]effects
+		var wg sync.WaitGroup
+		for i := range es {
+			o, err := dedup.New(store, fmt.Sprint("consumer-", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := o.Handler(es[i].handler)
+			for range 3 {
+				wg.Go(func() {
+					for n := range 100 {
+						if err := h(t.Context(), message(fmt.Sprint(n))); err != nil && !inProgress(err) {
+							t.Errorf("consumer %d: %v", i, err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		for i := range es {
+			if es[i].got() != 100 {
+				t.Errorf("consumer %d handled %d events, want 100", i, es[i].got())
+			}
+		}
+	})
+}
+
+// The process dies after the effect and before the record: the one case that runs a handler twice, and only when the
+// lease is over.
+func TestCrashBetweenEffectAndRecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var e effects
+		dies := newFaults()
+		dies.Store = store
+		dies.before = func(_ context.Context, op string, _ int) error {
+			if op != "acquire" {
+				return errStore // nothing of the dead process arrives
+			}
+			return nil
+		}
+		crashed := newOnce(t, dies)
+		if err := crashed.Handler(e.handler)(t.Context(), message("1")); !errors.Is(err, errStore) {
+			t.Fatalf("got error %v, want the store's", err)
+		}
+
+		survivor := newOnce(t, store)
+		start := time.Now()
+		for {
+			err := survivor.Handler(e.handler)(t.Context(), message("1"))
+			if err == nil {
+				break
+			}
+			retry, ok := errors.AsType[*sqsonce.RetryError](err)
+			if !ok || !inProgress(err) {
+				t.Fatalf("got error %v, want in progress", err)
+			}
+			time.Sleep(retry.After)
+		}
+		if e.got() != 2 {
+			t.Errorf("handler ran %d times, want 2: its effect and its record are not one", e.got())
+		}
+		if waited := time.Since(start); waited > 31*time.Second {
+			t.Errorf("taken over after %s, want at most the lease and a second", waited)
+		}
+		if s := survivor.Stats(); s.Takeovers != 1 || s.First != 0 {
+			t.Errorf("stats: got %+v, want one takeover", s)
+		}
+		if err := survivor.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 2 {
+			t.Errorf("after the takeover: error %v and %d runs, want nil and 2", err, e.got())
+		}
+	})
+}
+
+// A handler that changes its message must not complete another event's record.
+func TestKeyIsFrozenBeforeTheHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		h := newOnce(t, store, func(o *dedup.Options) {
+			o.Validate = func(m *sqsonce.Message) string { return m.Body }
+		}).Handler(func(_ context.Context, m *sqsonce.Message) error {
+			m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: "2"}
+			m.Body, m.ID = "changed", "changed"
+			return nil
+		})
+		if err := h(t.Context(), message("1")); err != nil {
+			t.Fatal(err)
+		}
+		r, err := store.Inspect(t.Context(), recordKey("1"))
+		if err != nil || !r.Completed || r.Result.Validation != "{}" {
+			t.Errorf("record of event 1: got %+v, %v, want it completed with its own hash", r, err)
+		}
+		if _, err := store.Inspect(t.Context(), recordKey("2")); !errors.Is(err, dedup.ErrNotFound) {
+			t.Errorf("record of event 2: got error %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// Two Once of one store, one inside the other's handler, keep their keys apart.
+func TestNestedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var fences []int64
+		note := func(ctx context.Context) {
+			f, ok := dedup.FenceFrom(ctx)
+			if !ok {
+				t.Error("FenceFrom: got none inside a handler")
+			}
+			fences = append(fences, f)
+		}
+		inner, err := dedup.New(store, "email")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newOnce(t, store).Handler(func(ctx context.Context, m *sqsonce.Message) error {
+			note(ctx)
+			time.Sleep(time.Second)
+			return inner.Handler(func(ctx context.Context, _ *sqsonce.Message) error { note(ctx); return nil })(ctx, m)
+		})
+		if err := h(t.Context(), message("1")); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{recordKey("1"), "email#orders|1"} {
+			if r, err := store.Inspect(t.Context(), key); err != nil || !r.Completed {
+				t.Errorf("record %s: got %+v, %v, want it completed", key, r, err)
+			}
+		}
+		if len(fences) != 2 || fences[0] == fences[1] {
+			t.Errorf("fences: got %v, want each lease's own", fences)
+		}
+		if _, ok := dedup.FenceFrom(t.Context()); ok {
+			t.Error("FenceFrom outside a handler: got one")
+		}
+	})
+}
+
+func TestNilHandler(t *testing.T) {
+	t.Parallel()
+	f := newFaults()
+	err := newOnce(t, f).Handler(nil)(t.Context(), message("1"))
+	if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || f.log() != "[]" {
+		t.Errorf("got error %v after calls %s, want *sqsonce.FieldError before any", err, f.log())
+	}
+}

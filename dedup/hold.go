@@ -1,0 +1,170 @@
+package dedup
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// afterKill is how long a lease outlasts the instant at which the host ends the process: Lambda has been seen to let a
+// function run 0.7 s past its deadline.
+const afterKill = 2 * time.Second
+
+// hold is one delivery attempt's hold on a record: pending until the store has answered, then a lease that is renewed
+// until the handler has returned.
+type hold struct {
+	once  *Once
+	task  task
+	owner string
+	// length is the lease's; renewed says whether it is extended while the handler runs.
+	length  time.Duration
+	renewed bool
+
+	mu      sync.Mutex
+	lease   Lease // while pending only Until, the end of what was asked for
+	lost    bool  // the store said that the record is not ours any more
+	told    bool  // the handler was cancelled
+	watched bool  // the lease's end cancels the handler
+	cancel  context.CancelCauseFunc
+	expiry  *time.Timer
+
+	stopOnce sync.Once
+	stop     chan struct{} // closed: no more renewals
+	stopped  chan struct{} // closed: none is in flight either
+}
+
+type holdContextKey struct{}
+
+func newHold(o *Once, t task) *hold {
+	h := &hold{once: o, task: t, owner: rand.Text(), stop: make(chan struct{}), stopped: make(chan struct{})}
+	now := time.Now()
+	h.measure(now)
+	h.lease.Until = now.Add(h.length)
+	return h
+}
+
+// measure sets the length of a lease taken now. A process whose end is known needs no renewals: its lease outlasts it.
+// An instant that has passed was wrong (the process was frozen and thawed for another invocation): renewals again.
+func (h *hold) measure(now time.Time) {
+	h.length, h.renewed = h.once.o.Lease, true
+	if k := h.task.killAt; k.After(now) {
+		h.length, h.renewed = k.Sub(now)+afterKill, false
+	}
+}
+
+// current returns the lease as the last accepted renewal left it.
+func (h *hold) current() Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lease
+}
+
+// until is the lease's end: when another delivery of the same process may come back.
+func (h *hold) until() time.Time { return h.current().Until }
+
+func (h *hold) left() time.Duration { return remaining(h.until(), time.Now()) }
+
+// live reports whether the hold is pending or certainly has the record.
+func (h *hold) live() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.lost && remaining(h.lease.Until, time.Now()) > 0
+}
+
+// ready makes sure that the lease is ahead when the handler starts. An answer can arrive after the lease it grants is
+// over, when the request was slow or the process frozen in between; another owner may be running by then, and only the
+// store can say. It returns [sqsonce.ErrLeaseLost] where that is so.
+func (h *hold) ready(ctx context.Context, granted Lease) error {
+	h.mu.Lock()
+	h.lease = granted
+	h.mu.Unlock()
+	h.extended(granted.Until)
+	for range 3 {
+		now := time.Now()
+		killed := !h.renewed && !h.task.killAt.After(now)
+		if !killed && h.left() > 0 {
+			return nil
+		}
+		h.measure(now)
+		l, err := h.renewOnce(ctx)
+		if err != nil {
+			return err
+		}
+		h.extended(l.Until)
+	}
+	return errSlowStore
+}
+
+// extended notes an end that the store has granted. Of a renewed lease only the end is new.
+func (h *hold) extended(until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lease.Until = anchor(until, time.Now())
+}
+
+// renewOnce asks the store for a new end. The call is short enough for a second one before the lease is over.
+func (h *hold) renewOnce(ctx context.Context) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(h.once.o.CallTimeout, h.length/3))
+	defer cancel()
+	return h.once.store.Renew(ctx, h.current(), h.length)
+}
+
+// watch cancels the handler's context when the lease's end passes before a renewal is answered: the holder can no longer
+// prove that the record is its own.
+func (h *hold) watch(cancel context.CancelCauseFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancel, h.watched = cancel, true
+	h.expiry = time.AfterFunc(remaining(h.lease.Until, time.Now()), h.expire)
+}
+
+// expire runs at what was the lease's end when the timer was set, and before each renewal: after a suspend the timer is
+// late, and the handler must be told first.
+func (h *hold) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.watched {
+		return
+	}
+	if left := remaining(h.lease.Until, time.Now()); left > 0 {
+		h.expiry.Reset(left)
+		return
+	}
+	h.tellLocked("the lease ended before a renewal was answered")
+}
+
+// unwatch ends the watch: the handler has returned, or a commit's own condition decides from here on.
+func (h *hold) unwatch() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watched = false
+	h.expiry.Stop()
+}
+
+// lose notes the store's word that the record is not ours any more.
+func (h *hold) lose(why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost = true
+	h.tellLocked(why)
+}
+
+func (h *hold) isLost() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost
+}
+
+// tellLocked cancels the handler, and counts it once.
+func (h *hold) tellLocked(why string) {
+	if h.told {
+		return
+	}
+	h.told = true
+	h.once.counts.leasesLost.Add(1)
+	h.once.o.Logger.Warn("dedup: lease lost", "key", h.lease.Key, "fence", h.lease.Fence, "reason", why)
+	h.cancel(sqsonce.ErrLeaseLost)
+}

@@ -1,0 +1,162 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+)
+
+// keys is a store that notes what it is asked for.
+type keys struct {
+	dedup.Store
+	got []dedup.Claim
+}
+
+func (k *keys) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	k.got = append(k.got, c)
+	return k.Store.Acquire(ctx, c)
+}
+
+// claimFor returns the claim that a delivery of m makes.
+func claimFor(t *testing.T, m *sqsonce.Message, optFns ...func(*dedup.Options)) (dedup.Claim, *dedup.Once) {
+	t.Helper()
+	k := &keys{Store: memstore.New()}
+	o := newOnce(t, k, optFns...)
+	if err := o.Handler(hang(0))(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if len(k.got) != 1 {
+		t.Fatalf("%d acquires, want 1", len(k.got))
+	}
+	return k.got[0], o
+}
+
+func custom(key string) func(*dedup.Options) {
+	return func(o *dedup.Options) { o.Key = func(*sqsonce.Message) (string, error) { return key, nil } }
+}
+
+func TestKeyRungs(t *testing.T) {
+	t.Parallel()
+	fifo := &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d"}
+	cloud := &sqsonce.Message{ID: "m1", QueueARN: "q", DedupID: "d", Body: `{"specversion":"1.0","id":"7","source":"s","type":"t"}`}
+	trust := func(o *dedup.Options) { o.TrustDedupID = true }
+	for _, tt := range []struct {
+		name string
+		m    *sqsonce.Message
+		opt  func(*dedup.Options)
+		want string
+		rung sqsonce.Rung
+	}{
+		{"attribute", message("1"), trust, "billing#orders|1", sqsonce.RungAttribute},
+		{"CloudEvents", cloud, trust, "billing#s|7", sqsonce.RungCloudEvents},
+		{"message ID", fifo, func(*dedup.Options) {}, "billing#sqs-message|q|m1", sqsonce.RungMessageID},
+		{"dedup ID", fifo, trust, "billing#sqs-dedup|q|g|d", sqsonce.RungDedupID},
+		{"dedup ID without a message ID", &sqsonce.Message{QueueARN: "q", DedupID: "d"}, trust, "billing#sqs-dedup|q||d", sqsonce.RungDedupID},
+		{"no dedup ID to trust", &sqsonce.Message{ID: "m1", QueueARN: "q"}, trust, "billing#sqs-message|q|m1", sqsonce.RungMessageID},
+		{"custom", message("1"), custom("abc"), "billing#abc", sqsonce.RungCustom},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, o := claimFor(t, tt.m, tt.opt)
+			if c.Key != tt.want {
+				t.Errorf("key: got %q, want %q", c.Key, tt.want)
+			}
+			want := [5]int64{}
+			want[tt.rung-1] = 1
+			if diff := cmp.Diff(want, o.Stats().Rungs); diff != "" {
+				t.Errorf("rungs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A message without a key must not run, and must not share a key with others like it.
+func TestMissingKey(t *testing.T) {
+	t.Parallel()
+	empty := message("1")
+	empty.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "Binary", Binary: []byte{1}}
+	broken := errors.New("no tenant")
+	for _, tt := range []struct {
+		name   string
+		m      *sqsonce.Message
+		opt    func(*dedup.Options)
+		want   error
+		reject bool
+	}{
+		{"empty attribute", empty, func(*dedup.Options) {}, sqsonce.ErrNoEventID, true},
+		{"nothing at all", &sqsonce.Message{}, func(*dedup.Options) {}, sqsonce.ErrNoEventID, true},
+		{"custom, empty", message("1"), custom(""), sqsonce.ErrNoEventID, true},
+		{"custom, error", message("1"), func(o *dedup.Options) {
+			o.Key = func(*sqsonce.Message) (string, error) { return "key", broken }
+		}, broken, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFaults()
+			var e effects
+			err := newOnce(t, f, tt.opt).Handler(e.handler)(t.Context(), tt.m)
+			_, reject := sqsonce.Verdict(err)
+			if !errors.Is(err, tt.want) || (reject != nil) != tt.reject {
+				t.Errorf("got error %v, want %v, a Reject: %t", err, tt.want, tt.reject)
+			}
+			if e.got() != 0 || f.log() != "[]" {
+				t.Errorf("%d runs and calls %s, want none", e.got(), f.log())
+			}
+		})
+	}
+}
+
+func TestUnusualKeysStayApart(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("k", 1024-len("billing#"))
+	events := []string{"a", "#a", "##a", "a#b", "ключ", "\xff", "\xfe", "\xef\xbf\xbd", long, long + "k", long + "K", "x" + long}
+	seen := make(map[string]string)
+	for _, event := range events {
+		c, _ := claimFor(t, message("1"), custom(event))
+		if prior, ok := seen[c.Key]; ok {
+			t.Errorf("events %.20q and %.20q share the key %q", prior, event, c.Key)
+		}
+		seen[c.Key] = event
+		if len(c.Key) > 1024 || !utf8.ValidString(c.Key) || !strings.HasPrefix(c.Key, "billing#") {
+			t.Errorf("event %.20q: key %.40q of %d bytes, want at most 1,024 of text behind the consumer", event, c.Key, len(c.Key))
+		}
+		// The hashed form, given as an event's own key, is another event.
+		if again, _ := claimFor(t, message("1"), custom(strings.TrimPrefix(c.Key, "billing#"))); strings.HasPrefix(c.Key, "billing##") && again.Key == c.Key {
+			t.Errorf("event %.20q has the key of event %q", event, strings.TrimPrefix(c.Key, "billing#"))
+		}
+	}
+	if c, _ := claimFor(t, message("1"), custom(long)); c.Key != "billing#"+long {
+		t.Errorf("a key of 1,024 bytes: got %.40q, want it as it is", c.Key)
+	}
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	m := message("1")
+	m.ReceiveCount = 4
+	owners := make(map[string]bool)
+	for range 50 {
+		c, _ := claimFor(t, m, func(o *dedup.Options) {
+			o.Lease, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.Block
+			o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body }
+		})
+		// 26 base32 characters carry 130 bits.
+		if len(c.Owner) < 26 || owners[c.Owner] {
+			t.Fatalf("owner %q: want 128 random bits, never twice", c.Owner)
+		}
+		owners[c.Owner] = true
+		c.Owner = ""
+		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, Attempt: 4, Validation: "hash of {}", NoTakeover: true}
+		if diff := cmp.Diff(want, c); diff != "" {
+			t.Fatalf("claim (-want +got):\n%s", diff)
+		}
+	}
+}

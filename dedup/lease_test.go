@@ -1,0 +1,270 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+func TestLongHandlerKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		go func() {
+			for range 9 {
+				time.Sleep(time.Minute)
+				if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
+					t.Errorf("another process in the middle of the handler: got error %v, want in progress", err)
+				}
+			}
+		}()
+		if err := newOnce(t, f).Handler(hang(10*time.Minute))(t.Context(), message("1")); err != nil {
+			t.Fatal(err)
+		}
+		// At a third of 30 s: 59 in 10 minutes, the 60th meets the handler's return.
+		if n := f.seen("renew"); n < 59 || n > 60 {
+			t.Errorf("%d renewals, want one each 10 s", n)
+		}
+	})
+}
+
+// A handler that is slow to notice that it was cancelled still runs: nobody else may start.
+func TestRenewedUntilTheHandlerHasReturned(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			time.Sleep(time.Second)
+			cancel(sqsonce.ErrShutdown)
+			time.Sleep(3 * time.Minute)
+			if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
+				t.Errorf("long after the cancellation: got error %v, want in progress", err)
+			}
+		}()
+		if err := newOnce(t, f).Handler(hang(5*time.Minute))(ctx, message("1")); err != nil {
+			t.Errorf("got error %v, want nil: the handler succeeded and the owner decides", err)
+		}
+	})
+}
+
+func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []error{nil, errors.New("gave up"), sqsonce.Reject(errors.New("gave up"))} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			f.before = func(_ context.Context, op string, n int) error {
+				if op == "renew" && n == 2 {
+					return sqsonce.ErrLeaseLost
+				}
+				return nil
+			}
+			o := newOnce(t, f)
+			start := time.Now()
+			err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				<-ctx.Done()
+				if cause := context.Cause(ctx); cause != sqsonce.ErrLeaseLost {
+					t.Errorf("cause: got %v, want ErrLeaseLost", cause)
+				}
+				return verdict
+			})(t.Context(), message("1"))
+			if took := time.Since(start); took != 20*time.Second {
+				t.Errorf("cancelled after %s, want at the second renewal, 20 s", took)
+			}
+			if verdict == nil {
+				return // in TestCompleteRefused: the store decides
+			}
+			if retry, reject := sqsonce.Verdict(err); !errors.Is(err, sqsonce.ErrLeaseLost) || retry != nil || reject != nil {
+				t.Errorf("got error %v, want ErrLeaseLost without a verdict: the message is another's", err)
+			}
+			if f.seen("release") != 0 {
+				t.Error("released a record that is another's")
+			}
+			if s := o.Stats(); s.LeasesLost != 1 {
+				t.Errorf("LeasesLost: got %d, want 1", s.LeasesLost)
+			}
+		})
+	}
+}
+
+// The store is away for longer than the lease: the handler must stop, although nobody has said that the lease is lost.
+func TestUnprovenLeaseCancelsTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []string{"error", "hangs"} {
+		t.Run(failure, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				start := time.Now()
+				f.before = func(ctx context.Context, op string, _ int) error {
+					if op != "renew" || time.Since(start) > 2*time.Minute {
+						return nil
+					}
+					if failure == "hangs" {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return errStore
+				}
+				o := newOnce(t, f)
+				err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+					<-ctx.Done()
+					if took := time.Since(start); took != 30*time.Second {
+						t.Errorf("cancelled after %s, want at the lease's end, 30 s", took)
+					}
+					if cause := context.Cause(ctx); cause != sqsonce.ErrLeaseLost {
+						t.Errorf("cause: got %v, want ErrLeaseLost", cause)
+					}
+					time.Sleep(3*time.Minute - time.Since(start)) // slow to give up
+					if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
+						t.Errorf("after the store is back: got error %v, want in progress: none took over", err)
+					}
+					return context.Cause(ctx)
+				})(t.Context(), message("1"))
+				if !errors.Is(err, sqsonce.ErrLeaseLost) {
+					t.Errorf("got error %v, want ErrLeaseLost", err)
+				}
+				if n := f.seen("renew"); n < 8 {
+					t.Errorf("%d renewals tried, want several in a lease", n)
+				}
+				if s := o.Stats(); s.LeasesLost != 1 {
+					t.Errorf("LeasesLost: got %d, want 1", s.LeasesLost)
+				}
+			})
+		})
+	}
+}
+
+// One lost renewal is no reason to cancel.
+func TestRenewalIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		flaky := func(_ context.Context, op string, n int) error {
+			if op == "renew" && n%3 != 0 {
+				return errStore
+			}
+			return nil
+		}
+		f.after = flaky // the effect happened, the reply was lost
+		err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			time.Sleep(5 * time.Minute)
+			return context.Cause(ctx)
+		})(t.Context(), message("1"))
+		if err != nil {
+			t.Errorf("got error %v, want nil", err)
+		}
+	})
+}
+
+// The process is killed at a known instant: one lease covers it, and no renewal is paid for.
+func TestKillAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		m := message("1")
+		m.KillAt = time.Now().Add(15 * time.Minute)
+		err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			l, ok := dedup.LeaseFrom(ctx)
+			if want := m.KillAt.Add(2 * time.Second); !ok || !l.Until.Equal(want) {
+				t.Errorf("lease until %s, want KillAt + 2 s, %s", l.Until, want)
+			}
+			time.Sleep(14 * time.Minute)
+			return nil
+		})(t.Context(), m)
+		if err != nil || f.log() != "[acquire complete]" {
+			t.Errorf("got error %v after calls %s, want nil after [acquire complete]", err, f.log())
+		}
+	})
+}
+
+// Before the handler starts the lease must be ahead: an answer can arrive after the lease it grants is over.
+func TestLeaseIsAheadAtTheStart(t *testing.T) {
+	t.Parallel()
+	slowAcquire := func(d time.Duration) func(context.Context, string, int) error {
+		return func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				time.Sleep(d)
+			}
+			return nil
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		killIn time.Duration
+		delay  time.Duration
+		calls  string
+	}{
+		{"late answer", 0, 31 * time.Second, "[acquire renew complete]"},
+		{"answer at the very end", 0, 30 * time.Second, "[acquire renew complete]"},
+		{"answer in time", 0, 29 * time.Second, "[acquire complete]"},
+		{"frozen over the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
+		{"thawed after KillAt, in the lease", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.after = slowAcquire(tt.delay)
+				m := message("1")
+				if tt.killIn > 0 {
+					m.KillAt = time.Now().Add(tt.killIn)
+				}
+				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+					if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
+						t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
+					}
+					return nil
+				})(t.Context(), m)
+				if err != nil || f.log() != tt.calls {
+					t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
+				}
+			})
+		})
+	}
+}
+
+func TestTakenOverBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				time.Sleep(31 * time.Second)
+				if _, err := other(t, f.Store, recordKey("1")); err != nil {
+					t.Errorf("takeover: %v", err)
+				}
+			}
+			return nil
+		}
+		var e effects
+		o := newOnce(t, f)
+		err := o.Handler(e.handler)(t.Context(), message("1"))
+		if !errors.Is(err, sqsonce.ErrLeaseLost) || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want ErrLeaseLost and none", err, e.got())
+		}
+		if s := o.Stats(); s.LeasesLost != 1 || s.First != 0 {
+			t.Errorf("stats: got %+v, want LeasesLost 1 and First 0", s)
+		}
+	})
+}
+
+// A store that is always slower than the lease must not start a handler, nor be asked for ever.
+func TestStoreSlowerThanTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(context.Context, string, int) error { time.Sleep(40 * time.Second); return nil }
+		var e effects
+		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))
+		if err == nil || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want an error and none", err, e.got())
+		}
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
+		}
+	})
+}

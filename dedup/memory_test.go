@@ -1,0 +1,230 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+)
+
+// A key held in this process answers a second copy at once, without a request.
+func TestSecondCopyInThisProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		o := newOnce(t, f)
+		h := o.Handler(hang(5 * time.Second))
+		first := make(chan error, 1)
+		go func() { first <- h(t.Context(), message("1")) }()
+		time.Sleep(time.Second)
+
+		start := time.Now()
+		err := h(t.Context(), message("1"))
+		retry, _ := sqsonce.Verdict(err)
+		if !inProgress(err) || retry == nil || retry.After != 30*time.Second {
+			t.Errorf("second copy: got error %v, want in progress, back in the 29 s of the lease and one", err)
+		}
+		if took := time.Since(start); took != 0 || f.log() != "[acquire]" {
+			t.Errorf("second copy: took %s, calls %s, want 0 s and the first copy's [acquire]", took, f.log())
+		}
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		if err := h(t.Context(), message("1")); err != nil || f.log() != "[acquire complete]" {
+			t.Errorf("third copy: got error %v after calls %s, want nil without a request", err, f.log())
+		}
+		if s := o.Stats(); s.CacheHits != 2 || s.InProgress != 1 || s.Completed != 1 {
+			t.Errorf("stats: got %+v, want CacheHits 2, InProgress 1, Completed 1", s)
+		}
+	})
+}
+
+// Also while the first copy's acquire is on its way: the two would only meet in the store.
+func TestSecondCopyDuringTheAcquire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(context.Context, string, int) error { time.Sleep(2 * time.Second); return nil }
+		h := newOnce(t, f).Handler(hang(0))
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() {
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Second)
+		if err := h(t.Context(), message("1")); !inProgress(err) || f.seen("acquire") != 1 {
+			t.Errorf("got error %v after %d acquires, want in progress after 1", err, f.seen("acquire"))
+		}
+	})
+}
+
+// A handler of this process that lost its lease and hangs must not keep the event from this process for ever; and when
+// it returns at last, its successor's hold must stay.
+func TestLostHoldDoesNotBlockItsProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(ctx context.Context, op string, n int) error {
+			if op == "renew" && n == 1 { // at 10 s
+				return f.Store.(*memstore.Store).Delete(ctx, recordKey("1"))
+			}
+			return nil
+		}
+		var e effects
+		var runs atomic.Int64
+		h := newOnce(t, f).Handler(func(ctx context.Context, m *sqsonce.Message) error {
+			if runs.Add(1) == 1 {
+				time.Sleep(time.Minute) // ignores its context
+				return errors.New("much too late")
+			}
+			time.Sleep(90 * time.Second)
+			return e.handler(ctx, m)
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := h(t.Context(), message("1")); !errors.Is(err, sqsonce.ErrLeaseLost) {
+				t.Errorf("first delivery: got error %v, want ErrLeaseLost", err)
+			}
+		})
+		time.Sleep(15 * time.Second)
+		wg.Go(func() {
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Errorf("second delivery: got error %v, want nil", err)
+			}
+		})
+		for range 2 { // before and after the first has returned
+			time.Sleep(30 * time.Second)
+			if err := h(t.Context(), message("1")); !inProgress(err) || f.seen("acquire") != 2 {
+				t.Errorf("a copy while the second runs: got error %v after %d acquires, want in progress without a request", err, f.seen("acquire"))
+			}
+		}
+		wg.Wait()
+		if err := h(t.Context(), message("1")); err != nil || e.got() != 1 {
+			t.Errorf("after all: got error %v and %d effects, want nil and 1", err, e.got())
+		}
+	})
+}
+
+func TestFailedKeyIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "complete" {
+				return errStore
+			}
+			return nil
+		}
+		var e effects
+		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge }).Handler(e.handler)
+		for range 2 {
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(31 * time.Second) // past the lease, within the time a key is remembered
+		}
+		if e.got() != 2 {
+			t.Errorf("ran %d times, want 2: a completion that nobody confirmed must be asked for again", e.got())
+		}
+	})
+}
+
+func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f).Handler(hang(0))
+		deliver := func() {
+			t.Helper()
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deliver()
+		for _, want := range []int{1, 1, 2, 2} { // at 30, 59, 88 and 117 s
+			time.Sleep(29*time.Second + time.Second/2)
+			deliver()
+			if f.seen("acquire") != want {
+				t.Errorf("%d acquires, want %d", f.seen("acquire"), want)
+			}
+		}
+	})
+}
+
+func TestCacheKeepsTheMostRecent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f, func(o *dedup.Options) { o.CacheSize = 2 }).Handler(hang(0))
+		for _, step := range []struct {
+			id       string
+			acquires int
+		}{{"1", 1}, {"2", 2}, {"1", 2}, {"3", 3}, {"1", 3}, {"2", 4}, {"1", 4}, {"3", 5}} {
+			if err := h(t.Context(), message(step.id)); err != nil {
+				t.Fatal(err)
+			}
+			if f.seen("acquire") != step.acquires {
+				t.Fatalf("event %s: %d acquires, want %d", fmt.Sprint(step), f.seen("acquire"), step.acquires)
+			}
+		}
+	})
+}
+
+func TestCacheOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f, noCache).Handler(hang(0))
+		for i := range 3 {
+			if err := h(t.Context(), message("1")); err != nil || f.seen("acquire") != i+1 {
+				t.Fatalf("delivery %d: got error %v after %d acquires, want nil after one each", i, err, f.seen("acquire"))
+			}
+		}
+	})
+}
+
+// A hold that can no longer prove its lease does not answer for the store: the event may be free for this process too.
+func TestUnprovenHoldAsksTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "renew" {
+				return errStore
+			}
+			return nil
+		}
+		var runs atomic.Int64
+		h := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
+			if runs.Add(1) == 1 {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := h(t.Context(), message("1")); !errors.Is(err, sqsonce.ErrLeaseLost) {
+				t.Errorf("first delivery: got error %v, want ErrLeaseLost", err)
+			}
+		})
+		time.Sleep(29 * time.Second)
+		if err := h(t.Context(), message("1")); !inProgress(err) || f.seen("acquire") != 1 {
+			t.Errorf("in the lease: got error %v after %d acquires, want in progress without a request", err, f.seen("acquire"))
+		}
+		time.Sleep(2 * time.Second)
+		if err := h(t.Context(), message("1")); err != nil || runs.Load() != 2 {
+			t.Errorf("after it: got error %v and %d runs, want nil and 2: the store gave it away", err, runs.Load())
+		}
+		wg.Wait()
+	})
+}

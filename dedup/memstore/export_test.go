@@ -1,0 +1,8 @@
+package memstore
+
+// Len is the number of records in memory, retained or not.
+func (s *Store) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.records)
+}

@@ -1,0 +1,70 @@
+package dedup_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+)
+
+func TestNewReportsEveryBadField(t *testing.T) {
+	t.Parallel()
+	_, err := dedup.New(nil, "a#b", func(o *dedup.Options) {
+		o.Lease = 999 * time.Millisecond
+		o.Retention = time.Hour - 1
+		o.CallTimeout = -1
+		o.MaxResult = 350<<10 + 1
+		o.OnCrash = 3
+		o.OnCompleteFailed = -1
+		o.OnStoreDown = 2
+	})
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("got error %v, want a join", err)
+	}
+	var got []string
+	for _, e := range joined.Unwrap() {
+		f, ok := e.(*sqsonce.FieldError)
+		if !ok || f.Package != "dedup" || f.Problem == "" {
+			t.Fatalf("got %v, want *sqsonce.FieldError of dedup", e)
+		}
+		got = append(got, f.Field)
+	}
+	want := []string{"store", "consumer", "Options.Lease", "Options.Retention", "Options.CallTimeout", "Options.MaxResult",
+		"Options.OnCrash", "Options.OnCompleteFailed", "Options.OnStoreDown"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
+func TestNewLimits(t *testing.T) {
+	t.Parallel()
+	for _, consumer := range []string{"a", "Team.one/billing_2-x", strings.Repeat("c", 64)} {
+		if _, err := dedup.New(memstore.New(), consumer); err != nil {
+			t.Errorf("consumer %q: got error %v, want nil", consumer, err)
+		}
+	}
+	for _, consumer := range []string{"", "a b", "a#", "ü", "a\x00", strings.Repeat("c", 65)} {
+		if _, err := dedup.New(memstore.New(), consumer); err == nil {
+			t.Errorf("consumer %q: got nil, want an error", consumer)
+		}
+	}
+	if _, err := dedup.New(memstore.New(), "c", func(o *dedup.Options) {
+		o.Lease, o.Retention, o.MaxResult, o.CacheSize = time.Second, time.Hour, 350<<10, -1
+	}); err != nil {
+		t.Errorf("the limits themselves: got error %v, want nil", err)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	c, _ := claimFor(t, message("1"))
+	if c.Lease != 30*time.Second || c.Retention != 29*24*time.Hour || c.NoTakeover || c.Validation != "" {
+		t.Errorf("default claim: got %+v, want a lease of 30 s, a retention of 29 days, takeovers and no hash", c)
+	}
+}

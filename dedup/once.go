@@ -1,0 +1,115 @@
+package dedup
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// Once runs a handler once per event: it guards each call with a record in a store. It is safe for concurrent use and
+// has nothing to close.
+type Once struct {
+	store    Store
+	consumer string
+	o        Options // with defaults
+	memory   memory
+	counts   counters
+}
+
+// New returns a Once that keeps its records in s under the consumer's name. Handlers that share a store and a consumer
+// name share their events: give every handler that must see an event by itself a name of its own, and the same handler
+// the same name in every host. The name has 1 to 64 of the characters A-Z a-z 0-9 . _ / - and is part of every key:
+// changing it lets every event run again.
+//
+// It makes no call and starts nothing. The error joins a [*sqsonce.FieldError] for every argument or option that cannot
+// be used.
+func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
+	var o Options
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if err := o.complete(s, consumer); err != nil {
+		return nil, err
+	}
+	return &Once{store: s, consumer: consumer, o: o, memory: newMemory(o.CacheSize)}, nil
+}
+
+// Handler returns h guarded by the event's record. Before h runs, the record is acquired; while it runs, the record is
+// renewed; after it, the record is completed or released, also where ctx has ended by then.
+//
+// The returned handler's error is:
+//
+//   - nil: h returned nil and the record is completed, or the event was completed before and h was not called.
+//   - h's own error, unchanged: h returned it and the record was released with its text. A panic is a
+//     [*sqsonce.PanicError], and so is [runtime.Goexit]: h runs on a goroutine of its own.
+//   - matching [sqsonce.ErrInProgress]: another delivery holds the event and h was not called. It is a
+//     [*sqsonce.RetryError] whose delay ends a second after the holder's lease, around an [*InProgressError].
+//   - matching [sqsonce.ErrLeaseLost]: another owner took the record over. h may have run; its outcome is not recorded.
+//     The message must be neither deleted nor changed.
+//   - a [*sqsonce.RejectError] of [ErrPayloadMismatch], of [ErrCrashed] (policy DeadLetter), or of
+//     [sqsonce.ErrNoEventID]: h was not called.
+//   - matching [ErrCrashed] (policy Block): h was not called.
+//   - any other: the store failed. h was not called; or it succeeded, its record could not be completed before the lease
+//     ended, and the policy is Redeliver.
+//
+// A second delivery of an event that this process is handling, and of one that it saw completed within the last minute,
+// is answered from memory, without a request.
+func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
+	if h == nil {
+		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
+		return func(context.Context, *sqsonce.Message) error { return err }
+	}
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		t, err := o.task(m)
+		if err != nil {
+			return err
+		}
+		t.run = func(ctx context.Context, l Lease) (Result, bool, error) {
+			return Result{Validation: l.Validation}, false, h(ctx, m)
+		}
+		return o.do(ctx, t)
+	}
+}
+
+// task is one guarded call. Everything about the record is computed before the handler runs: a handler that changes its
+// message must not complete another event's record.
+type task struct {
+	key        string // the record's
+	validation string
+	attempt    int
+	killAt     time.Time
+	run        func(context.Context, Lease) (r Result, completed bool, err error)
+	replay     func(Result) error // nil: a duplicate needs no result
+}
+
+func (o *Once) task(m *sqsonce.Message) (task, error) {
+	key, err := o.keyOf(m)
+	if err != nil {
+		return task{}, err
+	}
+	t := task{key: key, attempt: m.ReceiveCount, killAt: m.KillAt}
+	if o.o.Validate != nil {
+		t.validation = o.o.Validate(m)
+	}
+	return t, nil
+}
+
+func (o *Once) do(ctx context.Context, t task) error {
+	if r, ok := o.memory.completed(t.key); ok && t.replay == nil {
+		o.counts.cacheHits.Add(1)
+		return o.duplicate(t, r)
+	}
+	h := newHold(o, t)
+	if holder := o.memory.enter(t.key, h); holder != nil {
+		o.counts.cacheHits.Add(1)
+		return o.inProgress(holder.until())
+	}
+	defer o.memory.leave(t.key, h)
+
+	l, err := o.acquire(ctx, h)
+	if err != nil {
+		return o.refused(ctx, t, err)
+	}
+	return o.run(ctx, t, h, l)
+}

@@ -1,0 +1,200 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+func TestFailureReleases(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("card declined")
+	for _, tt := range []struct {
+		name string
+		h    sqsonce.Handler
+		want error // by identity; nil: a *PanicError
+		text string
+	}{
+		{"error", func(context.Context, *sqsonce.Message) error { return plain }, plain, "card declined"},
+		{"panic", func(context.Context, *sqsonce.Message) error { panic(plain) }, nil, "handler panicked: card declined"},
+		{"Goexit", func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil }, nil, "runtime.Goexit"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				o := newOnce(t, f)
+				err := o.Handler(tt.h)(t.Context(), message("1"))
+				if tt.want != nil && err != tt.want {
+					t.Errorf("got error %v, want the handler's own", err)
+				}
+				if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "outcome_test.go")) {
+					t.Errorf("got error %v, want *PanicError with the handler's stack", err)
+				}
+				l, err := other(t, f.Store, recordKey("1"))
+				if err != nil || !strings.Contains(l.LastError, tt.text) || l.Takeover {
+					t.Errorf("next acquire: got %+v, %v, want a released record with %q", l, err, tt.text)
+				}
+			})
+		})
+	}
+}
+
+// The host's goroutine must survive runtime.Goexit: it still owns the message.
+func TestGoexitEndsOnlyTheHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOnce(t, newFaults())
+		returned := make(chan error, 1)
+		go func() {
+			defer close(returned)
+			returned <- o.Handler(func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil })(t.Context(), message("1"))
+		}()
+		if err := <-returned; err == nil {
+			t.Error("got nil or no return, want an error")
+		}
+	})
+}
+
+func TestVerdictsPassUnchanged(t *testing.T) {
+	t.Parallel()
+	inner := errors.New("why")
+	for _, want := range []error{
+		sqsonce.RetryAfter(time.Minute, sqsonce.Reject(inner)),
+		sqsonce.Reject(sqsonce.RetryAfter(time.Minute, inner)),
+		fmt.Errorf("wrapped: %w", sqsonce.Reject(inner)),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			got := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { return want })(t.Context(), message("1"))
+			if got != want {
+				t.Errorf("got error %v, want %v itself", got, want)
+			}
+			if f.log() != "[acquire release]" {
+				t.Errorf("calls: got %s, want [acquire release]: a rejected event is never completed", f.log())
+			}
+		})
+	}
+}
+
+// A rejected message's record stays held until the host has the dead-letter queue's answer: else a second copy of the
+// event could start while the first is only on its way.
+func TestRejectReleasesWhenSettled(t *testing.T) {
+	t.Parallel()
+	for _, deadLettered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			ctx, settle := sqsonce.WithSettlement(t.Context())
+			ctx, cancel := context.WithCancel(ctx)
+			err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
+				return sqsonce.Reject(errors.New("bad order"))
+			})(ctx, message("1"))
+			if _, ok := errors.AsType[*sqsonce.RejectError](err); !ok {
+				t.Fatalf("got error %v, want a Reject", err)
+			}
+			if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
+				t.Fatalf("before the dead-letter queue has answered: got error %v, want in progress", err)
+			}
+			cancel() // the host is done with the handler
+			settle(deadLettered)
+			l, err := other(t, f.Store, recordKey("1"))
+			if err != nil || l.LastError != "sqsonce: rejected: bad order" {
+				t.Errorf("after it: got %+v, %v, want a released record with the reason", l, err)
+			}
+		})
+	}
+}
+
+// Other failures go back to the queue at once, and so does their record.
+func TestErrorReleasesBeforeItIsSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		ctx, settle := sqsonce.WithSettlement(t.Context())
+		if err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
+			return sqsonce.RetryAfter(time.Second, sqsonce.Reject(errors.New("not now")))
+		})(ctx, message("1")); err == nil {
+			t.Fatal("got nil, want the handler's error")
+		}
+		if _, err := other(t, f.Store, recordKey("1")); err != nil {
+			t.Errorf("next acquire: got error %v, want a released record", err)
+		}
+		settle(false)
+		if f.seen("release") != 1 {
+			t.Errorf("%d releases, want 1", f.seen("release"))
+		}
+	})
+}
+
+func TestFailedReleaseOnlyDelays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "release" {
+				return errStore
+			}
+			return nil
+		}
+		o := newOnce(t, f)
+		why := errors.New("why")
+		if err := o.Handler(func(context.Context, *sqsonce.Message) error { return why })(t.Context(), message("1")); err != why {
+			t.Errorf("got error %v, want the handler's own", err)
+		}
+		if s := o.Stats(); s.StoreErrors != 1 {
+			t.Errorf("StoreErrors: got %d, want 1", s.StoreErrors)
+		}
+		time.Sleep(30 * time.Second)
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || !l.Takeover {
+			t.Errorf("after the lease: got %+v, %v, want a takeover", l, err)
+		}
+	})
+}
+
+// A handler cancelled by its host still leaves a released record, not a key that is locked for a lease.
+func TestReleaseHasItsOwnContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			cancel(sqsonce.ErrShutdown)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})(ctx, message("1"))
+		if !errors.Is(err, sqsonce.ErrShutdown) {
+			t.Errorf("got error %v, want ErrShutdown", err)
+		}
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
+		}
+	})
+}
+
+func TestCancelledBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		var e effects
+		ctx, cancel := context.WithCancelCause(t.Context())
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				cancel(sqsonce.ErrShutdown)
+			}
+			return nil
+		}
+		err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
+		if !errors.Is(err, sqsonce.ErrShutdown) || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want ErrShutdown and none", err, e.got())
+		}
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// vanish leaves the record of message(id) as a crashed holder does: its lease over, not released.
+func vanish(t testing.TB, f *faults, id string) {
+	t.Helper()
+	if _, err := other(t, f.Store, recordKey(id)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+}
+
+func TestOnCrash(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		policy dedup.CrashPolicy
+		runs   int
+		reject bool
+	}{
+		{"Rerun", dedup.Rerun, 1, false},
+		{"Block", dedup.Block, 0, false},
+		{"DeadLetter", dedup.DeadLetter, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				vanish(t, f, "1")
+				var e effects
+				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = tt.policy })
+				for range 3 {
+					err := o.Handler(e.handler)(t.Context(), message("1"))
+					if tt.policy == dedup.Rerun {
+						if err != nil {
+							t.Fatal(err)
+						}
+						continue
+					}
+					if !errors.Is(err, dedup.ErrCrashed) {
+						t.Errorf("got error %v, want ErrCrashed", err)
+					}
+					if inProgress(err) {
+						t.Errorf("error %v matches ErrInProgress: a host would wait for a holder that is gone", err)
+					}
+					if _, reject := sqsonce.Verdict(err); (reject != nil) != tt.reject {
+						t.Errorf("got error %v, want a Reject: %t", err, tt.reject)
+					}
+					time.Sleep(10 * time.Minute)
+				}
+				if e.got() != tt.runs {
+					t.Errorf("handler ran %d times, want %d", e.got(), tt.runs)
+				}
+			})
+		})
+	}
+}
+
+// A live holder is in progress under every policy, and a failure is not a crash.
+func TestOnCrashLeavesTheLivingAlone(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []dedup.CrashPolicy{dedup.Rerun, dedup.Block, dedup.DeadLetter} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = policy })
+			l, err := other(t, f.Store, recordKey("1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e effects
+			err = o.Handler(e.handler)(t.Context(), message("1"))
+			retry, _ := sqsonce.Verdict(err)
+			if !inProgress(err) || retry == nil || retry.After != time.Minute+time.Second {
+				t.Errorf("policy %d: got error %v, want in progress, back a second after the holder's minute", policy, err)
+			}
+			if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || !in.Until.Equal(l.Until) {
+				t.Errorf("policy %d: got error %v, want *InProgressError until %s", policy, err, l.Until)
+			}
+			if err := f.Store.Release(t.Context(), l, errors.New("failed")); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
+				t.Errorf("policy %d: after the holder's failure: got error %v and %d runs, want nil and 1", policy, err, e.got())
+			}
+		})
+	}
+}
+
+// Dead-lettered for a crash, the message must run when an operator moves it back, and not before.
+func TestDeadLetterFreesTheRecordOnceTheMessageIsSafe(t *testing.T) {
+	t.Parallel()
+	for _, deadLettered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			vanish(t, f, "1")
+			var e effects
+			h := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }).Handler(e.handler)
+			ctx, settle := sqsonce.WithSettlement(t.Context())
+			if err := h(ctx, message("1")); !errors.Is(err, dedup.ErrCrashed) {
+				t.Fatalf("got error %v, want ErrCrashed", err)
+			}
+			settle(deadLettered)
+			err := h(t.Context(), message("1"))
+			if deadLettered && (err != nil || e.got() != 1) {
+				t.Errorf("redrive: got error %v and %d runs, want nil and 1", err, e.got())
+			}
+			if !deadLettered && (!errors.Is(err, dedup.ErrCrashed) || e.got() != 0) {
+				t.Errorf("not dead-lettered: got error %v and %d runs, want ErrCrashed and none", err, e.got())
+			}
+		})
+	}
+}
+
+func TestOnStoreDown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		policy dedup.StorePolicy
+		runs   int
+	}{{dedup.FailClosed, 0}, {dedup.RunAnyway, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			f.before = func(context.Context, string, int) error { return errStore }
+			var e effects
+			o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = tt.policy })
+			err := o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+				if _, ok := dedup.FenceFrom(ctx); ok {
+					t.Error("FenceFrom: got a fence without a record")
+				}
+				return e.handler(ctx, m)
+			})(t.Context(), message("1"))
+			if e.got() != tt.runs || (err == nil) != (tt.runs == 1) {
+				t.Errorf("policy %d: got error %v and %d runs, want %d", tt.policy, err, e.got(), tt.runs)
+			}
+			if f.log() != "[acquire]" {
+				t.Errorf("policy %d: calls %s, want [acquire]", tt.policy, f.log())
+			}
+			if s := o.Stats(); s.StoreErrors != 1 || s.First != 0 {
+				t.Errorf("policy %d: stats %+v, want StoreErrors 1", tt.policy, s)
+			}
+		})
+	}
+}
+
+func TestRunAnywayIsNotForEveryError(t *testing.T) {
+	t.Parallel()
+	runAnyway := func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway }
+	synctest.Test(t, func(t *testing.T) {
+		var e effects
+		f := newFaults()
+		f.before = func(context.Context, string, int) error {
+			return &sqsonce.FieldError{Package: "store", Field: "table", Problem: "missing"}
+		}
+		if err := newOnce(t, f, runAnyway).Handler(e.handler)(t.Context(), message("1")); err == nil || e.got() != 0 {
+			t.Errorf("unusable store: got error %v and %d runs, want an error and none", err, e.got())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := newOnce(t, newFaults(), runAnyway).Handler(e.handler)(ctx, message("1")); err == nil || e.got() != 0 {
+			t.Errorf("cancelled: got error %v and %d runs, want an error and none", err, e.got())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(context.Context, string, int) error { return errStore }
+		err := newOnce(t, f, runAnyway).Handler(func(context.Context, *sqsonce.Message) error { panic("boom") })(t.Context(), message("1"))
+		if p, ok := errors.AsType[*sqsonce.PanicError](err); !ok || p.Value != "boom" {
+			t.Errorf("panic without a record: got error %v, want *PanicError", err)
+		}
+	})
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	for _, cacheSize := range []int{-1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			var e effects
+			h := newOnce(t, f, func(o *dedup.Options) {
+				o.CacheSize = cacheSize
+				o.Validate = func(m *sqsonce.Message) string { return m.Body }
+			}).Handler(e.handler)
+			for _, body := range []string{`{"amount":1}`, `{"amount":1}`} {
+				m := message("1")
+				m.Body = body
+				if err := h(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := f.log()
+			changed := message("1")
+			changed.Body = `{"amount":1000}`
+			err := h(t.Context(), changed)
+			if _, reject := sqsonce.Verdict(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) || e.got() != 1 {
+				t.Errorf("other payload: got error %v and %d runs, want a Reject of ErrPayloadMismatch and 1", err, e.got())
+			}
+			if after := f.log(); cacheSize > 0 && after != before {
+				t.Errorf("calls: got %s, want the answer from memory", after)
+			}
+			if f.seen("complete") != 1 || f.seen("release") != 0 {
+				t.Errorf("calls: got %s, want the record untouched", f.log())
+			}
+		})
+	}
+}
+
+// A record without a hash, of a time before validation was switched on, is not a mismatch.
+func TestValidateAcceptsRecordsWithoutAHash(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		var e effects
+		if err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1")); err != nil {
+			t.Fatal(err)
+		}
+		validating := newOnce(t, f, func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return m.Body } })
+		if err := validating.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
+			t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+var acquireCases = []testCase{
+	{name: "acquire/fresh key", run: func(x *exam) {
+		before := time.Now()
+		c := x.claim("a")
+		c.Attempt, c.Validation = 3, "hash"
+		l := x.acquire(c)
+		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease))
+		// A holder that trusts a later end than the store's would still run while another takes over.
+		if latest := time.Now().Add(x.Lease); l.Until.After(latest) {
+			x.fatalf("Until: got %s, later than now + Lease (%s)", l.Until.UTC(), latest.UTC())
+		}
+		if l.Takeover || l.OwnRetry || l.LastError != "" {
+			x.fatalf("fresh lease: got %+v, want neither Takeover nor OwnRetry nor LastError", l)
+		}
+		if l.Fence <= 0 {
+			x.fatalf("Fence: got %d, want more than 0", l.Fence)
+		}
+		if l.Attempts != 3 || l.Retention != c.Retention || l.Validation != "hash" {
+			x.fatalf("fresh lease: got %+v, want the claim's Attempt, Retention and Validation", l)
+		}
+	}},
+	{name: "acquire/held", run: func(x *exam) {
+		l := x.acquire(x.claim("a"))
+		until := x.held(x.claim("b"), "while a holds")
+		x.near("InProgressError.Until", until, l.Until)
+		x.Advance(x.Lease / 2)
+		x.held(x.claim("c"), "in the middle of a's lease")
+	}},
+	{name: "acquire/held until says when", run: func(x *exam) {
+		x.acquire(x.claim("a"))
+		until := x.held(x.claim("b"), "while a holds")
+		if !until.After(time.Now()) {
+			x.fatalf("InProgressError.Until: got %s, want it ahead", until.UTC())
+		}
+		// One second is what a host adds to it.
+		x.Advance(time.Until(until) + time.Second)
+		x.acquire(x.claim("b"))
+	}},
+	{name: "acquire/takeover after expiry", run: func(x *exam) {
+		a := x.acquire(x.claim("a"))
+		x.expire(x.Lease)
+		c := x.claim("b")
+		c.Attempt = 2
+		b := x.acquire(c)
+		if !b.Takeover {
+			x.fatalf("lease after a's expiry: Takeover false, want true")
+		}
+		if b.Fence <= a.Fence {
+			x.fatalf("Fence after a takeover: got %d, want more than %d", b.Fence, a.Fence)
+		}
+		if b.Attempts != 2 {
+			x.fatalf("Attempts after a takeover: got %d, want the claim's 2", b.Attempts)
+		}
+		x.held(x.claim("c"), "while b holds after its takeover")
+	}},
+	{name: "acquire/one winner of 32", run: func(x *exam) {
+		race(x, 32)
+	}},
+	{name: "acquire/one taker of 32", run: func(x *exam) {
+		x.acquire(x.claim("crashed"))
+		x.expire(x.Lease)
+		race(x, 32)
+	}},
+	{name: "acquire/cancelled before the call stores nothing", run: func(x *exam) {
+		ctx, cancel := context.WithCancel(x.ctx)
+		cancel()
+		if l, err := x.Acquire(ctx, x.claim("a")); err == nil {
+			x.fatalf("Acquire with an ended context: got lease %+v, want an error", l)
+		}
+		if l := x.acquire(x.claim("b")); l.Takeover {
+			x.fatalf("a cancelled Acquire left a record: %+v", l)
+		}
+	}},
+	{name: "acquire/no takeover of a crashed holder", run: func(x *exam) {
+		x.acquire(x.claim("a"))
+		blocked := x.claim("b")
+		blocked.NoTakeover = true
+		x.held(blocked, "with NoTakeover while a holds")
+		x.expire(x.Lease)
+		blocked.Owner = "c"
+		l, err := x.Acquire(x.ctx, blocked)
+		if err == nil {
+			x.fatalf("Acquire with NoTakeover after a's expiry: got lease %+v, want *InProgressError", l)
+		}
+		in, ok := errors.AsType[*dedup.InProgressError](err)
+		if !ok || !in.Crashed || !errors.Is(err, dedup.ErrCrashed) {
+			x.fatalf("Acquire with NoTakeover after a's expiry: got error %v, want *InProgressError with Crashed", err)
+		}
+		x.acquire(x.claim("d")) // the policy is the claim's, not the record's
+	}},
+	{name: "acquire/no takeover, released is free", run: func(x *exam) {
+		x.release(x.acquire(x.claim("a")), errors.New("failed"))
+		c := x.claim("b")
+		c.NoTakeover = true
+		x.acquire(c)
+	}},
+}
+
+// race lets n owners acquire the key at once and expects one winner.
+func race(x *exam, n int) {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			_, errs[i] = x.Acquire(x.ctx, x.claim("racer-"+string(rune('A'+i))))
+		})
+	}
+	close(start)
+	wg.Wait()
+	won := 0
+	for i, err := range errs {
+		_, inProgress := errors.AsType[*dedup.InProgressError](err)
+		switch {
+		case err == nil:
+			won++
+		case !inProgress:
+			x.fatalf("racer %d: got error %v, want a lease or *InProgressError", i, err)
+		}
+	}
+	if won != 1 {
+		x.fatalf("%d of %d owners got the lease, want 1", won, n)
+	}
+}

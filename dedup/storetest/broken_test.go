@@ -1,0 +1,274 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// switchable is a correct store in which each rule can be switched off by a defect's name. It is written apart from
+// memstore, so that the suite is not tested against what it is used for.
+type switchable struct {
+	defect string
+
+	mu   sync.Mutex
+	rows map[string]*row
+}
+
+type row struct {
+	dedup.Lease
+	released, done bool
+	err            string
+	result         dedup.Result
+	expires        time.Time
+}
+
+func (s *switchable) has(defect string) bool { return s.defect == defect }
+
+func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	if ctx.Err() != nil && !s.has("acquires for a cancelled caller") {
+		return dedup.Lease{}, ctx.Err()
+	}
+	if c.Key == "" && !s.has("accepts an empty key") || c.Owner == "" && !s.has("accepts an empty owner") {
+		return dedup.Lease{}, errors.New("empty")
+	}
+	if s.has("folds keys to lower case") {
+		defer func(k string) { c.Key = k }(c.Key)
+		c.Key = strings.ToLower(c.Key)
+	}
+	if s.has("cuts keys at 1,000 bytes") && len(c.Key) > 1000 {
+		return dedup.Lease{}, errors.New("key too long")
+	}
+	if s.has("checks before it locks") {
+		s.mu.Lock()
+		free := s.rows[c.Key] == nil
+		s.mu.Unlock()
+		if free {
+			time.Sleep(time.Millisecond)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.grant(c, nil, time.Now()), nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	r := s.rows[c.Key]
+	if r == nil {
+		return s.grant(c, nil, now), nil
+	}
+	expired := !now.Before(r.expires)
+	if expired && s.has("frees a live lease when retention ends") {
+		return s.grant(c, nil, now), nil
+	}
+	own := r.Owner == c.Owner
+	switch {
+	case r.done && expired && !s.has("waits for the deletion of an expired record"):
+		return s.grant(c, r, now), nil
+	case r.done && own && s.has("reopens a completed record for its owner"):
+		return s.grant(c, r, now), nil
+	case r.done && s.has("says in progress when completed"):
+		return dedup.Lease{}, &dedup.InProgressError{Until: now.Add(c.Lease)}
+	case r.done && s.has("forgets a completed record with its lease") && !now.Before(r.Until):
+		return s.grant(c, r, now), nil
+	case r.done:
+		res := r.result
+		if s.has("loses the result") {
+			res.Data = nil
+		}
+		if s.has("loses the validation") {
+			res.Validation = ""
+		}
+		return dedup.Lease{}, &dedup.CompletedError{Result: res}
+	case own && r.released && !s.has("lets a released owner in again"):
+		return dedup.Lease{}, sqsonce.ErrLeaseLost
+	case own && !r.released && s.has("extends the lease for a repeated claim"):
+		r.Until = now.Add(c.Lease)
+		return r.Lease, nil
+	case own && !r.released && s.has("moves a renewed end back for a repeated claim"):
+		r.Until = r.Until.Add(-3 * c.Lease)
+		return r.Lease, nil
+	case own && !r.released && s.has("gives a repeated claim a new fence"):
+		r.Fence++
+		return s.ownRetry(r), nil
+	case own && !r.released && !s.has("does not know its own claim"):
+		return s.ownRetry(r), nil
+	case r.released && s.has("keeps a released key"):
+		return dedup.Lease{}, &dedup.InProgressError{Until: r.Until}
+	case !r.released && now.Before(r.Until) && !s.has("steals live leases"):
+		until := r.Until
+		if s.has("does not say until when") {
+			until = time.Time{}
+		}
+		return dedup.Lease{}, &dedup.InProgressError{Until: until}
+	case !r.released && s.has("never takes over"):
+		return dedup.Lease{}, &dedup.InProgressError{Until: r.Until}
+	case !r.released && c.NoTakeover && !s.has("ignores NoTakeover"):
+		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+	case r.released && c.NoTakeover && s.has("blocks a released key with NoTakeover"):
+		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+	}
+	return s.grant(c, r, now), nil
+}
+
+func (s *switchable) ownRetry(r *row) dedup.Lease {
+	l := r.Lease
+	l.OwnRetry = !s.has("does not report an own retry")
+	return l
+}
+
+func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
+	l := dedup.Lease{Key: c.Key, Owner: c.Owner, Fence: now.UnixMilli(), Until: now.Add(c.Lease), Retention: c.Retention,
+		Attempts: c.Attempt, Validation: c.Validation}
+	if s.has("promises more than it leases") {
+		l.Until = l.Until.Add(time.Second)
+	}
+	if s.has("drops the attempt") {
+		l.Attempts = 0
+	}
+	if old != nil && !old.done {
+		l.Takeover = !old.released && !s.has("does not report a takeover") || s.has("reports every holder as a takeover")
+	}
+	if old != nil {
+		l.LastError = old.err
+		if !s.has("takes its fence from the clock alone") {
+			l.Fence = max(l.Fence, old.Fence+1)
+		}
+	}
+	if s.has("forgets the fence") {
+		l.Fence = 1
+	}
+	r := &row{Lease: l, err: l.LastError, expires: now.Add(c.Retention)}
+	if least := l.Until.Add(time.Hour); least.After(r.expires) && !s.has("frees a live lease when retention ends") {
+		r.expires = least
+	}
+	if old != nil && s.has("keeps an old attempt's validation") {
+		r.Validation = old.Validation
+	}
+	if s.has("loses the error in a crash") {
+		r.err = ""
+	}
+	s.rows[c.Key] = r
+	return l
+}
+
+func (s *switchable) owned(l dedup.Lease) *row {
+	r := s.rows[l.Key]
+	if r == nil || r.Owner != l.Owner {
+		return nil
+	}
+	return r
+}
+
+func (s *switchable) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
+	if ctx.Err() != nil && !s.has("renews for a cancelled caller") {
+		return dedup.Lease{}, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	r := s.owned(l)
+	if r == nil && s.rows[l.Key] != nil && s.has("renews for anyone") {
+		r = s.rows[l.Key]
+		r.Owner = l.Owner
+	}
+	if r == nil || r.done && !s.has("renews after complete") || r.released && !s.has("renews after release") {
+		return dedup.Lease{}, sqsonce.ErrLeaseLost
+	}
+	if !now.Before(r.Until) && s.has("refuses a late renewal") {
+		return dedup.Lease{}, sqsonce.ErrLeaseLost
+	}
+	r.released, r.done = false, false
+	until := now.Add(d)
+	if until.After(r.Until) && !s.has("renews nothing") || s.has("renews backwards") {
+		r.Until = until
+	}
+	if least := r.Until.Add(time.Hour); least.After(r.expires) && !s.has("does not move retention with a renewal") {
+		r.expires = least
+	}
+	if s.has("shortens retention with a renewal") {
+		r.expires = r.Until.Add(time.Hour)
+	}
+	if s.has("renews for ever") {
+		r.Until = now.Add(100 * d)
+	}
+	out := r.Lease
+	out.Until = until
+	if !s.has("answers a shorter renewal with its own end") {
+		out.Until = r.Until
+	}
+	if s.has("renews for ever") {
+		out.Until = until
+	}
+	return out, nil
+}
+
+func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) error {
+	if ctx.Err() != nil && !s.has("completes for a cancelled caller") {
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.owned(l)
+	if r == nil && s.has("completes for anyone") {
+		if r = s.rows[l.Key]; r == nil {
+			r = &row{Lease: l, expires: time.Now().Add(l.Retention)}
+			s.rows[l.Key] = r
+		}
+	}
+	if r == nil && s.has("completes without a record") && s.rows[l.Key] == nil {
+		r = &row{Lease: l, expires: time.Now().Add(l.Retention)}
+		s.rows[l.Key] = r
+	}
+	if r == nil && s.has("hides a refused complete") {
+		return nil
+	}
+	if r == nil || !time.Now().Before(r.Until) && s.has("refuses a late complete") || r.done && s.has("completes once only") {
+		return sqsonce.ErrLeaseLost
+	}
+	if res.Validation == "" && !s.has("forgets the claim's validation") {
+		res.Validation = r.Validation
+	}
+	r.done, r.result = true, res
+	return nil
+}
+
+func (s *switchable) Release(ctx context.Context, l dedup.Lease, cause error) error {
+	if ctx.Err() != nil && !s.has("releases for a cancelled caller") {
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.owned(l)
+	if s.has("releases for anyone") {
+		r = s.rows[l.Key]
+	}
+	if r == nil && s.has("reports a lost lease on release") {
+		return sqsonce.ErrLeaseLost
+	}
+	if r == nil || r.done && !s.has("releases a completed record") {
+		return nil
+	}
+	if s.has("deletes on release") {
+		delete(s.rows, l.Key)
+		return nil
+	}
+	r.released, r.done = true, false
+	if cause != nil && !s.has("drops the error") {
+		r.err = cause.Error()
+		if !s.has("keeps an error of any length") {
+			r.err = strings.ToValidUTF8(r.err[:min(len(r.err), 256)], "")
+		}
+		if s.has("cuts errors inside characters") {
+			r.err = cause.Error()[:min(len(cause.Error()), 256)]
+		}
+	} else if !s.has("keeps an earlier error") {
+		r.err = ""
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+var completeCases = []testCase{
+	{name: "complete/done", run: func(x *exam) {
+		x.complete(x.acquire(x.claim("a")), dedup.Result{})
+		if r := x.done(x.claim("b"), "after a complete"); len(r.Data) != 0 || r.Validation != "" {
+			x.fatalf("CompletedError.Result: got %+v, want none", r)
+		}
+	}},
+	{name: "complete/stays after the lease's end", run: func(x *exam) {
+		x.complete(x.acquire(x.claim("a")), dedup.Result{})
+		x.expire(2 * x.Lease)
+		x.done(x.claim("b"), "long after a complete")
+	}},
+	{name: "complete/stays with no takeover", run: func(x *exam) {
+		x.complete(x.acquire(x.claim("a")), dedup.Result{})
+		x.expire(x.Lease)
+		c := x.claim("b")
+		c.NoTakeover = true
+		x.done(c, "with NoTakeover after a complete")
+	}},
+	{name: "complete/result is replayed", run: func(x *exam) {
+		data := []byte(`{"charge":"ch_1","note":"zażółć ` + "\u2028" + `"}`)
+		c := x.claim("a")
+		c.Validation = "hash"
+		x.complete(x.acquire(c), dedup.Result{Data: bytes.Clone(data), Validation: "hash"})
+		for _, owner := range []string{"b", "c"} {
+			r := x.done(x.claim(owner), "after a complete with a result")
+			if !bytes.Equal(r.Data, data) {
+				x.fatalf("Result.Data: got %q, want %q", r.Data, data)
+			}
+			if r.Validation != "hash" {
+				x.fatalf("Result.Validation: got %q, want %q", r.Validation, "hash")
+			}
+		}
+	}},
+	{name: "complete/the claim's validation is kept", run: func(x *exam) {
+		c := x.claim("a")
+		c.Validation = "hash"
+		x.complete(x.acquire(c), dedup.Result{})
+		if r := x.done(x.claim("b"), "after a complete"); r.Validation != "hash" {
+			x.fatalf("Result.Validation: got %q, want the claim's %q", r.Validation, "hash")
+		}
+	}},
+	{name: "complete/a failed attempt's validation is not kept", run: func(x *exam) {
+		c := x.claim("a")
+		c.Validation = "first"
+		x.release(x.acquire(c), nil)
+		x.complete(x.acquire(x.claim("b")), dedup.Result{})
+		if r := x.done(x.claim("c"), "after b's complete"); r.Validation != "" {
+			x.fatalf("Result.Validation: got %q of an earlier attempt, want none", r.Validation)
+		}
+	}},
+	{name: "complete/twice", run: func(x *exam) {
+		l := x.acquire(x.claim("a"))
+		x.complete(l, dedup.Result{Data: []byte("1")})
+		x.Advance(x.Lease / 2)
+		x.complete(l, dedup.Result{Data: []byte("1")})
+		if r := x.done(x.claim("b"), "after two completes"); string(r.Data) != "1" {
+			x.fatalf("Result.Data: got %q, want %q", r.Data, "1")
+		}
+	}},
+	{name: "complete/late, none took over", run: func(x *exam) {
+		l := x.acquire(x.claim("a"))
+		x.expire(2 * x.Lease)
+		x.complete(l, dedup.Result{})
+		x.done(x.claim("b"), "after a late complete")
+	}},
+	{name: "complete/stale owner refused", run: func(x *exam) {
+		a := x.acquire(x.claim("a"))
+		x.expire(x.Lease)
+		b := x.acquire(x.claim("b"))
+		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a")}))
+		x.held(x.claim("c"), "while b holds, after the stale owner's complete")
+		x.complete(b, dedup.Result{Data: []byte("b")})
+		if r := x.done(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
+			x.fatalf("Result.Data: got %q, want b's", r.Data)
+		}
+	}},
+	{name: "complete/stale owner refused after completion", run: func(x *exam) {
+		a := x.acquire(x.claim("a"))
+		x.expire(x.Lease)
+		x.complete(x.acquire(x.claim("b")), dedup.Result{Data: []byte("b")})
+		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a")}))
+		if r := x.done(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
+			x.fatalf("Result.Data: got %q, want b's", r.Data)
+		}
+	}},
+	{name: "complete/stale owner refused after release", run: func(x *exam) {
+		a := x.acquire(x.claim("a"))
+		x.expire(x.Lease)
+		x.release(x.acquire(x.claim("b")), nil)
+		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{}))
+		x.acquire(x.claim("c"))
+	}},
+	{name: "complete/without a record refused", run: func(x *exam) {
+		l := dedup.Lease{Key: key, Owner: "a", Fence: 1, Until: time.Now().Add(x.Lease), Retention: time.Hour}
+		x.lost("Complete without a record", x.Complete(x.ctx, l, dedup.Result{}))
+		x.acquire(x.claim("b"))
+	}},
+	{name: "complete/cancelled before the call changes nothing", run: func(x *exam) {
+		l := x.acquire(x.claim("a"))
+		ctx, cancel := context.WithCancel(x.ctx)
+		cancel()
+		if err := x.Complete(ctx, l, dedup.Result{}); err == nil {
+			x.fatalf("Complete with an ended context: got nil, want an error")
+		}
+		x.held(x.claim("b"), "after a cancelled complete")
+	}},
+	{name: "retention/ends", hours: true, run: func(x *exam) {
+		c := x.claim("a")
+		c.Retention = 3 * time.Hour
+		a := x.acquire(c)
+		x.complete(a, dedup.Result{Data: []byte("old"), Validation: "old"})
+		x.Advance(c.Retention - time.Minute)
+		x.done(x.claim("b"), "just before the retention's end")
+		x.expire(time.Minute)
+		b := x.acquire(x.claim("b")) // expired, whether or not the store has deleted it
+		if b.Fence <= a.Fence {
+			x.fatalf("Fence after the retention's end: got %d, want more than %d", b.Fence, a.Fence)
+		}
+		if b.Takeover {
+			x.fatalf("lease after the retention of a completed record: Takeover true, want false")
+		}
+		x.complete(b, dedup.Result{})
+		if r := x.done(x.claim("c"), "after the second complete"); len(r.Data) != 0 || r.Validation != "" {
+			x.fatalf("CompletedError.Result: got %+v of the expired record, want none", r)
+		}
+	}},
+	{name: "retention/counted from the acquire, renewals do not shorten it", hours: true, run: func(x *exam) {
+		c := x.claim("a")
+		c.Retention = 24 * time.Hour
+		l := x.renew(x.acquire(c), 2*x.Lease)
+		x.complete(l, dedup.Result{})
+		x.Advance(23 * time.Hour)
+		x.done(x.claim("b"), "before the retention's end")
+	}},
+	{name: "retention/never frees a live lease", hours: true, run: func(x *exam) {
+		c := x.claim("a")
+		c.Retention, c.Lease = time.Second, 4*time.Hour
+		l := x.acquire(c)
+		x.Advance(3 * time.Hour)
+		x.held(x.claim("b"), "with a live lease longer than its retention")
+		x.Advance(time.Hour + 30*time.Minute) // the lease's end plus half of the least hour
+		x.complete(l, dedup.Result{})
+		x.done(x.claim("b"), "after a complete within an hour of the lease's end")
+	}},
+}

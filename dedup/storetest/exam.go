@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// exam is one case at work on one store. Its methods end the case at the first sentence that does not hold, by a panic
+// with a failure: a case is then testable itself, without a second process.
+type exam struct {
+	dedup.Store
+	Harness
+	ctx context.Context
+}
+
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+func (x *exam) fatalf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+
+const key = "storetest#event"
+
+// claim is owner's request for the key, with the usual lease and a retention of a day.
+func (x *exam) claim(owner string) dedup.Claim {
+	return dedup.Claim{Key: key, Owner: owner, Lease: x.Lease, Retention: 24 * time.Hour, Attempt: 1}
+}
+
+// acquire expects the claim to be granted.
+func (x *exam) acquire(c dedup.Claim) dedup.Lease {
+	l, err := x.Acquire(x.ctx, c)
+	if err != nil {
+		x.fatalf("Acquire by %s: got error %v, want a lease", c.Owner, err)
+	}
+	if l.Key != c.Key || l.Owner != c.Owner {
+		x.fatalf("Acquire by %s of %.40q: got a lease of %q for %.40q", c.Owner, c.Key, l.Owner, l.Key)
+	}
+	return l
+}
+
+// held expects the claim to be refused because another holds the key, and returns the time to come back.
+func (x *exam) held(c dedup.Claim, why string) time.Time {
+	l, err := x.Acquire(x.ctx, c)
+	if err == nil {
+		x.fatalf("Acquire by %s %s: got lease %+v, want *InProgressError", c.Owner, why, l)
+	}
+	in, ok := errors.AsType[*dedup.InProgressError](err)
+	if !ok {
+		x.fatalf("Acquire by %s %s: got error %v, want *InProgressError", c.Owner, why, err)
+	}
+	if !errors.Is(err, sqsonce.ErrInProgress) {
+		x.fatalf("Acquire by %s %s: error %v does not match sqsonce.ErrInProgress", c.Owner, why, err)
+	}
+	if in.Crashed {
+		x.fatalf("Acquire by %s %s: got Crashed, want a live holder", c.Owner, why)
+	}
+	return in.Until
+}
+
+// done expects the claim to be refused because the event was completed.
+func (x *exam) done(c dedup.Claim, why string) dedup.Result {
+	l, err := x.Acquire(x.ctx, c)
+	if err == nil {
+		x.fatalf("Acquire by %s %s: got lease %+v, want *CompletedError", c.Owner, why, l)
+	}
+	e, ok := errors.AsType[*dedup.CompletedError](err)
+	if !ok {
+		x.fatalf("Acquire by %s %s: got error %v, want *CompletedError", c.Owner, why, err)
+	}
+	return e.Result
+}
+
+// lost expects an operation's error to be the lost lease.
+func (x *exam) lost(op string, err error) {
+	if !errors.Is(err, sqsonce.ErrLeaseLost) {
+		x.fatalf("%s: got error %v, want sqsonce.ErrLeaseLost", op, err)
+	}
+}
+
+func (x *exam) complete(l dedup.Lease, r dedup.Result) {
+	if err := x.Complete(x.ctx, l, r); err != nil {
+		x.fatalf("Complete by %s: got error %v, want nil", l.Owner, err)
+	}
+}
+
+func (x *exam) release(l dedup.Lease, cause error) {
+	if err := x.Release(x.ctx, l, cause); err != nil {
+		x.fatalf("Release by %s: got error %v, want nil", l.Owner, err)
+	}
+}
+
+func (x *exam) renew(l dedup.Lease, d time.Duration) dedup.Lease {
+	got, err := x.Renew(x.ctx, l, d)
+	if err != nil {
+		x.fatalf("Renew by %s: got error %v, want a lease", l.Owner, err)
+	}
+	if got.Key != l.Key || got.Owner != l.Owner || got.Fence != l.Fence {
+		x.fatalf("Renew by %s: got lease %+v, want key, owner and fence of %+v", l.Owner, got, l)
+	}
+	return got
+}
+
+// expire lets a lease of d end beyond every store's guard.
+func (x *exam) expire(d time.Duration) { x.Advance(d + x.Grace) }
+
+// near expects a lease's end, whole seconds and a guard aside.
+func (x *exam) near(what string, got, want time.Time) {
+	// A quarter of the lease: below what the cases let pass between two times that they tell apart.
+	if diff := got.Sub(want).Abs(); diff > max(x.Lease/4, x.Grace) {
+		x.fatalf("%s: got %s, want about %s", what, got.UTC(), want.UTC())
+	}
+}

@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// The same claim again: an own retry after a lost reply while it is held, a delayed copy of the packet afterwards.
+var retryCases = []testCase{
+	{name: "own retry/lost reply recognised", run: func(x *exam) {
+		c := x.claim("a")
+		first := x.acquire(c)
+		x.Advance(x.Lease / 2)
+		again := x.acquire(c)
+		if again.Fence != first.Fence {
+			x.fatalf("Fence of the same claim again: got %d, want %d", again.Fence, first.Fence)
+		}
+		x.near("Until of the same claim again", again.Until, first.Until)
+		if !again.OwnRetry || again.Takeover {
+			x.fatalf("same claim again: got %+v, want OwnRetry and no Takeover", again)
+		}
+		x.complete(again, dedup.Result{})
+	}},
+	{name: "own retry/does not extend the lease", run: func(x *exam) {
+		c := x.claim("a")
+		x.acquire(c)
+		x.Advance(x.Lease / 2)
+		x.acquire(c)
+		x.expire(x.Lease / 2)
+		x.acquire(x.claim("b"))
+	}},
+	{name: "own retry/after a takeover keeps its fence", run: func(x *exam) {
+		x.acquire(x.claim("a"))
+		x.expire(x.Lease)
+		c := x.claim("b")
+		first := x.acquire(c)
+		if again := x.acquire(c); again.Fence != first.Fence {
+			x.fatalf("Fence of the same claim again: got %d, want %d", again.Fence, first.Fence)
+		}
+	}},
+	{name: "zombie acquire/after expiry is no new lease", run: func(x *exam) {
+		c := x.claim("a")
+		first := x.acquire(c)
+		x.expire(x.Lease)
+		if l, err := x.Acquire(x.ctx, c); err == nil && (l.Fence != first.Fence || l.Until.After(time.Now())) {
+			x.fatalf("same claim after its end: got %+v, want the first answer's values", l)
+		}
+		x.acquire(x.claim("b"))
+	}},
+	{name: "zombie acquire/after complete", run: func(x *exam) {
+		c := x.claim("a")
+		l := x.acquire(c)
+		x.complete(l, dedup.Result{Data: []byte("kept")})
+		if r := x.done(c, "again after its complete"); string(r.Data) != "kept" {
+			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
+		}
+		x.expire(x.Lease)
+		x.done(c, "again long after its complete")
+		if r := x.done(x.claim("b"), "after a's complete"); string(r.Data) != "kept" {
+			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
+		}
+	}},
+	{name: "zombie acquire/after release", run: func(x *exam) {
+		c := x.claim("a")
+		x.release(x.acquire(c), errors.New("failed"))
+		_, err := x.Acquire(x.ctx, c)
+		x.lost("Acquire again after the own release", err)
+		x.expire(x.Lease)
+		_, err = x.Acquire(x.ctx, c)
+		x.lost("Acquire again long after the own release", err)
+		b := x.acquire(x.claim("b"))
+		if b.LastError != "failed" || b.Takeover {
+			x.fatalf("lease after a's release: got %+v, want LastError and no Takeover", b)
+		}
+	}},
+	{name: "zombie acquire/after renew", run: func(x *exam) {
+		c := x.claim("a")
+		first := x.acquire(c)
+		renewed := x.renew(first, 4*x.Lease)
+		l, err := x.Acquire(x.ctx, c)
+		switch {
+		case err == nil && l.Fence != first.Fence:
+			x.fatalf("Fence of the same claim after a renewal: got %d, want %d", l.Fence, first.Fence)
+		case err == nil:
+			x.near("Until of the same claim after a renewal", l.Until, renewed.Until)
+		case !errors.Is(err, sqsonce.ErrLeaseLost):
+			x.fatalf("same claim after a renewal: got error %v, want the renewed lease or ErrLeaseLost", err)
+		}
+		x.expire(x.Lease) // past the first end, before the renewed one
+		x.held(x.claim("b"), "in a's renewed lease")
+		x.complete(renewed, dedup.Result{})
+	}},
+	{name: "zombie acquire/after takeover", run: func(x *exam) {
+		c := x.claim("a")
+		x.acquire(c)
+		x.expire(x.Lease)
+		b := x.acquire(x.claim("b"))
+		l, err := x.Acquire(x.ctx, c)
+		if err == nil {
+			x.fatalf("Acquire again after a takeover: got lease %+v, want it refused", l)
+		}
+		if _, held := errors.AsType[*dedup.InProgressError](err); !held && !errors.Is(err, sqsonce.ErrLeaseLost) {
+			x.fatalf("Acquire again after a takeover: got error %v, want *InProgressError or ErrLeaseLost", err)
+		}
+		x.renew(b, x.Lease)
+		x.complete(b, dedup.Result{})
+		x.done(c, "again after a takeover and its complete")
+	}},
+}

@@ -1,0 +1,148 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+func harness(defect string) Harness {
+	return Harness{New: func(*testing.T) dedup.Store {
+		return &switchable{defect: defect, rows: make(map[string]*row)}
+	}}.withDefaults()
+}
+
+// defects are stores with one rule off, and the case that must see it. Others may see it too.
+var defects = []struct{ defect, seenBy string }{
+	{"accepts an empty key", "key/empty refused"},
+	{"accepts an empty owner", "owner/empty refused"},
+	{"acquires for a cancelled caller", "acquire/cancelled before the call stores nothing"},
+	{"answers a shorter renewal with its own end", "renew/never back"},
+	{"blocks a released key with NoTakeover", "acquire/no takeover, released is free"},
+	{"checks before it locks", "acquire/one winner of 32"},
+	{"completes for a cancelled caller", "complete/cancelled before the call changes nothing"},
+	{"completes for anyone", "complete/stale owner refused"},
+	{"completes once only", "complete/twice"},
+	{"completes without a record", "complete/without a record refused"},
+	{"cuts errors inside characters", "release/a long error is shortened"},
+	{"cuts keys at 1,000 bytes", "key/independent"},
+	{"deletes on release", "zombie acquire/after release"},
+	{"does not know its own claim", "own retry/lost reply recognised"},
+	{"does not move retention with a renewal", "renew/keeps a long lease past the retention"},
+	{"does not report a takeover", "acquire/takeover after expiry"},
+	{"does not report an own retry", "own retry/lost reply recognised"},
+	{"does not say until when", "acquire/held until says when"},
+	{"drops the attempt", "acquire/fresh key"},
+	{"drops the error", "release/frees and keeps the error"},
+	{"extends the lease for a repeated claim", "own retry/does not extend the lease"},
+	{"folds keys to lower case", "key/independent"},
+	{"forgets a completed record with its lease", "complete/stays after the lease's end"},
+	{"forgets the claim's validation", "complete/the claim's validation is kept"},
+	{"forgets the fence", "acquire/takeover after expiry"},
+	{"frees a live lease when retention ends", "retention/never frees a live lease"},
+	{"gives a repeated claim a new fence", "own retry/after a takeover keeps its fence"},
+	{"hides a refused complete", "complete/stale owner refused"},
+	{"ignores NoTakeover", "acquire/no takeover of a crashed holder"},
+	{"keeps a released key", "release/frees and keeps the error"},
+	{"keeps an earlier error", "release/nil keeps no error"},
+	{"keeps an error of any length", "release/a long error is shortened"},
+	{"keeps an old attempt's validation", "complete/a failed attempt's validation is not kept"},
+	{"lets a released owner in again", "zombie acquire/after release"},
+	{"loses the error in a crash", "release/the error outlives a crash"},
+	{"loses the result", "complete/result is replayed"},
+	{"loses the validation", "complete/result is replayed"},
+	{"moves a renewed end back for a repeated claim", "zombie acquire/after renew"},
+	{"never takes over", "acquire/takeover after expiry"},
+	{"promises more than it leases", "acquire/fresh key"},
+	{"refuses a late complete", "complete/late, none took over"},
+	{"refuses a late renewal", "renew/after expiry while none took over"},
+	{"releases a completed record", "release/after complete keeps it"},
+	{"releases for a cancelled caller", "release/cancelled before the call changes nothing"},
+	{"releases for anyone", "release/stale owner touches nothing"},
+	{"renews after complete", "renew/after complete refused"},
+	{"renews after release", "renew/after release refused"},
+	{"renews backwards", "renew/never back"},
+	{"renews for a cancelled caller", "renew/cancelled before the call changes nothing"},
+	{"renews for anyone", "renew/stale owner refused"},
+	{"renews for ever", "renew/ends later too"},
+	{"renews nothing", "renew/moves the end"},
+	{"reopens a completed record for its owner", "zombie acquire/after complete"},
+	{"reports a lost lease on release", "release/without a record"},
+	{"reports every holder as a takeover", "release/frees and keeps the error"},
+	{"says in progress when completed", "complete/done"},
+	{"shortens retention with a renewal", "retention/counted from the acquire, renewals do not shorten it"},
+	{"steals live leases", "acquire/held"},
+	{"takes its fence from the clock alone", "fence/two owners in one millisecond"},
+	{"waits for the deletion of an expired record", "retention/ends"},
+}
+
+func TestDefectsAreSeen(t *testing.T) {
+	t.Parallel()
+	byName := make(map[string]testCase)
+	for _, c := range cases() {
+		if _, twice := byName[c.name]; twice {
+			t.Errorf("two cases are named %q", c.name)
+		}
+		byName[c.name] = c
+	}
+	for _, d := range defects {
+		t.Run(d.defect, func(t *testing.T) {
+			c, ok := byName[d.seenBy]
+			if !ok {
+				t.Fatalf("no case %q", d.seenBy)
+			}
+			if err := harness(d.defect).run(t, c); err == nil {
+				t.Errorf("case %q passes on a store that %s", c.name, d.defect)
+			}
+			if err := harness("").run(t, c); err != nil {
+				t.Errorf("case %q fails on a correct store: %v", c.name, err)
+			}
+		})
+	}
+}
+
+// A case that no defect fails would prove nothing.
+func TestEveryCaseSeesADefect(t *testing.T) {
+	t.Parallel()
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			for _, d := range defects {
+				if harness(d.defect).run(t, c) != nil {
+					return
+				}
+			}
+			t.Error("passes on every broken store")
+		})
+	}
+}
+
+func TestRunOnACorrectStore(t *testing.T) {
+	t.Parallel()
+	Run(t, harness(""))
+}
+
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	h := harness("")
+	h.Known = map[string]string{"complete/twice": "why", "no such case": "why"}
+	if got := fmt.Sprint(h.unknown(cases())); got != "[no such case]" {
+		t.Errorf("unknown names: got %s, want [no such case]", got)
+	}
+	failed := errors.New("failed")
+	for _, tt := range []struct {
+		name string
+		err  error
+		want bool // a failure of the test
+	}{
+		{"complete/twice", failed, false},
+		{"complete/twice", nil, true},
+		{"complete/done", failed, true},
+		{"complete/done", nil, false},
+	} {
+		if got := h.verdict(tt.name, tt.err) != nil; got != tt.want {
+			t.Errorf("verdict(%q, %v): got failure %t, want %t", tt.name, tt.err, got, tt.want)
+		}
+	}
+}
