@@ -26,7 +26,8 @@ type Rule struct {
 	After bool
 	// Code is the error code with Error and FailEntries. Default: the service's internal error.
 	Code string
-	// Entries are the positions that FailEntries fails. Default: all of them.
+	// Entries are the positions, from 0, that FailEntries and DropEntries take of a batch, and Duplicate and ExpireEarly of
+	// the messages received. Default: all of them.
 	Entries []int
 	// Delay is how long Delay holds the call back before its effect, and how much later Replay repeats it.
 	Delay time.Duration

@@ -1,0 +1,106 @@
+package fault_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// taken runs calls of op and returns the positions, from 1, of those that a rule took.
+func taken(i *fault.Injector, op string, calls int) []int {
+	var out []int
+	for n := 1; n <= calls; n++ {
+		if i.Next(op) != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rule fault.Rule
+		want []int
+	}{
+		"second call":       {fault.Rule{Nth: 2}, []int{2}},
+		"three from second": {fault.Rule{Nth: 2, Times: 3}, []int{2, 3, 4}},
+		"always":            {fault.Rule{Prob: 1}, []int{1, 2, 3, 4, 5}},
+		"the first two":     {fault.Rule{Prob: 1, Times: 2}, []int{1, 2}},
+		"never":             {fault.Rule{}, nil},
+		"own operation":     {fault.Rule{Op: "A", Nth: 1}, []int{1}},
+		"other operation":   {fault.Rule{Op: "B", Nth: 1}, nil},
+	} {
+		i := fault.NewInjector(fault.Plan{Rules: []fault.Rule{c.rule}})
+		if d := cmp.Diff(c.want, taken(i, "A", 5)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+func TestFirstRuleWinsAndAllCount(t *testing.T) {
+	t.Parallel()
+	i := fault.NewInjector(fault.Plan{Rules: []fault.Rule{{Op: "A", Nth: 1, Do: fault.Reset}, {Nth: 1, Do: fault.Delay}, {Nth: 3, Do: fault.Error}}})
+	var got []fault.Kind
+	for _, op := range []string{"A", "B", "A"} {
+		if r := i.Next(op); r != nil {
+			got = append(got, r.Do)
+		}
+	}
+	if d := cmp.Diff([]fault.Kind{fault.Reset, fault.Delay, fault.Error}, got); d != "" {
+		t.Errorf("rules taken (-want +got):\n%s", d)
+	}
+}
+
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	run := func(seed uint64) []int {
+		return taken(fault.NewInjector(fault.Plan{Seed: seed, Rules: []fault.Rule{{Prob: 0.3}}}), "A", 200)
+	}
+	one, again, other := run(1), run(1), run(2)
+	if !cmp.Equal(one, again) || cmp.Equal(one, other) {
+		t.Errorf("runs with seeds 1, 1, 2 took %d, %d, %d calls, want the same calls for one seed only", len(one), len(again), len(other))
+	}
+	if len(one) < 30 || len(one) > 90 {
+		t.Errorf("a chance of 0.3 took %d of 200 calls", len(one))
+	}
+}
+
+func TestSetStartsAnewAndKeepsTheRecord(t *testing.T) {
+	t.Parallel()
+	plan := fault.Plan{Rules: []fault.Rule{{Nth: 2}}}
+	i := fault.NewInjector(plan)
+	i.Record(fault.Call{Op: "A"})
+	if d := cmp.Diff([]int{2}, taken(i, "A", 3)); d != "" {
+		t.Error(d)
+	}
+	i.Set(plan)
+	if d := cmp.Diff([]int{2}, taken(i, "A", 3)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]fault.Call{{Op: "A"}}, i.Calls()); d != "" {
+		t.Errorf("calls (-want +got):\n%s", d)
+	}
+}
+
+func TestHits(t *testing.T) {
+	t.Parallel()
+	if r := (&fault.Rule{}); !r.Hits(0) || !r.Hits(9) {
+		t.Error("a rule without entries does not hit all of them")
+	}
+	if r := (&fault.Rule{Entries: []int{1}}); r.Hits(0) || !r.Hits(1) {
+		t.Error("a rule hits another entry than its own")
+	}
+}
+
+func TestKindNames(t *testing.T) {
+	t.Parallel()
+	if got, want := fault.ExpireEarly.String(), "ExpireEarly"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := fault.Kind(99).String(); got != "unknown" {
+		t.Errorf("got %s, want unknown", got)
+	}
+}

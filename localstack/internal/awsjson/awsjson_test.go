@@ -1,0 +1,282 @@
+package awsjson_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+)
+
+// counter is a service with two operations: Count adds one and returns the sum, Refuse returns an error.
+type counter struct {
+	*awsjson.Server
+	n atomic.Int64
+}
+
+func newCounter(rules ...fault.Rule) *counter {
+	c := &counter{}
+	c.Server = awsjson.New(awsjson.Service{
+		Target: "Counter_1", Namespace: "com.example", InternalCode: "InternalFailure", CRC: true,
+		Injected: func(code string) *awsjson.Error {
+			if code == "Known" {
+				return &awsjson.Error{Status: 403, Code: code, QueryCode: "Old.Known"}
+			}
+			return nil
+		},
+		Operations: map[string]awsjson.Operation{
+			"Count": func(context.Context, []byte, *fault.Rule) (any, awsjson.Cost, error) {
+				return map[string]int64{"Sum": c.n.Add(1)}, awsjson.Cost{Entries: 2, Units: 0.5}, nil
+			},
+			"Refuse": func(_ context.Context, body []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
+				if string(body) == "plain" {
+					return nil, awsjson.Cost{}, errors.New("oops")
+				}
+				return nil, awsjson.Cost{}, &awsjson.Error{Code: "Refused", QueryCode: "Old.Refused", Message: "no", Fields: map[string]any{"Item": 1}}
+			},
+			"Wait": func(ctx context.Context, _ []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
+				<-ctx.Done()
+				return nil, awsjson.Cost{}, nil
+			},
+			"Broken": func(context.Context, []byte, *fault.Rule) (any, awsjson.Cost, error) {
+				return func() {}, awsjson.Cost{}, nil // has no JSON
+			},
+		},
+	}, fault.Plan{Rules: rules})
+	return c
+}
+
+func request(ctx context.Context, op, body string) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("X-Amz-Target", "Counter_1."+op)
+	r.Header.Set("Authorization", "x")
+	return r
+}
+
+// call returns the status and the decoded answer.
+func (c *counter) call(t *testing.T, op, body string) (int, map[string]any, error) {
+	t.Helper()
+	resp, err := c.RoundTrip(request(t.Context(), op, body))
+	if err != nil {
+		return 0, nil, err
+	}
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := resp.Header.Get("X-Amz-Crc32"), strconv.FormatUint(uint64(crc32.ChecksumIEEE(raw)), 10); got != want {
+		t.Errorf("checksum %s, want %s", got, want)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatalf("answer %q: %v", raw, err)
+	}
+	return resp.StatusCode, out, nil
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	c := newCounter()
+	defer c.Close()
+	for _, w := range []struct {
+		op, body string
+		status   int
+		out      map[string]any
+	}{
+		{"Count", "{}", 200, map[string]any{"Sum": 1.0}},
+		{"Refuse", "{}", 400, map[string]any{"__type": "com.example#Refused", "message": "no", "Item": 1.0}},
+		{"Refuse", "plain", 500, map[string]any{"__type": "com.example#InternalFailure", "message": "oops"}},
+		{"Broken", "", 500, map[string]any{"__type": "com.example#InternalFailure"}},
+		{"Nonsense", "", 400, map[string]any{"__type": "com.example#UnknownOperationException"}},
+	} {
+		status, out, err := c.call(t, w.op, w.body)
+		if err != nil || status != w.status {
+			t.Errorf("%s %q: status %d, %v, want %d", w.op, w.body, status, err, w.status)
+		}
+		if d := cmp.Diff(w.out, out); d != "" {
+			t.Errorf("%s %q (-want +got):\n%s", w.op, w.body, d)
+		}
+	}
+}
+
+func TestRefusedRequests(t *testing.T) {
+	t.Parallel()
+	c := newCounter()
+	defer c.Close()
+	for name, w := range map[string]struct {
+		change func(*http.Request)
+		status int
+	}{
+		"unsigned":      {func(r *http.Request) { r.Header.Del("Authorization") }, 403},
+		"GET":           {func(r *http.Request) { r.Method = http.MethodGet }, 400},
+		"other service": {func(r *http.Request) { r.Header.Set("X-Amz-Target", "Other.Count") }, 400},
+		"no target":     {func(r *http.Request) { r.Header.Del("X-Amz-Target") }, 400},
+		"too large":     {func(r *http.Request) { r.Body = io.NopCloser(io.LimitReader(zeros{}, 18<<20)) }, 413},
+	} {
+		r := request(t.Context(), "Count", "{}")
+		w.change(r)
+		resp, err := c.RoundTrip(r)
+		if err != nil || resp.StatusCode != w.status {
+			t.Errorf("%s: got %v, %v, want status %d", name, resp, err, w.status)
+		}
+	}
+	if n := c.n.Load(); n != 0 {
+		t.Errorf("the operation ran %d times, want 0", n)
+	}
+	if c.Serves(request(t.Context(), "Count", "")) != true {
+		t.Error("does not serve its own target")
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]struct {
+		rule   fault.Rule
+		status int
+		typ    any
+		reset  bool
+		ran    int64
+	}{
+		"error":          {fault.Rule{Do: fault.Error, Code: "Custom"}, 400, "com.example#Custom", false, 0},
+		"error after":    {fault.Rule{Do: fault.Error, Code: "Custom", After: true}, 400, "com.example#Custom", false, 1},
+		"internal error": {fault.Rule{Do: fault.Error}, 500, "com.example#InternalFailure", false, 0},
+		"known error":    {fault.Rule{Do: fault.Error, Code: "Known"}, 403, "com.example#Known", false, 0},
+		"reset":          {fault.Rule{Do: fault.Reset}, 0, nil, true, 0},
+		"reset after":    {fault.Rule{Do: fault.Reset, After: true}, 0, nil, true, 1},
+		"lost reply":     {fault.Rule{Do: fault.LoseReply}, 0, nil, true, 1},
+		"not its own":    {fault.Rule{Do: fault.Duplicate}, 200, nil, false, 1},
+		"another call":   {fault.Rule{Op: "Refuse", Do: fault.Reset}, 200, nil, false, 1},
+	} {
+		w.rule.Nth = 1
+		c := newCounter(w.rule)
+		status, out, err := c.call(t, "Count", "{}")
+		if errors.Is(err, syscall.ECONNRESET) != w.reset {
+			t.Errorf("%s: got error %v, want a reset: %v", name, err, w.reset)
+		}
+		if status != w.status || out["__type"] != w.typ {
+			t.Errorf("%s: got %d %v, want %d %v", name, status, out["__type"], w.status, w.typ)
+		}
+		if n := c.n.Load(); n != w.ran {
+			t.Errorf("%s: the operation ran %d times, want %d", name, n, w.ran)
+		}
+		calls := c.Calls()
+		if len(calls) != 1 || (calls[0].Fault != nil) != (name != "another call") {
+			t.Errorf("%s: recorded %+v", name, calls)
+		}
+		if w.ran == 1 && (calls[0].Entries != 2 || calls[0].Units != 0.5) {
+			t.Errorf("%s: recorded cost %+v, want 2 entries, 0.5 units", name, calls[0])
+		}
+		c.Close()
+	}
+}
+
+func TestDelayAndReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter(fault.Rule{Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}, fault.Rule{Nth: 2, Do: fault.Replay, Delay: 5 * time.Second})
+		defer c.Close()
+		start := time.Now()
+		done := make(chan error)
+		go func() {
+			_, _, err := c.call(t, "Count", "{}")
+			done <- err
+		}()
+		time.Sleep(2 * time.Second)
+		if n := c.n.Load(); n != 0 {
+			t.Errorf("a delayed call had its effect early")
+		}
+		if err := <-done; err != nil || time.Since(start) != 3*time.Second {
+			t.Errorf("answered after %v with %v, want 3 s", time.Since(start), err)
+		}
+		if _, out, err := c.call(t, "Count", "{}"); err != nil || out["Sum"] != 2.0 {
+			t.Errorf("got %v, %v, want 2", out, err)
+		}
+		time.Sleep(5*time.Second - 1)
+		if n := c.n.Load(); n != 2 {
+			t.Errorf("%d calls before the replay, want 2", n)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if n, calls := c.n.Load(), len(c.Calls()); n != 3 || calls != 3 {
+			t.Errorf("%d calls, %d recorded after the replay, want 3", n, calls)
+		}
+	})
+}
+
+func TestCloseEndsWaitingCallsAndReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter(fault.Rule{Op: "Count", Nth: 1, Do: fault.Replay, Delay: time.Hour})
+		if _, _, err := c.call(t, "Count", "{}"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.RoundTrip(request(ctx, "Wait", "")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the deadline", err)
+		}
+		if n := len(c.Calls()); n != 1 {
+			t.Errorf("%d calls ended, want 1: a client that leaves does not stop its call", n)
+		}
+		c.Close()
+		if n := len(c.Calls()); n != 2 {
+			t.Errorf("%d calls ended, want 2", n)
+		}
+		if n := c.n.Load(); n != 1 {
+			t.Errorf("the replay ran after Close")
+		}
+	})
+}
+
+func TestCancelledBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	c := newCounter()
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.RoundTrip(request(ctx, "Count", "{}")); !errors.Is(err, context.Canceled) || c.n.Load() != 0 {
+		t.Errorf("got %v and %d calls, want context.Canceled and none", err, c.n.Load())
+	}
+}
+
+func TestLostReplyOverHTTP(t *testing.T) {
+	t.Parallel()
+	c := newCounter(fault.Rule{Nth: 1, Do: fault.LoseReply})
+	h := httptest.NewServer(c)
+	defer h.Close()
+	defer c.Close()
+	for i := range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Amz-Target", "Counter_1.Count")
+		r.Header.Set("Authorization", "x")
+		resp, err := h.Client().Do(r)
+		if (err != nil) != (i == 0) {
+			t.Errorf("call %d: got %v, %v", i, resp, err)
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	if n := c.n.Load(); n != 2 {
+		t.Errorf("%d calls, want 2", n)
+	}
+}

@@ -1,0 +1,127 @@
+package memsqs_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSystemAttributes(t *testing.T) {
+	fifo(t, func(x *fixture) {
+		sent := time.Now()
+		_, err := x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
+			QueueUrl: &x.url, MessageBody: aws.String("a"), MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"),
+			MessageSystemAttributes: map[string]types.MessageSystemAttributeValue{"AWSTraceHeader": {DataType: aws.String("String"), StringValue: aws.String("Root=1-5")}},
+		})
+		x.ok(err)
+		time.Sleep(time.Minute)
+		first := time.Now()
+		x.want("a")
+		time.Sleep(time.Minute)
+		got := x.want("a")[0].Attributes
+		if len(got["SequenceNumber"]) != 20 || got["SenderId"] == "" {
+			x.Errorf("sequence number %q, sender %q", got["SequenceNumber"], got["SenderId"])
+		}
+		delete(got, "SequenceNumber")
+		delete(got, "SenderId")
+		want := attrs{
+			"SentTimestamp": strconv.FormatInt(sent.UnixMilli(), 10), "ApproximateFirstReceiveTimestamp": strconv.FormatInt(first.UnixMilli(), 10),
+			"ApproximateReceiveCount": "2", "MessageGroupId": "g", "MessageDeduplicationId": "d", "AWSTraceHeader": "Root=1-5",
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			x.Errorf("system attributes (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestAttributesOnlyAsAskedFor(t *testing.T) {
+	run(t, "jobs", attrs{"VisibilityTimeout": "0"}, func(x *fixture) {
+		x.ok(x.try("a", attribute("Help.Me", "String", "1"), attribute("Hello", "Binary", "2"), attribute("Other", "Number.n", "3"),
+			func(in *sqs.SendMessageInput) { in.MessageGroupId = aws.String("tenant") }))
+		for name, c := range map[string]struct {
+			in              sqs.ReceiveMessageInput
+			system, message []string
+		}{
+			"nothing": {},
+			"system": {
+				in:     sqs.ReceiveMessageInput{MessageSystemAttributeNames: []types.MessageSystemAttributeName{"SentTimestamp", "MessageGroupId", "AWSTraceHeader"}},
+				system: []string{"MessageGroupId", "SentTimestamp"},
+			},
+			"legacy": {
+				in:     sqs.ReceiveMessageInput{AttributeNames: []types.QueueAttributeName{"ApproximateReceiveCount"}},
+				system: []string{"ApproximateReceiveCount"},
+			},
+			"one":    {in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"Hello", "Absent"}}, message: []string{"Hello"}},
+			"prefix": {in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"Hel.*"}}, message: []string{"Hello", "Help.Me"}},
+			"dotted": {in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"Help.*"}}, message: []string{"Help.Me"}},
+			"all":    {in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"All"}}, message: []string{"Hello", "Help.Me", "Other"}},
+			"stars":  {in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{".*"}}, message: []string{"Hello", "Help.Me", "Other"}},
+		} {
+			in := c.in
+			in.QueueUrl = &x.url
+			out, err := x.c.ReceiveMessage(x.Context(), &in)
+			x.ok(err)
+			m := out.Messages[0]
+			if got := slices.Sorted(maps.Keys(m.Attributes)); !slices.Equal(got, c.system) {
+				x.Errorf("%s: system attributes %v, want %v", name, got, c.system)
+			}
+			if got := slices.Sorted(maps.Keys(m.MessageAttributes)); !slices.Equal(got, c.message) {
+				x.Errorf("%s: message attributes %v, want %v", name, got, c.message)
+			}
+			if (m.MD5OfMessageAttributes != nil) != (len(c.message) > 0) {
+				x.Errorf("%s: digest %v for %d attributes", name, m.MD5OfMessageAttributes, len(c.message))
+			}
+		}
+		_, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"Nonsense"}})
+		x.code(err, "InvalidAttributeName")
+	})
+}
+
+// The digests come from other implementations of AWS's text, in Python.
+func TestDigests(t *testing.T) {
+	standard(t, func(x *fixture) {
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("hello")}
+		attribute("timestamp", "Number", "1493147359900")(in)
+		out, err := x.c.SendMessage(x.Context(), in)
+		x.ok(err)
+		if got, want := *out.MD5OfMessageBody, "5d41402abc4b2a76b9719d911017c592"; got != want {
+			x.Errorf("MD5 of the body %s, want %s", got, want)
+		}
+		if got, want := *out.MD5OfMessageAttributes, "235c5c510d26fb653d073faed50ae77c"; got != want {
+			x.Errorf("MD5 of the attributes %s, want %s", got, want)
+		}
+		if m := x.want("hello")[0]; *m.MD5OfMessageAttributes != "235c5c510d26fb653d073faed50ae77c" {
+			x.Errorf("MD5 of the received attributes %s", *m.MD5OfMessageAttributes)
+		}
+		in = &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("hello")}
+		attribute("str", "String.x", "v")(in)
+		attribute("bin", "Binary", "\x00\x01")(in)
+		out, err = x.c.SendMessage(x.Context(), in)
+		x.ok(err)
+		if got, want := *out.MD5OfMessageAttributes, "ad70ccdb6aba042bec05dd977ad16aa3"; got != want {
+			x.Errorf("MD5 of the attributes %s, want %s", got, want)
+		}
+	})
+}
+
+func TestReceiveLimits(t *testing.T) {
+	standard(t, func(x *fixture) {
+		for _, in := range []sqs.ReceiveMessageInput{{MaxNumberOfMessages: 11}, {MaxNumberOfMessages: -1}, {WaitTimeSeconds: 21}, {VisibilityTimeout: 43201}} {
+			in.QueueUrl = &x.url
+			_, err := x.c.ReceiveMessage(x.Context(), &in)
+			x.code(err, invalidValue)
+		}
+		x.send("a")
+		x.send("b")
+		out, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url})
+		x.ok(err)
+		x.same(out.Messages, "a") // one, if no number is given
+	})
+}

@@ -1,0 +1,128 @@
+package memsqs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+func TestSendReceiveDelete(t *testing.T) {
+	standard(t, func(x *fixture) {
+		sent := x.send("a")
+		got := x.want("a")
+		if *got[0].MessageId != *sent.MessageId {
+			x.Errorf("message ID %s, want %s", *got[0].MessageId, *sent.MessageId)
+		}
+		x.want()
+		x.ok(x.delete(got[0]))
+		if left := x.srv.Messages(x.url); len(left) != 0 {
+			x.Errorf("left %v, want none", left)
+		}
+	})
+}
+
+func TestVisibilityTimeoutEnds(t *testing.T) {
+	standard(t, func(x *fixture) {
+		x.send("a")
+		first := x.want("a")[0]
+		time.Sleep(30*time.Second - 1)
+		x.want()
+		time.Sleep(1)
+		second := x.want("a")[0]
+		if count(first) != 1 || count(second) != 2 {
+			x.Errorf("receive counts %d, %d, want 1, 2", count(first), count(second))
+		}
+		if *first.ReceiptHandle == *second.ReceiptHandle {
+			x.Error("the receipt handle did not change")
+		}
+	})
+}
+
+func TestLongPollWakes(t *testing.T) {
+	wait := func(x *fixture) (time.Duration, []string) {
+		start := time.Now()
+		var bodies []string
+		for _, m := range x.receive(10, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 20 }) {
+			bodies = append(bodies, *m.Body)
+		}
+		return time.Since(start), bodies
+	}
+	check := func(x *fixture, want time.Duration, body string) {
+		x.Helper()
+		d, bodies := wait(x)
+		if d != want || body != "" && (len(bodies) != 1 || bodies[0] != body) || body == "" && len(bodies) != 0 {
+			x.Fatalf("got %q after %v, want %q after %v", bodies, d, body, want)
+		}
+	}
+	t.Run("at the end, and takes nothing later", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			check(x, 20*time.Second, "")
+			x.send("a")
+			x.want("a")
+		})
+	})
+	t.Run("on a send", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			time.AfterFunc(3*time.Second, func() { x.send("a") })
+			check(x, 3*time.Second, "a")
+		})
+	})
+	t.Run("when visibility ends", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			x.ok(x.visibility(x.want("a")[0], 7))
+			check(x, 7*time.Second, "a")
+		})
+	})
+	t.Run("when visibility is given up", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			time.AfterFunc(4*time.Second, func() { x.ok(x.visibility(m, 0)) })
+			check(x, 4*time.Second, "a")
+		})
+	})
+	t.Run("when a delay ends", func(t *testing.T) {
+		run(t, "jobs", attrs{"DelaySeconds": "5"}, func(x *fixture) {
+			x.send("a")
+			check(x, 5*time.Second, "a")
+		})
+	})
+	t.Run("when a FIFO delete frees the group", func(t *testing.T) {
+		fifo(t, func(x *fixture) {
+			x.send("a1", "a")
+			x.send("a2", "a")
+			m := x.receive(1)[0]
+			time.AfterFunc(2*time.Second, func() { x.ok(x.delete(m)) })
+			check(x, 2*time.Second, "a2")
+		})
+	})
+	t.Run("in the last moment", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			x.ok(x.visibility(x.want("a")[0], 20))
+			check(x, 20*time.Second, "a")
+		})
+	})
+	t.Run("in the order of the polls", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			got := make(chan string, 2)
+			for _, name := range []string{"first", "second"} {
+				go func() {
+					_, bodies := wait(x)
+					got <- name + " " + bodies[0]
+				}()
+				time.Sleep(time.Second)
+			}
+			x.send("a")
+			if g := <-got; g != "first a" {
+				x.Errorf("got %q, want %q", g, "first a")
+			}
+			x.send("b")
+			if g := <-got; g != "second b" {
+				x.Errorf("got %q, want %q", g, "second b")
+			}
+		})
+	})
+}

@@ -1,0 +1,203 @@
+package memsqs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+const (
+	notInFlight  = "AWS.SimpleQueueService.MessageNotInflight"
+	invalidValue = "InvalidParameterValue"
+	badHandle    = "ReceiptHandleIsInvalid"
+)
+
+func TestDeleteStandard(t *testing.T) {
+	t.Run("twice", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			x.ok(x.delete(m))
+			x.ok(x.delete(m))
+		})
+	})
+	t.Run("after expiry, not received again", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			time.Sleep(31 * time.Second)
+			x.ok(x.delete(m))
+			x.want()
+		})
+	})
+	t.Run("superseded handle succeeds and deletes nothing", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			time.Sleep(31 * time.Second)
+			x.want("a")
+			x.ok(x.delete(m))
+			time.Sleep(31 * time.Second)
+			x.want("a")
+		})
+	})
+}
+
+func TestDeleteFIFO(t *testing.T) {
+	expired := func(x *fixture, err error) {
+		x.Helper()
+		x.code(err, invalidValue)
+		if !strings.Contains(err.Error(), "The receipt handle has expired") {
+			x.Errorf("got %v, want it to say that the receipt handle has expired", err)
+		}
+	}
+	t.Run("twice", func(t *testing.T) {
+		fifo(t, func(x *fixture) {
+			x.send("a1", "a")
+			m := x.want("a1")[0]
+			x.ok(x.delete(m))
+			x.ok(x.delete(m))
+		})
+	})
+	t.Run("after expiry, not received again", func(t *testing.T) {
+		fifo(t, func(x *fixture) {
+			x.send("a1", "a")
+			m := x.want("a1")[0]
+			time.Sleep(30 * time.Second)
+			expired(x, x.delete(m))
+			x.want("a1")
+		})
+	})
+	t.Run("superseded handle", func(t *testing.T) {
+		fifo(t, func(x *fixture) {
+			x.send("a1", "a")
+			m := x.want("a1")[0]
+			time.Sleep(30 * time.Second)
+			again := x.want("a1")[0]
+			expired(x, x.delete(m))
+			x.ok(x.delete(again))
+		})
+	})
+}
+
+func TestForeignHandles(t *testing.T) {
+	standard(t, func(x *fixture) {
+		x.send("a")
+		m := x.want("a")[0]
+		own := x.url
+		x.url = x.create("other", nil)
+		x.code(x.delete(m), badHandle)
+		x.code(x.visibility(m, 1), badHandle)
+		x.url = own
+		for _, h := range []string{"garbage", *m.ReceiptHandle + "AAAA", "A" + (*m.ReceiptHandle)[1:], (*m.ReceiptHandle)[:len(*m.ReceiptHandle)-4], (*m.ReceiptHandle)[:30] + "7" + (*m.ReceiptHandle)[31:]} {
+			if h == *m.ReceiptHandle {
+				h = "B" + h[1:]
+			}
+			bad := types.Message{ReceiptHandle: aws.String(h)}
+			x.code(x.delete(bad), badHandle)
+			err := x.visibility(bad, 1)
+			x.code(err, badHandle)
+			if _, ok := errors.AsType[*types.ReceiptHandleIsInvalid](err); !ok {
+				x.Errorf("got %T, want ReceiptHandleIsInvalid", err)
+			}
+		}
+		x.ok(x.delete(m))
+	})
+}
+
+func TestChangeVisibility(t *testing.T) {
+	t.Run("extends from now", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			time.Sleep(20 * time.Second)
+			x.ok(x.visibility(m, 20))
+			time.Sleep(20*time.Second - 1)
+			x.want()
+			time.Sleep(1)
+			x.want("a")
+		})
+	})
+	t.Run("to zero shows at once", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			x.ok(x.visibility(x.want("a")[0], 0))
+			if m := x.want("a")[0]; count(m) != 2 {
+				x.Errorf("receive count %d, want 2", count(m))
+			}
+		})
+	})
+	t.Run("after expiry", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			time.Sleep(30 * time.Second)
+			err := x.visibility(m, 30)
+			x.code(err, notInFlight)
+			if _, ok := errors.AsType[*types.MessageNotInflight](err); !ok {
+				x.Errorf("got %T, want MessageNotInflight", err)
+			}
+			x.want("a")
+		})
+	})
+	t.Run("superseded handle", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			time.Sleep(30 * time.Second)
+			x.want("a")
+			x.code(x.visibility(m, 0), invalidValue)
+			x.want()
+		})
+	})
+	t.Run("deleted", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			x.ok(x.delete(m))
+			x.code(x.visibility(m, 10), invalidValue)
+		})
+	})
+	t.Run("12 hours from the receive", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			x.code(x.visibility(m, 43201), invalidValue)
+			x.code(x.visibility(m, -1), invalidValue)
+			time.Sleep(2 * time.Second)
+			x.code(x.visibility(m, 43200), invalidValue)
+			x.code(x.visibility(m, 43199), invalidValue)
+			x.ok(x.visibility(m, 43198))
+			time.Sleep(43197 * time.Second)
+			x.code(x.visibility(m, 2), invalidValue)
+			time.Sleep(time.Second)
+			again := x.want("a")[0]
+			x.ok(x.visibility(again, 43200)) // a new receive counts anew
+		})
+	})
+}
+
+func TestVisibilityOfOneReceive(t *testing.T) {
+	standard(t, func(x *fixture) {
+		x.send("a")
+		short := func(in *sqs.ReceiveMessageInput) { in.VisibilityTimeout = 5 }
+		x.same(x.receive(1, short), "a")
+		time.Sleep(5 * time.Second)
+		x.want("a")
+	})
+}
+
+func TestVisibilityOfZeroReceivesOnce(t *testing.T) {
+	run(t, "jobs", attrs{"VisibilityTimeout": "0"}, func(x *fixture) {
+		x.send("a")
+		x.want("a")
+		if m := x.want("a")[0]; count(m) != 2 {
+			x.Errorf("receive count %d, want 2", count(m))
+		}
+	})
+}

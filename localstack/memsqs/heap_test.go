@@ -1,0 +1,51 @@
+package memsqs
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+type heapItem struct{ key, place int }
+
+// A heap gives up its items in order, whatever was pushed and removed in between.
+func TestHeap(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		h := heap[*heapItem]{
+			less:  func(a, b *heapItem) bool { return a.key < b.key },
+			place: func(i *heapItem) *int { return &i.place },
+		}
+		var in []*heapItem
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				i := &heapItem{key: rapid.IntRange(0, 50).Draw(t, "key")}
+				in = append(in, i)
+				h.push(i)
+			},
+			"remove": func(t *rapid.T) {
+				if len(in) == 0 {
+					t.Skip("empty")
+				}
+				n := rapid.IntRange(0, len(in)-1).Draw(t, "which")
+				h.remove(in[n])
+				h.remove(in[n]) // not there any more
+				in = slices.Delete(in, n, n+1)
+			},
+			"": func(t *rapid.T) {
+				if h.len() != len(in) {
+					t.Fatalf("%d items, want %d", h.len(), len(in))
+				}
+				for n, i := range h.items {
+					if !h.has(i) || i.place != n+1 {
+						t.Fatalf("item at %d thinks it is at %d", n, i.place-1)
+					}
+					if parent := (n - 1) / 2; n > 0 && h.items[parent].key > i.key {
+						t.Fatalf("item %d under %d", i.key, h.items[parent].key)
+					}
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,73 @@
+package memsqs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// deadLetterQueue returns where m goes instead of being received once more, or nil. Without its target the policy has no
+// effect, so that nothing is lost.
+func (q *queue) deadLetterQueue(m *message) *queue {
+	p := q.attrs.Redrive
+	if p == nil || m.tries < p.MaxReceiveCount {
+		return nil
+	}
+	return q.server.byARN(p.TargetARN)
+}
+
+// moveTo moves a message that was tried too often to the dead-letter queue. It keeps its ID, its SentTimestamp and its
+// count of receives. On a FIFO queue its deduplication ID becomes its message ID, so that two messages which were sent
+// with one ID more than five minutes apart can both arrive; the group is kept, and goes on in the source queue.
+func (q *queue) moveTo(dlq *queue, m *message, now time.Time) {
+	q.remove(m)
+	moved := &message{
+		id: m.id, body: m.body, md5: m.md5, attrs: m.attrs, trace: m.trace, group: m.group,
+		sentAt: m.sentAt, enqueuedAt: m.enqueuedAt, sourceARN: q.arn, receives: m.receives, firstAt: m.firstAt, visibleAt: now,
+	}
+	if dlq.attrs.FIFO {
+		moved.dedupID, moved.seq = m.id, q.server.nextSequence()
+		// Retention starts anew in a FIFO dead-letter queue; in a standard one it still counts from the sending.
+		moved.enqueuedAt = now
+		dlq.dedup.put(dlq.dedupKey(moved), accepted{moved.id, moved.seq}, now)
+	}
+	dlq.insert(moved, nil, now)
+}
+
+func (s *Server) byARN(arn string) *queue {
+	q := s.queues[arn[strings.LastIndexByte(arn, ':')+1:]]
+	if q == nil || q.arn != arn {
+		return nil
+	}
+	return q
+}
+
+// sourcesOf returns the queues whose dead-letter queue is q, by name.
+func (s *Server) sourcesOf(q *queue) []*queue {
+	var out []*queue
+	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
+		if p := s.queues[name].attrs.Redrive; p != nil && p.TargetARN == q.arn {
+			out = append(out, s.queues[name])
+		}
+	}
+	return out
+}
+
+type sourcesOutput struct {
+	QueueURLs []string `json:"queueUrls"` // AWS spells this one with a small q
+}
+
+func (s *Server) listSources(_ *call, in *queueInput) (*sourcesOutput, error) {
+	out := &sourcesOutput{QueueURLs: []string{}}
+	return out, s.update(func(now time.Time) error {
+		q, err := s.queue(in.QueueURL, now)
+		if err != nil {
+			return err
+		}
+		for _, source := range s.sourcesOf(q) {
+			out.QueueURLs = append(out.QueueURLs, source.url())
+		}
+		return nil
+	})
+}

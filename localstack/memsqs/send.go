@@ -1,0 +1,166 @@
+package memsqs
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+func (s *Server) sendMessage(_ *call, in *sendInput) (*sendOutput, error) {
+	var out *sendOutput
+	err := s.update(func(now time.Time) error {
+		q, err := s.queue(in.QueueURL, now)
+		if err != nil {
+			return err
+		}
+		if q.attrs.FIFO && in.MessageGroupID == nil {
+			return missingParameter("MessageGroupId")
+		}
+		if err := q.needsDedupID(&in.sendEntry); err != nil {
+			return err
+		}
+		out, err = q.send(&in.sendEntry, now)
+		return err
+	})
+	return out, err
+}
+
+func (s *Server) sendMessageBatch(c *call, in *batchInput[sendEntry]) (*batchOutput[sendOutput], error) {
+	size := 0
+	for i := range in.Entries {
+		size += in.Entries[i].size()
+	}
+	return runBatch(c, s, in, func(e *sendEntry) string { return e.ID }, func(q *queue) error {
+		if size > maxMessageSize {
+			return newError("BatchRequestTooLong", fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageSize, size))
+		}
+		// AWS refuses the whole request for these two, not the entry.
+		for i := range in.Entries {
+			e := &in.Entries[i]
+			if q.attrs.FIFO && e.MessageGroupID == nil {
+				return invalidParameter("The request must contain the parameter MessageGroupId.")
+			}
+			if err := q.needsDedupID(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(q *queue, e *sendEntry, now time.Time) (sendOutput, error) {
+		out, err := q.send(e, now)
+		if err != nil {
+			return sendOutput{}, err
+		}
+		out.ID = e.ID
+		return *out, nil
+	})
+}
+
+func (e *sendEntry) size() int {
+	n := sizeOfAttributes(e.MessageAttributes) // system attributes do not count
+	if e.MessageBody != nil {
+		n += len(*e.MessageBody)
+	}
+	return n
+}
+
+func (q *queue) needsDedupID(e *sendEntry) error {
+	if q.attrs.FIFO && e.MessageDeduplicationID == nil && !q.attrs.ContentBasedDeduplication {
+		return invalidParameter("The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+	}
+	return nil
+}
+
+// send checks one entry and stores its message.
+func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
+	if err := q.checkEntry(e); err != nil {
+		return nil, err
+	}
+	delay := q.attrs.Delay
+	if e.DelaySeconds != nil && !q.attrs.FIFO {
+		delay = time.Duration(*e.DelaySeconds) * time.Second
+	}
+	m := &message{
+		id: q.server.newID(), body: *e.MessageBody, md5: md5Hex(*e.MessageBody), attrs: e.MessageAttributes,
+		sentAt: now, enqueuedAt: now, visibleAt: now.Add(delay),
+	}
+	if t, ok := e.MessageSystemAttributes[traceHeader]; ok {
+		m.trace = *t.StringValue
+	}
+	if e.MessageGroupID != nil {
+		m.group = *e.MessageGroupID
+	}
+	if q.attrs.FIFO {
+		if e.MessageDeduplicationID != nil {
+			m.dedupID = *e.MessageDeduplicationID
+		} else {
+			m.dedupID = contentID(m.body)
+		}
+	}
+	q.accept(m, now)
+	return &sendOutput{
+		MessageID: m.id, MD5OfMessageBody: m.md5, SequenceNumber: m.seq,
+		MD5OfMessageAttributes:       md5OfAttributes(e.MessageAttributes),
+		MD5OfMessageSystemAttributes: md5OfAttributes(e.MessageSystemAttributes),
+	}, nil
+}
+
+func (q *queue) checkEntry(e *sendEntry) error {
+	if e.MessageBody == nil || *e.MessageBody == "" {
+		return missingParameter("MessageBody")
+	}
+	if r, bad := illegalRune(*e.MessageBody); bad {
+		return invalidContents(fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U.", r))
+	}
+	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
+		return err
+	}
+	if err := checkSystemAttributes(e.MessageSystemAttributes); err != nil {
+		return err
+	}
+	if e.size() > q.attrs.MaximumMessageSize {
+		return invalidParameter("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", q.attrs.MaximumMessageSize)
+	}
+	if d := e.DelaySeconds; d != nil {
+		if *d < 0 || *d > maxDelay {
+			return invalidValue(*d, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
+		}
+		if *d > 0 && q.attrs.FIFO {
+			return notForThisQueue(*d, "DelaySeconds")
+		}
+	}
+	if e.MessageDeduplicationID != nil && !q.attrs.FIFO {
+		return notForThisQueue(*e.MessageDeduplicationID, "MessageDeduplicationId")
+	}
+	return cmp.Or(checkToken(e.MessageGroupID, "MessageGroupId"), checkToken(e.MessageDeduplicationID, "MessageDeduplicationId"))
+}
+
+func notForThisQueue(value any, parameter string) error {
+	return invalidValue(value, parameter, "The request include parameter that is not valid for this queue type.")
+}
+
+const traceHeader = "AWSTraceHeader"
+
+// checkSystemAttributes: AWSTraceHeader, a string, is the only one a sender may set.
+func checkSystemAttributes(attrs map[string]messageAttribute) error {
+	for name, a := range attrs {
+		if name != traceHeader {
+			return invalidParameter("Message system attribute name '%s' is invalid.", name)
+		}
+		if a.DataType != "String" {
+			return invalidParameter("The type of message system attribute '%s' is invalid. You must use only the following supported type prefixes: String.", name)
+		}
+		if err := checkAttributeValue(name, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newID returns a message ID: a random UUID, from the server's seed.
+func (s *Server) newID() string {
+	a, b := s.rng.Uint64(), s.rng.Uint64()
+	var out strings.Builder
+	fmt.Fprintf(&out, "%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
+	return out.String()
+}
