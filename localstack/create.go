@@ -1,0 +1,114 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+const fifoSuffix = ".fifo"
+
+// deadLetterName puts "-dlq" before the suffix that makes a queue FIFO.
+func deadLetterName(queue string) string {
+	base, fifo := strings.CutSuffix(queue, fifoSuffix)
+	if fifo {
+		return base + "-dlq" + fifoSuffix
+	}
+	return base + "-dlq"
+}
+
+func (s *Stack) createQueue(ctx context.Context, q Queue) error {
+	attrs := maps.Clone(q.Attributes)
+	if attrs == nil {
+		attrs = map[string]string{}
+	}
+	if q.MaxReceiveCount >= 0 {
+		dlq := deadLetterName(q.Name)
+		if err := s.ensureQueue(ctx, dlq, map[string]string{}); err != nil {
+			return err
+		}
+		out, err := s.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+			QueueUrl: aws.String(s.QueueURL[dlq]), AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameQueueArn},
+		})
+		if err != nil {
+			return fmt.Errorf("localstack: queue %s: %w", dlq, err)
+		}
+		arn := out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)]
+		attrs[string(sqstypes.QueueAttributeNameRedrivePolicy)] =
+			`{"deadLetterTargetArn":` + strconv.Quote(arn) + `,"maxReceiveCount":` + strconv.Quote(q.maxReceiveCount()) + `}`
+	}
+	return s.ensureQueue(ctx, q.Name, attrs)
+}
+
+// ensureQueue creates the queue where there is none; only then does Close delete it.
+func (s *Stack) ensureQueue(ctx context.Context, name string, attrs map[string]string) error {
+	got, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(name)})
+	if err == nil {
+		s.QueueURL[name] = aws.ToString(got.QueueUrl)
+		return nil
+	}
+	if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); !missing {
+		return fmt.Errorf("localstack: queue %s: %w", name, err)
+	}
+	if strings.HasSuffix(name, fifoSuffix) {
+		attrs[string(sqstypes.QueueAttributeNameFifoQueue)] = "true"
+	}
+	made, err := s.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attrs})
+	if err != nil {
+		return fmt.Errorf("localstack: queue %s: %w", name, err)
+	}
+	url := aws.ToString(made.QueueUrl)
+	s.QueueURL[name] = url
+	s.undo(func(ctx context.Context) error {
+		_, err := s.SQS.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: aws.String(url)})
+		return err
+	})
+	return nil
+}
+
+// The schema of an idempotency table, written out here and not shared with the store that uses it: a test against this
+// table fails when the store's idea of it changes.
+const (
+	tableKey     = "id"
+	ttlAttribute = "expiration"
+)
+
+func (s *Stack) createTable(ctx context.Context, name string) error {
+	_, err := s.DynamoDB.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:            aws.String(name),
+		BillingMode:          ddbtypes.BillingModePayPerRequest,
+		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String(tableKey), KeyType: ddbtypes.KeyTypeHash}},
+		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String(tableKey), AttributeType: ddbtypes.ScalarAttributeTypeS}},
+	})
+	if _, exists := errors.AsType[*ddbtypes.ResourceInUseException](err); exists {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("localstack: table %s: %w", name, err)
+	}
+	s.undo(func(ctx context.Context) error {
+		_, err := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
+		return err
+	})
+	if err := dynamodb.NewTableExistsWaiter(s.DynamoDB).Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, time.Minute); err != nil {
+		return fmt.Errorf("localstack: table %s: %w", name, err)
+	}
+	_, err = s.DynamoDB.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String(name),
+		TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String(ttlAttribute), Enabled: aws.Bool(true)},
+	})
+	if err != nil {
+		return fmt.Errorf("localstack: table %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package memdynamodb
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+)
+
+type batchStatementInput struct {
+	Statements             []statementInput
+	ReturnConsumedCapacity string
+}
+
+type batchStatementOutput struct {
+	Responses        []statementResponse
+	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
+}
+
+type statementResponse struct {
+	Error     *statementError `json:",omitempty"`
+	TableName string          `json:",omitempty"`
+	Item      *attr.Map       `json:",omitempty"`
+}
+
+type statementError struct {
+	Code    string
+	Message string
+	Item    any `json:",omitempty"`
+}
+
+const maxStatements = 25
+
+// batchExecuteStatement runs statements that are all reads or all writes, each of another item. One that fails has its
+// error in its own response.
+func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, error) {
+	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+		return nil, err
+	}
+	n := len(in.Statements)
+	c.cost.Entries = n
+	if n == 0 || n > maxStatements {
+		return nil, constraint("[...]", "statements", "Member must have length between 1 and 25")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := batchStatementOutput{Responses: make([]statementResponse, n)}
+	statements := make([]*statement, n)
+	for i := range in.Statements {
+		st, err := s.newStatement(&in.Statements[i])
+		if err != nil {
+			out.Responses[i].Error = statementFailed(err)
+			continue
+		}
+		statements[i] = st
+	}
+	if err := alike(statements); err != nil {
+		return nil, err
+	}
+	var y tally
+	for i, st := range statements {
+		if st == nil {
+			continue
+		}
+		r := &out.Responses[i]
+		r.TableName = st.Table
+		if c.fails(i) {
+			code := cmp.Or(c.rule.Code, "TransactionConflict")
+			r.Error = &statementError{Code: code, Message: cmp.Or(reasonMessages[code], "injected fault")}
+			continue
+		}
+		items, u, err := st.run()
+		y.add(st.change.table, u)
+		if err != nil {
+			r.Error = statementFailed(err)
+		} else if len(items) > 0 {
+			r.Item = &items[0]
+		}
+	}
+	c.cost.Units = y.total()
+	out.ConsumedCapacity = y.consumed(in.ReturnConsumedCapacity, false)
+	return out, nil
+}
+
+// alike refuses a call that mixes reads with writes or has one item twice.
+func alike(statements []*statement) error {
+	var seen []*statement
+	for _, st := range statements {
+		if st == nil {
+			continue
+		}
+		if len(seen) > 0 && seen[0].reads() != st.reads() {
+			return validation("Statements in a BatchExecuteStatement call must be either all reads or all writes")
+		}
+		if slices.ContainsFunc(seen, func(o *statement) bool { return o.change.table == st.change.table && o.change.key == st.change.key }) {
+			return validation("Provided list of item keys contains duplicates")
+		}
+		seen = append(seen, st)
+	}
+	return nil
+}
+
+// statementFailed is an error as a response has it: its code is the exception's name without "Exception".
+func statementFailed(err error) *statementError {
+	e, ok := errors.AsType[*awsjson.Error](answerError(err))
+	if !ok {
+		return &statementError{Code: "InternalServerError", Message: err.Error()}
+	}
+	code := strings.TrimSuffix(e.Code, "Exception")
+	if code == "Validation" || code == "Serialization" {
+		code = "ValidationError"
+	}
+	return &statementError{Code: code, Message: e.Message, Item: e.Fields["Item"]}
+}

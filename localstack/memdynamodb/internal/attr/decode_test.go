@@ -1,0 +1,119 @@
+package attr
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecodeEncode(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in   string
+		want Value
+	}{
+		{`{"S":"a\u00e9\n\"x"}`, String("aé\n\"x")},
+		{` { "S" : "" } `, String("")},
+		{`{"N":"1.50"}`, Number("1.5")},
+		{`{"B":"aGk="}`, Binary("hi")},
+		{`{"BOOL":false}`, Bool(false)},
+		{`{"NULL":true}`, Null{}},
+		{`{"SS":["b","a"]}`, StringSet{"b", "a"}},
+		{`{"NS":["1","2.0"]}`, NumberSet{"1", "2"}},
+		{`{"BS":["aGk="]}`, BinarySet{"hi"}},
+		{`{"L":[{"S":"a"},{"L":[]}]}`, List{String("a"), List{}}},
+		{`{"M":{"b":{"N":"2"},"a":{"M":{}}}}`, Map{{"a", Map{}}, {"b", Number("2")}}},
+		{`{"M":{"a":{"N":"1"},"a":{"N":"2"}}}`, Map{{"a", Number("2")}}},
+	} {
+		got, err := Decode([]byte(tt.in))
+		if err != nil {
+			t.Errorf("Decode(%s): %v", tt.in, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("Decode(%s): %s", tt.in, diff)
+		}
+		again, err := Decode(Append(nil, got))
+		if err != nil || !Equal(got, again) {
+			t.Errorf("%s: what was written, %s, reads as %v, %v", tt.in, Append(nil, got), again, err)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ in, want string }{
+		{`{}`, emptyValue}, {`{"X":"a"}`, emptyValue}, {`{"S":"a","N":"1"}`, severalTypes},
+		{`{"N":"abc"}`, "The parameter cannot be converted to a numeric value: abc"},
+		{`{"N":""}`, "The parameter cannot be converted to a numeric value"},
+		{`{"SS":[]}`, "An string set  may not be empty"}, {`{"NS":["1","1.0"]}`, "Input collection [1, 1] contains duplicates."},
+		{`{"NULL":false}`, "Null attribute value types must have the value of true"},
+		{strings.Repeat(`{"L":[`, 34) + strings.Repeat(`]}`, 34), "Nesting Levels have exceeded supported limits"},
+	} {
+		_, err := Decode([]byte(tt.in))
+		if e, ok := errors.AsType[*InvalidError](err); !ok || !strings.Contains(e.Message, tt.want) {
+			t.Errorf("Decode(%s): got %v, want %q", tt.in, err, tt.want)
+		}
+	}
+	for _, in := range []string{``, `1`, `"a"`, `[`, `{`, `{"S"`, `{"S":1}`, `{"S":"a"`, `{"S":"a"}x`, `{"S":"a",}`, `{"L":{}}`, `{"BOOL":"true"}`, `{"B":"%"}`, "{\"S\":\"a\nb\"}", `{"S":"\q"}`} {
+		_, err := Decode([]byte(in))
+		if _, ok := errors.AsType[*SyntaxError](err); !ok {
+			t.Errorf("Decode(%s): got %v, want a SyntaxError", in, err)
+		}
+	}
+}
+
+// FuzzDecode: what is read is valid JSON, and what is written reads as the same.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{`{"S":"a"}`, `{"N":"1e5"}`, `{"M":{"a":{"L":[{"B":"aGk="}]}}}`, `{"SS":["a","b"]}`, `{"NULL":true}`, `{"S":"\ud800"}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := Decode(data)
+		if err != nil {
+			return
+		}
+		if !json.Valid(data) {
+			t.Fatalf("Decode accepts %q, which is not JSON", data)
+		}
+		again, err := Decode(Append(nil, v))
+		if err != nil || !Equal(v, again) {
+			t.Fatalf("%q is read as %v, written and read as %v, %v", data, v, again, err)
+		}
+		if Size(v) < 0 {
+			t.Fatalf("size %d", Size(v))
+		}
+	})
+}
+
+func TestItemSize(t *testing.T) {
+	t.Parallel()
+	// Names and values in UTF-8 bytes; 3 bytes for a list or map and 1 for each of its elements.
+	m, err := DecodeMap([]byte(`{"id":{"S":"é1"},"n":{"N":"12"},"ok":{"BOOL":true},"l":{"L":[{"S":"ab"},{"NULL":true}]},"m":{"M":{"k":{"S":"v"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := (2 + 3) + (1 + 2) + (2 + 1) + (1 + 3 + 1 + 2 + 1 + 1) + (1 + 3 + 1 + 1 + 1)
+	if got := m.Size(); got != want {
+		t.Errorf("size %d, want %d", got, want)
+	}
+}
+
+func TestMapWith(t *testing.T) {
+	t.Parallel()
+	m := Map{{"b", String("2")}}
+	c := m.With("a", String("1")).With("c", String("3")).With("b", String("4"))
+	want := Map{{"a", String("1")}, {"b", String("4")}, {"c", String("3")}}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Error(diff)
+	}
+	if m.Get("b") != String("2") || len(m) != 1 {
+		t.Errorf("the original changed: %v", m)
+	}
+	if got := c.Without("a").Without("x"); len(got) != 2 || got.Get("a") != nil {
+		t.Errorf("Without: %v", got)
+	}
+}

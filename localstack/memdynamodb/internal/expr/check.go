@@ -1,0 +1,122 @@
+package expr
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+)
+
+// checker collects the first thing that is wrong with the values given to an expression.
+type checker struct {
+	kind string
+	env  *Env
+	err  error
+}
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = &Error{"Invalid " + c.kind + ": " + fmt.Sprintf(format, args...)}
+	}
+}
+
+// literal returns the value of an operand that is one, or nil: what a path leads to is known only with the item.
+func (c *checker) literal(o operand) attr.Value {
+	if v, ok := o.(valueOperand); ok {
+		return c.env.Values.Get(v.name)
+	}
+	return nil
+}
+
+// types refuses a literal that is of none of the types.
+func (c *checker) types(function string, o operand, types ...string) {
+	if s, ok := o.(sizeOperand); ok {
+		c.types("size", s.of, "S", "B", "SS", "NS", "BS", "L", "M")
+		if !slices.Contains(types, "N") {
+			c.fail("Incorrect operand type for operator or function; operator or function: %s, operand type: N", function)
+		}
+		return
+	}
+	if v := c.literal(o); v != nil && !slices.Contains(types, v.Type()) {
+		c.fail("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", function, v.Type())
+	}
+}
+
+func (n orNode) check(c *checker)  { n.left.check(c); n.right.check(c) }
+func (n andNode) check(c *checker) { n.left.check(c); n.right.check(c) }
+func (n notNode) check(c *checker) { n.of.check(c) }
+
+// distinct refuses to compare a path with itself.
+func (c *checker) distinct(op string, first operand, rest ...operand) {
+	p, ok := first.(pathOperand)
+	if !ok {
+		return
+	}
+	for _, o := range rest {
+		if q, ok := o.(pathOperand); ok && reflect.DeepEqual(p.path.resolve(c.env), q.path.resolve(c.env)) {
+			c.fail("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", op, p.path.resolve(c.env))
+		}
+	}
+}
+
+func (n compareNode) check(c *checker) {
+	types := []string{"S", "N", "B"}
+	if n.op == "=" || n.op == "<>" {
+		types = attr.TypeNames
+	}
+	c.types(n.op, n.left, types...)
+	c.types(n.op, n.right, types...)
+	c.distinct(n.op, n.left, n.right)
+}
+
+func (n betweenNode) check(c *checker) {
+	for _, o := range []operand{n.of, n.low, n.high} {
+		c.types("BETWEEN", o, "S", "N", "B")
+	}
+	low, high := c.literal(n.low), c.literal(n.high)
+	if low == nil || high == nil {
+		return
+	}
+	bounds := func() string {
+		return fmt.Sprintf("lower bound operand: AttributeValue: %s, upper bound operand: AttributeValue: %s", describe(low), describe(high))
+	}
+	switch order, ok := attr.Compare(low, high); {
+	case !ok:
+		c.fail("The BETWEEN operator requires same data type for lower and upper bounds; %s", bounds())
+	case order > 0:
+		c.fail("The BETWEEN operator requires upper bound to be greater than or equal to lower bound; %s", bounds())
+	}
+}
+
+// describe is a scalar as messages quote it: {N:5}.
+func describe(v attr.Value) string {
+	return strings.NewReplacer(`"`, "").Replace(string(attr.Append(nil, v)))
+}
+
+func (n inNode) check(c *checker) {
+	c.types("IN", n.of, attr.TypeNames...)
+	for _, o := range n.list {
+		c.types("IN", o, attr.TypeNames...)
+	}
+	c.distinct("IN", n.of, n.list...)
+}
+
+func (n functionNode) check(c *checker) {
+	switch n.name {
+	case "begins_with":
+		c.types(n.name, n.args[0], "S", "B")
+		c.types(n.name, n.args[1], "S", "B")
+		c.distinct(n.name, n.args[0], n.args[1])
+	case "contains":
+		c.types(n.name, n.args[0], "S", "B", "SS", "NS", "BS", "L")
+		c.types(n.name, n.args[1], attr.TypeNames...)
+		c.distinct(n.name, n.args[0], n.args[1])
+	case "attribute_type":
+		c.types(n.name, n.args[1], "S")
+		if t, ok := c.literal(n.args[1]).(attr.String); ok && !slices.Contains(attr.TypeNames, string(t)) {
+			c.fail("Invalid attribute type name found; type: %s, valid types: {%s}", t, strings.Join(attr.TypeNames, ","))
+		}
+	}
+}

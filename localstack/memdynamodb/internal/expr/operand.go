@@ -1,0 +1,99 @@
+package expr
+
+import (
+	"strconv"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+)
+
+// operand is what a condition compares: a path, a value or size(path).
+type operand interface {
+	// value is nil where the item has none.
+	value(e *Env, item attr.Map) attr.Value
+}
+
+type (
+	pathOperand  struct{ path Path }
+	valueOperand struct{ name string }
+	sizeOperand  struct{ of operand }
+)
+
+func (o pathOperand) value(e *Env, item attr.Map) attr.Value { return o.path.get(e, item) }
+
+func (o valueOperand) value(e *Env, _ attr.Map) attr.Value { return e.Values.Get(o.name) }
+
+func (o sizeOperand) value(e *Env, item attr.Map) attr.Value {
+	n, ok := sizeOf(o.of.value(e, item))
+	if !ok {
+		return nil
+	}
+	return attr.Number(strconv.Itoa(n))
+}
+
+// sizeOf is what size() says: bytes of strings and byte strings, members of the others; nothing of numbers, booleans and
+// null.
+func sizeOf(v attr.Value) (int, bool) {
+	switch v := v.(type) {
+	case attr.String:
+		return len(v), true
+	case attr.Binary:
+		return len(v), true
+	case attr.StringSet:
+		return len(v), true
+	case attr.NumberSet:
+		return len(v), true
+	case attr.BinarySet:
+		return len(v), true
+	case attr.List:
+		return len(v), true
+	case attr.Map:
+		return len(v), true
+	}
+	return 0, false
+}
+
+// operand reads a path, a value or size(...).
+func (p *parser) operand() operand {
+	if name, ok := p.call(); ok {
+		if name != "size" {
+			p.misplaced(name)
+		}
+		args := p.operands(p.operand)
+		p.count(name, args, 1)
+		if _, nested := args[0].(sizeOperand); nested {
+			p.misplaced(name)
+		}
+		return sizeOperand{args[0]}
+	}
+	return p.simple()
+}
+
+// simple reads a path or a value.
+func (p *parser) simple() operand {
+	if t := p.peek(); t.kind == tokValue {
+		p.advance()
+		use(&p.values, t.text)
+		return valueOperand{t.text}
+	}
+	if p.partiql != nil {
+		if v, ok := p.constant(p.partiql); ok {
+			return valueOperand{p.literal(p.partiql, v)}
+		}
+	}
+	return pathOperand{p.path()}
+}
+
+func (p *parser) count(function string, args []operand, want int) {
+	if len(args) != want {
+		p.fail("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", function, len(args))
+	}
+}
+
+// misplaced refuses a function where it stands: it exists elsewhere, or not at all.
+func (p *parser) misplaced(function string) {
+	switch function {
+	case "size", "attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "if_not_exists", "list_append":
+		p.fail("The function is not allowed to be used this way in an expression; function: %s", function)
+	}
+	p.fail("Invalid function name; function: %s", function)
+}

@@ -1,0 +1,228 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Error is why an expression is refused, in DynamoDB's words.
+type Error struct{ Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+// DynamoDB's limits of an expression.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html#limits-expression-parameters
+const (
+	maxExpression = 4096
+	maxOperators  = 300
+	maxIn         = 100
+	maxPath       = 32
+)
+
+// refs are the placeholders an expression uses, in the order in which they first stand in it.
+type refs struct{ names, values []string }
+
+func (r *refs) uses() *refs { return r }
+
+// parser walks the tokens of one expression. The first thing wrong panics with *Error, which parse turns into an error:
+// a descent of small functions then reads as the grammar does.
+type parser struct {
+	refs
+	kind      string // "ConditionExpression" and the like, for messages
+	src       string
+	tokens    []token
+	pos       int
+	operators int
+	depth     int
+	paths     []Path // every path read
+	partiql   *Env   // of a PartiQL statement, which has literals and no reserved words; nil: an expression
+}
+
+// parse runs a grammar over the whole of src.
+func parse(kind, src string, grammar func(*parser)) error {
+	p := &parser{kind: kind, src: src}
+	return p.run(func() {
+		switch {
+		case strings.TrimSpace(src) == "":
+			p.fail("The expression can not be empty;")
+		case len(src) > maxExpression:
+			p.fail("Expression size has exceeded the maximum allowed size;  expression size: %d", len(src))
+		}
+		p.tokens = lex(src)
+		grammar(p)
+		if p.peek().kind != tokEnd {
+			p.syntax()
+		}
+	})
+}
+
+// run turns the panic of a grammar into an error.
+func (p *parser) run(grammar func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(*Error)
+			if !ok {
+				panic(r)
+			}
+			err = e
+		}
+	}()
+	grammar()
+	return nil
+}
+
+func (p *parser) fail(format string, args ...any) {
+	prefix := "Invalid " + p.kind + ": "
+	if p.partiql != nil {
+		prefix = "Statement wasn't well formed, can't be processed: "
+	}
+	panic(&Error{prefix + fmt.Sprintf(format, args...)})
+}
+
+// syntax refuses the current token, and quotes it with its neighbours.
+func (p *parser) syntax() {
+	t := p.peek()
+	from, to := t, t
+	if p.pos > 0 {
+		from = p.tokens[p.pos-1]
+	}
+	if p.pos+1 < len(p.tokens) {
+		to = p.tokens[p.pos+1]
+	}
+	p.fail("Syntax error; token: \"%s\", near: \"%s\"", t.text, strings.TrimSpace(p.src[from.start:to.end]))
+}
+
+func (p *parser) peek() token { return p.tokens[p.pos] }
+
+func (p *parser) advance() token {
+	t := p.tokens[p.pos]
+	if t.kind != tokEnd {
+		p.pos++
+	}
+	return t
+}
+
+func (p *parser) punct(s string) bool {
+	if t := p.peek(); t.kind != tokPunct || t.text != s {
+		return false
+	}
+	p.pos++
+	return true
+}
+
+func (p *parser) keyword(k string) bool {
+	if !p.peek().is(k) {
+		return false
+	}
+	p.pos++
+	return true
+}
+
+func (p *parser) want(punct string) {
+	if !p.punct(punct) {
+		p.syntax()
+	}
+}
+
+// operator counts one operator or function.
+func (p *parser) operator() {
+	if p.operators++; p.operators > maxOperators {
+		p.fail("The expression contains too many operators; operator count: %d", p.operators)
+	}
+}
+
+// enter counts one more level of parentheses or calls: each has an operator's price, so that no text can exhaust the stack.
+func (p *parser) enter() {
+	if p.depth++; p.depth > maxOperators {
+		p.fail("The expression contains too many operators; operator count: %d", p.depth)
+	}
+}
+
+func use(list *[]string, placeholder string) {
+	if !slices.Contains(*list, placeholder) {
+		*list = append(*list, placeholder)
+	}
+}
+
+// path reads a document path: a name, then .name and [index].
+func (p *parser) path() Path {
+	path := Path{p.step()}
+	for {
+		switch {
+		case p.punct("."):
+			path = append(path, p.step())
+		case p.punct("["):
+			t := p.peek()
+			if t.kind != tokNumber {
+				p.syntax()
+			}
+			i, err := strconv.Atoi(t.text)
+			if err != nil {
+				p.fail("List index is not within the allowable range; index: [%s]", t.text)
+			}
+			p.advance()
+			p.want("]")
+			path = append(path, Step{Index: i})
+		default:
+			if len(path) > maxPath {
+				p.fail("The document path has too many nesting elements; nesting levels: %d", len(path))
+			}
+			p.paths = append(p.paths, path)
+			return path
+		}
+	}
+}
+
+func (p *parser) step() Step {
+	t := p.peek()
+	switch t.kind {
+	case tokName:
+		use(&p.names, t.text)
+	case tokWord:
+		if p.partiql == nil && Reserved(t.text) {
+			// AND, OR and the like where a name should be are a slip of the grammar, not a name.
+			if slices.Contains([]string{"AND", "OR", "NOT", "BETWEEN", "IN"}, strings.ToUpper(t.text)) {
+				p.syntax()
+			}
+			p.fail("Attribute name is a reserved keyword; reserved keyword: %s", t.text)
+		}
+	default:
+		p.syntax()
+	}
+	p.advance()
+	return Step{Name: t.text}
+}
+
+// call reads the name and opening parenthesis of a function, if they stand here.
+func (p *parser) call() (string, bool) {
+	t := p.peek()
+	if t.kind != tokWord {
+		return "", false
+	}
+	if next := p.tokens[p.pos+1]; next.kind != tokPunct || next.text != "(" {
+		return "", false
+	}
+	if t.is("NOT") || t.is("IN") || t.is("AND") || t.is("OR") || t.is("BETWEEN") {
+		return "", false
+	}
+	p.pos += 2
+	p.operator()
+	if p.partiql != nil {
+		return strings.ToLower(t.text), true
+	}
+	return t.text, true
+}
+
+// operands reads operands up to the closing parenthesis.
+func (p *parser) operands(next func() operand) []operand { return p.operandsTo(")", next) }
+
+func (p *parser) operandsTo(end string, next func() operand) []operand {
+	args := []operand{next()}
+	for p.punct(",") {
+		args = append(args, next())
+	}
+	p.want(end)
+	return args
+}

@@ -1,0 +1,80 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+)
+
+// lexStatement cuts a PartiQL statement into the tokens of the expression language, so that one parser serves both: a
+// quoted name becomes a #name and a literal or parameter a :value, with env saying what they stand for.
+func lexStatement(p *parser, env *Env, params []attr.Value) {
+	src := p.src
+	value := func(v attr.Value, start, end int) {
+		p.tokens = append(p.tokens, token{tokValue, p.literal(env, v), start, end})
+	}
+	for pos := 0; ; {
+		for pos < len(src) && strings.IndexByte(" \t\r\n", src[pos]) >= 0 {
+			pos++
+		}
+		if pos == len(src) {
+			p.tokens = append(p.tokens, token{tokEnd, "<EOF>", pos, pos})
+			break
+		}
+		switch c := src[pos]; {
+		case c == '"' || c == '\'':
+			text, end, ok := quoted(src, pos)
+			if !ok {
+				p.fail("Unterminated quote")
+			}
+			if c == '"' && text == "" {
+				p.fail("Empty name")
+			}
+			if c == '\'' {
+				value(attr.String(text), pos, end)
+			} else {
+				p.tokens = append(p.tokens, token{tokName, p.named(env, text), pos, end})
+			}
+			pos = end
+		case c == '?':
+			if len(params) == 0 {
+				panic(&Error{"Number of parameters in request and statement don't match."})
+			}
+			value(params[0], pos, pos+1)
+			params = params[1:]
+			pos++
+		case strings.HasPrefix(src[pos:], "<<"), strings.HasPrefix(src[pos:], ">>"):
+			p.tokens = append(p.tokens, token{tokPunct, src[pos : pos+2], pos, pos + 2})
+			pos += 2
+		default:
+			t := scan(src, pos)
+			if t.kind == tokName || t.kind == tokValue {
+				t = token{tokPunct, src[pos : pos+1], pos, pos + 1} // # and : mean nothing here
+			}
+			p.tokens = append(p.tokens, t)
+			pos = t.end
+		}
+	}
+	if len(params) > 0 {
+		panic(&Error{"Number of parameters in request and statement don't match."})
+	}
+}
+
+// quoted reads a text in quotes, in which the quote itself stands twice.
+func quoted(src string, start int) (text string, end int, ok bool) {
+	quote := src[start]
+	var b strings.Builder
+	for i := start + 1; i < len(src); i++ {
+		if src[i] != quote {
+			b.WriteByte(src[i])
+			continue
+		}
+		if i+1 < len(src) && src[i+1] == quote {
+			b.WriteByte(quote)
+			i++
+			continue
+		}
+		return b.String(), i + 1, true
+	}
+	return "", 0, false
+}

@@ -1,0 +1,137 @@
+package expr
+
+import (
+	"slices"
+	"strings"
+)
+
+// Update is a parsed update expression: actions in the order they are written. All of them read the item as it was.
+type Update struct {
+	refs
+	actions []action
+}
+
+// Creates reports whether the update makes an item where there is none: one that only removes does not.
+func (u *Update) Creates() bool {
+	return slices.ContainsFunc(u.actions, func(a action) bool { return a.verb == set || a.verb == add })
+}
+
+type verb string
+
+const (
+	set    verb = "SET"
+	remove verb = "REMOVE"
+	add    verb = "ADD"
+	del    verb = "DELETE"
+)
+
+// action is one change at one path; value is nil for REMOVE.
+type action struct {
+	verb  verb
+	path  Path
+	value operand
+}
+
+// Operands that only SET knows.
+type (
+	sumOperand struct {
+		op          string // "+" or "-"
+		left, right operand
+	}
+	ifNotExists struct {
+		path     pathOperand
+		fallback operand
+	}
+	listAppend struct{ left, right operand }
+)
+
+const updateKind = "UpdateExpression"
+
+func parseUpdate(src string) (*Update, error) {
+	u := &Update{}
+	err := parse(updateKind, src, func(p *parser) {
+		seen := map[verb]bool{}
+		for p.peek().kind != tokEnd {
+			v := verb(strings.ToUpper(p.peek().text))
+			section, ok := map[verb]func(*parser) action{set: setAction, remove: removeAction, add: addAction, del: deleteAction}[v]
+			if !ok || p.peek().kind != tokWord {
+				p.syntax()
+			}
+			if seen[v] {
+				p.fail("The \"%s\" section can only be used once in an update expression;", v)
+			}
+			seen[v] = true
+			p.advance()
+			u.actions = append(u.actions, section(p))
+			for p.punct(",") {
+				u.actions = append(u.actions, section(p))
+			}
+		}
+		u.refs = p.refs
+	})
+	return u, err
+}
+
+func setAction(p *parser) action {
+	p.operator()
+	path := p.path()
+	p.want("=")
+	left := p.setOperand()
+	for _, op := range []string{"+", "-"} {
+		if p.punct(op) {
+			p.operator()
+			return action{set, path, sumOperand{op, left, p.setOperand()}}
+		}
+	}
+	return action{set, path, left}
+}
+
+// setOperand reads a path, a value, if_not_exists(path, operand) or list_append(operand, operand).
+func (p *parser) setOperand() operand {
+	name, ok := p.call()
+	if !ok {
+		return p.simple()
+	}
+	switch name {
+	case "if_not_exists", "list_append":
+	case "size", "attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains":
+		p.fail("The function is not allowed in an update expression; function: %s", name)
+	default:
+		p.fail("Invalid function name; function: %s", name)
+	}
+	p.enter()
+	args := p.operands(p.setOperand)
+	p.depth--
+	for _, a := range args {
+		if _, nested := a.(listAppend); nested {
+			p.misplaced("list_append")
+		}
+	}
+	p.count(name, args, 2)
+	if name == "list_append" {
+		return listAppend{args[0], args[1]}
+	}
+	path, ok := args[0].(pathOperand)
+	if !ok {
+		p.fail("Operator or function requires a document path; operator or function: %s", name)
+	}
+	return ifNotExists{path, args[1]}
+}
+
+func removeAction(p *parser) action {
+	p.operator()
+	return action{remove, p.path(), nil}
+}
+
+func addAction(p *parser) action    { return valueAction(p, add) }
+func deleteAction(p *parser) action { return valueAction(p, del) }
+
+// valueAction reads a path and a value: ADD and DELETE take no other operand.
+func valueAction(p *parser, v verb) action {
+	p.operator()
+	path := p.path()
+	if p.peek().kind != tokValue {
+		p.syntax()
+	}
+	return action{v, path, p.simple()}
+}

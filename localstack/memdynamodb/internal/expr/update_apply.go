@@ -1,0 +1,174 @@
+package expr
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+)
+
+// Errors that only an item brings out, in DynamoDB's words.
+var (
+	errPath    = &Error{"The document path provided in the update expression is invalid for update"}
+	errMissing = &Error{"The provided expression refers to an attribute that does not exist in the item"}
+	errType    = &Error{"An operand in the update expression has an incorrect data type"}
+)
+
+// change is an action with its value computed: nil removes.
+type change struct {
+	path  Path
+	value attr.Value
+}
+
+// Apply returns the item with the update made, and the paths it touched. Every value is computed from the item as it was
+// before any is written.
+func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, []Path, error) {
+	changes := make([]change, 0, len(u.actions))
+	paths := make([]Path, 0, len(u.actions))
+	for _, a := range u.actions {
+		v, err := a.compute(e, item)
+		if err != nil {
+			return nil, nil, err
+		}
+		path := a.path.resolve(e)
+		paths = append(paths, path)
+		changes = append(changes, change{path, v})
+	}
+	// Elements leave a list from its end, so that the indexes of the others still mean what they meant; what is written
+	// goes first, and appended elements in the order of their indexes.
+	slices.SortStableFunc(changes, func(a, b change) int {
+		if (a.value == nil) != (b.value == nil) {
+			if a.value == nil {
+				return 1
+			}
+			return -1
+		}
+		order := slices.CompareFunc(a.path, b.path, func(x, y Step) int { return cmp.Or(cmp.Compare(x.Name, y.Name), x.Index-y.Index) })
+		if a.value == nil {
+			return -order
+		}
+		return order
+	})
+	var out attr.Value = item
+	for _, c := range changes {
+		var err error
+		if out, err = write(out, c.path, c.value); err != nil {
+			return nil, nil, err
+		}
+	}
+	return out.(attr.Map), paths, nil
+}
+
+func (a action) compute(e *Env, item attr.Map) (attr.Value, error) {
+	switch a.verb {
+	case set:
+		return computeSet(e, item, a.value)
+	case add:
+		return sum(a.path.get(e, item), a.value.value(e, item))
+	case del:
+		return difference(a.path.get(e, item), a.value.value(e, item))
+	}
+	return nil, nil
+}
+
+func computeSet(e *Env, item attr.Map, o operand) (attr.Value, error) {
+	switch o := o.(type) {
+	case ifNotExists:
+		if v := o.path.value(e, item); v != nil {
+			return v, nil
+		}
+		return computeSet(e, item, o.fallback)
+	case listAppend:
+		l, r, err := both(e, item, o.left, o.right)
+		if err != nil {
+			return nil, err
+		}
+		left, ok1 := l.(attr.List)
+		right, ok2 := r.(attr.List)
+		if !ok1 || !ok2 {
+			return nil, errType
+		}
+		return slices.Concat(left, right), nil
+	case sumOperand:
+		l, r, err := both(e, item, o.left, o.right)
+		if err != nil {
+			return nil, err
+		}
+		left, ok1 := l.(attr.Number)
+		right, ok2 := r.(attr.Number)
+		if !ok1 || !ok2 {
+			return nil, errType
+		}
+		if o.op == "+" {
+			return arithmetic(left.Add(right))
+		}
+		return arithmetic(left.Sub(right))
+	}
+	if v := o.value(e, item); v != nil {
+		return v, nil
+	}
+	return nil, errMissing
+}
+
+func both(e *Env, item attr.Map, left, right operand) (l, r attr.Value, err error) {
+	if l, err = computeSet(e, item, left); err != nil {
+		return nil, nil, err
+	}
+	r, err = computeSet(e, item, right)
+	return l, r, err
+}
+
+func arithmetic(n attr.Number, err error) (attr.Value, error) {
+	if err != nil {
+		return nil, &Error{err.Error()}
+	}
+	return n, nil
+}
+
+// write puts v at the path, or removes what is there if v is nil. It copies what it changes.
+func write(at attr.Value, path Path, v attr.Value) (attr.Value, error) {
+	if len(path) == 0 {
+		return v, nil
+	}
+	step := path[0]
+	last := len(path) == 1
+	switch at := at.(type) {
+	case attr.Map:
+		if step.isIndex() {
+			return nil, errPath
+		}
+		if last && v == nil {
+			return at.Without(step.Name), nil
+		}
+		inner := at.Get(step.Name)
+		if !last && inner == nil {
+			return nil, errPath
+		}
+		inner, err := write(inner, path[1:], v)
+		if err != nil {
+			return nil, err
+		}
+		return at.With(step.Name, inner), nil
+	case attr.List:
+		if !step.isIndex() {
+			return nil, errPath
+		}
+		switch inside := step.Index < len(at); {
+		case inside && last && v == nil:
+			return slices.Delete(slices.Clone(at), step.Index, step.Index+1), nil
+		case inside:
+			inner, err := write(at[step.Index], path[1:], v)
+			if err != nil {
+				return nil, err
+			}
+			c := slices.Clone(at)
+			c[step.Index] = inner
+			return c, nil
+		case last && v == nil:
+			return at, nil
+		case last:
+			return append(slices.Clone(at), v), nil
+		}
+	}
+	return nil, errPath
+}

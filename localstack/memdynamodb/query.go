@@ -1,0 +1,109 @@
+package memdynamodb
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
+)
+
+type queryInput struct {
+	pageInput
+	KeyConditionExpression *string
+	ScanIndexForward       *bool
+}
+
+func (s *Server) query(c *call, in *queryInput) (any, error) {
+	if err := in.refuse(); err != nil {
+		return nil, err
+	}
+	if in.KeyConditionExpression == nil {
+		return nil, validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+	}
+	condition, err := expr.ParseKeyCondition(*in.KeyConditionExpression)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	src, err := s.open(&in.pageInput, condition)
+	if err != nil {
+		return nil, err
+	}
+	keys := src.keys()
+	wanted, err := condition.Bind(src.env, keys.partition, keys.sort, keys.types)
+	if err != nil {
+		return nil, err
+	}
+	if src.filter != nil {
+		for _, name := range keys.names() {
+			if src.filter.Mentions(src.env, name) {
+				return nil, validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
+			}
+		}
+	}
+	backwards := in.ScanIndexForward != nil && !*in.ScanIndexForward
+	candidates := src.partition(wanted)
+	order := src.inPartition
+	if backwards {
+		slices.Reverse(candidates)
+		order = func(a, b attr.Map) int { return src.inPartition(b, a) }
+	}
+	if start := in.ExclusiveStartKey; start != nil {
+		if keyText(start.Get(keys.partition)) != keyText(wanted.Partition) {
+			return nil, validation("The provided starting key is outside query boundaries based on provided conditions")
+		}
+		candidates = after(candidates, func(item attr.Map) int { return order(item, start) })
+	}
+	return src.page(c, &in.pageInput, candidates), nil
+}
+
+// partition returns the items of one partition of the table or index that meet the sort condition, in order.
+func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
+	keys := src.keys()
+	var found []attr.Map
+	take := func(p *partition) {
+		for _, stored := range p.items {
+			item := src.item(stored)
+			if item == nil || keyText(item.Get(keys.partition)) != keyText(wanted.Partition) {
+				continue
+			}
+			if keys.sort == "" || wanted.Sort.Matches(item.Get(keys.sort)) {
+				found = append(found, item)
+			}
+		}
+	}
+	if keys.partition == src.table.keys.partition {
+		if p := src.table.partitions[keyText(wanted.Partition)]; p != nil {
+			take(p)
+		}
+	} else {
+		for _, p := range src.table.ordered() {
+			take(p)
+		}
+	}
+	if src.index != nil {
+		slices.SortStableFunc(found, src.inPartition)
+	}
+	return found
+}
+
+// inPartition orders the items of a partition: by sort key and, where an index has several of one key, by the table's.
+func (src *source) inPartition(a, b attr.Map) int {
+	keys := src.keys()
+	order := 0
+	if keys.sort != "" {
+		order = compareSort(a.Get(keys.sort), b.Get(keys.sort))
+	}
+	if order != 0 || src.index == nil {
+		return order
+	}
+	return src.inTable(a, b)
+}
+
+// inTable orders items as Scan goes through the table.
+func (src *source) inTable(a, b attr.Map) int {
+	x, y := src.table.keys.at(a), src.table.keys.at(b)
+	return cmp.Or(cmp.Compare(hashOf(x.partition), hashOf(y.partition)), cmp.Compare(x.partition, y.partition), compareSort(x.sort, y.sort))
+}

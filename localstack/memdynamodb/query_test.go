@@ -1,0 +1,228 @@
+package memdynamodb_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+// events returns a client of a table "events" (key "g", sort key "seq") with n items in each of the groups, and an index
+// "byKind" on "kind" and "at" that only items with an odd seq are in.
+func events(t *testing.T, n int, groups ...string) *dynamodb.Client {
+	t.Helper()
+	srv := memdynamodb.New()
+	t.Cleanup(srv.Close)
+	c := client(srv)
+	key := func(name string, kind ddbtypes.KeyType) ddbtypes.KeySchemaElement {
+		return ddbtypes.KeySchemaElement{AttributeName: &name, KeyType: kind}
+	}
+	def := func(name string, kind ddbtypes.ScalarAttributeType) ddbtypes.AttributeDefinition {
+		return ddbtypes.AttributeDefinition{AttributeName: &name, AttributeType: kind}
+	}
+	if _, err := c.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String("events"), BillingMode: "PAY_PER_REQUEST",
+		AttributeDefinitions: []ddbtypes.AttributeDefinition{def("g", "S"), def("seq", "N"), def("kind", "S"), def("at", "N")},
+		KeySchema:            []ddbtypes.KeySchemaElement{key("g", "HASH"), key("seq", "RANGE")},
+		GlobalSecondaryIndexes: []ddbtypes.GlobalSecondaryIndex{{IndexName: aws.String("byKind"), Projection: &ddbtypes.Projection{ProjectionType: "KEYS_ONLY"},
+			KeySchema: []ddbtypes.KeySchemaElement{key("kind", "HASH"), key("at", "RANGE")}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		for i := n - 1; i >= 0; i-- { // written against their order
+			it := item{"g": str(g), "seq": num(fmt.Sprint(i)), "v": num(fmt.Sprint(i % 3))}
+			if i%2 == 1 {
+				it["kind"], it["at"] = str("odd"), num(fmt.Sprint(-i))
+			}
+			putItem(t, c, "events", it)
+		}
+	}
+	return c
+}
+
+func keysOf(its []map[string]ddbtypes.AttributeValue) []string {
+	var keys []string
+	for _, it := range its {
+		keys = append(keys, it["g"].(*ddbtypes.AttributeValueMemberS).Value+it["seq"].(*ddbtypes.AttributeValueMemberN).Value)
+	}
+	return keys
+}
+
+func TestQuery(t *testing.T) {
+	t.Parallel()
+	c := events(t, 12, "a", "b")
+	for _, tt := range []struct {
+		condition string
+		change    func(*dynamodb.QueryInput)
+		want      string
+		scanned   int32
+	}{
+		{"g = :g", nil, "b0 b1 b2 b3 b4 b5 b6 b7 b8 b9 b10 b11", 12}, // by number, not by text
+		{"g = :g AND seq > :n", nil, "b10 b11", 2},
+		{"g = :g AND seq BETWEEN :m AND :n", func(in *dynamodb.QueryInput) { in.ScanIndexForward = aws.Bool(false) }, "b9 b8 b7", 3},
+		{"g = :g AND seq <= :n", func(in *dynamodb.QueryInput) { in.FilterExpression = aws.String("v = :two") }, "b2 b5 b8", 10},
+		{"g = :none", nil, "", 0},
+	} {
+		in := &dynamodb.QueryInput{TableName: aws.String("events"), KeyConditionExpression: aws.String(tt.condition), ExpressionAttributeValues: item{}}
+		if tt.change != nil {
+			tt.change(in)
+		}
+		for name, v := range map[string]ddbtypes.AttributeValue{":g": str("b"), ":none": str("x"), ":n": num("9"), ":m": num("7"), ":two": num("2")} {
+			if strings.Contains(tt.condition+" "+aws.ToString(in.FilterExpression)+" ", name) && (name != ":n" || !strings.Contains(tt.condition, ":none")) {
+				in.ExpressionAttributeValues[name] = v
+			}
+		}
+		// Whole, and in pages of every size: the same items in the same order.
+		for limit := range int32(13) {
+			if limit > 0 {
+				in.Limit = &limit
+			}
+			in.ExclusiveStartKey = nil
+			var got []string
+			var scanned int32
+			for {
+				out, err := c.Query(t.Context(), in)
+				if err != nil {
+					t.Fatalf("%s: %v", tt.condition, err)
+				}
+				got = append(got, keysOf(out.Items)...)
+				scanned += out.ScannedCount
+				if in.ExclusiveStartKey = out.LastEvaluatedKey; out.LastEvaluatedKey == nil {
+					break
+				}
+			}
+			if diff := cmp.Diff(strings.Fields(tt.want), got); diff != "" && (tt.want != "" || got != nil) || scanned != tt.scanned {
+				t.Errorf("%s, limit %d: scanned %d, want %d: %s", tt.condition, limit, scanned, tt.scanned, diff)
+			}
+		}
+	}
+}
+
+func TestQueryIndex(t *testing.T) {
+	t.Parallel()
+	c := events(t, 6, "a", "b")
+	in := &dynamodb.QueryInput{TableName: aws.String("events"), IndexName: aws.String("byKind"), KeyConditionExpression: aws.String("kind = :k AND #at > :at"), ExpressionAttributeNames: map[string]string{"#at": "at"}, ExpressionAttributeValues: item{":k": str("odd"), ":at": num("-5")}, Limit: aws.Int32(1)}
+	var got []string
+	for {
+		out, err := c.Query(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range out.Items {
+			if it["v"] != nil {
+				t.Errorf("a KEYS_ONLY index returned %v", it)
+			}
+		}
+		got = append(got, keysOf(out.Items)...)
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; out.LastEvaluatedKey == nil {
+			break
+		}
+		if len(out.LastEvaluatedKey) != 4 {
+			t.Errorf("LastEvaluatedKey %v, want the keys of index and table", out.LastEvaluatedKey)
+		}
+	}
+	if diff := cmp.Diff(2, strings.Count(strings.Join(got[:2], " "), "3")); diff != "" || len(got) != 4 {
+		t.Errorf("order of the index: %v", got)
+	}
+	in.ConsistentRead = aws.Bool(true)
+	_, err := c.Query(t.Context(), in)
+	wantRefusal(t, "consistent", err, "ValidationException: Consistent reads are not supported on global secondary indexes")
+	_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("events"), Item: item{"g": str("a"), "seq": num("1"), "kind": num("1")}})
+	wantRefusal(t, "index key type", err, "ValidationException: One or more parameter values were invalid: Type mismatch for Index Key kind Expected: S Actual: N IndexName: byKind")
+	_, err = c.Query(t.Context(), &dynamodb.QueryInput{TableName: aws.String("events"), IndexName: aws.String("none"), KeyConditionExpression: aws.String("g = :g"), ExpressionAttributeValues: item{":g": str("a")}})
+	wantRefusal(t, "no such index", err, "ValidationException: The table does not have the specified index: none")
+}
+
+func TestQueryRefused(t *testing.T) {
+	t.Parallel()
+	c := events(t, 1, "a")
+	query := func(change func(*dynamodb.QueryInput)) error {
+		in := &dynamodb.QueryInput{TableName: aws.String("events"), KeyConditionExpression: aws.String("g = :g"), ExpressionAttributeValues: item{":g": str("a")}}
+		change(in)
+		_, err := c.Query(t.Context(), in)
+		return err
+	}
+	wantRefusal(t, "no condition", query(func(in *dynamodb.QueryInput) { in.KeyConditionExpression = nil }), "ValidationException: Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+	wantRefusal(t, "filter on a key", query(func(in *dynamodb.QueryInput) { in.FilterExpression = aws.String("seq = :g") }), "ValidationException: Filter Expression can only contain non-primary key attributes: Primary key attribute: seq")
+	wantRefusal(t, "limit", query(func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(0) }), "ValidationException: 1 validation error detected: Value '0' at 'limit'")
+	wantRefusal(t, "start key", query(func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"g": str("a")} }), "ValidationException: The provided starting key is invalid")
+	wantRefusal(t, "start key of another partition", query(func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"g": str("b"), "seq": num("1")} }), "ValidationException: The provided starting key is outside query boundaries")
+}
+
+func TestScan(t *testing.T) {
+	t.Parallel()
+	c := events(t, 5, "a", "b", "c", "d")
+	scan := func(change func(*dynamodb.ScanInput)) []string {
+		in := &dynamodb.ScanInput{TableName: aws.String("events")}
+		change(in)
+		var keys []string
+		for {
+			out, err := c.Scan(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, keysOf(out.Items)...)
+			if in.ExclusiveStartKey = out.LastEvaluatedKey; out.LastEvaluatedKey == nil {
+				return keys
+			}
+		}
+	}
+	all := scan(func(*dynamodb.ScanInput) {})
+	if len(all) != 20 {
+		t.Errorf("%d items, want 20", len(all))
+	}
+	for limit := range int32(21) {
+		if got := scan(func(in *dynamodb.ScanInput) { in.Limit = aws.Int32(limit + 1) }); !slices.Equal(got, all) {
+			t.Errorf("limit %d: %v", limit+1, got)
+		}
+	}
+	for _, total := range []int32{1, 2, 3, 7} {
+		var parts []string
+		for i := range total {
+			parts = append(parts, scan(func(in *dynamodb.ScanInput) { in.Segment, in.TotalSegments = &i, &total })...)
+		}
+		if !slices.Equal(parts, all) { // segments are consecutive ranges of the hash
+			t.Errorf("%d segments: %v", total, parts)
+		}
+	}
+	if got := scan(func(in *dynamodb.ScanInput) { in.IndexName = aws.String("byKind"); in.Limit = aws.Int32(3) }); len(got) != 8 {
+		t.Errorf("index: %v", got)
+	}
+	if got := scan(func(in *dynamodb.ScanInput) {
+		in.FilterExpression, in.ExpressionAttributeValues = aws.String("g = :g"), item{":g": str("c")}
+	}); len(got) != 5 {
+		t.Errorf("filter: %v", got)
+	}
+}
+
+func TestPageOfOneMegabyte(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	for i := range 5 {
+		putItem(t, c, "orders", item{"id": str(fmt.Sprint(i)), "v": str(strings.Repeat("v", 300<<10))})
+	}
+	n, pages := 0, 0
+	in := &dynamodb.ScanInput{TableName: orders, Select: "COUNT"}
+	for {
+		out, err := c.Scan(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages++
+		n += int(out.Count)
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; out.LastEvaluatedKey == nil {
+			break
+		}
+	}
+	if n != 5 || pages != 2 {
+		t.Errorf("%d items in %d pages, want 5 in 2", n, pages)
+	}
+}

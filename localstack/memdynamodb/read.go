@@ -1,0 +1,102 @@
+package memdynamodb
+
+import (
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
+)
+
+// readInput is the part of a request that describes a read of one item.
+type readInput struct {
+	TableName            string
+	Key                  attr.Map
+	ProjectionExpression *string
+	placeholders
+}
+
+type getItemInput struct {
+	readInput
+	ConsistentRead         bool
+	ReturnConsumedCapacity string
+	legacy
+}
+
+type getItemOutput struct {
+	Item             *attr.Map         `json:",omitempty"`
+	ConsumedCapacity *consumedCapacity `json:",omitempty"`
+}
+
+// read is one item to get: where it is and which part of it.
+type read struct {
+	table *table
+	key   key
+	paths []expr.Path // nil: the whole item
+}
+
+// newRead reads what a request wants to get. The caller holds mu.
+func (s *Server) newRead(in *readInput) (*read, error) {
+	if err := validName(in.TableName); err != nil {
+		return nil, err
+	}
+	if in.Key == nil {
+		return nil, required("key")
+	}
+	paths, err := in.paths(in.ProjectionExpression)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	k, err := t.keys.ofKey(in.Key)
+	return &read{t, k, paths}, err
+}
+
+// paths parses a projection expression, which is all the expression that the placeholders serve.
+func (p *placeholders) paths(expression *string) ([]expr.Path, error) {
+	if expression == nil {
+		return nil, p.check()
+	}
+	x, err := expr.ParseProjection(*expression)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := x.Bind(p.env())
+	if err != nil {
+		return nil, err
+	}
+	return paths, p.check(x)
+}
+
+// get returns the wanted part of the item, nil if there is no item, and the size of the whole: reads are billed for it.
+func (r *read) get() (part *attr.Map, size int) {
+	item := r.table.get(r.key)
+	if item == nil {
+		return nil, 0
+	}
+	part = &item
+	if r.paths != nil {
+		m := expr.Project(r.paths, item)
+		part = &m
+	}
+	return part, item.Size()
+}
+
+func (s *Server) getItem(c *call, in *getItemInput) (any, error) {
+	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+		return nil, err
+	}
+	if err := in.refuse(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.newRead(&in.readInput)
+	if err != nil {
+		return nil, err
+	}
+	item, size := r.get()
+	u := units{read: readUnits(size, in.ConsistentRead)}
+	c.cost.Units = u.total()
+	return getItemOutput{item, consumed(in.ReturnConsumedCapacity, r.table, u, false)}, nil
+}

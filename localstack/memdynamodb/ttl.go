@@ -1,0 +1,101 @@
+package memdynamodb
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+)
+
+type timeToLive struct {
+	AttributeName string
+	Enabled       bool
+}
+
+type updateTimeToLiveInput struct {
+	TableName               string
+	TimeToLiveSpecification *timeToLive
+}
+
+func (s *Server) updateTimeToLive(_ *call, in *updateTimeToLiveInput) (any, error) {
+	spec := in.TimeToLiveSpecification
+	switch {
+	case spec == nil:
+		return nil, required("timeToLiveSpecification")
+	case spec.AttributeName == "":
+		return nil, constraint("", "timeToLiveSpecification.attributeName", "Member must have length greater than or equal to 1")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.namedTable(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case spec.Enabled && t.ttl == spec.AttributeName:
+		return nil, validation("TimeToLive is already enabled")
+	case !spec.Enabled && t.ttl == "":
+		return nil, validation("TimeToLive is already disabled")
+	case t.ttl != "" && t.ttl != spec.AttributeName:
+		return nil, validation("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)
+	}
+	t.ttl = ""
+	if spec.Enabled {
+		t.ttl = spec.AttributeName
+	}
+	return map[string]any{"TimeToLiveSpecification": spec}, nil
+}
+
+type timeToLiveDescription struct {
+	TimeToLiveStatus string
+	AttributeName    string `json:",omitempty"`
+}
+
+func (s *Server) describeTimeToLive(_ *call, in *tableInput) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.namedTable(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	d := timeToLiveDescription{"DISABLED", ""}
+	if t.ttl != "" {
+		d = timeToLiveDescription{"ENABLED", t.ttl}
+	}
+	return map[string]any{"TimeToLiveDescription": d}, nil
+}
+
+// fiveYears is the age beyond which TTL leaves an item alone: such a number is taken for a mistake.
+const fiveYears = 5 * 365 * 24 * time.Hour
+
+// SweepTTL deletes the expired items of every table with TTL enabled, as DynamoDB does some time within days, and returns
+// how many. An item is expired when its TTL attribute is a number of seconds since 1970 that is past, by at most five
+// years.
+func (s *Server) SweepTTL() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, n := s.now(), 0
+	for _, t := range s.tables {
+		if t.ttl == "" {
+			continue
+		}
+		for _, p := range t.ordered() {
+			for i := len(p.items) - 1; i >= 0; i-- {
+				if item := p.items[i]; expired(item.Get(t.ttl), now) {
+					t.set(t.keys.at(item), nil)
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func expired(v attr.Value, now time.Time) bool {
+	number, ok := v.(attr.Number)
+	if !ok {
+		return false
+	}
+	seconds, err := strconv.ParseFloat(string(number), 64)
+	return err == nil && seconds < float64(now.Unix()) && seconds >= float64(now.Add(-fiveYears).Unix())
+}

@@ -1,0 +1,162 @@
+package localstack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+// Stack is a running SQS and DynamoDB with what [Start] created.
+type Stack struct {
+	SQS      *sqs.Client
+	DynamoDB *dynamodb.Client
+	// QueueURL by name, dead-letter queues included.
+	QueueURL map[string]string
+	// URL is the endpoint of both services for other processes; "" in memory without Options.HTTP, and where the two
+	// services have different endpoints.
+	URL string
+	// MemSQS and MemDynamoDB are nil where the service is at an endpoint.
+	MemSQS      *memsqs.Server
+	MemDynamoDB *memdynamodb.Server
+
+	created []func(context.Context) error // undone by Close, last first
+}
+
+// Start connects to Options.Endpoint, else to AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_URL for both; a service
+// without one runs in memory. It then creates what the options name and does not exist yet. An error undoes what was
+// done.
+//
+// On an endpoint the credentials are those of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else "test", and the region is
+// AWS_REGION, else us-east-1.
+func Start(ctx context.Context, optFns ...func(*Options)) (*Stack, error) {
+	var o Options
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	s := &Stack{QueueURL: map[string]string{}}
+	if err := s.start(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+func (s *Stack) start(ctx context.Context, o Options) error {
+	if err := s.connect(o); err != nil {
+		return err
+	}
+	for _, q := range o.Queues {
+		if err := s.createQueue(ctx, q); err != nil {
+			return err
+		}
+	}
+	for _, t := range o.Tables {
+		if err := s.createTable(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect makes the clients, and the services that have no endpoint.
+func (s *Stack) connect(o Options) error {
+	endpoint := os.Getenv("AWS_ENDPOINT_URL")
+	sqsURL := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_SQS"), endpoint)
+	dynamoURL := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), endpoint)
+
+	var sqsTransport, dynamoTransport http.RoundTripper
+	// Before the services, since queue URLs begin with the address; served once both are there.
+	var l net.Listener
+	if o.HTTP && sqsURL == "" && dynamoURL == "" {
+		var err error
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return fmt.Errorf("localstack: %w", err)
+		}
+		s.URL = "http://" + l.Addr().String()
+	}
+	if sqsURL == "" {
+		s.MemSQS = memsqs.New(func(o *memsqs.Options) { o.BaseURL = s.URL })
+		sqsTransport = s.MemSQS
+		s.undo(func(context.Context) error { s.MemSQS.Close(); return nil })
+	}
+	if dynamoURL == "" {
+		s.MemDynamoDB = memdynamodb.New()
+		dynamoTransport = s.MemDynamoDB
+		s.undo(func(context.Context) error { s.MemDynamoDB.Close(); return nil })
+	}
+	if l != nil {
+		s.serve(l)
+	}
+	if sqsURL == dynamoURL && sqsURL != "" {
+		s.URL = sqsURL
+	}
+	s.SQS = sqs.New(sqs.Options{
+		Region: region(), Credentials: credentials(), HTTPClient: client(sqsTransport),
+		BaseEndpoint: aws.String(cmp.Or(sqsURL, s.URL, "http://sqs.memory")),
+	})
+	s.DynamoDB = dynamodb.New(dynamodb.Options{
+		Region: region(), Credentials: credentials(), HTTPClient: client(dynamoTransport),
+		BaseEndpoint: aws.String(cmp.Or(dynamoURL, s.URL, "http://dynamodb.memory")),
+	})
+	return nil
+}
+
+func (s *Stack) serve(l net.Listener) {
+	server := &http.Server{Handler: Handler(s.MemSQS, s.MemDynamoDB)}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	s.undo(func(context.Context) error {
+		// Not Shutdown: it would wait for the long polls of clients that are still there.
+		err := server.Close()
+		if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+			err = errors.Join(err, serveErr)
+		}
+		return err
+	})
+}
+
+func (s *Stack) undo(fn func(context.Context) error) { s.created = append(s.created, fn) }
+
+// Close deletes what Start created, and ends the services in memory. Nothing may use the clients any more.
+func (s *Stack) Close(ctx context.Context) error {
+	var errs []error
+	for i := len(s.created) - 1; i >= 0; i-- {
+		errs = append(errs, s.created[i](ctx))
+	}
+	s.created = nil
+	return errors.Join(errs...)
+}
+
+func client(t http.RoundTripper) *http.Client {
+	if t == nil {
+		// The SDK's default keeps ten idle connections per host; tests with more workers would dial for most calls.
+		d := http.DefaultTransport.(*http.Transport).Clone()
+		d.MaxIdleConnsPerHost = 256
+		t = d
+	}
+	return &http.Client{Transport: t}
+}
+
+func region() string {
+	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
+}
+
+func credentials() aws.CredentialsProvider {
+	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{
+			AccessKeyID:     cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "test"),
+			SecretAccessKey: cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
+			SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
+		}, nil
+	})
+}

@@ -1,0 +1,200 @@
+package localstack_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/localstack"
+)
+
+func start(t *testing.T, optFns ...func(*localstack.Options)) *localstack.Stack {
+	t.Helper()
+	s, err := localstack.Start(t.Context(), optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closeStack(t *testing.T, s *localstack.Stack) {
+	t.Helper()
+	if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func noEndpoint(t *testing.T) {
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB"} {
+		t.Setenv(name, "")
+	}
+}
+
+func TestInMemoryInVirtualTime(t *testing.T) {
+	noEndpoint(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, func(o *localstack.Options) {
+			o.Queues = []localstack.Queue{{Name: "jobs", Attributes: map[string]string{"VisibilityTimeout": "43200"}}}
+			o.Tables = []string{"records"}
+		})
+		defer closeStack(t, s)
+		if s.MemSQS == nil || s.MemDynamoDB == nil || s.URL != "" {
+			t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want both in memory and no URL", s.MemSQS, s.MemDynamoDB, s.URL)
+		}
+		url := aws.String(s.QueueURL["jobs"])
+		if _, err := s.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("hello")}); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		for range 2 { // the second time after twelve hours
+			out := &sqs.ReceiveMessageOutput{}
+			for len(out.Messages) == 0 {
+				var err error
+				if out, err = s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url, WaitTimeSeconds: 20}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := time.Since(begin); got != 12*time.Hour {
+			t.Errorf("the second delivery came after %s, want 12h", got)
+		}
+	})
+}
+
+func TestMessageMovesToTheDeadLetterQueue(t *testing.T) {
+	noEndpoint(t)
+	for _, tt := range []struct{ queue, dlq string }{{"jobs", "jobs-dlq"}, {"jobs.fifo", "jobs-dlq.fifo"}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, func(o *localstack.Options) {
+				o.Queues = []localstack.Queue{{Name: tt.queue, MaxReceiveCount: 1, Attributes: map[string]string{"VisibilityTimeout": "1"}}}
+			})
+			defer closeStack(t, s)
+			in := &sqs.SendMessageInput{QueueUrl: aws.String(s.QueueURL[tt.queue]), MessageBody: aws.String("hello")}
+			if strings.HasSuffix(tt.queue, ".fifo") {
+				in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String("d")
+			}
+			if _, err := s.SQS.SendMessage(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: in.QueueUrl, WaitTimeSeconds: 5}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := len(s.MemSQS.Messages(tt.dlq)); got != 1 {
+				t.Errorf("%s holds %d messages, want 1", tt.dlq, got)
+			}
+		})
+	}
+}
+
+func TestNoDeadLetterQueue(t *testing.T) {
+	noEndpoint(t)
+	s := start(t, func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "jobs", MaxReceiveCount: -1}} })
+	defer closeStack(t, s)
+	if url, ok := s.QueueURL["jobs-dlq"]; ok {
+		t.Errorf("got a dead-letter queue %s, want none", url)
+	}
+}
+
+func TestIdempotencyTable(t *testing.T) {
+	noEndpoint(t)
+	s := start(t, func(o *localstack.Options) { o.Tables = []string{"records"} })
+	defer closeStack(t, s)
+	ttl, err := s.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("records")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := ttl.TimeToLiveDescription; aws.ToString(d.AttributeName) != "expiration" || d.TimeToLiveStatus != ddbtypes.TimeToLiveStatusEnabled {
+		t.Errorf("TTL is %s on %q, want enabled on expiration", d.TimeToLiveStatus, aws.ToString(d.AttributeName))
+	}
+}
+
+// TestEndpoint runs against an endpoint that another stack serves: what was there stays, what Start made goes.
+func TestEndpoint(t *testing.T) {
+	noEndpoint(t)
+	server := start(t, func(o *localstack.Options) {
+		o.HTTP = true
+		o.Queues = []localstack.Queue{{Name: "theirs"}}
+		o.Tables = []string{"theirs"}
+	})
+	defer closeStack(t, server)
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+
+	s := start(t, func(o *localstack.Options) {
+		o.Queues = []localstack.Queue{{Name: "theirs"}, {Name: "ours"}}
+		o.Tables = []string{"theirs", "ours"}
+	})
+	if s.MemSQS != nil || s.MemDynamoDB != nil || s.URL != server.URL {
+		t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want the endpoint %s", s.MemSQS, s.MemDynamoDB, s.URL, server.URL)
+	}
+	closeStack(t, s)
+
+	ctx := t.Context()
+	_, err := server.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("ours")})
+	if _, gone := errors.AsType[*sqstypes.QueueDoesNotExist](err); !gone {
+		t.Errorf("queue that Start made: got %v, want that it is gone", err)
+	}
+	if _, err := server.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("theirs")}); err != nil {
+		t.Errorf("queue that was there: %v", err)
+	}
+	tables, err := server.DynamoDB.ListTables(ctx, &dynamodb.ListTablesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(tables.TableNames, " "); got != "theirs" {
+		t.Errorf("tables afterwards: %s, want theirs alone", got)
+	}
+}
+
+func TestOneServiceAtAnEndpoint(t *testing.T) {
+	noEndpoint(t)
+	server := start(t, func(o *localstack.Options) { o.HTTP = true })
+	defer closeStack(t, server)
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", server.URL)
+	s := start(t, func(o *localstack.Options) {
+		o.Queues = []localstack.Queue{{Name: "jobs"}}
+		o.Tables = []string{"records"}
+	})
+	defer closeStack(t, s)
+	if s.MemSQS == nil || s.MemDynamoDB != nil || s.URL != "" {
+		t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want SQS alone in memory and no common URL", s.MemSQS, s.MemDynamoDB, s.URL)
+	}
+	if _, err := server.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("records")}); err != nil {
+		t.Errorf("table at the endpoint: %v", err)
+	}
+	_, err := server.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("jobs")})
+	if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); !missing {
+		t.Errorf("queue at the endpoint: got %v, want that there is none", err)
+	}
+}
+
+// A failure in the middle leaves nothing behind.
+func TestStartUndoesItself(t *testing.T) {
+	noEndpoint(t)
+	server := start(t, func(o *localstack.Options) { o.HTTP = true })
+	defer closeStack(t, server)
+	_, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+		o.Endpoint = server.URL
+		o.Queues = []localstack.Queue{{Name: "fine"}, {Name: "not a legal name"}}
+	})
+	if err == nil || !strings.Contains(err.Error(), "not a legal name") {
+		t.Errorf("got %v, want an error that names the queue", err)
+	}
+	out, err := server.SQS.ListQueues(t.Context(), &sqs.ListQueuesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.QueueUrls) != 0 {
+		t.Errorf("left behind: %v", out.QueueUrls)
+	}
+}
