@@ -1,0 +1,149 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// ownTimeout bounds what the store does after its caller has left.
+const ownTimeout = 5 * time.Second
+
+// Acquire implements [dedup.Store].
+//
+// A caller whose context ends while the request is out leaves at once. What becomes of the request is then the store's
+// business: it waits for the answer and releases what was granted, so that the key is not blocked for a lease that
+// nobody knows of.
+func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	if ctx.Err() != nil {
+		return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
+	}
+	if err := checkClaim(c); err != nil {
+		return dedup.Lease{}, err
+	}
+	type answer struct {
+		lease dedup.Lease
+		err   error
+	}
+	// Not buffered: either the caller takes the answer or, having left, never will. There is no third case in which both
+	// believe that the other has the lease.
+	answers := make(chan answer)
+	go func() {
+		l, err := s.acquire(ctx, c)
+		select {
+		case answers <- answer{l, err}:
+		case <-ctx.Done():
+			if err == nil {
+				s.abandon(ctx, l.Key, l.Owner)
+			}
+		}
+	}()
+	select {
+	case a := <-answers:
+		return a.lease, a.err
+	case <-ctx.Done():
+		return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
+	}
+}
+
+func checkClaim(c dedup.Claim) error {
+	errs := []error{checkKey("Claim.Key", c.Key)}
+	if c.Owner == "" {
+		errs = append(errs, fieldError("Claim.Owner", "is empty"))
+	}
+	if c.Lease <= 0 {
+		errs = append(errs, fieldError("Claim.Lease", "is not positive"))
+	}
+	return errors.Join(errs...)
+}
+
+var (
+	errLeaseTime = errors.New("the lease asked for was over before an answer came")
+	errContended = errors.New("the record was free and could not be acquired")
+)
+
+// acquire sends until there is an answer. The requests themselves do not end with ctx: one that was cut off would have
+// an unknown outcome for no reason, and a release sent after it could overtake it.
+func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	own := context.WithoutCancel(ctx)
+	var (
+		req         *acquisition
+		outstanding bool // an attempt with req's values may have been written, or may yet be
+		fence       int64
+		wait        bool
+		err         error
+	)
+	for n := range maxAttempts {
+		// Whoever has left without an answer still gets one, since a release alone might be overtaken: by an attempt that
+		// was given up and is still under way. The lease that is granted here and then released leaves its owner in the
+		// record, and refuses that attempt.
+		pausing := ctx
+		if outstanding {
+			pausing = own
+		}
+		if wait && !pause(pausing, n) || pausing.Err() != nil {
+			err = because(context.Cause(ctx), err)
+			break
+		}
+		wait = true
+		// The values stay while an earlier attempt may have written them: the condition recognises that attempt by them.
+		// After an answer that nothing was written, new ones.
+		if !outstanding {
+			req = s.newAcquisition(c, fence)
+		}
+		// An acquire that goes out late would take the key for a lease that is over, and others would call it a crash.
+		if !s.clock.ahead(req.until) {
+			err = because(errLeaseTime, err)
+			break
+		}
+		var out *dynamodb.UpdateItemOutput
+		var o outcome
+		o, err = s.attempt(own, n, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
+			out, err = s.client.UpdateItem(ctx, req.input, single)
+			return err
+		})
+		switch o {
+		case unknown:
+			outstanding = true
+			continue
+		case unwritten:
+			continue
+		}
+		if err == nil {
+			return s.granted(own, c, req, out.Attributes)
+		}
+		refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err)
+		if !isRefusal {
+			break
+		}
+		outstanding = false
+		r, decodeErr := decode(refusal.Item)
+		if decodeErr != nil {
+			return dedup.Lease{}, s.explain("acquire", decodeErr)
+		}
+		l, above, again, refusedErr := s.refused(c, r)
+		if !again {
+			return l, refusedErr
+		}
+		fence, wait, err = above, n > 0, errContended
+	}
+	if outstanding {
+		s.abandon(ctx, c.Key, c.Owner)
+	}
+	return dedup.Lease{}, s.explain("acquire", err)
+}
+
+// abandon releases a lease that nobody will use, on a context of its own. Where this fails too, the key waits for the
+// lease's end.
+func (s *Store) abandon(ctx context.Context, key, owner string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownTimeout)
+	defer cancel()
+	// Nobody is left to tell: the acquire's own error has been returned, or its caller has left.
+	_, _ = s.write(ctx, s.update(key, abandonExpr, values{":me": text(owner), ":p": text(inProgress), ":zero": number(0)}))
+}

@@ -1,0 +1,263 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// A caller that leaves while the request is out does not wait for the answer, and what was granted does not block the
+// key for a lease that nobody knows of.
+func TestAcquireLeftIsReleased(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		rule   fault.Rule
+		before string // error of an earlier delivery; "": there is no record
+	}{
+		{"in flight", fault.Rule{Do: fault.Delay, Delay: time.Second}, ""},
+		{"in flight, longer than an attempt", fault.Rule{Do: fault.Delay, Delay: 3 * time.Second}, ""},
+		{"reply lost", fault.Rule{Do: fault.LoseReply, Times: 8}, ""},
+		{"in flight, released before", fault.Rule{Do: fault.Delay, Delay: time.Second}, "failed"},
+		{"reply lost, released before", fault.Rule{Do: fault.LoseReply, Times: 8}, "failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.store()
+				if c.before != "" {
+					b.release(s, b.acquire(s, claim("before")))
+				}
+				c.rule.Op, c.rule.Nth = "UpdateItem", 1
+				b.faults(c.rule)
+				stop := errors.New("stop")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				start := time.Now()
+				time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })
+				_, err := s.Acquire(ctx, claim("a"))
+				if !errors.Is(err, stop) {
+					t.Errorf("Acquire: got error %v, want the context's cause", err)
+				}
+				if took := time.Since(start); took != 20*time.Millisecond {
+					t.Errorf("Acquire returned after %s, want as soon as its context had ended", took)
+				}
+				time.Sleep(5 * time.Second)
+				item := b.item(testTable)
+				if item[attrOwner] != "a" || item[attrUntil] != "0" || item[attrError] != c.before {
+					t.Errorf("record: got %v, want it released by its owner, with the error %q of the release before", item, c.before)
+				}
+				b.acquire(b.store(), claim("b"))
+			})
+		})
+	}
+}
+
+// An acquire that is still without an answer when its lease would be over is not sent again, and what it may have
+// written is released.
+func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		before := len(b.srv.Calls())
+		c := claim("a")
+		c.Lease = 1500 * time.Millisecond
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
+		s.client = &frozenOnce{Client: s.client, d: 10 * time.Second}
+		_, err := s.Acquire(t.Context(), c)
+		if !errors.Is(err, errLeaseTime) {
+			t.Errorf("Acquire: got error %v, want that its lease is over", err)
+		}
+		// The one that lost its reply, and the release.
+		if got, want := b.ops(before), []string{"UpdateItem", "UpdateItem"}; !cmp.Equal(got, want) {
+			t.Errorf("calls: got %v, want %v", got, want)
+		}
+		if got := b.item(testTable)[attrUntil]; got != "0" {
+			t.Errorf("lease end of the record: got %s, want 0, released", got)
+		}
+	})
+}
+
+// A lease whose answer is so late that less than half of it is left is renewed before it is handed out.
+func TestLateAnswerIsRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		c := claim("a")
+		c.Lease = 20 * time.Second
+		s.client = &frozenOnce{Client: s.client, d: 15 * time.Second}
+		l := b.acquire(s, c)
+		if left := time.Until(l.Until); left < 15*time.Second {
+			t.Errorf("left of a lease whose answer was 15 s late: %s, want nearly all of 20 s", left)
+		}
+		if _, err := b.store().Acquire(t.Context(), claim("b")); !errors.Is(err, sqsonce.ErrInProgress) {
+			t.Errorf("Acquire by b: got error %v, want in progress", err)
+		}
+	})
+}
+
+// A lease whose answer came after its end, when another had taken over, starts nothing.
+func TestLateAnswerAfterTakeoverIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		c := claim("a")
+		c.Lease = 20 * time.Second
+		s.client = &frozenOnce{Client: s.client, d: 30 * time.Second}
+		go func() {
+			time.Sleep(25 * time.Second)
+			b.acquire(b.store(), claim("b"))
+		}()
+		if _, err := s.Acquire(t.Context(), c); !errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("Acquire answered after a takeover: got error %v, want ErrLeaseLost", err)
+		}
+		if got := b.item(testTable)[attrOwner]; got != "b" {
+			t.Errorf("owner of the record: got %s, want b", got)
+		}
+	})
+}
+
+// frozenOnce is a process that is frozen between its first acquire's answer and looking at it.
+type frozenOnce struct {
+	Client
+	d    time.Duration
+	done bool
+}
+
+func (f *frozenOnce) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := f.Client.UpdateItem(ctx, in, optFns...)
+	if !f.done {
+		f.done = true
+		time.Sleep(f.d)
+	}
+	return out, err
+}
+
+// A fence that is ahead of the clock, since its owner's host was ahead before its first answer, is still outgrown, and
+// is never taken for another delivery in progress.
+func TestFenceOutgrowsOneThatIsAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		ahead := b.store(off(4 * time.Minute))
+		a := b.acquire(ahead, claim("a"))
+		b.release(ahead, a)
+		s := b.store()
+		last, sent := a.Fence, len(b.srv.Calls())
+		for i := range 3 {
+			l := b.acquire(s, claim(fmt.Sprint("b", i)))
+			if l.Fence <= last {
+				t.Errorf("fence: got %d, want more than %d", l.Fence, last)
+			}
+			last = l.Fence
+			b.release(s, l)
+		}
+		// One refusal each, by the fence alone, and one more for the first: its clock had no Date yet.
+		if got := len(b.ops(sent)); got > 3*3+1 {
+			t.Errorf("%d requests for three acquires and releases, want 9 or 10", got)
+		}
+	})
+}
+
+func TestWriteUnits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		spent := func(what string, want float64, f func()) {
+			t.Helper()
+			before := len(b.srv.Calls())
+			f()
+			if got := b.units(before); got != want {
+				t.Errorf("%s: got %v units, want %v", what, got, want)
+			}
+		}
+		spent("first delivery", 2, func() { b.complete(s, b.acquire(s, claim("a"))) })
+		spent("duplicate", 1, func() {
+			if _, err := s.Acquire(t.Context(), claim("b")); err == nil {
+				t.Error("a duplicate was granted")
+			}
+		})
+		b.faults()
+		if err := s.Delete(t.Context(), testKey); err != nil {
+			t.Fatal(err)
+		}
+		var l dedup.Lease
+		spent("failed delivery", 2, func() {
+			l = b.acquire(s, claim("a"))
+			b.release(s, l)
+		})
+		time.Sleep(time.Second)
+		spent("retry after a release", 2, func() { b.complete(s, b.acquire(s, claim("b"))) })
+	})
+}
+
+// The largest record that messages make: the longest key that is not hashed, the longest error, every attribute.
+func TestRecordStaysUnder1KB(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		c := claim("0123456789abcdef0123456789")
+		c.Key = "a-consumer-of-64-characters-0123456789012345678901234567890123456#" + string(make([]byte, 128))
+		c.Validation = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+		l := b.acquire(s, c)
+		if err := s.Release(t.Context(), l, errors.New(string(make([]byte, 1000)))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		c.Owner = "0123456789abcdef012345678B"
+		before := len(b.srv.Calls())
+		b.complete(s, b.acquire(s, c))
+		if got := b.units(before); got != 2 {
+			t.Errorf("a retry with the largest record: got %v units, want 2", got)
+		}
+	})
+}
+
+func TestReleaseAfterCompleteLeavesTheRecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		l := b.acquire(s, claim("a"))
+		b.complete(s, l)
+		before := b.item(testTable)
+		b.release(s, l)
+		if d := cmp.Diff(before, b.item(testTable)); d != "" {
+			t.Errorf("a release changed a completed record, - before + after:\n%s", d)
+		}
+	})
+}
+
+func TestClaimIsChecked(t *testing.T) {
+	t.Parallel()
+	s, err := New(&refusalCounter{}, testTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*dedup.Claim){
+		"Claim.Key":   func(c *dedup.Claim) { c.Key = string(make([]byte, MaxKey+1)) },
+		"Claim.Owner": func(c *dedup.Claim) { c.Owner = "" },
+		"Claim.Lease": func(c *dedup.Claim) { c.Lease = 0 },
+	} {
+		c := claim("a")
+		change(&c)
+		_, err := s.Acquire(t.Context(), c)
+		if e, ok := errors.AsType[*sqsonce.FieldError](err); !ok || e.Field != name {
+			t.Errorf("Acquire with a bad %s: got error %v, want a *FieldError that names it", name, err)
+		}
+	}
+}

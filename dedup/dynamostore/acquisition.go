@@ -1,0 +1,120 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// afterLease is how long a record is retained after its lease's end at least, so that TTL deletes no live lease.
+const afterLease = time.Hour
+
+// acquisition is an acquire with its values.
+type acquisition struct {
+	until, fence int64
+	input        *dynamodb.UpdateItemInput
+}
+
+// newAcquisition asks for a lease from now by the holder's clock, so that it is never shorter than asked for: by the
+// taker's, a process thawed after an hour would ask for a lease that is over.
+func (s *Store) newAcquisition(c dedup.Claim, above int64) *acquisition {
+	m := s.clock.look()
+	now := s.clock.holder(m)
+	a := &acquisition{until: now + c.Lease.Milliseconds(), fence: max(now, above+1)}
+	v := values{
+		":p": text(inProgress), ":d": text(completed),
+		":me": text(c.Owner), ":fence": number(a.fence), ":until": number(a.until),
+		":exp": number(retainUntil(a.fence, c.Retention, a.until)), ":n": number(int64(c.Attempt)),
+		":nows": number(s.clock.taker(m) / 1000),
+	}
+	e := acquireExpr
+	if c.NoTakeover {
+		e = acquireReleasedExpr
+		v[":zero"] = number(0)
+	} else {
+		v[":now"] = number(s.clock.taker(m))
+	}
+	a.input = s.update(c.Key, e, v)
+	a.input.ReturnValues = ddbtypes.ReturnValueAllOld
+	return a
+}
+
+// retainUntil is the end of retention in seconds of the epoch. The fence stands for the acquire: it is that instant, and
+// later only where a holder's clock was ahead. So a renewal computes the same end without knowing more than its lease.
+func retainUntil(fence int64, retention time.Duration, until int64) int64 {
+	end := max(fence+retention.Milliseconds(), until+afterLease.Milliseconds())
+	return (end + 999) / 1000
+}
+
+// update is an UpdateItem of a record that hands back the item where its condition fails.
+func (s *Store) update(key string, e expression, v values) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(s.table),
+		Key:                                 values{attrID: text(key)},
+		UpdateExpression:                    e.update,
+		ConditionExpression:                 e.condition,
+		ExpressionAttributeNames:            e.names,
+		ExpressionAttributeValues:           v,
+		ReturnValuesOnConditionCheckFailure: ddbtypes.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// granted makes the lease of an acquire that was accepted, from the item as it was before.
+func (s *Store) granted(ctx context.Context, c dedup.Claim, req *acquisition, old map[string]ddbtypes.AttributeValue) (dedup.Lease, error) {
+	r, err := record{}, error(nil)
+	if len(old) > 0 {
+		r, err = decode(old)
+	}
+	if err != nil {
+		s.abandon(ctx, c.Key, c.Owner)
+		return dedup.Lease{}, s.explain("acquire", err)
+	}
+	l := newLease(c, record{fence: &req.fence, lastError: r.lastError})
+	l.OwnRetry = r.status == inProgress && r.owner == c.Owner
+	l.Takeover = r.status == inProgress && !l.OwnRetry && (r.until == nil || *r.until > 0)
+	return s.start(ctx, l, req.until, c.Lease)
+}
+
+// newLease is the claim's lease on r, without its end.
+func newLease(c dedup.Claim, r record) dedup.Lease {
+	l := dedup.Lease{
+		Key: c.Key, Owner: c.Owner, Retention: c.Retention,
+		Attempts: c.Attempt, LastError: r.lastError, Validation: c.Validation,
+	}
+	if r.fence != nil {
+		l.Fence = *r.fence
+	}
+	return l
+}
+
+// start gives a new lease its end, and renews it first where less than half of it is left: the answer was slow, or it
+// brought the first Date, by which the host is behind and has asked for a lease that was nearly over. A holder renews at
+// a third; under what is left here it would have begun too late. A renewal that is refused says that another took over
+// in the meantime.
+func (s *Store) start(ctx context.Context, l dedup.Lease, until int64, d time.Duration) (dedup.Lease, error) {
+	l.Until = s.clock.early(until, d)
+	if s.clock.left(until) > d/2 {
+		return l, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
+	defer cancel()
+	renewed, err := s.Renew(ctx, l, d)
+	switch {
+	case err == nil:
+		return renewed, nil
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		return dedup.Lease{}, err
+	case s.clock.ahead(until):
+		return l, nil // shorter than asked for, but live: the holder's own renewals come next
+	default:
+		s.abandon(ctx, l.Key, l.Owner)
+		return dedup.Lease{}, err
+	}
+}

@@ -1,0 +1,123 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// A commit that was given up for lost arrives while a later attempt, under a new token after a conflict, is under way.
+// The later attempt finds the record completed by a token of ours.
+func TestInboxRecognisesAnEarlierCommitOfItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		h := b.inbox(b.store()).Handler(bookAlice)
+		b.faults(
+			fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second},
+			fault.Rule{Op: "TransactWriteItems", Nth: 2, Do: fault.FailEntries, Entries: []int{0, 1}},
+			fault.Rule{Op: "TransactWriteItems", Nth: 3, Do: fault.Delay, Delay: 3 * time.Second},
+		)
+		if err := h(t.Context(), order(1)); err != nil {
+			t.Errorf("delivery: got error %v, want nil", err)
+		}
+		b.balance("10")
+	})
+}
+
+// Every attempt of the commit is held back by the network beyond the lease; all of them arrive after the release that
+// followed.
+func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		h := b.inbox(b.store()).Handler(bookAlice)
+		b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Times: 100, Do: fault.Delay, Delay: 90 * time.Second})
+		start, sent := time.Now(), len(b.srv.Calls())
+		if err := h(t.Context(), order(1)); !errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("delivery: got error %v, want ErrOutcomeUnknown", err)
+		}
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("the commit was tried for %s, want no longer than the lease", took)
+		}
+		// No renewal beside the commit, which would make one of the two fail with a conflict.
+		if got, want := b.ops(sent), []string{"UpdateItem", "UpdateItem"}; !slices.Equal(got, want) {
+			t.Errorf("calls answered: got %v, want the acquire and the release", got)
+		}
+		if item := b.item(testTable); item[attrUntil] != "0" {
+			t.Errorf("record: got %v, want it released", item)
+		}
+		time.Sleep(5 * time.Minute)
+		b.balance("")
+		b.faults()
+		if err := h(t.Context(), order(2)); err != nil {
+			t.Errorf("next delivery: got error %v, want nil", err)
+		}
+		b.balance("10")
+	})
+}
+
+// One token for as long as its outcome is unknown, so that DynamoDB answers from memory; a new one after a cancellation.
+func TestInboxTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		s := b.store()
+		tap := &tokenTap{Client: s.client}
+		s.client = tap
+		b.faults(
+			fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Reset},
+			fault.Rule{Op: "TransactWriteItems", Nth: 2, Do: fault.Error, Code: "ThrottlingException"},
+			fault.Rule{Op: "TransactWriteItems", Nth: 3, Do: fault.FailEntries, Entries: []int{1}},
+			fault.Rule{Op: "TransactWriteItems", Nth: 4, Do: fault.LoseReply},
+		)
+		if err := b.inbox(s).Handler(bookAlice)(t.Context(), order(1)); err != nil {
+			t.Fatal(err)
+		}
+		k := tap.tokens
+		if len(k) != 5 || k[0] != k[1] || k[1] != k[2] || k[2] == k[3] || k[3] != k[4] {
+			t.Errorf("tokens: got %v, want one for the first three attempts and another for the last two", k)
+		}
+		if len(k[0]) > 36 {
+			t.Errorf("token %q is longer than 36 characters", k[0])
+		}
+		if got := b.item(testTable)[attrTx]; got != k[len(k)-1] {
+			t.Errorf("token of the record: got %q, want the last one", got)
+		}
+	})
+}
+
+type tokenTap struct {
+	Client
+	tokens []string
+}
+
+func (c *tokenTap) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	c.tokens = append(c.tokens, *in.ClientRequestToken)
+	return c.Client.TransactWriteItems(ctx, in, optFns...)
+}
+
+// A host that stops cancels the handler's context. A commit that is under way by then is not cut off: whether it was
+// made would not be known.
+func TestInboxCommitOutlivesTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		h := b.inbox(b.store()).Handler(bookAlice)
+		b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Delay, Delay: time.Second})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(100*time.Millisecond, func() { cancel(sqsonce.ErrShutdown) })
+		if err := h(ctx, order(1)); err != nil {
+			t.Errorf("delivery: got error %v, want nil", err)
+		}
+		b.balance("10")
+	})
+}

@@ -1,0 +1,62 @@
+// Package dynamostore keeps the records of package dedup in DynamoDB, and commits a handler's own DynamoDB writes with
+// them.
+//
+// [Store] is a [dedup.Store]: every step of a record's life is one conditional write, and a first delivery costs two
+// write units (one to acquire, one to complete), a duplicate one. [Inbox] replaces dedup.Once where the handler's effect
+// is in DynamoDB: its writes and the completion of the record are one transaction, so that the effect is there exactly
+// once whatever crashes.
+//
+// # The table
+//
+// The partition key is the string attribute id; there is no sort key. TTL is on the attribute [TTLAttribute]. [CreateTable]
+// makes such a table, [Store.Check] tells whether one is. In CloudFormation:
+//
+//	Type: AWS::DynamoDB::Table
+//	Properties:
+//	  BillingMode: PAY_PER_REQUEST
+//	  AttributeDefinitions: [{AttributeName: id, AttributeType: S}]
+//	  KeySchema: [{AttributeName: id, KeyType: HASH}]
+//	  TimeToLiveSpecification: {AttributeName: expiration, Enabled: true}
+//
+// The attributes of a record:
+//
+//	id                      S  the consumer's name, '#' and the event's key
+//	status                  S  INPROGRESS or COMPLETED
+//	in_progress_expiration  N  end of the lease, milliseconds of the epoch; 0: released
+//	expiration              N  end of retention, seconds of the epoch
+//	owner                   S  the delivery attempt; stays after a release and refuses late copies of its requests
+//	fence                   N  grows with every owner
+//	attempts                N  receive count at the last acquire
+//	error                   S  the last failure, at most 256 bytes
+//	data, validation        S  result and payload hash, where used
+//	tx                      S  token of the transaction that completed the record
+//
+// A global table does not work across Regions: conditions see their own Region's copy.
+//
+// # Permissions
+//
+// A worker needs dynamodb:UpdateItem on the table. An Inbox needs, on each table that its handlers write, the permission
+// of the write: dynamodb:PutItem, UpdateItem, DeleteItem or ConditionCheckItem; a transaction has none of its own.
+// [Store.Inspect] needs dynamodb:GetItem, [Store.Delete] dynamodb:DeleteItem, [Store.Check] dynamodb:DescribeTable and
+// DescribeTimeToLive, [CreateTable] in addition dynamodb:CreateTable and UpdateTimeToLive.
+//
+// # Retries
+//
+// The store makes up to eight attempts at a call, with full jitter, within about two seconds where failures are quick; a
+// request that is not answered is given up after 2 s, then 4 s, 8 s, 10 s. It retries throttling, server errors, broken
+// connections and conflicts with transactions. The SDK's own retries are off for these calls. Attempts after an unknown
+// outcome repeat the same values, and the condition recognises what an earlier one has written.
+//
+// # Clocks
+//
+// Takeovers are decided by DynamoDB's clock, learnt from the Date of its answers, and a lease ends for its holder before
+// it ends for anybody else. How a host's clock is set matters for one thing: until its store has had its first answer,
+// the lease it asks for is as much longer as the host is ahead. Signatures limit that to five minutes, and only a crash
+// would make it felt. A lease may be taken over about 2 to 4 s after its end.
+//
+// # Powertools for AWS Lambda
+//
+// The first five attributes are those of Powertools' idempotency utility, with their meanings: a table can be shared and
+// each side respects the other's records. But Powertools updates and deletes without a condition. While one of its
+// writers uses the same key, a holder that lost its lease may not learn it, and a completed event may run again.
+package dynamostore

@@ -1,0 +1,260 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+// troubles are what one request can meet: nothing of it may change anything for the caller but time.
+var troubles = []fault.Rule{
+	{Do: fault.LoseReply},
+	{Do: fault.Reset},
+	{Do: fault.Error}, // InternalServerError
+	{Do: fault.Error, After: true},
+	{Do: fault.Error, Code: "TransactionConflictException"},
+	{Do: fault.Error, Code: "ThrottlingException"},
+	{Do: fault.Error, Code: "ProvisionedThroughputExceededException"},
+	{Do: fault.Error, Code: "RequestLimitExceeded"},
+	{Do: fault.Delay, Delay: 2500 * time.Millisecond}, // longer than the first attempt's timeout: its effect comes late
+}
+
+func describe(r fault.Rule) string {
+	return fmt.Sprintf("%s %s after=%t x%d", r.Do, r.Code, r.After, r.Times)
+}
+
+// calls are the operations of a lease's life, each run on the record that the ones before it have left.
+var calls = []struct {
+	name string
+	op   string
+	run  func(context.Context, *Store, dedup.Lease) (dedup.Lease, error)
+}{
+	{"acquire", "UpdateItem", func(ctx context.Context, s *Store, _ dedup.Lease) (dedup.Lease, error) {
+		return s.Acquire(ctx, claim("a"))
+	}},
+	{"renew", "UpdateItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
+		return s.Renew(ctx, l, 2*lease)
+	}},
+	{"complete", "UpdateItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
+		return dedup.Lease{}, s.Complete(ctx, l, dedup.Result{Data: []byte(`"done"`)})
+	}},
+	{"release", "UpdateItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
+		return dedup.Lease{}, s.Release(ctx, l, errors.New("no"))
+	}},
+	{"delete", "DeleteItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
+		return dedup.Lease{}, s.Delete(ctx, l.Key, func(o *DeleteOptions) { o.Force = true })
+	}},
+	{"inspect", "GetItem", func(ctx context.Context, s *Store, l dedup.Lease) (dedup.Lease, error) {
+		r, err := s.Inspect(ctx, l.Key)
+		return r.Lease, err
+	}},
+	{"check", "DescribeTable", func(ctx context.Context, s *Store, _ dedup.Lease) (dedup.Lease, error) {
+		return dedup.Lease{}, s.Check(ctx)
+	}},
+}
+
+func TestTroubleChangesNothingButTime(t *testing.T) {
+	t.Parallel()
+	for _, call := range calls {
+		for _, trouble := range troubles {
+			for times := 1; times <= 3; times++ {
+				rule := trouble
+				rule.Op, rule.Nth, rule.Times = call.op, 1, times
+				t.Run(call.name+"/"+describe(rule), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						b := newBed(t)
+						want, wantItem := b.inPeace(call.run)
+						got, gotItem := b.inTrouble(call.run, rule)
+						// The own retry is what the store says about the trouble; ends move with time.
+						opts := cmpopts.IgnoreFields(dedup.Lease{}, "OwnRetry", "Fence", "Until")
+						if d := cmp.Diff(want, got, opts); d != "" {
+							t.Errorf("lease, - in peace + in trouble:\n%s", d)
+						}
+						ends := cmpopts.IgnoreMapEntries(func(k, v string) bool {
+							return k == attrFence || v != "0" && k == attrUntil || k == TTLAttribute
+						})
+						if d := cmp.Diff(wantItem, gotItem, ends); d != "" {
+							t.Errorf("record, - in peace + in trouble:\n%s", d)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func (b *bed) inPeace(run func(context.Context, *Store, dedup.Lease) (dedup.Lease, error)) (dedup.Lease, map[string]string) {
+	b.Helper()
+	s := b.store()
+	l, err := run(b.Context(), s, b.acquire(s, claim("a")))
+	if err != nil {
+		b.Fatalf("in peace: %v", err)
+	}
+	item := b.item(testTable)
+	if err := s.Delete(b.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil {
+		b.Fatal(err)
+	}
+	return l, item
+}
+
+func (b *bed) inTrouble(run func(context.Context, *Store, dedup.Lease) (dedup.Lease, error), rule fault.Rule) (dedup.Lease, map[string]string) {
+	b.Helper()
+	s := b.store()
+	// Also before an acquire, which is then the same claim again.
+	l := b.acquire(s, claim("a"))
+	b.faults(rule)
+	l, err := run(b.Context(), s, l)
+	if err != nil {
+		b.Fatalf("in trouble: %v", err)
+	}
+	time.Sleep(10 * time.Second) // what was delayed has arrived
+	return l, b.item(testTable)
+}
+
+// The first acquire of a key, under everything that one attempt and its retries can meet.
+func TestAcquireInTroubleIsGranted(t *testing.T) {
+	t.Parallel()
+	for _, trouble := range troubles {
+		for times := 1; times <= 3; times++ {
+			rule := trouble
+			rule.Op, rule.Nth, rule.Times = "UpdateItem", 1, times
+			t.Run(describe(rule), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBed(t)
+					s := b.store()
+					b.faults(rule)
+					l := b.acquire(s, claim("a"))
+					time.Sleep(10 * time.Second)
+					item := b.item(testTable)
+					if got, want := item[attrFence], fmt.Sprint(l.Fence); got != want {
+						t.Errorf("fence of the record: got %s, want the lease's %s", got, want)
+					}
+					if _, err := b.store().Acquire(t.Context(), claim("b")); !errors.Is(err, sqsonce.ErrInProgress) {
+						t.Errorf("Acquire by b: got error %v, want in progress", err)
+					}
+					b.complete(s, l)
+				})
+			})
+		}
+	}
+}
+
+// The condition itself recognises the request that lost its reply: no refusal has to be read, which not every
+// implementation of the API hands out.
+func TestOwnRetryIsNotRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		refusals := &refusalCounter{Client: b.client(b.srv)}
+		s, err := New(refusals, testTable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
+		l := b.acquire(s, claim("a"))
+		if refusals.n != 0 {
+			t.Errorf("the own retry was refused %d times by its condition, want 0", refusals.n)
+		}
+		if !l.OwnRetry || l.Takeover {
+			t.Errorf("lease of an own retry: got %+v, want OwnRetry and no Takeover", l)
+		}
+	})
+}
+
+// An acquire that is repeated after a takeover by fence alone, a throttle, or a lost reply keeps or changes its values as
+// its outcome is known: whatever it does, one owner holds one lease.
+func TestUnknownAcquireKeepsItsValues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		b.faults(
+			fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply},
+			fault.Rule{Op: "UpdateItem", Nth: 2, Do: fault.Error, Code: "ThrottlingException"},
+			fault.Rule{Op: "UpdateItem", Nth: 3, Do: fault.Delay, Delay: 1500 * time.Millisecond},
+		)
+		l := b.acquire(s, claim("a"))
+		if !l.OwnRetry {
+			t.Errorf("the repeated request was not recognised as the one that lost its reply: %+v", l)
+		}
+		if got, want := b.item(testTable)[attrFence], fmt.Sprint(l.Fence); got != want {
+			t.Errorf("fence of the record: got %s, want the lease's %s", got, want)
+		}
+	})
+}
+
+func TestStoreDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		l := b.acquire(s, claim("a"))
+		b.faults(fault.Rule{Prob: 1, Do: fault.Reset})
+		start := time.Now()
+		for name, err := range map[string]error{
+			"acquire":  second(s.Acquire(t.Context(), claim("b"))),
+			"renew":    second(s.Renew(t.Context(), l, lease)),
+			"complete": s.Complete(t.Context(), l, dedup.Result{}),
+			"release":  s.Release(t.Context(), l, nil),
+		} {
+			if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, sqsonce.ErrInProgress) {
+				t.Errorf("%s with the store down: got %v, want an error that says nothing about the lease", name, err)
+			}
+		}
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("five calls with the store down took %s", took)
+		}
+	})
+}
+
+// An endpoint that takes requests and never answers: the SDK's default client would wait for ever.
+func TestAttemptThatIsNeverAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: time.Hour})
+		start := time.Now()
+		l := b.acquire(s, claim("a"))
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("Acquire took %s, want the second attempt after 2 s", took)
+		}
+		b.complete(s, l)
+	})
+}
+
+// A host whose clock is so far off that its signatures are refused: the SDK learns the difference from the answer, and
+// the next attempt is made with values from a clock that has learnt it too.
+func TestRefusedSignatureOfAHostFarOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := memdynamodb.New(func(o *memdynamodb.Options) {
+			o.Now = func() time.Time { return time.Now().Add(-10 * time.Minute) }
+		})
+		t.Cleanup(srv.Close)
+		b := &bed{T: t, srv: srv}
+		if err := CreateTable(t.Context(), b.client(srv), testTable); err != nil {
+			t.Fatal(err)
+		}
+		s := b.store()
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Error, Code: "InvalidSignatureException"})
+		l := b.acquire(s, claim("a"))
+		b.faults()
+		if over := time.UnixMilli(l.Fence).Sub(time.Now().Add(-10 * time.Minute)); over > 2*time.Second {
+			t.Errorf("the values of the second attempt are %s ahead of the server", over)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,177 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+const (
+	testTable = "dedup"
+	testKey   = "billing#order-42"
+	lease     = time.Minute
+)
+
+// bed is a server with a table, inside the bubble of the test that makes it.
+type bed struct {
+	*testing.T
+	srv *memdynamodb.Server
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	srv := memdynamodb.New()
+	t.Cleanup(srv.Close)
+	b := &bed{T: t, srv: srv}
+	if err := CreateTable(t.Context(), b.client(srv), testTable); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bed) client(rt http.RoundTripper) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String("http://dynamodb.local"),
+		HTTPClient:   &http.Client{Transport: rt},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+}
+
+// store is a host: it has a clock, and an SDK client, of its own.
+func (b *bed) store(optFns ...func(*Options)) *Store {
+	b.Helper()
+	s, err := New(b.client(b.srv), testTable, optFns...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// off sets a host's clock off from the server's.
+func off(d time.Duration) func(*Options) {
+	return func(o *Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
+}
+
+func claim(owner string) dedup.Claim {
+	return dedup.Claim{Key: testKey, Owner: owner, Lease: lease, Retention: 24 * time.Hour, Attempt: 1}
+}
+
+func (b *bed) acquire(s *Store, c dedup.Claim) dedup.Lease {
+	b.Helper()
+	l, err := s.Acquire(b.Context(), c)
+	if err != nil {
+		b.Fatalf("Acquire by %s: got error %v, want a lease", c.Owner, err)
+	}
+	return l
+}
+
+func (b *bed) complete(s *Store, l dedup.Lease) {
+	b.Helper()
+	if err := s.Complete(b.Context(), l, dedup.Result{}); err != nil {
+		b.Fatalf("Complete by %s: got error %v, want nil", l.Owner, err)
+	}
+}
+
+// faults starts a plan: its rules count calls from here on.
+func (b *bed) faults(rules ...fault.Rule) { b.srv.Set(fault.Plan{Seed: 1, Rules: rules}) }
+
+// item is the record's attributes in plain form: strings and numbers as they are on the wire.
+func (b *bed) item(table string) map[string]string {
+	b.Helper()
+	items := b.srv.Items(table)
+	switch len(items) {
+	case 0:
+		return nil
+	case 1:
+	default:
+		b.Fatalf("table %s has %d items, want at most 1", table, len(items))
+	}
+	var wire map[string]map[string]any
+	if err := json.Unmarshal(items[0], &wire); err != nil {
+		b.Fatal(err)
+	}
+	plain := map[string]string{}
+	for name, v := range wire {
+		for _, x := range v {
+			raw, ok := x.(string)
+			if !ok {
+				text, _ := json.Marshal(x)
+				raw = string(text)
+			}
+			plain[name] = raw
+		}
+	}
+	return plain
+}
+
+// units are the capacity units consumed since the given number of calls.
+func (b *bed) units(since int) (sum float64) {
+	for _, c := range b.srv.Calls()[since:] {
+		sum += c.Units
+	}
+	return sum
+}
+
+// ops are the operations called since the given number of calls.
+func (b *bed) ops(since int) []string {
+	var ops []string
+	for _, c := range b.srv.Calls()[since:] {
+		ops = append(ops, c.Op)
+	}
+	return ops
+}
+
+// line is a network connection that can be cut, as a process's is by a crash.
+type line struct {
+	to http.RoundTripper
+
+	mu     sync.Mutex
+	before func(op string) error
+}
+
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.mu.Lock()
+	before := l.before
+	l.mu.Unlock()
+	if before != nil {
+		if err := before(r.Header.Get("X-Amz-Target")); err != nil {
+			return nil, err
+		}
+	}
+	return l.to.RoundTrip(r)
+}
+
+func (l *line) set(before func(op string) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before = before
+}
+
+// refusalCounter counts the updates that their condition refused.
+type refusalCounter struct {
+	Client
+	n int
+}
+
+func (r *refusalCounter) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := r.Client.UpdateItem(ctx, in, optFns...)
+	if _, refused := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); refused {
+		r.n++
+	}
+	return out, err
+}

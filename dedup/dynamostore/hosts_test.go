@@ -1,0 +1,133 @@
+package dynamostore
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// Two hosts, each as far off as the other's comparison could hurt, in every combination of known and unknown clocks.
+func TestHostsApart(t *testing.T) {
+	t.Parallel()
+	for _, holder := range []time.Duration{-30 * time.Second, 0, 30 * time.Second} {
+		for _, taker := range []time.Duration{-30 * time.Second, 0, 30 * time.Second} {
+			for _, first := range []bool{true, false} {
+				name := "holder " + holder.String() + " taker " + taker.String()
+				if first {
+					name += ", before any date"
+				}
+				t.Run(name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { apartCase(newBed(t), holder, taker, first) })
+				})
+			}
+		}
+	}
+}
+
+func apartCase(b *bed, holder, taker time.Duration, first bool) {
+	const length = 40 * time.Second
+	h, k := b.store(off(holder)), b.store(off(taker))
+	if !first {
+		for _, s := range []*Store{h, k} {
+			if _, err := s.Inspect(b.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
+				b.Fatal(err)
+			}
+		}
+	}
+	c := claim("holder")
+	c.Lease = length
+	start := time.Now()
+	l := b.acquire(h, c)
+	// In the holder's own clock, whatever that is.
+	left := l.Until.Sub(h.clock.look().host)
+	if left < length/2 || left > length {
+		b.Errorf("left of a lease of %s by the holder's clock: %s", length, left)
+	}
+	for elapsed := time.Duration(0); elapsed < left; elapsed += 3 * time.Second {
+		_, err := k.Acquire(b.Context(), claim("taker"))
+		in, held := errors.AsType[*dedup.InProgressError](err)
+		if !held {
+			b.Fatalf("Acquire %s after the holder's: got error %v, want *InProgressError", time.Since(start), err)
+		}
+		if wait := in.Until.Sub(k.clock.look().host); wait < left-elapsed {
+			b.Errorf("in progress for %s by the taker's clock, but the holder has %s left", wait, left-elapsed)
+		}
+		time.Sleep(3 * time.Second)
+	}
+	// A holder that was ahead before its first answer has asked for so much more.
+	time.Sleep(max(0, holder) + 8*time.Second)
+	if got := b.acquire(k, claim("taker")); !got.Takeover || got.Fence <= l.Fence {
+		b.Errorf("lease after the holder vanished: got %+v, want a Takeover and a fence over %d", got, l.Fence)
+	}
+	if err := h.Complete(b.Context(), l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
+		b.Errorf("Complete by the first holder: got %v, want ErrLeaseLost", err)
+	}
+}
+
+// A host whose wall clock is set, or whose monotonic clock stood still in a suspend, after its store has got a date.
+// Neither does the taker take over a lease that lives, nor does the holder get one that is over.
+func TestHostJumps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name       string
+		wall, mono time.Duration
+	}{
+		{"wall clock set forward", time.Hour, 0},
+		{"wall clock set back", -time.Hour, 0},
+		{"monotonic clock jumps", 0, time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.store()
+				look := s.clock.look
+				if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
+					t.Fatal(err)
+				}
+				b.acquire(b.store(), claim("holder"))
+				s.clock.look = func() moment {
+					m := look()
+					return moment{host: m.host.Add(c.wall), wall: m.wall + c.wall, mono: m.mono + c.mono}
+				}
+				if _, err := s.Acquire(t.Context(), claim("taker")); !errors.Is(err, sqsonce.ErrInProgress) {
+					t.Errorf("Acquire while the holder's lease lives: got error %v, want in progress", err)
+				}
+				time.Sleep(lease + 5*time.Second)
+				l := b.acquire(s, claim("taker"))
+				if left := l.Until.Sub(s.clock.look().host); left < lease/2 || left > lease {
+					t.Errorf("left of a lease of %s by the host's clock: %s", lease, left)
+				}
+			})
+		})
+	}
+}
+
+// A host that is hours ahead takes no completed event for forgotten, and one that is behind is not stopped by it.
+func TestRetentionByTheServersClock(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				c := claim("a")
+				c.Retention = 2 * time.Hour
+				first := b.store()
+				b.complete(first, b.acquire(first, c))
+				if _, err := b.store(off(skew)).Acquire(t.Context(), claim("b")); !isCompleted(err) {
+					t.Errorf("Acquire within the retention: got error %v, want *CompletedError", err)
+				}
+				time.Sleep(c.Retention + 5*time.Second)
+				b.acquire(b.store(off(skew)), claim("b"))
+			})
+		})
+	}
+}
+
+func isCompleted(err error) bool {
+	_, ok := errors.AsType[*dedup.CompletedError](err)
+	return ok
+}

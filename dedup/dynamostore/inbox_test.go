@@ -1,0 +1,376 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+const ledgerTable = "ledger"
+
+// ledgerBed is a bed with a ledger, in which a doubled effect would show.
+func ledgerBed(t *testing.T) *bed {
+	t.Helper()
+	b := newBed(t)
+	_, err := b.client(b.srv).CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String(ledgerTable),
+		BillingMode:          ddbtypes.BillingModePayPerRequest,
+		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("account"), AttributeType: "S"}},
+		KeySchema:            keys("account"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// book adds 10 to an account, once more each time it takes effect.
+func book(account string) *ddbtypes.Update {
+	return &ddbtypes.Update{
+		TableName:                 aws.String(ledgerTable),
+		Key:                       values{"account": text(account)},
+		UpdateExpression:          aws.String("ADD balance :ten"),
+		ExpressionAttributeValues: values{":ten": number(10)},
+	}
+}
+
+func bookAlice(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
+	tx.Update(book("alice"))
+	return nil
+}
+
+func (b *bed) inbox(s *Store, optFns ...func(*dedup.Options)) *Inbox {
+	b.Helper()
+	i, err := NewInbox(s, "billing", optFns...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return i
+}
+
+func order(n int) *sqsonce.Message {
+	return &sqsonce.Message{
+		ID: fmt.Sprintf("message-%d", n), ReceiveCount: 1, QueueARN: "arn:aws:sqs:us-east-1:1:orders",
+		Attributes: map[string]sqsonce.Attribute{
+			sqsonce.AttrEventID:     {Type: "String", String: "42"},
+			sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+		},
+	}
+}
+
+func (b *bed) balance(want string) {
+	b.Helper()
+	if got := b.item(ledgerTable)["balance"]; got != want {
+		b.Errorf("balance: got %q, want %q", got, want)
+	}
+}
+
+func TestInboxEffectIsOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		consumers int
+		copies    int
+	}{
+		{"twice", 1, 2},
+		{"ten times", 1, 10},
+		{"five consumers, ten times each", 5, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := ledgerBed(t)
+				var wg sync.WaitGroup
+				var mu sync.Mutex
+				done := 0
+				for i := range c.consumers {
+					h := b.inbox(b.store()).Handler(bookAlice)
+					wg.Go(func() {
+						for n := range c.copies {
+							if h(t.Context(), order(i*100+n)) == nil {
+								mu.Lock()
+								done++
+								mu.Unlock()
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.balance("10")
+				if done == 0 {
+					t.Error("no delivery succeeded")
+				}
+				if item := b.item(testTable); item[attrStatus] != completed || item[attrTx] == "" {
+					t.Errorf("record: got %v, want it completed by a transaction", item)
+				}
+			})
+		})
+	}
+}
+
+// Whatever one request of the whole delivery meets, the delivery succeeds and the effect is there once.
+func TestInboxInTrouble(t *testing.T) {
+	t.Parallel()
+	rules := append([]fault.Rule{
+		{Do: fault.FailEntries, Entries: []int{0}},
+		{Do: fault.FailEntries, Entries: []int{1}},
+		{Do: fault.FailEntries, Entries: []int{1}, Code: "ThrottlingError"},
+		{Do: fault.FailEntries, Entries: []int{0, 1}, Code: "ProvisionedThroughputExceeded"},
+		{Do: fault.Error, Code: "TransactionInProgressException"},
+	}, troubles...)
+	for _, rule := range rules {
+		for times := 1; times <= 3; times++ {
+			rule.Op, rule.Nth, rule.Times = "TransactWriteItems", 1, times
+			t.Run(describe(rule)+fmt.Sprint(rule.Entries), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := ledgerBed(t)
+					h := b.inbox(b.store()).Handler(bookAlice)
+					b.faults(rule)
+					if err := h(t.Context(), order(1)); err != nil {
+						t.Errorf("first delivery: got error %v, want nil", err)
+					}
+					time.Sleep(20 * time.Second)
+					b.balance("10")
+					if err := h(t.Context(), order(2)); err != nil {
+						t.Errorf("second delivery: got error %v, want nil", err)
+					}
+					b.balance("10")
+				})
+			})
+		}
+	}
+}
+
+// A crash between any two steps of a delivery: the next one puts right what is missing, and repeats no effect.
+func TestInboxCrash(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		op       string
+		after    bool // the request has its effect, and the process dies before the answer
+		balance  string
+		handlers int // runs in all
+	}{
+		{"before the acquire", "UpdateItem", false, "", 1},
+		{"after the acquire", "UpdateItem", true, "", 1},
+		{"before the commit", "TransactWriteItems", false, "", 2},
+		{"after the commit", "TransactWriteItems", true, "10", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := ledgerBed(t)
+				runs := 0
+				handler := func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+					runs++
+					return bookAlice(ctx, m, tx)
+				}
+				crash := &line{to: b.srv}
+				s, err := New(b.client(crash), testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dead := errors.New("crashed")
+				fell := false
+				crash.set(func(target string) error {
+					if fell {
+						return dead
+					}
+					if strings.HasSuffix(target, "."+c.op) {
+						fell = true
+						if !c.after {
+							return dead
+						}
+					}
+					return nil
+				})
+				if c.after {
+					b.faults(fault.Rule{Op: c.op, Nth: 1, Do: fault.LoseReply})
+				}
+				if err := b.inbox(s).Handler(handler)(t.Context(), order(1)); err == nil {
+					t.Fatal("the delivery that crashed was acknowledged")
+				}
+				b.balance(c.balance)
+				time.Sleep(time.Minute)
+				if err := b.inbox(b.store()).Handler(handler)(t.Context(), order(2)); err != nil {
+					t.Errorf("delivery after the crash: got error %v, want nil", err)
+				}
+				b.balance("10")
+				if runs != c.handlers {
+					t.Errorf("the handler ran %d times, want %d", runs, c.handlers)
+				}
+			})
+		})
+	}
+}
+
+func TestInboxHandlerErrorWritesNothing(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for name, fail := range map[string]func() error{
+		"error":  func() error { return boom },
+		"reject": func() error { return sqsonce.Reject(boom) },
+		"panic":  func() error { panic(boom) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := ledgerBed(t)
+				i := b.inbox(b.store())
+				err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+					_ = bookAlice(ctx, m, tx)
+					return fail()
+				})(t.Context(), order(1))
+				if !errors.Is(err, boom) {
+					t.Errorf("delivery: got error %v, want the handler's", err)
+				}
+				b.balance("")
+				item := b.item(testTable)
+				if item[attrUntil] != "0" || !strings.Contains(item[attrError], "boom") {
+					t.Errorf("record: got %v, want it released with the error", item)
+				}
+				if err := i.Handler(bookAlice)(t.Context(), order(2)); err != nil {
+					t.Errorf("next delivery: got error %v, want nil", err)
+				}
+				b.balance("10")
+			})
+		})
+	}
+}
+
+// Another holder took over, or a writer that knows no owners completed the record, while the handler ran.
+func TestInboxLostLeaseWritesNothing(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"foreign writer completed it": "SET #s=:d",
+		"foreign writer deleted it":   "",
+		"taken over":                  "SET #o=:x",
+		"released":                    "SET in_progress_expiration=:zero",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := ledgerBed(t)
+				err := b.inbox(b.store()).Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+					b.meddle("billing#orders|42", change)
+					return bookAlice(ctx, m, tx)
+				})(t.Context(), order(1))
+				if !errors.Is(err, sqsonce.ErrLeaseLost) {
+					t.Errorf("delivery: got error %v, want ErrLeaseLost", err)
+				}
+				b.balance("")
+			})
+		})
+	}
+}
+
+func (b *bed) meddle(key, change string) {
+	b.Helper()
+	c, k := b.client(b.srv), values{attrID: text(key)}
+	if change == "" {
+		if _, err := c.DeleteItem(b.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(testTable), Key: k}); err != nil {
+			b.Fatal(err)
+		}
+		return
+	}
+	in := &dynamodb.UpdateItemInput{TableName: aws.String(testTable), Key: k, UpdateExpression: aws.String(change)}
+	for name, v := range (values{":d": text(completed), ":x": text("other"), ":zero": number(0)}) {
+		if strings.Contains(change, name) {
+			in.ExpressionAttributeValues = values{name: v}
+		}
+	}
+	for ph, name := range map[string]string{"#s": attrStatus, "#o": attrOwner} {
+		if strings.Contains(change, ph) {
+			in.ExpressionAttributeNames = map[string]string{ph: name}
+		}
+	}
+	if _, err := c.UpdateItem(b.Context(), in); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestInboxUsersConditionFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		i := b.inbox(b.store())
+		if err := i.Handler(bookAlice)(t.Context(), order(1)); err != nil {
+			t.Fatal(err)
+		}
+		m := order(2)
+		m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: "43"}
+		check := &ddbtypes.ConditionCheck{
+			TableName:                 aws.String(ledgerTable),
+			Key:                       values{"account": text("alice")},
+			ConditionExpression:       aws.String("balance >= :least"),
+			ExpressionAttributeValues: values{":least": number(50)},
+		}
+		want := *check
+		err := i.Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
+			tx.Update(book("bob"))
+			tx.ConditionCheck(check)
+			return nil
+		})(t.Context(), m)
+		e, ok := errors.AsType[*ConditionError](err)
+		if !ok || e.Index != 1 {
+			t.Fatalf("delivery: got error %v, want a *ConditionError of write 1", err)
+		}
+		if balance, _ := e.Item["balance"].(*ddbtypes.AttributeValueMemberN); balance == nil || balance.Value != "10" {
+			t.Errorf("ConditionError.Item: got %v, want alice's balance of 10", e.Item)
+		}
+		if !reflect.DeepEqual(*check, want) {
+			t.Errorf("the handler's own struct was changed: got %+v", *check)
+		}
+		b.balance("10") // and bob has no account
+	})
+}
+
+func TestInboxUnits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		h := b.inbox(b.store()).Handler(bookAlice)
+		before := len(b.srv.Calls())
+		if err := h(t.Context(), order(1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.units(before); got != 1+2+2*1 {
+			t.Errorf("a delivery with one write: got %v units, want 5", got)
+		}
+		before = len(b.srv.Calls())
+		m := order(2)
+		m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: "43"}
+		err := b.inbox(b.store()).Handler(func(context.Context, *sqsonce.Message, *Tx) error { return nil })(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.units(before); got != 2 {
+			t.Errorf("a delivery without writes: got %v units, want 2", got)
+		}
+	})
+}
+
+func TestNewInboxChecksItsOptions(t *testing.T) {
+	t.Parallel()
+	if _, err := NewInbox(nil, "billing"); err == nil {
+		t.Error("NewInbox without a store: got nil, want an error")
+	}
+	s, err := New(&refusalCounter{}, testTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewInbox(s, "no spaces", func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+	if err == nil || !strings.Contains(err.Error(), "RunAnyway") || !strings.Contains(err.Error(), "consumer") {
+		t.Errorf("NewInbox: got error %v, want it to name the policy and the consumer", err)
+	}
+}

@@ -1,0 +1,128 @@
+package dynamostore
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// foreign puts an item that another program has written.
+func (b *bed) foreign(item values) {
+	b.Helper()
+	item[attrID] = text(testKey)
+	if _, err := b.client(b.srv).PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: item}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func seconds(d time.Duration) ddbtypes.AttributeValue { return number(time.Now().Add(d).Unix()) }
+func millisIn(d time.Duration) ddbtypes.AttributeValue {
+	return number(time.Now().Add(d).UnixMilli())
+}
+
+// Records as Powertools for AWS Lambda writes them have neither owner nor fence.
+func TestPowertoolsRecordsAreRespected(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		item func() values
+		want func(dedup.Lease, error) bool
+	}{
+		{"in progress in Lambda", func() values {
+			return values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour), attrUntil: millisIn(15 * time.Second)}
+		}, isHeld},
+		{"in progress in Lambda, crashed", func() values {
+			return values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour), attrUntil: millisIn(-15 * time.Second)}
+		}, isTakenOver},
+		{"in progress in Lambda, its retention shorter than the function", func() values {
+			return values{attrStatus: text(inProgress), TTLAttribute: seconds(-time.Minute), attrUntil: millisIn(15 * time.Second)}
+		}, isHeld},
+		{"in progress outside Lambda", func() values {
+			return values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour)}
+		}, isHeld},
+		{"in progress outside Lambda, expired", func() values {
+			return values{attrStatus: text(inProgress), TTLAttribute: seconds(-time.Minute)}
+		}, isTakenOver},
+		{"completed, Python", func() values {
+			return values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour), attrData: text(`{"id":1}`), attrValidation: text("hash")}
+		}, isDone(`{"id":1}`)},
+		{"completed, TypeScript", func() values {
+			return values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour), attrData: &ddbtypes.AttributeValueMemberM{Value: values{
+				"id":    number(1),
+				"items": &ddbtypes.AttributeValueMemberL{Value: []ddbtypes.AttributeValue{text("a"), &ddbtypes.AttributeValueMemberBOOL{Value: true}, &ddbtypes.AttributeValueMemberNULL{Value: true}}},
+			}}, attrValidation: text("hash")}
+		}, isDone(`{"id":1,"items":["a",true,null]}`)},
+		{"completed, retention over", func() values {
+			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrData: text(`{}`), attrUntil: millisIn(-time.Hour)}
+		}, func(l dedup.Lease, err error) bool { return err == nil && !l.Takeover }},
+		{"completed, retention over, with a fence far ahead", func() values {
+			return values{attrStatus: text(completed), TTLAttribute: seconds(-time.Minute), attrFence: millisIn(time.Hour)}
+		}, func(l dedup.Lease, err error) bool {
+			return err == nil && l.Fence > time.Now().Add(59*time.Minute).UnixMilli()
+		}},
+		{"neither", func() values {
+			return values{attrStatus: text("EXPIRED"), TTLAttribute: seconds(-time.Hour)}
+		}, func(_ dedup.Lease, err error) bool { return errors.Is(err, ErrRecord) }},
+		{"another program's number", func() values {
+			return values{attrStatus: text(completed), TTLAttribute: text("soon")}
+		}, func(_ dedup.Lease, err error) bool { return errors.Is(err, ErrRecord) }},
+	} {
+		for _, dated := range []bool{true, false} {
+			name := c.name
+			if !dated {
+				name += ", before any date"
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBed(t)
+					s := b.store()
+					if dated {
+						if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
+							t.Fatal(err)
+						}
+					}
+					b.foreign(c.item())
+					if l, err := s.Acquire(t.Context(), claim("a")); !c.want(l, err) {
+						t.Errorf("Acquire: got %+v, %v", l, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func isHeld(_ dedup.Lease, err error) bool { return errors.Is(err, sqsonce.ErrInProgress) }
+
+func isTakenOver(l dedup.Lease, err error) bool { return err == nil && l.Takeover }
+
+func isDone(data string) func(dedup.Lease, error) bool {
+	return func(_ dedup.Lease, err error) bool {
+		e, ok := errors.AsType[*dedup.CompletedError](err)
+		return ok && string(e.Result.Data) == data && e.Result.Validation == "hash"
+	}
+}
+
+// Under the policies that block a crashed record, one without a lease end is free when its retention is over.
+func TestPowertoolsCrashIsBlocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		c := claim("a")
+		c.NoTakeover = true
+		b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour), attrUntil: millisIn(-15 * time.Second)})
+		if _, err := s.Acquire(t.Context(), c); !errors.Is(err, dedup.ErrCrashed) {
+			t.Errorf("Acquire with NoTakeover: got error %v, want ErrCrashed", err)
+		}
+		b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(-time.Minute)})
+		b.acquire(s, c)
+	})
+}

@@ -1,0 +1,331 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+func TestNewNamesEveryBadArgument(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"", "ab", "no spaces", strings.Repeat("a", 256), "arn:aws:dynamodb:eu-west-1:1:table/"} {
+		_, err := New((*dynamodb.Client)(nil), table)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if !strings.Contains(text, "dynamostore: client: ") || !strings.Contains(text, "dynamostore: table: ") {
+			t.Errorf("New(nil, %q): got error %v, want it to name client and table", table, err)
+		}
+	}
+	for _, table := range []string{"abc", "my.table_1-x", "arn:aws:dynamodb:eu-west-1:123456789012:table/dedup"} {
+		if _, err := New(&refusalCounter{}, table); err != nil {
+			t.Errorf("New(client, %q): got error %v, want nil", table, err)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	str, num := ddbtypes.ScalarAttributeTypeS, ddbtypes.ScalarAttributeTypeN
+	for _, c := range []struct {
+		name  string
+		keys  []ddbtypes.KeySchemaElement
+		types map[string]ddbtypes.ScalarAttributeType
+		ttl   string
+		want  []error
+	}{
+		{"good", keys("id"), kinds{"id": str}, TTLAttribute, nil},
+		{"no table", nil, nil, "", []error{ErrNoTable}},
+		{"other name", keys("key"), kinds{"key": str}, TTLAttribute, []error{ErrKeySchema}},
+		{"number", keys("id"), kinds{"id": num}, TTLAttribute, []error{ErrKeySchema}},
+		{"sort key", keys("id", "sk"), kinds{"id": str, "sk": str}, TTLAttribute, []error{ErrKeySchema}},
+		{"no TTL", keys("id"), kinds{"id": str}, "", []error{ErrTTL}},
+		{"TTL on another attribute", keys("id"), kinds{"id": str}, "ttl", []error{ErrTTL}},
+		{"all of it", keys("pk"), kinds{"pk": str}, "ttl", []error{ErrKeySchema, ErrTTL}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bed{T: t, srv: memdynamodb.New()}
+				t.Cleanup(b.srv.Close)
+				if c.keys != nil {
+					b.table(c.keys, c.types, c.ttl)
+				}
+				err := b.store().Check(t.Context())
+				if (err == nil) != (c.want == nil) {
+					t.Errorf("Check: got %v, want %v", err, c.want)
+				}
+				for _, want := range c.want {
+					if e, ok := errors.AsType[*TableError](err); !ok || e.Table != testTable || !errors.Is(err, want) {
+						t.Errorf("Check: got %v, want a *TableError that matches %v", err, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+type kinds = map[string]ddbtypes.ScalarAttributeType
+
+func keys(names ...string) []ddbtypes.KeySchemaElement {
+	var schema []ddbtypes.KeySchemaElement
+	for i, n := range names {
+		schema = append(schema, ddbtypes.KeySchemaElement{AttributeName: aws.String(n), KeyType: []ddbtypes.KeyType{"HASH", "RANGE"}[i]})
+	}
+	return schema
+}
+
+func (b *bed) table(schema []ddbtypes.KeySchemaElement, types kinds, ttl string) {
+	b.Helper()
+	in := &dynamodb.CreateTableInput{TableName: aws.String(testTable), KeySchema: schema, BillingMode: ddbtypes.BillingModePayPerRequest}
+	for n, k := range types {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, ddbtypes.AttributeDefinition{AttributeName: aws.String(n), AttributeType: k})
+	}
+	c := b.client(b.srv)
+	if _, err := c.CreateTable(b.Context(), in); err != nil {
+		b.Fatal(err)
+	}
+	if ttl == "" {
+		return
+	}
+	if _, err := c.UpdateTimeToLive(b.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String(testTable),
+		TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String(ttl), Enabled: aws.Bool(true)},
+	}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestFirstUseOfABadTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		keys []ddbtypes.KeySchemaElement
+		want error
+	}{
+		{"missing", nil, ErrNoTable},
+		{"other key", keys("pk"), ErrKeySchema},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bed{T: t, srv: memdynamodb.New()}
+				t.Cleanup(b.srv.Close)
+				if c.keys != nil {
+					b.table(c.keys, kinds{"pk": "S"}, "")
+				}
+				s := b.store()
+				l := dedup.Lease{Key: testKey, Owner: "a", Fence: 1}
+				for op, err := range map[string]error{
+					"Acquire":  second(s.Acquire(t.Context(), claim("a"))),
+					"Renew":    second(s.Renew(t.Context(), l, lease)),
+					"Complete": s.Complete(t.Context(), l, dedup.Result{}),
+					"Release":  s.Release(t.Context(), l, nil),
+					"Inspect":  second(s.Inspect(t.Context(), testKey)),
+					"Delete":   s.Delete(t.Context(), testKey),
+				} {
+					if e, ok := errors.AsType[*TableError](err); !ok || e.Table != testTable || !errors.Is(err, c.want) {
+						t.Errorf("%s: got %v, want a *TableError that matches %v", op, err, c.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedAccess(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationTokenException"} {
+		t.Run(code, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				sent := len(b.srv.Calls())
+				b.faults(fault.Rule{Op: "UpdateItem", Prob: 1, Do: fault.Error, Code: code})
+				_, err := b.store().Acquire(t.Context(), claim("a"))
+				if _, ok := errors.AsType[*TableError](err); !ok || !errors.Is(err, ErrAccessDenied) {
+					t.Errorf("Acquire: got %v, want a *TableError that matches ErrAccessDenied", err)
+				}
+				if got := len(b.ops(sent)); got != 1 {
+					t.Errorf("%d calls, want 1: no retry mends it", got)
+				}
+			})
+		})
+	}
+}
+
+func TestNoCredentialsIsNotRetried(t *testing.T) {
+	t.Parallel()
+	c := dynamodb.New(dynamodb.Options{Region: "us-east-1", HTTPClient: &http.Client{}, Credentials: aws.CredentialsProviderFunc(
+		func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("no credentials") })})
+	s, err := New(c, testTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if _, err := s.Acquire(t.Context(), claim("a")); err == nil || !strings.Contains(err.Error(), "no credentials") {
+		t.Errorf("Acquire: got error %v, want the provider's", err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("Acquire took %s, want no retries", took)
+	}
+}
+
+func TestCreateTableCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		c := b.client(b.srv)
+		if err := CreateTable(t.Context(), c, testTable); err != nil {
+			t.Errorf("a second time: got error %v, want nil", err)
+		}
+		b.faults(fault.Rule{Op: "CreateTable", Nth: 1, Do: fault.LoseReply}, fault.Rule{Op: "UpdateTimeToLive", Nth: 1, Do: fault.LoseReply})
+		if err := CreateTable(t.Context(), c, "other"); err != nil {
+			t.Errorf("with replies lost: got error %v, want nil", err)
+		}
+	})
+}
+
+func TestCreateTableRefusesAnothersTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, key, ttl string
+		want           error
+	}{
+		{"key", "pk", "", ErrKeySchema},
+		{"TTL", "id", "ttl", ErrTTL},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bed{T: t, srv: memdynamodb.New()}
+				t.Cleanup(b.srv.Close)
+				b.table(keys(c.key), kinds{c.key: "S"}, c.ttl)
+				if err := CreateTable(t.Context(), b.client(b.srv), testTable); !errors.Is(err, c.want) {
+					t.Errorf("CreateTable: got %v, want %v", err, c.want)
+				}
+				if err := b.store().Check(t.Context()); !errors.Is(err, c.want) {
+					t.Errorf("Check afterwards: got %v, want %v", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
+			t.Errorf("no record: got error %v, want ErrNotFound", err)
+		}
+		c := claim("a")
+		c.Attempt, c.Validation = 3, "hash"
+		l := b.acquire(s, c)
+		r, err := s.Inspect(t.Context(), testKey)
+		if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 3 || r.Until.Sub(l.Until).Abs() > 2*time.Second {
+			t.Errorf("held: got %+v, %v", r, err)
+		}
+		if left := time.Until(r.ExpiresAt) - c.Retention; left.Abs() > 3*time.Second {
+			t.Errorf("ExpiresAt: got %s, want in %s", r.ExpiresAt, c.Retention)
+		}
+		b.release(s, l)
+		if r, err = s.Inspect(t.Context(), testKey); err != nil || !r.Until.IsZero() || r.LastError != "failed" {
+			t.Errorf("released: got %+v, %v", r, err)
+		}
+		c.Owner = "b"
+		l = b.acquire(s, c)
+		if err := s.Complete(t.Context(), l, dedup.Result{Data: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err = s.Inspect(t.Context(), testKey); err != nil || !r.Completed || string(r.Result.Data) != "{}" || r.Result.Validation != "hash" {
+			t.Errorf("completed: got %+v, %v", r, err)
+		}
+		for name, err := range map[string]error{"": second(s.Inspect(t.Context(), "")), "long": s.Delete(t.Context(), strings.Repeat("k", MaxKey+1))} {
+			if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
+				t.Errorf("key %q: got error %v, want a *FieldError", name, err)
+			}
+		}
+	})
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	for _, dated := range []bool{true, false} {
+		for _, c := range []struct {
+			name string
+			make func(*bed, *Store)
+			live bool
+		}{
+			{"no record", func(*bed, *Store) {}, false},
+			{"held", func(b *bed, s *Store) { b.acquire(s, claim("a")) }, true},
+			{"held by Powertools outside Lambda", func(b *bed, _ *Store) {
+				b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(time.Hour)})
+			}, true},
+			{"crashed", func(b *bed, s *Store) { b.acquire(s, claim("a")); time.Sleep(lease + 5*time.Second) }, false},
+			{"released", func(b *bed, s *Store) { b.release(s, b.acquire(s, claim("a"))) }, false},
+			{"completed", func(b *bed, s *Store) { b.complete(s, b.acquire(s, claim("a"))) }, false},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBed(t)
+					s := b.store()
+					c.make(b, s)
+					if !dated {
+						s = b.store() // an operator's, that has never asked anything
+					}
+					err := s.Delete(t.Context(), testKey)
+					if !c.live {
+						if err != nil || b.item(testTable) != nil {
+							t.Errorf("Delete: got %v and record %v, want neither", err, b.item(testTable))
+						}
+						return
+					}
+					if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || b.item(testTable) == nil {
+						t.Errorf("Delete of a live lease: got %v and record %v, want *InProgressError and the record", err, b.item(testTable))
+					} else if !in.Until.After(time.Now()) {
+						t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
+					}
+					if err := s.Delete(t.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil || b.item(testTable) != nil {
+						t.Errorf("forced Delete: got %v and record %v, want neither", err, b.item(testTable))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TTL deletes records whose retention is over and nothing else: not one whose lease was renewed past it.
+func TestTTLDeletesNoLiveLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		c := claim("a")
+		c.Retention = time.Hour
+		l := b.acquire(s, c)
+		for range 5 {
+			l = b.renew(s, l, time.Hour)
+			time.Sleep(50 * time.Minute)
+			if n := b.srv.SweepTTL(); n != 0 {
+				t.Fatalf("TTL deleted %d records, want the live one kept", n)
+			}
+		}
+		b.complete(s, l)
+		time.Sleep(3 * time.Hour)
+		if n := b.srv.SweepTTL(); n != 1 {
+			t.Errorf("TTL deleted %d records after the retention, want 1", n)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+func deposit(account string) *ddbtypes.Put {
+	return &ddbtypes.Put{TableName: aws.String(ledgerTable), Item: values{"account": text(account), "balance": number(1)}}
+}
+
+func TestTxIsCheckedBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	remove := func(account string) *ddbtypes.Delete {
+		return &ddbtypes.Delete{TableName: aws.String(ledgerTable), Key: values{"account": text(account)}}
+	}
+	for _, c := range []struct {
+		name  string
+		fill  func(*Tx)
+		want  error
+		index int
+		sent  int // transactions
+	}{
+		{"99 writes", func(tx *Tx) { fill(tx, MaxWrites) }, nil, 0, 1},
+		{"100 writes", func(tx *Tx) { fill(tx, MaxWrites+1) }, ErrTooManyWrites, MaxWrites, 0},
+		{"update and delete of one item", func(tx *Tx) { tx.Update(book("a")); tx.Update(book("b")); tx.Delete(remove("a")) }, ErrSameItem, 2, 0},
+		{"put and delete of one item", func(tx *Tx) { tx.Put(deposit("a")); tx.Delete(remove("a")) }, ErrSameItem, 1, 0},
+		{"two puts of one item, the key known", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("a")); tx.Delete(remove("b")) }, ErrSameItem, 1, 0},
+		{"two puts of one item, the key unknown", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("a")) }, ErrSameItem, -1, 1},
+		{"two puts", func(tx *Tx) { tx.Put(deposit("a")); tx.Put(deposit("b")) }, nil, 0, 1},
+		{"the record itself", func(tx *Tx) {
+			tx.Delete(&ddbtypes.Delete{TableName: aws.String(testTable), Key: values{attrID: text("billing#orders|42")}})
+		}, ErrSameItem, 0, 0},
+		{"nil", func(tx *Tx) { tx.Update(book("a")); tx.Put(nil) }, ErrNoWrite, 1, 0},
+		{"without a table", func(tx *Tx) { tx.Delete(&ddbtypes.Delete{Key: values{"account": text("a")}}) }, ErrNoWrite, 0, 0},
+		{"without a key", func(tx *Tx) { tx.Update(&ddbtypes.Update{TableName: aws.String(ledgerTable)}) }, ErrNoWrite, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := ledgerBed(t)
+				err := b.inbox(b.store()).Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
+					c.fill(tx)
+					return nil
+				})(t.Context(), order(1))
+				sent := strings.Count(fmt.Sprint(b.ops(0)), "TransactWriteItems")
+				if sent != c.sent {
+					t.Errorf("%d transactions sent, want %d", sent, c.sent)
+				}
+				if c.want == nil {
+					if err != nil {
+						t.Errorf("delivery: got error %v, want nil", err)
+					}
+					return
+				}
+				if e, ok := errors.AsType[*WriteError](err); !ok || e.Index != c.index || !errors.Is(err, c.want) {
+					t.Errorf("delivery: got error %v, want a *WriteError of write %d: %v", err, c.index, c.want)
+				}
+				if n := len(b.srv.Items(ledgerTable)); n != 0 {
+					t.Errorf("%d items written, want none", n)
+				}
+			})
+		})
+	}
+}
+
+func fill(tx *Tx, n int) {
+	for i := range n {
+		tx.Update(book(fmt.Sprintf("account-%d", i)))
+	}
+}
+
+// A struct that the handler uses again for its next write is not the first write's any more.
+func TestTxCopiesTheCallersStruct(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		err := b.inbox(b.store()).Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
+			u := book("a")
+			tx.Update(u)
+			u.Key = values{"account": text("b")}
+			tx.Update(u)
+			return nil
+		})(t.Context(), order(1))
+		if n := len(b.srv.Items(ledgerTable)); err != nil || n != 2 {
+			t.Errorf("delivery: got error %v and %d accounts, want two accounts", err, n)
+		}
+	})
+}
+
+// A goroutine that the handler left behind adds to nothing, and is not passed over in silence.
+func TestTxAfterTheHandlerIsLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		var logged strings.Builder
+		var kept *Tx
+		err := b.inbox(b.store(), func(o *dedup.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+		}).Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+			kept = tx
+			return bookAlice(ctx, m, tx)
+		})(t.Context(), order(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept.Update(book("bob"))
+		if !strings.Contains(logged.String(), "message-1") {
+			t.Errorf("log: got %q, want a line that names the message", logged.String())
+		}
+		b.balance("10")
+	})
+}
