@@ -212,7 +212,7 @@ func TestDelayAndReplay(t *testing.T) {
 		if n := c.n.Load(); n != 2 {
 			t.Errorf("%d calls before the replay, want 2", n)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if n, calls := c.n.Load(), len(c.Calls()); n != 3 || calls != 3 {
 			t.Errorf("%d calls, %d recorded after the replay, want 3", n, calls)

@@ -15,6 +15,8 @@ const (
 	minMagnitude = -130
 )
 
+//lint:file-ignore ST1005 the texts are DynamoDB's, answered as they are
+
 // Errors of ParseNumber and of arithmetic. Their texts are DynamoDB's.
 var (
 	ErrNotANumber = errors.New("not a number")
