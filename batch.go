@@ -23,11 +23,14 @@ type BatchOptions struct {
 //
 // h returns one error per message, in the messages' order; nil instead of a slice means that all succeeded. A slice of
 // any other length fails every message, since nobody can tell whose errors they are. A panic fails every message with a
-// [*PanicError]. The context of a batch ends when the contexts of all its messages have ended: h sees one message's lost
-// lease only in that message's later refusal.
+// [*PanicError].
 //
-// A call whose context ends before its batch starts leaves it with the context's cause; later it waits for h like any
-// handler would, since h may still be working for it.
+// The context of a batch carries no values, since they would be those of one message: another event's fencing number
+// would pass for one's own. It ends when the contexts of all its messages have ended: h sees one message's lost lease
+// only in that message's later refusal.
+//
+// A call whose context ends before its batch starts leaves it with the context's cause, and h never sees its message;
+// later it waits for h like any handler would, since h may still be working for it.
 //
 // Use a host concurrency of at least Size, or batches only fill by Linger.
 func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOptions)) Handler {
@@ -61,6 +64,9 @@ type batchEntry struct {
 }
 
 func (b *batcher) call(ctx context.Context, m *Message) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // it would fill another call's batch
+	}
 	e := &batchEntry{ctx: ctx, m: m, done: make(chan error, 1)}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, e)
@@ -68,12 +74,18 @@ func (b *batcher) call(ctx context.Context, m *Message) error {
 	case len(b.waiting) >= b.size:
 		b.startLocked()
 	case b.timer == nil:
-		// Also for a zero linger: the timer's goroutine runs after those that are ready to call now.
-		b.timer = time.AfterFunc(b.linger, func() {
+		// Also for a zero linger: until the timer's goroutine has run, others may come.
+		var t *time.Timer
+		t = time.AfterFunc(b.linger, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.startLocked()
+			// A timer that fires while a full batch starts waits for the lock, and may find the next batch's first
+			// message and timer: their linger is not over.
+			if b.timer == t {
+				b.startLocked()
+			}
 		})
+		b.timer = t
 	}
 	b.mu.Unlock()
 
@@ -106,16 +118,23 @@ func (b *batcher) startLocked() {
 		b.timer.Stop()
 		b.timer = nil
 	}
-	if len(b.waiting) == 0 {
-		return // all were withdrawn, or the timer lost a race against a full batch
+	// A call whose context has just ended may not have come to withdraw its message yet.
+	entries := b.waiting[:0]
+	for _, e := range b.waiting {
+		if e.ctx.Err() != nil {
+			e.done <- context.Cause(e.ctx)
+			continue
+		}
+		entries = append(entries, e)
 	}
-	entries := b.waiting
 	b.waiting = nil
-	go b.run(entries)
+	if len(entries) > 0 {
+		go b.run(entries)
+	}
 }
 
 func (b *batcher) run(entries []*batchEntry) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(entries[0].ctx))
+	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	var mu sync.Mutex
 	live := len(entries)

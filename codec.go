@@ -1,12 +1,13 @@
 package sqsonce
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
 	"strings"
 )
 
@@ -15,7 +16,7 @@ import (
 type DecodeError struct {
 	Type   string // the Go type asked for
 	Offset int64  // byte offset in the body, 0 where not known
-	Field  string // the JSON field with a value of the wrong type, if it is one
+	Field  string // the declared JSON field with a value of the wrong type, or the one around it
 }
 
 func (e *DecodeError) Error() string {
@@ -40,12 +41,12 @@ func Decode[T any](m *Message) (T, error) {
 	if err == nil {
 		return v, nil
 	}
-	de := &DecodeError{Type: fmt.Sprintf("%T", *new(T)), Offset: dec.InputOffset()}
+	de := &DecodeError{Type: reflect.TypeFor[T]().String(), Offset: dec.InputOffset()}
 	if se, ok := errors.AsType[*json.SyntaxError](err); ok {
 		de.Offset = se.Offset
 	}
 	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		de.Offset, de.Field = te.Offset, te.Field
+		de.Offset, de.Field = te.Offset, declaredPath(reflect.TypeFor[T](), te.Field)
 	}
 	var zero T
 	return zero, Reject(de)
@@ -66,10 +67,7 @@ func JSON[T any](f func(context.Context, T) error) Handler {
 // ByType returns a handler that routes on the event type: the event-type attribute, else a CloudEvents type. The
 // handler under "" takes every type that has none of its own; without it an unknown type is a [Reject].
 func ByType(h map[string]Handler) Handler {
-	routes := make(map[string]Handler, len(h)) // the caller may go on changing its map
-	for t, f := range h {
-		routes[t] = f
-	}
+	routes := maps.Clone(h) // the caller may go on changing its map
 	return func(ctx context.Context, m *Message) error {
 		t := m.eventType()
 		if f := routes[t]; f != nil {
@@ -78,7 +76,7 @@ func ByType(h map[string]Handler) Handler {
 		if f := routes[""]; f != nil {
 			return f(ctx, m)
 		}
-		return Reject(fmt.Errorf("sqsonce: no handler for event type %q", t))
+		return Reject(fmt.Errorf("sqsonce: no handler for event type %.128q", t))
 	}
 }
 
@@ -86,17 +84,9 @@ func (m *Message) eventType() string {
 	if t := m.Attributes[AttrEventType].String; t != "" {
 		return t
 	}
-	if _, _, ok := m.cloudEvent(); !ok {
+	e, ok := m.cloudEvent()
+	if !ok {
 		return ""
 	}
-	for _, p := range cloudEventPrefixes {
-		if t := m.Attributes[p+"type"].String; t != "" {
-			return t
-		}
-	}
-	var body map[string]json.RawMessage
-	if json.NewDecoder(bytes.NewReader([]byte(m.Body))).Decode(&body) != nil {
-		return ""
-	}
-	return jsonString(body["type"])
+	return e.eventType
 }

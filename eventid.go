@@ -1,7 +1,6 @@
 package sqsonce
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -52,11 +51,15 @@ func (m *Message) EventID() (key string, r Rung, err error) {
 		if a.String == "" {
 			return "", RungAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventID)
 		}
-		key, err = EventKey(m.Attributes[AttrEventSource].String, a.String)
+		source, ok := m.Attributes[AttrEventSource]
+		if ok && source.String == "" {
+			return "", RungAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventSource)
+		}
+		key, err = EventKey(source.String, a.String)
 		return key, RungAttribute, err
 	}
-	if source, id, ok := m.cloudEvent(); ok {
-		key, err = EventKey(source, id)
+	if ce, ok := m.cloudEvent(); ok {
+		key, err = EventKey(ce.source, ce.id)
 		return key, RungCloudEvents, err
 	}
 	if m.ID == "" {
@@ -82,37 +85,4 @@ func deliveryKey(prefix string, parts ...string) string {
 		}
 	}
 	return prefix + "|" + strings.Join(parts, "|")
-}
-
-// cloudEventPrefixes are the attribute spellings in use; CloudEvents defines no SQS binding.
-var cloudEventPrefixes = [...]string{"ce-", "ce_", ""}
-
-func (m *Message) cloudEvent() (source, id string, ok bool) {
-	for _, p := range cloudEventPrefixes {
-		source, id = m.Attributes[p+"source"].String, m.Attributes[p+"id"].String
-		if source != "" && id != "" && m.Attributes[p+"specversion"].String != "" && m.Attributes[p+"type"].String != "" {
-			return source, id, true
-		}
-	}
-	// Most bodies are not CloudEvents: look for the word before paying for the parse.
-	if !strings.Contains(m.Body, `"specversion"`) {
-		return "", "", false
-	}
-	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
-	var body map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
-		return "", "", false // not a CloudEvent: the next rung decides
-	}
-	source, id = jsonString(body["source"]), jsonString(body["id"])
-	ok = source != "" && id != "" && jsonString(body["specversion"]) != "" && jsonString(body["type"]) != ""
-	return source, id, ok
-}
-
-// jsonString returns the string that raw encodes, or "" for anything else.
-func jsonString(raw json.RawMessage) string {
-	var s string
-	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }

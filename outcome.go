@@ -56,7 +56,7 @@ func (e *RejectError) Error() string {
 func (e *RejectError) Unwrap() error { return e.Err }
 
 // Verdict is what the outermost [RetryError] or [RejectError] of an error asks for. At most one is not nil; both are nil
-// for an error that leaves the decision to the host.
+// for an error that leaves the decision to the host, as every [*PanicError] does.
 func Verdict(err error) (retry *RetryError, reject *RejectError) {
 	// One walk, not two errors.As: which comes first decides. errors.Join's branches are searched in order.
 	switch e := err.(type) {
@@ -66,6 +66,8 @@ func Verdict(err error) (retry *RetryError, reject *RejectError) {
 		return e, nil
 	case *RejectError:
 		return nil, e
+	case *PanicError:
+		return nil, nil // a bug, not a decision, also where the panic's value is one of the two
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:

@@ -1,0 +1,52 @@
+package sqsonce
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// cloudEvent is what names and routes an event of https://github.com/cloudevents/spec. Its source and id together are
+// unique for each distinct event.
+type cloudEvent struct{ source, id, eventType string }
+
+// cloudEventPrefixes are the attribute spellings in use; CloudEvents defines no SQS binding.
+var cloudEventPrefixes = [...]string{"ce-", "ce_", ""}
+
+// cloudEvent returns the CloudEvent that the attributes or the JSON body hold, or false where one of the four required
+// fields is missing, empty or not a string: half of a name is no name.
+func (m *Message) cloudEvent() (cloudEvent, bool) {
+	for _, p := range cloudEventPrefixes {
+		field := func(name string) string { return m.Attributes[p+name].String }
+		if e, ok := newCloudEvent(field); ok {
+			return e, true
+		}
+	}
+	// Most bodies are not CloudEvents: look for the word before paying for the parse.
+	if !strings.Contains(m.Body, `"specversion"`) {
+		return cloudEvent{}, false
+	}
+	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
+		return cloudEvent{}, false // not a CloudEvent: the next rung decides
+	}
+	return newCloudEvent(func(name string) string { return jsonString(body[name]) })
+}
+
+func newCloudEvent(field func(name string) string) (cloudEvent, bool) {
+	e := cloudEvent{source: field("source"), id: field("id"), eventType: field("type")}
+	return e, e.source != "" && e.id != "" && e.eventType != "" && field("specversion") != ""
+}
+
+// jsonString returns the string that raw encodes, or "" for anything else.
+//
+// encoding/json replaces what is not Unicode, such as half of a surrogate pair, by U+FFFD, so that two different IDs would
+// become one: a string that holds U+FFFD is none.
+func jsonString(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil || strings.ContainsRune(s, utf8.RuneError) {
+		return ""
+	}
+	return s
+}

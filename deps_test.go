@@ -1,0 +1,138 @@
+package sqsonce_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sqsonce/sqsonce"
+
+// dependencyRules say what packages may import, directly or through others, beyond the standard library and themselves.
+// A rule holds for its package and those below it that have no rule of their own; test files are not counted.
+var dependencyRules = []struct {
+	pkg    string
+	only   []string // paths; with "/..." those below too; nil: no such rule
+	never  []string
+	reason string
+}{
+	{
+		pkg:    module,
+		only:   []string{},
+		reason: "handlers import the vocabulary; it must not bring an SDK or a store with it",
+	},
+	{
+		pkg:    module + "/dedup",
+		only:   []string{module, "golang.org/x/sync/..."},
+		reason: "the middleware knows neither the hosts nor the stores",
+	},
+	{
+		pkg:    module + "/dedup/dynamostore",
+		never:  []string{module + "/sqsworker/...", module + "/lambda/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/sqs/..."},
+		reason: "a store knows its database and the contract",
+	},
+	{
+		pkg:    module + "/sqsworker",
+		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
+		reason: "hosts and middleware meet in the vocabulary alone: a worker runs without records",
+	},
+	{
+		pkg:    module + "/lambda",
+		never:  []string{module + "/dedup/...", module + "/sqsworker/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
+		reason: "hosts and middleware meet in the vocabulary alone; what a function links is paid at each cold start",
+	},
+	{
+		pkg:    module + "/fifo",
+		never:  []string{module + "/dedup/...", module + "/sqsworker/...", module + "/lambda/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
+		reason: "a producer needs no consumer's packages",
+	},
+	{
+		pkg:    module + "/localstack",
+		never:  []string{module + "/..."},
+		reason: "the in-memory AWS must not share our rules, or it would share our bugs",
+	},
+}
+
+const sdk = "github.com/aws/aws-sdk-go-v2"
+
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	deps, standard := listDependencies(t)
+	for pkg, imported := range deps {
+		i := ruleOf(pkg)
+		if i < 0 {
+			continue
+		}
+		rule := dependencyRules[i]
+		for _, dep := range imported {
+			switch {
+			case standard[dep]:
+			case under(rule.pkg, dep) && ruleOf(dep) == i:
+			case rule.only != nil && !slices.ContainsFunc(rule.only, func(p string) bool { return matches(p, dep) }),
+				slices.ContainsFunc(rule.never, func(p string) bool { return matches(p, dep) }):
+				t.Errorf("%s depends on %s: %s", pkg, dep, rule.reason)
+			}
+		}
+	}
+	if _, ok := deps[module]; !ok {
+		t.Fatal("go list did not name the module's root: nothing was checked")
+	}
+}
+
+// ruleOf returns the index of the longest rule that holds for pkg, or -1.
+func ruleOf(pkg string) int {
+	best := -1
+	for i, r := range dependencyRules {
+		// The root's rule is for the root alone: what lies below is everything else.
+		if (r.pkg == pkg || r.pkg != module && under(r.pkg, pkg)) && (best < 0 || len(r.pkg) > len(dependencyRules[best].pkg)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// matches reports whether pattern, a path or a path and "/..." for its whole tree, names dep.
+func matches(pattern, dep string) bool {
+	if dir, tree := strings.CutSuffix(pattern, "/..."); tree {
+		return under(dir, dep)
+	}
+	return dep == pattern
+}
+
+func under(dir, pkg string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+// listDependencies returns the dependencies of each package of the module, and which packages are the standard library's.
+func listDependencies(t *testing.T) (deps map[string][]string, standard map[string]bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Deps", "./...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	deps, standard = make(map[string][]string), make(map[string]bool)
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p struct {
+			ImportPath string
+			Standard   bool
+			Deps       []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return deps, standard
+		} else if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		if p.Standard {
+			standard[p.ImportPath] = true
+		} else if under(module, p.ImportPath) {
+			deps[p.ImportPath] = p.Deps
+		}
+	}
+}

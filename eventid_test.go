@@ -1,0 +1,213 @@
+package sqsonce_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+const (
+	queueARN = "arn:aws:sqs:eu-west-1:123456789012:orders"
+	msgID    = "5fea7756-0ea4-451a-a703-a558b933e274"
+	msgKey   = "sqs-message|" + queueARN + "|" + msgID
+)
+
+func text(pairs ...string) map[string]sqsonce.Attribute {
+	m := make(map[string]sqsonce.Attribute, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = sqsonce.Attribute{Type: "String", String: pairs[i+1]}
+	}
+	return m
+}
+
+func with(m map[string]sqsonce.Attribute, name string, a sqsonce.Attribute) map[string]sqsonce.Attribute {
+	m[name] = a
+	return m
+}
+
+func TestEventID(t *testing.T) {
+	t.Parallel()
+	binary := sqsonce.Attribute{Type: "Binary", Binary: []byte("1")}
+	cloudEvent := `{"specversion":"1.0","id":"A-1","source":"/orders","type":"created","data":{}}`
+	tests := []struct {
+		name string
+		m    sqsonce.Message
+		want string
+		rung sqsonce.Rung
+	}{
+		{"event-key is taken as it is",
+			sqsonce.Message{Attributes: text("event-key", "any text | at all", "event-id", "1"), Body: cloudEvent},
+			"any text | at all", sqsonce.RungAttribute},
+		{"event-id with event-source",
+			sqsonce.Message{Attributes: text("event-id", "1", "event-source", "orders"), Body: cloudEvent},
+			"orders|1", sqsonce.RungAttribute},
+		{"event-id alone",
+			sqsonce.Message{Attributes: text("event-id", "1")}, "|1", sqsonce.RungAttribute},
+		{"event-id as a number",
+			sqsonce.Message{Attributes: map[string]sqsonce.Attribute{"event-id": {Type: "Number", String: "7"}}},
+			"|7", sqsonce.RungAttribute},
+		{"event-source alone is no ID",
+			sqsonce.Message{Attributes: text("event-source", "orders")}, msgKey, sqsonce.RungMessageID},
+		{"attribute names are case-sensitive",
+			sqsonce.Message{Attributes: text("Event-Id", "1", "EVENT-KEY", "k")}, msgKey, sqsonce.RungMessageID},
+
+		{"CloudEvents attributes, plain",
+			sqsonce.Message{Attributes: text("specversion", "1.0", "id", "A-1", "source", "/orders", "type", "created")},
+			"/orders|A-1", sqsonce.RungCloudEvents},
+		{"CloudEvents attributes, ce-",
+			sqsonce.Message{Attributes: text("ce-specversion", "1.0", "ce-id", "A-1", "ce-source", "/orders", "ce-type", "created")},
+			"/orders|A-1", sqsonce.RungCloudEvents},
+		{"CloudEvents attributes, ce_",
+			sqsonce.Message{Attributes: text("ce_specversion", "1.0", "ce_id", "A-1", "ce_source", "/orders", "ce_type", "created")},
+			"/orders|A-1", sqsonce.RungCloudEvents},
+		{"CloudEvents attributes of two spellings are none",
+			sqsonce.Message{Attributes: text("ce-specversion", "1.0", "ce_id", "A-1", "source", "/orders", "ce-type", "created")},
+			msgKey, sqsonce.RungMessageID},
+		{"CloudEvents attributes without type",
+			sqsonce.Message{Attributes: text("specversion", "1.0", "id", "A-1", "source", "/orders")},
+			msgKey, sqsonce.RungMessageID},
+		{"CloudEvents attributes with a binary id",
+			sqsonce.Message{Attributes: with(text("specversion", "1.0", "source", "/orders", "type", "created"), "id", binary)},
+			msgKey, sqsonce.RungMessageID},
+		{"CloudEvents attributes in upper case",
+			sqsonce.Message{Attributes: text("Specversion", "1.0", "ID", "A-1", "Source", "/orders", "Type", "created")},
+			msgKey, sqsonce.RungMessageID},
+		{"incomplete attributes, complete body",
+			sqsonce.Message{Attributes: text("id", "other"), Body: cloudEvent}, "/orders|A-1", sqsonce.RungCloudEvents},
+
+		{"CloudEvents body", sqsonce.Message{Body: cloudEvent}, "/orders|A-1", sqsonce.RungCloudEvents},
+		{"CloudEvents body without specversion",
+			sqsonce.Message{Body: `{"id":"A-1","source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+		{"CloudEvents body with an empty id",
+			sqsonce.Message{Body: `{"specversion":"1.0","id":"","source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+		{"CloudEvents body with a number for id",
+			sqsonce.Message{Body: `{"specversion":"1.0","id":1,"source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+		{"CloudEvents body with null for source",
+			sqsonce.Message{Body: `{"specversion":"1.0","id":"1","source":null,"type":"created"}`}, msgKey, sqsonce.RungMessageID},
+		{"CloudEvents body in upper case",
+			sqsonce.Message{Body: `{"specversion":"1.0","ID":"A-1","Source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+		{"CloudEvents body with half a surrogate pair",
+			sqsonce.Message{Body: `{"specversion":"1.0","id":"\ud800","source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+		{"CloudEvents batch", sqsonce.Message{Body: "[" + cloudEvent + "]"}, msgKey, sqsonce.RungMessageID},
+		{"truncated CloudEvent", sqsonce.Message{Body: cloudEvent[:60]}, msgKey, sqsonce.RungMessageID},
+
+		{"nothing but the message", sqsonce.Message{Body: "plain"}, msgKey, sqsonce.RungMessageID},
+		{"the MessageDeduplicationId is not a rung",
+			sqsonce.Message{Group: "g", DedupID: "d"}, msgKey, sqsonce.RungMessageID},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.m.ID, tt.m.QueueARN = msgID, queueARN
+			got, rung, err := tt.m.EventID()
+			if got != tt.want || rung != tt.rung || err != nil {
+				t.Errorf("EventID() = %q, %v, %v, want %q, %v", got, rung, err, tt.want, tt.rung)
+			}
+		})
+	}
+}
+
+// A message whose identity is damaged gets no key: the next rung's would not be the one its other copies have.
+func TestEventIDRefuses(t *testing.T) {
+	t.Parallel()
+	binary := sqsonce.Attribute{Type: "Binary", Binary: []byte("1")}
+	tests := []struct {
+		name string
+		m    sqsonce.Message
+	}{
+		{"empty event-key", sqsonce.Message{ID: msgID, Attributes: text("event-key", "", "event-id", "1")}},
+		{"binary event-key", sqsonce.Message{ID: msgID, Attributes: with(text("event-id", "1"), "event-key", binary)}},
+		{"empty event-id", sqsonce.Message{ID: msgID, Attributes: text("event-id", "", "event-source", "orders")}},
+		{"binary event-id", sqsonce.Message{ID: msgID, Attributes: with(text("event-source", "orders"), "event-id", binary)}},
+		{"binary event-source", sqsonce.Message{ID: msgID, Attributes: with(text("event-id", "1"), "event-source", binary)}},
+		{"no message ID", sqsonce.Message{Body: "x"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if key, _, err := tt.m.EventID(); key != "" || !errors.Is(err, sqsonce.ErrNoEventID) {
+				t.Errorf("EventID() = %q, %v, want no key and ErrNoEventID", key, err)
+			}
+		})
+	}
+}
+
+func TestDedupKey(t *testing.T) {
+	t.Parallel()
+	key := func(arn, group, dedup string) string {
+		t.Helper()
+		m := sqsonce.Message{QueueARN: arn, Group: group, DedupID: dedup}
+		k, ok := m.DedupKey()
+		if ok != (dedup != "") {
+			t.Errorf("DedupKey of %q: ok = %v", dedup, ok)
+		}
+		return k
+	}
+	if got, want := key(queueARN, "g", "d"), "sqs-dedup|"+queueARN+"|g|d"; got != want {
+		t.Errorf("DedupKey() = %q, want %q", got, want)
+	}
+	if got := key(queueARN, "g", ""); got != "" {
+		t.Errorf("DedupKey() without an ID = %q, want none", got)
+	}
+	// Groups and IDs may hold the separator.
+	if a, b := key(queueARN, "g|x", "d"), key(queueARN, "g", "x|d"); a == b {
+		t.Errorf("two groups share the key %q", a)
+	}
+	if a, b := key(queueARN, "g|", "d"), key(queueARN, "g", "|d"); a == b || !strings.HasPrefix(a, "sqs-dedup|sha256|") {
+		t.Errorf("keys %q and %q, want two hashed ones", a, b)
+	}
+}
+
+func TestRungString(t *testing.T) {
+	t.Parallel()
+	for r, want := range map[sqsonce.Rung]string{
+		0: "none", sqsonce.RungAttribute: "attribute", sqsonce.RungCloudEvents: "cloudevents",
+		sqsonce.RungMessageID: "message-id", sqsonce.RungDedupID: "dedup-id", sqsonce.RungCustom: "custom", 9: "rung(9)",
+	} {
+		if got := r.String(); got != want {
+			t.Errorf("Rung(%d).String() = %q, want %q", r, got, want)
+		}
+	}
+}
+
+// FuzzEventID checks what no input may change: a key or an error, and that the message ID matters on its own rung only,
+// since it is new after a redrive and a second send.
+func FuzzEventID(f *testing.F) {
+	f.Add("", "", "", "", "plain")
+	f.Add("k", "", "", "", "")
+	f.Add("", "1", "orders", "", `{"id":1}`)
+	f.Add("", "", "", "1.0", `{"specversion":"1.0","id":"A","source":"s","type":"t"}`)
+	f.Add("", "", "", "", `{"specversion":"1.0","id":"A","source":"s","type":"t"}`)
+	f.Add("", "", "", "", `{"specversion":"1.0","id":"\udc00","source":"s","type":"t"}`)
+	f.Add("", "", "", "", `{"specversion":"1.0","id":{"specversion":`)
+	f.Add("\xff", "\x00", "\u2028", "", `"specversion"`)
+	f.Fuzz(func(t *testing.T, key, id, source, spec, body string) {
+		// An empty value stands for an absent attribute: SQS refuses empty ones.
+		attrs := make(map[string]sqsonce.Attribute)
+		for name, v := range map[string]string{
+			"event-key": key, "event-id": id, "event-source": source,
+			"ce-specversion": spec, "ce-id": id, "ce-source": source, "ce-type": "t",
+		} {
+			if v != "" {
+				attrs[name] = sqsonce.Attribute{Type: "String", String: v}
+			}
+		}
+		first := sqsonce.Message{ID: "m-1", QueueARN: queueARN, Attributes: attrs, Body: body}
+		second := first
+		second.ID, second.QueueARN = "m-2", queueARN+"-dlq"
+
+		k1, r1, err := first.EventID()
+		if (k1 == "") != (err != nil) {
+			t.Fatalf("EventID() = %q, %v, want a key or an error", k1, err)
+		}
+		k2, r2, _ := second.EventID()
+		if r1 != r2 {
+			t.Errorf("rung %v, and %v under another message ID", r1, r2)
+		}
+		if stable := r1 != sqsonce.RungMessageID; stable != (k1 == k2) {
+			t.Errorf("rung %v: keys %q and %q of two message IDs", r1, k1, k2)
+		}
+	})
+}

@@ -1,0 +1,233 @@
+package fifo_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// What each answer proves decides between another attempt and the end, and what the caller is told at the end.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	always := func(r fault.Rule) fault.Rule { r.Op, r.Prob = "SendMessageBatch", 1; return r }
+	tests := []struct {
+		name  string
+		fault fault.Rule
+		want  string
+		again bool // more than one attempt
+	}{
+		{"access denied", fault.Rule{Do: fault.Error, Code: "AccessDenied"}, "not sent", false},
+		{"entry refused", fault.Rule{Do: fault.FailEntries, Code: "InvalidMessageContents"}, "not sent", false},
+		{"entry fails in the service", fault.Rule{Do: fault.FailEntries}, "not sent", true},
+		{"entry throttled", fault.Rule{Do: fault.FailEntries, Code: "RequestThrottled"}, "not sent", true},
+		{"entry throttled by KMS", fault.Rule{Do: fault.FailEntries, Code: "KMS.ThrottlingException"}, "not sent", true},
+		{"entry throttled by KMS, by its other name", fault.Rule{Do: fault.FailEntries, Code: "KmsThrottled"}, "not sent", true},
+		{"request throttled", fault.Rule{Do: fault.Error, Code: "ThrottlingException"}, "not sent", true},
+		{"request throttled by KMS", fault.Rule{Do: fault.Error, Code: "KmsThrottled"}, "not sent", true},
+		{"expired credentials", fault.Rule{Do: fault.Error, Code: "ExpiredToken"}, "not sent", true},
+		{"internal error", fault.Rule{Do: fault.Error}, "unknown", true},
+		{"connection reset", fault.Rule{Do: fault.Reset}, "unknown", true},
+		{"no result for the entry", fault.Rule{Do: fault.DropEntries}, "unknown", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				_, err := x.publisher().Publish(x.Context(), event("g", 1))
+				if got := reason(err); got != tt.want {
+					x.Errorf("Publish: %v, want %s", err, tt.want)
+				}
+				if n := x.wire.attemptsOf("g/v1"); (n > 1) != tt.again {
+					x.Errorf("%d attempts", n)
+				}
+				if tt.fault.Code != "" && !tt.again {
+					if api, ok := errors.AsType[smithy.APIError](err); !ok || api.ErrorCode() == "" {
+						x.Errorf("Publish: %v, want SQS's code in the chain", err)
+					}
+				}
+			}, always(tt.fault))
+		})
+	}
+}
+
+func TestQueueDoesNotExist(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		x.url = strings.Replace(x.url, "orders", "missing", 1)
+		_, err := x.publisher().Publish(x.Context(), event("g", 1))
+		if _, ok := errors.AsType[*sqstypes.QueueDoesNotExist](err); !ok || !errors.Is(err, fifo.ErrNotSent) {
+			x.Errorf("Publish: %v, want ErrNotSent for QueueDoesNotExist", err)
+		}
+	})
+}
+
+// A refusal says nothing about an earlier attempt whose reply was lost: the next one may still find out.
+func TestRefusalAfterALostReply(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		refusals int
+		want     error
+	}{
+		{"passing", 1, nil},
+		{"lasting", 10_000, fifo.ErrUnknownOutcome},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				p := x.publisher()
+				behind := make(chan error, 1)
+				time.AfterFunc(time.Millisecond, func() {
+					_, err := p.Publish(x.Context(), event("g", 2))
+					behind <- err
+				})
+				_, err := p.Publish(x.Context(), event("g", 1))
+				if !errors.Is(err, tt.want) || errors.Is(err, fifo.ErrNotSent) {
+					x.Errorf("Publish: %v, want %v", err, tt.want)
+				}
+				if err := <-behind; (err == nil) != (tt.want == nil) {
+					x.Errorf("the event behind: %v", err)
+				}
+				if q := x.queued("g"); len(q) == 0 || q[0] != "g/v1" {
+					x.Errorf("queue has %v, want the first event first", q)
+				}
+			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply},
+				fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: tt.refusals, Do: fault.Error, Code: "AccessDenied"})
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestNoConnection(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		x.wire.Client = newClient(roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}))
+		start := time.Now()
+		_, err := x.publisher().Publish(x.Context(), event("g", 1))
+		if reason(err) != "not sent" || time.Since(start) < 4*time.Minute {
+			x.Errorf("Publish: %v after %v, want attempts to the window's end and ErrNotSent", err, time.Since(start))
+		}
+	})
+}
+
+// Without credentials no request leaves the process, and none will.
+func TestNoCredentials(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		noCredentials := errors.New("no credentials here")
+		x.wire.Client = sqs.New(sqs.Options{
+			Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: x.srv},
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{}, noCredentials
+			}),
+		})
+		_, err := x.publisher().Publish(x.Context(), event("g", 1))
+		if reason(err) != "not sent" || !errors.Is(err, noCredentials) || x.wire.attemptsOf("g/v1") != 1 {
+			x.Errorf("Publish: %v after %d attempts, want ErrNotSent at once", err, x.wire.attemptsOf("g/v1"))
+		}
+	})
+}
+
+// liar is a client whose answers are made up.
+type liar struct {
+	fifo.Client
+	answer func(n int, in *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput
+	calls  int
+}
+
+func (l *liar) SendMessageBatch(
+	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
+) (*sqs.SendMessageBatchOutput, error) {
+	out, err := l.Client.SendMessageBatch(ctx, in, optFns...)
+	l.calls++
+	return l.answer(l.calls, in, out), err
+}
+
+// An answer that names an entry twice, not at all, or with another body's checksum is no answer.
+func TestStrangeAnswers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		answer func(out *sqs.SendMessageBatchOutput)
+	}{
+		{"other checksum", func(out *sqs.SendMessageBatchOutput) { out.Successful[0].MD5OfMessageBody = aws.String("00") }},
+		{"no checksum", func(out *sqs.SendMessageBatchOutput) { out.Successful[0].MD5OfMessageBody = nil }},
+		{"unknown ID", func(out *sqs.SendMessageBatchOutput) { out.Successful[0].Id = aws.String("7") }},
+		{"no ID", func(out *sqs.SendMessageBatchOutput) { out.Successful[0].Id = nil }},
+		{"sent and refused", func(out *sqs.SendMessageBatchOutput) {
+			out.Failed = append(out.Failed, sqstypes.BatchResultErrorEntry{Id: aws.String("0"), Code: aws.String("Strange"), SenderFault: true})
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				x.wire.Client = &liar{Client: x.sqs, answer: func(n int, _ *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput {
+					if n == 1 {
+						tt.answer(out)
+					}
+					return out
+				}}
+				r, err := x.publisher().Publish(x.Context(), event("g", 1))
+				if err != nil || r.Attempts != 2 {
+					x.Errorf("Publish: %+v, %v, want the second attempt's answer", r, err)
+				}
+				if n := len(x.queued("g")); n != 1 {
+					x.Errorf("%d messages, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// One entry's checksum does not spoil the results of the others. The SDK's own check would, so the answer is changed
+// on the wire.
+func TestChecksumsAreComparedByEntry(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		sum := func(e fifo.Event) string { return fmt.Sprintf("%x", md5.Sum([]byte(e.Body))) }
+		spoilt := false
+		x.wire.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := x.srv.RoundTrip(r)
+			if err != nil || spoilt {
+				return resp, err
+			}
+			spoilt = true
+			body, err := io.ReadAll(resp.Body)
+			body = bytes.Replace(body, []byte(sum(event("b", 1))), []byte(sum(event("x", 1))), 1)
+			resp.Body = io.NopCloser(bytes.NewReader(body))
+			return resp, err
+		}))
+		receipts, err := x.publisher().PublishAll(x.Context(), []fifo.Event{event("a", 1), event("b", 1), event("c", 1)})
+		if err != nil {
+			x.Fatal(err)
+		}
+		for i, want := range []int{1, 2, 1} {
+			if receipts[i].Attempts != want {
+				x.Errorf("event %d took %d attempts, want %d", i, receipts[i].Attempts, want)
+			}
+		}
+	})
+}

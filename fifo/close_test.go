@@ -1,0 +1,255 @@
+package fifo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+		for n := range 3 {
+			if _, err := p.Enqueue(x.Context(), event("g", n)); err != nil {
+				x.Fatal(err)
+			}
+		}
+		start := time.Now()
+		if err := p.Flush(x.Context()); err != nil || time.Since(start) != 0 {
+			x.Errorf("Flush: %v after %v, want nil at once", err, time.Since(start))
+		}
+		if n := len(x.queued("g")); n != 3 {
+			x.Errorf("%d messages after Flush, want 3", n)
+		}
+		pd, err := p.Enqueue(x.Context(), event("g", 3))
+		if err != nil {
+			x.Fatal(err)
+		}
+		if _, err := pd.Wait(x.Context()); err != nil || time.Since(start) != time.Hour {
+			x.Errorf("an event after Flush: %v after %v, want the linger", err, time.Since(start))
+		}
+	})
+}
+
+func TestFlushContextEnds(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		pd, err := p.Enqueue(x.Context(), event("g", 1))
+		if err != nil {
+			x.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second, errLeft)
+		defer cancel()
+		if err := p.Flush(ctx); err != errLeft {
+			x.Errorf("Flush: %v, want the context's cause", err)
+		}
+		if _, err := pd.Wait(x.Context()); err != nil {
+			x.Errorf("the event after Flush left: %v", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 4 * time.Second})
+}
+
+func TestCloseDrains(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+		for n := range 25 {
+			if _, err := p.Enqueue(x.Context(), event(fmt.Sprint("g", n%5), n)); err != nil {
+				x.Fatal(err)
+			}
+		}
+		if err := p.Close(x.Context()); err != nil {
+			x.Errorf("Close: %v", err)
+		}
+		if n := len(x.srv.Messages(x.url)); n != 25 {
+			x.Errorf("%d messages after Close, want 25", n)
+		}
+		if !p.Idle() {
+			x.Error("a closed publisher holds something")
+		}
+
+		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrClosed) {
+			x.Errorf("Publish after Close: %v, want ErrClosed", err)
+		}
+		if _, err := p.Enqueue(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrClosed) {
+			x.Errorf("Enqueue after Close: %v, want ErrClosed", err)
+		}
+		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}); !errors.Is(err, fifo.ErrClosed) {
+			x.Errorf("PublishAll after Close: %v, want ErrClosed", err)
+		}
+		if err := p.Close(x.Context()); err != nil {
+			x.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+// A Close that gives up in an outage names every event and what is known about it.
+func TestCloseInAnOutage(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		// Replies are lost; the second group's entry is refused; the third group's request hangs until its end.
+		p := x.publisher(func(o *fifo.Options) { o.Linger, o.InFlight = -1, 1 })
+		if _, err := p.Publish(x.Context(), event("answered", 1)); err != nil {
+			x.Fatal(err)
+		}
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{
+			{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply},
+			{Op: "SendMessageBatch", Nth: 2, Do: fault.FailEntries},
+			{Op: "SendMessageBatch", Nth: 3, Times: 100, Do: fault.Delay, Delay: time.Hour},
+		}})
+		enqueue := func(e fifo.Event) {
+			x.Helper()
+			if _, err := p.Enqueue(x.Context(), e); err != nil {
+				x.Fatal(err)
+			}
+			synctest.Wait() // its request is under way, or answered
+		}
+		enqueue(event("lost", 1))
+		enqueue(event("refused", 1))
+		enqueue(event("hangs", 1))
+		enqueue(event("lost", 2))
+		enqueue(event("hangs", 2))
+		enqueue(event("waits", 1))
+
+		ctx, cancel := context.WithTimeoutCause(x.Context(), 2*time.Second, errLeft)
+		defer cancel()
+		start := time.Now()
+		err := p.Close(ctx)
+		if took := time.Since(start); took != 2*time.Second {
+			x.Errorf("Close returned after %v, want 2s: with its context", took)
+		}
+		got := make(map[string]string)
+		for _, pe := range split(err) {
+			if !errors.Is(pe, fifo.ErrClosed) || !errors.Is(pe, errLeft) {
+				x.Errorf("error %v, want one that says why", pe)
+			}
+			got[pe.EventID] = reason(pe)
+		}
+		want := map[string]string{
+			"lost/v1": "unknown", "refused/v1": "not sent", "hangs/v1": "unknown",
+			"lost/v2": "not sent", "hangs/v2": "not sent", "waits/v1": "not sent",
+		}
+		// The head of a group may have come to a request that hangs before the third group's did.
+		if got["refused/v1"] == "unknown" {
+			want["refused/v1"] = "unknown"
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			x.Errorf("what Close says (-want +got):\n%s", diff)
+		}
+		synctest.Wait()
+		if !p.Idle() || x.wire.underWay() != 0 {
+			x.Error("a closed publisher holds something")
+		}
+	})
+}
+
+func reason(err error) string {
+	for sentinel, name := range map[error]string{
+		fifo.ErrUnknownOutcome: "unknown", fifo.ErrNotSent: "not sent", fifo.ErrGroupHalted: "halted", fifo.ErrBufferFull: "full",
+		fifo.ErrDedupConflict: "conflict",
+	} {
+		if errors.Is(err, sentinel) {
+			return name
+		}
+	}
+	if errors.Is(err, fifo.ErrClosed) {
+		return "closed"
+	}
+	return err.Error()
+}
+
+func TestCloseWakesThoseWhoWaitForRoom(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1; o.Linger = time.Hour })
+		if _, err := p.Enqueue(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := p.Enqueue(x.Context(), event("g", 2))
+			waiting <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := p.Close(x.Context()); err != nil {
+				x.Errorf("Close: %v", err)
+			}
+		})
+		if err := <-waiting; !errors.Is(err, fifo.ErrClosed) || time.Since(start) != 0 {
+			x.Errorf("Enqueue that waited for room: %v after %v, want ErrClosed at once", err, time.Since(start))
+		}
+		wg.Wait()
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second})
+}
+
+// PublishAll ends when Close gives up, and both say the same.
+func TestCloseGivesUpPublishAll(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		all := make(chan error, 1)
+		go func() {
+			_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2)})
+			all <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second, errLeft)
+		defer cancel()
+		byClose := p.Close(ctx)
+		for _, err := range []error{byClose, <-all} {
+			var got []string
+			for _, pe := range split(err) {
+				got = append(got, pe.EventID+" "+reason(pe))
+			}
+			if diff := cmp.Diff([]string{"g/v1 unknown", "g/v2 not sent"}, got); diff != "" {
+				x.Errorf("errors (-want +got):\n%s", diff)
+			}
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Hour})
+}
+
+func TestCloseGivesUpBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := p.PublishAll(x.Context(), []fifo.Event{event("all", 1)})
+			if took := time.Since(start); took != 3*time.Second || reason(err) != "not sent" {
+				x.Errorf("PublishAll: %v after %v, want ErrNotSent after 3s", err, took)
+			}
+		})
+		wg.Go(func() {
+			_, err := p.Publish(x.Context(), event("one", 1))
+			if took := time.Since(start); took != 3*time.Second || reason(err) != "not sent" {
+				x.Errorf("Publish: %v after %v, want ErrNotSent after 3s", err, took)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeoutCause(x.Context(), 3*time.Second, errLeft)
+		defer cancel()
+		err := p.Close(ctx)
+		if took := time.Since(start); took != 3*time.Second || len(split(err)) != 2 {
+			x.Errorf("Close: %v after %v, want two errors after 3s", err, took)
+		}
+		wg.Wait()
+		if !p.Idle() {
+			x.Error("a closed publisher holds something")
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries})
+}

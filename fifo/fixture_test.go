@@ -1,0 +1,214 @@
+package fifo_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+const (
+	orders   = "orders.fifo" // the FIFO queue of most tests
+	standard = "orders"      // the standard one
+)
+
+// fixture is SQS in memory under a real client, with one queue and what a Publisher sends to it.
+type fixture struct {
+	*testing.T
+	srv  *memsqs.Server
+	sqs  *sqs.Client
+	wire *wire
+	url  string
+}
+
+// bubble runs f in virtual time.
+func bubble(t *testing.T, queue string, f func(x *fixture), faults ...fault.Rule) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, queue, nil)
+		defer x.srv.Close()
+		x.srv.Set(fault.Plan{Rules: faults})
+		f(x)
+		if err := x.wire.problem(); err != "" {
+			t.Error(err)
+		}
+	})
+}
+
+func newFixture(t *testing.T, queue string, attrs map[string]string) *fixture {
+	t.Helper()
+	srv := memsqs.New()
+	c := newClient(srv)
+	x := &fixture{T: t, srv: srv, sqs: c, wire: &wire{Client: c}}
+	x.url = x.create(queue, attrs)
+	return x
+}
+
+func newClient(transport http.RoundTripper) *sqs.Client {
+	return sqs.New(sqs.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String("http://sqs.local"),
+		HTTPClient:   &http.Client{Transport: transport},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
+	})
+}
+
+func (x *fixture) create(queue string, attrs map[string]string) string {
+	x.Helper()
+	attrs = maps.Clone(attrs)
+	if strings.HasSuffix(queue, ".fifo") {
+		if attrs == nil {
+			attrs = make(map[string]string)
+		}
+		attrs["FifoQueue"] = "true"
+	}
+	out, err := x.sqs.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: attrs})
+	if err != nil {
+		x.Fatalf("CreateQueue: %v", err)
+	}
+	return *out.QueueUrl
+}
+
+func (x *fixture) publisher(optFns ...func(*fifo.Options)) *fifo.Publisher {
+	x.Helper()
+	p, err := fifo.NewPublisher(x.wire, x.url, "orders", optFns...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return p
+}
+
+// queued returns the bodies of a group's messages in the queue's order.
+func (x *fixture) queued(group string) []string {
+	var bodies []string
+	for _, m := range x.srv.Messages(x.url) {
+		if m.Group == group {
+			bodies = append(bodies, m.Body)
+		}
+	}
+	return bodies
+}
+
+// sizes returns the number of entries of each request the server answered, the fullest first: requests under way at once
+// are answered in any order.
+func (x *fixture) sizes() []int {
+	var n []int
+	for _, c := range x.srv.Calls() {
+		if c.Op == "SendMessageBatch" {
+			n = append(n, c.Entries)
+		}
+	}
+	slices.Sort(n)
+	slices.Reverse(n)
+	return n
+}
+
+// event returns an event whose body names it.
+func event(group string, n int) fifo.Event {
+	id := fmt.Sprintf("%s/v%d", group, n)
+	return fifo.Event{ID: id, Group: group, Body: id}
+}
+
+// wire is a client that watches what every attempt sends: at most one entry of a group at once, and the same message in
+// every attempt.
+type wire struct {
+	fifo.Client
+	mu       sync.Mutex
+	active   map[string]int // entries in flight, by group
+	requests int            // under way
+	most     int            // requests at once
+	sent     map[string]sqstypes.SendMessageBatchRequestEntry
+	attempts map[string]int // by event ID
+	problems []string
+}
+
+func (w *wire) SendMessageBatch(
+	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
+) (*sqs.SendMessageBatchOutput, error) {
+	w.begin(in)
+	defer w.end(in)
+	return w.Client.SendMessageBatch(ctx, in, optFns...)
+}
+
+func (w *wire) begin(in *sqs.SendMessageBatchInput) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.active == nil {
+		w.active, w.attempts = make(map[string]int), make(map[string]int)
+		w.sent = make(map[string]sqstypes.SendMessageBatchRequestEntry)
+	}
+	w.requests++
+	w.most = max(w.most, w.requests)
+	bytes := 0
+	for i, e := range in.Entries {
+		bytes += len(*e.MessageBody)
+		id := *e.MessageAttributes["event-id"].StringValue
+		w.attempts[id]++
+		if w.active[*e.MessageGroupId]++; w.active[*e.MessageGroupId] > 1 && strings.HasSuffix(*in.QueueUrl, ".fifo") {
+			w.problems = append(w.problems, "two entries of group "+*e.MessageGroupId+" in flight")
+		}
+		if want := fmt.Sprint(i); *e.Id != want {
+			w.problems = append(w.problems, fmt.Sprintf("entry %s has ID %s", want, *e.Id))
+		}
+		e.Id = nil
+		if first, ok := w.sent[id]; !ok {
+			w.sent[id] = e
+		} else if !reflect.DeepEqual(first, e) {
+			w.problems = append(w.problems, "a later attempt sent another message: "+id)
+		}
+	}
+	if len(in.Entries) < 1 || len(in.Entries) > 10 || bytes > 1<<20 {
+		w.problems = append(w.problems, fmt.Sprintf("request of %d entries and %d bytes", len(in.Entries), bytes))
+	}
+}
+
+func (w *wire) end(in *sqs.SendMessageBatchInput) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests--
+	for _, e := range in.Entries {
+		w.active[*e.MessageGroupId]--
+	}
+}
+
+// forget lets events of a known ID have another body.
+func (w *wire) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.sent)
+}
+
+func (w *wire) underWay() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.requests
+}
+
+func (w *wire) attemptsOf(id string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.attempts[id]
+}
+
+func (w *wire) problem() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.Sort(w.problems)
+	return strings.Join(slices.Compact(w.problems), "\n")
+}

@@ -1,0 +1,107 @@
+package fifo_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func TestDedupConflict(t *testing.T) {
+	t.Parallel()
+	for _, queue := range []string{orders, standard} {
+		t.Run(queue, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, queue, func(x *fixture) {
+				p := x.publisher()
+				other := event("g", 1)
+				other.Body = "another"
+
+				pd, err := p.Enqueue(x.Context(), event("g", 1))
+				if err != nil {
+					x.Fatal(err)
+				}
+				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
+					x.Errorf("while the first waits: %v, want ErrDedupConflict", err)
+				}
+				if _, err := pd.Wait(x.Context()); err != nil {
+					x.Fatal(err)
+				}
+				time.Sleep(5*time.Minute - time.Second)
+				if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
+					x.Errorf("just under five minutes later: %v, want ErrDedupConflict", err)
+				}
+				time.Sleep(2 * time.Second)
+				x.wire.forget()
+				if _, err := p.Publish(x.Context(), other); err != nil {
+					x.Errorf("over five minutes later: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The same event again is no conflict: it is how a caller repeats a Publish whose outcome it does not know.
+func TestSameEventAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		first, err := p.Publish(x.Context(), event("g", 1))
+		if err != nil {
+			x.Fatal(err)
+		}
+		again, err := p.Publish(x.Context(), event("g", 1))
+		if err != nil || again.DedupID != first.DedupID {
+			x.Errorf("again: %+v, %v", again, err)
+		}
+		if n := len(x.queued("g")); n != 1 {
+			x.Errorf("%d messages, want 1", n)
+		}
+		time.Sleep(6 * time.Minute)
+		if _, err := p.Publish(x.Context(), event("h", 1)); err != nil {
+			x.Fatal(err)
+		}
+		if n := p.Remembered(); n != 1 {
+			x.Errorf("%d events remembered, want the last alone: five minutes have passed", n)
+		}
+	})
+}
+
+// The body of an event that is certainly not in the queue may be corrected.
+func TestARefusedEventFreesItsID(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrNotSent) {
+			x.Fatalf("Publish: %v, want ErrNotSent", err)
+		}
+		corrected := event("g", 1)
+		corrected.Body = "corrected"
+		x.wire.forget()
+		if _, err := p.Publish(x.Context(), corrected); err != nil {
+			x.Errorf("the corrected body: %v", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
+
+// A copy that is refused does not free the ID of one that was sent, nor the other way round.
+func TestGuardCountsCopies(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"}}})
+		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrNotSent) {
+			x.Fatalf("the copy: %v, want ErrNotSent", err)
+		}
+		other := event("g", 1)
+		other.Body = "another"
+		if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) {
+			x.Errorf("another body: %v, want ErrDedupConflict", err)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package fifo_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+)
+
+// The key that consumers guard an event by is the publisher's dedup ID all the way: at the first delivery, in the
+// dead-letter queue, where SQS replaces the MessageDeduplicationId, and after a redrive under a new message ID.
+func TestKeyAllTheWay(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"ord-42/v3", "legal text, but no dedup ID", "é", strings.Repeat("x", 300)} {
+		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				dlq := x.create("orders-dlq.fifo", nil)
+				x.redriveTo("orders-dlq.fifo")
+				r, err := x.publisher().Publish(x.Context(), fifo.Event{ID: id, Group: "g", Body: "{}"})
+				if err != nil {
+					x.Fatal(err)
+				}
+				want, err := fifo.DedupID("orders", id)
+				if err != nil || r.DedupID != want {
+					x.Errorf("receipt has %q, want %q (%v)", r.DedupID, want, err)
+				}
+				check := func(where, url string, dedupID func(m *sqsonce.Message) string) {
+					x.Helper()
+					m := message(url, x.receive(url, 1)[0])
+					key, rung, err := m.EventID()
+					if key != want || rung != sqsonce.RungAttribute || err != nil {
+						x.Errorf("%s: EventID() = %q, %v, %v, want %q", where, key, rung, err, want)
+					}
+					if d := dedupID(m); m.DedupID != d {
+						x.Errorf("%s: MessageDeduplicationId is %q, want %q", where, m.DedupID, d)
+					}
+				}
+
+				check("first delivery", x.url, func(*sqsonce.Message) string { return want })
+				time.Sleep(time.Minute)
+				x.receive(x.url, 0) // the second receive moves it
+				check("in the dead-letter queue", dlq, func(*sqsonce.Message) string { return r.MessageID })
+				time.Sleep(time.Minute)
+				x.moveBack("orders-dlq.fifo")
+				time.Sleep(time.Minute)
+				m := message(x.url, x.receive(x.url, 1)[0])
+				if key, _, err := m.EventID(); key != want || err != nil || m.ID == r.MessageID {
+					x.Errorf("after a redrive: EventID() = %q, %v of message %s, want %q of a new one", key, err, m.ID, want)
+				}
+			})
+		})
+	}
+}
+
+func (x *fixture) redriveTo(dlq string) {
+	x.Helper()
+	_, err := x.sqs.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
+		QueueUrl: &x.url,
+		Attributes: map[string]string{
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:` + dlq + `","maxReceiveCount":"1"}`,
+		},
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+func (x *fixture) moveBack(dlq string) {
+	x.Helper()
+	_, err := x.sqs.StartMessageMoveTask(x.Context(), &sqs.StartMessageMoveTaskInput{
+		SourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:" + dlq),
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+// TestWhyNotTheTime runs what the package documentation says about IDs made of the time of sending.
+func TestWhyNotTheTime(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		send := func(ctx context.Context, body, id string) {
+			_, err := x.sqs.SendMessage(ctx, &sqs.SendMessageInput{
+				QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("ord-42"), MessageDeduplicationId: &id,
+			})
+			if err != nil {
+				x.Fatal(err)
+			}
+		}
+		now := func() string { return "order-ord-42-" + time.Now().Format("150405.000") }
+
+		// Sent, the answer lost, sent again by the caller: another ID, so two messages.
+		send(x.Context(), "charge 1", now())
+		time.Sleep(3 * time.Second)
+		send(x.Context(), "charge 1", now())
+		if n := len(x.queued("ord-42")); n != 2 {
+			x.Errorf("%d messages, want the one event twice", n)
+		}
+		// Two events in one millisecond: one ID, so the second is answered with success and dropped.
+		time.Sleep(time.Second)
+		send(x.Context(), "charge 2", now())
+		send(x.Context(), "charge 3", now())
+		if got := strings.Join(x.queued("ord-42"), ", "); got != "charge 1, charge 1, charge 2" {
+			x.Errorf("queue has %q, want the third event lost", got)
+		}
+	})
+}

@@ -1,0 +1,336 @@
+package fifo_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func TestPublishWritesTheEvent(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		binary := []byte{0, 1}
+		attributes := map[string]sqsonce.Attribute{
+			"amount": {Type: "Number.cents", String: "700"},
+			"blob":   {Type: "Binary", Binary: binary},
+		}
+		p := x.publisher()
+		pending, err := p.Enqueue(x.Context(), fifo.Event{
+			ID: "ord-42/v3", Group: "ord-42", Type: "created", Body: "{}", TraceHeader: "Root=1-5e1b4151-5ac6c58f5b5dbd2f9ee0a7ce",
+			Attributes: attributes,
+		})
+		if err != nil {
+			x.Fatal(err)
+		}
+		clear(attributes) // what is sent was frozen when it was accepted
+		binary[0] = 9
+		receipt, err := pending.Wait(x.Context())
+		if err != nil {
+			x.Fatal(err)
+		}
+
+		got := x.receive(x.url, 1)[0]
+		want := fifo.Receipt{
+			MessageID: *got.MessageId, Sequence: got.Attributes["SequenceNumber"], DedupID: "orders|ord-42/v3", Attempts: 1,
+		}
+		if diff := cmp.Diff(want, receipt); diff != "" {
+			x.Errorf("receipt (-want +got):\n%s", diff)
+		}
+		if g, d := got.Attributes["MessageGroupId"], got.Attributes["MessageDeduplicationId"]; g != "ord-42" || d != "orders|ord-42/v3" {
+			x.Errorf("group %q and dedup ID %q, want ord-42 and orders|ord-42/v3", g, d)
+		}
+		if tr := got.Attributes["AWSTraceHeader"]; tr != "Root=1-5e1b4151-5ac6c58f5b5dbd2f9ee0a7ce" {
+			x.Errorf("trace header %q", tr)
+		}
+		m := message(x.url, got)
+		wantAttributes := map[string]sqsonce.Attribute{
+			"event-id":     {Type: "String", String: "ord-42/v3"},
+			"event-source": {Type: "String", String: "orders"},
+			"event-type":   {Type: "String", String: "created"},
+			"amount":       {Type: "Number.cents", String: "700"},
+			"blob":         {Type: "Binary", Binary: []byte{0, 1}},
+		}
+		if diff := cmp.Diff(wantAttributes, m.Attributes); diff != "" {
+			x.Errorf("attributes (-want +got):\n%s", diff)
+		}
+		if !p.Idle() {
+			x.Error("an idle publisher holds something")
+		}
+	})
+}
+
+func TestEventTypeIsWrittenOnlyIfSet(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		got := message(x.url, x.receive(x.url, 1)[0])
+		want := map[string]sqsonce.Attribute{
+			"event-id":     {Type: "String", String: "g/v1"},
+			"event-source": {Type: "String", String: "orders"},
+		}
+		if diff := cmp.Diff(want, got.Attributes); diff != "" {
+			x.Errorf("attributes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestBatching(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name         string
+		groups, each int
+		opts         fifo.Options
+		sizes        []int
+		took         time.Duration
+		queue        string
+	}{
+		{name: "ten groups fill a request", groups: 10, each: 1, sizes: []int{10}},
+		{name: "the rest lingers", groups: 12, each: 1, sizes: []int{10, 2}, took: 10 * time.Millisecond},
+		{name: "one lingers", groups: 1, each: 1, sizes: []int{1}, took: 10 * time.Millisecond},
+		{name: "own linger", groups: 2, each: 1, opts: fifo.Options{Linger: time.Second}, sizes: []int{2}, took: time.Second},
+		{name: "no linger", groups: 1, each: 1, opts: fifo.Options{Linger: -1}, sizes: []int{1}},
+		{name: "one of a group at a time", groups: 1, each: 3, sizes: []int{1, 1, 1}, took: 10 * time.Millisecond},
+		{name: "next heads go together", groups: 10, each: 3, sizes: []int{10, 10, 10}},
+		{name: "standard: one group fills a request", queue: standard, groups: 1, each: 20, sizes: []int{10, 10}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			queue := tt.queue
+			if queue == "" {
+				queue = orders
+			}
+			bubble(t, queue, func(x *fixture) {
+				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
+				start := time.Now()
+				var pending []*fifo.Pending
+				for n := range tt.each {
+					for g := range tt.groups {
+						pd, err := p.Enqueue(x.Context(), event(fmt.Sprint("g", g), n))
+						if err != nil {
+							x.Fatal(err)
+						}
+						pending = append(pending, pd)
+					}
+				}
+				for _, pd := range pending {
+					if _, err := pd.Wait(x.Context()); err != nil {
+						x.Error(err)
+					}
+				}
+				if took := time.Since(start); took != tt.took {
+					x.Errorf("took %v, want %v", took, tt.took)
+				}
+				if diff := cmp.Diff(tt.sizes, x.sizes()); diff != "" {
+					x.Errorf("entries by request (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestInFlightBoundsRequests(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.InFlight = 3 })
+		es := make([]fifo.Event, 100)
+		for i := range es {
+			es[i] = event(fmt.Sprint("g", i), 1)
+		}
+		start := time.Now()
+		if _, err := p.PublishAll(x.Context(), es); err != nil {
+			x.Fatal(err)
+		}
+		if x.wire.most != 3 {
+			x.Errorf("%d requests at once, want 3", x.wire.most)
+		}
+		if took := time.Since(start); took != 4*time.Second {
+			x.Errorf("took %v, want 4s: ten requests, three at once, of a second each", took)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
+}
+
+// On a standard queue the group is a tenant's tag: its events travel together, and one that fails halts nothing.
+func TestStandardQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, standard, func(x *fixture) {
+		p := x.publisher()
+		es := []fifo.Event{event("tenant", 1), event("tenant", 2), {ID: "bad", Group: "tenant"}, event("tenant", 3)}
+		receipts, err := p.PublishAll(x.Context(), es)
+		pe, ok := errors.AsType[*fifo.PublishError](err)
+		if !ok || pe.Index != 2 || pe.EventID != "bad" {
+			x.Errorf("error %v, want that of event 2 alone", err)
+		}
+		for i, r := range receipts {
+			if i != 2 && (r.MessageID == "" || r.DedupID != "" || r.Sequence != "") {
+				x.Errorf("receipt %d: %+v, want a message ID alone", i, r)
+			}
+		}
+		if diff := cmp.Diff([]int{3}, x.sizes()); diff != "" {
+			x.Errorf("entries by request (-want +got):\n%s", diff)
+		}
+		for _, m := range x.srv.Messages(x.url) {
+			if m.Group != "tenant" || m.DedupID != "" {
+				x.Errorf("message %+v, want the group and no dedup ID", m)
+			}
+		}
+	})
+}
+
+func TestThrottledEntryOfAStandardQueueDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	bubble(t, standard, func(x *fixture) {
+		es := make([]fifo.Event, 10)
+		for i := range es {
+			es[i] = event("tenant", i)
+		}
+		receipts, err := x.publisher().PublishAll(x.Context(), es)
+		if err != nil {
+			x.Fatal(err)
+		}
+		for i, r := range receipts {
+			if want := 1 + i/9; r.Attempts != want {
+				x.Errorf("event %d took %d attempts, want %d", i, r.Attempts, want)
+			}
+		}
+		if n := len(x.queued("tenant")); n != 10 {
+			x.Errorf("%d messages, want 10", n)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{9}, Code: "RequestThrottled"})
+}
+
+// One failed group does not delay the others: its place in the next requests is theirs.
+func TestAFailingGroupDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		stuck, err := p.Enqueue(x.Context(), event("stuck", 1))
+		if err != nil {
+			x.Fatal(err)
+		}
+		time.Sleep(time.Second) // its first attempts fail
+		var wg sync.WaitGroup
+		for g := range 5 {
+			wg.Go(func() {
+				for n := range 20 {
+					start := time.Now()
+					if _, err := p.Publish(x.Context(), event(fmt.Sprint("g", g), n)); err != nil {
+						x.Error(err)
+					}
+					if took := time.Since(start); took > 10*time.Millisecond {
+						x.Errorf("an event of another group took %v, want at most the linger", took)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if _, err := stuck.Wait(x.Context()); err != nil {
+			x.Error(err)
+		}
+		for g := range 5 {
+			if n := len(x.queued(fmt.Sprint("g", g))); n != 20 {
+				x.Errorf("group %d has %d messages, want 20", g, n)
+			}
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 4, Do: fault.FailEntries, Entries: []int{0}})
+}
+
+// A throttled request holds all back, with growing pauses, and not each event on its own.
+func TestThrottledQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		x.outage(time.Minute, fault.Rule{Do: fault.Error, Code: "RequestThrottled"})
+		es := make([]fifo.Event, 40)
+		for i := range es {
+			es[i] = event(fmt.Sprint("g", i), 1)
+		}
+		start := time.Now()
+		if _, err := x.publisher().PublishAll(x.Context(), es); err != nil {
+			x.Fatal(err)
+		}
+		if took := time.Since(start); took < time.Minute || took > 66*time.Second {
+			x.Errorf("took %v, want the minute of throttling and a pause", took)
+		}
+		// Four requests at first, then one that finds the queue throttled after each pause, 2.5 s on average.
+		if n := len(x.srv.Calls()); n > 4*100 {
+			x.Errorf("%d requests in a minute of throttling", n)
+		}
+	})
+}
+
+func TestPublishConcurrently(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		var wg sync.WaitGroup
+		for g := range 20 {
+			wg.Go(func() {
+				for n := range 10 {
+					if _, err := p.Publish(x.Context(), event(fmt.Sprint("g", g), n)); err != nil {
+						x.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		for g := range 20 {
+			got := x.queued(fmt.Sprint("g", g))
+			if len(got) != 10 || !slices.IsSortedFunc(got, strings.Compare) {
+				x.Errorf("group %d: %v, want ten in order", g, got)
+			}
+		}
+		if !p.Idle() {
+			x.Error("an idle publisher holds something")
+		}
+	})
+}
+
+// receive returns n messages of a queue.
+func (x *fixture) receive(url string, n int) []sqstypes.Message {
+	x.Helper()
+	out, err := x.sqs.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl:                    &url,
+		MaxNumberOfMessages:         10,
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+	if len(out.Messages) != n {
+		x.Fatalf("received %d messages, want %d", len(out.Messages), n)
+	}
+	return out.Messages
+}
+
+// message is what a host makes of a received message, as far as its key goes.
+func message(queue string, m sqstypes.Message) *sqsonce.Message {
+	out := &sqsonce.Message{
+		ID: *m.MessageId, Body: *m.Body, QueueARN: queue, DedupID: m.Attributes["MessageDeduplicationId"],
+		Attributes: make(map[string]sqsonce.Attribute),
+	}
+	for name, a := range m.MessageAttributes {
+		v := sqsonce.Attribute{Type: *a.DataType, Binary: a.BinaryValue}
+		if a.StringValue != nil {
+			v.String = *a.StringValue
+		}
+		out.Attributes[name] = v
+	}
+	return out
+}

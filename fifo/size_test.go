@@ -1,0 +1,147 @@
+package fifo_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+const mebibyte = 1 << 20
+
+// sized returns an event whose message is n bytes with all attributes.
+func sized(group string, n int) fifo.Event {
+	e := event(group, 1)
+	e.Type = "created"
+	e.Attributes = map[string]sqsonce.Attribute{
+		"note": {Type: "String", String: "é"}, // two bytes
+		"blob": {Type: "Binary", Binary: make([]byte, 10)},
+	}
+	n -= len("event-id"+"String") + len(e.ID)
+	n -= len("event-source" + "String" + "orders")
+	n -= len("event-type" + "String" + "created")
+	n -= len("note"+"String") + 2
+	n -= len("blob"+"Binary") + 10
+	e.Body = strings.Repeat("é", n/2) + strings.Repeat("x", n%2)
+	return e
+}
+
+func TestSizeLimit(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		attrs map[string]string
+		limit int
+	}{
+		{"of SQS", nil, mebibyte},
+		{"of the queue", map[string]string{"MaximumMessageSize": "2048"}, 2048},
+		{"least of a queue", map[string]string{"MaximumMessageSize": "1024"}, 1024},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, "unused", func(x *fixture) {
+				x.url = x.create(orders, tt.attrs)
+				p := x.publisher()
+				if _, err := p.Publish(x.Context(), sized("g", tt.limit)); err != nil {
+					x.Errorf("%d bytes: %v", tt.limit, err)
+				}
+				_, err := p.Publish(x.Context(), sized("h", tt.limit+1))
+				if diff := cmp.Diff([]string{"Event.Body"}, fields(err)); diff != "" {
+					x.Errorf("%d bytes: %v, want a FieldError", tt.limit+1, err)
+				}
+				if n := len(x.sizes()); n != 1 {
+					x.Errorf("%d sends, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+func (x *fixture) asks() int {
+	n := 0
+	for _, c := range x.srv.Calls() {
+		if c.Op == "GetQueueAttributes" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestTheLimitIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), sized("g", 1024)); err != nil {
+			x.Fatal(err)
+		}
+		if n := x.asks(); n != 0 {
+			x.Errorf("%d questions for an event that every queue takes", n)
+		}
+		es := []fifo.Event{sized("h", 1025), sized("i", 5000)}
+		if _, err := p.PublishAll(x.Context(), es); err != nil {
+			x.Fatal(err)
+		}
+		if n := x.asks(); n != 1 {
+			x.Errorf("%d questions, want 1", n)
+		}
+	})
+}
+
+func TestTheLimitCannotBeRead(t *testing.T) {
+	t.Parallel()
+	bubble(t, "unused", func(x *fixture) {
+		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
+		p := x.publisher()
+		for _, g := range []string{"g", "h"} {
+			_, err := p.Publish(x.Context(), sized(g, 3000))
+			if reason(err) != "not sent" {
+				x.Errorf("Publish: %v, want what SQS says of a message too long for the queue", err)
+			}
+		}
+		if _, err := p.Publish(x.Context(), sized("i", 2048)); err != nil {
+			x.Errorf("Publish: %v", err)
+		}
+		if n := x.asks(); n != 1 {
+			x.Errorf("%d questions, want 1: an answer that cannot be had is not asked for again", n)
+		}
+	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
+}
+
+// Requests are packed by bytes: SQS would refuse a longer one as a whole.
+func TestRequestsArePackedByBytes(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		bytes []int
+		want  []int // entries by request
+	}{
+		{"two halves without a margin", []int{mebibyte / 2, mebibyte / 2}, []int{1, 1}},
+		{"two that fit", []int{mebibyte/2 - 2048, mebibyte/2 - 2048}, []int{2}},
+		{"two that do not", []int{mebibyte/2 - 2048, mebibyte/2 - 2047}, []int{1, 1}},
+		{"the largest between small ones", []int{2000, mebibyte, 2000, 2000}, []int{2, 1, 1}},
+		{"ten of 100 KB", []int{1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5, 1e5}, []int{10, 2}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				var es []fifo.Event
+				for i, n := range tt.bytes {
+					es = append(es, sized(fmt.Sprint("g", i), n))
+				}
+				p := x.publisher(func(o *fifo.Options) { o.InFlight = 1 })
+				if _, err := p.PublishAll(x.Context(), es); err != nil {
+					x.Fatal(err)
+				}
+				if diff := cmp.Diff(tt.want, x.sizes()); diff != "" {
+					x.Errorf("entries by request (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package fifo_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+)
+
+// fields returns the fields an error complains of.
+func fields(err error) []string {
+	var all []string
+	var walk func(error)
+	walk = func(err error) {
+		switch e := err.(type) {
+		case *sqsonce.FieldError:
+			all = append(all, e.Field)
+		case interface{ Unwrap() []error }:
+			for _, branch := range e.Unwrap() {
+				walk(branch)
+			}
+		case interface{ Unwrap() error }:
+			walk(e.Unwrap())
+		}
+	}
+	walk(err)
+	return all
+}
+
+func TestNewPublisherRefuses(t *testing.T) {
+	t.Parallel()
+	client := newClient(nil)
+	const good = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo"
+	tests := []struct {
+		name, url, namespace string
+		client               fifo.Client
+		opts                 fifo.Options
+		want                 []string
+	}{
+		{name: "nil client", url: good, namespace: "orders", want: []string{"client"}},
+		{name: "no URL", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "a name", url: "orders.fifo", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "an ARN", url: "arn:aws:sqs:eu-west-1:123456789012:orders.fifo", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "no queue", url: "https://sqs.eu-west-1.amazonaws.com/", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "no base name", url: "https://sqs.local/1/.fifo", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "a name of 81", url: "https://sqs.local/1/" + strings.Repeat("x", 81), namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "a query", url: good + "?x=1", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "not a URL", url: "https://sqs\x7f/", namespace: "orders", client: client, want: []string{"queueURL"}},
+		{name: "no namespace", url: good, client: client, want: []string{"namespace"}},
+		{name: "namespace with |", url: good, namespace: "a|b", client: client, want: []string{"namespace"}},
+		{name: "namespace of 49", url: good, namespace: strings.Repeat("x", 49), client: client, want: []string{"namespace"}},
+		{name: "namespace with a line", url: good, namespace: "a\n", client: client, want: []string{"namespace"}},
+		{name: "options", url: good, namespace: "orders", client: client,
+			opts: fifo.Options{InFlight: -1, MaxMessages: -1, MaxBytes: 1<<20 - 1, AttemptTimeout: 61e9},
+			want: []string{"Options.InFlight", "Options.MaxMessages", "Options.MaxBytes", "Options.AttemptTimeout"}},
+		{name: "all at once", want: []string{"client", "queueURL", "namespace"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := fifo.NewPublisher(tt.client, tt.url, tt.namespace, func(o *fifo.Options) { *o = tt.opts })
+			if p != nil || err == nil {
+				t.Fatalf("NewPublisher = %v, %v, want an error alone", p, err)
+			}
+			if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+				t.Errorf("fields (-want +got):\n%s\n%v", diff, err)
+			}
+		})
+	}
+}
+
+func TestNewPublisherTakes(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
+		"http://localhost:4566/000000000000/orders",
+		"http://sqs.eu-west-1.localhost.localstack.cloud:4566/000000000000/orders.fifo",
+		"http://localhost:4566/queue/eu-west-1/000000000000/orders",
+		"https://sqs.local/1/" + strings.Repeat("x", 75) + ".fifo",
+	} {
+		if _, err := fifo.NewPublisher(newClient(nil), url, "com.example/orders:v1_-"); err != nil {
+			t.Errorf("NewPublisher(%q): %v", url, err)
+		}
+	}
+}
+
+// What SQS would refuse is refused before any call, all fields at once.
+func TestEventIsChecked(t *testing.T) {
+	t.Parallel()
+	attr := func(name, typ, value string) func(*fifo.Event) {
+		return func(e *fifo.Event) {
+			e.Attributes = map[string]sqsonce.Attribute{name: {Type: typ, String: value}}
+		}
+	}
+	field := func(name string) []string { return []string{`Event.Attributes["` + name + `"]`} }
+	tests := []struct {
+		name   string
+		change func(*fifo.Event)
+		want   []string // nil: sent
+	}{
+		{"empty", func(e *fifo.Event) { *e = fifo.Event{} }, []string{"Event.ID", "Event.Group", "Event.Body"}},
+		{"ID of any legal text", func(e *fifo.Event) { e.ID = "ord 42\t\u00e9\U0001f600" + strings.Repeat("x", 500) }, nil},
+		{"ID not UTF-8", func(e *fifo.Event) { e.ID = "a\xff" }, []string{"Event.ID"}},
+		{"ID with a zero", func(e *fifo.Event) { e.ID = "a\x00" }, []string{"Event.ID"}},
+		{"group of 128", func(e *fifo.Event) { e.Group = strings.Repeat("~", 128) }, nil},
+		{"group of 129", func(e *fifo.Event) { e.Group = strings.Repeat("~", 129) }, []string{"Event.Group"}},
+		{"group with a space", func(e *fifo.Event) { e.Group = "a b" }, []string{"Event.Group"}},
+		{"group not ASCII", func(e *fifo.Event) { e.Group = "é" }, []string{"Event.Group"}},
+		{"group with DEL", func(e *fifo.Event) { e.Group = "a\x7f" }, []string{"Event.Group"}},
+		{"body not UTF-8", func(e *fifo.Event) { e.Body = "ok\xff\xfe" }, []string{"Event.Body"}},
+		{"body with a replacement character", func(e *fifo.Event) { e.Body = "\ufffd" }, nil},
+		{"body with U+FFFE", func(e *fifo.Event) { e.Body = "\ufffe" }, []string{"Event.Body"}},
+		{"body with U+FFFF", func(e *fifo.Event) { e.Body = "\uffff" }, []string{"Event.Body"}},
+		{"body with a surrogate", func(e *fifo.Event) { e.Body = "\xed\xa0\x80" }, []string{"Event.Body"}},
+		{"body with a control character", func(e *fifo.Event) { e.Body = "\x1f" }, []string{"Event.Body"}},
+		{"body of legal rarities", func(e *fifo.Event) { e.Body = "\t\n\r\u0085\u2028\ue000\U0010ffff\x7f" }, nil},
+		{"type", func(e *fifo.Event) { e.Type = "a\x00" }, []string{"Event.Type"}},
+		{"trace header", func(e *fifo.Event) { e.TraceHeader = "\xff" }, []string{"Event.TraceHeader"}},
+
+		{"7 attributes", attributes(7), nil},
+		{"8 attributes", attributes(8), []string{"Event.Attributes"}},
+		{"name of 256", attr(strings.Repeat("x", 256), "String", "v"), nil},
+		{"name of 257", attr(strings.Repeat("x", 257), "String", "v"), field(strings.Repeat("x", 256))},
+		{"no name", attr("", "String", "v"), field("")},
+		{"name with a space", attr("a b", "String", "v"), field("a b")},
+		{"name with a leading period", attr(".a", "String", "v"), field(".a")},
+		{"name with a last period", attr("a.", "String", "v"), field("a.")},
+		{"name with two periods", attr("a..b", "String", "v"), field("a..b")},
+		{"name with a period", attr("a.b", "String", "v"), nil},
+		{"name of AWS's", attr("aws.x", "String", "v"), field("aws.x")},
+		{"name of Amazon's", attr("AMAZON.x", "String", "v"), field("AMAZON.x")},
+		{"name like AWS's", attr("awsome", "String", "v"), nil},
+		{"event-id", attr("event-id", "String", "v"), field("event-id")},
+		{"event-source", attr("event-source", "String", "v"), field("event-source")},
+		{"event-type", attr("event-type", "String", "v"), field("event-type")},
+		{"event-key", attr("event-key", "String", "v"), field("event-key")},
+		{"reject-reason", attr("reject-reason", "String", "v"), field("reject-reason")},
+		{"no type", attr("a", "", "v"), field("a")},
+		{"unknown type", attr("a", "Bool", "true"), field("a")},
+		{"type in lower case", attr("a", "string", "v"), field("a")},
+		{"type with a label", attr("a", "String.uuid", "v"), nil},
+		{"type with an empty label", attr("a", "String.", "v"), field("a")},
+		{"type of 257", attr("a", "String."+strings.Repeat("x", 250), "v"), field("a")},
+		{"no value", attr("a", "String", ""), field("a")},
+		{"value with a zero", attr("a", "String", "\x00"), field("a")},
+		{"number", attr("a", "Number.int", "-12.50e+3"), nil},
+		{"no number", attr("a", "Number", "twelve"), field("a")},
+		{"number in hexadecimal", attr("a", "Number", "0x10"), field("a")},
+		{"number not a number", attr("a", "Number", "NaN"), field("a")},
+		{"number of 38 digits", attr("a", "Number", strings.Repeat("9", 38)), nil},
+		{"number of 39 digits", attr("a", "Number", strings.Repeat("9", 39)), field("a")},
+		{"number too large", attr("a", "Number", "1e127"), field("a")},
+		{"number too small", attr("a", "Number", "1e-129"), field("a")},
+		{"zero", attr("a", "Number", "0.00"), nil},
+		{"binary", func(e *fifo.Event) {
+			e.Attributes = map[string]sqsonce.Attribute{"a": {Type: "Binary", Binary: []byte{0, 0xff}}}
+		}, nil},
+		{"binary without value", attr("a", "Binary", ""), field("a")},
+		{"binary with a string", attr("a", "Binary", "v"), field("a")},
+		{"string with a binary", func(e *fifo.Event) {
+			e.Attributes = map[string]sqsonce.Attribute{"a": {Type: "String", String: "v", Binary: []byte{1}}}
+		}, field("a")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				e := event("g", 1)
+				tt.change(&e)
+				_, err := x.publisher().Publish(x.Context(), e)
+				if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
+				}
+				pe, ok := errors.AsType[*fifo.PublishError](err)
+				if ok != (tt.want != nil) || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
+					x.Errorf("Publish: %v, want a PublishError that names the event, for bad ones alone", err)
+				}
+				if calls := len(x.sizes()); (calls > 0) != (tt.want == nil) {
+					x.Errorf("%d calls", calls)
+				}
+			})
+		})
+	}
+}
+
+func attributes(n int) func(*fifo.Event) {
+	return func(e *fifo.Event) {
+		e.Type = "t" // with it the event has all attributes a publisher writes
+		e.Attributes = make(map[string]sqsonce.Attribute)
+		for i := range n {
+			e.Attributes[string(rune('a'+i))] = sqsonce.Attribute{Type: "String", String: "v"}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package fifo_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// outage makes every send fail in the given way until d has passed.
+func (x *fixture) outage(d time.Duration, rule fault.Rule) {
+	rule.Op, rule.Prob = "SendMessageBatch", 1
+	x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
+	go func() { // ends within the bubble
+		time.Sleep(d)
+		x.srv.Set(fault.Plan{})
+	}()
+}
+
+// The server's own deduplication is the judge: a copy it no longer recognises is in the queue twice.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		outage time.Duration
+		fault  fault.Rule
+		want   error // nil: sent
+		copies int
+	}{
+		{"reply lost, back at once", time.Second, fault.Rule{Do: fault.LoseReply}, nil, 1},
+		{"reply lost, back before the last attempt", 283 * time.Second, fault.Rule{Do: fault.LoseReply}, nil, 1},
+		{"reply lost, back after the last attempt", 286 * time.Second, fault.Rule{Do: fault.LoseReply}, fifo.ErrUnknownOutcome, 1},
+		{"never arrived, back after the last attempt", 286 * time.Second, fault.Rule{Do: fault.Reset}, fifo.ErrUnknownOutcome, 0},
+		{"no result, back after the last attempt", 286 * time.Second, fault.Rule{Do: fault.DropEntries}, fifo.ErrUnknownOutcome, 1},
+		{"refused for now, back before the last attempt", 283 * time.Second, fault.Rule{Do: fault.FailEntries}, nil, 1},
+		{"refused for now, back after the last attempt", 286 * time.Second, fault.Rule{Do: fault.FailEntries}, fifo.ErrNotSent, 0},
+		{"throttled until after the last attempt", 286 * time.Second, fault.Rule{Do: fault.Error, Code: "RequestThrottled"}, fifo.ErrNotSent, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				x.outage(tt.outage, tt.fault)
+				p := x.publisher()
+				start := time.Now()
+				_, err := p.Publish(x.Context(), event("g", 1))
+				if !errors.Is(err, tt.want) {
+					x.Errorf("Publish: %v, want %v", err, tt.want)
+				}
+				if took := time.Since(start); took > 290*time.Second || tt.want != nil && took < 280*time.Second {
+					x.Errorf("answered after %v, want about 285s", took)
+				}
+				time.Sleep(time.Minute) // nothing is sent any more
+				if n := len(x.queued("g")); n != tt.copies {
+					x.Errorf("%d copies in the queue, want %d", n, tt.copies)
+				}
+			})
+		})
+	}
+}
+
+// An event whose outcome is unknown halts what is behind it, but nothing later.
+func TestWindowHaltsTheGroup(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		x.outage(286*time.Second, fault.Rule{Do: fault.Reset})
+		p := x.publisher()
+		var pending []*fifo.Pending
+		for n := range 3 {
+			pd, err := p.Enqueue(x.Context(), event("g", n))
+			if err != nil {
+				x.Fatal(err)
+			}
+			pending = append(pending, pd)
+		}
+		if _, err := pending[0].Wait(x.Context()); !errors.Is(err, fifo.ErrUnknownOutcome) {
+			x.Errorf("the head: %v, want ErrUnknownOutcome", err)
+		}
+		for _, pd := range pending[1:] {
+			_, err := pd.Wait(x.Context())
+			if !errors.Is(err, fifo.ErrGroupHalted) {
+				x.Errorf("behind the head: %v, want ErrGroupHalted", err)
+			}
+			if errors.Is(err, fifo.ErrUnknownOutcome) || errors.Is(err, fifo.ErrNotSent) {
+				x.Errorf("behind the head: %v matches the head's outcome as its own", err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := p.Publish(x.Context(), event("g", 4)); err != nil {
+			x.Errorf("the group does not take new events: %v", err)
+		}
+		if got := x.queued("g"); len(got) != 1 {
+			x.Errorf("queue has %v, want event 4 alone", got)
+		}
+	})
+}
+
+// A frozen process notices right before an attempt that its window is over, by the clock that went on.
+func TestWindowOfAFrozenProcess(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name       string
+		mono, wall time.Duration // what passes in the freeze
+		want       error
+	}{
+		{"wall clock goes on, 284 s", 0, 284 * time.Second, nil},
+		{"wall clock goes on, 286 s", 0, 286 * time.Second, fifo.ErrUnknownOutcome},
+		{"monotonic clock goes on, 284 s", 284 * time.Second, 0, nil},
+		{"monotonic clock goes on, 286 s", 286 * time.Second, 0, fifo.ErrUnknownOutcome},
+		{"wall clock set back", 0, -time.Hour, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				p := x.publisher()
+				begin := time.Now()
+				reads := 0
+				p.SetClocks(func() (time.Duration, time.Time) {
+					reads++
+					// The first attempt's start, its failure, then the second's start after the freeze.
+					if reads <= 2 {
+						return 0, begin
+					}
+					return tt.mono, begin.Add(tt.wall)
+				})
+				if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, tt.want) {
+					x.Errorf("Publish: %v, want %v", err, tt.want)
+				}
+				want := 2
+				if tt.want != nil {
+					want = 1
+				}
+				if n := x.wire.attemptsOf("g/v1"); n != want {
+					x.Errorf("%d attempts, want %d", n, want)
+				}
+			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply})
+		})
+	}
+}
+
+// A server that hangs costs one attempt at a time.
+func TestAttemptTimeout(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		start := time.Now()
+		r, err := x.publisher(func(o *fifo.Options) { o.AttemptTimeout = 2 * time.Second }).Publish(x.Context(), event("g", 1))
+		if err != nil || r.Attempts != 2 {
+			x.Errorf("Publish: %+v, %v, want success by the second attempt", r, err)
+		}
+		if took := time.Since(start); took < 2*time.Second || took > 3*time.Second {
+			x.Errorf("took %v, want the first attempt's 2s and a backoff", took)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(x.queued("g")); n != 1 {
+			x.Errorf("%d copies, want 1: the first attempt has its effect after all", n)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 30 * time.Second})
+}
