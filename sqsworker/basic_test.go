@@ -1,0 +1,52 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+func TestHandlesAndDeletes(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		var r runs
+		j := x.start(r.take(time.Millisecond))
+		time.Sleep(time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		for _, b := range []string{"a", "b", "c"} {
+			if got := r.count(b); got != 1 {
+				t.Errorf("%s: %d runs, want 1", b, got)
+			}
+		}
+		s := j.Stats()
+		if s.Received != 3 || s.Done != 3 || s.Running != 0 || s.Undeleted != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+func TestRequestsPerMessage(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		const n = 1000
+		for i := range n {
+			x.send(fmt.Sprint(i))
+		}
+		before := len(x.srv.Calls())
+		j := x.start(func(context.Context, *sqsonce.Message) error {
+			time.Sleep(20 * time.Millisecond)
+			return nil
+		}, func(o *Options) { o.Concurrency = 50 })
+		for len(x.queued()) > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		calls := len(x.srv.Calls()) - before
+		j.stopClean()
+		if per := float64(calls) / n; per > 0.22 {
+			t.Errorf("%.3f requests per message (%d calls), want at most 0.22", per, calls)
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package sqsworker
+
+import (
+	"container/list"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// delivery is one received message from its receipt until it is deleted, given back or lost.
+type delivery struct {
+	m       *sqsonce.Message
+	damaged bool // the body is not what was sent
+	size    int64
+	lease   lease
+	state   state
+	group   *group    // nil on a standard queue
+	next    *delivery // the same message, received again while this one's handler runs on without its lease
+
+	cancel   context.CancelCauseFunc // of the running handler
+	started  *list.Element           // in counters.running
+	stuck    bool
+	rejected bool   // is in the dead-letter queue
+	runs     int    // in this receive
+	alarm    *alarm // of a held one
+
+	delay time.Duration // of a release
+	tries int           // of a delete or release
+}
+
+type state int
+
+const (
+	settling  state = iota // what follows is being decided
+	waiting                // for a slot, its group or the end of an orphan
+	running                // its handler
+	held                   // under the heartbeat, without a slot, until its alarm rings
+	rejecting              // being sent to the dead-letter queue
+	deleting               // done, delete not confirmed
+	releasing              // being given back; not extended any more
+	gone
+)
+
+// byReceipt is the order of SQS's answers.
+func byReceipt(a, b *delivery) int { return a.lease.order.compare(b.lease.order) }
+
+// inTable lists what is in the table, in that order.
+func (l *loop) inTable() []*delivery { return slices.SortedFunc(maps.Values(l.table), byReceipt) }
+
+func (l *loop) set(d *delivery, s state) {
+	l.counts[d.state]--
+	d.state = s
+	l.counts[s]++
+}
+
+// admit takes in one received message. A message that is already here hands over its newer receipt handle: SQS delivers
+// at least once, also twice in one answer, and only the newest handle is sure to work.
+func (l *loop) admit(in *incoming, le lease) *delivery {
+	if d := l.table[in.m.ID]; d != nil && d.state != releasing {
+		if le.count >= d.lease.count {
+			// A call under way still answers for the old handle; it is told apart by the handle.
+			l.adopt(d, le)
+		}
+		return nil
+	}
+	// A message that is being given back may be received again before we hear that it was: the old delivery only waits
+	// for its answer, the new one takes its place.
+	d := &delivery{m: in.m, damaged: in.damaged, size: in.size, lease: le}
+	l.counts[settling]++
+	l.set(d, waiting)
+	l.table[in.m.ID] = d
+	l.room.add(d.size)
+	return d
+}
+
+func (l *loop) adopt(d *delivery, le lease) {
+	d.lease = le
+	l.log.Debug("sqsworker: newer receipt handle adopted", keyMessage, d.m.ID, keyCount, le.count)
+	l.beatBy(le.due)
+}
+
+// leave ends a delivery: nothing more is sent for it.
+func (l *loop) leave(d *delivery) {
+	if d.state == gone {
+		return
+	}
+	l.schedule.cancel(d.alarm)
+	l.set(d, gone)
+	l.room.give(reservation{n: 1, size: d.size})
+	if l.table[d.m.ID] == d {
+		delete(l.table, d.m.ID)
+	}
+	if d.group != nil {
+		l.leaveGroup(d)
+	}
+}
+
+// lose ends a lease. Another consumer may have the message by now, so nothing is deleted, extended or given back; a
+// running handler is told by its context. Its nil still counts: it is remembered, so that the message is not run again
+// here.
+func (l *loop) lose(d *delivery, reason string, err error) {
+	if d.lease.lost || d.state == gone {
+		return
+	}
+	d.lease.lost = true
+	l.counters.leasesLost.Add(1)
+	l.log.Warn("sqsworker: lease lost", keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count,
+		keyReason, reason, keyError, err)
+	if d.group != nil {
+		l.stopGroup(d.group) // first: what leaves a group starts the next of it
+	}
+	switch d.state {
+	case running:
+		delete(l.table, d.m.ID)
+		l.orphans[d.m.ID] = d
+		d.cancel(sqsonce.ErrLeaseLost)
+		l.watch(d)
+	case rejecting: // its answer decides what is remembered
+		delete(l.table, d.m.ID)
+	case deleting:
+		l.remember(d)
+		l.leave(d)
+	default:
+		l.leave(d)
+	}
+}

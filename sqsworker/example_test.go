@@ -1,0 +1,87 @@
+package sqsworker_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// The main function of a worker on ECS or Kubernetes: SIGTERM starts the stop, a second one makes it hurry.
+func Example() {
+	var cfg aws.Config // from config.LoadDefaultConfig
+	client := sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.HTTPClient = sqsworker.HTTPClient(200) })
+
+	type order struct{ ID string }
+	charge := func(ctx context.Context, o order) error { return nil }
+
+	w, err := sqsworker.New(client, os.Getenv("QUEUE_URL"), sqsonce.JSON(charge), func(o *sqsworker.Options) {
+		o.Concurrency = 50
+		o.InFlight = 200
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		w.Hurry()
+	}()
+	go func() { log.Print(http.ListenAndServe(":8080", w.Health())) }()
+	if err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A worker against the in-memory SQS of this module, as in a test.
+func ExampleNew() {
+	srv := memsqs.New()
+	defer srv.Close()
+	client := sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: srv},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("orders")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String(`{"ID":"ord-42"}`)})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	handler := sqsonce.JSON(func(ctx context.Context, o struct{ ID string }) error {
+		fmt.Println("charged", o.ID)
+		cancel() // one message is enough here
+		return nil
+	})
+	w, err := sqsworker.New(client, *queue.QueueUrl, handler, func(o *sqsworker.Options) { o.Wait = time.Second })
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("done:", w.Stats().Done, "left:", len(srv.Messages("orders")))
+	// Output:
+	// charged ord-42
+	// done: 1 left: 0
+}

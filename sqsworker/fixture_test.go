@@ -1,0 +1,262 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+// fixture is one queue with a dead-letter queue, under the real client, in a bubble of virtual time.
+type fixture struct {
+	*testing.T
+	srv      *memsqs.Server
+	c        *sqs.Client
+	url, dlq string
+	log      *logBook
+}
+
+type setup struct {
+	fifo        bool
+	maxReceives int // 0: no dead-letter queue
+	faults      []fault.Rule
+	seed        uint64
+}
+
+func bubble(t *testing.T, s setup, f func(*fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := memsqs.New(func(o *memsqs.Options) { o.Faults = fault.Plan{Seed: s.seed, Rules: s.faults}; o.Seed = s.seed })
+		defer srv.Close()
+		f(newFixture(t, srv, s))
+	})
+}
+
+func newFixture(t *testing.T, srv *memsqs.Server, s setup) *fixture {
+	t.Helper()
+	x := &fixture{T: t, srv: srv, log: &logBook{}, c: sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: srv},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
+	})}
+	suffix, attrs := "", map[string]string{}
+	if s.fifo {
+		suffix, attrs = ".fifo", map[string]string{"FifoQueue": "true"}
+	}
+	x.dlq = x.create("jobs-dlq"+suffix, attrs)
+	if s.maxReceives > 0 {
+		attrs["RedrivePolicy"] = fmt.Sprintf(
+			`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq%s","maxReceiveCount":%d}`, suffix, s.maxReceives)
+	}
+	x.url = x.create("jobs"+suffix, attrs)
+	return x
+}
+
+func (x *fixture) create(name string, attrs map[string]string) string {
+	x.Helper()
+	out, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attrs})
+	if err != nil {
+		x.Fatalf("CreateQueue: %v", err)
+	}
+	return *out.QueueUrl
+}
+
+// send sends bodies; on FIFO a body is group:name.
+func (x *fixture) send(bodies ...string) {
+	x.Helper()
+	for _, b := range bodies {
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &b}
+		if isFIFO(x.url) {
+			group, _, _ := strings.Cut(b, ":")
+			in.MessageGroupId, in.MessageDeduplicationId = &group, &b
+		}
+		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
+			x.Fatalf("SendMessage: %v", err)
+		}
+	}
+}
+
+// running worker of a test.
+type job struct {
+	*Worker
+	x      *fixture
+	cancel context.CancelFunc
+	result chan error
+}
+
+func (x *fixture) start(h sqsonce.Handler, optFns ...func(*Options)) *job {
+	x.Helper()
+	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
+	w, err := New(x.c, x.url, h, optFns...)
+	if err != nil {
+		x.Fatalf("New: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // the test's own is ended outside the bubble
+	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
+	go func() { j.result <- w.Run(ctx) }()
+	return j
+}
+
+// stop ends the worker's context and returns what Run returns, which it checks for promptness: the bubble's time is
+// virtual, so a hang would be a day long.
+func (j *job) stop() error {
+	j.cancel()
+	return j.wait()
+}
+
+func (j *job) wait() error {
+	j.x.Helper()
+	select {
+	case err := <-j.result:
+		return err
+	case <-time.After(24 * time.Hour):
+		j.x.Fatal("Run does not return")
+		return nil
+	}
+}
+
+func (j *job) stopClean() {
+	j.x.Helper()
+	if err := j.stop(); err != nil {
+		j.x.Errorf("Run: got %v, want nil", err)
+	}
+}
+
+// calls counts requests of an operation that the server has answered.
+func (x *fixture) calls(op string) (n int) {
+	for _, c := range x.srv.Calls() {
+		if c.Op == op {
+			n++
+		}
+	}
+	return n
+}
+
+func (x *fixture) queued() []memsqs.QueuedMessage { return x.srv.Messages(x.url) }
+func (x *fixture) dead() []memsqs.QueuedMessage   { return x.srv.Messages(x.dlq) }
+
+func (x *fixture) wantEmpty() {
+	x.Helper()
+	for _, m := range x.queued() {
+		x.Errorf("left in the queue: %q, received %d times, in flight %t", m.Body, m.ReceiveCount, m.InFlight)
+	}
+}
+
+// runs records the starts of a handler.
+type runs struct {
+	mu     sync.Mutex
+	order  []string
+	active map[string]int
+	most   int // at once
+	twice  []string
+}
+
+func (r *runs) begin(body string) (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.active == nil {
+		r.active = map[string]int{}
+	}
+	r.order = append(r.order, body)
+	r.active[body]++
+	if r.active[body] > 1 {
+		r.twice = append(r.twice, body)
+	}
+	n := 0
+	for _, k := range r.active {
+		n += k
+	}
+	r.most = max(r.most, n)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.active[body]--
+	}
+}
+
+func (r *runs) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.order...)
+}
+
+func (r *runs) count(body string) (n int) {
+	for _, b := range r.list() {
+		if b == body {
+			n++
+		}
+	}
+	return n
+}
+
+// take is a handler that takes d, or as long as its context lets it.
+func (r *runs) take(d time.Duration) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		defer r.begin(m.Body)()
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func ok(context.Context, *sqsonce.Message) error { return nil }
+
+type logBook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBook) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBook) has(s string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Contains(b.text.String(), s)
+}
+
+var errTest = errors.New("it failed")
+
+// receive is another consumer: it takes what is visible.
+func (x *fixture) receive(visibility time.Duration) []sqstypes.Message {
+	x.Helper()
+	out, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &x.url, MaxNumberOfMessages: 10, VisibilityTimeout: int32(visibility / time.Second),
+	})
+	if err != nil {
+		x.Fatalf("ReceiveMessage: %v", err)
+	}
+	return out.Messages
+}
+
+// sendGroup sends to a group of a standard queue: a tenant of a fair queue.
+func (x *fixture) sendGroup(group string, bodies ...string) {
+	x.Helper()
+	for _, b := range bodies {
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &b, MessageGroupId: &group}
+		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
+			x.Fatalf("SendMessage: %v", err)
+		}
+	}
+}

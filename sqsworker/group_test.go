@@ -1,0 +1,236 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// inOrder checks that the successful runs of each group are 0, 1, 2 ... without a gap or a repeat.
+func inOrder(t testing.TB, done []string) {
+	t.Helper()
+	next := map[string]int{}
+	for _, body := range done {
+		group, n, _ := strings.Cut(body, ":")
+		if n != fmt.Sprint(next[group]) {
+			t.Errorf("group %s: %s handled, want %d first; all: %v", group, n, next[group], done)
+			return
+		}
+		next[group]++
+	}
+}
+
+func TestGroupsRunInOrder(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		for n := range 20 {
+			for g := range 3 {
+				x.send(fmt.Sprintf("g%d:%d", g, n))
+			}
+		}
+		var r runs
+		j := x.start(r.take(time.Second))
+		time.Sleep(30 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		inOrder(t, r.list())
+		if len(r.list()) != 60 || r.most != 3 {
+			t.Errorf("%d runs, %d at once; want 60, 3", len(r.list()), r.most)
+		}
+	})
+}
+
+// TestNextStartsAfterTheDelete: started earlier, it would be overtaken by a redelivery of the one before.
+func TestNextStartsAfterTheDelete(t *testing.T) {
+	rule := fault.Rule{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("g:0", "g:1")
+		bad := make(chan int, 2)
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.Body == "g:1" {
+				bad <- len(x.queued())
+			}
+			return nil
+		}, func(o *Options) { o.Wait = time.Second })
+		time.Sleep(30 * time.Second)
+		j.stopClean()
+		if n := <-bad; n != 1 {
+			t.Errorf("g:1 started with %d messages in the queue, want its own alone", n)
+		}
+	})
+}
+
+func TestFairQueueGroupsStayParallel(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.sendGroup("tenant", "a", "b", "c")
+		var r runs
+		j := x.start(r.take(time.Second))
+		time.Sleep(5 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		if r.most != 3 {
+			t.Errorf("%d at once, want 3: a group on a standard queue is no order", r.most)
+		}
+	})
+}
+
+func TestHeadIsRetriedInProcess(t *testing.T) {
+	bubble(t, setup{fifo: true, maxReceives: 2}, func(x *fixture) {
+		x.send("g:0", "g:1", "g:2")
+		var r runs
+		var counts []int
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			counts = append(counts, m.ReceiveCount)
+			if m.Body == "g:0" && r.count("g:0") <= 2 {
+				return errTest
+			}
+			return nil
+		})
+		time.Sleep(30 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		want := []string{"g:0", "g:0", "g:0", "g:1", "g:2"}
+		if got := r.list(); !slices.Equal(got, want) {
+			t.Errorf("runs: %v, want %v", got, want)
+		}
+		if slices.Max(counts) != 1 {
+			t.Errorf("receive counts %v, want no second receive", counts)
+		}
+	})
+}
+
+func TestFailingGroupIsGivenBackInOrder(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0", "g:1", "g:2", "h:0")
+		var r runs
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if m.Body == "g:0" && m.ReceiveCount < 3 {
+				return errTest
+			}
+			return nil
+		}, func(o *Options) { o.FIFORetries = -1 })
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		var g []string
+		for _, b := range r.list() {
+			if strings.HasPrefix(b, "g") {
+				g = append(g, b)
+			}
+		}
+		if want := []string{"g:0", "g:0", "g:0", "g:1", "g:2"}; !slices.Equal(g, want) {
+			t.Errorf("runs: %v, want %v", g, want)
+		}
+		if r.count("h:0") != 1 {
+			t.Error("another group was blocked")
+		}
+	})
+}
+
+// TestFollowersNeverReachTheDLQUntried: each redelivery of the failing head costs its followers a receive.
+func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
+	for _, retries := range []int{-1, 2} {
+		for _, maxReceives := range []int{1, 2, 3} {
+			t.Run(fmt.Sprintf("retries=%d max=%d", retries, maxReceives), func(t *testing.T) {
+				bubble(t, setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+					x.send("g:bad", "g:1", "g:2", "g:3")
+					var r runs
+					j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+						defer r.begin(m.Body)()
+						if m.Body == "g:bad" {
+							return errTest
+						}
+						return nil
+					}, func(o *Options) { o.FIFORetries = retries })
+					time.Sleep(10 * time.Minute)
+					j.stopClean()
+					x.wantEmpty()
+					dead := x.dead()
+					if len(dead) != 1 || dead[0].Body != "g:bad" {
+						t.Errorf("dead-letter queue: %+v, want the bad one alone", dead)
+					}
+					for _, b := range []string{"g:1", "g:2", "g:3"} {
+						if r.count(b) != 1 {
+							t.Errorf("%s: %d runs, want 1", b, r.count(b))
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestLostHandleStopsTheGroup: the head's handle dies; its followers are dropped, not extended, not given back, and
+// nothing of the group starts before the head's handler has returned.
+func TestLostHandleStopsTheGroup(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Entries: []int{0}, Code: "ReceiptHandleIsInvalid"}
+	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("g:0", "g:1", "g:2")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if m.ReceiveCount == 1 {
+				time.Sleep(80 * time.Second) // ignores its context
+				return errTest
+			}
+			return nil
+		}, func(o *Options) { o.StopGrace = time.Hour })
+		time.Sleep(25 * time.Second)
+		if n := x.calls(opChange); n != 1 {
+			t.Errorf("%d visibility changes, want the refused one alone", n)
+		}
+		if got := r.list(); len(got) != 1 {
+			t.Errorf("runs: %v, want the head alone", got)
+		}
+		time.Sleep(3 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if want := []string{"g:0", "g:0", "g:1", "g:2"}; !slices.Equal(r.list(), want) || len(r.twice) != 0 {
+			t.Errorf("runs: %v (at once: %v), want %v", r.list(), r.twice, want)
+		}
+	})
+}
+
+func TestRejectedHeadLetsTheGroupGoOn(t *testing.T) {
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.send("g:0", "g:bad", "g:1")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			return rejectBad(ctx, m)
+		})
+		time.Sleep(5 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		if want := []string{"g:0", "g:bad", "g:1"}; !slices.Equal(r.list(), want) || len(x.dead()) != 1 {
+			t.Errorf("runs: %v, want %v; dead %d", r.list(), want, len(x.dead()))
+		}
+	})
+}
+
+func TestReceiveAttempts(t *testing.T) {
+	for name, rule := range map[string]fault.Rule{
+		"reply lost": {Op: opReceive, Nth: 1, Do: fault.LoseReply},
+		"throttled":  {Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("g:0", "g:1")
+				var r runs
+				j := x.start(r.take(time.Second))
+				time.Sleep(5 * time.Second)
+				// Without the repeated attempt the messages would be hidden for 30 s.
+				x.wantEmpty()
+				j.stopClean()
+				inOrder(t, r.list())
+			})
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package sqsworker
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// beatBy has the heartbeat look at the leases at that time, or earlier.
+func (l *loop) beatBy(at time.Time) {
+	if l.beating != nil && l.beating.index >= 0 && !l.beating.at.After(at) {
+		return
+	}
+	l.schedule.cancel(l.beating)
+	l.beating = l.schedule.add(at, l.beat)
+}
+
+// beatWindow is how much earlier than due an extension may go along with others, and the longest time between two looks
+// at the leases: while a machine is suspended alarms stand still, and only a look shows that a lease has ended.
+func (l *loop) beatWindow() time.Duration { return min(2*time.Second, l.opts.Visibility/10) }
+
+// beat extends what is due and ends what is over. Every message is extended from its receipt until its delete is
+// confirmed, also while it waits for a handler: prefetched messages that outlive their visibility timeout are the most
+// reported duplicates of SQS consumers. Messages that are being given back are not.
+func (l *loop) beat() {
+	now := l.now()
+	next := now.Add(l.beatWindow())
+	var due, over []*delivery
+	for _, d := range l.table {
+		le := &d.lease
+		switch {
+		case d.state == releasing:
+			continue // what it needed its lease for has been sent, or will find it over
+		case !le.live(now):
+			over = append(over, d)
+			continue
+		case le.extending || le.final:
+		case !le.due.After(now), le.failures == 0 && !le.due.After(now.Add(l.beatWindow())):
+			due = append(due, d)
+			le.extending = true
+		case le.due.Before(next):
+			next = le.due
+		}
+		if end := now.Add(le.left(now)); end.Before(next) {
+			next = end
+		}
+	}
+	for _, d := range over {
+		l.lose(d, "visibility timeout passed", nil)
+	}
+	// Messages of one receive stay together: full batches, and what AWS advises for high-throughput FIFO queues.
+	slices.SortFunc(due, byReceipt)
+	for batch := range slices.Chunk(due, maxBatch) {
+		l.extend(batch)
+	}
+	if len(l.table) > 0 {
+		l.beatBy(next)
+	}
+}
+
+func (l *loop) extend(batch []*delivery) {
+	start := l.now()
+	changes := make([]change, 0, len(batch))
+	for _, d := range batch {
+		c := change{d: d, handle: d.lease.handle}
+		c.visibility, c.last = d.lease.extension(start, l.opts.Visibility, l.opts.MaxExtension)
+		// At the cap, or where an extension would bring the end nearer, there is nothing to ask for.
+		if c.visibility <= d.lease.left(start) {
+			d.lease.final, d.lease.extending = true, false
+			continue
+		}
+		changes = append(changes, c)
+	}
+	if len(changes) == 0 {
+		return
+	}
+	// Three tries fit between half the visibility timeout and its end.
+	timeout := min(max(l.opts.Visibility/6, 500*time.Millisecond), callTimeout)
+	l.changeVisibility(changes, timeout, func(results []error) {
+		early := rand.Float64()
+		for i, c := range changes {
+			l.extended(c, results[i], start, early)
+		}
+	})
+}
+
+func (l *loop) extended(c change, err error, start time.Time, early float64) {
+	d, le := c.d, &c.d.lease
+	if le.handle != c.handle || d.state == gone || le.lost {
+		return // the answer is about an older handle
+	}
+	now := l.now()
+	le.extending = false
+	switch {
+	case err == nil:
+		le.extended(start, now, c.visibility, l.opts.Visibility, c.last, early)
+	case isHandleDead(err):
+		l.lose(d, "receipt handle refused", err)
+		return
+	default:
+		// The proven end stays the truth: tried again while it allows.
+		if le.failures++; le.failures == 1 {
+			l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
+		}
+		le.due = now.Add(min(jitter(200*time.Millisecond, 5*time.Second, le.failures), le.left(now)/4+time.Millisecond))
+	}
+	if d.state == releasing {
+		l.releases.put(d) // it waited for this answer
+		return
+	}
+	l.beatBy(le.due)
+}

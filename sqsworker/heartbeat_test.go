@@ -1,0 +1,256 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+const opChange = "ChangeMessageVisibilityBatch"
+
+func TestSlowHandlersKeepTheirMessages(t *testing.T) {
+	for _, tc := range []struct{ visibility, handler time.Duration }{
+		{10 * time.Second, 24 * time.Second},
+		{2 * time.Second, 6 * time.Second},
+		{time.Second, 5 * time.Second},
+		{30 * time.Second, 10 * time.Minute},
+	} {
+		t.Run(fmt.Sprintf("V=%s handler=%s", tc.visibility, tc.handler), func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				for i := range 20 {
+					x.send(fmt.Sprint(i))
+				}
+				var r runs
+				h := r.take(tc.handler)
+				// Two workers: what one lets go the other gets. Messages also wait in the first one's buffer.
+				a := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
+				b := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
+				time.Sleep(5 * tc.handler)
+				a.stopClean()
+				b.stopClean()
+				x.wantEmpty()
+				if got := len(r.list()); got != 20 {
+					t.Errorf("%d runs of 20 messages", got)
+				}
+				if lost := a.Stats().LeasesLost + b.Stats().LeasesLost; lost != 0 {
+					t.Errorf("%d leases lost", lost)
+				}
+			})
+		})
+	}
+}
+
+func TestExtensionsAreBatched(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		for i := range 10 {
+			x.send(fmt.Sprint(i))
+		}
+		var r runs
+		j := x.start(r.take(100 * time.Second))
+		time.Sleep(3 * time.Minute)
+		j.stopClean()
+		// 100 s at an extension each 13.5 to 15 s.
+		if got := x.calls(opChange); got > 8 {
+			t.Errorf("%d calls to extend ten messages for 100 s, want at most 8", got)
+		}
+	})
+}
+
+func TestExtensionFailuresAreRetried(t *testing.T) {
+	for name, rule := range map[string]fault.Rule{
+		"call fails":     {Op: opChange, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"},
+		"throttled":      {Op: opChange, Nth: 1, Times: 3, Do: fault.Error, Code: "RequestThrottled"},
+		"reply lost":     {Op: opChange, Nth: 1, Times: 2, Do: fault.LoseReply},
+		"entries fail":   {Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"},
+		"one entry":      {Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Entries: []int{1}, Code: "InternalError"},
+		"answer missing": {Op: opChange, Nth: 1, Times: 3, Do: fault.DropEntries, Entries: []int{0}},
+		"half fail":      {Op: opChange, Prob: 0.5, Do: fault.Error, Code: "InternalError"},
+		"no answer":      {Op: opChange, Nth: 1, Times: 1, Do: fault.Delay, Delay: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{faults: []fault.Rule{rule}, seed: 7}, func(x *fixture) {
+				x.send("a", "b", "c")
+				var r runs
+				j := x.start(r.take(100 * time.Second))
+				time.Sleep(3 * time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if got := len(r.list()); got != 3 {
+					t.Errorf("%d runs, want 3; %+v", got, j.Stats())
+				}
+			})
+		})
+	}
+}
+
+func TestLostHandleCancelsTheHandler(t *testing.T) {
+	for _, code := range []string{"ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight"} {
+		t.Run(code, func(t *testing.T) {
+			rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: code}
+			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("a")
+				cause := make(chan error, 10)
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					if m.ReceiveCount > 1 {
+						return nil
+					}
+					<-ctx.Done()
+					cause <- context.Cause(ctx)
+					return ctx.Err()
+				})
+				began := time.Now()
+				if err := <-cause; !errors.Is(err, sqsonce.ErrLeaseLost) {
+					t.Errorf("cause: got %v, want ErrLeaseLost", err)
+				}
+				if took := time.Since(began); took > 16*time.Second {
+					t.Errorf("told after %s, want at the first extension", took)
+				}
+				time.Sleep(time.Second)
+				if n := x.calls("DeleteMessageBatch"); n != 0 {
+					t.Errorf("%d deletes with a lost lease", n)
+				}
+				if n := x.calls(opChange); n != 1 {
+					t.Errorf("%d visibility changes, want the refused one alone", n)
+				}
+				time.Sleep(time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if got := j.Stats().LeasesLost; got != 1 {
+					t.Errorf("LeasesLost: got %d, want 1", got)
+				}
+			})
+		})
+	}
+}
+
+func TestHandlerIsCancelledBeforeTheProvenEnd(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		told := make(chan error)
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			if m.ReceiveCount > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			told <- context.Cause(ctx)
+			return nil
+		})
+		received := time.Now()
+		err := <-told
+		if took := time.Since(received); took >= 30*time.Second || took < 28*time.Second {
+			t.Errorf("told after %s, want a guard of 1 s before the 30 s are over", took)
+		}
+		if !errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("cause: got %v, want ErrLeaseLost", err)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+	})
+}
+
+func TestTwelveHourCap(t *testing.T) {
+	for _, tc := range []struct{ limit, want time.Duration }{
+		{0, 12 * time.Hour},
+		{time.Hour, time.Hour},
+		{100 * time.Second, 100 * time.Second},
+	} {
+		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				x.send("a")
+				told := make(chan error)
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					if m.ReceiveCount > 1 {
+						return nil
+					}
+					<-ctx.Done()
+					told <- context.Cause(ctx)
+					return nil
+				}, func(o *Options) { o.MaxExtension = tc.limit })
+				began := time.Now()
+				err := <-told
+				took := time.Since(began)
+				if took > tc.want || took < tc.want-5*time.Second || !errors.Is(err, sqsonce.ErrLeaseLost) {
+					t.Errorf("cancelled after %s with %v, want ErrLeaseLost just before %s", took, err, tc.want)
+				}
+				if x.log.has("extension failed") || x.log.has("refused") {
+					t.Error("an extension was refused: it was not clamped")
+				}
+				time.Sleep(2 * time.Minute)
+				j.stopClean()
+			})
+		})
+	}
+}
+
+// TestWaitingMessageIsNotStartedUnproven: the one slot is taken, extensions fail, and the message in the buffer becomes
+// visible to others before the slot is free.
+func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Nth: 1, Times: 1000, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a", "b")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			time.Sleep(45 * time.Second) // ignores its context
+			return nil
+		}, func(o *Options) { o.Concurrency, o.InFlight, o.StopGrace = 1, 2, time.Hour })
+		time.Sleep(29500 * time.Millisecond)
+		taken := x.receive(10 * time.Minute)
+		time.Sleep(time.Second)
+		taken = append(taken, x.receive(10*time.Minute)...)
+		if len(taken) != 2 {
+			t.Fatalf("another consumer got %d messages, want both", len(taken))
+		}
+		time.Sleep(time.Minute)
+		if got := r.count("b"); got != 0 {
+			t.Errorf("b was started %d times without a lease", got)
+		}
+		_ = j.stop()
+	})
+}
+
+func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoop(t.Context(), w, queue{})
+	now := time.Now()
+	for i, age := range []time.Duration{28 * time.Second, 30 * time.Second} {
+		le := newLease("handle", 1, order{}, now.Add(-age), 30*time.Second, 0)
+		l.makeReady(l.admit(&incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}}, le))
+	}
+	l.startReady()
+	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
+		t.Errorf("%d started, %d lost, want 1 and 1", l.counts[running], l.counters.leasesLost.Load())
+	}
+	(<-l.events)()
+}
+
+// TestNoDeleteWithAnExpiredLease: the heartbeat notices first in most cases; after a suspend it may not.
+func TestNoDeleteWithAnExpiredLease(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, goodURL, ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoop(t.Context(), w, queue{})
+	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
+	l.delete(d)
+	l.sendDeletes([]*delivery{d}) // a call would panic
+	l.calls.Wait()
+	if d.state != gone || !l.finished.undeleted("a") || l.counters.deletes.Load() != 0 {
+		t.Errorf("state %d, remembered %t, %d calls", d.state, l.finished.has("a"), l.counters.deletes.Load())
+	}
+}
+
+// stubClient panics when it is called.
+type stubClient struct{ Client }

@@ -1,0 +1,55 @@
+package sqsworker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	in := &sqstypes.Message{
+		MessageId: aws.String("id"), Body: aws.String("body"), ReceiptHandle: aws.String("handle"),
+		Attributes: map[string]string{
+			"ApproximateReceiveCount": "3", "SentTimestamp": "1700000000123", "ApproximateFirstReceiveTimestamp": "1700000001000",
+			"MessageGroupId": "g", "SequenceNumber": "18849496460467696128", "MessageDeduplicationId": "d", "AWSTraceHeader": "Root=1",
+		},
+		MessageAttributes: map[string]sqstypes.MessageAttributeValue{
+			"n": {DataType: aws.String("Number.int"), StringValue: aws.String("7")},
+			"b": {DataType: aws.String("Binary"), BinaryValue: []byte{1}},
+		},
+	}
+	want := &sqsonce.Message{
+		ID: "id", Body: "body", ReceiptHandle: "handle", ReceiveCount: 3, QueueARN: "arn",
+		SentAt: time.UnixMilli(1700000000123), FirstReceivedAt: time.UnixMilli(1700000001000),
+		Group: "g", Sequence: "18849496460467696128", DedupID: "d", TraceHeader: "Root=1",
+		Attributes: map[string]sqsonce.Attribute{"n": {Type: "Number.int", String: "7"}, "b": {Type: "Binary", Binary: []byte{1}}},
+	}
+	if diff := cmp.Diff(want, decode(in, "arn")); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+	bare := decode(&sqstypes.Message{Attributes: map[string]string{"ApproximateReceiveCount": "x", "SentTimestamp": "y"}}, "")
+	if bare.ReceiveCount != 1 || !bare.SentAt.IsZero() {
+		t.Errorf("bare message: %+v", bare)
+	}
+}
+
+func TestARNOf(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/123/jobs.fifo":     "arn:aws:sqs:eu-west-1:123:jobs.fifo",
+		"https://sqs.cn-north-1.amazonaws.com.cn/123/jobs":      "arn:aws-cn:sqs:cn-north-1:123:jobs",
+		"https://sqs.us-gov-west-1.amazonaws.com/123/jobs":      "arn:aws-us-gov:sqs:us-gov-west-1:123:jobs",
+		"http://localhost:4566/000000000000/jobs":               "",
+		"https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/job": "",
+	} {
+		if got := arnOf(url); got != want {
+			t.Errorf("%s: got %q, want %q", url, got, want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+const goodURL = "https://sqs.us-east-1.amazonaws.com/123456789012/jobs"
+
+// fields lists the bad fields that an error names.
+func fields(err error) (names []string) {
+	joined, _ := err.(interface{ Unwrap() []error })
+	if joined == nil {
+		return nil
+	}
+	for _, e := range joined.Unwrap() {
+		if f, ok := errors.AsType[*sqsonce.FieldError](e); ok && f.Package == "sqsworker" && f.Problem != "" {
+			names = append(names, f.Field)
+		}
+	}
+	return names
+}
+
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		set  func(*Options)
+		want []string
+	}{
+		"concurrency":      {func(o *Options) { o.Concurrency = -1 }, []string{"Options.Concurrency"}},
+		"in flight":        {func(o *Options) { o.InFlight = -1 }, []string{"Options.InFlight"}},
+		"too many":         {func(o *Options) { o.InFlight = 120_001 }, []string{"Options.InFlight"}},
+		"bytes":            {func(o *Options) { o.Bytes = 1<<20 - 1 }, []string{"Options.Bytes"}},
+		"receivers":        {func(o *Options) { o.Receivers = -1 }, []string{"Options.Receivers"}},
+		"wait short":       {func(o *Options) { o.Wait = 500 * time.Millisecond }, []string{"Options.Wait"}},
+		"wait long":        {func(o *Options) { o.Wait = 21 * time.Second }, []string{"Options.Wait"}},
+		"wait fraction":    {func(o *Options) { o.Wait = 1500 * time.Millisecond }, []string{"Options.Wait"}},
+		"visibility short": {func(o *Options) { o.Visibility = time.Millisecond }, []string{"Options.Visibility"}},
+		"visibility long":  {func(o *Options) { o.Visibility = 13 * time.Hour }, []string{"Options.Visibility"}},
+		"extension short":  {func(o *Options) { o.MaxExtension = time.Second }, []string{"Options.MaxExtension"}},
+		"extension long":   {func(o *Options) { o.MaxExtension = 13 * time.Hour }, []string{"Options.MaxExtension"}},
+		"linger":           {func(o *Options) { o.DeleteLinger = time.Minute }, []string{"Options.DeleteLinger"}},
+		"dlq malformed":    {func(o *Options) { o.DeadLetterQueue = "arn:aws:sqs:x" }, []string{"Options.DeadLetterQueue"}},
+		"dlq itself":       {func(o *Options) { o.DeadLetterQueue = goodURL }, []string{"Options.DeadLetterQueue"}},
+		"dlq kind":         {func(o *Options) { o.DeadLetterQueue = goodURL + ".fifo" }, []string{"Options.DeadLetterQueue"}},
+		"several": {func(o *Options) { o.Concurrency, o.Wait, o.Bytes = -3, time.Minute, 1 },
+			[]string{"Options.Concurrency", "Options.Bytes", "Options.Wait"}},
+		"off": {func(o *Options) {
+			o.DeleteLinger, o.FIFORetries, o.StopTimeout, o.StopGrace, o.HandlerTimeout = -1, -1, -1, -1, -1
+		}, nil},
+		"all": {func(o *Options) {
+			o.Concurrency, o.InFlight, o.Bytes, o.Receivers, o.Wait = 1, 1, 1<<20, 1, time.Second
+			o.Visibility, o.MaxExtension, o.DeadLetterQueue = time.Second, time.Second, goodURL+"-dlq"
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, err := New(stubClient{}, goodURL, ok, tc.set)
+			if got := fields(err); !slices.Equal(got, tc.want) || (err == nil) != (w != nil) {
+				t.Errorf("fields: got %v, want %v (%v)", got, tc.want, err)
+			}
+		})
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, "", nil, func(o *Options) { o.Wait = -1 })
+	want := []string{"client", "handler", "queueURL", "Options.Wait"}
+	if got := fields(err); !slices.Equal(got, want) {
+		t.Errorf("fields: got %v, want all of %v at once", got, want)
+	}
+	if _, err := New((*sqs.Client)(nil), goodURL, ok); !slices.Equal(fields(err), []string{"client"}) {
+		t.Errorf("nil *sqs.Client: got %v", err)
+	}
+	for _, bad := range []string{"jobs", "ftp://host/jobs", "https://host/", "https://host/a b", "https:///jobs", "https://host/jobs.fifo.x", "://"} {
+		if _, err := New(stubClient{}, bad, ok); !slices.Equal(fields(err), []string{"queueURL"}) {
+			t.Errorf("queue URL %q: got %v", bad, err)
+		}
+	}
+	for _, good := range []string{goodURL, goodURL + ".fifo", "http://localhost:4566/000000000000/jobs",
+		"http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/jobs"} {
+		if _, err := New(stubClient{}, good, ok); err != nil {
+			t.Errorf("queue URL %q: got %v", good, err)
+		}
+	}
+}
+
+func TestDefaultBackoff(t *testing.T) {
+	t.Parallel()
+	for count, limit := range map[int]time.Duration{
+		-1: time.Second, 0: time.Second, 1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second,
+		10: 512 * time.Second, 11: 15 * time.Minute, 50: 15 * time.Minute, 1 << 30: 15 * time.Minute,
+	} {
+		var most time.Duration
+		for range 200 {
+			d := defaultBackoff(count)
+			if d <= 0 || d > limit {
+				t.Fatalf("count %d: %s, want above 0 and at most %s", count, d, limit)
+			}
+			most = max(most, d)
+		}
+		if most < limit/2 {
+			t.Errorf("count %d: at most %s of 200, want jitter over all of %s", count, most, limit)
+		}
+	}
+}
+
+func TestNewStartsNothing(t *testing.T) {
+	t.Parallel()
+	// stubClient panics on any call.
+	w, err := New(stubClient{}, goodURL, func(context.Context, *sqsonce.Message) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Stats(); got != (Stats{}) {
+		t.Errorf("stats: %+v", got)
+	}
+}
+
+func TestHTTPClient(t *testing.T) {
+	t.Parallel()
+	tr := HTTPClient(2000).GetTransport()
+	if tr.MaxIdleConnsPerHost < 600 || tr.MaxIdleConns < tr.MaxIdleConnsPerHost || tr.ResponseHeaderTimeout <= 20*time.Second {
+		t.Errorf("%d per host, %d, response timeout %s", tr.MaxIdleConnsPerHost, tr.MaxIdleConns, tr.ResponseHeaderTimeout)
+	}
+}

@@ -1,0 +1,59 @@
+package sqsworker
+
+import (
+	"slices"
+	"time"
+)
+
+// outbox gathers deliveries for one kind of batch call.
+type outbox struct {
+	send    func(batch []*delivery)
+	pending []*delivery
+	rush    bool   // send without lingering
+	linger  *alarm // set while something waits for company
+	calls   int    // deliveries in calls under way
+}
+
+func (o *outbox) put(d *delivery) { o.pending = append(o.pending, d) }
+
+// fresh is how many deliveries will soon make room. Those that wait to be tried again are not among them.
+func (o *outbox) fresh() int { return len(o.pending) + o.calls }
+
+// flushOutbox sends full batches, and the rest when its linger is over or something in it must not wait.
+func (l *loop) flushOutbox(o *outbox, lingered bool) {
+	// What has left meanwhile, because its lease was lost, is not sent.
+	o.pending = slices.DeleteFunc(o.pending, func(d *delivery) bool { return d.state == gone })
+	rest := lingered || o.rush || l.stopping.begun || l.opts.DeleteLinger < 0
+	for len(o.pending) >= maxBatch || rest && len(o.pending) > 0 {
+		n := min(maxBatch, len(o.pending))
+		batch := o.pending[:n:n]
+		o.pending = o.pending[n:]
+		o.calls += n
+		o.send(batch)
+	}
+	if len(o.pending) == 0 {
+		o.pending, o.rush = nil, false
+		l.schedule.cancel(o.linger)
+		o.linger = nil
+	} else if o.linger == nil {
+		o.linger = l.later(l.opts.DeleteLinger, func() {
+			o.linger = nil
+			l.flushOutbox(o, true)
+		})
+	}
+}
+
+// again puts a delivery back after a failed try, unless it ends or changes its way meanwhile.
+func (l *loop) again(o *outbox, d *delivery, s state) {
+	d.tries++
+	limit := 5 * time.Second
+	if l.stopping.begun {
+		limit = flushTime / 10
+	}
+	l.later(jitter(100*time.Millisecond, limit, d.tries), func() {
+		if d.state == s {
+			o.put(d)
+			o.rush = true
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package sqsworker
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// queue is what Run learns of its queue before the first receive.
+type queue struct {
+	arn         string
+	maxReceives int    // of the redrive policy; 0: none, SQS delivers for ever
+	deadLetter  string // URL; "": not known
+}
+
+// unknownMaxReceives is assumed where the redrive policy may not be read: low, so that messages are rather kept than
+// driven to the dead-letter queue.
+const unknownMaxReceives = 3
+
+func (q *queue) hasDLQ() bool { return q.deadLetter != "" }
+
+// inspect reads the queue's attributes. It goes on trying while SQS cannot be reached: the ARN is part of the key of
+// events without an ID, and a worker that ran with a guess would not find the records made under the real one.
+func (w *Worker) inspect(ctx context.Context) (queue, error) {
+	for try := 1; ; try++ {
+		q, err := w.readQueue(ctx)
+		if err == nil || isFatal(err) {
+			return q, err
+		}
+		if ctx.Err() != nil {
+			return queue{}, nil
+		}
+		delay := jitter(100*time.Millisecond, 20*time.Second, try)
+		w.log.Warn("sqsworker: reading the queue's attributes", keyError, err, keyDelay, delay)
+		select {
+		case <-ctx.Done():
+			return queue{}, nil
+		case <-w.hurry:
+			return queue{}, nil
+		case <-time.After(delay):
+		}
+	}
+}
+
+func (w *Worker) readQueue(ctx context.Context) (queue, error) {
+	q := queue{deadLetter: w.opts.DeadLetterQueue}
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	out, err := w.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       &w.queueURL,
+		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameQueueArn, sqstypes.QueueAttributeNameRedrivePolicy},
+	}, once)
+	if isAccessDenied(err) {
+		w.log.Warn("sqsworker: sqs:GetQueueAttributes is not allowed: the redrive policy is not known", keyError, err)
+		q.arn, q.maxReceives = arnOf(w.queueURL), unknownMaxReceives
+		return q, nil
+	}
+	if err != nil {
+		return q, err
+	}
+	q.arn = out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)]
+	var policy struct {
+		Target string      `json:"deadLetterTargetArn"`
+		Max    json.Number `json:"maxReceiveCount"` // written as a number or as a string
+	}
+	text, ok := out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)]
+	if !ok {
+		return q, nil
+	}
+	if err := json.Unmarshal([]byte(text), &policy); err != nil {
+		w.log.Warn("sqsworker: redrive policy not understood", keyError, err)
+		q.maxReceives = unknownMaxReceives
+		return q, nil
+	}
+	if n, err := policy.Max.Int64(); err == nil && n > 0 {
+		q.maxReceives = int(n)
+	} else {
+		q.maxReceives = unknownMaxReceives
+	}
+	if q.deadLetter == "" {
+		q.deadLetter, err = w.deadLetterURL(ctx, policy.Target)
+	}
+	return q, err
+}
+
+// deadLetterURL finds the URL of the queue with that ARN. SQS wants a dead-letter queue in the account and region of its
+// queue, so where it may not be asked the URLs differ in the name alone.
+func (w *Worker) deadLetterURL(ctx context.Context, arn string) (string, error) {
+	parts := strings.Split(arn, ":")
+	if len(parts) != 6 {
+		w.log.Warn("sqsworker: redrive policy without a queue's ARN", keyReason, arn)
+		return "", nil
+	}
+	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]}, once)
+	switch code := errorCode(err); {
+	case err == nil:
+		return aws.ToString(out.QueueUrl), nil
+	case isAccessDenied(err):
+		return w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + parts[5], nil
+	case code == "QueueDoesNotExist" || code == "NonExistentQueue":
+		w.log.Error("sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, arn)
+		return "", nil
+	default:
+		return "", err
+	}
+}
+
+// arnOf derives the ARN from a URL of AWS's form, and "" from any other.
+func arnOf(queueURL string) string {
+	u, err := url.Parse(queueURL)
+	if err != nil {
+		return ""
+	}
+	host := strings.Split(u.Hostname(), ".") // sqs.REGION.amazonaws.com[.cn]
+	path := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if len(host) < 4 || host[0] != "sqs" || host[2] != "amazonaws" || len(path) != 2 {
+		return ""
+	}
+	partition := "aws"
+	switch region := host[1]; {
+	case strings.HasPrefix(region, "cn-"):
+		partition = "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		partition = "aws-us-gov"
+	}
+	return strings.Join([]string{"arn", partition, "sqs", host[1], path[0], path[1]}, ":")
+}

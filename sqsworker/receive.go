@@ -1,0 +1,173 @@
+package sqsworker
+
+import (
+	"context"
+	"crypto/rand"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// polling decides how many receives are under way: one on an idle queue, more while they come back full.
+type polling struct {
+	target   int
+	active   int       // under way, or waiting to repeat an attempt
+	pause    time.Time // after errors
+	failures int       // in a row
+	receives uint64
+}
+
+// poll is one receive. It is never cancelled: what SQS hands to a poll that nobody reads stays hidden for its
+// visibility timeout, and costs it a receive.
+type poll struct {
+	reserved reservation
+	attempt  string // ReceiveRequestAttemptId, FIFO only
+	began    time.Time
+}
+
+// attemptWindow is how long SQS repeats an answer to the same ReceiveRequestAttemptId.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
+const attemptWindow = 5 * time.Minute
+
+type incoming struct {
+	m       *sqsonce.Message
+	damaged bool
+	size    int64
+}
+
+// ask starts the receives that there is room for. Busy, it waits until a full one fits: half-full receives would double
+// their cost. It takes less only where handlers starve and nothing under way will make room.
+func (l *loop) ask() {
+	l.full.Store(l.room.used >= l.room.messages)
+	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.pause) {
+		n := l.room.fits()
+		if n == 0 || n < l.room.full() && !l.starving() {
+			return
+		}
+		p := &poll{reserved: l.room.take(n), began: l.now()}
+		if l.fifo {
+			p.attempt = rand.Text()
+		}
+		l.polling.active++
+		l.receive(p)
+	}
+}
+
+func (l *loop) starving() bool {
+	return l.slots > 0 && len(l.ready) == 0 && l.polling.active == 0 && l.deletes.fresh() == 0 && l.releases.fresh() == 0
+}
+
+func (l *loop) receive(p *poll) {
+	l.counters.receives.Add(1)
+	wait := l.opts.Wait
+	if l.stopping.begun {
+		wait = time.Second // only to have the answer to an attempt repeated
+	}
+	in := &sqs.ReceiveMessageInput{
+		QueueUrl:                    &l.queueURL,
+		MaxNumberOfMessages:         int32(p.reserved.n),
+		WaitTimeSeconds:             int32(wait / time.Second),
+		VisibilityTimeout:           int32(l.opts.Visibility / time.Second),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+	}
+	if p.attempt != "" {
+		in.ReceiveRequestAttemptId = &p.attempt
+	}
+	l.call(func() func() {
+		ctx, cancel := context.WithTimeout(l.pollCtx, wait+receiveMargin)
+		defer cancel()
+		out, err := l.client.ReceiveMessage(ctx, in, once, func(o *sqs.Options) {
+			o.DisableMessageChecksumValidation = true // see intact
+		})
+		arrival := l.now()
+		if err != nil {
+			return func() { l.receiveFailed(p, err) }
+		}
+		batch := make([]incoming, len(out.Messages))
+		for i := range out.Messages {
+			m := decode(&out.Messages[i], l.queue.arn)
+			batch[i] = incoming{m: m, damaged: !intact(&out.Messages[i]), size: size(m)}
+		}
+		return func() { l.received(p, batch, arrival) }
+	})
+}
+
+func (l *loop) received(p *poll, batch []incoming, arrival time.Time) {
+	l.polling.active--
+	l.polling.failures = 0
+	l.polling.receives++
+	l.counters.received.Add(int64(len(batch)))
+	l.counters.lastPoll.Store(aws.Time(arrival))
+	l.room.give(p.reserved)
+
+	switch n := len(batch); {
+	case n == 0:
+		l.polling.target = max(1, l.polling.target-1)
+	case n == p.reserved.n:
+		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
+	}
+	early := mathrand.Float64() // one for all: they are extended together
+	var largest int64
+	var admitted []*delivery
+	for i := range batch {
+		largest = max(largest, batch[i].size)
+		m := batch[i].m
+		le := newLease(m.ReceiptHandle, m.ReceiveCount, order{l.polling.receives, i}, arrival, l.opts.Visibility, early)
+		if d := l.admit(&batch[i], le); d != nil {
+			admitted = append(admitted, d)
+			l.beatBy(d.lease.due)
+		}
+	}
+	l.room.learn(largest)
+	l.place(admitted)
+}
+
+// place gives new deliveries their way: into their group, to the handlers, behind an orphan, or back.
+func (l *loop) place(ds []*delivery) {
+	touched := map[*group]bool{}
+	for _, d := range ds {
+		switch {
+		case l.fifo:
+			touched[l.joinGroup(d)] = true
+		case l.stopping.begun && !l.keepAtStop(d):
+			l.giveBack(d)
+		case l.orphans[d.m.ID] != nil:
+			l.orphans[d.m.ID].next = d // started when the handler that lost its lease has returned
+		default:
+			l.makeReady(d)
+		}
+	}
+	for g := range touched {
+		if l.stopping.begun {
+			l.releaseUnstarted(g)
+		}
+		l.advance(g)
+	}
+}
+
+func (l *loop) receiveFailed(p *poll, err error) {
+	l.polling.failures++
+	l.polling.target = 1
+	delay := jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
+	if isFatal(err) {
+		l.fail(err)
+	} else {
+		l.log.Warn("sqsworker: receive", keyError, err, keyDelay, delay)
+	}
+	// On FIFO an attempt without an answer may have taken messages. Repeated with its ID it gets the same ones; given up
+	// it hides them, and with them their groups. After an answer the ID is spent.
+	if p.attempt != "" && isUnknown(err) && l.now().Sub(p.began) < attemptWindow && l.pollCtx.Err() == nil {
+		l.later(delay, func() { l.receive(p) })
+		return
+	}
+	l.polling.active--
+	l.room.give(p.reserved)
+	l.polling.pause = l.now().Add(delay)
+	l.later(delay, func() {}) // a turn asks again
+}

@@ -1,0 +1,217 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+const opReceive = "ReceiveMessage"
+
+func TestIdleIsOnePollPerWait(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		for i := range 200 {
+			x.send(fmt.Sprint(i))
+		}
+		j := x.start(ok, func(o *Options) { o.Concurrency = 50 })
+		time.Sleep(2*time.Minute + 7*time.Second) // the receivers that joined have left
+		before := x.calls(opReceive)
+		time.Sleep(10 * time.Minute)
+		if n := x.calls(opReceive) - before; n != 30 {
+			t.Errorf("%d receives in 10 min, want one every 20 s", n)
+		}
+		j.stopClean()
+	})
+}
+
+func TestReceiversGrowWithTheLoad(t *testing.T) {
+	rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 100 * time.Millisecond}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		const n = 2000
+		for i := range n {
+			x.send(fmt.Sprint(i))
+		}
+		j := x.start(ok, func(o *Options) { o.Concurrency, o.InFlight = 100, 500 })
+		began := time.Now()
+		for len(x.queued()) > 0 {
+			time.Sleep(50 * time.Millisecond)
+		}
+		// One receive at a time would take 20 s.
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("took %s", took)
+		}
+		j.stopClean()
+	})
+}
+
+// gauge counts what is in flight at each receive, as the client asks for it.
+type gauge struct {
+	Client
+	x       *fixture
+	maxAsk  int
+	polls   int
+	maxPoll int
+}
+
+func (g *gauge) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	inFlight := int(in.MaxNumberOfMessages)
+	for _, m := range g.x.queued() {
+		if m.InFlight {
+			inFlight++
+		}
+	}
+	g.maxAsk = max(g.maxAsk, inFlight)
+	g.polls++
+	g.maxPoll = max(g.maxPoll, g.polls)
+	defer func() { g.polls-- }()
+	return g.Client.ReceiveMessage(ctx, in, o...)
+}
+
+func TestInFlightIsKept(t *testing.T) {
+	for _, limit := range []int{1, 3, 12, 25} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				for i := range 60 {
+					x.send(fmt.Sprint(i))
+				}
+				g := &gauge{Client: x.c, x: x}
+				w, err := New(g, x.url, func(context.Context, *sqsonce.Message) error {
+					time.Sleep(time.Second)
+					return nil
+				}, func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, limit, 1 })
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+				defer cancel()
+				if err := w.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				x.wantEmpty()
+				if g.maxAsk > limit || g.maxPoll > 1 {
+					t.Errorf("asked for %d in flight with %d polls, want at most %d and 1", g.maxAsk, g.maxPoll, limit)
+				}
+			})
+		})
+	}
+}
+
+func TestBytesAreKept(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		body := strings.Repeat("x", 200<<10)
+		for range 40 {
+			x.send(body)
+		}
+		var r runs
+		j := x.start(r.take(time.Second), func(o *Options) { o.Concurrency, o.InFlight, o.Bytes = 40, 100, 2<<20 })
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if r.most > 10 || r.most < 5 {
+			t.Errorf("%d of 200 KiB at once in 2 MiB, want 5 to 10", r.most)
+		}
+	})
+}
+
+func TestTransientReceiveErrorsBackOff(t *testing.T) {
+	rule := fault.Rule{Op: opReceive, Nth: 1, Times: 30, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		j := x.start(ok)
+		time.Sleep(time.Second)
+		if n := x.calls(opReceive); n > 20 {
+			t.Errorf("%d receives in the first second of an outage", n)
+		}
+		time.Sleep(20 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+	})
+}
+
+func TestFatalErrorsEndRun(t *testing.T) {
+	for _, code := range []string{"AccessDenied", "AccessDeniedException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "KmsDisabled"} {
+		t.Run(code, func(t *testing.T) {
+			rule := fault.Rule{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}
+			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("a")
+				var r runs
+				j := x.start(r.take(5 * time.Second))
+				err := j.wait()
+				if !isFatal(err) {
+					t.Errorf("Run: got %v, want %s", err, code)
+				}
+				x.wantEmpty() // what was in hand is finished first
+			})
+		})
+	}
+}
+
+func TestQueueMissing(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.url += "-not"
+		j := x.start(ok)
+		if err := j.wait(); errorCode(err) != "QueueDoesNotExist" && errorCode(err) != "NonExistentQueue" {
+			t.Errorf("Run: got %v, want that the queue does not exist", err)
+		}
+	})
+}
+
+func TestAttributesDenied(t *testing.T) {
+	rule := fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		arn := make(chan string, 1)
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			arn <- m.QueueARN
+			return nil
+		})
+		if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want {
+			t.Errorf("QueueARN: got %q, want %q", got, want)
+		}
+		j.stopClean()
+	})
+}
+
+func TestStartWaitsForAttributes(t *testing.T) {
+	rule := fault.Rule{Op: "GetQueueAttributes", Nth: 1, Times: 5, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		j := x.start(ok)
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+	})
+}
+
+func TestErrorKinds(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		code, text        string
+		dead, fatal, slow bool
+	}{
+		{"ReceiptHandleIsInvalid", "", true, false, false},
+		{"InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", true, false, false},
+		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
+		{"InvalidParameterValue", "something else", false, false, false},
+		{"AWS.SimpleQueueService.NonExistentQueue", "", false, true, false},
+		{"RequestThrottled", "", false, false, true},
+		{"KmsThrottled", "", false, false, true},
+		{"InternalError", "", false, false, false},
+	} {
+		err := error(&entryError{code: tc.code, message: tc.text})
+		if isHandleDead(err) != tc.dead || isFatal(err) != tc.fatal || isThrottle(err) != tc.slow {
+			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
+		}
+	}
+	if !isUnknown(errors.New("connection reset")) {
+		t.Error("a broken connection is an answer")
+	}
+}

@@ -1,0 +1,268 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// TestStopWaitsForThePoll: a poll that is under way is not cancelled, and what it still brings is given back.
+func TestStopWaitsForThePoll(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		var r runs
+		j := x.start(r.take(time.Second))
+		time.Sleep(5 * time.Second)
+		j.cancel()
+		synctest.Wait()
+		time.Sleep(5 * time.Second)
+		x.send("late")
+		if err := j.wait(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if got := j.Stats(); got.Received != 1 || got.Released != 1 || got.Abandoned != 0 {
+			t.Errorf("stats: %+v, want one received and released", got)
+		}
+		if got := x.receive(time.Minute); len(got) != 1 {
+			t.Errorf("another consumer got %d messages right after the stop, want 1", len(got))
+		}
+		if n := len(r.list()); n != 0 {
+			t.Errorf("%d handlers started during the stop", n)
+		}
+	})
+}
+
+func TestStopEndsWithTheEmptyPoll(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		j := x.start(ok)
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		j.stopClean()
+		if took := time.Since(began); took != 15*time.Second {
+			t.Errorf("stopped after %s, want the 15 s that the poll still had", took)
+		}
+		if n := x.calls("ReceiveMessage"); n != 1 {
+			t.Errorf("%d receives, want 1", n)
+		}
+	})
+}
+
+func TestStopReleasesWhatWasNotStarted(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				for i := range 10 {
+					x.send(fmt.Sprintf("g%d:%d", i%3, i))
+				}
+				var r runs
+				j := x.start(r.take(10*time.Second), func(o *Options) { o.Concurrency, o.InFlight, o.Wait = 2, 20, time.Second })
+				time.Sleep(2 * time.Second)
+				j.cancel()
+				time.Sleep(100 * time.Millisecond)
+				inFlight := 0
+				for _, m := range x.queued() {
+					if m.InFlight {
+						inFlight++
+					}
+				}
+				if inFlight != 2 {
+					t.Errorf("%d in flight right after the stop began, want the two running", inFlight)
+				}
+				if err := j.wait(); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+				// The poll under way may receive what was given back, and give it back once more.
+				if s := j.Stats(); s.Released < 8 || s.Drained != 2 || s.Done != 2 {
+					t.Errorf("stats: %+v", s)
+				}
+				if n := len(x.queued()); n != 8 {
+					t.Errorf("%d messages left, want 8", n)
+				}
+			})
+		})
+	}
+}
+
+// TestStopRunsLastReceives: given back unstarted, a message at its last receive would go to the dead-letter queue.
+func TestStopRunsLastReceives(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
+				x.send("g:a", "g:b", "g:c")
+				var r runs
+				j := x.start(r.take(time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+				time.Sleep(500 * time.Millisecond)
+				j.stopClean()
+				x.wantEmpty()
+				if n := len(x.dead()); n != 0 || len(r.list()) != 3 {
+					t.Errorf("%d in the dead-letter queue, %v run; want 0 and all", n, r.list())
+				}
+			})
+		})
+	}
+}
+
+func TestStopCancelsSlowHandlers(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		var cause error
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		})
+		time.Sleep(time.Second)
+		began := time.Now()
+		j.stopClean()
+		if took := time.Since(began); took < 25*time.Second || took > 26*time.Second {
+			t.Errorf("stopped after %s, want StopTimeout", took)
+		}
+		if !errors.Is(cause, sqsonce.ErrShutdown) {
+			t.Errorf("cause: got %v, want ErrShutdown", cause)
+		}
+		if got := x.receive(time.Minute); len(got) != 1 {
+			t.Error("the cancelled handler's message is not visible right after the stop")
+		}
+	})
+}
+
+func TestHurryCancelsNow(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		var r runs
+		j := x.start(r.take(time.Hour), func(o *Options) { o.Wait, o.StopTimeout = time.Second, 10*time.Minute })
+		time.Sleep(5 * time.Second)
+		j.cancel()
+		time.Sleep(30 * time.Second)
+		began := time.Now()
+		j.Hurry()
+		j.Hurry()
+		if err := j.wait(); err != nil || time.Since(began) > time.Second {
+			t.Errorf("Run: got %v after %s, want nil at once", err, time.Since(began))
+		}
+		if got := x.receive(time.Minute); len(got) != 1 {
+			t.Error("the message is not visible right after the stop")
+		}
+	})
+}
+
+func TestHurryAloneStops(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		var r runs
+		j := x.start(r.take(time.Hour), func(o *Options) { o.Wait = time.Second })
+		time.Sleep(5 * time.Second)
+		j.Hurry()
+		if err := j.wait(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+func TestStuckHandlersAreReported(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("stuck", "quick")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if m.Body == "stuck" {
+				time.Sleep(10 * time.Minute)
+			}
+			return nil
+		})
+		time.Sleep(time.Second)
+		began := time.Now()
+		err := j.stop()
+		e, is := errors.AsType[*StopError](err)
+		if !is || e.Stuck != 1 || e.Abandoned != 1 || e.Undeleted != 0 {
+			t.Errorf("Run: got %v, want a StopError with one stuck", err)
+		}
+		if took := time.Since(began); took > 28*time.Second {
+			t.Errorf("stopped after %s, want StopTimeout + StopGrace", took)
+		}
+		if s := j.Stats(); s.Stuck != 1 || s.Running != 1 || s.Done != 1 {
+			t.Errorf("stats: %+v", s)
+		}
+		if got := x.receive(time.Minute); len(got) != 0 {
+			t.Error("the stuck handler's message was given back while it runs")
+		}
+		time.Sleep(10 * time.Minute) // lets it end
+	})
+}
+
+// TestStopInFull: many messages in flight, handlers that ignore their context, everything delivered once.
+func TestStopInFull(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		const n = 3000
+		for i := range n {
+			x.send(fmt.Sprint(i))
+		}
+		var r runs
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			time.Sleep(300 * time.Millisecond)
+			return nil
+		}, func(o *Options) { o.Concurrency, o.InFlight, o.Wait = 100, 2000, 5*time.Second })
+		time.Sleep(2 * time.Second)
+		j.stopClean()
+		for _, m := range x.queued() {
+			if m.InFlight {
+				t.Fatalf("%s is stranded until %s", m.Body, m.VisibleAt)
+			}
+		}
+		s := j.Stats()
+		if int(s.Done)+len(x.queued()) != n || s.Done == 0 || s.Released == 0 {
+			t.Errorf("%d done, %d left of %d; %+v", s.Done, len(x.queued()), n, s)
+		}
+	})
+}
+
+func TestReleasesAreRetried(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Nth: 1, Times: 2, Do: fault.FailEntries, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a", "b")
+		var r runs
+		j := x.start(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+		time.Sleep(2 * time.Second)
+		j.stopClean()
+		if got := x.receive(time.Minute); len(got) != 1 {
+			t.Errorf("%d messages visible after the stop, want 1", len(got))
+		}
+	})
+}
+
+func TestRunTwice(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		j := x.start(ok, func(o *Options) { o.Wait = time.Second })
+		synctest.Wait()
+		if err := j.Run(x.Context()); !errors.Is(err, ErrAlreadyRun) {
+			t.Errorf("second Run: got %v, want ErrAlreadyRun", err)
+		}
+		j.stopClean()
+		if err := j.Run(x.Context()); !errors.Is(err, ErrAlreadyRun) {
+			t.Errorf("Run after Run: got %v, want ErrAlreadyRun", err)
+		}
+	})
+}
+
+func TestRunWithAnEndedContext(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		w, err := New(x.c, x.url, ok)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(x.Context())
+		cancel()
+		if err := w.Run(ctx); err != nil {
+			t.Errorf("Run: got %v, want nil", err)
+		}
+		if n := x.calls("ReceiveMessage"); n != 0 {
+			t.Errorf("%d receives", n)
+		}
+	})
+}
