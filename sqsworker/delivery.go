@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -21,7 +20,6 @@ type delivery struct {
 	next    *delivery // the same message, received again while this one's handler runs on without its lease
 
 	cancel   context.CancelCauseFunc // of the running handler
-	started  *list.Element           // in counters.running
 	stuck    bool
 	rejected bool   // is in the dead-letter queue
 	runs     int    // in this receive

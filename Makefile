@@ -1,0 +1,51 @@
+# Everything here needs Go and make alone, unless its line says otherwise.
+MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path '*/node_modules/*'))
+BIN     := $(CURDIR)/bin
+# make test PKG=./dedup/... ARGS='-run TestX -v'
+PKG  ?= ./...
+ARGS ?=
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Publish 5,000 orders, kill a worker in the middle, count every effect (ENDPOINT=... for LocalStack or localaws)
+	cd examples && go build -o $(BIN)/ ./orders/...
+	cd examples/orders && $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT)) $(if $(DYNAMODB_ENDPOINT),AWS_ENDPOINT_URL_DYNAMODB=$(DYNAMODB_ENDPOINT)) $(BIN)/demo
+
+.PHONY: test
+test: ## Run every test of every module
+	@set -e; for m in $(MODULES); do (cd $$m && go test $(ARGS) $(PKG)); done
+
+.PHONY: race
+race: ## Run the main module's tests under the race detector
+	go test -race $(ARGS) $(PKG)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for 20 s
+	@set -e; for p in $$(go list ./...); do \
+		for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime 20s $$p; done; \
+	done
+
+.PHONY: lint
+lint: ## gofmt, vet, staticcheck, go.mod and go.sum of every module (fetches staticcheck)
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not gofmt'd:"; echo "$$out"; exit 1; fi
+	@set -e; for m in $(MODULES); do \
+		echo "lint $$m"; \
+		(cd $$m && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... && \
+			go mod tidy -diff && GOWORK=off go build ./...); \
+	done
+
+.PHONY: cover
+cover: ## Write cover.out and print the coverage of each package
+	go test -coverprofile cover.out -coverpkg ./... ./... && go tool cover -func cover.out | tail -1
+
+.PHONY: build
+build: ## Build the commands into bin/
+	go build -trimpath -o $(BIN)/ ./localstack/cmd/...
+	cd examples && go build -trimpath -o $(BIN)/ ./orders/...
+
+.PHONY: clean
+clean: ## Remove what the other targets wrote
+	rm -rf $(BIN) cover.out

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path"
+	"sync"
+)
+
+// counter stands between SQS and its clients and counts what passes, the same for every endpoint: the clients' own
+// figures would die with the killed worker.
+type counter struct {
+	url    string
+	server *http.Server
+	served chan error
+
+	mu     sync.Mutex
+	counts map[string]*counts // by queue name
+}
+
+type counts struct {
+	requests  int
+	sent      int // messages that a send was confirmed for, those SQS dropped as duplicates included
+	delivered int // messages handed to a receiver
+}
+
+func startCounter(endpoint string) (*counter, error) {
+	upstream, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := &counter{url: "http://" + l.Addr().String(), served: make(chan error, 1), counts: map[string]*counts{}}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 256
+	proxy := &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		Transport:      transport,
+		ModifyResponse: c.count,
+		// A killed worker breaks its connections: nothing to report, and nobody to answer.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	c.server = &http.Server{Handler: rememberQueue(proxy)}
+	go func() { c.served <- c.server.Serve(l) }()
+	return c, nil
+}
+
+func (c *counter) close() error {
+	err := c.server.Close()
+	if serveErr := <-c.served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	return err
+}
+
+// count reads the answer and puts it back.
+func (c *counter) count(r *http.Response) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body.Close()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if r.StatusCode != http.StatusOK {
+		return nil
+	}
+	var answer struct {
+		Messages   []json.RawMessage
+		Successful []json.RawMessage
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.ofLocked(r.Request)
+	n.requests++
+	switch r.Request.Header.Get("X-Amz-Target") {
+	case "AmazonSQS.ReceiveMessage":
+		n.delivered += len(answer.Messages)
+	case "AmazonSQS.SendMessageBatch":
+		n.sent += len(answer.Successful)
+	}
+	return nil
+}
+
+// ofLocked returns the counts of the queue that the request names.
+func (c *counter) ofLocked(r *http.Request) *counts {
+	name := ""
+	if queue, ok := r.Context().Value(queueKey{}).(string); ok {
+		name = path.Base(queue)
+	}
+	if c.counts[name] == nil {
+		c.counts[name] = &counts{}
+	}
+	return c.counts[name]
+}
+
+type queueKey struct{}
+
+// rememberQueue keeps the queue's URL, which only the request's body names, for the answer.
+func rememberQueue(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		var request struct{ QueueUrl string }
+		if json.Unmarshal(body, &request) == nil { // the endpoint tells the client what is wrong with it
+			r = r.WithContext(context.WithValue(r.Context(), queueKey{}, request.QueueUrl))
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *counter) of(queue string) counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.counts[queue]; n != nil {
+		return *n
+	}
+	return counts{}
+}

@@ -1,0 +1,129 @@
+// Command demo shows the whole way, from publisher to ledger, under the conditions that double effects: events sent
+// again, handlers slower than the visibility timeout, and a worker killed in the middle.
+//
+// It starts an SQS and a DynamoDB in memory, or uses those of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
+// AWS_ENDPOINT_URL_DYNAMODB where they differ), runs the publish and worker commands beside its own executable as
+// processes, and counts afterwards: what the endpoint delivered, what the outside system was told, what the ledger holds.
+// It exits with status 1 if an effect is missing, doubled or out of order.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	concurrency = 16
+	visibility  = 6 * time.Second // less than a manual review takes
+	lease       = 6 * time.Second
+	deadline    = 3 * time.Minute
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "sqsonce-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) // leftovers in the temporary folder harm nobody
+
+	n := newNames()
+	in, err := readInput(dir, n)
+	if err != nil {
+		return err
+	}
+	s, err := startStack(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := s.close(context.WithoutCancel(ctx)); err == nil {
+			err = closeErr
+		}
+	}()
+	c := newCrew(filepath.Dir(executable), dir, s)
+	defer c.killAll()
+
+	killed, err := perform(ctx, c, in)
+	if err != nil {
+		return err
+	}
+	v, err := judge(context.WithoutCancel(ctx), s, in, c.callsFile(), killed)
+	if err != nil {
+		return err
+	}
+	return v.print(os.Stdout)
+}
+
+// perform publishes and works until everything is booked and the queues are empty, killing a worker on the way. It
+// returns the killed worker's process ID.
+func perform(ctx context.Context, c *crew, in *input) (killed int, err error) {
+	bars := newBars(in)
+	defer bars.stop()
+	for _, q := range in.halves {
+		for range 2 {
+			if _, err := c.worker(q.queue); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for _, q := range in.halves {
+		if err := c.publish(q); err != nil {
+			return 0, err
+		}
+	}
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return killed, fmt.Errorf("not done in %s: %w", deadline, context.Cause(ctx))
+		case err := <-c.failed:
+			return killed, err
+		case <-tick.C:
+		}
+		booked, err := c.stack.booked(ctx)
+		if err != nil {
+			return killed, err
+		}
+		bars.show(booked)
+		fifo := in.halves[0]
+		if killed == 0 && in.count(fifo, booked) >= len(fifo.events)*2/5 {
+			if killed, err = c.killOne(fifo.queue); err != nil {
+				return killed, err
+			}
+			bars.say("killed worker %d of %s with SIGKILL, and started another", killed, fifo.queue)
+			if _, err = c.worker(fifo.queue); err != nil {
+				return killed, err
+			}
+		}
+		if killed == 0 || !in.complete(booked) {
+			continue
+		}
+		if empty, err := c.stack.drained(ctx); err != nil {
+			return killed, err
+		} else if empty {
+			bars.show(booked)
+			return killed, c.stop(ctx)
+		}
+	}
+}

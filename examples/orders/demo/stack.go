@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/localstack"
+)
+
+// stack is the AWS of the demo, with a counter between SQS and everybody who uses it.
+type stack struct {
+	*localstack.Stack
+	names   names
+	counter *counter
+}
+
+func startStack(ctx context.Context, n names) (*stack, error) {
+	inner, err := localstack.Start(ctx, func(o *localstack.Options) {
+		o.HTTP = true
+		o.Tables = []string{n.dedup}
+		for _, name := range []string{n.fifo, n.standard} {
+			// Many receives before the dead-letter queue: a duplicate of a slow order comes back until it is done.
+			o.Queues = append(o.Queues, localstack.Queue{Name: name, MaxReceiveCount: 20})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &stack{Stack: inner, names: n}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.close(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+func (s *stack) prepare(ctx context.Context) error {
+	if err := orders.CreateLedger(ctx, s.DynamoDB, s.names.ledger); err != nil {
+		return err
+	}
+	var err error
+	s.counter, err = startCounter(aws.ToString(s.SQS.Options().BaseEndpoint))
+	return err
+}
+
+func (s *stack) close(ctx context.Context) error {
+	var err error
+	if s.counter != nil {
+		err = s.counter.close()
+	}
+	_, tableErr := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(s.names.ledger)})
+	return errors.Join(err, tableErr, s.Stack.Close(ctx))
+}
+
+func (s *stack) dynamoURL() string { return aws.ToString(s.DynamoDB.Options().BaseEndpoint) }
+
+// booked returns how many entries of the ledger each event has.
+func (s *stack) booked(ctx context.Context) (map[string]int, error) {
+	ledger, err := orders.ReadLedger(ctx, s.DynamoDB, s.names.ledger)
+	if err != nil {
+		return nil, err
+	}
+	n := map[string]int{}
+	for _, a := range ledger {
+		for _, id := range a.Entries {
+			n[id]++
+		}
+	}
+	return n, nil
+}
+
+// drained reports whether both queues hold nothing, in flight or waiting.
+func (s *stack) drained(ctx context.Context) (bool, error) {
+	for _, q := range []string{s.names.fifo, s.names.standard} {
+		n, err := s.messages(ctx, q)
+		if err != nil || n > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (s *stack) messages(ctx context.Context, queue string) (int, error) {
+	out, err := s.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       aws.String(s.QueueURL[queue]),
+		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll},
+	})
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	for _, name := range []sqstypes.QueueAttributeName{
+		sqstypes.QueueAttributeNameApproximateNumberOfMessages,
+		sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		sqstypes.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	} {
+		n, err := strconv.Atoi(out.Attributes[string(name)])
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}

@@ -1,0 +1,155 @@
+// Command publish sends a file of orders to a queue, each event once and some of them again.
+//
+// It is configured by the environment: QUEUE_URL, FILE (JSON lines), NAMESPACE (orders), RESEND and RETRY (percent of the
+// events; 0), and what the AWS SDK reads. RESEND sends events again as a producer does that has forgotten: under a new
+// message ID and, on a FIFO queue, another MessageDeduplicationId, but with the same event-id. RETRY publishes them again
+// unchanged, as after a lost reply.
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/fifo"
+)
+
+func main() {
+	if err := run(); err != nil {
+		slog.Error("publish ended", "error", err)
+		os.Exit(1)
+	}
+}
+
+type settings struct {
+	queueURL, file, namespace string
+	resend, retry             int // percent
+}
+
+func fromEnv() (settings, error) {
+	s := settings{
+		queueURL:  os.Getenv("QUEUE_URL"),
+		file:      os.Getenv("FILE"),
+		namespace: cmp.Or(os.Getenv("NAMESPACE"), "orders"),
+	}
+	var errs []error
+	percent := func(name string) int {
+		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), "0"))
+		if err != nil || n < 0 || n > 100 {
+			errs = append(errs, fmt.Errorf("%s: %q is not a percentage", name, os.Getenv(name)))
+		}
+		return n
+	}
+	s.resend, s.retry = percent("RESEND"), percent("RETRY")
+	return s, errors.Join(errs...)
+}
+
+func run() error {
+	s, err := fromEnv()
+	if err != nil {
+		return err
+	}
+	events, err := orders.ReadFile(s.file)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	client := sqs.NewFromConfig(cfg)
+	publisher, err := fifo.NewPublisher(client, s.queueURL, s.namespace)
+	if err != nil {
+		return err
+	}
+	// A chunk at a time: a second copy follows its first by up to a chunk of other events.
+	sent := 0
+	for chunk := range slices.Chunk(events, 250) {
+		if _, err := publisher.PublishAll(ctx, convert(chunk)); err != nil {
+			return err
+		}
+		retried := share(chunk, sent, s.retry, 7)
+		if _, err := publisher.PublishAll(ctx, convert(retried)); err != nil {
+			return err
+		}
+		resent := share(chunk, sent, s.resend, 3)
+		if err := resend(ctx, client, s, resent); err != nil {
+			return err
+		}
+		sent += len(chunk)
+	}
+	return publisher.Close(ctx)
+}
+
+func convert(events []orders.Event) []fifo.Event {
+	out := make([]fifo.Event, len(events))
+	for i, e := range events {
+		out[i] = fifo.Event{ID: e.ID, Group: e.Account, Type: e.Type, Body: e.Body}
+	}
+	return out
+}
+
+// share picks percent of the events evenly, by their position in the file; shift keeps two shares apart.
+func share(chunk []orders.Event, first, percent, shift int) []orders.Event {
+	var out []orders.Event
+	for i, e := range chunk {
+		n := first + i + shift
+		if n*percent/100 != (n+1)*percent/100 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// resend goes past the publisher, to the SDK: no code of ours would send an event under another deduplication ID.
+func resend(ctx context.Context, client *sqs.Client, s settings, events []orders.Event) error {
+	for batch := range slices.Chunk(events, 10) {
+		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(s.queueURL)}
+		for i, e := range batch {
+			entry := sqstypes.SendMessageBatchRequestEntry{
+				Id:             aws.String(strconv.Itoa(i)),
+				MessageBody:    aws.String(e.Body),
+				MessageGroupId: aws.String(e.Account),
+				MessageAttributes: map[string]sqstypes.MessageAttributeValue{
+					sqsonce.AttrEventSource: text(s.namespace),
+					sqsonce.AttrEventID:     text(e.ID),
+					sqsonce.AttrEventType:   text(e.Type),
+				},
+			}
+			if strings.HasSuffix(s.queueURL, ".fifo") {
+				entry.MessageDeduplicationId = aws.String("resend-" + rand.Text())
+			}
+			in.Entries = append(in.Entries, entry)
+		}
+		out, err := client.SendMessageBatch(ctx, in)
+		if err != nil {
+			return err
+		}
+		if len(out.Failed) > 0 {
+			return fmt.Errorf("%d of %d events not sent again: %s", len(out.Failed), len(batch), aws.ToString(out.Failed[0].Message))
+		}
+	}
+	return nil
+}
+
+func text(s string) sqstypes.MessageAttributeValue {
+	return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(s)}
+}
