@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // callTimeout is the longest a delete, a release or an extension may take before it is tried again.
@@ -27,7 +29,7 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, then fu
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &l.queueURL}
 	for i, c := range changes {
 		in.Entries = append(in.Entries, sqstypes.ChangeMessageVisibilityBatchRequestEntry{
-			Id: entryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: seconds(c.visibility, maxVisibility),
+			Id: entryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: backoff.Seconds(c.visibility, maxVisibility),
 		})
 	}
 	l.call(func() func() {

@@ -3,6 +3,8 @@ package sqsworker
 import (
 	"slices"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // group is what this worker holds of one FIFO message group, over all receives. Its messages run one after the other:
@@ -79,7 +81,7 @@ func (l *loop) headFailed(d *delivery, v verdict) {
 	g := d.group
 	local := v.asked
 	if local < 0 {
-		local = jitter(time.Second, 15*time.Minute, d.runs)
+		local = backoff.Jitter(time.Second, 15*time.Minute, d.runs)
 	}
 	switch last := l.followerAtLastReceive(g); {
 	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && local <= l.opts.Visibility:

@@ -121,6 +121,8 @@ func (l *loop) returned(d *delivery, v verdict) {
 	switch v.kind {
 	case outcomeDone:
 		l.delete(d)
+	case outcomeLeaseLost:
+		l.lose(d, "another delivery took the event over", v.err)
 	case outcomeInProgress:
 		l.inProgress(d, v)
 	case outcomeReject:

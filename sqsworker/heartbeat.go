@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // beatBy has the heartbeat look at the leases at that time, or earlier.
@@ -102,7 +104,7 @@ func (l *loop) extended(c change, err error, start time.Time, early float64) {
 		if le.failures++; le.failures == 1 {
 			l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
 		}
-		le.due = now.Add(min(jitter(200*time.Millisecond, 5*time.Second, le.failures), le.left(now)/4+time.Millisecond))
+		le.due = now.Add(min(backoff.Jitter(200*time.Millisecond, 5*time.Second, le.failures), le.left(now)/4+time.Millisecond))
 	}
 	if d.state == releasing {
 		l.releases.put(d) // it waited for this answer

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
-	"math/rand/v2"
 	"net/url"
 	"regexp"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // Options configure [New]. The zero value of each field is its default.
@@ -90,7 +89,7 @@ func (o *Options) setDefaults() {
 	o.StopGrace = cmp.Or(o.StopGrace, 2*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Backoff == nil {
-		o.Backoff = defaultBackoff
+		o.Backoff = backoff.Default
 	}
 }
 
@@ -145,27 +144,4 @@ func badQueueURL(s string) string {
 		return "does not end in a queue name"
 	}
 	return ""
-}
-
-// defaultBackoff has full jitter: messages that failed together do not come back together.
-func defaultBackoff(receiveCount int) time.Duration {
-	return jitter(time.Second, 15*time.Minute, receiveCount)
-}
-
-// jitter returns a random part of base, doubled with each try after the first up to limit.
-func jitter(base, limit time.Duration, try int) time.Duration {
-	d := limit
-	if shift := max(try-1, 0); shift < 32 && base < limit>>shift {
-		d = base << shift
-	}
-	return 1 + rand.N(d)
-}
-
-// seconds rounds up to what SQS takes, inside 0 and limit.
-func seconds(d, limit time.Duration) int32 {
-	d = min(d, limit)
-	if d <= 0 {
-		return 0
-	}
-	return int32(math.Ceil(d.Seconds()))
 }

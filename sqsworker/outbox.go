@@ -3,6 +3,8 @@ package sqsworker
 import (
 	"slices"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // outbox gathers deliveries for one kind of batch call.
@@ -50,7 +52,7 @@ func (l *loop) again(o *outbox, d *delivery, s state) {
 	if l.stopping.begun {
 		limit = flushTime / 10
 	}
-	l.later(jitter(100*time.Millisecond, limit, d.tries), func() {
+	l.later(backoff.Jitter(100*time.Millisecond, limit, d.tries), func() {
 		if d.state == s {
 			o.put(d)
 			o.rush = true

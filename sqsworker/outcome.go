@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // verdict is what a handler's return means for its message.
@@ -25,6 +26,7 @@ const (
 	outcomeFailed
 	outcomeInProgress
 	outcomeReject
+	outcomeLeaseLost
 )
 
 // judge runs beside the loop: Backoff is the user's, and what middleware left to settle may call its store.
@@ -34,6 +36,8 @@ func (w *Worker) judge(err error, count int, settle func(bool)) verdict {
 	switch {
 	case err == nil:
 		v.kind = outcomeDone
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		v.kind = outcomeLeaseLost // before the verdict: not even a Reject may move what another delivery may own
 	case errors.Is(err, sqsonce.ErrInProgress):
 		v.kind = outcomeInProgress
 	case reject != nil:
@@ -57,7 +61,7 @@ func (w *Worker) backoff(count int) (d time.Duration) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.log.Error("sqsworker: Options.Backoff panicked", keyError, p)
-			d = defaultBackoff(count)
+			d = backoff.Default(count)
 		}
 	}()
 	return max(0, w.opts.Backoff(count))
@@ -67,6 +71,7 @@ func (l *loop) count(d *delivery, v verdict) {
 	switch v.kind {
 	case outcomeDone:
 		l.counters.done.Add(1)
+	case outcomeLeaseLost: // counted with the leases
 	case outcomeInProgress:
 		l.log.Debug("sqsworker: in progress elsewhere", keyMessage, d.m.ID, keyCount, d.lease.count)
 	default:

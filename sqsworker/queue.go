@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // queue is what Run learns of its queue before the first receive.
@@ -36,7 +38,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		if ctx.Err() != nil {
 			return queue{}, nil
 		}
-		delay := jitter(100*time.Millisecond, 20*time.Second, try)
+		delay := backoff.Jitter(100*time.Millisecond, 20*time.Second, try)
 		w.log.Warn("sqsworker: reading the queue's attributes", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():

@@ -11,6 +11,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // polling decides how many receives are under way: one on an idle queue, more while they come back full.
@@ -154,7 +155,7 @@ func (l *loop) place(ds []*delivery) {
 func (l *loop) receiveFailed(p *poll, err error) {
 	l.polling.failures++
 	l.polling.target = 1
-	delay := jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
+	delay := backoff.Jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
 	if isFatal(err) {
 		l.fail(err)
 	} else {

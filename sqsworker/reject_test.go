@@ -182,13 +182,3 @@ func TestRejectSettlesAfterTheSend(t *testing.T) {
 		})
 	}
 }
-
-func TestAttributeText(t *testing.T) {
-	t.Parallel()
-	if got := attributeText("a\x00b\xffc\u2603"); got != "a?b?c\u2603" {
-		t.Errorf("got %q", got)
-	}
-	if got := attributeText(strings.Repeat("\u2603", 1000)); len(got) > maxReason || !strings.HasSuffix(got, "\u2603") {
-		t.Errorf("%d bytes, ends %q", len(got), got[len(got)-3:])
-	}
-}

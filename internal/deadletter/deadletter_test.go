@@ -1,0 +1,159 @@
+package deadletter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+const (
+	standardDLQ = "https://sqs.us-east-1.amazonaws.com/000000000000/jobs-dlq"
+	fifoDLQ     = standardDLQ + ".fifo"
+	sourceARN   = "arn:aws:sqs:us-east-1:000000000000:jobs"
+)
+
+var errBad = errors.New("bad order")
+
+func message() *sqsonce.Message {
+	return &sqsonce.Message{ID: "id-1", Body: "body", QueueARN: sourceARN, ReceiveCount: 1}
+}
+
+// texts are the attributes with text values.
+func texts(attrs map[string]sqstypes.MessageAttributeValue) map[string]string {
+	out := map[string]string{}
+	for name, a := range attrs {
+		out[name] = aws.ToString(a.DataType) + ":" + aws.ToString(a.StringValue) + string(a.BinaryValue)
+	}
+	return out
+}
+
+func TestCopyKeepsTheMessage(t *testing.T) {
+	t.Parallel()
+	m := message()
+	m.Group, m.TraceHeader = "g", "Root=1-2-3"
+	m.Attributes = map[string]sqsonce.Attribute{
+		"text":   {Type: "String", String: "x"},
+		"number": {Type: "Number.int", String: "3"},
+		"bytes":  {Type: "Binary.png", Binary: []byte{1, 2}},
+	}
+	in, dropped := Copy(fifoDLQ, m, sqsonce.Reject(errBad))
+	if dropped != nil {
+		t.Errorf("dropped: got %v, want none", dropped)
+	}
+	want := map[string]string{
+		"text": "String:x", "number": "Number.int:3", "bytes": "Binary.png:\x01\x02",
+		"event-key":     "String:sqs-message|" + sourceARN + "|id-1",
+		"reject-reason": "String:sqsonce: rejected: bad order",
+	}
+	if diff := cmp.Diff(want, texts(in.MessageAttributes)); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	got := []string{*in.QueueUrl, *in.MessageBody, *in.MessageGroupId, *in.MessageDeduplicationId, *in.MessageSystemAttributes["AWSTraceHeader"].StringValue}
+	if diff := cmp.Diff([]string{fifoDLQ, "body", "g", "id-1", "Root=1-2-3"}, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+}
+
+func TestCopyToAStandardQueue(t *testing.T) {
+	t.Parallel()
+	in, _ := Copy(standardDLQ, message(), nil)
+	if in.MessageDeduplicationId != nil || in.MessageGroupId != nil || in.MessageSystemAttributes != nil {
+		t.Errorf("got dedup ID %v, group %v, system attributes %v; want none", in.MessageDeduplicationId, in.MessageGroupId, in.MessageSystemAttributes)
+	}
+}
+
+// TestCopyKeepsTheKey: a redrive gives the message a new ID, so a key made of the old one must go with it, and any other
+// is there already.
+func TestCopyKeepsTheKey(t *testing.T) {
+	t.Parallel()
+	for name, attrs := range map[string]map[string]sqsonce.Attribute{
+		"message ID": nil,
+		"event ID": {
+			sqsonce.AttrEventID: {Type: "String", String: "ord-1"}, sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+		},
+		"event key": {sqsonce.AttrEventKey: {Type: "String", String: "orders|ord-1"}},
+		"CloudEvents": {
+			"ce-specversion": {Type: "String", String: "1.0"}, "ce-id": {Type: "String", String: "1"},
+			"ce-source": {Type: "String", String: "s"}, "ce-type": {Type: "String", String: "t"},
+		},
+	} {
+		m := message()
+		m.Attributes = attrs
+		want, _, err := m.EventID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, _ := Copy(standardDLQ, m, nil)
+		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN, Attributes: map[string]sqsonce.Attribute{}}
+		for n, a := range in.MessageAttributes {
+			redriven.Attributes[n] = sqsonce.Attribute{Type: *a.DataType, String: *a.StringValue}
+		}
+		if got, _, err := redriven.EventID(); got != want || err != nil {
+			t.Errorf("%s: key after the redrive: got %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestCopyWithoutRoom(t *testing.T) {
+	t.Parallel()
+	full := func(n int) map[string]sqsonce.Attribute {
+		attrs := map[string]sqsonce.Attribute{}
+		for i := range n {
+			attrs[fmt.Sprint(i)] = sqsonce.Attribute{Type: "String", String: "x"}
+		}
+		return attrs
+	}
+	for _, tt := range []struct {
+		name  string
+		attrs map[string]sqsonce.Attribute
+		body  int
+		want  []string
+	}{
+		{"8 attributes", full(8), 1, nil},
+		{"9 attributes", full(9), 1, []string{sqsonce.AttrRejectReason}},
+		{"10 attributes", full(10), 1, []string{sqsonce.AttrEventKey, sqsonce.AttrRejectReason}},
+		{"full body", nil, maxSize, []string{sqsonce.AttrEventKey, sqsonce.AttrRejectReason}},
+		{"room for the reason alone", nil, maxSize - 60, []string{sqsonce.AttrEventKey}},
+		{"an old reason is replaced", map[string]sqsonce.Attribute{sqsonce.AttrRejectReason: {Type: "String", String: "old"}}, 1, nil},
+	} {
+		m := message()
+		m.Attributes, m.Body = tt.attrs, strings.Repeat("x", tt.body)
+		in, dropped := Copy(standardDLQ, m, sqsonce.Reject(errBad))
+		if diff := cmp.Diff(tt.want, dropped); diff != "" {
+			t.Errorf("%s: dropped (-want +got):\n%s", tt.name, diff)
+		}
+		n := len(*in.MessageBody)
+		for name, a := range in.MessageAttributes {
+			n += len(name) + len(*a.DataType) + len(*a.StringValue)
+		}
+		if n > maxSize || len(in.MessageAttributes) > maxAttributes {
+			t.Errorf("%s: %d bytes, %d attributes: more than SQS takes", tt.name, n, len(in.MessageAttributes))
+		}
+		for name := range tt.attrs {
+			if _, kept := in.MessageAttributes[name]; !kept {
+				t.Errorf("%s: the sender's attribute %s is gone", tt.name, name)
+			}
+		}
+	}
+}
+
+func TestReasonIsLegal(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"plain", "a\x00b", "a\xffb", "a\ufffeb", "tab\tline\n", strings.Repeat("é", 1000), strings.Repeat("x", 1023) + "é", "\x01"} {
+		got := text(s)
+		legal := func(r rune) bool {
+			return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000
+		}
+		if got == "" || len(got) > maxReason || !utf8.ValidString(got) || strings.IndexFunc(got, func(r rune) bool { return !legal(r) }) >= 0 {
+			t.Errorf("text(%.20q): got %.20q, %d bytes", s, got, len(got))
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package lambda
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+const (
+	opChange = "ChangeMessageVisibilityBatch"
+	opURL    = "GetQueueUrl"
+	opSend   = "SendMessage"
+)
+
+func TestDelays(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		h    sqsonce.Handler
+		want time.Duration
+	}{
+		{"error: the backoff", fails(errTest), 10 * time.Second},
+		{"panic: the backoff", panics("boom"), 10 * time.Second},
+		{"Goexit: the backoff", exits, 10 * time.Second},
+		{"RetryAfter: shorter", fails(sqsonce.RetryAfter(7*time.Second, errTest)), 7 * time.Second},
+		{"RetryAfter: longer", fails(sqsonce.RetryAfter(time.Hour, errTest)), time.Hour},
+		{"RetryAfter: at once", fails(sqsonce.RetryAfter(0, errTest)), 0},
+		{"RetryAfter: rounded up", fails(sqsonce.RetryAfter(1500*time.Millisecond, errTest)), 2 * time.Second},
+		{"RetryAfter: beyond what SQS takes", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), maxDelay},
+		{"in progress: the asked delay", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), 31 * time.Second},
+		{"in progress: nothing asked", fails(sqsonce.ErrInProgress), visibility},
+		{"lease lost: not touched", fails(sqsonce.ErrLeaseLost), visibility},
+		{"lease lost: not even when asked", fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrLeaseLost)), visibility},
+		{"success: not touched", fails(nil), visibility},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withQueue(t, false, nil, func(x *fixture) {
+				x.send("1")
+				x.failed(x.wrap(tt.h), 30*time.Second, x.receive())
+				if got := x.visibleIn()["1"]; got != tt.want {
+					t.Errorf("visible in %v, want %v\n%s", got, tt.want, &x.log)
+				}
+			})
+		})
+	}
+}
+
+// TestDelaysCountFromTheFailure: the changes are sent when all is decided, and a message that failed early has waited
+// for that.
+func TestDelaysCountFromTheFailure(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.send("early", "slow", "ran out")
+		h := byBody(outcomes{
+			"early": fails(sqsonce.RetryAfter(10*time.Second, errTest)), "slow": takes(6 * time.Second), "ran out": fails(sqsonce.RetryAfter(2*time.Second, errTest)),
+		})
+		x.failed(x.wrap(h), 30*time.Second, x.receive())
+		want := map[string]time.Duration{"early": 4 * time.Second, "slow": visibility - 6*time.Second, "ran out": 0}
+		if diff := cmp.Diff(want, x.visibleIn()); diff != "" {
+			t.Errorf("visible in (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestInProgressBacksOff: SQS counts each receive, so a duplicate that meets a long handler comes back more and more
+// slowly.
+func TestInProgressBacksOff(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.send("1")
+		f := x.wrap(fails(sqsonce.RetryAfter(10*time.Second, sqsonce.ErrInProgress)))
+		for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
+			x.failed(f, 30*time.Second, x.receive())
+			if got := x.visibleIn()["1"]; got != want {
+				t.Errorf("visible in %v, want %v", got, want)
+			}
+			time.Sleep(want)
+		}
+		if x.log.count("handler failed") > 0 {
+			t.Error("an event in progress elsewhere counts as a failure")
+		}
+	})
+}
+
+func TestDelaysGoInTens(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		ids := numbered(35)
+		x.send(ids...)
+		f := x.wrap(fails(errTest))
+		x.failed(f, 30*time.Second, x.receive())
+		for id, d := range x.visibleIn() {
+			if d != 10*time.Second {
+				t.Errorf("%s: visible in %v, want 10s", id, d)
+			}
+		}
+		if got := x.calls(opChange); got != 4 {
+			t.Errorf("%d calls for 35 messages, want 4", got)
+		}
+		time.Sleep(10 * time.Second)
+		x.failed(f, 30*time.Second, x.receive())
+		if got := x.calls(opURL); got != 1 {
+			t.Errorf("the queue's URL was asked for %d times in two invocations, want once", got)
+		}
+	})
+}
+
+// TestDelayFaults: whatever SQS answers, the response stays as it is, and so do the messages that no change has reached.
+func TestDelayFaults(t *testing.T) {
+	all := map[string]time.Duration{"1": 10 * time.Second, "2": 10 * time.Second, "3": visibility}
+	none := map[string]time.Duration{"1": visibility, "2": visibility, "3": visibility}
+	for _, tt := range []struct {
+		name string
+		rule fault.Rule
+		want map[string]time.Duration
+		log  string
+	}{
+		{"an entry fails", fault.Rule{Op: opChange, Prob: 1, Do: fault.FailEntries, Entries: []int{0}, Code: "ReceiptHandleIsInvalid"},
+			map[string]time.Duration{"1": visibility, "2": 10 * time.Second, "3": visibility}, "ReceiptHandleIsInvalid"},
+		{"an entry is not answered", fault.Rule{Op: opChange, Prob: 1, Do: fault.DropEntries, Entries: []int{0}}, all, "no answer for some"},
+		{"access denied", fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "AccessDenied"}, none, "visibility not changed"},
+		{"the URL may not be asked for", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, all, "made from its ARN"},
+		{"the URL is not answered", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, none, "URL is not known"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withQueue(t, false, []fault.Rule{tt.rule}, func(x *fixture) {
+				x.send("1", "2", "3")
+				f := x.wrap(byBody(outcomes{"1": fails(errTest), "2": fails(errTest)}))
+				e := x.receive()
+				at := time.Now()
+				if got := x.failed(f, 30*time.Second, e); got != "1 2" {
+					t.Errorf("failed: got %q, want 1 2", got)
+				}
+				got := x.visibleIn()
+				for body := range got {
+					got[body] += time.Since(at) // the SDK's retries took their time
+				}
+				for body, want := range tt.want {
+					if d := got[body] - want; d < 0 || d > delayTimeout {
+						t.Errorf("%s: visible in %v, want %v", body, got[body], want)
+					}
+				}
+				if x.log.count(tt.log) == 0 {
+					t.Errorf("the log does not say %q:\n%s", tt.log, &x.log)
+				}
+			})
+		})
+	}
+}
+
+// TestDelaysEndBeforeTheDeadline: an SQS that hangs costs the answer nothing.
+func TestDelaysEndBeforeTheDeadline(t *testing.T) {
+	for _, op := range []string{opChange, opURL} {
+		for _, timeout := range []time.Duration{2 * time.Second, time.Minute} {
+			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Delay, Delay: time.Hour}
+			withQueue(t, false, []fault.Rule{rule}, func(x *fixture) {
+				x.send(numbered(40)...)
+				f := x.wrap(byBody(outcomes{"m00000": fails(errTest), "": func(ctx context.Context, m *sqsonce.Message) error {
+					if m.Body < "m00030" {
+						return errTest
+					}
+					return ignores(timeout-500*time.Millisecond)(ctx, m)
+				}}), func(o *Options) { o.Concurrency = 40 })
+				e := x.receive()
+				begun := time.Now()
+				x.failed(f, timeout, e)
+				if took := time.Since(begun); took >= timeout {
+					t.Errorf("%s hangs: answered after %v of %v", op, took, timeout)
+				}
+				time.Sleep(2 * time.Hour)
+			})
+		}
+	}
+}
+
+// TestDelaysAreNotPaidFor: with much time left an SQS that hangs is given up all the same.
+func TestDelaysAreNotPaidFor(t *testing.T) {
+	withQueue(t, false, []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Delay, Delay: time.Hour}}, func(x *fixture) {
+		x.send("1")
+		e, begun := x.receive(), time.Now()
+		x.failed(x.wrap(fails(errTest)), 15*time.Minute, e)
+		if took := time.Since(begun); took != delayTimeout {
+			t.Errorf("answered after %v, want %v", took, delayTimeout)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// TestFIFOGroupComesBackTogether: a group is locked while any of its messages is hidden, so what waits behind a failed
+// message gets its delay too.
+func TestFIFOGroupComesBackTogether(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.send("a1", "a2", "b1", "a3", "b2")
+		var r runs
+		f := x.wrap(r.wrap(byBody(outcomes{"a1": fails(sqsonce.RetryAfter(5*time.Second, errTest)), "b2": fails(sqsonce.RetryAfter(time.Hour, errTest))})))
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "a1 a2 a3 b2" {
+			t.Errorf("failed: got %q, want a1 a2 a3 b2", got)
+		}
+		s := time.Second
+		want := map[string]time.Duration{"a1": 5 * s, "a2": 5 * s, "a3": 5 * s, "b1": visibility, "b2": time.Hour}
+		if diff := cmp.Diff(want, x.visibleIn()); diff != "" {
+			t.Errorf("visible in (-want +got):\n%s", diff)
+		}
+		time.Sleep(5 * s)
+		var again []string
+		for _, rec := range x.receive().Records {
+			again = append(again, rec.Body)
+		}
+		if diff := cmp.Diff([]string{"a1", "a2", "a3"}, again); diff != "" {
+			t.Errorf("received again (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestUnfinishedKeepTheirVisibility: a message whose handler still runs must not start elsewhere before its time, and
+// one that was not started would only be received, and counted, again.
+func TestUnfinishedKeepTheirVisibility(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.send("1", "2", "3")
+		f := x.wrap(byBody(outcomes{"1": fails(errTest), "": ignores(time.Minute)}), func(o *Options) { o.Concurrency = 1 })
+		e := x.receive()
+		// The message that runs is in the event twice; its other copy has failed.
+		e.Records = append(e.Records[:1], append(e.Records[1:2:2], e.Records...)...)
+		x.failed(f, 20*time.Second, e)
+		got := x.visibleIn()
+		if got["1"] > 10*time.Second || got["2"] < visibility-20*time.Second || got["3"] < visibility-20*time.Second {
+			t.Errorf("visible in %v, want only 1 changed", got)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestRunningCopyIsNotTouched: a message that is in the event twice, one copy failed and one abandoned.
+func TestRunningCopyIsNotTouched(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.send("1")
+		first := make(chan bool, 1)
+		f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+			select {
+			case first <- true:
+				return errTest
+			default:
+				return ignores(time.Minute)(ctx, m)
+			}
+		})
+		e := x.receive()
+		e.Records = append(e.Records, e.Records[0])
+		if got := x.failed(f, 20*time.Second, e); got != "1" {
+			t.Errorf("failed: got %q, want 1 once", got)
+		}
+		if got := x.calls(opChange); got != 0 {
+			t.Errorf("%d visibility changes of a message that still runs, want none", got)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestBackoffThatPanics(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.send("1", "2")
+		f := x.wrap(byBody(outcomes{"1": fails(errTest)}), func(o *Options) { o.Backoff = func(int) time.Duration { panic("bug") } })
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "1" {
+			t.Errorf("failed: got %q, want 1", got)
+		}
+		if got := x.visibleIn()["1"]; got > time.Second {
+			t.Errorf("visible in %v, want the default backoff", got)
+		}
+	})
+}
+
+func TestURLOfARN(t *testing.T) {
+	t.Parallel()
+	for arn, want := range map[string]string{
+		"arn:aws:sqs:eu-west-1:123456789012:jobs.fifo":      "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs.fifo",
+		"arn:aws-cn:sqs:cn-north-1:123456789012:jobs":       "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/jobs",
+		"arn:aws-us-gov:sqs:us-gov-west-1:123456789012:job": "https://sqs.us-gov-west-1.amazonaws.com/123456789012/job",
+	} {
+		q, err := parseARN(arn)
+		if got := urlOf(q); got != want || err != nil {
+			t.Errorf("%s: got %s, %v; want %s", arn, got, err, want)
+		}
+	}
+}

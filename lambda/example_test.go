@@ -1,0 +1,77 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/lambda"
+)
+
+type order struct {
+	ID    string `json:"id"`
+	Cents int    `json:"cents"`
+}
+
+func charge(_ context.Context, o order) error {
+	if o.Cents == 0 {
+		return errors.New("nothing to charge")
+	}
+	fmt.Println("charged", o.ID)
+	return nil
+}
+
+// A function's main is one call.
+func ExampleStart() {
+	main := func() { lambda.Start(sqsonce.JSON(charge)) }
+	_ = main
+}
+
+// With a client, retries come back after the delay that the handler or the backoff says, and rejected messages go to the
+// dead-letter queue.
+func ExampleStart_client() {
+	main := func() {
+		client := sqs.New(sqs.Options{ /* from the function's environment */ })
+		lambda.Start(sqsonce.JSON(charge), func(o *lambda.Options) {
+			o.Client = client
+			o.DeadLetterQueue = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dlq"
+			o.Backoff = func(receiveCount int) time.Duration { return time.Duration(receiveCount) * time.Minute }
+		})
+	}
+	_ = main
+}
+
+// Wrap gives a test what Lambda calls.
+func ExampleWrap() {
+	handle, err := lambda.Wrap(sqsonce.JSON(charge), func(o *lambda.Options) { o.Concurrency = 1 })
+	if err != nil {
+		panic(err)
+	}
+	record := func(id, body string) events.SQSMessage {
+		return events.SQSMessage{MessageId: id, Body: body, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:123456789012:orders"}
+	}
+	response, err := handle(context.Background(), events.SQSEvent{Records: []events.SQSMessage{
+		record("m1", `{"id":"ord-1","cents":500}`), record("m2", `{"id":"ord-2","cents":0}`),
+	}})
+	if err != nil {
+		panic(err)
+	}
+	answer, err := json.Marshal(response)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(answer))
+
+	_, err = handle(context.Background(), events.SQSEvent{})
+	fmt.Println(err)
+	// Output:
+	// charged ord-1
+	// {"batchItemFailures":[{"itemIdentifier":"m2"}]}
+	// lambda: event has no records: not from an SQS event source mapping
+}

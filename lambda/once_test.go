@@ -1,0 +1,90 @@
+package lambda
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// once guards a handler with a record in memory.
+func once(t *testing.T, h sqsonce.Handler) sqsonce.Handler {
+	t.Helper()
+	o, err := dedup.New(memstore.New(), "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Handler(h)
+}
+
+// TestOncePerEvent: the same message ten times in one event, then ten times more: one run, and in the end it is deleted.
+func TestOncePerEvent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var n atomic.Int64
+		f := wrap(t, once(t, func(ctx context.Context, m *sqsonce.Message) error {
+			n.Add(1)
+			return takes(time.Second)(ctx, m)
+		}))
+		ten := batch("1", "1", "1", "1", "1", "1", "1", "1", "1", "1")
+		// The copies that met the first in progress fail the ID, so that nothing is deleted on their word.
+		if got := answer(t, f, timeout(t, 30*time.Second), ten); got != "1" || n.Load() != 1 {
+			t.Errorf("failed %q, %d runs; want 1, 1", got, n.Load())
+		}
+		// The second time one copy learns that the event is completed; those that come while it asks may not wait for it.
+		time.Sleep(visibility)
+		answer(t, f, timeout(t, 30*time.Second), ten)
+		if got := answer(t, f, timeout(t, 30*time.Second), ten); got != "" || n.Load() != 1 {
+			t.Errorf("later: failed %q, %d runs; want none, 1", got, n.Load())
+		}
+	})
+}
+
+// TestAbandonedCompletesItsRecord: a handler that returns after the answer has had its effect, and its record says so:
+// the next delivery is acknowledged without running.
+func TestAbandonedCompletesItsRecord(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var n atomic.Int64
+		f := wrap(t, once(t, func(ctx context.Context, m *sqsonce.Message) error {
+			n.Add(1)
+			return ignores(25*time.Second)(ctx, m)
+		}))
+		if got := answer(t, f, timeout(t, 20*time.Second), batch("1")); got != "1" {
+			t.Errorf("failed: got %q, want 1", got)
+		}
+		time.Sleep(visibility)
+		if got := answer(t, f, timeout(t, 20*time.Second), batch("1")); got != "" || n.Load() != 1 {
+			t.Errorf("later: failed %q, %d runs; want none, 1", got, n.Load())
+		}
+	})
+}
+
+// TestRecordIsReleasedWhenRejected: while a rejected message is on its way to the dead-letter queue its record is held:
+// a second delivery of the event is refused. After the confirmation a redrive runs it.
+func TestRecordIsReleasedWhenRejected(t *testing.T) {
+	withQueue(t, false, []fault.Rule{{Op: opSend, Nth: 2, Do: fault.Delay, Delay: 4 * time.Second}}, func(x *fixture) {
+		x.send("1")
+		var n atomic.Int64
+		f := x.wrap(once(t, func(context.Context, *sqsonce.Message) error {
+			n.Add(1)
+			return sqsonce.Reject(errTest)
+		}))
+		e := x.receive()
+		first := make(chan string)
+		go func() { first <- x.failed(f, 30*time.Second, e) }()
+		time.Sleep(2 * time.Second)
+		if got := x.failed(f, 30*time.Second, e); got != "1" || n.Load() != 1 {
+			t.Errorf("second delivery during the send: failed %q, %d runs; want 1, 1", got, n.Load())
+		}
+		if got := <-first; got != "" {
+			t.Errorf("the rejected message: failed %q, want none", got)
+		}
+		if x.failed(f, 30*time.Second, e); n.Load() != 2 {
+			t.Errorf("%d runs after the redrive, want 2", n.Load())
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package lambda
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/backoff"
+)
+
+// Options configure [Wrap] and [Start]. The zero value of each field is its default.
+type Options struct {
+	// Concurrency is how many handlers run at once in one invocation. A process that serves several invocations at once
+	// (AWS_LAMBDA_MAX_CONCURRENCY) runs that many in each. Default: 10; least 1.
+	Concurrency int
+	// Margin is how long before the deadline handlers are told to end. They have half of it to return; the rest is for
+	// visibility changes and the answer. Where no more than the margin remains when the invocation begins nothing is
+	// started. Default: 5% of what remains when the invocation begins, at least 500 ms, at most 5 s; most 15 min.
+	Margin time.Duration
+	// AllOrNothing returns an error, and so has the whole batch delivered again, where any message failed. It is for
+	// mappings without ReportBatchItemFailures. Rejected messages come back with the batch too, and are sent to the
+	// dead-letter queue again. Default: false.
+	AllOrNothing bool
+	// Client sends visibility changes and rejects. Default: none; the visibility timeout and the redrive policy alone
+	// act, and a reject is reported as failed.
+	Client Client
+	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue; needs
+	// Client. Default: none; a reject is reported as failed.
+	DeadLetterQueue string
+	// Backoff returns the delay after a failure, from the receive count, 1 for the first delivery; needs Client. It is
+	// rounded up to whole seconds and bounded by 11 h 30 min. Default: a random part of 1 s, doubling with each receive up
+	// to 15 min.
+	Backoff func(receiveCount int) time.Duration
+	// Logger gets each failed message and a summary of each invocation, never a body. Default: discard.
+	Logger *slog.Logger
+}
+
+// maxTimeout is the longest a function may run.
+// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+const maxTimeout = 15 * time.Minute
+
+func (o *Options) setDefaults() {
+	o.Concurrency = cmp.Or(o.Concurrency, 10)
+	if o.Backoff == nil {
+		o.Backoff = backoff.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// validate reports every bad argument and option at once. It looks at what the caller gave, not at defaults.
+func validate(h sqsonce.Handler, o *Options) error {
+	var errs []error
+	add := func(bad bool, field, format string, args ...any) {
+		if bad {
+			errs = append(errs, &sqsonce.FieldError{Package: "lambda", Field: field, Problem: fmt.Sprintf(format, args...)})
+		}
+	}
+	add(h == nil, "handler", "is nil")
+	add(o.Concurrency < 0, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
+	add(o.Margin < 0 || o.Margin > maxTimeout, "Options.Margin",
+		"is %s, must be positive and at most 15 min: a function that answers at its deadline loses what it did", o.Margin)
+	sdk, isSDK := o.Client.(*sqs.Client)
+	add(isSDK && sdk == nil, "Options.Client", "is a nil *sqs.Client")
+	add(o.Client == nil && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs Options.Client")
+	add(o.Client == nil && o.Backoff != nil, "Options.Backoff", "needs Options.Client")
+	add(o.DeadLetterQueue != "" && !isURL(o.DeadLetterQueue), "Options.DeadLetterQueue",
+		"is %.256q, must be the URL of a queue, not its name or ARN", o.DeadLetterQueue)
+	return errors.Join(errs...)
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(u.Path) > 1
+}

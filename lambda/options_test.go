@@ -1,0 +1,88 @@
+package lambda
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// fields are the fields of the joined FieldErrors.
+func fields(t *testing.T, err error) []string {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("not joined errors: %v", err)
+	}
+	var names []string
+	for _, e := range joined.Unwrap() {
+		f, ok := errors.AsType[*sqsonce.FieldError](e)
+		if !ok || f.Package != "lambda" || f.Problem == "" {
+			t.Errorf("got %v, want a FieldError of lambda", e)
+			continue
+		}
+		names = append(names, f.Field)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestWrapReportsEveryBadField(t *testing.T) {
+	t.Parallel()
+	handler := fails(nil)
+	for _, tt := range []struct {
+		name string
+		h    sqsonce.Handler
+		set  func(*Options)
+		want []string
+	}{
+		{"nothing set", handler, func(*Options) {}, nil},
+		{"no handler", nil, func(*Options) {}, []string{"handler"}},
+		{"negative", handler, func(o *Options) { o.Concurrency, o.Margin = -1, -1 }, []string{"Options.Concurrency", "Options.Margin"}},
+		{"margin above any timeout", handler, func(o *Options) { o.Margin = time.Hour }, []string{"Options.Margin"}},
+		{"client of no use", handler, func(o *Options) { o.Client = (*sqs.Client)(nil) }, []string{"Options.Client"}},
+		{"no client", handler, func(o *Options) {
+			o.DeadLetterQueue, o.Backoff = "https://sqs.us-east-1.amazonaws.com/0/q", func(int) time.Duration { return 0 }
+		}, []string{"Options.Backoff", "Options.DeadLetterQueue"}},
+		{"an ARN for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, standardARN }, []string{"Options.DeadLetterQueue"}},
+		{"a name for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, "jobs-dlq" }, []string{"Options.DeadLetterQueue"}},
+		{"a client alone", handler, func(o *Options) { o.Client = &sqs.Client{} }, nil},
+		{"all at once", nil, func(o *Options) {
+			o.Concurrency, o.Margin, o.DeadLetterQueue = -5, -time.Second, "x"
+		}, []string{"Options.Concurrency", "Options.DeadLetterQueue", "Options.DeadLetterQueue", "Options.Margin", "handler"}},
+	} {
+		f, err := Wrap(tt.h, tt.set)
+		if diff := cmp.Diff(tt.want, fields(t, err)); diff != "" {
+			t.Errorf("%s: fields (-want +got):\n%s", tt.name, diff)
+		}
+		if (f == nil) != (err != nil) {
+			t.Errorf("%s: got function %t and error %v", tt.name, f != nil, err)
+		}
+	}
+}
+
+func TestMargin(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ asked, remaining, want time.Duration }{
+		{0, time.Second, 500 * time.Millisecond},
+		{0, 10 * time.Second, 500 * time.Millisecond},
+		{0, 30 * time.Second, 1500 * time.Millisecond},
+		{0, 100 * time.Second, 5 * time.Second},
+		{0, 15 * time.Minute, 5 * time.Second},
+		{0, -time.Second, 500 * time.Millisecond},
+		{2 * time.Second, time.Minute, 2 * time.Second},
+		{10 * time.Millisecond, time.Minute, 10 * time.Millisecond},
+	} {
+		if got := margin(tt.asked, tt.remaining); got != tt.want {
+			t.Errorf("margin(%v, %v): got %v, want %v", tt.asked, tt.remaining, got, tt.want)
+		}
+	}
+}

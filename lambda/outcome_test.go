@@ -1,0 +1,163 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// bodies of handlers that end without returning.
+func panics(v any) sqsonce.Handler {
+	return func(context.Context, *sqsonce.Message) error { panic(v) }
+}
+
+func exits(context.Context, *sqsonce.Message) error {
+	runtime.Goexit()
+	return nil
+}
+
+// bad are outcomes that must leave the message in the queue, without a client.
+var bad = map[string]sqsonce.Handler{
+	"error":                 fails(errTest),
+	"RetryAfter":            fails(sqsonce.RetryAfter(time.Minute, errTest)),
+	"RetryAfter without":    fails(sqsonce.RetryAfter(0, nil)),
+	"Reject":                fails(sqsonce.Reject(errTest)),
+	"lease lost":            fails(sqsonce.ErrLeaseLost),
+	"in progress":           fails(sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress)),
+	"in progress, rejected": fails(sqsonce.Reject(sqsonce.ErrInProgress)),
+	"panic":                 panics("boom"),
+	"panic of an error":     panics(errTest),
+	"panic of a reject":     panics(sqsonce.Reject(errTest)),
+	"panic of nil":          panics(nil),
+	"Goexit":                exits,
+}
+
+func TestOneFailureIsTheOnlyOneNamed(t *testing.T) {
+	t.Parallel()
+	for name, h := range bad {
+		for _, concurrency := range []int{1, 10} {
+			t.Run(fmt.Sprint(name, concurrency), func(t *testing.T) {
+				t.Parallel()
+				var r runs
+				f := wrap(t, r.wrap(outcomes{"2": h}.handle), func(o *Options) { o.Concurrency = concurrency })
+				if got := answer(t, f, t.Context(), batch("1", "2", "3", "4")); got != "2" {
+					t.Errorf("failed: got %q, want 2", got)
+				}
+				if got := r.count(); got != 4 {
+					t.Errorf("%d handlers ran, want 4", got)
+				}
+			})
+		}
+	}
+}
+
+func TestEveryFailureIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, h := range bad {
+		var r runs
+		f := wrap(t, r.wrap(h), func(o *Options) { o.Concurrency = 3 })
+		ids := numbered(50)
+		if got, want := answer(t, f, t.Context(), batch(ids...)), strings.Join(ids, " "); got != want {
+			t.Errorf("%s: failed: got %q, want all", name, got)
+		}
+		if got := r.count(); got != 50 {
+			t.Errorf("%s: %d handlers ran, want 50", name, got)
+		}
+	}
+}
+
+func TestAllOrNothing(t *testing.T) {
+	t.Parallel()
+	for name, h := range bad {
+		f := wrap(t, outcomes{"2": h}.handle, func(o *Options) { o.AllOrNothing = true })
+		r, err := f(t.Context(), batch("1", "2", "3"))
+		if err == nil || !strings.Contains(err.Error(), "1 of 3 messages failed") {
+			t.Errorf("%s: got error %v", name, err)
+		}
+		if r.BatchItemFailures == nil || len(r.BatchItemFailures) != 0 {
+			t.Errorf("%s: got %#v beside the error, want an empty list", name, r)
+		}
+	}
+	f := wrap(t, outcomes{"2": fails(errTest)}.handle, func(o *Options) { o.AllOrNothing = true })
+	if _, err := f(t.Context(), batch("1", "2", "3")); !errors.Is(err, errTest) {
+		t.Errorf("got %v, want it to wrap the handler's error", err)
+	}
+	if got := answer(t, f, t.Context(), batch("1", "3")); got != "" {
+		t.Errorf("without a failure: got %q", got)
+	}
+}
+
+func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]sqsonce.Handler{"panic": panics("boom"), "Goexit": exits} {
+		var book logBook
+		f := wrap(t, h, func(o *Options) { o.Logger = book.logger() })
+		answer(t, f, t.Context(), batch("1"))
+		if book.count("outcome_test.go") == 0 || book.count("message_id=1") == 0 {
+			t.Errorf("%s: no stack of the handler in the log:\n%s", name, &book)
+		}
+	}
+}
+
+func TestBodiesAreNotLogged(t *testing.T) {
+	t.Parallel()
+	var book logBook
+	type order struct{ Amount int }
+	f := wrap(t, sqsonce.JSON(func(context.Context, order) error { return nil }), func(o *Options) { o.Logger = book.logger() })
+	e := batch("1", "2")
+	e.Records[0].Body, e.Records[1].Body = `{"Amount":"secret-a"}`, `secret-b`
+	if got := answer(t, f, t.Context(), e); got != "1 2" {
+		t.Errorf("failed: got %q, want both", got)
+	}
+	if book.count("secret") > 0 {
+		t.Errorf("a body is in the log:\n%s", &book)
+	}
+}
+
+func TestRejectWithoutClientIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var book logBook
+	f := wrap(t, fails(sqsonce.Reject(errTest)), func(o *Options) { o.Logger = book.logger() })
+	for range 3 {
+		if got := answer(t, f, t.Context(), batch("1", "2")); got != "1 2" {
+			t.Errorf("failed: got %q, want both", got)
+		}
+	}
+	if got := book.count("there is no Options.Client"); got != 1 {
+		t.Errorf("said %d times, want once", got)
+	}
+}
+
+// TestSettledWithoutClient: what middleware left until the message's fate is decided runs for every outcome, with false.
+func TestSettledWithoutClient(t *testing.T) {
+	t.Parallel()
+	for name, h := range bad {
+		var settled settlements
+		f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
+			if !sqsonce.OnSettled(ctx, settled.note) {
+				t.Error("the host does not settle")
+			}
+			return h(ctx, m)
+		})
+		t.Log(name)
+		answer(t, f, t.Context(), batch("1"))
+		settled.want(t, false)
+	}
+}
+
+func TestPanicWhileSettling(t *testing.T) {
+	t.Parallel()
+	f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
+		sqsonce.OnSettled(ctx, func(bool) { panic("store is gone") })
+		return nil
+	})
+	if got := answer(t, f, t.Context(), batch("1", "2")); got != "" {
+		t.Errorf("failed: got %q, want none: the handlers succeeded", got)
+	}
+}

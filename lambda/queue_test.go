@@ -1,0 +1,162 @@
+package lambda
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+// fixture is a queue with a dead-letter queue, under the real client, in a bubble of virtual time.
+type fixture struct {
+	*testing.T
+	srv      *memsqs.Server
+	c        *sqs.Client
+	arn      string
+	url, dlq string
+	log      logBook
+}
+
+// visibility of the fixture's queue, six times a function timeout of 30 s.
+const visibility = 180 * time.Second
+
+func withQueue(t *testing.T, fifo bool, faults []fault.Rule, f func(*fixture)) {
+	t.Helper()
+	bubble(t, func(t *testing.T) {
+		srv := memsqs.New(func(o *memsqs.Options) { o.Faults = fault.Plan{Seed: 1, Rules: faults} })
+		defer srv.Close()
+		x := &fixture{T: t, srv: srv, arn: standardARN, c: sqs.New(sqs.Options{
+			Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: srv},
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+			}),
+		})}
+		suffix, attrs := "", map[string]string{"VisibilityTimeout": "180"}
+		if fifo {
+			suffix, x.arn, attrs["FifoQueue"] = ".fifo", fifoARN, "true"
+		}
+		x.url, x.dlq = x.create("jobs"+suffix, attrs), x.create("jobs-dlq"+suffix, attrs)
+		f(x)
+	})
+}
+
+func (x *fixture) create(name string, attrs map[string]string) string {
+	x.Helper()
+	out, err := x.c.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attrs})
+	if err != nil {
+		x.Fatalf("CreateQueue: %v", err)
+	}
+	return *out.QueueUrl
+}
+
+// send sends bodies; on FIFO a body begins with its group.
+func (x *fixture) send(bodies ...string) {
+	x.Helper()
+	for _, b := range bodies {
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &b}
+		if isFIFO(x.arn) {
+			in.MessageGroupId, in.MessageDeduplicationId = aws.String(b[:1]), &b
+		}
+		if _, err := x.c.SendMessage(context.Background(), in); err != nil {
+			x.Fatalf("SendMessage: %v", err)
+		}
+	}
+}
+
+// receive makes an event of all that is visible.
+func (x *fixture) receive() events.SQSEvent {
+	x.Helper()
+	var e events.SQSEvent
+	for {
+		out, err := x.c.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{
+			QueueUrl: &x.url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
+			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+		})
+		if err != nil {
+			x.Fatalf("ReceiveMessage: %v", err)
+		}
+		if len(out.Messages) == 0 {
+			return e
+		}
+		for _, m := range out.Messages {
+			r := events.SQSMessage{
+				MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes,
+				EventSource: "aws:sqs", EventSourceARN: x.arn, AWSRegion: "us-east-1", MessageAttributes: map[string]events.SQSMessageAttribute{},
+			}
+			for name, a := range m.MessageAttributes {
+				r.MessageAttributes[name] = events.SQSMessageAttribute{StringValue: a.StringValue, BinaryValue: a.BinaryValue, DataType: *a.DataType}
+			}
+			e.Records = append(e.Records, r)
+		}
+	}
+}
+
+func (x *fixture) wrap(h sqsonce.Handler, optFns ...func(*Options)) function {
+	x.Helper()
+	optFns = append([]func(*Options){func(o *Options) {
+		o.Client, o.DeadLetterQueue, o.Logger = x.c, x.dlq, x.log.logger()
+		o.Backoff = func(n int) time.Duration { return time.Duration(n) * 10 * time.Second }
+	}}, optFns...)
+	return wrap(x, h, optFns...)
+}
+
+// byBody runs the handler of the message's body, else that of "".
+func byBody(h outcomes) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		if f := h[m.Body]; f != nil {
+			return f(ctx, m)
+		}
+		return outcomes{"": h[""]}.handle(ctx, m)
+	}
+}
+
+// failed invokes f and returns the bodies of the messages it names.
+func (x *fixture) failed(f function, timeout time.Duration, e events.SQSEvent) string {
+	x.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	r, err := f(ctx, e)
+	if err != nil {
+		x.Fatalf("invoke: %v", err)
+	}
+	if ctx.Err() != nil {
+		x.Error("answered after the deadline")
+	}
+	bodies := map[string]string{}
+	for _, rec := range e.Records {
+		bodies[rec.MessageId] = rec.Body
+	}
+	var out []string
+	for _, f := range r.BatchItemFailures {
+		out = append(out, bodies[f.ItemIdentifier])
+	}
+	return strings.Join(out, " ")
+}
+
+// visibleIn says when each message of the queue is visible, by body.
+func (x *fixture) visibleIn() map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for _, m := range x.srv.Messages(x.url) {
+		out[m.Body] = time.Until(m.VisibleAt)
+	}
+	return out
+}
+
+func (x *fixture) calls(op string) (n int) {
+	for _, c := range x.srv.Calls() {
+		if c.Op == op {
+			n++
+		}
+	}
+	return n
+}

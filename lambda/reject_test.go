@@ -1,0 +1,215 @@
+package lambda
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// rejects is a handler that rejects and records what the host settles it with.
+func rejects(s *settlements) sqsonce.Handler {
+	return func(ctx context.Context, _ *sqsonce.Message) error {
+		sqsonce.OnSettled(ctx, s.note)
+		return sqsonce.Reject(errTest)
+	}
+}
+
+func TestRejectGoesToTheDeadLetterQueue(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("2"), MessageAttributes: map[string]sqstypes.MessageAttributeValue{
+			"tenant": {DataType: aws.String("String"), StringValue: aws.String("acme")},
+		}}
+		if _, err := x.c.SendMessage(context.Background(), in); err != nil {
+			t.Fatal(err)
+		}
+		x.send("1")
+		var settled settlements
+		e := x.receive()
+		if got := x.failed(x.wrap(byBody(outcomes{"2": rejects(&settled)})), 30*time.Second, e); got != "" {
+			t.Errorf("failed: got %q, want none: Lambda deletes the rejected message", got)
+		}
+		dead := x.srv.Messages(x.dlq)
+		if len(dead) != 1 || dead[0].Body != "2" {
+			t.Fatalf("dead-letter queue: got %v, want the message", dead)
+		}
+		id := e.Records[0].MessageId
+		want := map[string]string{
+			"tenant": "acme", "reject-reason": "sqsonce: rejected: it failed", "event-key": "sqs-message|" + standardARN + "|" + id,
+		}
+		if diff := cmp.Diff(want, dead[0].Attributes); diff != "" {
+			t.Errorf("attributes (-want +got):\n%s", diff)
+		}
+		settled.want(x, true)
+		if got := x.calls(opChange); got != 0 {
+			t.Errorf("%d visibility changes, want none", got)
+		}
+	})
+}
+
+func TestRejectOnFIFO(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.send("a1", "a2", "a3")
+		var r runs
+		e := x.receive()
+		h := byBody(outcomes{"a1": fails(sqsonce.Reject(errTest)), "a3": fails(errTest)})
+		// The group goes on behind a message that is safely out of it.
+		if got := x.failed(x.wrap(r.wrap(h)), 30*time.Second, e); got != "a3" || r.count() != 3 {
+			t.Errorf("failed %q, %d ran; want a3, 3", got, r.count())
+		}
+		dead := x.srv.Messages(x.dlq)
+		if len(dead) != 1 || dead[0].Group != "a" || dead[0].DedupID != e.Records[0].MessageId {
+			t.Errorf("dead-letter queue: got %+v, want a1 with its group and its message ID as dedup ID", dead)
+		}
+	})
+}
+
+// broken makes every send fail that comes after the two that fill the queue.
+func broken(do fault.Rule) []fault.Rule {
+	do.Op, do.Nth, do.Times = opSend, 3, 1000
+	return []fault.Rule{do}
+}
+
+// TestRejectNeedsAConfirmation: a message that the dead-letter queue has not confirmed is a failure like any other.
+func TestRejectNeedsAConfirmation(t *testing.T) {
+	for name, rule := range map[string]fault.Rule{
+		"refused":    {Do: fault.Error, Code: "AccessDenied"},
+		"reply lost": {Do: fault.LoseReply},
+		"connection": {Do: fault.Reset},
+		"hangs":      {Do: fault.Delay, Delay: time.Hour},
+	} {
+		for _, fifo := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				withQueue(t, fifo, broken(rule), func(x *fixture) {
+					x.send("a1", "a2")
+					var settled settlements
+					var r runs
+					want := "a1"
+					if fifo {
+						want = "a1 a2"
+					}
+					if got := x.failed(x.wrap(r.wrap(byBody(outcomes{"a1": rejects(&settled)}))), 60*time.Second, x.receive()); got != want {
+						t.Errorf("failed: got %q, want %q", got, want)
+					}
+					settled.want(x, false)
+					if x.log.count("not sent to the dead-letter queue") != 1 {
+						t.Errorf("not logged:\n%s", &x.log)
+					}
+					if got := x.visibleIn()["a1"]; got > 10*time.Second {
+						t.Errorf("visible in %v, want the backoff", got)
+					}
+					time.Sleep(2 * time.Hour)
+				})
+			})
+		}
+	}
+}
+
+// TestRejectIsConfirmedFirst: middleware frees the event's record, and Lambda deletes the message, when the dead-letter
+// queue has it and not before.
+func TestRejectIsConfirmedFirst(t *testing.T) {
+	withQueue(t, false, []fault.Rule{{Op: opSend, Nth: 2, Do: fault.Delay, Delay: 3 * time.Second}}, func(x *fixture) {
+		x.send("1")
+		begun := time.Now()
+		f := x.wrap(func(ctx context.Context, _ *sqsonce.Message) error {
+			sqsonce.OnSettled(ctx, func(dead bool) {
+				if took := time.Since(begun); !dead || took != 3*time.Second || len(x.srv.Messages(x.dlq)) != 1 {
+					t.Errorf("settled with %t after %v, want true after 3s", dead, took)
+				}
+			})
+			return sqsonce.Reject(errTest)
+		})
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "" {
+			t.Errorf("failed: got %q, want none", got)
+		}
+	})
+}
+
+// TestRejectAtTheDeadline: a send that is not confirmed when the results are closed is a failure, whatever SQS did with
+// it; the message may be in both queues, never in none.
+func TestRejectAtTheDeadline(t *testing.T) {
+	withQueue(t, false, []fault.Rule{{Op: opSend, Nth: 2, Do: fault.Delay, Delay: time.Minute}}, func(x *fixture) {
+		x.send("1")
+		var settled settlements
+		e, begun := x.receive(), time.Now()
+		if got := x.failed(x.wrap(rejects(&settled)), 6*time.Second, e); got != "1" {
+			t.Errorf("failed: got %q, want 1", got)
+		}
+		time.Sleep(time.Hour)
+		settled.want(x, false)
+		if took := settled.last().Sub(begun); took != 5750*time.Millisecond {
+			t.Errorf("the send ended after %v, want 5.75s: when the results were closed", took)
+		}
+	})
+}
+
+// deafClient sends whatever its context says.
+type deafClient struct {
+	Client
+	sends atomic.Int64
+}
+
+func (c *deafClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	c.sends.Add(1)
+	return c.Client.SendMessage(context.WithoutCancel(ctx), in, optFns...)
+}
+
+// TestLateRejectSendsNothing: a handler that was abandoned has no say about its message any more.
+func TestLateRejectSendsNothing(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.send("1")
+		c := &deafClient{Client: x.c}
+		f := x.wrap(func(context.Context, *sqsonce.Message) error {
+			time.Sleep(time.Minute)
+			return sqsonce.Reject(errTest)
+		}, func(o *Options) { o.Client = c })
+		if got := x.failed(f, 20*time.Second, x.receive()); got != "1" {
+			t.Errorf("failed: got %q, want 1", got)
+		}
+		time.Sleep(time.Hour)
+		if n := c.sends.Load(); n > 0 {
+			t.Errorf("%d sends, want none", n)
+		}
+	})
+}
+
+func TestRejectWithoutAUsableQueue(t *testing.T) {
+	for name, set := range map[string]func(*Options, *fixture){
+		"no Options.DeadLetterQueue":        func(o *Options, _ *fixture) { o.DeadLetterQueue = "" },
+		"is Options.DeadLetterQueue itself": func(o *Options, x *fixture) { o.DeadLetterQueue = x.url },
+	} {
+		withQueue(t, false, nil, func(x *fixture) {
+			x.send("1", "2")
+			f := x.wrap(fails(sqsonce.Reject(errTest)), func(o *Options) { set(o, x) })
+			if got := x.failed(f, 30*time.Second, x.receive()); got != "1 2" {
+				t.Errorf("%s: failed: got %q, want both", name, got)
+			}
+			if got := x.visibleIn()["1"]; got != 10*time.Second {
+				t.Errorf("%s: visible in %v, want the backoff", name, got)
+			}
+			if x.log.count(name) != 1 || x.calls(opSend) != 2 {
+				t.Errorf("%s: %d sends, log:\n%s", name, x.calls(opSend)-2, &x.log)
+			}
+		})
+	}
+}
+
+// TestRejectThatIsNoVerdict: a reject that lost its lease, or whose event is in progress elsewhere, is no verdict.
+func TestRejectThatIsNoVerdict(t *testing.T) {
+	for _, err := range []error{sqsonce.Reject(sqsonce.ErrLeaseLost), sqsonce.Reject(sqsonce.ErrInProgress)} {
+		withQueue(t, false, nil, func(x *fixture) {
+			x.send("1")
+			if got := x.failed(x.wrap(fails(err)), 30*time.Second, x.receive()); got != "1" || x.calls(opSend) != 1 {
+				t.Errorf("%v: failed %q, %d sends; want 1, none", err, got, x.calls(opSend)-1)
+			}
+		})
+	}
+}
