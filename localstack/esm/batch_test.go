@@ -1,0 +1,230 @@
+package esm_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func numbered(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("m%05d", i)
+	}
+	return out
+}
+
+// Without a window one receive is one batch, invoked at once.
+func TestBatchSize(t *testing.T) {
+	onQueue(t, "jobs", func(x *fixture) {
+		x.send("a", "b", "c", "d", "e")
+		f := always(t, nil, nil)
+		x.run(esm.Config{BatchSize: 2}, f.invoke)
+		time.Sleep(time.Second)
+		x.mustStop()
+		f.wantBatches([]string{"a", "b"}, []string{"c", "d"}, []string{"e"})
+		for i, at := range f.at {
+			if at != x.start {
+				t.Errorf("batch %d was invoked after %s, want at once", i, at.Sub(x.start))
+			}
+		}
+		if left := x.bodies(); len(left) != 0 {
+			t.Errorf("left in the queue: %q", left)
+		}
+	})
+}
+
+func TestWindow(t *testing.T) {
+	t.Run("runs from the first message", func(t *testing.T) {
+		onQueue(t, "jobs", func(x *fixture) {
+			f := always(t, nil, nil)
+			x.run(esm.Config{BatchSize: 100, BatchingWindow: 10 * time.Second}, f.invoke)
+			time.Sleep(7 * time.Second)
+			x.send("a")
+			time.Sleep(4 * time.Second)
+			x.send("b")
+			time.Sleep(5 * time.Second)
+			x.send("c")
+			time.Sleep(5 * time.Second)
+			x.send("d") // 14 s after a
+			time.Sleep(20 * time.Second)
+			x.mustStop()
+			f.wantBatches([]string{"a", "b", "c"}, []string{"d"})
+			if got, want := f.at[0].Sub(x.start), 17*time.Second; got != want {
+				t.Errorf("invoked after %s, want %s", got, want)
+			}
+		})
+	})
+	t.Run("ends when the batch is full", func(t *testing.T) {
+		onQueue(t, "jobs", func(x *fixture) {
+			x.send(numbered(30)...)
+			f := always(t, nil, nil)
+			x.run(esm.Config{BatchSize: 25, BatchingWindow: 5 * time.Second}, f.invoke)
+			time.Sleep(10 * time.Second)
+			x.mustStop()
+			f.wantBatches(numbered(30)[:25], numbered(30)[25:])
+			if got := f.at[0].Sub(x.start); got != 0 {
+				t.Errorf("the full batch was invoked after %s, want at once", got)
+			}
+			if got := f.at[1].Sub(x.start); got != 5*time.Second {
+				t.Errorf("the other batch was invoked after %s, want 5s", got)
+			}
+		})
+	})
+	t.Run("ends between whole seconds", func(t *testing.T) {
+		onQueue(t, "jobs", func(x *fixture) {
+			x.send("a")
+			f := always(t, nil, nil)
+			x.run(esm.Config{BatchSize: 100, BatchingWindow: 2 * time.Second}, f.invoke)
+			time.Sleep(1500 * time.Millisecond)
+			x.send("b")
+			time.Sleep(10 * time.Second)
+			x.mustStop()
+			f.wantBatches([]string{"a", "b"})
+			// The last receive waits for a whole second: a shorter wait would be none, asked for again and again.
+			if got, want := f.at[0].Sub(x.start), 2500*time.Millisecond; got != want {
+				t.Errorf("invoked after %s, want %s", got, want)
+			}
+		})
+	})
+	t.Run("ends when a receive fails", func(t *testing.T) {
+		onQueue(t, "jobs", func(x *fixture) {
+			x.send("a")
+			x.inject(fault.Rule{Op: "ReceiveMessage", Nth: 2, Times: 50, Do: fault.Error, Code: "AccessDenied"})
+			f := always(t, nil, nil)
+			x.run(esm.Config{BatchSize: 25, BatchingWindow: 300 * time.Second}, f.invoke)
+			time.Sleep(time.Second)
+			f.wantBatches([]string{"a"})
+			x.mustStop()
+		})
+	})
+}
+
+// With a window that visibility could end in, messages are received with window + timeout + 30 s.
+func TestWindowExtendsVisibility(t *testing.T) {
+	for _, tt := range []struct{ window, want time.Duration }{
+		{window: 0, want: visibility},
+		{window: visibility - 10*time.Second, want: visibility},
+		{window: visibility, want: visibility + 10*time.Second + 30*time.Second},
+	} {
+		t.Run(tt.window.String(), func(t *testing.T) {
+			onQueue(t, "jobs", func(x *fixture) {
+				x.send("a")
+				x.run(esm.Config{BatchSize: 1, BatchingWindow: tt.window, FunctionTimeout: 10 * time.Second}, always(t, nil, fmt.Errorf("no")).invoke)
+				time.Sleep(time.Second)
+				if got := x.srv.Messages(x.url)[0].VisibleAt.Sub(x.start); got != tt.want {
+					t.Errorf("received with a visibility of %s, want %s", got, tt.want)
+				}
+				x.mustStop()
+			})
+		})
+	}
+}
+
+// A batch ends before the record that would make its event larger than 6 MB, and the record starts the next one.
+func TestPayloadLimit(t *testing.T) {
+	onQueue(t, "jobs", func(x *fixture) {
+		const size = 1_000_000
+		var want []string
+		for i := range 10 {
+			want = append(want, fmt.Sprint(i))
+			x.send(fmt.Sprint(i) + strings.Repeat("x", size))
+		}
+		f := always(t, nil, nil)
+		x.run(esm.Config{}, f.invoke)
+		time.Sleep(time.Second)
+		x.mustStop()
+		var got []string
+		for _, body := range slices.Concat(f.got()...) {
+			got = append(got, body[:1])
+		}
+		slices.Sort(got)
+		sizes := f.sizes
+		if !slices.Equal(got, want) {
+			t.Errorf("invoked with %q, want every message once", got)
+		}
+		if len(sizes) != 2 || max(sizes[0], sizes[1]) > 6<<20 || max(sizes[0], sizes[1]) < 6*size {
+			t.Errorf("events of %d bytes, want two, one of them just below 6 MB", sizes)
+		}
+		if left := x.bodies(); len(left) != 0 {
+			t.Errorf("%d messages left", len(left))
+		}
+	})
+}
+
+// An event of exactly 6 MB is sent, one byte more is not.
+func TestPayloadLimitExact(t *testing.T) {
+	for _, tt := range []struct{ extra, want int }{{0, 1}, {1, 2}} {
+		t.Run(fmt.Sprint(tt.extra), func(t *testing.T) {
+			onQueue(t, "jobs", func(x *fixture) {
+				const size = 900_000
+				for range 6 {
+					x.send(strings.Repeat("x", size))
+				}
+				f := always(t, nil, nil)
+				x.run(esm.Config{}, f.invoke)
+				time.Sleep(time.Second)
+				x.mustStop()
+				// A seventh message whose record fills the event up; the records differ in nothing else.
+				first := f.sizes[0]
+				record := (first - len(`{"Records":[]}`) - 5) / 6
+				fill := 6<<20 - first - 1 - (record - size) + tt.extra
+				for range 6 {
+					x.send(strings.Repeat("x", size))
+				}
+				x.send(strings.Repeat("x", fill))
+				f = always(t, nil, nil)
+				x.run(esm.Config{}, f.invoke)
+				time.Sleep(time.Second)
+				x.mustStop()
+				sizes := f.sizes
+				if len(sizes) != tt.want {
+					t.Errorf("events of %d bytes, want %d of them", sizes, tt.want)
+				}
+				if tt.extra == 0 && len(sizes) == 1 && sizes[0] != 6<<20 {
+					t.Errorf("event of %d bytes, want %d", sizes[0], 6<<20)
+				}
+			})
+		})
+	}
+}
+
+// At the limit nothing is received that cannot be invoked.
+func TestMaximumConcurrency(t *testing.T) {
+	onQueue(t, "jobs", func(x *fixture) {
+		x.send(numbered(20)...)
+		f := &function{t: t, f: func(context.Context, events.SQSEvent) (any, error) {
+			time.Sleep(2 * time.Second)
+			return nil, nil
+		}}
+		x.run(esm.Config{BatchSize: 2, MaximumConcurrency: 3}, f.invoke)
+		for range 6 {
+			time.Sleep(time.Second)
+			inFlight := 0
+			for _, m := range x.srv.Messages(x.url) {
+				if m.InFlight {
+					inFlight++
+				}
+			}
+			if inFlight > 6 {
+				t.Errorf("%d messages in flight, want at most 3 batches of 2", inFlight)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		x.mustStop()
+		if f.most != 3 {
+			t.Errorf("%d invocations at once, want 3", f.most)
+		}
+		if got, want := f.at[len(f.at)-1].Sub(x.start), 6*time.Second; got != want {
+			t.Errorf("the last of ten batches was invoked after %s, want %s", got, want)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package esm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Config is an event source mapping and the one setting of its function that Lambda checks it against.
+type Config struct {
+	// QueueURL is the queue. The suffix .fifo makes it a FIFO queue.
+	QueueURL string
+	// BatchSize is the most records of one event: 1 to 10,000; above 10 only with a BatchingWindow, and never on a FIFO
+	// queue. Default: 10.
+	BatchSize int
+	// MaximumConcurrency is the most invocations at once: 2 to 1,000. Default: 1,250, what Lambda scales a mapping to.
+	MaximumConcurrency int
+	// BatchingWindow is how long a batch that is not full waits for more, from its first message: whole seconds up to
+	// 300 s, standard queues only. It is looked at after each receive, whose wait has whole seconds too, so a batch may
+	// be invoked up to a second late (Lambda says: up to 20 s). Default: 0, invoke what one receive brings.
+	BatchingWindow time.Duration
+	// FunctionTimeout is the function's timeout, at most 15 min, and at most the queue's visibility timeout. The context
+	// of an invocation has it as its deadline; an invoker that has not returned by then is given up, and its batch fails.
+	// Default: 3 s.
+	FunctionTimeout time.Duration
+	// InvokerTimesOut says that the Invoker itself ends an invocation after FunctionTimeout, as runtimeapi's does: its
+	// clock starts when the function gets the event and leaves out the start of the process. The context then has no
+	// deadline, and Run waits for the invoker however long it takes. Default: false.
+	InvokerTimesOut bool
+	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response. Default: false.
+	ReportBatchItemFailures bool
+	// Filters are filter criteria patterns, at most 10, each a JSON object such as {"body":{"type":["order"]}}. A message
+	// that matches none of them is deleted. Default: none, every message is invoked.
+	Filters []string
+	// Wait is how long one receive waits for a message, whole seconds from 1 to 20, and how long a stop may take before
+	// the last invocations end: a poll in flight is never cancelled. Default: 20 s.
+	Wait time.Duration
+	// Logger gets function errors and what would lose messages on AWS. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// ConfigError is a setting that Lambda refuses when a mapping is created. Run joins one per bad field.
+type ConfigError struct {
+	Field   string // "BatchSize"
+	Problem string
+}
+
+func (e *ConfigError) Error() string { return "esm: Config." + e.Field + ": " + e.Problem }
+
+// Limits of https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html and of Lambda's API reference.
+const (
+	maxBatchSize       = 10_000
+	maxUnwindowed      = 10
+	maxFIFOBatch       = 10
+	maxWindow          = 300 * time.Second
+	maxTimeout         = 15 * time.Minute
+	maxFilters         = 10
+	minConcurrency     = 2
+	maxConcurrency     = 1_000
+	defaultConcurrency = 1_250
+)
+
+func (c Config) withDefaults() Config {
+	c.BatchSize = cmp.Or(c.BatchSize, 10)
+	c.FunctionTimeout = cmp.Or(c.FunctionTimeout, 3*time.Second)
+	c.Wait = cmp.Or(c.Wait, 20*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+func (c Config) fifo() bool { return strings.HasSuffix(c.QueueURL, ".fifo") }
+
+// check returns everything that can be told without asking the queue. The defaults are set.
+func (c Config) check() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &ConfigError{Field: field, Problem: fmt.Sprintf(format, args...)})
+	}
+	if c.QueueURL == "" {
+		bad("QueueURL", "is required")
+	}
+	switch {
+	case c.BatchSize < 1 || c.BatchSize > maxBatchSize:
+		bad("BatchSize", "is %d; 1 to 10,000 are allowed", c.BatchSize)
+	case c.fifo() && c.BatchSize > maxFIFOBatch:
+		bad("BatchSize", "is %d; a FIFO queue allows at most 10", c.BatchSize)
+	case c.BatchSize > maxUnwindowed && c.BatchingWindow == 0:
+		bad("BatchSize", "is %d; above 10 the batching window must be greater than 0", c.BatchSize)
+	}
+	if c.MaximumConcurrency != 0 && (c.MaximumConcurrency < minConcurrency || c.MaximumConcurrency > maxConcurrency) {
+		bad("MaximumConcurrency", "is %d; 2 to 1,000 are allowed", c.MaximumConcurrency)
+	}
+	switch {
+	case c.BatchingWindow < 0 || c.BatchingWindow > maxWindow || c.BatchingWindow%time.Second != 0:
+		bad("BatchingWindow", "is %s; whole seconds up to 300 s are allowed", c.BatchingWindow)
+	case c.fifo() && c.BatchingWindow > 0:
+		bad("BatchingWindow", "is not supported on FIFO queues")
+	}
+	if c.FunctionTimeout < 0 || c.FunctionTimeout > maxTimeout {
+		bad("FunctionTimeout", "is %s; more than 0 and at most 15 min are allowed", c.FunctionTimeout)
+	}
+	if c.Wait < time.Second || c.Wait > 20*time.Second || c.Wait%time.Second != 0 {
+		bad("Wait", "is %s; whole seconds from 1 s to 20 s are allowed", c.Wait)
+	}
+	if len(c.Filters) > maxFilters {
+		bad("Filters", "has %d patterns; at most 10 are allowed", len(c.Filters))
+	}
+	return errors.Join(errs...)
+}

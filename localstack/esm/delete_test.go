@@ -1,0 +1,95 @@
+package esm_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func TestDeletesInTens(t *testing.T) {
+	onQueue(t, "jobs", func(x *fixture) {
+		x.send(numbered(25)...)
+		x.run(esm.Config{BatchSize: 25, BatchingWindow: time.Second}, always(t, nil, nil).invoke)
+		time.Sleep(5 * time.Second)
+		x.mustStop()
+		var got []int
+		for _, c := range x.srv.Calls() {
+			if c.Op == "DeleteMessageBatch" {
+				got = append(got, c.Entries)
+			}
+		}
+		if want := []int{10, 10, 5}; !cmp.Equal(got, want) {
+			t.Errorf("deletes of %d messages, want %d", got, want)
+		}
+	})
+}
+
+// A delete that may not have happened is made again; the function is not.
+func TestDeleteIsRetried(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule fault.Rule
+	}{
+		{"entries fail", fault.Rule{Do: fault.FailEntries, Entries: []int{1}}},
+		{"entries fail twice", fault.Rule{Do: fault.FailEntries, Entries: []int{0, 2}, Times: 2}},
+		{"entries missing in the answer", fault.Rule{Do: fault.DropEntries, Entries: []int{1}}},
+		{"call fails", fault.Rule{Do: fault.Error, Times: 4}},
+		{"reply lost", fault.Rule{Do: fault.LoseReply}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onQueue(t, "jobs", func(x *fixture) {
+				x.send("a", "b", "c")
+				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
+				x.inject(tt.rule)
+				f := always(t, nil, nil)
+				x.run(esm.Config{}, f.invoke)
+				time.Sleep(2 * visibility)
+				x.mustStop()
+				f.wantBatches([]string{"a", "b", "c"})
+				if left := x.bodies(); len(left) != 0 {
+					t.Errorf("left in the queue: %q", left)
+				}
+			})
+		})
+	}
+}
+
+// What cannot be deleted is delivered again, and the log says so.
+func TestDeleteFailsForGood(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule fault.Rule
+	}{
+		{"entry refused", fault.Rule{Do: fault.FailEntries, Entries: []int{1}, Code: "ReceiptHandleIsInvalid"}},
+		{"entry fails every time", fault.Rule{Do: fault.FailEntries, Entries: []int{0}, Times: 5}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onQueue(t, "jobs", func(x *fixture) {
+				x.send("a", "b")
+				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
+				if tt.rule.Times > 1 {
+					tt.rule.Entries = nil // of which every retry has fewer
+				}
+				x.inject(tt.rule)
+				f := always(t, nil, nil)
+				x.run(esm.Config{}, f.invoke)
+				time.Sleep(2 * visibility)
+				x.mustStop()
+				if got := f.got(); len(got) != 2 {
+					t.Errorf("invoked with %q, want a second time", got)
+				}
+				if left := x.bodies(); len(left) != 0 {
+					t.Errorf("left in the queue: %q", left)
+				}
+				if !strings.Contains(x.log.String(), "could not be deleted") {
+					t.Errorf("log does not say that a message was not deleted:\n%s", x.log.String())
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package esm_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+// A function behind a mapping, on a queue in memory. In a testing/synctest bubble the same takes no time.
+func Example() {
+	srv := memsqs.New()
+	defer srv.Close()
+	client := newClient(srv)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("orders")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String("order 1")}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	handler := func(_ context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+		for _, r := range e.Records {
+			fmt.Println(r.Body)
+		}
+		cancel() // one event is enough here
+		return events.SQSEventResponse{}, nil
+	}
+	err = esm.Run(ctx, client, esm.Config{
+		QueueURL:                aws.ToString(queue.QueueUrl),
+		FunctionTimeout:         10 * time.Second,
+		ReportBatchItemFailures: true,
+		Wait:                    time.Second,
+	}, awslambda.NewHandler(handler).Invoke)
+	fmt.Println("stopped:", err, "left:", len(srv.Messages("orders")))
+	// Output:
+	// order 1
+	// stopped: <nil> left: 0
+}

@@ -1,0 +1,61 @@
+package runtimeapi
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/esm"
+)
+
+// ErrThrottled is what Invoke returns while every process is busy and no more may be started: Lambda's 429.
+var ErrThrottled = esm.ErrThrottled
+
+// ErrClosed is what Invoke returns after Close, or after the context of Start has ended.
+var ErrClosed = errors.New("runtimeapi: function is closed")
+
+// ErrTooLarge is what Invoke returns for an event above the 6 MB of a synchronous invocation: Lambda's 413.
+var ErrTooLarge = errors.New("runtimeapi: event exceeds 6 MB")
+
+// FunctionError is an invocation that the function failed: Lambda's X-Amz-Function-Error and its payload.
+type FunctionError struct {
+	// Type is the Go type of the function's error or panic as aws-lambda-go names it, such as "errorString", or one of
+	// Lambda's own: TypeTimeout, TypeExit, TypeEntrypoint, TypeResponseSize.
+	Type       string       `json:"errorType"`
+	Message    string       `json:"errorMessage"`
+	StackTrace []StackFrame `json:"stackTrace,omitempty"`
+}
+
+// StackFrame is a line of a panic's stack.
+type StackFrame struct {
+	Path  string `json:"path"`
+	Line  int    `json:"line"`
+	Label string `json:"label"`
+}
+
+// The error types that Lambda itself gives.
+const (
+	TypeTimeout      = "Sandbox.Timedout"              // the invocation ran over its timeout, or the process over InitTimeout
+	TypeExit         = "Runtime.ExitError"             // the process ended without an answer
+	TypeEntrypoint   = "Runtime.InvalidEntrypoint"     // the bootstrap could not be started
+	TypeResponseSize = "Function.ResponseSizeTooLarge" // the response exceeds 6 MB
+)
+
+func (e *FunctionError) Error() string { return "runtimeapi: " + e.Type + ": " + e.Message }
+
+func timedOut(id string, d time.Duration) *FunctionError {
+	return &FunctionError{Type: TypeTimeout, Message: fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", id, d.Seconds())}
+}
+
+func initTimedOut(d time.Duration) *FunctionError {
+	return &FunctionError{Type: TypeTimeout, Message: fmt.Sprintf("Error: Init phase timed out after %.2f seconds", d.Seconds())}
+}
+
+// exitedWith describes the end of a process; err is what Wait returned.
+func exitedWith(id string, err error) *FunctionError {
+	message := "Runtime exited without providing a reason"
+	if err != nil {
+		message = "Runtime exited with error: " + err.Error() // "exit status 1", "signal: killed"
+	}
+	return &FunctionError{Type: TypeExit, Message: fmt.Sprintf("RequestId: %s Error: %s", id, message)}
+}

@@ -1,0 +1,294 @@
+package runtimeapi_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
+)
+
+// alive reports whether the process exists. It was our child, and is waited for when it ends.
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// At the timeout the process is killed, and gone before Invoke returns: nothing of the invocation goes on.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	x := start(t, func(o *runtimeapi.Options) { o.Timeout = 300 * time.Millisecond })
+	pid := x.must(request{}).PID
+	begin := time.Now()
+	e := x.fail(request{Sleep: time.Minute})
+	if e.Type != runtimeapi.TypeTimeout || !strings.HasSuffix(e.Message, "Error: Task timed out after 0.30 seconds") {
+		t.Errorf("error is %+v", e)
+	}
+	if took := time.Since(begin); took < 300*time.Millisecond || took > 10*time.Second {
+		t.Errorf("timed out after %s, want 300 ms", took)
+	}
+	if alive(pid) {
+		t.Errorf("process %d is still there", pid)
+	}
+	if next := x.must(request{}); next.PID == pid || next.Count != 1 {
+		t.Errorf("process %d, invocation %d of it; want a new one after %d", next.PID, next.Count, pid)
+	}
+}
+
+// With SIGTERM the process goes on for a while. An answer from then is too late.
+func TestAnswerAfterTimeout(t *testing.T) {
+	t.Parallel()
+	x := start(t, func(o *runtimeapi.Options) {
+		o.Timeout, o.Env = 300*time.Millisecond, []string{"TEST_SIGTERM=extension"}
+	})
+	x.must(request{})
+	if e := x.fail(request{Sleep: 500 * time.Millisecond}); e.Type != runtimeapi.TypeTimeout {
+		t.Errorf("error is %+v, want %s", e, runtimeapi.TypeTimeout)
+	}
+}
+
+// The timeout is counted from the delivery: the start of the process is not taken from the function.
+func TestTimeoutLeavesOutInit(t *testing.T) {
+	t.Parallel()
+	x := start(t, func(o *runtimeapi.Options) { o.Timeout, o.Env = 2*time.Second, []string{"TEST_INIT=slow"} })
+	if got := x.must(request{}).Budget; got < 1500*time.Millisecond {
+		t.Errorf("the first invocation had %s left, want about 2 s", got)
+	}
+}
+
+// A bootstrap that registers an extension is told with SIGTERM that it ends, and killed if that does not end it.
+func TestSIGTERM(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		end  func(x *fixture)
+	}{
+		{"on Close", func(x *fixture) {
+			if err := x.Close(context.Background()); err != nil {
+				x.Errorf("Close: %v", err)
+			}
+		}},
+		{"on timeout", func(x *fixture) {
+			if e := x.fail(request{Sleep: time.Minute}); e.Type != runtimeapi.TypeTimeout {
+				x.Errorf("error is %+v, want %s", e, runtimeapi.TypeTimeout)
+			}
+		}},
+	}
+	for _, tt := range tests {
+		for _, registered := range []bool{true, false} {
+			name := tt.name
+			if !registered {
+				name += ", no extension"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				x := start(t, func(o *runtimeapi.Options) {
+					o.Timeout = 300 * time.Millisecond
+					o.Env = []string{"TEST_SIGTERM=handler"}
+					if registered {
+						o.Env = []string{"TEST_SIGTERM=extension"}
+					}
+				})
+				pid := x.must(request{}).PID
+				begin := time.Now()
+				tt.end(x)
+				if alive(pid) {
+					t.Errorf("process %d is still there", pid)
+				}
+				if got := strings.Contains(x.out.String(), "got SIGTERM"); got != registered {
+					t.Errorf("SIGTERM arrived: %t, want %t; output:\n%s", got, registered, x.out.String())
+				}
+				// aws-lambda-go's callback does not end the process.
+				if took := time.Since(begin); registered && took < 500*time.Millisecond {
+					t.Errorf("killed after %s, want at least 500 ms after SIGTERM", took)
+				}
+			})
+		}
+	}
+}
+
+// A bootstrap that cannot start is tried again by the next invocations, each a little later.
+func TestInitCrash(t *testing.T) {
+	t.Parallel()
+	x := start(t, func(o *runtimeapi.Options) { o.Env = []string{"TEST_INIT=crash"} })
+	begin := time.Now()
+	for range 4 {
+		if e := x.fail(request{}); e.Type != runtimeapi.TypeExit || !strings.Contains(e.Message, "exit status 3") {
+			t.Errorf("error is %+v, want %s with exit status 3", e, runtimeapi.TypeExit)
+		}
+	}
+	if got := strings.Count(x.out.String(), "init\n"); got != 4 {
+		t.Errorf("%d starts, want one an invocation", got)
+	}
+	if took := time.Since(begin); took < 700*time.Millisecond {
+		t.Errorf("four starts took %s, want waits of 100, 200 and 400 ms between them", took)
+	}
+}
+
+func TestInitTimeout(t *testing.T) {
+	t.Parallel()
+	x := start(t, func(o *runtimeapi.Options) {
+		o.Env, o.InitTimeout = []string{"TEST_INIT=hang"}, 200*time.Millisecond
+	})
+	if e := x.fail(request{}); e.Type != runtimeapi.TypeTimeout || !strings.Contains(e.Message, "Init phase timed out after 0.20 seconds") {
+		t.Errorf("error is %+v", e)
+	}
+	if pids := x.PIDs(); len(pids) != 0 {
+		t.Errorf("processes %d are still there", pids)
+	}
+}
+
+func TestKillOne(t *testing.T) {
+	t.Parallel()
+	x := start(t, func(o *runtimeapi.Options) { o.Timeout = time.Minute })
+	if _, err := x.KillOne(); err == nil {
+		t.Error("KillOne without a process returned no error")
+	}
+
+	// Two processes, of which the second works: that one is killed.
+	first := x.must(request{}).PID
+	var short sync.WaitGroup
+	short.Go(func() { x.must(request{Sleep: 400 * time.Millisecond}) })
+	time.Sleep(100 * time.Millisecond)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := x.do(request{Do: "announce", Value: "started", Sleep: time.Minute})
+		failed <- err
+	}()
+	short.Wait()
+	for !strings.Contains(x.out.String(), "started") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	pid, err := x.KillOne()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid == first {
+		t.Error("the idle process was killed")
+	}
+	err = <-failed
+	if e, ok := errors.AsType[*runtimeapi.FunctionError](err); !ok || e.Type != runtimeapi.TypeExit || !strings.Contains(e.Message, "signal: killed") {
+		t.Errorf("Invoke returned %v, want %s: signal: killed", err, runtimeapi.TypeExit)
+	}
+	if alive(pid) {
+		t.Errorf("process %d is still there", pid)
+	}
+
+	// An idle process that is killed costs no invocation.
+	if pid, err = x.KillOne(); err != nil || alive(pid) || len(x.PIDs()) != 0 {
+		t.Errorf("KillOne returned %d, %v; is it there: %t; processes left: %d", pid, err, alive(pid), x.PIDs())
+	}
+	if got := x.must(request{}); got.Count != 1 {
+		t.Errorf("invocation %d of process %d, want the first of a new one", got.Count, got.PID)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	t.Run("waits for invocations", func(t *testing.T) {
+		t.Parallel()
+		x := start(t)
+		x.must(request{})
+		done := make(chan error, 1)
+		go func() {
+			_, err := x.do(request{Sleep: 400 * time.Millisecond})
+			done <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		if err := x.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("the invocation failed: %v", err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("the invocation did not return")
+		}
+		if _, err := x.do(request{}); !errors.Is(err, runtimeapi.ErrClosed) {
+			t.Errorf("Invoke returned %v, want ErrClosed", err)
+		}
+	})
+	t.Run("kills when its context ends", func(t *testing.T) {
+		t.Parallel()
+		x := start(t, func(o *runtimeapi.Options) { o.Timeout = time.Minute })
+		pid := x.must(request{}).PID
+		done := make(chan error, 1)
+		go func() {
+			_, err := x.do(request{Sleep: time.Minute})
+			done <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := x.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close returned %v, want DeadlineExceeded", err)
+		}
+		if err := <-done; err == nil {
+			t.Error("the invocation succeeded")
+		}
+		if alive(pid) {
+			t.Errorf("process %d is still there", pid)
+		}
+	})
+	t.Run("context of Start", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(context.Background())
+		f, err := runtimeapi.Start(ctx, bootstrap, func(o *runtimeapi.Options) { o.Timeout = time.Minute })
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(300*time.Millisecond, cancel)
+		if _, err := f.Invoke(context.Background(), []byte(`{"Sleep":60000000000}`)); err == nil {
+			t.Error("the invocation succeeded")
+		}
+		if _, err := f.Invoke(context.Background(), []byte(`{}`)); !errors.Is(err, runtimeapi.ErrClosed) {
+			t.Errorf("Invoke returned %v, want ErrClosed", err)
+		}
+		if err := f.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	t.Run("during the wait after a failed init", func(t *testing.T) {
+		t.Parallel()
+		x := start(t, func(o *runtimeapi.Options) { o.Env = []string{"TEST_INIT=crash"} })
+		for range 3 {
+			x.fail(request{})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		go x.do(request{})
+		time.Sleep(20 * time.Millisecond)
+		begin := time.Now()
+		_ = x.Close(ctx) // the context's error, or nil if the wait was over
+		if took := time.Since(begin); took > 300*time.Millisecond {
+			t.Errorf("Close took %s", took)
+		}
+	})
+}
+
+// A caller that goes away does not stop the invocation.
+func TestInvokeContext(t *testing.T) {
+	t.Parallel()
+	x := start(t, func(o *runtimeapi.Options) { o.Processes = 1 })
+	pid := x.must(request{}).PID
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := x.Invoke(ctx, []byte(`{"Sleep":400000000}`)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Invoke returned %v, want DeadlineExceeded", err)
+	}
+	if _, err := x.do(request{}); !errors.Is(err, runtimeapi.ErrThrottled) {
+		t.Errorf("Invoke returned %v, want ErrThrottled: the process still works", err)
+	}
+	for begin := time.Now(); time.Since(begin) < 5*time.Second; time.Sleep(20 * time.Millisecond) {
+		if got, err := x.do(request{}); err == nil {
+			if got.PID != pid || got.Count != 3 {
+				t.Errorf("process %d, invocation %d of it; want the third of %d", got.PID, got.Count, pid)
+			}
+			return
+		}
+	}
+	t.Error("the process did not become free")
+}

@@ -1,0 +1,163 @@
+package runtimeapi
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// process is one execution environment: a process of the bootstrap with a Runtime API of its own, so that every call
+// tells which process made it. Function.mu guards it.
+type process struct {
+	f    *Function
+	work chan *invocation // given, and not yet delivered
+	gone chan struct{}    // closed when the process has exited and is off the function's list
+
+	cmd         *exec.Cmd     // nil before the process runs
+	running     []*invocation // given and not ended, oldest first
+	initialized bool          // it has asked for an invocation
+	initErr     *FunctionError
+	extension   bool // it registered one, so it is told with SIGTERM that it ends
+	dying       bool
+}
+
+// termGrace is the time between SIGTERM and SIGKILL with an internal extension.
+// https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+const termGrace = 500 * time.Millisecond
+
+// pipeGrace is how long output is still read after the process has exited, in case it left children with its pipes.
+const pipeGrace = time.Second
+
+func newProcess(f *Function) *process {
+	return &process{f: f, work: make(chan *invocation, f.opts.PerProcess), gone: make(chan struct{})}
+}
+
+// run is the life of the process.
+func (p *process) run() {
+	defer close(p.gone)
+	if !p.f.waitToStart() {
+		p.exit(ErrClosed)
+		return
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.exit(&FunctionError{Type: TypeEntrypoint, Message: err.Error()})
+		return
+	}
+	server := &http.Server{Handler: p.routes()}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(l) // ends with Close below; before that only if the listener broke, and then the process exits
+	}()
+	why := p.wait(p.command(l.Addr().String()))
+	_ = server.Close() // the other end of every connection is dead
+	<-served
+	p.exit(why)
+}
+
+// command returns the process that is to be started.
+func (p *process) command(api string) *exec.Cmd {
+	cmd := exec.Command(p.f.bootstrap)
+	cmd.Dir = filepath.Dir(p.f.bootstrap)
+	cmd.Env = environment(p.f.bootstrap, api, p.f.opts)
+	cmd.Stdout, cmd.Stderr = p.f.opts.Stdout, p.f.opts.Stderr
+	cmd.WaitDelay = pipeGrace
+	return cmd
+}
+
+// wait starts the process and returns how it ended: nil for exit status 0.
+func (p *process) wait(cmd *exec.Cmd) error {
+	p.f.mu.Lock()
+	if p.dying {
+		p.f.mu.Unlock()
+		return ErrClosed
+	}
+	err := cmd.Start()
+	if err == nil {
+		p.cmd = cmd
+	}
+	p.f.mu.Unlock()
+	if err != nil {
+		return &FunctionError{Type: TypeEntrypoint, Message: err.Error()}
+	}
+	initTimer := time.AfterFunc(p.f.opts.InitTimeout, p.initTimedOut)
+	defer initTimer.Stop()
+	return cmd.Wait()
+}
+
+func (p *process) initTimedOut() {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if !p.initialized {
+		p.initErr = initTimedOut(p.f.opts.InitTimeout)
+		p.killLocked()
+	}
+}
+
+// exit takes the process off the list and ends its invocations.
+func (p *process) exit(why error) {
+	f := p.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.processes = slices.DeleteFunc(f.processes, func(o *process) bool { return o == p })
+	if !p.initialized && !f.closed {
+		f.initFailedLocked()
+	}
+	for _, inv := range p.running {
+		if !inv.answered {
+			inv.answerLocked(nil, p.reason(inv, why))
+		}
+		inv.endLocked()
+	}
+	p.running = nil
+}
+
+// reason is the error of an invocation that the process did not answer.
+func (p *process) reason(inv *invocation, why error) error {
+	if _, ok := errors.AsType[*FunctionError](why); ok || errors.Is(why, ErrClosed) {
+		return why
+	}
+	switch {
+	case p.initialized && !inv.delivered:
+		return errNotDelivered
+	case !p.initialized && p.initErr != nil:
+		return p.initErr
+	}
+	return exitedWith(inv.id, why)
+}
+
+// works reports whether an invocation was delivered to the process and is not ended.
+func (p *process) works() bool {
+	return slices.ContainsFunc(p.running, func(i *invocation) bool { return i.delivered })
+}
+
+// terminateLocked ends the process as Lambda ends an execution environment.
+func (p *process) terminateLocked() {
+	if p.dying {
+		return
+	}
+	if p.cmd == nil || !p.extension {
+		p.killLocked()
+		return
+	}
+	p.dying = true
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has exited
+	time.AfterFunc(termGrace, func() {
+		p.f.mu.Lock()
+		defer p.f.mu.Unlock()
+		p.killLocked()
+	})
+}
+
+func (p *process) killLocked() {
+	p.dying = true
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill() // fails only if it has exited
+	}
+}

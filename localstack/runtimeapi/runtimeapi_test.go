@@ -1,0 +1,137 @@
+package runtimeapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
+)
+
+var bootstrap string // of internal/testbootstrap
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "runtimeapi")
+	if err != nil {
+		panic(err)
+	}
+	bootstrap = filepath.Join(dir, "bootstrap")
+	build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./internal/testbootstrap")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Println(err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// request and response mirror those of the test bootstrap.
+type request struct {
+	Do, Value string
+	Sleep     time.Duration
+}
+
+type response struct {
+	PID, Count, Parallel         int
+	Value, Request, ARN, TraceID string
+	Budget                       time.Duration
+}
+
+// fixture is a function and what its processes printed.
+type fixture struct {
+	*testing.T
+	*runtimeapi.Function
+	out buffer
+}
+
+func start(t *testing.T, optFns ...func(*runtimeapi.Options)) *fixture {
+	t.Helper()
+	x := &fixture{T: t}
+	f, err := runtimeapi.Start(context.Background(), bootstrap, append([]func(*runtimeapi.Options){func(o *runtimeapi.Options) {
+		o.Stdout, o.Stderr = &x.out, &x.out
+	}}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Function = f
+	t.Cleanup(func() {
+		if err := f.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if pids := f.PIDs(); len(pids) != 0 {
+			t.Errorf("processes %d are left after Close", pids)
+		}
+	})
+	return x
+}
+
+// do invokes and decodes the response.
+func (x *fixture) do(r request) (response, error) {
+	event, err := json.Marshal(r)
+	if err != nil {
+		return response{}, err
+	}
+	b, err := x.Invoke(context.Background(), event)
+	if err != nil {
+		return response{}, err
+	}
+	var out response
+	return out, json.Unmarshal(b, &out)
+}
+
+func (x *fixture) must(r request) response {
+	x.Helper()
+	out, err := x.do(r)
+	if err != nil {
+		x.Fatalf("Invoke(%+v): %v", r, err)
+	}
+	return out
+}
+
+// fail invokes and returns the function error it must end with.
+func (x *fixture) fail(r request) *runtimeapi.FunctionError {
+	x.Helper()
+	out, err := x.do(r)
+	e, ok := errors.AsType[*runtimeapi.FunctionError](err)
+	if !ok {
+		x.Fatalf("Invoke(%+v) returned %+v, %v; want a FunctionError", r, out, err)
+	}
+	return e
+}
+
+// buffer can be read while processes write to it.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
