@@ -11,7 +11,7 @@ help: ## Show this help
 
 .PHONY: demo
 demo: ## Publish 5,000 orders, kill a worker in the middle, count every effect (ENDPOINT=... for LocalStack or localaws)
-	cd examples && go build -o $(BIN)/ ./orders/...
+	cd examples && go build -tags lambda.norpc -o $(BIN)/ ./orders/...
 	cd examples/orders && $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT)) $(if $(DYNAMODB_ENDPOINT),AWS_ENDPOINT_URL_DYNAMODB=$(DYNAMODB_ENDPOINT)) $(BIN)/demo
 
 .PHONY: test
@@ -42,9 +42,20 @@ cover: ## Write cover.out and print the coverage of each package
 	go test -coverprofile cover.out -coverpkg ./... ./... && go tool cover -func cover.out | tail -1
 
 .PHONY: build
-build: ## Build the commands into bin/
+build: build-OrdersFunction ## Build the commands, and the Lambda function's bootstrap for arm64, into bin/
 	go build -trimpath -o $(BIN)/ ./localstack/cmd/...
 	cd examples && go build -trimpath -o $(BIN)/ ./orders/...
+
+# What sam build calls, once for each function of template.yaml.
+ARTIFACTS_DIR ?= $(BIN)
+.PHONY: build-OrdersFunction build-OrdersFifoFunction
+build-OrdersFunction build-OrdersFifoFunction:
+	cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 \
+		go build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $(ARTIFACTS_DIR)/bootstrap ./orders/lambda
+
+.PHONY: template
+template: ## Check and build template.yaml with cfn-lint and SAM (needs Python; skips aloud where they cannot be installed)
+	.ci/template
 
 .PHONY: clean
 clean: ## Remove what the other targets wrote

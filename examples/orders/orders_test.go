@@ -105,9 +105,10 @@ func inMemory(t *testing.T) {
 	}
 }
 
-func newHandler(t *testing.T, calls string) (sqsonce.Handler, *localstack.Stack) {
+func newHandler(t *testing.T, calls string, optFns ...func(*localstack.Options)) (sqsonce.Handler, *localstack.Stack) {
 	t.Helper()
-	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Tables = []string{"dedup"} })
+	optFns = append(optFns, func(o *localstack.Options) { o.Tables = []string{"dedup"} })
+	stack, err := localstack.Start(t.Context(), optFns...)
 	if err != nil {
 		t.Fatal(err)
 	}

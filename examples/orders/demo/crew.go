@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,12 @@ import (
 
 // crew runs the commands as processes.
 type crew struct {
-	bin, dir string
-	stack    *stack
-	workers  []*process
-	others   []*process
-	failed   chan error // a process that was not killed has failed
+	bin, dir  string
+	stack     *stack
+	workers   []*process
+	others    []*process
+	functions *functions
+	failed    chan error // a process that was not killed has failed
 }
 
 func newCrew(bin, dir string, s *stack) *crew {
@@ -37,15 +37,12 @@ type process struct {
 
 func (c *crew) callsFile() string { return filepath.Join(c.dir, "calls") }
 
-func (c *crew) worker(queue string) (*process, error) {
-	p, err := c.start("worker", queue,
-		"DEDUP_TABLE="+c.stack.names.dedup, "LEDGER_TABLE="+c.stack.names.ledger, "CONSUMER=billing",
-		"CALLS="+c.callsFile(), fmt.Sprintf("CONCURRENCY=%d", concurrency),
-		"VISIBILITY="+visibility.String(), "LEASE="+lease.String())
+func (c *crew) worker(queue string) error {
+	p, err := c.start("worker", queue)
 	if err == nil {
 		c.workers = append(c.workers, p)
 	}
-	return p, err
+	return err
 }
 
 func (c *crew) publish(h *half) error {
@@ -59,14 +56,7 @@ func (c *crew) publish(h *half) error {
 func (c *crew) start(command, queue string, env ...string) (*process, error) {
 	p := &process{name: command, queue: queue, done: make(chan struct{})}
 	p.cmd = exec.Command(filepath.Join(c.bin, command))
-	p.cmd.Env = append(os.Environ(), append(env,
-		"QUEUE_URL="+c.stack.QueueURL[queue],
-		"AWS_ENDPOINT_URL_SQS="+c.stack.counter.url,
-		"AWS_ENDPOINT_URL_DYNAMODB="+c.stack.dynamoURL(),
-		"AWS_REGION="+cmp.Or(os.Getenv("AWS_REGION"), "us-east-1"),
-		"AWS_ACCESS_KEY_ID="+cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "test"),
-		"AWS_SECRET_ACCESS_KEY="+cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
-		"AWS_EC2_METADATA_DISABLED=true")...)
+	p.cmd.Env = append(append(os.Environ(), c.environment(queue)...), env...)
 	log, err := os.CreateTemp(c.dir, command+"-*.log")
 	if err != nil {
 		return nil, err
@@ -132,11 +122,18 @@ func (c *crew) stop(ctx context.Context) error {
 		}
 	}
 	c.workers, c.others = nil, nil
-	return nil
+	f := c.functions
+	c.functions = nil
+	return f.stop(ctx)
 }
 
 // killAll leaves no process behind, however the demo ends.
 func (c *crew) killAll() {
+	if c.functions != nil {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = c.functions.stop(ended) // something else has failed already
+	}
 	for _, p := range append(c.workers, c.others...) {
 		p.expected.Store(true)
 		_ = p.cmd.Process.Kill() // it may have ended by itself

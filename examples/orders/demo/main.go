@@ -1,9 +1,9 @@
 // Command demo shows the whole way, from publisher to ledger, under the conditions that double effects: events sent
-// again, handlers slower than the visibility timeout, and a worker killed in the middle.
+// again, handlers slower than the visibility timeout, and a worker and a Lambda function killed in the middle.
 //
 // It starts an SQS and a DynamoDB in memory, or uses those of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
-// AWS_ENDPOINT_URL_DYNAMODB where they differ), runs the publish and worker commands beside its own executable as
-// processes, and counts afterwards: what the endpoint delivered, what the outside system was told, what the ledger holds.
+// AWS_ENDPOINT_URL_DYNAMODB where they differ), runs the publish, worker and lambda commands beside its own executable as
+// processes, the last behind an event source mapping, and counts afterwards: what the endpoint delivered, what the outside system was told, what the ledger holds.
 // It exits with status 1 if an effect is missing, doubled or out of order.
 package main
 
@@ -74,22 +74,13 @@ func run(ctx context.Context) (err error) {
 	return v.print(os.Stdout)
 }
 
-// perform publishes and works until everything is booked and the queues are empty, killing a worker on the way. It
-// returns the killed worker's process ID.
-func perform(ctx context.Context, c *crew, in *input) (killed int, err error) {
+// perform publishes and works until everything is booked and the queues are empty, killing a worker and a function on the
+// way. It returns the processes it killed.
+func perform(ctx context.Context, c *crew, in *input) (killed []int, err error) {
 	bars := newBars(in)
 	defer bars.stop()
-	for _, q := range in.halves {
-		for range 2 {
-			if _, err := c.worker(q.queue); err != nil {
-				return 0, err
-			}
-		}
-	}
-	for _, q := range in.halves {
-		if err := c.publish(q); err != nil {
-			return 0, err
-		}
+	if err := c.begin(ctx, in); err != nil {
+		return nil, err
 	}
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -106,17 +97,13 @@ func perform(ctx context.Context, c *crew, in *input) (killed int, err error) {
 			return killed, err
 		}
 		bars.show(booked)
-		fifo := in.halves[0]
-		if killed == 0 && in.count(fifo, booked) >= len(fifo.events)*2/5 {
-			if killed, err = c.killOne(fifo.queue); err != nil {
-				return killed, err
-			}
-			bars.say("killed worker %d of %s with SIGKILL, and started another", killed, fifo.queue)
-			if _, err = c.worker(fifo.queue); err != nil {
+		fifo, standard := in.halves[0], in.halves[1]
+		if len(killed) == 0 && in.count(fifo, booked) >= len(fifo.events)*2/5 {
+			if killed, err = c.crash(bars, fifo.queue, standard.queue); err != nil {
 				return killed, err
 			}
 		}
-		if killed == 0 || !in.complete(booked) {
+		if len(killed) == 0 || !in.complete(booked) {
 			continue
 		}
 		if empty, err := c.stack.drained(ctx); err != nil {
@@ -126,4 +113,44 @@ func perform(ctx context.Context, c *crew, in *input) (killed int, err error) {
 			return killed, c.stop(ctx)
 		}
 	}
+}
+
+// begin starts two workers and a function for each queue, and publishes.
+func (c *crew) begin(ctx context.Context, in *input) error {
+	if err := c.startFunctions(ctx, in); err != nil {
+		return err
+	}
+	for _, h := range in.halves {
+		for range 2 {
+			if err := c.worker(h.queue); err != nil {
+				return err
+			}
+		}
+	}
+	for _, h := range in.halves {
+		if err := c.publish(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crash kills a worker of one queue and a function of the other. The worker is replaced here, the function's process by
+// its next invocation.
+func (c *crew) crash(b *bars, workerQueue, functionQueue string) (killed []int, err error) {
+	worker, err := c.killOne(workerQueue)
+	if err != nil {
+		return nil, err
+	}
+	killed = append(killed, worker)
+	b.say("killed worker %d of %s with SIGKILL, and started another", worker, workerQueue)
+	if err := c.worker(workerQueue); err != nil {
+		return killed, err
+	}
+	function, err := c.functions.killOne(functionQueue)
+	if err != nil {
+		return killed, err
+	}
+	b.say("killed function %d of %s with SIGKILL", function, functionQueue)
+	return append(killed, function), nil
 }

@@ -27,7 +27,9 @@ func startStack(ctx context.Context, n names) (*stack, error) {
 		o.Tables = []string{n.dedup}
 		for _, name := range []string{n.fifo, n.standard} {
 			// Many receives before the dead-letter queue: a duplicate of a slow order comes back until it is done.
-			o.Queues = append(o.Queues, localstack.Queue{Name: name, MaxReceiveCount: 20})
+			o.Queues = append(o.Queues, localstack.Queue{Name: name, MaxReceiveCount: 20, Attributes: map[string]string{
+				"VisibilityTimeout": strconv.Itoa(int(queueVisibility.Seconds())),
+			}})
 		}
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func TestVerdict(t *testing.T) {
 			w := good()
 			tt.spoil(w)
 			in := &input{halves: [2]*half{halfOf(events...), {queue: "orders"}}}
-			v := in.verdict(w.ledger, w.calls, killed)
+			v := in.verdict(w.ledger, w.calls, []int{killed})
 			v.rows = []row{{queue: "orders.fifo", counts: counts{delivered: w.more}, deadLetter: w.dead}}
 			var out strings.Builder
 			err := v.print(&out)
