@@ -1,8 +1,9 @@
 package fifo
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 const (
@@ -10,15 +11,8 @@ const (
 	backoffCap  = 5 * time.Second
 )
 
-// backoff returns how long to wait after the n-th failure in a row, counted from 1: anything up to a bound that doubles
-// (full jitter), so that many publishers do not come back together.
-func backoff(n int) time.Duration {
-	bound := backoffCap
-	if n < 7 {
-		bound = min(backoffBase<<(n-1), backoffCap)
-	}
-	return rand.N(bound)
-}
+// delay is how long to wait after the n-th failure in a row, counted from 1.
+func delay(n int) time.Duration { return backoff.Jitter(backoffBase, backoffCap, n) }
 
 // pause holds all requests back after the queue itself, not one entry, was throttled.
 type pause struct {
@@ -28,7 +22,7 @@ type pause struct {
 
 func (p *pause) throttled(now time.Time) {
 	p.n++
-	if until := now.Add(backoff(p.n)); until.After(p.until) {
+	if until := now.Add(delay(p.n)); until.After(p.until) {
 		p.until = until
 	}
 }

@@ -84,7 +84,7 @@ func (p *Publisher) settle(e *entry, a answer) {
 		"unknown", a.proof == provesNothing, "error", a.err)
 	var wait time.Duration // throttled: the pause of the whole queue is enough
 	if a.proof != provesThrottle {
-		wait = min(backoff(e.attempts), left)
+		wait = min(delay(e.attempts), left)
 	}
 	p.groups.retry(e, wait, &p.mu, p.dispatch)
 }

@@ -53,14 +53,14 @@ func TestBackoffIsBounded(t *testing.T) {
 		7: 5 * time.Second, 1000: 5 * time.Second} {
 		longest := time.Duration(0)
 		for range 2000 {
-			d := backoff(n)
+			d := delay(n)
 			if d < 0 || d > most {
-				t.Fatalf("backoff(%d) = %v, want 0 to %v", n, d, most)
+				t.Fatalf("delay(%d) = %v, want 0 to %v", n, d, most)
 			}
 			longest = max(longest, d)
 		}
 		if longest < most*9/10 {
-			t.Errorf("backoff(%d) was at most %v in 2000 draws, want up to %v", n, longest, most)
+			t.Errorf("delay(%d) was at most %v in 2000 draws, want up to %v", n, longest, most)
 		}
 	}
 }
