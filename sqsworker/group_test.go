@@ -234,3 +234,45 @@ func TestReceiveAttempts(t *testing.T) {
 		})
 	}
 }
+
+// TestStuckHeadRunsAgain: a head that returns late is not stuck any more, neither when it has returned nor in its next
+// run, and each of its runs takes and gives back one slot.
+func TestStuckHeadRunsAgain(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("a:1", "b:1", "b:2", "b:3")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			switch {
+			case m.Body != "a:1":
+				time.Sleep(time.Minute) // b ends when a is done
+			case r.count(m.Body) == 1:
+				<-ctx.Done()
+				return errTest // inside the grace, which ends in the next run
+			case r.count(m.Body) == 2:
+				<-ctx.Done()
+				time.Sleep(10 * time.Second)
+				return errTest
+			}
+			time.Sleep(5 * time.Second)
+			return nil
+		}, func(o *Options) { o.Concurrency, o.HandlerTimeout = 2, 10*time.Second })
+		wantStuck := func(want int64) {
+			if s := j.Stats(); s.Stuck != want {
+				t.Errorf("Stuck: got %d after run %d, want %d", s.Stuck, r.count("a:1"), want)
+			}
+		}
+		time.Sleep(15 * time.Second)
+		wantStuck(1) // b
+		time.Sleep(10 * time.Second)
+		wantStuck(2)
+		time.Sleep(9 * time.Second) // a's third run
+		wantStuck(1)
+		time.Sleep(10 * time.Minute)
+		if s := j.Stats(); s.Stuck != 0 || s.Running != 0 {
+			t.Errorf("in the end: got %+v, want none stuck", s)
+		}
+		j.stopClean()
+		x.wantEmpty()
+	})
+}

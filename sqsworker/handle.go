@@ -85,8 +85,9 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, count int, then func(v
 
 // watch gives back the slot of a handler that does not return after its context has ended.
 func (l *loop) watch(d *delivery) {
+	run := d.runs // the head of a group may have returned by then, and be at its next run
 	l.later(max(0, l.opts.StopGrace), func() {
-		if d.state == running {
+		if d.state == running && d.runs == run {
 			l.markStuck(d)
 		}
 	})
@@ -105,6 +106,7 @@ func (l *loop) markStuck(d *delivery) {
 // returned takes over when a handler has ended.
 func (l *loop) returned(d *delivery, v verdict) {
 	if d.stuck {
+		d.stuck = false // the head of a group may run again
 		l.counters.stuck.Add(-1)
 	} else {
 		l.slots++
