@@ -1,0 +1,100 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/lambda"
+)
+
+// environment is a process of the function.
+type environment struct {
+	*process
+	handler awslambda.Handler
+	busy    int // invocations that it serves
+}
+
+func newEnvironment(t *testing.T, p *process, h sqsonce.Handler, optFns ...func(*lambda.Options)) *environment {
+	f, err := lambda.Wrap(h, optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &environment{process: p, handler: awslambda.NewHandler(f)}
+}
+
+// pool is the function's environments: an invocation gets one that has room, or a new one.
+type pool struct {
+	newEnvironment func() *environment
+	perProcess     int // invocations at once. Default: 1
+
+	mu  sync.Mutex
+	all []*environment // that live
+}
+
+var errKilled = errors.New("the process was killed")
+
+// invoke is an esm.Invoker.
+func (p *pool) invoke(ctx context.Context, event []byte) ([]byte, error) {
+	e := p.take()
+	defer p.put(e)
+	return e.invoke(ctx, event)
+}
+
+// invoke runs an invocation. An environment that has not answered at the deadline is killed.
+func (e *environment) invoke(ctx context.Context, event []byte) ([]byte, error) {
+	type answer struct {
+		response []byte
+		err      error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		response, err := e.handler.Invoke(ctx, event)
+		answered <- answer{response, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.response, a.err
+	case <-ctx.Done():
+		e.kill()
+		return nil, context.Cause(ctx)
+	case <-e.dead:
+		return nil, errKilled
+	}
+}
+
+func (p *pool) take() *environment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.all {
+		if e.alive() && e.busy < max(p.perProcess, 1) {
+			e.busy++
+			return e
+		}
+	}
+	e := p.newEnvironment()
+	e.busy = 1
+	p.all = append(p.all, e)
+	return e
+}
+
+func (p *pool) put(e *environment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.busy--
+	p.all = slices.DeleteFunc(p.all, func(e *environment) bool { return !e.alive() })
+}
+
+// kill ends all environments.
+func (p *pool) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.all {
+		e.kill()
+	}
+}

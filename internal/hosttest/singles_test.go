@@ -1,0 +1,193 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+var errCard = errors.New("card refused")
+
+func succeed(context.Context, *run) error { return nil }
+
+func fail(err error) script { return func(context.Context, *run) error { return err } }
+
+// first is a script for an event's first run; the others succeed.
+func first(s script) script { return s.then(succeed) }
+
+// then is s for an event's first run, and next for the others.
+func (s script) then(next script) script {
+	return func(ctx context.Context, r *run) error {
+		if r.n > 1 {
+			return next(ctx, r)
+		}
+		return s(ctx, r)
+	}
+}
+
+func panics(context.Context, *run) error { panic("boom") }
+
+func exits(context.Context, *run) error {
+	runtime.Goexit()
+	return nil
+}
+
+// takes works for d, and ends early with its context or its process.
+func takes(d time.Duration) script {
+	return func(ctx context.Context, r *run) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.process.dead:
+			return errDead
+		}
+	}
+}
+
+// ignores works for d, whatever its context says.
+func ignores(d time.Duration) script {
+	return func(_ context.Context, r *run) error {
+		if !r.process.travel(d) {
+			return errDead
+		}
+		return nil
+	}
+}
+
+func stuck(_ context.Context, r *run) error {
+	<-r.process.dead
+	return errDead
+}
+
+const (
+	panicText  = "sqsonce: handler panicked: boom"
+	goexitText = "sqsonce: handler called runtime.Goexit"
+)
+
+// forever is the fate of an event whose handler always fails.
+func forever(text string) fates {
+	return fates{"a1": {Status: released, Error: text, Attempts: 5, Dead: redriven, Runs: 5}}
+}
+
+// inProcess is where the worker runs a failing head of a group again under its lease.
+func inProcess(text string) []difference {
+	return []difference{{
+		hosts: []string{worker}, kinds: []kind{fifo},
+		want:    fates{"a1": {Status: released, Error: text, Attempts: 5, Dead: redriven, Runs: 15}},
+		because: "the worker runs the head of a group twice more in each receive, so that the messages behind it spend none",
+	}}
+}
+
+// onceMore is the fate of an event whose first run failed.
+func onceMore(text string) fates {
+	return fates{"a1": {Status: done, Error: text, Attempts: 2, Runs: 2}}
+}
+
+// sameReceive is where the second run needs no second receive.
+func sameReceive(text string) []difference {
+	return []difference{{
+		hosts: []string{worker}, kinds: []kind{fifo},
+		want:    fates{"a1": {Status: done, Error: text, Attempts: 1, Runs: 2}},
+		because: "the worker runs the head of a group again in the same receive",
+	}}
+}
+
+// singles are the ways in which the handler of one event can end.
+var singles = []outcome{
+	{name: "done", script: succeed, want: fates{"a1": {Status: done, Attempts: 1, Runs: 1}}},
+	{name: "error, then done", script: first(fail(errCard)), want: onceMore("card refused"), differ: sameReceive("card refused")},
+	{name: "error, always", script: fail(errCard), want: forever("card refused"), differ: inProcess("card refused")},
+	{name: "panic, then done", script: first(panics), want: onceMore(panicText), differ: sameReceive(panicText)},
+	{name: "panic, always", script: panics, want: forever(panicText), differ: inProcess(panicText)},
+	{name: "Goexit, then done", script: first(exits), want: onceMore(goexitText), differ: sameReceive(goexitText)},
+	{name: "Goexit, always", script: exits, want: forever(goexitText), differ: inProcess(goexitText)},
+	{
+		name: "RetryAfter", script: first(fail(sqsonce.RetryAfter(45*time.Second, errCard))),
+		want: fates{"a1": {Status: done, Error: "sqsonce: retry after 45s: card refused", Attempts: 2, Runs: 2, Again: 45 * time.Second}},
+		differ: []difference{{
+			hosts: []string{bareFunction}, because: "without a client nobody changes the visibility timeout",
+			want: fates{"a1": {Status: done, Error: "sqsonce: retry after 45s: card refused", Attempts: 2, Runs: 2, Again: 180 * time.Second}},
+		}},
+	},
+	{
+		name: "RetryAfter within the visibility timeout", script: first(fail(sqsonce.RetryAfter(20*time.Second, errCard))),
+		want: fates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 2, Runs: 2, Again: 20 * time.Second}},
+		differ: []difference{
+			{
+				hosts: []string{bareFunction}, because: "without a client nobody changes the visibility timeout",
+				want: fates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 2, Runs: 2, Again: 180 * time.Second}},
+			},
+			{
+				hosts: []string{worker}, kinds: []kind{fifo}, because: "the worker holds the head of a group for a short delay",
+				want: fates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 1, Runs: 2, Again: 20 * time.Second}},
+			},
+		},
+	},
+	{
+		name: "Reject", script: fail(sqsonce.Reject(errCard)),
+		want: fates{"a1": {Status: released, Error: rejectText, Attempts: 1, Dead: rejectText, Runs: 1}},
+		differ: []difference{{
+			hosts: []string{bareFunction}, because: bareRejects,
+			want: forever(rejectText),
+		}},
+	},
+	{
+		name: "poison body", send: []message{{name: "a1", body: `{"name":1}`}}, script: succeed,
+		want: fates{"a1": {Status: released, Error: poisonText, Attempts: 1, Dead: poisonText}},
+		differ: []difference{{
+			hosts: []string{bareFunction}, because: bareRejects,
+			want: fates{"a1": {Status: released, Error: poisonText, Attempts: 5, Dead: redriven}},
+		}},
+	},
+	{
+		name: "slow, longer than the worker's visibility timeout", script: takes(27 * time.Second),
+		worker: func(o *sqsworker.Options) { o.Visibility = 10 * time.Second },
+		want:   fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+	},
+	{
+		name: "slow, longer than the function's timeout, then done", script: first(takes(4 * time.Minute)),
+		want: fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		differ: []difference{{
+			hosts: []string{function, bareFunction}, want: onceMore("sqsonce: host is stopping"),
+			because: "a function ends at its timeout: the handler is told before, and tried again",
+		}},
+	},
+	{
+		name: "slow, longer than the function's timeout, always", script: takes(4 * time.Minute), length: 2 * time.Hour,
+		want: fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		differ: []difference{{
+			hosts: []string{function, bareFunction}, want: forever("sqsonce: host is stopping"),
+			because: "a function ends at its timeout: what takes longer can't be done there",
+		}},
+	},
+	{
+		name: "ignores its context", script: ignores(time.Minute),
+		worker: func(o *sqsworker.Options) { o.HandlerTimeout = 20 * time.Second },
+		want:   fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+	},
+	{
+		name: "ignores its context and fails", worker: func(o *sqsworker.Options) { o.HandlerTimeout = 20 * time.Second },
+		script: first(func(ctx context.Context, r *run) error { return errors.Join(ignores(time.Minute)(ctx, r), errCard) }),
+		want:   onceMore("card refused"), differ: sameReceive("card refused"),
+	},
+	{
+		name: "never returns, until its process is replaced", script: first(stuck), length: 2 * time.Hour,
+		during: func(_ *world, h running) {
+			time.Sleep(time.Hour)
+			h.restart()
+		},
+		want: fates{"a1": {Status: done, Attempts: anyAttempts, Runs: 2}},
+	},
+}
+
+const bareRejects = "without a client nobody sends to the dead-letter queue: the redrive policy does, after all receives and without a reason"
+
+const rejectText = "sqsonce: rejected: card refused"
+
+const poisonText = "sqsonce: rejected: sqsonce: body is not a JSON hosttest.order (at byte 9, field name)"

@@ -1,0 +1,201 @@
+package hosttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+const (
+	table    = "dedup"
+	consumer = "orders"
+	source   = "test"
+	queueARN = "arn:aws:sqs:us-east-1:000000000000:jobs"
+	dlqARN   = queueARN + "-dlq"
+)
+
+// world is an AWS account in memory with one queue and its dead-letter queue, in the bubble of the test that makes it.
+type world struct {
+	*testing.T
+	sqs      *memsqs.Server
+	ddb      *memdynamodb.Server
+	net      network
+	fifo     bool
+	url, dlq string
+	admin    *process // sends, and is never killed
+	witness  *witness
+	log      *slog.Logger
+	rejects  bool // the host sends rejected messages to the dead-letter queue
+}
+
+type setup struct {
+	seed        uint64
+	quiet       bool
+	fifo        bool
+	visibility  time.Duration
+	maxReceives int
+	duplicates  float64
+}
+
+func newWorld(t *testing.T, s setup) *world {
+	t.Helper()
+	w := &world{T: t, fifo: s.fifo, ddb: memdynamodb.New(), sqs: memsqs.New(func(o *memsqs.Options) {
+		o.Seed, o.Duplicates = s.seed, s.duplicates
+	})}
+	t.Cleanup(w.sqs.Close)
+	t.Cleanup(w.ddb.Close)
+	w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if s.quiet {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	w.witness = newWitness(w.record)
+	w.admin = w.newProcess()
+	if err := dynamostore.CreateTable(t.Context(), w.admin.ddb, table); err != nil {
+		t.Fatal(err)
+	}
+	attrs := map[string]string{"VisibilityTimeout": strconv.Itoa(int(s.visibility / time.Second))}
+	if w.fifo {
+		attrs["FifoQueue"] = "true"
+	}
+	w.dlq = w.create("jobs-dlq", attrs)
+	attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, w.named(dlqARN), s.maxReceives)
+	w.url = w.create("jobs", attrs)
+	return w
+}
+
+// named adds the suffix of the world's kind of queue.
+func (w *world) named(name string) string {
+	if w.fifo {
+		return name + ".fifo"
+	}
+	return name
+}
+
+func (w *world) create(name string, attrs map[string]string) string {
+	w.Helper()
+	out, err := w.admin.sqs.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String(w.named(name)), Attributes: attrs})
+	if err != nil {
+		w.Fatalf("CreateQueue: %v", err)
+	}
+	return *out.QueueUrl
+}
+
+// message is an event to send.
+type message struct {
+	name string
+	body string // "": a good one
+	copy int    // of the same event: not the same message to SQS
+}
+
+// groupOf is the group of an event by its name: "a" of a1, "g7" of g7-12.
+func groupOf(name string) string {
+	if group, _, found := strings.Cut(name, "-"); found {
+		return group
+	}
+	return name[:1]
+}
+
+func (w *world) send(ms ...message) {
+	w.Helper()
+	for from := 0; from < len(ms); from += 10 {
+		in := &sqs.SendMessageBatchInput{QueueUrl: &w.url}
+		for i, m := range ms[from:min(from+10, len(ms))] {
+			e := sqstypes.SendMessageBatchRequestEntry{
+				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(m.text()), MessageAttributes: map[string]sqstypes.MessageAttributeValue{
+					sqsonce.AttrEventID:     {DataType: aws.String("String"), StringValue: aws.String(m.name)},
+					sqsonce.AttrEventSource: {DataType: aws.String("String"), StringValue: aws.String(source)},
+				},
+			}
+			if w.fifo {
+				e.MessageGroupId, e.MessageDeduplicationId = aws.String(groupOf(m.name)), aws.String(fmt.Sprint(m.name, "-", m.copy))
+			}
+			in.Entries = append(in.Entries, e)
+		}
+		out, err := w.admin.sqs.SendMessageBatch(context.Background(), in)
+		if err != nil || len(out.Failed) > 0 {
+			w.Fatalf("SendMessageBatch: %v, failed %v", err, out)
+		}
+	}
+}
+
+// moveBack returns the dead-letter queue's messages to the queue, as an operator does.
+func (w *world) moveBack() {
+	w.Helper()
+	if _, err := w.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+		SourceArn: aws.String(w.named(dlqARN)), DestinationArn: aws.String(w.named(queueARN)),
+	}); err != nil {
+		w.Fatalf("StartMessageMoveTask: %v", err)
+	}
+}
+
+func (m message) text() string {
+	if m.body != "" {
+		return m.body
+	}
+	return fmt.Sprintf(`{"name":%q}`, m.name)
+}
+
+// record is an event's record as the service has it. Past the SDK, whose cost would be most of a simulation's.
+func (w *world) record(event string) record {
+	body := fmt.Sprintf(`{"TableName":%q,"ConsistentRead":true,"Key":{"id":{"S":%q}}}`, table, consumer+"#"+source+"|"+event)
+	text, err := w.ask("GetItem", body)
+	var out struct{ Item record }
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		w.Errorf("the record of %s: %v", event, err)
+	}
+	return out.Item
+}
+
+func (w *world) ask(op, body string) ([]byte, error) {
+	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	r.Header.Set("Authorization", "test")
+	resp, err := w.ddb.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", resp.StatusCode, text)
+	}
+	return text, err
+}
+
+// record is an item of the table; its attributes are those that protect it, by their documented names.
+type record struct {
+	Status   struct{ S string } `json:"status"`
+	Owner    struct{ S string } `json:"owner"`
+	Error    struct{ S string } `json:"error"`
+	Attempts struct{ N string } `json:"attempts"`
+	Until    struct{ N string } `json:"in_progress_expiration"`
+}
+
+func (r record) completed() bool { return r.Status.S == "COMPLETED" }
+
+// heldBy reports whether owner has a lease on the record that is not over.
+func (r record) heldBy(owner string) bool {
+	ms, err := strconv.ParseInt(r.Until.N, 10, 64)
+	return err == nil && r.Status.S == "INPROGRESS" && r.Owner.S == owner && time.Now().Before(time.UnixMilli(ms))
+}
