@@ -104,3 +104,18 @@ func TestKindNames(t *testing.T) {
 		t.Errorf("got %s, want unknown", got)
 	}
 }
+
+// Equal calls in a row are kept as one with a count, which nobody may notice.
+func TestCallsKeepsOrderAndNumber(t *testing.T) {
+	t.Parallel()
+	i := fault.NewInjector(fault.Plan{})
+	rule := &fault.Rule{}
+	var want []fault.Call
+	for _, c := range []fault.Call{{Op: "A"}, {Op: "A"}, {Op: "B", Entries: 2}, {Op: "B", Entries: 3}, {Op: "B", Entries: 3, Fault: rule}, {Op: "A"}, {Op: "A"}, {Op: "A"}} {
+		i.Record(c)
+		want = append(want, c)
+		if d := cmp.Diff(want, i.Calls()); d != "" {
+			t.Fatalf("calls (-want +got):\n%s", d)
+		}
+	}
+}

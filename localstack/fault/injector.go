@@ -2,6 +2,7 @@ package fault
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 )
 
@@ -12,7 +13,13 @@ type Injector struct {
 	rng   *rand.Rand
 	seen  []int // calls each rule's Op has had
 	taken []int // calls each rule took
-	calls []Call
+	calls []run
+}
+
+// run is one or more equal calls in a row: a million puts take the memory of one.
+type run struct {
+	Call
+	n int
 }
 
 // NewInjector starts a plan.
@@ -67,12 +74,20 @@ func (i *Injector) matchesLocked(n int) bool {
 func (i *Injector) Record(c Call) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.calls = append(i.calls, c)
+	if last := len(i.calls) - 1; last >= 0 && i.calls[last].Call == c {
+		i.calls[last].n++
+		return
+	}
+	i.calls = append(i.calls, run{c, 1})
 }
 
 // Calls returns the calls recorded so far, in the order they were answered.
 func (i *Injector) Calls() []Call {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return append([]Call(nil), i.calls...)
+	var all []Call
+	for _, r := range i.calls {
+		all = append(all, slices.Repeat([]Call{r.Call}, r.n)...)
+	}
+	return all
 }

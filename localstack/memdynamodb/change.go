@@ -54,7 +54,7 @@ func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
 		return nil, constraint(in.ReturnValuesOnConditionCheckFailure, "returnValuesOnConditionCheckFailure", "Member must satisfy enum value set: [ALL_OLD, NONE]")
 	}
 	var err error
-	if err = validName(in.TableName); err != nil {
+	if err = validTable(in.TableName); err != nil {
 		return nil, err
 	}
 	switch {

@@ -34,7 +34,7 @@ type read struct {
 
 // newRead reads what a request wants to get. The caller holds mu.
 func (s *Server) newRead(in *readInput) (*read, error) {
-	if err := validName(in.TableName); err != nil {
+	if err := validTable(in.TableName); err != nil {
 		return nil, err
 	}
 	if in.Key == nil {

@@ -11,15 +11,17 @@ type tableInput struct{ TableName string }
 
 // table returns the table of a request, which may name it by its ARN. The caller holds mu.
 func (s *Server) table(name string) (*table, error) {
-	name = strings.TrimPrefix(name, arnPrefix)
-	if err := validName(name); err != nil {
+	if err := validTable(name); err != nil {
 		return nil, err
 	}
-	if t := s.tables[name]; t != nil {
+	if t := s.tables[strings.TrimPrefix(name, arnPrefix)]; t != nil {
 		return t, nil
 	}
 	return nil, tableNotFound()
 }
+
+// validTable checks a table's name or ARN.
+func validTable(name string) error { return validName(strings.TrimPrefix(name, arnPrefix)) }
 
 // describe is a TableDescription.
 func (t *table) describe(status string) any {

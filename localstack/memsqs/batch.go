@@ -50,23 +50,23 @@ func runBatch[E, R any](c *call, s *Server, in *batchInput[E], id func(*E) strin
 	return out, err
 }
 
-func checkBatch[E any](entries []E, id func(*E) string) error {
+func checkBatch[E any](entries []E, idOf func(*E) string) error {
 	if len(entries) == 0 {
 		return newError("EmptyBatchRequest", "There should be at least one entry in the request.")
 	}
 	if len(entries) > maxEntries {
 		return newError("TooManyEntriesInBatchRequest", fmt.Sprintf("Maximum number of entries per request are %d. You have sent %d.", maxEntries, len(entries)))
 	}
-	seen := map[string]bool{}
 	for i := range entries {
-		id := id(&entries[i])
-		if !entryID.MatchString(id) {
+		id := idOf(&entries[i])
+		if !isName(id) {
 			return newError("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
 		}
-		if seen[id] {
-			return newError("BatchEntryIdsNotDistinct", "Id "+id+" repeated.")
+		for j := range i { // there are at most ten
+			if id == idOf(&entries[j]) {
+				return newError("BatchEntryIdsNotDistinct", "Id "+id+" repeated.")
+			}
 		}
-		seen[id] = true
 	}
 	return nil
 }

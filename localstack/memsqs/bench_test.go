@@ -2,10 +2,11 @@ package memsqs_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
-	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,90 +15,150 @@ import (
 
 // direct calls a server without a client and without a network.
 type direct struct {
-	b   *testing.B
-	srv *memsqs.Server
-	url string
+	b       *testing.B
+	srv     *memsqs.Server
+	url     string
+	request []byte
+	answer  recorder
 }
 
 func newDirect(b *testing.B, name, attributes string) *direct {
 	d := &direct{b: b, srv: memsqs.New(), url: `"QueueUrl":"https://sqs.us-east-1.amazonaws.com/000000000000/` + name + `"`}
 	b.Cleanup(d.srv.Close)
-	d.call("CreateQueue", `{"QueueName":"`+name+`"`+attributes+`}`)
+	d.call("CreateQueue", []byte(`{"QueueName":"`+name+`"`+attributes+`}`))
 	return d
 }
 
-func (d *direct) call(op, body string) []byte {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	r.Header.Set("X-Amz-Target", "AmazonSQS."+op)
-	r.Header.Set("Authorization", "x")
-	w := httptest.NewRecorder()
-	d.srv.ServeHTTP(w, r)
-	if w.Code != http.StatusOK {
-		d.b.Fatalf("%s: %d %s", op, w.Code, w.Body)
+func (d *direct) call(op string, body []byte) []byte {
+	r := &http.Request{Method: http.MethodPost, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{
+		"X-Amz-Target": {"AmazonSQS." + op}, "Authorization": {"x"},
+	}}
+	d.answer = recorder{body: d.answer.body[:0], header: http.Header{}}
+	d.srv.ServeHTTP(&d.answer, r)
+	if d.answer.code != http.StatusOK {
+		d.b.Fatalf("%s: %d %s", op, d.answer.code, d.answer.body)
 	}
-	return w.Body.Bytes()
+	return d.answer.body
 }
 
-// send sends ten messages of 100 bytes; entry gives the rest of an entry.
-func (d *direct) send(entry func(i int) string) {
-	var out bytes.Buffer
-	out.WriteString(`{` + d.url + `,"Entries":[`)
+// recorder is an http.ResponseWriter that costs nothing: the time measured is the server's.
+type recorder struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+func (r *recorder) Header() http.Header  { return r.header }
+func (r *recorder) WriteHeader(code int) { r.code = code }
+func (r *recorder) Write(b []byte) (int, error) {
+	r.body = append(r.body, b...)
+	return len(b), nil
+}
+
+var bodyOf100 = strings.Repeat("b", 100)
+
+// send sends ten messages of 100 bytes; entry appends the rest of an entry.
+func (d *direct) send(entry func(out []byte) []byte) {
+	d.request = append(d.request[:0], `{`+d.url+`,"Entries":[`...)
 	for i := range 10 {
 		if i > 0 {
-			out.WriteByte(',')
+			d.request = append(d.request, ',')
 		}
-		fmt.Fprintf(&out, `{"Id":"%d","MessageBody":"%0100d"%s}`, i, i, entry(i))
+		d.request = append(d.request, `{"Id":"`...)
+		d.request = append(d.request, byte('0'+i))
+		d.request = append(d.request, `","MessageBody":"`+bodyOf100+`"`...)
+		d.request = append(entry(d.request), '}')
 	}
-	out.WriteString(`]}`)
-	d.call("SendMessageBatch", out.String())
+	d.call("SendMessageBatch", append(d.request, `]}`...))
 }
 
 // cycle receives ten messages and deletes them.
 func (d *direct) cycle() {
-	var got struct {
-		Messages []struct{ ReceiptHandle string }
-	}
-	if err := json.Unmarshal(d.call("ReceiveMessage", `{`+d.url+`,"MaxNumberOfMessages":10}`), &got); err != nil || len(got.Messages) != 10 {
-		d.b.Fatalf("received %d messages, %v", len(got.Messages), err)
-	}
-	var out bytes.Buffer
-	out.WriteString(`{` + d.url + `,"Entries":[`)
-	for i, m := range got.Messages {
-		if i > 0 {
-			out.WriteByte(',')
+	rest := d.call("ReceiveMessage", []byte(`{`+d.url+`,"MaxNumberOfMessages":10}`))
+	d.request = append(d.request[:0], `{`+d.url+`,"Entries":[`...)
+	for i := range 10 {
+		_, after, ok := bytes.Cut(rest, []byte(`"ReceiptHandle":"`))
+		if !ok {
+			d.b.Fatalf("received %d messages", i)
 		}
-		fmt.Fprintf(&out, `{"Id":"%d","ReceiptHandle":"%s"}`, i, m.ReceiptHandle)
+		handle, after, _ := bytes.Cut(after, []byte{'"'})
+		rest = after
+		if i > 0 {
+			d.request = append(d.request, ',')
+		}
+		d.request = append(d.request, `{"Id":"`...)
+		d.request = append(d.request, byte('0'+i))
+		d.request = append(d.request, `","ReceiptHandle":"`...)
+		d.request = append(d.request, handle...)
+		d.request = append(d.request, `"}`...)
 	}
-	out.WriteString(`]}`)
-	d.call("DeleteMessageBatch", out.String())
+	d.call("DeleteMessageBatch", append(d.request, `]}`...))
 }
+
+// inGroups appends a group and a deduplication ID of its own to every entry.
+func inGroups() func([]byte) []byte {
+	n := uint64(0)
+	return func(out []byte) []byte {
+		n++
+		out = append(out, `,"MessageGroupId":"g`...)
+		out = strconv.AppendUint(out, n, 10)
+		out = append(out, `","MessageDeduplicationId":"`...)
+		out = strconv.AppendUint(out, n, 10)
+		return append(out, '"')
+	}
+}
+
+func alone(out []byte) []byte { return out }
+
+const fifoAttributes = `,"Attributes":{"FifoQueue":"true"}`
 
 // BenchmarkTen is one send, receive and delete of ten messages, with a backlog of messages or of groups behind them.
 func BenchmarkTen(b *testing.B) {
 	for _, c := range []struct {
 		name, attributes string
 		backlog          int
+		entry            func([]byte) []byte
 	}{
-		{"jobs", "", 0}, {"jobs", "", 1_000_000}, {"jobs.fifo", `,"Attributes":{"FifoQueue":"true"}`, 0}, {"jobs.fifo", `,"Attributes":{"FifoQueue":"true"}`, 100_000},
+		{"jobs", "", 0, alone}, {"jobs", "", 1_000_000, alone}, {"jobs.fifo", fifoAttributes, 0, inGroups()}, {"jobs.fifo", fifoAttributes, 100_000, inGroups()},
 	} {
 		b.Run(fmt.Sprintf("%s/backlog=%d", c.name, c.backlog), func(b *testing.B) {
 			d := newDirect(b, c.name, c.attributes)
-			n := 0
-			entry := func(int) string {
-				n++
-				if c.attributes == "" {
-					return ""
-				}
-				return fmt.Sprintf(`,"MessageGroupId":"g%d","MessageDeduplicationId":"%d"`, n, n)
-			}
 			for range c.backlog / 10 {
-				d.send(entry)
+				d.send(c.entry)
 			}
 			for b.Loop() {
-				d.send(entry)
+				d.send(c.entry)
 				d.cycle()
 			}
 			b.ReportMetric(10*float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 		})
 	}
+}
+
+// BenchmarkMemory is what a message of 100 bytes that waits in a queue takes, besides its body.
+func BenchmarkMemory(b *testing.B) {
+	const messages = 200_000
+	for _, c := range []struct {
+		name, attributes string
+		entry            func([]byte) []byte
+	}{{"jobs", "", alone}, {"jobs.fifo", fifoAttributes, inGroups()}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				before := heapInUse()
+				d := newDirect(b, c.name, c.attributes)
+				for range messages / 10 {
+					d.send(c.entry)
+				}
+				b.ReportMetric(float64(heapInUse()-before)/messages-100, "bytes/message")
+				runtime.KeepAlive(d)
+			}
+		})
+	}
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

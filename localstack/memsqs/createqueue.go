@@ -32,9 +32,9 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 	base, suffixed := strings.CutSuffix(in.QueueName, ".fifo")
 	fifo := in.Attributes["FifoQueue"] == "true"
 	switch {
-	case fifo && (!suffixed || !queueName.MatchString(base) || len(in.QueueName) > 80):
+	case fifo && (!suffixed || !isName(base) || len(in.QueueName) > 80):
 		return nil, invalidParameter("The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
-	case !fifo && !queueName.MatchString(in.QueueName):
+	case !fifo && !isName(in.QueueName):
 		return nil, invalidParameter("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.")
 	}
 	if q := s.queues[in.QueueName]; q != nil {

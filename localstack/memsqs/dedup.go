@@ -3,7 +3,7 @@ package memsqs
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -44,5 +44,6 @@ func contentID(body string) string {
 
 // nextSequence returns a sequence number as AWS's look: 20 digits, increasing, not consecutive.
 func (s *Server) nextSequence() string {
-	return fmt.Sprintf("1885%016d", s.nextSerial()*256)
+	n := strconv.FormatUint(s.nextSerial()*256, 10)
+	return "1885" + "0000000000000000"[len(n):] + n
 }

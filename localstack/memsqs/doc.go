@@ -12,9 +12,13 @@
 // # Choices where AWS says nothing
 //
 // A duplicate sent to a FIFO queue is answered with the message ID and the sequence number of the first. A visibility
-// change with a superseded receipt handle is an InvalidParameterValue. A receive that is repeated with the same
+// change with a superseded receipt handle is an InvalidParameterValue, and one after the visibility timeout has ended is a
+// MessageNotInflight; AWS was seen to answer success to both, which Options.LooseHandles does. A receive that is repeated with the same
 // ReceiveRequestAttemptId does not raise the receive count. Changes of queue attributes are in force at once, except
 // DeduplicationScope, which stays as the queue was created.
+//
+// Package sqstest holds the rules as test cases, each with its source, and runs them against this package and against
+// emulators that others wrote.
 //
 // # What it does not do
 //

@@ -4,7 +4,7 @@ package memsqs
 // visible: one that is in flight or delayed holds back all that follow it in the group, and nothing else.
 type groups struct {
 	byID  map[string]*group
-	ready heap[*group] // groups whose first message is visible, by that message's place in the queue
+	ready line[*group] // groups whose first message is visible, by that message's place in the queue
 }
 
 // group is a message group: its messages, oldest first, visible or not.
@@ -16,10 +16,10 @@ type group struct {
 }
 
 func newGroups() *groups {
-	return &groups{byID: map[string]*group{}, ready: heap[*group]{
+	return &groups{byID: map[string]*group{}, ready: line[*group]{heap: heap[*group]{
 		less:  func(a, b *group) bool { return a.order < b.order },
 		place: func(g *group) *int { return &g.readyAt },
-	}}
+	}}}
 }
 
 func (s *groups) add(m, before *message) {

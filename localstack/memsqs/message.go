@@ -30,7 +30,7 @@ type message struct {
 	hidden    bool      // delayed or in flight
 	visibleAt time.Time // when hidden ends, or ended
 
-	readyAt, hiddenAt, ageAt int // places in heaps
+	readyAt, hiddenAt, ageAt int // places in the queue's line and heaps
 
 	in         *group   // FIFO
 	prev, next *message // in the group

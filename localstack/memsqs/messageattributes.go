@@ -10,10 +10,7 @@ import (
 
 const maxMessageAttributes = 10
 
-var (
-	attributeName   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,256}$`)
-	attributeNumber = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
-)
+var attributeNumber = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 
 // checkMessageAttributes applies AWS's rules for message attributes: at most ten, legal names, a known type with an
 // optional custom part, and a value that is not empty and fits the type.
@@ -35,7 +32,7 @@ func checkMessageAttributes(attrs map[string]messageAttribute) error {
 func checkAttributeName(name string) error {
 	lower := strings.ToLower(name)
 	switch {
-	case !attributeName.MatchString(name):
+	case !isAttributeName(name):
 		return invalidParameter("Message (user) attribute name %q is invalid: it can have up to 256 alphanumeric characters, underscores, hyphens and periods.", name)
 	case strings.HasPrefix(name, "."), strings.HasSuffix(name, "."), strings.Contains(name, ".."):
 		return invalidParameter("Message (user) attribute name %q cannot start or end with a period or have successive periods.", name)
@@ -99,6 +96,9 @@ func sizeOfAttributes(attrs map[string]messageAttribute) int {
 
 // selectAttributes returns the attributes that a receive asked for: by name, "All" or ".*", or "prefix.*".
 func selectAttributes(attrs map[string]messageAttribute, names []string) map[string]messageAttribute {
+	if len(attrs) == 0 || len(names) == 0 {
+		return nil
+	}
 	out := map[string]messageAttribute{}
 	for name, a := range attrs {
 		for _, want := range names {

@@ -35,7 +35,7 @@ type queue struct {
 	messages map[uint64]*message // by serial
 	shelf    shelf
 	hidden   heap[*message] // by visibleAt
-	ages     heap[*message] // by enqueuedAt
+	ages     line[*message] // by enqueuedAt
 	delayed  int
 	inFlight int
 
@@ -59,12 +59,12 @@ func newQueue(s *Server, name string, attrs attributes, now time.Time) *queue {
 		},
 		place: func(m *message) *int { return &m.hiddenAt },
 	}
-	q.ages = heap[*message]{
+	q.ages = line[*message]{heap: heap[*message]{
 		less: func(a, b *message) bool {
 			return byTime(a.enqueuedAt.UnixNano(), b.enqueuedAt.UnixNano(), a.serial, b.serial)
 		},
 		place: func(m *message) *int { return &m.ageAt },
-	}
+	}}
 	if attrs.FIFO {
 		q.shelf = newGroups()
 	} else {

@@ -2,8 +2,9 @@ package memsqs
 
 import (
 	"cmp"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -159,8 +160,16 @@ func checkSystemAttributes(attrs map[string]messageAttribute) error {
 
 // newID returns a message ID: a random UUID, from the server's seed.
 func (s *Server) newID() string {
-	a, b := s.rng.Uint64(), s.rng.Uint64()
-	var out strings.Builder
-	fmt.Fprintf(&out, "%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
-	return out.String()
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], s.rng.Uint64())
+	binary.BigEndian.PutUint64(b[8:], s.rng.Uint64())
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4, RFC 9562
+	var out [36]byte
+	hex.Encode(out[:], b[:4])
+	hex.Encode(out[9:], b[4:6])
+	hex.Encode(out[14:], b[6:8])
+	hex.Encode(out[19:], b[8:10])
+	hex.Encode(out[24:], b[10:])
+	out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
+	return string(out[:])
 }

@@ -35,6 +35,11 @@ type Options struct {
 	// Duplicates is the chance, 0 to 1, that a message received from a standard queue leaves a copy that is received
 	// again, as when a replica of AWS missed the receive. Default: 0.
 	Duplicates float64
+	// LooseHandles lets ChangeMessageVisibility succeed in two cases where its documentation names an error and AWS was seen
+	// to answer success: with a superseded receipt handle, which then changes the delivery that is under way now, and after
+	// the visibility timeout has ended, which then changes nothing. A consumer must survive both answers: success does not
+	// prove that it still has the message. Default: false, the documented errors.
+	LooseHandles bool
 }
 
 // Server is an SQS in memory. All methods are safe for concurrent use.

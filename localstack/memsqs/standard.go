@@ -3,14 +3,14 @@ package memsqs
 // standard is the shelf of a standard queue: all visible messages, oldest first, or nearly so.
 type standard struct {
 	server *Server
-	ready  heap[*message]
+	ready  line[*message]
 }
 
 func newStandard(s *Server) *standard {
-	return &standard{server: s, ready: heap[*message]{
+	return &standard{server: s, ready: line[*message]{heap: heap[*message]{
 		less:  func(a, b *message) bool { return byTime(int64(a.order), int64(b.order), a.serial, b.serial) },
 		place: func(m *message) *int { return &m.readyAt },
-	}}
+	}}}
 }
 
 func (t *standard) add(m, before *message) {

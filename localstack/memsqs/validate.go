@@ -1,9 +1,6 @@
 package memsqs
 
-import (
-	"regexp"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 const (
 	maxMessageSize = 1 << 20 // of one message and of a batch together, in bytes, inclusive
@@ -13,12 +10,34 @@ const (
 	maxReceive     = 10      // messages
 )
 
-var (
-	queueName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
-	entryID   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
-	// token is a message group ID, deduplication ID or receive attempt ID: printable ASCII without the space.
-	token = regexp.MustCompile(`^[!-~]{1,128}$`)
-)
+// isName: a queue name, without the suffix of a FIFO queue, or the ID of an entry of a batch.
+func isName(s string) bool {
+	return consists(s, 80, func(c byte) bool { return isAlphanumeric(c) || c == '-' || c == '_' })
+}
+
+// isToken: a message group ID, deduplication ID or receive attempt ID: printable ASCII without the space.
+func isToken(s string) bool {
+	return consists(s, 128, func(c byte) bool { return '!' <= c && c <= '~' })
+}
+
+// isAttributeName: the characters of a message attribute's name.
+func isAttributeName(s string) bool {
+	return consists(s, 256, func(c byte) bool { return isAlphanumeric(c) || c == '-' || c == '_' || c == '.' })
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// consists reports whether s is of 1 to most legal bytes.
+func consists(s string, most int, legal func(byte) bool) bool {
+	for i := range len(s) {
+		if !legal(s[i]) {
+			return false
+		}
+	}
+	return 1 <= len(s) && len(s) <= most
+}
 
 // illegalRune returns the first character that SQS refuses in bodies and string attributes: it takes what XML 1.0 does.
 func illegalRune(s string) (rune, bool) {
@@ -37,7 +56,7 @@ func illegalRune(s string) (rune, bool) {
 }
 
 func checkToken(v *string, parameter string) error {
-	if v != nil && !token.MatchString(*v) {
+	if v != nil && !isToken(*v) {
 		return invalidParameter("Value %s for parameter %s is invalid. Reason: %s can only include alphanumeric and punctuation characters. 1 to 128 in length.", *v, parameter, parameter)
 	}
 	return nil

@@ -35,8 +35,10 @@ func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
 	switch {
 	case err != nil:
 		return err
-	case m == nil || !newest:
+	case m == nil || !newest && !q.server.opts.LooseHandles:
 		return invalidValue(*e.ReceiptHandle, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
+	case !m.inFlight() && q.server.opts.LooseHandles:
+		return nil
 	case !m.inFlight():
 		return newError("MessageNotInflight", "The specified message isn't in flight.")
 	}

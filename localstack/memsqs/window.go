@@ -13,12 +13,12 @@ type window[K comparable, V any] struct {
 
 type remembered[V any] struct {
 	value V
-	at    time.Time
+	at    int64 // Unix time in nanoseconds: there may be millions, and a time.Time is three times the size
 }
 
 type put[K comparable] struct {
 	key K
-	at  time.Time
+	at  int64
 }
 
 func (w *window[K, V]) get(k K) (V, bool) {
@@ -31,18 +31,19 @@ func (w *window[K, V]) put(k K, v V, now time.Time) {
 	if w.values == nil {
 		w.values = map[K]remembered[V]{}
 	}
-	w.values[k] = remembered[V]{v, now}
-	w.order = append(w.order, put[K]{k, now})
+	at := now.UnixNano()
+	w.values[k] = remembered[V]{v, at}
+	w.order = append(w.order, put[K]{k, at})
 }
 
 func (w *window[K, V]) drop(k K) { delete(w.values, k) }
 
 // expire forgets what was put five minutes ago or earlier.
 func (w *window[K, V]) expire(now time.Time) {
-	n := 0
-	for n < len(w.order) && !now.Before(w.order[n].at.Add(interval)) {
+	n, last := 0, now.Add(-interval).UnixNano()
+	for n < len(w.order) && w.order[n].at <= last {
 		// A key that was put again since has a younger entry further on.
-		if k := w.order[n].key; w.values[k].at.Equal(w.order[n].at) {
+		if k := w.order[n].key; w.values[k].at == w.order[n].at {
 			delete(w.values, k)
 		}
 		n++

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unique"
 )
 
 // SyntaxError is JSON that is no attribute value at all; anything else wrong with a value is an [InvalidError].
@@ -51,21 +52,28 @@ func Decode(data []byte) (Value, error) {
 
 // fields reads the fields of a map.
 func (d *decoder) fields(depth int) (Map, error) {
-	m := Map{}
+	base := len(d.open)
 	sorted := true
 	err := d.object(func(name string) error {
 		v, err := d.value(depth)
 		if err != nil {
 			return err
 		}
-		if n := len(m); n > 0 && m[n-1].Name >= name {
+		if n := len(d.open); n > base && d.open[n-1].Name >= name {
 			sorted = false
 		}
-		m = append(m, Field{name, v})
+		// Items of a table have the same names: one text serves them all.
+		d.open = append(d.open, Field{unique.Make(name).Value(), v})
 		return nil
 	})
-	if err != nil || sorted {
-		return m, err
+	if err != nil {
+		return nil, err
+	}
+	m := make(Map, len(d.open)-base) // no larger than it is: it stays in the table
+	copy(m, d.open[base:])
+	d.open = d.open[:base]
+	if sorted {
+		return m, nil
 	}
 	slices.SortStableFunc(m, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 	// Of a name given twice the last counts, as JSON parsers have it.

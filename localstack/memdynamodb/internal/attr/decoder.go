@@ -10,6 +10,7 @@ import (
 type decoder struct {
 	data []byte
 	pos  int
+	open Map // the fields read so far of the maps that are not closed yet, the innermost last
 }
 
 func (d *decoder) space() {

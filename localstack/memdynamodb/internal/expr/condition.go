@@ -77,7 +77,9 @@ func (p *parser) not() (node, bool) {
 }
 
 func (p *parser) primary() (node, bool) {
-	if p.punct("(") {
+	// A parenthesis may open a condition, or one operand of a comparison: what stands behind it tells.
+	if t := p.peek(); t.kind == tokPunct && t.text == "(" && !p.compares(p.behindParentheses()) {
+		p.advance()
 		p.enter()
 		n, parens := p.or()
 		p.depth--
@@ -93,7 +95,7 @@ func (p *parser) primary() (node, bool) {
 			p.operators--
 		} else {
 			n := p.predicate(name)
-			if t := p.peek(); t.is("IN") || t.is("BETWEEN") || t.kind == tokPunct && comparator(t.text) {
+			if p.compares(p.peek()) {
 				p.misplaced(name) // true or false is nothing to compare
 			}
 			return n, false
@@ -141,6 +143,11 @@ func (p *parser) comparison() node {
 	}
 	p.syntax()
 	return nil
+}
+
+// compares reports whether the token joins operands to a condition.
+func (p *parser) compares(t token) bool {
+	return t.is("IN") || t.is("BETWEEN") || p.partiql != nil && t.is("IS") || t.kind == tokPunct && comparator(t.text)
 }
 
 func comparator(s string) bool {

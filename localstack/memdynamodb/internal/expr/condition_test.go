@@ -46,6 +46,7 @@ func TestCondition(t *testing.T) {
 		// NOT binds before AND, AND before OR.
 		{"n = :five OR n = :one AND n = :six", true}, {"(n = :five OR n = :one) AND n = :six", false},
 		{"NOT n = :six AND n = :five", true}, {"NOT (n = :six AND n = :five)", true}, {"NOT n = :five OR n = :five", true}, {"NOT NOT n = :five", true},
+		{"(n) = (:five)", true}, {"((n) = :five)", true}, {"NOT (n) < :five AND (s) IN ((:p), (:hell))", false}, {"(size(s)) BETWEEN (:five) AND (:six)", true}, {"contains((ss), (:p))", true}, {"(n = :one OR (n) = :five)", true},
 		{"n = :one AND n = :six OR n = :five", true}, {"n = :six AND (n = :one OR n = :five)", false}, {"nOt n = :one aNd n = :five oR n = :six", true},
 	} {
 		c, err := ParseCondition(tt.src)

@@ -52,8 +52,12 @@ func sizeOf(v attr.Value) (int, bool) {
 	return 0, false
 }
 
-// operand reads a path, a value or size(...).
+// operand reads a path, a value or size(...), which may stand in parentheses of its own.
 func (p *parser) operand() operand {
+	return p.inParentheses(p.bareOperand)
+}
+
+func (p *parser) bareOperand() operand {
 	if name, ok := p.call(); ok {
 		if name != "size" {
 			p.misplaced(name)

@@ -215,6 +215,32 @@ func (p *parser) call() (string, bool) {
 	return t.text, true
 }
 
+// inParentheses reads an operand that may have one pair of parentheses around it.
+func (p *parser) inParentheses(bare func() operand) operand {
+	if !p.punct("(") {
+		return bare()
+	}
+	o := bare()
+	p.want(")")
+	return o
+}
+
+// behindParentheses returns the token behind the parenthesis that closes the one at the current token; the end if none
+// does.
+func (p *parser) behindParentheses() token {
+	depth := 0
+	for i := p.pos; p.tokens[i].kind != tokEnd; i++ {
+		if t := p.tokens[i]; t.kind == tokPunct && t.text == "(" {
+			depth++
+		} else if t.kind == tokPunct && t.text == ")" {
+			if depth--; depth == 0 {
+				return p.tokens[i+1]
+			}
+		}
+	}
+	return p.tokens[len(p.tokens)-1]
+}
+
 // operands reads operands up to the closing parenthesis.
 func (p *parser) operands(next func() operand) []operand { return p.operandsTo(")", next) }
 

@@ -31,6 +31,7 @@ func TestConditionRefused(t *testing.T) {
 		{"n BETWEEN :five AND :str", "The BETWEEN operator requires same data type for lower and upper bounds"},
 		{"n = n", "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [n]"}, {"contains(m.x, m.x)", "operator: contains, first operand: [m, x]"},
 		{many(101), "operator or function: IN"}, {strings.Repeat("NOT ", 301) + "n = s", "too many operators; operator count: 301"}, {strings.Repeat("(", 400) + "n = s", "too many operators"},
+		{"((n)) = :five", "Syntax error"}, {"(n = :five", "Syntax error"}, {"(n) (= :five)", "Syntax error"}, {"(n, s) = :five", "Syntax error"}, {"()", "Syntax error"}, {")(", "Syntax error"},
 		{"n = " + strings.Repeat("a", 4097), "Expression size has exceeded the maximum allowed size;  expression size: 4101"},
 		{"a" + strings.Repeat(".a", 32) + " = n", "The document path has too many nesting elements; nesting levels: 33"}, {"a[99999999999999999999] = n", "List index"},
 	} {
@@ -50,7 +51,7 @@ func TestUpdateRefused(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
 		{"", "can not be empty"}, {"HELLO b = :n", `Syntax error; token: "HELLO"`}, {"SET b", "Syntax error"}, {"SET a = :n b = :n", "Syntax error"}, {"SET :n = :n", "Syntax error"}, {"SET a = :n,", "Syntax error"},
 		{"SET a = :n SET b = :n", `The "SET" section can only be used once in an update expression;`}, {"REMOVE a SET b = :n REMOVE c", `The "REMOVE" section can only be used once`},
-		{"SET a = :n + :n + :n", "Syntax error"}, {"SET a = if_not_exists(a, :n + :n)", "Syntax error"}, {"ADD a b", "Syntax error"}, {"DELETE a", "Syntax error"},
+		{"SET a = :n + :n + :n", "Syntax error"}, {"SET a = (:n + :n) + :n", "Syntax error"}, {"SET a = (:n", "Syntax error"}, {"SET (a) = :n", "Syntax error"}, {"ADD a (:n)", "Syntax error"}, {"SET a = if_not_exists(a, :n + :n)", "Syntax error"}, {"ADD a b", "Syntax error"}, {"DELETE a", "Syntax error"},
 		{"SET a = f(:n)", "Invalid function name; function: f"}, {"SET a = size(b)", "The function is not allowed in an update expression; function: size"},
 		{"SET a = list_append(list_append(:l, :l), :l)", "The function is not allowed to be used this way in an expression; function: list_append"},
 		{"SET a = list_append(:l)", "number of operands: 1"}, {"SET a = if_not_exists(:n, :n)", "Operator or function requires a document path; operator or function: if_not_exists"},

@@ -72,22 +72,32 @@ func parseUpdate(src string) (*Update, error) {
 	return u, err
 }
 
+// setAction reads path = value; the value, and each operand of a sum, may stand in parentheses.
 func setAction(p *parser) action {
-	p.operator()
 	path := p.path()
 	p.want("=")
+	if t := p.behindParentheses(); t.kind == tokPunct && (t.text == "+" || t.text == "-") {
+		return action{set, path, p.sum()} // parentheses here are the first operand's
+	}
+	return action{set, path, p.inParentheses(p.sum)}
+}
+
+// sum reads an operand, or a sum or difference of two.
+func (p *parser) sum() operand {
 	left := p.setOperand()
 	for _, op := range []string{"+", "-"} {
 		if p.punct(op) {
 			p.operator()
-			return action{set, path, sumOperand{op, left, p.setOperand()}}
+			return sumOperand{op, left, p.setOperand()}
 		}
 	}
-	return action{set, path, left}
+	return left
 }
 
 // setOperand reads a path, a value, if_not_exists(path, operand) or list_append(operand, operand).
-func (p *parser) setOperand() operand {
+func (p *parser) setOperand() operand { return p.inParentheses(p.bareSetOperand) }
+
+func (p *parser) bareSetOperand() operand {
 	name, ok := p.call()
 	if !ok {
 		return p.simple()
@@ -119,7 +129,6 @@ func (p *parser) setOperand() operand {
 }
 
 func removeAction(p *parser) action {
-	p.operator()
 	return action{remove, p.path(), nil}
 }
 
@@ -128,7 +137,6 @@ func deleteAction(p *parser) action { return valueAction(p, del) }
 
 // valueAction reads a path and a value: ADD and DELETE take no other operand.
 func valueAction(p *parser, v verb) action {
-	p.operator()
 	path := p.path()
 	if p.peek().kind != tokValue {
 		p.syntax()

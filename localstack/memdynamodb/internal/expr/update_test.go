@@ -15,6 +15,7 @@ func TestUpdate(t *testing.T) {
 		{"SET a = :n", `{}`, `{'a':{'N':'3'}}`},
 		{"SET a = a + :n, b = :n - a", `{'a':{'N':'0.5'}}`, `{'a':{'N':'3.5'},'b':{'N':'2.5'}}`},
 		{"SET a = b, b = a", `{'a':{'N':'1'},'b':{'S':'x'}}`, `{'a':{'S':'x'},'b':{'N':'1'}}`}, // all read the item as it was
+		{"SET a = (a + :n), b = (:n) - (a), c = ((a) + :n), d = (:s), e = list_append((:l), (:l))", `{'a':{'N':'1'}}`, `{'a':{'N':'4'},'b':{'N':'2'},'c':{'N':'4'},'d':{'S':'x'},'e':{'L':[{'S':'y'},{'S':'y'}]}}`},
 		{"REMOVE a SET b = a", `{'a':{'N':'1'}}`, `{'b':{'N':'1'}}`},
 		{"SET a = if_not_exists(a, :n)", `{'a':{'N':'1'}}`, `{'a':{'N':'1'}}`},
 		{"SET a = if_not_exists(b, if_not_exists(c, :n)) + :n", `{}`, `{'a':{'N':'6'}}`},

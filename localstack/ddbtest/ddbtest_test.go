@@ -1,0 +1,52 @@
+package ddbtest_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/localstack/internal/emulator"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+func TestMain(m *testing.M) { emulator.Main(m) }
+
+func client(url string, rt http.RoundTripper) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: &url,
+		HTTPClient:   &http.Client{Transport: rt},
+		Retryer:      aws.NopRetryer{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+}
+
+func TestMemDynamoDB(t *testing.T) {
+	t.Parallel()
+	ddbtest.Run(t, ddbtest.Backend{
+		New: func(t *testing.T) ddbtest.Account {
+			srv := memdynamodb.New()
+			t.Cleanup(srv.Close)
+			return ddbtest.Account{
+				Client:   client("http://dynamodb.local", srv),
+				SweepTTL: func() error { srv.SweepTTL(); return nil },
+			}
+		},
+	})
+}
+
+func TestDynoxide(t *testing.T) {
+	t.Parallel()
+	c := client(emulator.Dynoxide.Start(t).URL, http.DefaultTransport)
+	ddbtest.Run(t, ddbtest.Backend{
+		New:      func(*testing.T) ddbtest.Account { return ddbtest.Account{Client: c} },
+		RealTime: true,
+		Known:    dynoxideDefects,
+	})
+}

@@ -1,0 +1,64 @@
+package memdynamodb_test
+
+import (
+	"net/http"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// conditionalPut is a record of the idempotency protocol, n being its key.
+func conditionalPut(n int) string {
+	return `{"TableName":"orders","Item":{"id":{"S":"` + strconv.Itoa(n) + `"},"status":{"S":"INPROGRESS"},"fence":{"N":"1700000000000"}},` +
+		`"ConditionExpression":"attribute_not_exists(id) OR #s = :d","ExpressionAttributeNames":{"#s":"status"},"ExpressionAttributeValues":{":d":{"S":"COMPLETED"}}}`
+}
+
+// BenchmarkMemory fills a table with small records and reports what one of them holds of the heap beyond its data: the
+// bytes of its names and values.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		over := overhead(b, 100_000)
+		b.ReportMetric(over, "B/item")
+	}
+}
+
+// TestMemoryOfAnItem keeps the record of calls and the table small enough for millions of items.
+func TestMemoryOfAnItem(t *testing.T) {
+	if over := overhead(t, 20_000); over > 300 {
+		t.Errorf("an item holds %.0f bytes beyond its data, want at most 300", over)
+	}
+}
+
+// overhead is what one of n items holds of the heap beyond the bytes of its names and values, the record of the calls
+// that made it included.
+func overhead(t testing.TB, n int) float64 {
+	t.Helper()
+	srv, c := start(t)
+	before := heap()
+	for i := range n {
+		if status, _, text := send(t, srv, "PutItem", conditionalPut(i)); status != http.StatusOK {
+			t.Fatal(text)
+		}
+	}
+	held := heap() - before
+	out, err := c.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("orders")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := aws.ToInt64(out.Table.ItemCount); got != int64(n) {
+		t.Fatalf("%d items, want %d", got, n)
+	}
+	runtime.KeepAlive(srv)
+	return float64(int64(held)-aws.ToInt64(out.Table.TableSizeBytes)) / float64(n)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first one's finalizers freed
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
