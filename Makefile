@@ -15,12 +15,21 @@ demo: ## Publish 5,000 orders, kill a worker in the middle, count every effect (
 	cd examples/orders && $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT)) $(if $(DYNAMODB_ENDPOINT),AWS_ENDPOINT_URL_DYNAMODB=$(DYNAMODB_ENDPOINT)) $(BIN)/demo
 
 .PHONY: test
-test: ## Run every test of every module
+test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
+	@go run ./localstack/internal/emulator/install -check
 	@set -e; for m in $(MODULES); do (cd $$m && go test $(ARGS) $(PKG)); done
+
+.PHONY: emulators
+emulators: ## Install the emulators that tests compare with, 0.9 GB in the user's cache (needs Python 3.12, Java, npm)
+	go run ./localstack/internal/emulator/install
 
 .PHONY: race
 race: ## Run the main module's tests under the race detector
 	go test -race $(ARGS) $(PKG)
+
+.PHONY: bench
+bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
+	cd bench && go run . $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 20 s

@@ -1,0 +1,111 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/bench/internal/job"
+)
+
+// feed fills the queue: all of it, or up to the backlog and the rest while the contestant works.
+func (s *server) feed(ctx context.Context) error {
+	if s.cfg.FIFO {
+		s.fed.Store(true)
+		return nil // its publisher is the contestant
+	}
+	events := s.events()
+	first := len(events)
+	if s.cfg.Backlog > 0 {
+		first = min(first, s.cfg.Backlog)
+	}
+	if err := s.send(ctx, events[:first]); err != nil {
+		return err
+	}
+	if first == len(events) {
+		s.fed.Store(true)
+		return nil
+	}
+	go func() {
+		// A measurement without its messages ends by its deadline; this says why.
+		if err := s.top(ctx, events[first:]); err != nil {
+			slog.Error("bench: feeding the queue", "error", err)
+		}
+		s.fed.Store(true)
+	}()
+	return nil
+}
+
+// events are the numbers to be sent, those sent twice a little behind their first copy.
+func (s *server) events() []int {
+	const behind = 50
+	out := make([]int, 0, s.cfg.Events)
+	for n := range s.cfg.Events {
+		out = append(out, n)
+		if r := s.cfg.Resend; r > 0 && n >= behind && (n-behind)%r == 0 {
+			out = append(out, n-behind)
+		}
+	}
+	return out
+}
+
+// top keeps the queue filled up to its backlog.
+func (s *server) top(ctx context.Context, events []int) error {
+	const some = 1000
+	for len(events) > 0 {
+		n, err := s.depth(ctx)
+		if err != nil {
+			return err
+		}
+		if n > s.cfg.Backlog-some {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		k := min(some, len(events))
+		if err := s.send(ctx, events[:k]); err != nil {
+			return err
+		}
+		events = events[k:]
+	}
+	return nil
+}
+
+func (s *server) send(ctx context.Context, events []int) error {
+	for len(events) > 0 {
+		k := min(batch(s.cfg.BodySize), len(events))
+		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(s.place.QueueURL)}
+		for i, n := range events[:k] {
+			e := sqstypes.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(job.Body(n, s.cfg.BodySize))}
+			if s.cfg.EventIDs {
+				e.MessageAttributes = map[string]sqstypes.MessageAttributeValue{
+					sqsonce.AttrEventID:     text(job.EventID(n)),
+					sqsonce.AttrEventSource: text("bench"),
+				}
+			}
+			in.Entries = append(in.Entries, e)
+		}
+		out, err := s.local.SendMessageBatch(ctx, in)
+		if err != nil {
+			return err
+		}
+		if len(out.Failed) > 0 {
+			return fmt.Errorf("endpoint: %d messages refused: %s", len(out.Failed), aws.ToString(out.Failed[0].Message))
+		}
+		events = events[k:]
+	}
+	return nil
+}
+
+// batch is how many messages of a size fit into the 1 MiB of one request.
+func batch(size int) int { return min(10, max(1, 1<<20/(size+1<<10))) }
+
+func text(s string) sqstypes.MessageAttributeValue {
+	return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(s)}
+}

@@ -1,0 +1,103 @@
+package endpoint
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+type server struct {
+	cfg      Config
+	sqs      *memsqs.Server
+	dynamodb *memdynamodb.Server
+	local    *sqs.Client // beside the socket: uncounted and without latency
+	place    Place
+	function *function
+
+	connections, sqsRequests, dynamodbRequests atomic.Int64
+	fed                                        atomic.Bool // nothing more will be sent
+}
+
+// start listens, creates queue and table, and sends the first messages.
+func start(ctx context.Context, cfg Config) (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cfg: cfg, place: Place{URL: "http://" + l.Addr().String()}}
+	s.sqs = memsqs.New(func(o *memsqs.Options) {
+		o.Seed, o.Faults, o.BaseURL, o.Duplicates = 1, cfg.Faults, s.place.URL, cfg.Duplicates
+	})
+	s.dynamodb = memdynamodb.New()
+	s.local = sqs.New(sqs.Options{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("bench", "bench", ""),
+		BaseEndpoint: aws.String(s.place.URL), HTTPClient: &http.Client{Transport: s.sqs},
+	})
+	if err := s.create(ctx); err != nil {
+		return nil, err
+	}
+	h := &http.Server{Handler: s.count(localstack.Handler(s.sqs, s.dynamodb)), ConnState: s.connState}
+	// It ends with the process. Without it every call of the contestant fails, and the measurement with them.
+	go func() { _ = h.Serve(l) }()
+	if cfg.Hold {
+		return s, nil
+	}
+	return s, s.feed(ctx)
+}
+
+// create makes queue and table the way a client would, without a dead-letter queue: what is received too often stays.
+func (s *server) create(ctx context.Context) error {
+	name, attributes := "jobs", map[string]string{}
+	if s.cfg.Visibility > 0 {
+		attributes[string(sqstypes.QueueAttributeNameVisibilityTimeout)] = strconv.Itoa(s.cfg.Visibility)
+	}
+	if s.cfg.FIFO {
+		// Deduplication and throughput by group, as for every FIFO queue that is to be fast.
+		name, attributes["FifoQueue"], attributes["DeduplicationScope"] = "jobs.fifo", "true", "messageGroup"
+		attributes["FifoThroughputLimit"] = "perMessageGroupId"
+	}
+	out, err := s.local.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
+	if err != nil {
+		return err
+	}
+	s.place.QueueURL = aws.ToString(out.QueueUrl)
+	return dynamostore.CreateTable(ctx, dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("bench", "bench", ""),
+		BaseEndpoint: aws.String(s.place.URL), HTTPClient: &http.Client{Transport: s.dynamodb},
+	}), Table)
+}
+
+// count counts requests and delays them. The client's cancellation does not shorten the delay: a request that is on its
+// way arrives, and what it receives is received by nobody.
+func (s *server) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Header.Get("X-Amz-Target"), "DynamoDB") {
+			s.dynamodbRequests.Add(1)
+		} else {
+			s.sqsRequests.Add(1)
+		}
+		time.Sleep(s.cfg.Latency)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) connState(_ net.Conn, state http.ConnState) {
+	if state == http.StateNew {
+		s.connections.Add(1)
+	}
+}

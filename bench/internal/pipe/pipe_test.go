@@ -1,0 +1,70 @@
+package pipe_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/sqsonce/sqsonce/bench/internal/pipe"
+)
+
+const child = "PIPE_TEST_CHILD"
+
+// TestMain also is the other process.
+func TestMain(m *testing.M) {
+	if os.Getenv(child) == "" {
+		os.Exit(m.Run())
+	}
+	fmt.Fprintln(os.Stderr, "hello from the other process")
+	if err := pipe.Serve(os.Stdin, os.Stdout, map[string]pipe.Handler{
+		"double": func(with json.RawMessage) (any, error) {
+			var n int
+			err := json.Unmarshal(with, &n)
+			return 2 * n, err
+		},
+		"fail": func(json.RawMessage) (any, error) { return nil, errors.New("sorry") },
+		"exit": func(json.RawMessage) (any, error) { os.Exit(3); return nil, nil },
+	}); err != nil {
+		os.Exit(1)
+	}
+}
+
+func TestProcess(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pipe.Start(t.Context(), "other", []string{child + "=1"}, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	var n int
+	if err := p.Call("double", 21, &n); err != nil || n != 42 {
+		t.Errorf("got %d, %v, want 42", n, err)
+	}
+	for call, want := range map[string]string{"fail": "sorry", "nonsense": "no such call"} {
+		if err := p.Call(call, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", call, err, want)
+		}
+	}
+	if err := p.Call("exit", nil, nil); err == nil || !strings.Contains(err.Error(), "hello from the other process") {
+		t.Errorf("got %v, want an error with what the process wrote", err)
+	}
+}
+
+func TestServeEndsWithItsInput(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := pipe.Serve(strings.NewReader(""), &out, nil); err != nil {
+		t.Errorf("got %v, want nil: the process that measures has gone", err)
+	}
+	if err := pipe.Serve(strings.NewReader("nonsense"), &out, nil); err == nil {
+		t.Error("got nil for nonsense")
+	}
+}

@@ -1,0 +1,67 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	round := func(rate, doubled float64) Row {
+		return Row{Scenario: "s", Contestant: "c", Rate: &rate, Doubled: &doubled}
+	}
+	r := Median([]Row{round(100, 0), round(300, 1), round(110, 0)})
+	if *r.Rate != 110 {
+		t.Errorf("rate %v, want the median 110", *r.Rate)
+	}
+	if *r.Doubled != 1 {
+		t.Errorf("doubled %v, want 1: what went wrong once went wrong", *r.Doubled)
+	}
+	if got, want := *r.Spread, 200.0/110; got != want {
+		t.Errorf("spread %v, want %v", got, want)
+	}
+	if r.CPU != nil {
+		t.Errorf("CPU %v, want none", *r.CPU)
+	}
+	if r := Median([]Row{round(100, 0)}); r.Spread != nil {
+		t.Errorf("spread of one round is %v, want none", *r.Spread)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := Table(&out)
+	for _, r := range []Row{
+		{Scenario: "one", Contestant: "a", Rate: Number(12.6)},
+		{Scenario: "one", Contestant: "b", CPU: Number(0.25)},
+		{Scenario: "two", Contestant: "a", Doubled: Number(0)},
+	} {
+		if err := p.Print(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := "one msg/s CPU us/msg|a 13 -|b - 0.2||two doubled|a 0||"
+	if s := strings.Join(got, "|"); s != want && s+"|" != want {
+		t.Errorf("got %q, want %q", s, want)
+	}
+}
+
+func TestJSONHasEveryKey(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := JSON(&out).Print(Row{Scenario: "s", Contestant: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), `"msg_per_s":null`) || !strings.Contains(out.String(), `"spread":null`) {
+		t.Errorf("got %s, want a null for each figure that does not apply", out.String())
+	}
+}

@@ -1,0 +1,123 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce/bench/internal/report"
+	"github.com/sqsonce/sqsonce/bench/node"
+)
+
+// Bench runs scenarios.
+type Bench struct {
+	Size Size
+	// Only, if not empty, are the contestants that take part.
+	Only []string
+	// Profiles is the folder for the profiles of our rows. "": none.
+	Profiles string
+	// Log gets what is skipped or went wrong with one row.
+	Log io.Writer
+
+	logging sync.Mutex
+	node    func() (string, error) // installs once
+}
+
+// Run measures and prints. An error of one row does not end the run: it is reported at the end.
+func (b *Bench) Run(ctx context.Context, scenarios []Scenario, out report.Printer) error {
+	b.node = sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, b.Size.Install)
+		defer cancel()
+		return node.Install(ctx)
+	})
+	var failed error
+	for _, s := range scenarios {
+		latencies := s.Latencies
+		if !b.Size.Far {
+			latencies = latencies[:1]
+		}
+		for _, latency := range latencies {
+			failed = errors.Join(failed, b.scenario(ctx, s, latency, out))
+			if ctx.Err() != nil {
+				return errors.Join(failed, ctx.Err())
+			}
+		}
+	}
+	return errors.Join(failed, out.Close())
+}
+
+// scenario runs the rounds, the contestants interleaved: what else the machine does meets all of them alike.
+func (b *Bench) scenario(ctx context.Context, s Scenario, latency time.Duration, out report.Printer) error {
+	contestants := b.able(s)
+	rounds := make([][]report.Row, len(contestants))
+	errs := make([]error, len(contestants))
+	n := b.Size.Rounds
+	if s.Rounds > 0 {
+		n = min(n, s.Rounds)
+	}
+	for range n {
+		var measuring sync.WaitGroup
+		for i, c := range contestants {
+			one := func() {
+				row, err := s.measure(ctx, b, run{s, c, latency})
+				if err != nil {
+					errs[i] = errors.Join(errs[i], fmt.Errorf("%s, %s: %w", s.Name, c.Name, err))
+					return
+				}
+				rounds[i] = append(rounds[i], row)
+			}
+			if s.Together {
+				measuring.Go(one)
+			} else {
+				one()
+			}
+		}
+		measuring.Wait()
+	}
+	failed := errors.Join(errs...)
+	for _, rows := range rounds {
+		if len(rows) > 0 {
+			failed = errors.Join(failed, out.Print(report.Median(rows)))
+		}
+	}
+	return failed
+}
+
+// able are the contestants that can run here. Those that cannot are named aloud: a table with fewer rows would not say so.
+func (b *Bench) able(s Scenario) []Contestant {
+	return slices.DeleteFunc(slices.Clone(s.Contestants), func(c Contestant) bool {
+		if len(b.Only) > 0 && !slices.Contains(b.Only, c.Name) {
+			return true
+		}
+		if !needsNode(c.Name) {
+			return false
+		}
+		_, err := b.node()
+		if err != nil {
+			b.logf("SKIPPED %s, %s: %v", s.Name, c.Name, err)
+		}
+		return err != nil
+	})
+}
+
+func (b *Bench) logf(format string, args ...any) {
+	b.logging.Lock()
+	defer b.logging.Unlock()
+	fmt.Fprintf(b.Log, "bench: "+format+"\n", args...)
+}
+
+// needsNode: the contestants that are written for Node.
+func needsNode(contestant string) bool {
+	return strings.HasPrefix(contestant, "sqs-consumer") || strings.HasPrefix(contestant, "powertools")
+}
+
+// ours are the rows that profiles are written of.
+func ours(contestant string) bool { return strings.HasPrefix(contestant, "sqsonce") }
+
+// count is how many messages a contestant gets.
+func (b *Bench) count(c Contestant) int { return max(200, int(float64(c.Rate)*b.Size.Work.Seconds())) }

@@ -1,0 +1,98 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce/bench/internal/endpoint"
+	"github.com/sqsonce/sqsonce/bench/internal/job"
+	"github.com/sqsonce/sqsonce/bench/internal/report"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// fifo: a backlog of events in many groups is published to a FIFO queue, of whose entries and answers some fail. Counted
+// is what the queue holds in the end: an event behind a later one of its group is out of order.
+var fifo = []Scenario{
+	publish("fifo/0", 0),
+	publish("fifo/0.1", 0.001),
+	publish("fifo/1", 0.01),
+}
+
+// Twenty backlogged groups for each request at once: enough to fill batches of ten with one event of each.
+const (
+	requests = 16
+	groups   = 20 * requests
+)
+
+func publish(name string, failing float64) Scenario {
+	return Scenario{
+		Name:        name,
+		Contestants: rates(failing),
+		Latencies:   []time.Duration{near, far},
+		measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+			cfg := endpoint.Config{
+				Latency: r.latency, Visibility: 30, FIFO: true, Events: b.count(r.contestant), Faults: failures(failing),
+			}
+			j := job.Job{Slots: requests, Groups: groups}
+			if r.contestant.Name == "raw" {
+				j.Slots = 1
+			}
+			return b.publish(ctx, r, cfg, j)
+		},
+	}
+}
+
+// rates: whoever sends one batch after the other waits out each retry.
+func rates(failing float64) []Contestant {
+	raw := 500
+	if failing > 0 {
+		raw = 250
+	}
+	return []Contestant{{"raw", raw}, {"raw16", 5_000}, {"gocloud", 2_500}, {"sqsonce", 7_000}}
+}
+
+// failures fails each entry of a batch, and each answer, with the same chance.
+func failures(p float64) fault.Plan {
+	if p == 0 {
+		return fault.Plan{}
+	}
+	rules := []fault.Rule{{Op: "SendMessageBatch", Prob: p, Do: fault.LoseReply}}
+	for i := range 10 {
+		rules = append(rules, fault.Rule{Op: "SendMessageBatch", Prob: p, Do: fault.FailEntries, Entries: []int{i}})
+	}
+	return fault.Plan{Seed: 1, Rules: rules}
+}
+
+// publish lets a contestant send its backlog.
+func (b *Bench) publish(ctx context.Context, r run, cfg endpoint.Config, j job.Job) (report.Row, error) {
+	p, err := b.start(ctx, r, "fifo:"+r.contestant.Name, cfg, j)
+	if err != nil {
+		return report.Row{}, err
+	}
+	defer p.kill()
+	ctx, cancel := context.WithTimeout(ctx, b.Size.Limit)
+	defer cancel()
+	defer context.AfterFunc(ctx, p.kill)() // one that hangs does not answer
+	begin := time.Now()
+	if err := p.contestant.Call("go", nil, nil); err != nil {
+		return report.Row{}, err
+	}
+	if err := p.contestant.Call("wait", nil, nil); err != nil {
+		return report.Row{}, err
+	}
+	row, err := p.row(r, j, cfg, time.Since(begin))
+	if err != nil {
+		return report.Row{}, err
+	}
+	var o endpoint.Order
+	if err := p.endpoint.Call("order", nil, &o); err != nil {
+		return report.Row{}, err
+	}
+	if o.Missing > 0 {
+		return report.Row{}, fmt.Errorf("%d events are not in the queue", o.Missing)
+	}
+	row.Doubled, row.OutOfOrder = report.Number(o.Doubled), report.Number(o.Inverted)
+	row.Stranded, row.Undeleted = nil, nil // nothing is received
+	return row, nil
+}

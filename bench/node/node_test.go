@@ -1,0 +1,39 @@
+package node_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/sqsonce/sqsonce/bench/node"
+)
+
+func TestWithoutNode(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := node.Install(t.Context()); !errors.Is(err, node.ErrMissing) {
+		t.Errorf("got %v, want ErrMissing", err)
+	}
+}
+
+// A range would measure another version each time.
+func TestVersionsAreExact(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct{ Dependencies map[string]string }
+	if err := json.Unmarshal(raw, &p); err != nil {
+		t.Fatal(err)
+	}
+	for name, version := range p.Dependencies {
+		if !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version) {
+			t.Errorf("%s has version %q, want an exact one", name, version)
+		}
+	}
+	if got := p.Dependencies["sqs-consumer"]; got != "15.0.3" {
+		t.Errorf("sqs-consumer %s, want 15.0.3", got)
+	}
+}
