@@ -35,7 +35,11 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	// believe that the other has the lease.
 	answers := make(chan answer)
 	go func() {
+		s.at.enter(c.Owner, s.clock.look().host.Add(c.Lease))
 		l, err := s.acquire(ctx, c)
+		if err != nil {
+			s.at.leave(c.Owner)
+		}
 		select {
 		case answers <- answer{l, err}:
 		case <-ctx.Done():
@@ -79,6 +83,7 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		wait        bool
 		err         error
 	)
+	together := s.together(c)
 	for n := range maxAttempts {
 		// Whoever has left without an answer still gets one, since a release alone might be overtaken: by an attempt that
 		// was given up and is still under way. The lease that is granted here and then released leaves its owner in the
@@ -97,33 +102,35 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		if !outstanding {
 			req = s.newAcquisition(c, fence)
 		}
-		// An acquire that goes out late would take the key for a lease that is over, and others would call it a crash.
-		if !s.clock.ahead(req.until) {
-			err = because(errLeaseTime, err)
-			break
+		var a answerTo
+		if together {
+			a = s.insert(ctx, c.Key, req)
+			together = a.outcome == unwritten && !a.single
 		}
-		var out *dynamodb.UpdateItemOutput
-		var o outcome
-		o, err = s.attempt(own, n, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-			out, err = s.client.UpdateItem(ctx, req.input, single)
-			return err
-		})
-		switch o {
+		if !a.sent {
+			// An acquire that goes out late would take the key for a lease that is over, and others would call it a crash.
+			if !s.clock.ahead(req.until) {
+				err = because(errLeaseTime, err)
+				break
+			}
+			a = s.put(own, n, req)
+		}
+		err = a.err
+		switch a.outcome {
 		case unknown:
 			outstanding = true
 			continue
 		case unwritten:
 			continue
 		}
-		if err == nil {
-			return s.granted(own, c, req, out.Attributes)
+		if err == nil && a.found == nil {
+			return s.granted(own, c, req, a.old)
 		}
-		refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err)
-		if !isRefusal {
+		if a.found == nil {
 			break
 		}
 		outstanding = false
-		r, decodeErr := decode(refusal.Item)
+		r, decodeErr := decode(a.found)
 		if decodeErr != nil {
 			return dedup.Lease{}, s.explain("acquire", decodeErr)
 		}
@@ -139,9 +146,43 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	return dedup.Lease{}, s.explain("acquire", err)
 }
 
+type item = map[string]ddbtypes.AttributeValue
+
+// answerTo is what one attempt at an acquire brought.
+type answerTo struct {
+	outcome outcome
+	err     error
+	old     item // accepted: the record as it was, nil for none
+	found   item // refused: the record as it is
+	sent    bool // false: there was no attempt
+	single  bool // the next attempt goes by itself
+}
+
+// put sends the acquire as the conditional update that decides every case.
+func (s *Store) put(ctx context.Context, n int, req *acquisition) answerTo {
+	a := answerTo{sent: true}
+	var out *dynamodb.UpdateItemOutput
+	a.outcome, a.err = s.attempt(ctx, n, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
+		out, err = s.updateItem(ctx, req.input, single)
+		return err
+	})
+	if a.err == nil {
+		a.old = out.Attributes
+	}
+	if refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](a.err); isRefusal {
+		// Not nil: an implementation that hands out no item has its refusal called unreadable.
+		a.found, a.err = item{}, nil
+		if refusal.Item != nil {
+			a.found = refusal.Item
+		}
+	}
+	return a
+}
+
 // abandon releases a lease that nobody will use, on a context of its own. Where this fails too, the key waits for the
 // lease's end.
 func (s *Store) abandon(ctx context.Context, key, owner string) {
+	s.at.leave(owner)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownTimeout)
 	defer cancel()
 	// Nobody is left to tell: the acquire's own error has been returned, or its caller has left.

@@ -63,13 +63,28 @@ func (s *Store) update(key string, e expression, v values) *dynamodb.UpdateItemI
 		ExpressionAttributeNames:            e.names,
 		ExpressionAttributeValues:           v,
 		ReturnValuesOnConditionCheckFailure: ddbtypes.ReturnValuesOnConditionCheckFailureAllOld,
+		ReturnConsumedCapacity:              ddbtypes.ReturnConsumedCapacityTotal,
 	}
+}
+
+// updateItem sends an update and counts what it consumed.
+func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, single func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := s.client.UpdateItem(ctx, in, single)
+	switch refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); {
+	case isRefusal:
+		s.meter.refusedWrite(refusal.Item)
+	case err == nil:
+		s.meter.wrote(one(out.ConsumedCapacity)...)
+	}
+	return out, err
 }
 
 // granted makes the lease of an acquire that was accepted, from the item as it was before.
 func (s *Store) granted(ctx context.Context, c dedup.Claim, req *acquisition, old map[string]ddbtypes.AttributeValue) (dedup.Lease, error) {
 	r, err := record{}, error(nil)
-	if len(old) > 0 {
+	// An item without a status meets no clause but the first, so there was none: some implementations of the API answer
+	// the key then, where DynamoDB answers nothing.
+	if old[attrStatus] != nil {
 		r, err = decode(old)
 	}
 	if err != nil {
@@ -78,6 +93,9 @@ func (s *Store) granted(ctx context.Context, c dedup.Claim, req *acquisition, ol
 	}
 	l := newLease(c, record{fence: &req.fence, lastError: r.lastError})
 	l.OwnRetry = r.status == inProgress && r.owner == c.Owner
+	if l.OwnRetry {
+		s.meter.ownRetries.Add(1)
+	}
 	l.Takeover = r.status == inProgress && !l.OwnRetry && (r.until == nil || *r.until > 0)
 	return s.start(ctx, l, req.until, c.Lease)
 }

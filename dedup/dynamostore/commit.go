@@ -65,15 +65,24 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 		}
 		var o outcome
 		o, err = s.attempt(ctx, n, func(ctx context.Context, single func(*dynamodb.Options)) error {
-			_, err := s.client.TransactWriteItems(ctx, s.transaction(l, token, writes), single)
+			out, err := s.client.TransactWriteItems(ctx, s.transaction(l, token, writes), single)
+			if err == nil {
+				s.meter.wrote(out.ConsumedCapacity...)
+			}
 			return err
 		})
 		if err == nil {
+			s.at.leave(l.Owner)
 			return nil
 		}
 		if cancelled, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err); ok {
 			final, answer := judge(cancelled.CancellationReasons, l.Owner, tokens)
 			if final {
+				if answer == nil {
+					s.at.leave(l.Owner)
+				} else if completedByOthers(cancelled.CancellationReasons, l.Owner) {
+					s.meter.foreign.Add(1)
+				}
 				return answer
 			}
 			// An earlier attempt of this token was not committed either: this answer would have been success.
@@ -98,6 +107,16 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 	return s.explain("transaction", err)
 }
 
+// completedByOthers reports whether the record was completed under this owner by another program. It is asked only about
+// transactions that were not committed.
+func completedByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
+	if len(reasons) == 0 {
+		return false
+	}
+	r, err := decode(reasons[0].Item)
+	return err == nil && r.status == completed && r.owner == owner
+}
+
 // transaction is made anew for each attempt: the SDK writes into its inputs.
 func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.TransactWriteItem) *dynamodb.TransactWriteItemsInput {
 	v := values{
@@ -118,8 +137,9 @@ func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.Trans
 		ReturnValuesOnConditionCheckFailure: ddbtypes.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 	return &dynamodb.TransactWriteItemsInput{
-		ClientRequestToken: aws.String(token),
-		TransactItems:      append([]ddbtypes.TransactWriteItem{record}, writes...),
+		ClientRequestToken:     aws.String(token),
+		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
+		TransactItems:          append([]ddbtypes.TransactWriteItem{record}, writes...),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/ddbtest"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -27,12 +28,29 @@ const (
 // bed is a server with a table, inside the bubble of the test that makes it.
 type bed struct {
 	*testing.T
-	srv *memdynamodb.Server
+	srv server
+}
+
+// server is DynamoDB in memory, or an emulator behind a front that gives it faults and the bubble's time.
+type server interface {
+	http.RoundTripper
+	Set(fault.Plan)
+	Calls() []fault.Call
+	Items(table string) []json.RawMessage
+	SweepTTL() int
+	Close()
+}
+
+func newServer() server {
+	if emulated != nil {
+		return ddbtest.NewFront(emulated)
+	}
+	return memdynamodb.New()
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	srv := memdynamodb.New()
+	srv := newServer()
 	t.Cleanup(srv.Close)
 	b := &bed{T: t, srv: srv}
 	if err := CreateTable(t.Context(), b.client(srv), testTable); err != nil {
@@ -42,9 +60,13 @@ func newBed(t *testing.T) *bed {
 }
 
 func (b *bed) client(rt http.RoundTripper) *dynamodb.Client {
+	return b.clientOf(rt, "http://dynamodb.local")
+}
+
+func (b *bed) clientOf(rt http.RoundTripper, url string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://dynamodb.local"),
+		BaseEndpoint: aws.String(url),
 		HTTPClient:   &http.Client{Transport: rt},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil

@@ -19,22 +19,18 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkKey("key", key); err != nil {
 		return dedup.Record{}, err
 	}
-	var out *dynamodb.GetItemOutput
+	var item map[string]ddbtypes.AttributeValue
 	err := s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		out, err = s.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName:      aws.String(s.table),
-			Key:            values{attrID: text(key)},
-			ConsistentRead: aws.Bool(true),
-		}, single)
+		item, err = s.getItem(ctx, key, single)
 		return err
 	})
 	if err != nil {
 		return dedup.Record{}, s.explain("inspect", err)
 	}
-	if len(out.Item) == 0 {
+	if len(item) == 0 {
 		return dedup.Record{}, dedup.ErrNotFound
 	}
-	r, err := decode(out.Item)
+	r, err := decode(item)
 	if err != nil {
 		return dedup.Record{}, s.explain("inspect", err)
 	}
@@ -56,6 +52,21 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 		rec.ExpiresAt = time.Unix(*r.expiration, 0)
 	}
 	return rec, nil
+}
+
+// getItem reads a record as it is now, and counts what that consumed.
+func (s *Store) getItem(ctx context.Context, key string, single func(*dynamodb.Options)) (map[string]ddbtypes.AttributeValue, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:              aws.String(s.table),
+		Key:                    values{attrID: text(key)},
+		ConsistentRead:         aws.Bool(true),
+		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
+	}, single)
+	if err != nil {
+		return nil, err
+	}
+	s.meter.read(one(out.ConsumedCapacity)...)
+	return out.Item, nil
 }
 
 // DeleteOptions configure [Store.Delete].
@@ -101,6 +112,8 @@ func (s *Store) deleteOnce(ctx context.Context, key string, force bool) error {
 	in := &dynamodb.DeleteItemInput{
 		TableName: aws.String(s.table),
 		Key:       values{attrID: text(key)},
+
+		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 	}
 	if !force {
 		now := s.clock.taker(s.clock.look())
@@ -110,7 +123,13 @@ func (s *Store) deleteOnce(ctx context.Context, key string, force bool) error {
 		in.ReturnValuesOnConditionCheckFailure = ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
 	}
 	return s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) error {
-		_, err := s.client.DeleteItem(ctx, in, single)
+		out, err := s.client.DeleteItem(ctx, in, single)
+		switch refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); {
+		case isRefusal:
+			s.meter.refusedWrite(refusal.Item)
+		case err == nil:
+			s.meter.wrote(one(out.ConsumedCapacity)...)
+		}
 		return err
 	})
 }

@@ -35,6 +35,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		until, d = *r.until, unbounded // held further than asked for: a lease is never shortened
 	}
 	l.Until = s.clock.early(until, d)
+	s.at.enter(l.Owner, l.Until)
 	return l, nil
 }
 
@@ -50,9 +51,20 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if hash := cmp.Or(res.Validation, l.Validation); hash != "" {
 		v[":v"] = text(hash)
 	}
-	refusal, err := s.write(ctx, s.update(l.Key, completion(isMine, v), v))
-	if refusal != nil {
-		return sqsonce.ErrLeaseLost
+	err, settled := error(nil), false
+	if v[":r"] == nil && v[":v"] == nil {
+		err, settled = s.completeTogether(ctx, l)
+	}
+	if !settled {
+		var refusal *ddbtypes.ConditionalCheckFailedException
+		refusal, err = s.write(ctx, s.update(l.Key, completion(isMine, v), v))
+		if refusal != nil {
+			err = sqsonce.ErrLeaseLost
+		}
+	}
+	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
+		s.at.leave(l.Owner)
+		return err
 	}
 	return s.explain("complete", err)
 }
@@ -62,6 +74,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
 	}
+	s.at.leave(l.Owner)
 	v := values{":me": text(l.Owner), ":p": text(inProgress), ":zero": number(0)}
 	e := releaseNoCauseExpr
 	if cause != nil {
@@ -74,7 +87,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 // write sends an update until it has an answer. A refusal by the update's condition is not an error.
 func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (*ddbtypes.ConditionalCheckFailedException, error) {
 	err := s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) error {
-		_, err := s.client.UpdateItem(ctx, in, single)
+		_, err := s.updateItem(ctx, in, single)
 		return err
 	})
 	if refusal, refused := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); refused {

@@ -56,9 +56,13 @@ func (r record) forgotten(now int64) bool { return r.expiration != nil && *r.exp
 // refused turns the item of a refused acquire into its answer. again says that the record is free and is to be acquired
 // with a fence above the returned one.
 func (s *Store) refused(c dedup.Claim, r record) (l dedup.Lease, fence int64, again bool, err error) {
+	if r.owner == "" {
+		s.meter.foreign.Add(1)
+	}
 	switch r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover) {
 	case ours:
 		// As it was granted, also where it is over by now: the holder renews it before it starts anything.
+		s.meter.ownRetries.Add(1)
 		l = newLease(c, r)
 		l.OwnRetry, l.Until = true, s.clock.early(*r.until, unbounded)
 		return l, 0, false, nil

@@ -1,9 +1,12 @@
 package dynamostore
 
 import (
+	"cmp"
 	"errors"
+	"log/slog"
 	"reflect"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -16,7 +19,17 @@ type Options struct {
 	// answered for the first time: only what passes by it since an answer counts. It should return a time with a
 	// monotonic reading, as time.Now does. Default: time.Now.
 	Now func() time.Time
+	// MaxBatch is how many records of different events share one call: see the package documentation. Default: 25, which
+	// is also the most; negative: each has calls of its own.
+	MaxBatch int
+	// Linger is how long a record waits for others to share its call; where no other delivery is at work it does not
+	// wait. Default: 1 ms; negative: none, so that only what comes at the same instant is shared.
+	Linger time.Duration
+	// Logger gets what no error carries: that the role allows single calls only. Default: discard.
+	Logger *slog.Logger
 }
+
+const defaultLinger = time.Millisecond
 
 // Store keeps the records in a DynamoDB table. It is safe for concurrent use; there is nothing to close, and between
 // calls it has no goroutine.
@@ -24,6 +37,9 @@ type Store struct {
 	client Client
 	table  string
 	clock  *clock
+	group  *group
+	at     company
+	meter  meter
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -48,10 +64,21 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 	if !tableName.MatchString(table) {
 		errs = append(errs, fieldError("table", "is neither a table's name (3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.') nor its ARN"))
 	}
+	o.MaxBatch = cmp.Or(o.MaxBatch, maxStatements)
+	if o.MaxBatch > maxStatements {
+		errs = append(errs, fieldError("Options.MaxBatch", "is over 25, DynamoDB's limit"))
+	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return &Store{client: client, table: table, clock: newClock(o.Now)}, nil
+	s := &Store{client: client, table: table, clock: newClock(o.Now)}
+	s.group = &group{
+		store: s, size: o.MaxBatch, linger: max(0, cmp.Or(o.Linger, defaultLinger)), texts: newStatements(table),
+		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+	}
+	// A statement names its table by the name alone.
+	s.group.off.Store(o.MaxBatch < 2 || strings.HasPrefix(table, "arn:"))
+	return s, nil
 }
 
 // isNil also finds a nil *dynamodb.Client inside the interface.

@@ -16,7 +16,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 func TestNewNamesEveryBadArgument(t *testing.T) {
@@ -59,7 +58,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: memdynamodb.New()}
+				b := &bed{T: t, srv: newServer()}
 				t.Cleanup(b.srv.Close)
 				if c.keys != nil {
 					b.table(c.keys, c.types, c.ttl)
@@ -121,7 +120,7 @@ func TestFirstUseOfABadTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: memdynamodb.New()}
+				b := &bed{T: t, srv: newServer()}
 				t.Cleanup(b.srv.Close)
 				if c.keys != nil {
 					b.table(c.keys, kinds{"pk": "S"}, "")
@@ -208,7 +207,7 @@ func TestCreateTableRefusesAnothersTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := &bed{T: t, srv: memdynamodb.New()}
+				b := &bed{T: t, srv: newServer()}
 				t.Cleanup(b.srv.Close)
 				b.table(keys(c.key), kinds{c.key: "S"}, c.ttl)
 				if err := CreateTable(t.Context(), b.client(b.srv), testTable); !errors.Is(err, c.want) {

@@ -35,8 +35,9 @@ type Harness struct {
 	Lease time.Duration
 	// Grace is how long after a lease's end the store may still refuse to give it to another. Default: 5 s.
 	Grace time.Duration
-	// RealTime says that the store's server keeps its own clock. The cases run without a bubble, and those that need
-	// more than an hour of the store's clock are reported as skipped.
+	// RealTime says that the store's server keeps its own clock. The cases run without a bubble and all at once, since they
+	// wait more than they work: New must give each a store, or a table, of its own. Those that need more than an hour of
+	// the store's clock are reported as skipped.
 	RealTime bool
 	// Known are the cases that the store is known to fail, with the reason. One that passes, or that does not exist, is
 	// a failure: the list never rots.
@@ -51,12 +52,42 @@ func Run(t *testing.T, h Harness) {
 	for _, name := range h.unknown(all) {
 		t.Errorf("Harness.Known: no case %q", name)
 	}
+	if h.RealTime {
+		h.runAll(t, all)
+		return
+	}
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
-			if h.RealTime && c.hours {
+			if err := h.verdict(c.name, h.run(t, c)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// runAll starts every case and then reports each as a subtest. Parallel subtests would be as few as the processors.
+func (h Harness) runAll(t *testing.T, all []testCase) {
+	outcomes := make([]chan error, len(all))
+	for i, c := range all {
+		outcomes[i] = make(chan error, 1)
+		if c.hours {
+			continue
+		}
+		go func() {
+			defer close(outcomes[i]) // also where New has called t.Fatal, which ends this goroutine
+			outcomes[i] <- h.examine(t, c)
+		}()
+	}
+	for i, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			if c.hours {
 				t.Skip("needs more than an hour of the store's clock")
 			}
-			if err := h.verdict(c.name, h.run(t, c)); err != nil {
+			outcome, ok := <-outcomes[i]
+			if !ok {
+				t.Fatal("there is no store")
+			}
+			if err := h.verdict(c.name, outcome); err != nil {
 				t.Error(err)
 			}
 		})
@@ -107,11 +138,8 @@ func cases() []testCase {
 	return slices.Concat(acquireCases, leaseCases, completeCases, releaseCases, retryCases, fenceCases, keyCases)
 }
 
-// run gives the case a store of its own and returns why it failed.
+// run gives the case a store and a bubble of its own, and returns why it failed.
 func (h Harness) run(t *testing.T, c testCase) (err error) {
-	if h.RealTime {
-		return h.examine(t, c)
-	}
 	synctest.Test(t, func(t *testing.T) { err = h.examine(t, c) })
 	return err
 }

@@ -39,6 +39,8 @@ func TestTemplateActions(t *testing.T) {
 		}
 		f, err := lambda.Wrap(handler, func(o *lambda.Options) {
 			o.Client, o.DeadLetterQueue = stack.SQS, stack.QueueURL["orders-dlq"]
+			// Not the random default, by which the message that fails may have its last receive within the test.
+			o.Backoff = func(int) time.Duration { return time.Minute }
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -89,10 +91,13 @@ func TestTemplateActions(t *testing.T) {
 }
 
 // action is the permission that an operation needs: the batch operations of SQS need that of the single one, and a
-// transaction that of each of its writes.
+// transaction or a batch of statements that of each of its writes.
 func action(op string) string {
-	if op == "TransactWriteItems" {
+	switch op {
+	case "TransactWriteItems":
 		return "UpdateItem"
+	case "BatchExecuteStatement":
+		return "PartiQLInsert"
 	}
 	return strings.TrimSuffix(op, "Batch")
 }

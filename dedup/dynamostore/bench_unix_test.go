@@ -1,0 +1,95 @@
+//go:build unix
+
+package dynamostore
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+)
+
+// BenchmarkFirstDelivery is an acquire and a complete, with dynoxide in a process of its own. Beside the time it reports
+// the requests and this process's CPU time of a message.
+func BenchmarkFirstDelivery(b *testing.B) {
+	url := ddbtest.Dynoxide(b)
+	for _, handlers := range []int{1, 64, 100} {
+		for name, size := range map[string]int{"single": -1, "shared": 0} {
+			b.Run(fmt.Sprintf("handlers=%d/%s", handlers, name), func(b *testing.B) {
+				benchmarkFirst(b, url, handlers, func(o *Options) { o.MaxBatch = size })
+			})
+		}
+	}
+}
+
+// counted counts the requests that go to the emulator.
+type counted struct {
+	aws.HTTPClient
+	n atomic.Int64
+}
+
+func (c *counted) Do(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.HTTPClient.Do(r)
+}
+
+func benchmarkFirst(b *testing.B, url string, handlers int, opt func(*Options)) {
+	requests := &counted{HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = handlers })}
+	client := (&bed{}).clientOf(nil, url)
+	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = requests })
+	table := "bench-" + rand.Text()
+	if err := CreateTable(b.Context(), client, table); err != nil {
+		b.Fatal(err)
+	}
+	s, err := New(client, table, opt)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var next atomic.Int64
+	sent, cpu := requests.n.Load(), cpuTime(b)
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for range handlers {
+		wg.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(b.N) {
+					return
+				}
+				c := dedup.Claim{Key: fmt.Sprint("bench#", i), Owner: rand.Text(), Lease: lease, Retention: time.Hour, Attempt: 1}
+				l, err := s.Acquire(b.Context(), c)
+				if err == nil {
+					err = s.Complete(b.Context(), l, dedup.Result{})
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(requests.n.Load()-sent)/float64(b.N), "requests/msg")
+	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(b.N), "cpu-µs/msg")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

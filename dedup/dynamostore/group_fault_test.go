@@ -1,0 +1,343 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// sharedTroubles are what a shared call can meet beyond the troubles of every call.
+var sharedTroubles = slices.Concat(troubles, []fault.Rule{
+	{Do: fault.FailEntries, Entries: []int{1}, Code: "TransactionConflict"},
+	{Do: fault.FailEntries, Entries: []int{0, 2}, Code: "ThrottlingError"},
+	{Do: fault.FailEntries, Entries: []int{0}, Code: "ProvisionedThroughputExceeded"},
+	{Do: fault.FailEntries, Entries: []int{1, 2}, Code: "InternalServerError"},
+	{Do: fault.FailEntries, Entries: []int{2}, Code: "ValidationError"},
+	{Do: fault.FailEntries, Code: "RequestLimitExceeded"},
+	{Do: fault.Error, Code: "ValidationException"},
+	{Do: fault.Error, Code: "AccessDeniedException"},
+	{Do: fault.Replay, Delay: time.Second},
+})
+
+// Nothing that a shared call meets changes anything for anybody but time: all are granted, all complete, one owner each.
+func TestTroubleOfASharedCall(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"acquire", "complete"} {
+		for _, trouble := range sharedTroubles {
+			for times := 1; times <= 2; times++ {
+				rule := trouble
+				rule.Op, rule.Nth, rule.Times = sharedCall, 1, times
+				t.Run(fmt.Sprint(step, "/", describe(rule), rule.Entries), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { sharedTrouble(newBed(t), step, rule) })
+				})
+			}
+		}
+	}
+}
+
+func sharedTrouble(b *bed, step string, rule fault.Rule) {
+	s := b.busy()
+	if step == "acquire" {
+		b.faults(rule)
+	}
+	leases, errs := acquireAll(b.Context(), s, crowd(3))
+	if err := errors.Join(errs...); err != nil {
+		b.Fatalf("Acquire: got error %v, want leases", err)
+	}
+	if step == "complete" {
+		b.faults(rule)
+	}
+	for _, l := range leases {
+		c := claim("another")
+		c.Key = l.Key
+		if _, err := b.store().Acquire(b.Context(), c); !errors.Is(err, sqsonce.ErrInProgress) {
+			b.Errorf("Acquire by another: got error %v, want in progress", err)
+		}
+	}
+	if err := completeAll(b.Context(), s, leases); err != nil {
+		b.Fatalf("Complete: got error %v, want nil", err)
+	}
+	time.Sleep(10 * time.Second) // what was delayed has arrived
+	records := b.records()
+	for _, l := range leases {
+		r := records[l.Key]
+		if r[attrStatus] != completed || r[attrOwner] != l.Owner || r[attrFence] != fmt.Sprint(l.Fence) {
+			b.Errorf("record of %+v: got %v, want it completed", l, r)
+		}
+	}
+}
+
+// An INSERT of unknown outcome comes again as the update with its very values, and is recognised by the condition.
+func TestUnknownInsertKeepsItsValues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy()
+		b.faults(fault.Rule{Op: sharedCall, Nth: 1, Do: fault.LoseReply})
+		sent := len(b.srv.Calls())
+		leases, errs := acquireAll(t.Context(), s, crowd(2))
+		for i, l := range leases {
+			if errs[i] != nil || !l.OwnRetry || l.Takeover {
+				t.Errorf("lease of an own retry: got %+v, %v, want OwnRetry and no Takeover", l, errs[i])
+			}
+		}
+		if got, want := b.ops(sent), []string{sharedCall, "UpdateItem", "UpdateItem"}; !cmp.Equal(got, want) {
+			t.Errorf("calls: got %v, want %v", got, want)
+		}
+		if got := s.Stats().OwnRetries; got != 2 {
+			t.Errorf("Stats.OwnRetries: got %d, want 2", got)
+		}
+	})
+}
+
+// Fewer answers than statements: whose is missing cannot be told, so nobody's counts.
+func TestMissingAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy()
+		line := &batchLine{Client: s.client, answer: func(call int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
+			out, err := next()
+			if err == nil {
+				out.Responses = out.Responses[:2]
+			}
+			return out, err
+		}}
+		s.client = line
+		leases, errs := acquireAll(t.Context(), s, crowd(3))
+		for i, l := range leases {
+			if errs[i] != nil || !l.OwnRetry {
+				t.Errorf("Acquire: got %+v, %v, want an own retry", l, errs[i])
+			}
+		}
+		if err := completeAll(t.Context(), s, leases); err != nil {
+			t.Error(err)
+		}
+		if line.calls != 2 {
+			t.Errorf("%d shared calls, want 2", line.calls)
+		}
+	})
+}
+
+// A statement that was refused since its own record has another owner touches nobody else.
+func TestLostLeaseInASharedComplete(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy()
+		claims := crowd(3)
+		claims[1].Lease = 5 * time.Second
+		leases, _ := acquireAll(t.Context(), s, claims)
+		time.Sleep(10 * time.Second)
+		other := claims[1]
+		other.Owner = "another"
+		b.acquire(b.store(), other)
+		sent := len(b.srv.Calls())
+		var got [3]error
+		var wg sync.WaitGroup
+		for i, l := range leases {
+			wg.Go(func() { got[i] = s.Complete(t.Context(), l, dedup.Result{}) })
+		}
+		wg.Wait()
+		if got[0] != nil || !errors.Is(got[1], sqsonce.ErrLeaseLost) || got[2] != nil {
+			t.Errorf("Complete: got %v, want nil, ErrLeaseLost, nil", got)
+		}
+		if ops := b.ops(sent); !cmp.Equal(ops, []string{sharedCall}) {
+			t.Errorf("calls: got %v, want one that is shared", ops)
+		}
+	})
+}
+
+// A role that allows single calls only: everything works, one call is lost, and the log says it once.
+func TestRoleWithoutStatements(t *testing.T) {
+	t.Parallel()
+	denied := &ddbtypes.BatchStatementError{Code: ddbtypes.BatchStatementErrorCodeEnumAccessDenied}
+	for name, answer := range map[string]func(statements int) (*dynamodb.BatchExecuteStatementOutput, error){
+		"whole call": func(int) (*dynamodb.BatchExecuteStatementOutput, error) {
+			return nil, &smithy.GenericAPIError{Code: "AccessDeniedException"}
+		},
+		"no such operation": func(int) (*dynamodb.BatchExecuteStatementOutput, error) {
+			return nil, &smithy.GenericAPIError{Code: "UnknownOperationException"}
+		},
+		"each statement": func(n int) (*dynamodb.BatchExecuteStatementOutput, error) {
+			return &dynamodb.BatchExecuteStatementOutput{Responses: slices.Repeat([]ddbtypes.BatchStatementResponse{{Error: denied}}, n)}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				var log bytes.Buffer
+				s := b.busy(func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+				line := &batchLine{Client: s.client, answer: func(int, func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
+					return answer(5)
+				}}
+				s.client = line
+				leases, errs := acquireAll(t.Context(), s, crowd(5))
+				if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
+					t.Fatal(err)
+				}
+				if line.calls != 1 {
+					t.Errorf("%d shared calls, want 1", line.calls)
+				}
+				if got := strings.Count(log.String(), "\n"); got != 1 {
+					t.Errorf("%d lines in the log, want 1:\n%s", got, &log)
+				}
+				if got := s.Stats().Fallbacks; got != 5 {
+					t.Errorf("Stats.Fallbacks: got %d, want 5", got)
+				}
+			})
+		})
+	}
+}
+
+// Copies of whole batches that the network held back arrive after everything else and change nothing.
+func TestDelayedCopyOfABatchChangesNothing(t *testing.T) {
+	t.Parallel()
+	for nth, name := range []string{1: "acquires", 2: "completes"} {
+		if name == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.busy()
+				const late = 20 * time.Second
+				b.faults(fault.Rule{Op: sharedCall, Nth: nth, Do: fault.Replay, Delay: late})
+				claims := crowd(3)
+				claims[2].Lease = 5 * time.Second
+				leases, _ := acquireAll(t.Context(), s, claims)
+				if err := completeAll(t.Context(), s, leases[:2]); err != nil {
+					t.Fatal(err)
+				}
+				b.release(s, leases[2])
+				other := claims[2]
+				other.Owner = "another"
+				b.acquire(b.store(), other)
+				before, sent := b.records(), len(b.srv.Calls())
+				time.Sleep(2 * late)
+				if got := b.ops(sent); !cmp.Equal(got, []string{sharedCall}) {
+					t.Fatalf("calls after the last step: got %v, want the delayed copy alone", got)
+				}
+				if d := cmp.Diff(before, b.records()); d != "" {
+					t.Errorf("the delayed copy changed the records, - before + after:\n%s", d)
+				}
+			})
+		})
+	}
+}
+
+// A process that is frozen while its acquires wait to be sent: thawed, it does not take records for leases that are over.
+func TestFreezeBetweenBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy(func(o *Options) { o.Linger = time.Second })
+		look, frozen := s.clock.look, new(atomic.Int64)
+		s.clock.look = func() moment {
+			m, away := look(), time.Duration(frozen.Load())
+			return moment{host: m.host.Add(away), wall: m.wall + away, mono: m.mono}
+		}
+		done := completeLater(b, s)
+		sent := len(b.srv.Calls())
+		errs := make(chan error, 3)
+		for _, c := range crowd(3) {
+			go func() { errs <- second(s.Acquire(t.Context(), c)) }()
+		}
+		synctest.Wait()
+		frozen.Store(int64(2 * lease))
+		for range 3 {
+			if err := <-errs; !errors.Is(err, errLeaseTime) {
+				t.Errorf("Acquire over a freeze: got error %v, want that the lease was over", err)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Errorf("Complete over the freeze: got error %v, want nil: ownership decides", err)
+		}
+		if got, want := b.ops(sent), []string{"UpdateItem"}; !cmp.Equal(got, want) {
+			t.Errorf("calls: got %v, want the complete alone", got)
+		}
+		if _, err := s.Acquire(t.Context(), crowd(1)[0]); err != nil {
+			t.Errorf("Acquire after the freeze: got error %v, want a lease", err)
+		}
+	})
+}
+
+// completeLater completes a record while others wait.
+func completeLater(b *bed, s *Store) <-chan error {
+	b.Helper()
+	l := b.acquire(b.store(), claim("done"))
+	done := make(chan error, 1)
+	go func() { done <- s.Complete(b.Context(), l, dedup.Result{}) }()
+	return done
+}
+
+// Whoever leaves a batch that is out has its lease released, once, when the answer is in.
+func TestLeavingASharedCall(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []fault.Rule{
+		{Do: fault.Delay, Delay: time.Second},
+		{Do: fault.Delay, Delay: 3 * time.Second}, // unknown
+		{Do: fault.LoseReply},
+		{Do: fault.Error, After: true},
+	} {
+		t.Run(describe(rule), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.busy()
+				claims := crowd(2)
+				rule.Op, rule.Nth = sharedCall, 1
+				b.faults(rule)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond+time.Microsecond) // just out
+				defer cancel()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if _, err := s.Acquire(ctx, claims[0]); err == nil {
+						t.Error("Acquire that was left: got a lease, want the context's error")
+					}
+				})
+				var l dedup.Lease
+				wg.Go(func() { l = b.acquire(s, claims[1]) })
+				wg.Wait()
+				time.Sleep(15 * time.Second)
+				r, err := s.Inspect(t.Context(), claims[0].Key)
+				if err != nil || !r.Until.IsZero() {
+					t.Errorf("the record that was left: got %+v, %v, want it released", r, err)
+				}
+				b.complete(s, l)
+			})
+		})
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	for _, code := range ddbtypes.BatchStatementErrorCodeEnum("").Values() {
+		want := map[ddbtypes.BatchStatementErrorCodeEnum]verdict{
+			"ConditionalCheckFailed": refused, "DuplicateItem": refused,
+			"ThrottlingError": transient, "ProvisionedThroughputExceeded": transient, "RequestLimitExceeded": transient, "TransactionConflict": transient,
+			"ValidationError": alone, "ResourceNotFound": alone, "AccessDenied": alone, "ItemCollectionSizeLimitExceeded": inDoubt,
+			"InternalServerError": inDoubt,
+		}[code]
+		if got := verdictOf(&ddbtypes.BatchStatementError{Code: code}); got != want {
+			t.Errorf("%s: got %d, want %d", code, got, want)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// At saturation a message costs a fraction of a request, for acquire and complete together.
+func TestRequestsPerMessage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		handlers int
+		most     float64
+	}{{64, 0.12}, {100, 0.10}} {
+		t.Run(fmt.Sprint(c.handlers, " handlers"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.store()
+				// The way there and back.
+				b.faults(
+					fault.Rule{Prob: 0.25, Do: fault.Delay, Delay: 4 * time.Millisecond},
+					fault.Rule{Prob: 0.67, Do: fault.Delay, Delay: 5 * time.Millisecond},
+					fault.Rule{Prob: 1, Do: fault.Delay, Delay: 6 * time.Millisecond},
+				)
+				sent := len(b.srv.Calls())
+				const messages = 4000
+				next := make(chan int, messages)
+				for i := range messages {
+					next <- i
+				}
+				close(next)
+				var wg sync.WaitGroup
+				for range c.handlers {
+					wg.Go(func() {
+						for i := range next {
+							cl := claim(fmt.Sprint("owner ", i))
+							cl.Key = fmt.Sprint("billing#", i)
+							l, err := s.Acquire(t.Context(), cl)
+							if err != nil {
+								t.Errorf("Acquire: got error %v, want a lease", err)
+								continue
+							}
+							if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
+								t.Errorf("Complete: got error %v, want nil", err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				if got := float64(len(b.srv.Calls())-sent) / messages; got > c.most {
+					t.Errorf("%.3f requests a message, want at most %.2f", got, c.most)
+				}
+				if got, want := b.units(sent), float64(2*messages); got != want {
+					t.Errorf("%.0f write units, want %.0f: sharing a call costs none", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatSharesACall(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		options func(*Options)
+		change  func(*dedup.Claim)
+		want    int // shared calls for three acquires at once
+	}{
+		{name: "first deliveries", want: 1},
+		{name: "unknown receive count", change: func(c *dedup.Claim) { c.Attempt = 0 }, want: 1},
+		{name: "redeliveries", change: func(c *dedup.Claim) { c.Attempt = 2 }, want: 0},
+		{name: "without takeovers", change: func(c *dedup.Claim) { c.NoTakeover = true }, want: 1},
+		{name: "no linger", options: func(o *Options) { o.Linger = -1 }, want: 1},
+		{name: "off", options: func(o *Options) { o.MaxBatch = -1 }, want: 0},
+		{name: "two in a call", options: func(o *Options) { o.MaxBatch = 2 }, want: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.busy(func(o *Options) {
+					if c.options != nil {
+						c.options(o)
+					}
+				})
+				claims := crowd(3)
+				for i := range claims {
+					if c.change != nil {
+						c.change(&claims[i])
+					}
+				}
+				sent := len(b.srv.Calls())
+				if _, errs := acquireAll(t.Context(), s, claims); errors.Join(errs...) != nil {
+					t.Fatal(errs)
+				}
+				if got := strings.Count(fmt.Sprint(b.ops(sent)), sharedCall); c.name != "no linger" && got != c.want {
+					t.Errorf("shared calls: got %d of %v, want %d", got, b.ops(sent), c.want)
+				}
+				if got := len(b.srv.Items(testTable)); got != len(claims) {
+					t.Errorf("%d records, want %d", got, len(claims))
+				}
+			})
+		})
+	}
+}
+
+// A statement names its table by the name alone: a table that is given by its ARN, such as another account's, has single
+// calls.
+func TestTableByARNHasSingleCalls(t *testing.T) {
+	t.Parallel()
+	s, err := New(&batchLine{}, "arn:aws:dynamodb:us-east-1:123456789012:table/dedup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.at.enter("somebody else", time.Now().Add(time.Hour))
+	if s.together(claim("a")) {
+		t.Error("an acquire would share a call")
+	}
+}
+
+// The record that an INSERT makes is the one that the update makes.
+func TestSharedCallsWriteTheSameRecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		claims := crowd(2)
+		write := func(s *Store) []map[string]map[string]string {
+			leases, errs := acquireAll(t.Context(), s, claims)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			acquired := b.records()
+			if err := completeAll(t.Context(), s, leases); err != nil {
+				t.Fatal(err)
+			}
+			done := b.records()
+			for _, c := range claims {
+				if err := s.Delete(t.Context(), c.Key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return []map[string]map[string]string{acquired, done}
+		}
+		// Both have had a first answer, and no time passes between the two: their values are the same.
+		single, shared := b.store(func(o *Options) { o.MaxBatch = -1 }), b.busy(func(o *Options) { o.Linger = time.Microsecond })
+		for _, s := range []*Store{single, shared} {
+			if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
+				t.Fatal(err)
+			}
+		}
+		if d := cmp.Diff(write(single), write(shared)); d != "" {
+			t.Errorf("records, - single + shared:\n%s", d)
+		}
+		if shared.Stats().Batches == 0 {
+			t.Error("no call was shared")
+		}
+	})
+}
+
+// A caller that leaves while its complete is out is told at once.
+func TestLeavingASharedComplete(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy()
+		leases, _ := acquireAll(t.Context(), s, crowd(2))
+		b.faults(fault.Rule{Op: sharedCall, Nth: 1, Do: fault.Delay, Delay: time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if err := completeAll(ctx, s, leases); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Complete: got error %v, want context.DeadlineExceeded", err)
+		}
+		if took := time.Since(start); took != 100*time.Millisecond {
+			t.Errorf("Complete took %s, want the 100 ms that its caller had", took)
+		}
+		time.Sleep(2 * time.Second)
+		for _, r := range b.records() {
+			if r[attrStatus] != completed {
+				t.Errorf("record: got %v, want it completed: the call was out", r)
+			}
+		}
+	})
+}
+
+// No goroutine and no timer is left when all is done.
+func TestNothingIsLeftRunning(t *testing.T) {
+	t.Parallel()
+	// A bubble ends only when every goroutine in it has: the test fails by deadlock where one stays.
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy(func(o *Options) { o.Linger = time.Hour })
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for _, c := range crowd(3) {
+			wg.Go(func() {
+				if _, err := s.Acquire(ctx, c); !errors.Is(err, context.Canceled) {
+					t.Errorf("Acquire that was left: got error %v, want context.Canceled", err)
+				}
+			})
+		}
+		synctest.Wait()
+		sent := len(b.srv.Calls())
+		cancel()
+		wg.Wait()
+		synctest.Wait()
+		if s.group.open != nil {
+			t.Error("a batch waits on, and nobody waits for it")
+		}
+		time.Sleep(2 * time.Hour)
+		if got := b.ops(sent); len(got) != 0 {
+			t.Errorf("calls after every caller has left: %v, want none", got)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// The units are those that the server has counted, refused writes of every size included.
+func TestStatsUnits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		var writes, reads float64
+		spent := func(what string, w, r float64, f func()) {
+			t.Helper()
+			f()
+			got := s.Stats()
+			if got.WriteUnits-writes != w || got.ReadUnits-reads != r {
+				t.Errorf("%s: got %v write and %v read units, want %v and %v", what, got.WriteUnits-writes, got.ReadUnits-reads, w, r)
+			}
+			writes, reads = got.WriteUnits, got.ReadUnits
+		}
+		result := dedup.Result{Data: []byte(strings.Repeat("x", 3000))}
+		c := claim("a")
+		spent("acquire", 1, 0, func() { b.acquire(s, c) })
+		spent("inspect", 0, 1, func() { _, _ = s.Inspect(t.Context(), testKey) })
+		spent("complete with a result of 3,000 bytes", 4, 0, func() {
+			if err := s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, result); err != nil {
+				t.Fatal(err)
+			}
+		})
+		spent("duplicate", 4, 0, func() { _, _ = s.Acquire(t.Context(), claim("b")) })
+		spent("renewal that is refused", 4, 0, func() { _, _ = s.Renew(t.Context(), dedup.Lease{Key: testKey, Owner: "b"}, lease) })
+		spent("delete", 4, 0, func() { _ = s.Delete(t.Context(), testKey) })
+		spent("complete of no record", 1, 0, func() { _ = s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, dedup.Result{}) })
+		leases := make([]dedup.Lease, 0, 2)
+		s.at.enter("somebody else", time.Now().Add(time.Hour))
+		spent("two acquires in a shared call", 2, 0, func() {
+			l, errs := acquireAll(t.Context(), s, crowd(2))
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			leases = l
+		})
+		spent("two completes in a shared call", 2, 0, func() {
+			if err := completeAll(t.Context(), s, leases); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got := s.Stats(); got.Batches != 2 || got.Statements != 4 {
+			t.Errorf("%d statements in %d batches, want 4 in 2", got.Statements, got.Batches)
+		}
+	})
+}
+
+// An inbox costs one unit to acquire, two for the record in the transaction, and twice the handler's writes.
+func TestStatsInboxUnits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		inbox, err := NewInbox(s, "billing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := inbox.Handler(func(_ context.Context, _ *sqsonce.Message, tx *Tx) error {
+			for _, id := range []string{"one", "two", "three"} {
+				tx.Put(&ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text(id)}})
+			}
+			return nil
+		})
+		if err := h(t.Context(), &sqsonce.Message{ID: "m", QueueARN: "arn:aws:sqs:us-east-1:0:q", ReceiveCount: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.Stats().WriteUnits, 1.0+2+2*3; got != want {
+			t.Errorf("write units of an inbox with three writes: got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestStatsOfWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
+		l := b.acquire(s, claim("a"))
+		b.complete(s, l)
+		if got := s.Stats().OwnRetries; got != 1 {
+			t.Errorf("Stats.OwnRetries after a lost reply: got %d, want 1", got)
+		}
+		b.faults()
+		if _, err := s.Acquire(t.Context(), claim("a")); !isCompleted(err) {
+			t.Fatal(err)
+		}
+		b.foreign(values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour)})
+		_, _ = s.Acquire(t.Context(), claim("b"))
+		if got := s.Stats().ForeignRecords; got != 1 {
+			t.Errorf("Stats.ForeignRecords after a record without an owner: got %d, want 1", got)
+		}
+	})
+}
+
+// A record that another program completes while its holder runs, as Powertools would: the commit is refused, and counted.
+func TestStatsOfAForeignWriter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		l := b.acquire(s, claim("a"))
+		b.foreign(values{attrStatus: text(completed), attrOwner: text("a"), attrFence: number(l.Fence), TTLAttribute: seconds(time.Hour)})
+		write := ddbtypes.TransactWriteItem{Put: &ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("other")}}}
+		if err := s.commit(t.Context(), l, []ddbtypes.TransactWriteItem{write}); !errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("commit: got %v, want ErrLeaseLost", err)
+		}
+		if got := s.Stats().ForeignRecords; got != 1 {
+			t.Errorf("Stats.ForeignRecords: got %d, want 1", got)
+		}
+	})
+}
+
+// A transaction that is cancelled without a reason is an error, not a crash.
+func TestCancelledWithoutAReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s, err := New(noReason{b.client(b.srv)}, testTable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.commit(t.Context(), b.acquire(s, claim("a")), nil); err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("commit: got %v, want an error that says nothing about the lease", err)
+		}
+	})
+}
+
+type noReason struct{ Client }
+
+func (noReason) TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return nil, &ddbtypes.TransactionCanceledException{}
+}
+
+func TestItemSize(t *testing.T) {
+	t.Parallel()
+	got := map[string]int{}
+	want := map[string]int{"0": 1, "7": 2, "42": 2, "100": 2, "123": 3, "-5": 3, "0.5": 2, "1732134437123": 8}
+	for s := range want {
+		got[s] = numberSize(s)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("sizes of numbers (-want +got):\n%s", d)
+	}
+	item := values{
+		"s": text("four"), "b": &ddbtypes.AttributeValueMemberB{Value: []byte("xyz")}, "t": &ddbtypes.AttributeValueMemberBOOL{},
+		"ss": &ddbtypes.AttributeValueMemberSS{Value: []string{"a", "bc"}}, "ns": &ddbtypes.AttributeValueMemberNS{Value: []string{"1", "22"}},
+		"bs": &ddbtypes.AttributeValueMemberBS{Value: [][]byte{{1}, {2, 3}}},
+		"l":  &ddbtypes.AttributeValueMemberL{Value: []ddbtypes.AttributeValue{text("a"), number(1)}},
+		"m":  &ddbtypes.AttributeValueMemberM{Value: values{"k": text("v")}},
+	}
+	if got, want := itemSize(item), (1+4)+(1+3)+(1+1)+(2+3)+(2+4)+(2+3)+(1+3+2+3)+(1+3+1+2); got != want {
+		t.Errorf("size of an item: got %d, want %d", got, want)
+	}
+}
