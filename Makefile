@@ -24,8 +24,8 @@ emulators: ## Install the emulators that tests compare with, 0.9 GB in the user'
 	go run ./localstack/internal/emulator/install
 
 .PHONY: race
-race: ## Run the main module's tests under the race detector
-	go test -race $(ARGS) $(PKG)
+race: ## Run the main module's tests under the race detector, without emulators
+	EMULATORS=off go test -race $(ARGS) $(PKG)
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)

@@ -17,6 +17,9 @@
 // ReceiveRequestAttemptId does not raise the receive count. Changes of queue attributes are in force at once, except
 // DeduplicationScope, which stays as the queue was created.
 //
+// A handler tested on it, with duplicates, expired visibility timeouts and a crash, is in
+// examples/orders/own_handler_test.go.
+//
 // Package sqstest holds the rules as test cases, each with its source, and runs them against this package and against
 // emulators that others wrote.
 //

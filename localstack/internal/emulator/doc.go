@@ -6,6 +6,7 @@
 // EMULATORS says what happens where it is missing:
 //
 //	EMULATORS=          the test is skipped and says which emulator is missing and how to get it
+//	EMULATORS=off       the test is skipped, also where the emulator is installed
 //	EMULATORS=install   it is installed; the test is skipped if that does not work
 //	EMULATORS=required  it is installed; the test fails if that does not work
 package emulator

@@ -40,6 +40,7 @@ func Main(m *testing.M) {
 }
 
 const (
+	off      = "off"
 	install  = "install"
 	required = "required"
 )
@@ -49,10 +50,10 @@ func mode() string { return os.Getenv("EMULATORS") }
 // checkMode refuses a value that is a slip of the pen: taken for the default, it would skip what it meant to require.
 func checkMode(m string) error {
 	switch m {
-	case "", install, required:
+	case "", off, install, required:
 		return nil
 	}
-	return fmt.Errorf("emulator: EMULATORS=%s is neither empty nor %s nor %s", m, install, required)
+	return fmt.Errorf("emulator: EMULATORS=%s is neither empty nor %s nor %s nor %s", m, off, install, required)
 }
 
 // installTimeout is for one emulator on a slow line.
@@ -86,6 +87,9 @@ func (l *pool) get(e *Emulator) (*Process, error) {
 }
 
 func (e *Emulator) bring(mode string) (*Process, error) {
+	if mode == off {
+		return nil, fmt.Errorf("EMULATORS=%s", off)
+	}
 	if mode == "" && !e.Installed() {
 		return nil, fmt.Errorf("it is not installed; `make emulators` does that, with %s", e.needs)
 	}

@@ -1,0 +1,171 @@
+package sqstest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+var dedupCases = []testCase{
+	{name: "dedup/same ID", run: dedupSame},
+	{name: "dedup/answer to a duplicate", run: dedupAnswer},
+	{name: "dedup/another body", run: dedupOtherBody},
+	{name: "dedup/survives the delete", run: dedupAfterDelete},
+	{name: "dedup/inside five minutes", passes: 299 * time.Second, run: dedupInside},
+	{name: "dedup/after five minutes", passes: 301 * time.Second, run: dedupOutside},
+	{name: "dedup/in one batch", run: dedupInBatch},
+	{name: "dedup/while in flight", run: dedupInFlight},
+	{name: "dedup/by content", run: dedupByContent},
+	{name: "dedup/by content, attributes do not count", run: dedupContentAttributes},
+	{name: "dedup/by content, unless there is an ID", run: dedupContentOverridden},
+	{name: "dedup/by content, the ID is its SHA-256", run: dedupContentID},
+	{name: "dedup/refused message leaves no trace", run: dedupRefused},
+}
+
+func withID(id string) func(*sqs.SendMessageInput) {
+	return func(in *sqs.SendMessageInput) { in.MessageDeduplicationId = &id }
+}
+
+// API SendMessage: "If a message with a particular MessageDeduplicationId is sent successfully, any messages sent with the
+// same MessageDeduplicationId are accepted successfully but aren't delivered during the 5-minute deduplication interval."
+func dedupSame(x *exam) {
+	q := x.fifo()
+	x.sendAll(q, "a1", "a1", "a2")
+	x.want(q, "a1", "a2")
+	x.none(q)
+}
+
+// As above: "accepted successfully". That the answer is the first message's is what authors of emulators report; a client
+// must be able to take it for one.
+func dedupAnswer(x *exam) {
+	q := x.fifo()
+	first, again := x.send(q, "a1"), x.send(q, "a1")
+	if *first.MessageId != *again.MessageId || str(first.SequenceNumber) != str(again.SequenceNumber) {
+		x.fatalf("message %s, %s, then %s, %s", *first.MessageId, str(first.SequenceNumber), *again.MessageId, str(again.SequenceNumber))
+	}
+}
+
+// As above: the ID alone decides. The digest in the answer must be of the body just sent, or the SDK takes it for damaged.
+func dedupOtherBody(x *exam) {
+	q := x.fifo()
+	x.send(q, "a1")
+	x.send(q, "a2", withID("a1"))
+	x.want(q, "a1")
+}
+
+// API SendMessage: "Amazon SQS continues to keep track of the message deduplication ID even after the message is received
+// and deleted." Recorded: test_fifo_deduplication_arrives_once_after_delete.
+func dedupAfterDelete(x *exam) {
+	q := x.fifo()
+	x.send(q, "a1")
+	x.delete(q, x.one(q, "a1"))
+	x.send(q, "a1")
+	x.none(q)
+}
+
+// API SendMessage: the interval is five minutes.
+func dedupInside(x *exam) {
+	q := x.fifo()
+	x.send(q, "a1")
+	x.delete(q, x.one(q, "a1"))
+	x.pass(299 * time.Second)
+	x.send(q, "a1")
+	x.none(q)
+}
+
+// As above: "If a message is sent successfully but the acknowledgement is lost and the message is resent with the same
+// MessageDeduplicationId after the deduplication interval, Amazon SQS can't detect duplicate messages." A duplicate inside does not renew it: it is counted
+// from the message that was "sent successfully".
+func dedupOutside(x *exam) {
+	q := x.fifo()
+	first := x.send(q, "a1")
+	x.delete(q, x.one(q, "a1"))
+	x.pass(200 * time.Second)
+	x.send(q, "a1")
+	x.pass(101 * time.Second)
+	if again := x.send(q, "a1"); *again.MessageId == *first.MessageId {
+		x.fatalf("a new message with the old ID %s", *first.MessageId)
+	}
+	x.want(q, "a1")
+}
+
+// API SendMessageBatchRequestEntry: as SendMessage.
+func dedupInBatch(x *exam) {
+	q := x.fifo()
+	out := x.sendBatch(q, fifoEntries("a1", "a1", "a2"))
+	if len(out.Successful) != 3 {
+		x.fatalf("%d entries succeeded, want all 3", len(out.Successful))
+	}
+	x.want(q, "a1", "a2")
+	x.none(q)
+}
+
+// API SendMessage: as above, whatever has become of the first.
+func dedupInFlight(x *exam) {
+	q := x.fifo()
+	x.send(q, "a1")
+	m := x.one(q, "a1")
+	x.send(q, "a1")
+	x.delete(q, m)
+	x.none(q)
+}
+
+// API SendMessage: "If you ... enable ContentBasedDeduplication for your queue, Amazon SQS uses a SHA-256 hash to generate
+// the MessageDeduplicationId using the body of the message (but not the attributes of the message)."
+func dedupByContent(x *exam) {
+	q := x.fifo(attrs{"ContentBasedDeduplication": "true"})
+	for _, body := range []string{"a1", "a1", "a2"} {
+		x.send(q, body, inGroup(ptr("g"), nil))
+	}
+	x.want(q, "a1", "a2")
+	x.none(q)
+}
+
+// As above: "but not the attributes".
+func dedupContentAttributes(x *exam) {
+	q := x.fifo(attrs{"ContentBasedDeduplication": "true"})
+	value := types.MessageAttributeValue{DataType: ptr("String"), StringValue: ptr("v")}
+	x.send(q, "a1", inGroup(ptr("g"), nil))
+	x.send(q, "a1", inGroup(ptr("g"), nil), withAttributes(value))
+	x.want(q, "a1")
+	x.none(q)
+}
+
+// API SendMessage: "If the queue has ContentBasedDeduplication set, your MessageDeduplicationId overrides the generated
+// one."
+func dedupContentOverridden(x *exam) {
+	q := x.fifo(attrs{"ContentBasedDeduplication": "true"})
+	x.send(q, "a1", inGroup(ptr("g"), ptr("one")))
+	x.send(q, "a1", inGroup(ptr("g"), ptr("two")))
+	x.send(q, "a2", inGroup(ptr("g"), ptr("one")))
+	x.want(q, "a1", "a1")
+	x.none(q)
+}
+
+// API SendMessage: "If you send one message with ContentBasedDeduplication enabled and then another message with a
+// MessageDeduplicationId that is the same as the one generated for the first MessageDeduplicationId, the two messages are
+// treated as duplicates".
+func dedupContentID(x *exam) {
+	q := x.fifo(attrs{"ContentBasedDeduplication": "true"})
+	sum := sha256.Sum256([]byte("a1"))
+	id := hex.EncodeToString(sum[:])
+	x.send(q, "a1", inGroup(ptr("g"), nil))
+	x.send(q, "a2", inGroup(ptr("g"), &id))
+	if got := x.one(q, "a1").Attributes["MessageDeduplicationId"]; got != id {
+		x.fatalf("MessageDeduplicationId %s, want %s", got, id)
+	}
+	x.none(q)
+}
+
+// API SendMessage: the interval begins when a message "is sent successfully".
+func dedupRefused(x *exam) {
+	q := x.fifo()
+	if _, err := x.trySend(q, "a1", func(in *sqs.SendMessageInput) { in.MessageBody = ptr("\x00") }); err == nil {
+		x.fatalf("a body of #x0 was accepted")
+	}
+	x.send(q, "a1")
+	x.want(q, "a1")
+}

@@ -1,0 +1,145 @@
+package sqstest
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+var queueAttributeCases = []testCase{
+	{name: "queue attributes/defaults", run: queueDefaults},
+	{name: "queue attributes/defaults of a FIFO queue", run: fifoDefaults},
+	{name: "queue attributes/identity", run: queueIdentity},
+	{name: "queue attributes/as asked", run: queueAttributesAsked},
+	{name: "queue attributes/none unless asked", run: queueAttributesUnasked},
+	{name: "queue attributes/set", run: queueAttributesSet},
+	{name: "queue attributes/values out of range refused", run: queueValuesRefused},
+	{name: "queue attributes/ends of the ranges accepted", run: queueValuesAccepted},
+	{name: "queue attributes/unknown name refused", run: queueNameRefused},
+	{name: "queue attributes/FIFO attributes refused by a standard queue", run: fifoAttributesRefused},
+	{name: "queue attributes/type of a queue cannot change", run: queueTypeFixed},
+	{name: "queue attributes/throughput per group needs scope per group", run: throughputNeedsScope},
+	{name: "queue attributes/counts", run: queueCounts},
+}
+
+// API CreateQueue, Attributes, "Default:" of each.
+func queueDefaults(x *exam) {
+	q := x.standard()
+	x.has(q, attrs{
+		"DelaySeconds": "0", "MaximumMessageSize": "1048576", "MessageRetentionPeriod": "345600", "ReceiveMessageWaitTimeSeconds": "0", "VisibilityTimeout": "30",
+	})
+	if v, ok := x.attributes(q)["FifoQueue"]; ok {
+		x.fatalf("FifoQueue %q on a standard queue, want none", v)
+	}
+}
+
+// API CreateQueue: FifoQueue, ContentBasedDeduplication; DeduplicationScope and FifoThroughputLimit without high
+// throughput.
+func fifoDefaults(x *exam) {
+	x.has(x.fifo(), attrs{"FifoQueue": "true", "ContentBasedDeduplication": "false", "DeduplicationScope": "queue", "FifoThroughputLimit": "perQueue"})
+}
+
+// API GetQueueAttributes: QueueArn, CreatedTimestamp and LastModifiedTimestamp in "in seconds (epoch time)".
+func queueIdentity(x *exam) {
+	q := x.standard()
+	got := x.attributes(q)
+	if arn, suffix := got["QueueArn"], ":"+q.name; len(arn) < len(suffix) || arn[:12] != "arn:aws:sqs:" || arn[len(arn)-len(suffix):] != suffix {
+		x.fatalf("QueueArn %q, want arn:aws:sqs:...%s", arn, suffix)
+	}
+	created, err := strconv.Atoi(got["CreatedTimestamp"])
+	x.ok(err)
+	modified, err := strconv.Atoi(got["LastModifiedTimestamp"])
+	x.ok(err)
+	if created < 946684800 || created > 1e11 || modified < created {
+		x.fatalf("created %d, modified %d, want seconds", created, modified)
+	}
+}
+
+// API GetQueueAttributes, AttributeNames: "A list of attributes for which to retrieve information."
+func queueAttributesAsked(x *exam) {
+	q := x.standard()
+	out, err := x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{"VisibilityTimeout", "DelaySeconds"}})
+	x.ok(err)
+	if len(out.Attributes) != 2 || out.Attributes["VisibilityTimeout"] != "30" || out.Attributes["DelaySeconds"] != "0" {
+		x.fatalf("got %v, want VisibilityTimeout 30 and DelaySeconds 0", out.Attributes)
+	}
+}
+
+// API GetQueueAttributes, AttributeNames: "if you don't specify values for this parameter, the request returns empty
+// results".
+func queueAttributesUnasked(x *exam) {
+	out, err := x.c.GetQueueAttributes(x.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &x.standard().url})
+	x.ok(err)
+	if len(out.Attributes) > 0 {
+		x.fatalf("got %v, want none", out.Attributes)
+	}
+}
+
+// API SetQueueAttributes: what is not named stays.
+func queueAttributesSet(x *exam) {
+	q := x.standard(attrs{"DelaySeconds": "5", "VisibilityTimeout": "40"})
+	x.ok(x.set(q, attrs{"VisibilityTimeout": "50"}))
+	x.has(q, attrs{"VisibilityTimeout": "50", "DelaySeconds": "5"})
+}
+
+// API SetQueueAttributes, "Valid values" of each.
+func queueValuesRefused(x *exam) {
+	q := x.standard()
+	for _, a := range []attrs{
+		{"DelaySeconds": "901"}, {"DelaySeconds": "-1"}, {"MaximumMessageSize": "1023"}, {"MaximumMessageSize": "1048577"}, {"MessageRetentionPeriod": "59"},
+		{"MessageRetentionPeriod": "1209601"}, {"ReceiveMessageWaitTimeSeconds": "21"}, {"VisibilityTimeout": "43201"}, {"VisibilityTimeout": "many"},
+	} {
+		err := x.set(q, a)
+		if err == nil {
+			x.fatalf("%v was accepted", a)
+		}
+		x.fails("a value", err, "InvalidAttributeValue", invalidValue)
+	}
+}
+
+// As above.
+func queueValuesAccepted(x *exam) {
+	q := x.standard()
+	for _, a := range []attrs{
+		{"DelaySeconds": "900", "MaximumMessageSize": "1048576", "MessageRetentionPeriod": "1209600", "ReceiveMessageWaitTimeSeconds": "20", "VisibilityTimeout": "43200"},
+		{"DelaySeconds": "0", "MaximumMessageSize": "1024", "MessageRetentionPeriod": "60", "ReceiveMessageWaitTimeSeconds": "0", "VisibilityTimeout": "0"},
+	} {
+		x.ok(x.set(q, a))
+		x.has(q, a)
+	}
+}
+
+// API SetQueueAttributes, errors: InvalidAttributeName ("The specified attribute doesn't exist").
+func queueNameRefused(x *exam) {
+	x.fails("an unknown attribute", x.set(x.standard(), attrs{"Colour": "red"}), "InvalidAttributeName")
+}
+
+// API CreateQueue: "The following attributes apply only to FIFO (first-in-first-out) queues".
+func fifoAttributesRefused(x *exam) {
+	q := x.standard()
+	for _, a := range []attrs{{"ContentBasedDeduplication": "true"}, {"DeduplicationScope": "messageGroup"}} {
+		x.fails("a FIFO attribute", x.set(q, a), "InvalidAttributeName", "InvalidAttributeValue")
+	}
+}
+
+// API CreateQueue: "You can't change the queue type after you create it". Recorded: test_set_unsupported_attribute_fifo.
+func queueTypeFixed(x *exam) {
+	x.fails("FifoQueue", x.set(x.standard(), attrs{"FifoQueue": "true"}), "InvalidAttributeName", "InvalidAttributeValue")
+}
+
+// API SetQueueAttributes: "The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.".
+func throughputNeedsScope(x *exam) {
+	q := x.fifo()
+	x.fails("throughput alone", x.set(q, attrs{"FifoThroughputLimit": "perMessageGroupId"}), "InvalidAttributeValue", invalidValue)
+	x.ok(x.set(q, attrs{"FifoThroughputLimit": "perMessageGroupId", "DeduplicationScope": "messageGroup"}))
+}
+
+// API GetQueueAttributes: ApproximateNumberOfMessages, -NotVisible, -Delayed.
+func queueCounts(x *exam) {
+	q := x.standard()
+	x.sendAll(q, "a", "b", "c")
+	x.delete(q, x.receive(q, 1)...)
+	x.receive(q, 1)
+	x.has(q, attrs{"ApproximateNumberOfMessages": "1", "ApproximateNumberOfMessagesNotVisible": "1", "ApproximateNumberOfMessagesDelayed": "0"})
+}

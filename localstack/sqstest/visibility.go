@@ -1,0 +1,133 @@
+package sqstest
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+var visibilityCases = []testCase{
+	{name: "visibility/of the queue", passes: time.Second, run: visibilityOfQueue},
+	{name: "visibility/of the receive", passes: time.Second, run: visibilityOfReceive},
+	{name: "visibility/of the queue is 0", run: visibilityOfZero},
+	{name: "visibility/default of thirty seconds", passes: 30 * time.Second, run: visibilityDefault},
+	{name: "visibility/change to 0", run: changeToZero},
+	{name: "visibility/change to more", passes: 2 * time.Second, run: changeToMore},
+	{name: "visibility/change to less", passes: time.Second, run: changeToLess},
+	{name: "visibility/change counts from the change", passes: 3 * time.Second, run: changeCountsFromNow},
+	{name: "visibility/change lasts for one receive", passes: time.Second, run: changeLastsOnce},
+	{name: "visibility/change after expiry has no effect", passes: 2 * time.Second, run: changeAfterExpiry},
+	{name: "visibility/change of the queue's timeout", passes: time.Second, run: changeOfQueue},
+}
+
+// Guide sqs-visibility-timeout: the timeout begins when SQS delivers the message; after it the message can be received
+// again.
+func visibilityOfQueue(x *exam) {
+	q := x.standard(attrs{"VisibilityTimeout": "1"})
+	x.send(q, "a")
+	x.one(q, "a")
+	x.hidden(q, time.Second)
+	x.received(x.one(q, "a"), 2)
+}
+
+// API ReceiveMessage, VisibilityTimeout: "If not specified, the default visibility timeout for the queue is used".
+func visibilityOfReceive(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	x.one(q, "a", visible(1))
+	x.hidden(q, time.Second)
+	x.one(q, "a")
+}
+
+// API SetQueueAttributes, VisibilityTimeout: "an integer from 0 to 43,200".
+func visibilityOfZero(x *exam) {
+	q := x.standard(attrs{"VisibilityTimeout": "0"})
+	x.send(q, "a")
+	for n := 1; n <= 3; n++ {
+		x.received(x.one(q, "a"), n)
+	}
+}
+
+// Guide sqs-visibility-timeout: The default visibility timeout for a queue is 30 seconds.
+func visibilityDefault(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	x.one(q, "a")
+	x.hidden(q, 30*time.Second)
+	x.one(q, "a")
+}
+
+// Guide sqs-visibility-timeout, terminating it: the message will immediately become available.
+func changeToZero(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	x.visibility(q, x.one(q, "a"), 0)
+	x.received(x.one(q, "a"), 2)
+}
+
+// API ChangeMessageVisibility.
+func changeToMore(x *exam) {
+	q := x.standard(attrs{"VisibilityTimeout": "1"})
+	x.send(q, "a")
+	x.visibility(q, x.one(q, "a"), 2)
+	x.hidden(q, 2*time.Second)
+	x.one(q, "a")
+}
+
+// API ChangeMessageVisibility: "Changes the visibility timeout of a specified message in a queue to a new value."
+func changeToLess(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	x.visibility(q, x.one(q, "a"), 1)
+	x.hidden(q, time.Second)
+	x.one(q, "a")
+}
+
+// Guide sqs-visibility-timeout: the new timeout period begins from the time you make the call.
+func changeCountsFromNow(x *exam) {
+	q := x.standard(attrs{"VisibilityTimeout": "2"})
+	x.send(q, "a")
+	m := x.one(q, "a")
+	x.pass(time.Second)
+	x.visibility(q, m, 2)
+	x.hidden(q, 2*time.Second)
+	x.one(q, "a")
+}
+
+// API ChangeMessageVisibility: the new value "isn't saved in memory for that message": the next receive has
+// the queue's.
+func changeLastsOnce(x *exam) {
+	q := x.standard(attrs{"VisibilityTimeout": "1"})
+	x.send(q, "a")
+	m := x.one(q, "a")
+	x.visibility(q, m, 100)
+	x.visibility(q, m, 0)
+	x.one(q, "a")
+	x.hidden(q, time.Second)
+	x.received(x.one(q, "a"), 3)
+}
+
+// API ChangeMessageVisibility: such a change "might result in an error": MessageNotInflight, "The specified message isn't in
+// flight." Recorded: test_change_message_visibility_after_visibility_timeout_expiration: AWS answered success. Either way
+// the message is not hidden again: its next receive may already be under way.
+func changeAfterExpiry(x *exam) { x.changeExpired(x.standard(attrs{"VisibilityTimeout": "1"})) }
+
+func (x *exam) changeExpired(q *queue) {
+	x.send(q, "a1")
+	m := x.one(q, "a1")
+	x.pass(2 * time.Second) // servers with a tick need the second
+	if err := x.tryVisibility(q, m.ReceiptHandle, 100); err != nil {
+		x.fails("a change after expiry", err, notInFlight, invalidValue)
+	}
+	x.one(q, "a1")
+}
+
+// API SetQueueAttributes: the timeout of a queue is for messages received from then on.
+func changeOfQueue(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	x.ok(x.set(q, attrs{"VisibilityTimeout": "1"}))
+	x.one(q, "a")
+	x.hidden(q, time.Second)
+	x.one(q, "a", func(in *sqs.ReceiveMessageInput) { in.VisibilityTimeout = 600 })
+}
