@@ -34,7 +34,6 @@ func (o *Once) acquire(ctx context.Context, h *hold) (Lease, error) {
 // refused turns the store's answer into the delivery's.
 func (o *Once) refused(ctx context.Context, t task, err error) error {
 	if e, ok := errors.AsType[*CompletedError](err); ok {
-		o.memory.complete(t.key, e.Result.Validation)
 		return o.duplicate(t, e.Result)
 	}
 	if e, ok := errors.AsType[*InProgressError](err); ok {

@@ -23,7 +23,10 @@ type hold struct {
 	length  time.Duration
 	renewed bool
 
+	decided chan struct{} // closed: the store has answered the acquire
+
 	mu      sync.Mutex
+	refused bool  // the store's answer
 	lease   Lease // while pending only Until, the end of what was asked for
 	lost    bool  // the store said that the record is not ours any more
 	told    bool  // the handler was cancelled
@@ -39,7 +42,7 @@ type hold struct {
 type holdContextKey struct{}
 
 func newHold(o *Once, t task) *hold {
-	h := &hold{once: o, task: t, owner: rand.Text(), stop: make(chan struct{}), stopped: make(chan struct{})}
+	h := &hold{once: o, task: t, owner: rand.Text(), decided: make(chan struct{}), stop: make(chan struct{}), stopped: make(chan struct{})}
 	now := time.Now()
 	h.measure(now)
 	h.lease.Until = now.Add(h.length)
@@ -67,11 +70,19 @@ func (h *hold) until() time.Time { return h.current().Until }
 
 func (h *hold) left() time.Duration { return remaining(h.until(), time.Now()) }
 
+// decide notes the store's answer to the acquire, and lets those that wait for it go on.
+func (h *hold) decide(err error) {
+	h.mu.Lock()
+	h.refused = err != nil
+	h.mu.Unlock()
+	close(h.decided)
+}
+
 // live reports whether the hold is pending or certainly has the record.
 func (h *hold) live() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.lost && remaining(h.lease.Until, time.Now()) > 0
+	return !h.lost && !h.refused && remaining(h.lease.Until, time.Now()) > 0
 }
 
 // ready makes sure that the lease is ahead when the handler starts. An answer can arrive after the lease it grants is

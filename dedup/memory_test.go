@@ -228,3 +228,67 @@ func TestUnprovenHoldAsksTheStore(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// Copies of a completed event that come together, in one batch of Lambda's, are all acknowledged by one answer of the
+// store: those that find the first one asking wait for it. Answered "in progress", each would spend a receive, and the
+// last ones their last.
+func TestCopiesOfACompletedEventShareAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f).Handler(hang(0))
+		if err := h(t.Context(), message("1")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute) // forgotten by now
+		f.before = func(context.Context, string, int) error { time.Sleep(2 * time.Second); return nil }
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				if err := h(t.Context(), message("1")); err != nil {
+					t.Errorf("copy %d: got error %v, want nil", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		if got, want := f.log(), "[acquire complete acquire]"; got != want {
+			t.Errorf("calls: got %s, want %s", got, want)
+		}
+	})
+}
+
+// A copy that waits for another one's answer leaves with its own context, and asks for itself where the other got none.
+func TestCopyThatWaitsForAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		down := errors.New("store down")
+		f.before = func(_ context.Context, _ string, n int) error {
+			time.Sleep(2 * time.Second)
+			if n == 1 {
+				return down
+			}
+			return nil
+		}
+		h := newOnce(t, f).Handler(hang(0))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := h(t.Context(), message("1")); !errors.Is(err, down) {
+				t.Errorf("first copy: got error %v, want %v", err, down)
+			}
+		})
+		time.Sleep(time.Second)
+		wg.Go(func() {
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Errorf("second copy: got error %v, want nil by its own request", err)
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		start := time.Now()
+		if err := h(ctx, message("1")); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second/2 {
+			t.Errorf("third copy: got error %v after %s, want its own deadline", err, time.Since(start))
+		}
+		wg.Wait()
+	})
+}

@@ -2,6 +2,8 @@ package dedup
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -96,20 +98,46 @@ func (o *Once) task(m *sqsonce.Message) (task, error) {
 }
 
 func (o *Once) do(ctx context.Context, t task) error {
-	if r, ok := o.memory.completed(t.key); ok && t.replay == nil {
-		o.counts.cacheHits.Add(1)
-		return o.duplicate(t, r)
-	}
 	h := newHold(o, t)
-	if holder := o.memory.enter(t.key, h); holder != nil {
-		o.counts.cacheHits.Add(1)
-		return o.inProgress(holder.until())
+	if err, answered := o.fromMemory(ctx, t, h); answered {
+		return err
 	}
 	defer o.memory.leave(t.key, h)
 
 	l, err := o.acquire(ctx, h)
+	if e, ok := errors.AsType[*CompletedError](err); ok {
+		o.memory.complete(t.key, e.Result.Validation) // before those that wait for h look again
+	}
+	h.decide(err)
 	if err != nil {
 		return o.refused(ctx, t, err)
 	}
 	return o.run(ctx, t, h, l)
+}
+
+// fromMemory answers a delivery without a request, where this process knows enough: the event was completed, or another
+// delivery here holds it. Otherwise h has entered, and asks the store.
+//
+// A delivery that finds another one asking waits for that answer. Copies of a completed event often come in one batch;
+// told "in progress" for the moment that the first of them asks, all others would come back, and spend a receive each.
+func (o *Once) fromMemory(ctx context.Context, t task, h *hold) (err error, answered bool) {
+	for {
+		if r, ok := o.memory.completed(t.key); ok && t.replay == nil {
+			o.counts.cacheHits.Add(1)
+			return o.duplicate(t, r), true
+		}
+		holder := o.memory.enter(t.key, h)
+		if holder == nil {
+			return nil, false
+		}
+		select {
+		case <-holder.decided:
+		case <-ctx.Done():
+			return fmt.Errorf("dedup: not started: %w", context.Cause(ctx)), true
+		}
+		if holder.live() {
+			o.counts.cacheHits.Add(1)
+			return o.inProgress(holder.until()), true
+		}
+	}
 }
