@@ -31,6 +31,11 @@ race: ## Run the main module's tests under the race detector, without emulators
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
 	cd bench && go run . $(ARGS)
 
+.PHONY: soak
+soak: ## Simulate 100,000 Lambda invocations with timeouts, errors, throttles and kills, in virtual time: some minutes
+	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^TestSimulation$$' -count 1 -timeout 60m -v >$(BIN)/soak.log; \
+		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 20 s
 	@set -e; for p in $$(go list ./...); do \

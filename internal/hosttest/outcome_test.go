@@ -80,12 +80,27 @@ const maxReceives = 5 // of a message, by default
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, o := range slices.Concat(singles, troubles, duplicates, groups) {
+		o.checkDifferences(t)
 		for _, k := range orDefault(o.kinds, standard, fifo) {
 			for _, h := range hosts {
 				t.Run(fmt.Sprintf("%s/%s/%s", o.name, k, h.name), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) { o.play(t, h, k) })
 				})
+			}
+		}
+	}
+}
+
+// checkDifferences: each has its reason, and is one.
+func (o *outcome) checkDifferences(t *testing.T) {
+	for _, d := range o.differ {
+		if d.because == "" {
+			t.Errorf("%s: a difference of %v has no reason", o.name, d.hosts)
+		}
+		for name, f := range d.want {
+			if base, known := o.want[name]; !known || base == f {
+				t.Errorf("%s: %s is said to differ with %v, and does not", o.name, name, d.hosts)
 			}
 		}
 	}

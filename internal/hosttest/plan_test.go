@@ -22,6 +22,7 @@ type plan struct {
 	events      map[string][]step // what the handler does in each run; after them it succeeds at once
 	rejected    map[string]bool
 	invocations []accident // of each attempt to invoke, over and over
+	outages     []outage   // of SQS, for the function alone
 }
 
 // step is what the handler does in one run.
@@ -30,6 +31,8 @@ type step struct {
 	ignores bool   // its context
 	end     script // nil: success
 }
+
+type outage struct{ at, length time.Duration }
 
 // accident is what becomes of an invocation.
 type accident struct {
@@ -67,6 +70,11 @@ func drawPlan(seed uint64, events int) plan {
 		if r.IntN(10) == 0 { // sent once more, at once or behind others
 			p.messages = append(p.messages, message{name: p.messages[r.IntN(len(p.messages))].name, copy: 1 + i})
 		}
+	}
+	for at := time.Duration(0); at < time.Hour; {
+		o := outage{at, time.Duration(1+r.IntN(20)) * time.Second}
+		p.outages = append(p.outages, o)
+		at += o.length + time.Duration(r.IntN(100))*time.Second
 	}
 	for range 1000 {
 		p.invocations = append(p.invocations, drawAccident(r))

@@ -32,6 +32,7 @@ type network struct {
 
 	mu       sync.Mutex
 	storeOut bool // DynamoDB cannot be reached
+	queueOut bool // nor SQS, by the handler's processes
 }
 
 type trip struct {
@@ -45,22 +46,27 @@ var (
 	errLost        = errors.New("connection reset")
 )
 
-func (n *network) setStoreOut(out bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.storeOut = out
+// storeOutFor and queueOutFor make a service unreachable for d from now on.
+func (n *network) storeOutFor(d time.Duration) { n.outFor(&n.storeOut, d) }
+func (n *network) queueOutFor(d time.Duration) { n.outFor(&n.queueOut, d) }
+
+func (n *network) outFor(flag *bool, d time.Duration) {
+	set := func(out bool) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		*flag = out
+	}
+	set(true)
+	time.AfterFunc(d, func() { set(false) })
 }
 
-// storeOutFor makes the store unreachable for d from now on.
-func (n *network) storeOutFor(d time.Duration) {
-	n.setStoreOut(true)
-	time.AfterFunc(d, func() { n.setStoreOut(false) })
-}
-
-func (n *network) isStoreOut() bool {
+func (n *network) isOut(store bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.storeOut
+	if store {
+		return n.storeOut
+	}
+	return n.queueOut
 }
 
 func (w *world) newProcess() *process {
@@ -115,7 +121,7 @@ func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !l.p.alive() {
 		return nil, errDead
 	}
-	if l.store && l.p.w.net.isStoreOut() {
+	if l.p != l.p.w.admin && l.p.w.net.isOut(l.store) {
 		return nil, errUnreachable
 	}
 	t := trip{arrives: true}

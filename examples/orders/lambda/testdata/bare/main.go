@@ -1,0 +1,49 @@
+// Command bare is the orders handler behind a hand-written loop on aws-lambda-go alone: what the bootstrap's size is
+// compared with. It has the same handler, store and clients as the command lambda, and nothing of the package lambda.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/examples/orders"
+)
+
+func main() {
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	cfg, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		log.Error("no configuration", "error", err)
+		os.Exit(1)
+	}
+	handler, err := orders.NewHandler(dynamodb.NewFromConfig(cfg), orders.Config{
+		DedupTable: os.Getenv("DEDUP_TABLE"), LedgerTable: os.Getenv("LEDGER_TABLE"), Consumer: os.Getenv("CONSUMER"), Calls: os.Getenv("CALLS"),
+	})
+	if err != nil {
+		log.Error("no handler", "error", err)
+		os.Exit(1)
+	}
+	lambda.Start(func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+		failures := []events.SQSBatchItemFailure{}
+		for _, r := range e.Records {
+			m := &sqsonce.Message{ID: r.MessageId, Body: r.Body, QueueARN: r.EventSourceARN, Attributes: map[string]sqsonce.Attribute{}}
+			for name, a := range r.MessageAttributes {
+				if a.StringValue != nil {
+					m.Attributes[name] = sqsonce.Attribute{Type: a.DataType, String: *a.StringValue}
+				}
+			}
+			if err := handler(ctx, m); err != nil {
+				log.Error("failed", "message", r.MessageId, "error", err)
+				failures = append(failures, events.SQSBatchItemFailure{ItemIdentifier: r.MessageId})
+			}
+		}
+		return events.SQSEventResponse{BatchItemFailures: failures}, nil
+	})
+}
