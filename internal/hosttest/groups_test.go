@@ -17,7 +17,7 @@ func only(name string, s script) script {
 	}
 }
 
-func events(names ...string) []message {
+func named(names ...string) []message {
 	ms := make([]message, len(names))
 	for i, n := range names {
 		ms[i].name = n
@@ -56,7 +56,7 @@ var (
 // groups are outcomes of messages that share an ordered group.
 var groups = []outcome{
 	{
-		name: "the first of a group fails once", kinds: []kind{fifo}, send: events("a1", "a2", "b1", "a3"), script: only("a1", first(fail(errCard))),
+		name: "the first of a group fails once", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a1", first(fail(errCard))),
 		want: all(oneRun, "a2", "a3", "b1").and(fates{"a1": {Status: done, Error: "card refused", Attempts: 1, Runs: 2}}),
 		differ: []difference{{
 			hosts: []string{function, bareFunction}, because: together,
@@ -64,7 +64,7 @@ var groups = []outcome{
 		}},
 	},
 	{
-		name: "one of a group panics once", kinds: []kind{fifo}, send: events("a1", "a2", "b1", "a3"), script: only("a2", first(panics)),
+		name: "one of a group panics once", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a2", first(panics)),
 		want: all(oneRun, "a1", "a3", "b1").and(fates{"a2": {Status: done, Error: panicText, Attempts: 1, Runs: 2}}),
 		differ: []difference{{
 			hosts: []string{function, bareFunction}, because: together,
@@ -72,7 +72,7 @@ var groups = []outcome{
 		}},
 	},
 	{
-		name: "one of a group always fails", kinds: []kind{fifo}, send: events("a1", "a2", "b1", "a3"), script: only("a2", fail(errCard)),
+		name: "one of a group always fails", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a2", fail(errCard)),
 		want: all(oneRun, "a1", "b1").and(fates{
 			"a2": {Status: released, Error: "card refused", Attempts: 5, Dead: "card refused", Runs: 15},
 			"a3": {Status: done, Attempts: 5, Runs: 1}, // at its last receive, and at no other
@@ -83,7 +83,7 @@ var groups = []outcome{
 		}},
 	},
 	{
-		name: "one of a group is rejected", kinds: []kind{fifo}, send: events("a1", "a2", "b1", "a3"), script: only("a2", fail(sqsonce.Reject(errCard))),
+		name: "one of a group is rejected", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a2", fail(sqsonce.Reject(errCard))),
 		want: all(oneRun, "a1", "a3", "b1").and(fates{
 			"a2": {Status: released, Error: rejectText, Attempts: 1, Dead: rejectText, Runs: 1},
 		}),
@@ -93,7 +93,7 @@ var groups = []outcome{
 		}},
 	},
 	{
-		name: "one of a group asks for a delay", kinds: []kind{fifo}, send: events("a1", "a2", "b1", "a3"),
+		name: "one of a group asks for a delay", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"),
 		script: only("a2", first(fail(sqsonce.RetryAfter(2*time.Minute, errCard)))),
 		want: all(oneRun, "a1", "b1").and(fates{
 			"a2": {Status: done, Error: "sqsonce: retry after 2m0s: card refused", Attempts: 2, Runs: 2, Again: 2 * time.Minute}, "a3": waited,
@@ -104,18 +104,18 @@ var groups = []outcome{
 		}},
 	},
 	{
-		name: "one of a group is in progress elsewhere", kinds: []kind{fifo}, send: events("a1", "a2", "b1", "a3"), script: succeed,
+		name: "one of a group is in progress elsewhere", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: succeed,
 		before: holdElsewhere("a2", 20*time.Second, 0),
 		want:   all(oneRun, "a1", "a2", "a3", "b1"),
 		differ: []difference{{hosts: []string{function, bareFunction}, want: fates{"a3": waited}, because: together}},
 	},
 	{
-		name: "the process dies in the middle of a group", kinds: []kind{fifo}, send: events("a1", "a2", "b1", "a3"), script: takes(6 * time.Second),
+		name: "the process dies in the middle of a group", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: takes(6 * time.Second),
 		during: crashAfter(10 * time.Second),
 		want:   all(oneRun, "a1", "b1").and(fates{"a2": {Status: done, Attempts: 2, Runs: 2}, "a3": waited}),
 	},
 	{
-		name: "groups of a standard queue are tenants", kinds: []kind{standard}, send: events("a1", "a2", "b1", "a3"), script: only("a1", fail(errCard)),
+		name: "groups of a standard queue are tenants", kinds: []kind{standard}, send: named("a1", "a2", "b1", "a3"), script: only("a1", fail(errCard)),
 		want: all(oneRun, "a2", "a3", "b1").and(forever("card refused")),
 	},
 }

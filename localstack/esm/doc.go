@@ -5,7 +5,7 @@
 //		QueueURL:                url,
 //		FunctionTimeout:         10 * time.Second,
 //		ReportBatchItemFailures: true,
-//	}, awslambda.NewHandler(handler).Invoke)
+//	}, invoke)
 //
 // # What it does
 //

@@ -2,11 +2,11 @@ package esm_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -38,12 +38,23 @@ func Example() {
 		cancel() // one event is enough here
 		return events.SQSEventResponse{}, nil
 	}
+	invoke := func(ctx context.Context, event []byte) ([]byte, error) {
+		var e events.SQSEvent
+		if err := json.Unmarshal(event, &e); err != nil {
+			return nil, err
+		}
+		response, err := handler(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(response)
+	}
 	err = esm.Run(ctx, client, esm.Config{
 		QueueURL:                aws.ToString(queue.QueueUrl),
 		FunctionTimeout:         10 * time.Second,
 		ReportBatchItemFailures: true,
 		Wait:                    time.Second,
-	}, awslambda.NewHandler(handler).Invoke)
+	}, invoke)
 	fmt.Println("stopped:", err, "left:", len(srv.Messages("orders")))
 	// Output:
 	// order 1

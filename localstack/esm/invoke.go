@@ -12,7 +12,9 @@ import (
 // the function returned one, panicked, ran out of time or crashed. Only an error that matches [ErrThrottled] says that
 // the function was not invoked.
 //
-// The Invoke method of aws-lambda-go's lambda.NewHandler is one, and that of runtimeapi.Function.
+// The Invoke method of runtimeapi.Function is one; the package's example makes one of a Go function. That of
+// aws-lambda-go's lambda.NewHandler only looks like one: what it returns is in a buffer that its other invocations write
+// into, so that a mapping, which invokes concurrently, would read another invocation's answer and delete by it.
 type Invoker func(ctx context.Context, event []byte) (response []byte, err error)
 
 // ErrThrottled is an Invoker's answer where Lambda answers 429: no execution environment is free.
