@@ -35,6 +35,9 @@ var notOnDynoxide = map[string]string{
 	"TestWriteUnits": "an error says nothing of the units that it cost; the server in memory records them",
 }
 
+// inMemoryOnly are the tests that have a server of their own.
+const inMemoryOnly = "^(TestOnDynoxide|TestConformanceOnDynoxide|TestSchedules|TestSchedulesSeeBrokenConditions|TestBrokenConditionsHaveNoOrder)$"
+
 var verdictLine = regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+)`)
 
 // Every test of this package also runs on dynoxide, an implementation of the API that shares no line with ours, in the
@@ -44,7 +47,7 @@ func TestOnDynoxide(t *testing.T) {
 	if emulated != nil {
 		t.Skip("this is the run on dynoxide")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.parallel=1", "-test.skip=^(TestOnDynoxide|TestConformanceOnDynoxide)$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.parallel=1", "-test.skip="+inMemoryOnly)
 	cmd.Env = append(os.Environ(), onDynoxide+"="+ddbtest.Dynoxide(t))
 	out, runErr := cmd.CombinedOutput()
 	verdicts := map[string]string{}

@@ -10,13 +10,13 @@ import (
 var sample = m{
 	"id": "a", "num": 5, "neg": -3, "frac": n("0.5"), "str": "hello", "blank": "", "bin": []byte("bytes"), "yes": true, "nul": nil,
 	"els": l{1, "x", l{"deep"}}, "doc": m{"kid": m{"num": 2}, "status": "reserved", "two.parts": 1},
-	"strs": ss{"x", "y"}, "nums": ns{"1", "2"}, "bins": bs{[]byte("x")}, "vacant": m{}, "noels": l{}, "two.parts": "dotted",
+	"strs": ss{"x", "y"}, "nums": ns{"1", "2"}, "bins": bs{[]byte("x")}, "vacant": m{}, "noels": l{}, "two.parts": "dotted", "clef": "é𝄞",
 }
 
 // operands are what the placeholders of these cases stand for; each case sends those that it names.
 var (
 	operands = m{
-		":five": 5, ":six": 6, ":four": 4, ":one": 1, ":two": 2, ":fiveish": n("5.000"), ":half": n("0.5"), ":neg": -3, ":low": -4, ":ten": 10,
+		":five": 5, ":six": 6, ":four": 4, ":one": 1, ":two": 2, ":three": 3, ":fiveish": n("5.000"), ":half": n("0.5"), ":neg": -3, ":low": -4, ":ten": 10,
 		":five_s": "5", ":hello": "hello", ":hel": "hel", ":ell": "ell", ":x": "x", ":z": "z", ":empty": "", ":upper": "HELLO", ":deep": "deep", ":reserved": "reserved",
 		":bytes": []byte("bytes"), ":by": []byte("by"), ":yt": []byte("yt"), ":bx": []byte("x"), ":true": true, ":false": false, ":null": nil,
 		":list": l{1, "x", l{"deep"}}, ":list2": l{"x", 1}, ":map": m{"num": 2}, ":strs": ss{"y", "x"}, ":nums": ns{"2.0", "1"}, ":bins": bs{[]byte("x")}, ":onestr": ss{"x"},
@@ -95,7 +95,7 @@ func functionCases() []testCase {
 		"contains(str, :ell)": true, "contains(str, :x)": false, "contains(bin, :yt)": true, "contains(strs, :x)": true, "contains(strs, :z)": false, "contains(nums, :one)": true, "contains(nums, :five)": false, "contains(bins, :bx)": true,
 		"contains(els, :one)": true, "contains(els, :x)": true, "contains(els, :deep)": false, "contains(gone, :x)": false, "contains(doc, :x)": false, "contains(strs, :one)": false,
 		"size(str) > :four": true, "size(bin) = :five": true, "size(strs) = :two": true, "size(nums) = :two": true, "size(els) > :two": true, "size(doc) > :two": true, "size(blank) < :one": true, "size(vacant) < :one": true, "size(noels) < :one": true, "size(gone) < :ten": false, "size(doc.kid) = :one": true,
-		"size(num) > :one": false,
+		"size(num) > :one": false, "size(clef) = :three": true, // UTF-16 code units: 1 and 2
 	})
 }
 

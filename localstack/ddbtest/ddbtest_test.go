@@ -2,7 +2,9 @@ package ddbtest_test
 
 import (
 	"context"
+	"flag"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,7 +15,17 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-func TestMain(m *testing.M) { emulator.Main(m) }
+// Where others wait for the result, the same requests are drawn each time.
+func TestMain(m *testing.M) {
+	if os.Getenv("CI") != "" || os.Getenv("EMULATORS") == "required" {
+		for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "500", "rapid.nofailfile": "true"} {
+			if err := flag.Set(name, value); err != nil {
+				panic(err) // rapid has these flags
+			}
+		}
+	}
+	emulator.Main(m)
+}
 
 func client(url string, rt http.RoundTripper) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"strconv"
+	"unicode/utf16"
 
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
@@ -30,12 +31,16 @@ func (o sizeOperand) value(e *Env, item attr.Map) attr.Value {
 	return attr.Number(strconv.Itoa(n))
 }
 
-// sizeOf is what size() says: bytes of strings and byte strings, members of the others; nothing of numbers, booleans and
-// null.
+// sizeOf is what size() says: the length of a string in UTF-16 code units, bytes of byte strings, members of the others;
+// nothing of numbers, booleans and null.
 func sizeOf(v attr.Value) (int, bool) {
 	switch v := v.(type) {
 	case attr.String:
-		return len(v), true
+		n := 0
+		for _, r := range string(v) {
+			n += max(utf16.RuneLen(r), 1) // what is no UTF-8 counts as one
+		}
+		return n, true
 	case attr.Binary:
 		return len(v), true
 	case attr.StringSet:

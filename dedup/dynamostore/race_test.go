@@ -1,0 +1,5 @@
+//go:build race
+
+package dynamostore
+
+const raceDetector = true

@@ -1,0 +1,169 @@
+package dynamostore
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The search runs the store's own code, on DynamoDB in memory, through every order in which the calls of some owners,
+// late copies of their packets, the passing of time, TTL and an operator can come, and looks at each state that is
+// reached: no two owners hold a live lease, fences grow, what is completed is not reopened while it is retained, what
+// was done is done once and not forgotten, and a key whose holders are gone can be had again.
+
+// scope bounds a search: how often each thing may happen.
+type scope struct {
+	name    string
+	skew    [players]time.Duration // of the hosts' clocks
+	players int                    // the last one only acquires
+	renews  int                    // by each
+	lost    int                    // packets that the network holds back, and replies that it loses
+	late    int                    // packets that it delivers late or twice
+	steps   int                    // of time
+	commits bool                   // owners commit with effects; otherwise they complete
+	remove  bool                   // an operator deletes the record; TTL does
+}
+
+var scopes = []scope{
+	{name: "completion", players: 3, renews: 1, late: 1, steps: 2},
+	{name: "two late packets", players: 2, renews: 1, late: 2, steps: 2},
+	{name: "two renewals", players: 2, renews: 2, late: 1, steps: 2},
+	{name: "a lost packet", players: 2, renews: 1, lost: 1, late: 1, steps: 2},
+	{name: "commit", players: 2, lost: 1, late: 2, steps: 2, commits: true},
+	{name: "deletion", players: 2, late: 1, steps: 2, remove: true},
+	{name: "deletion of effects", players: 2, late: 1, steps: 1, commits: true, remove: true},
+	{name: "the first host ahead", skew: [players]time.Duration{30 * time.Second, -30 * time.Second, 0}, players: 2, renews: 1, late: 1, steps: 3},
+	{name: "the first host behind", skew: [players]time.Duration{-30 * time.Second, 30 * time.Second, 0}, players: 2, renews: 1, late: 1, steps: 3},
+}
+
+// wideScopes take minutes: they run with SCHEDULES=all in the environment.
+var wideScopes = []scope{
+	{name: "wide completion", players: 3, renews: 1, late: 2, steps: 2},
+	{name: "wide loss", players: 2, renews: 2, lost: 1, late: 2, steps: 3},
+	{name: "wide commit", players: 2, renews: 1, lost: 1, late: 2, steps: 2, commits: true},
+	{name: "wide deletion", players: 3, late: 1, steps: 2, remove: true},
+	{name: "wide deletion of effects", players: 2, lost: 1, late: 1, steps: 2, commits: true, remove: true},
+	{name: "the first host ahead, wide", skew: [players]time.Duration{30 * time.Second, -30 * time.Second, 0}, players: 3, renews: 1, late: 1, steps: 3},
+	{name: "the first host behind, wide", skew: [players]time.Duration{-30 * time.Second, 30 * time.Second, 0}, players: 3, renews: 1, late: 1, steps: 3},
+}
+
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	all := scopes
+	if os.Getenv("SCHEDULES") == "all" {
+		all = slices.Concat(scopes, wideScopes)
+	}
+	for _, sc := range all {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			s := searched(t, sc, nil)
+			if s.violation != nil {
+				t.Error(s.violation)
+			}
+			t.Logf("%.3g schedules, by %d moves through %d states", s.schedules(), s.moves, len(s.next))
+		})
+	}
+}
+
+// Every clause of every condition is needed: with it broken some schedule goes wrong. One more would not be: an owner is
+// also refused by the fence, which its own acquire cannot outgrow, where isAnothers refuses it by its name.
+func TestSchedulesSeeBrokenConditions(t *testing.T) {
+	t.Parallel()
+	for _, b := range broken {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			i := slices.IndexFunc(scopes, func(sc scope) bool { return sc.name == b.scope })
+			br := &breaker{kind: b.kind, clause: b.clause, within: b.within}
+			s := searched(t, scopes[i], br)
+			t.Logf("%v", s.violation)
+			if s.violation == nil {
+				t.Errorf("none of %.3g schedules shows it; %d conditions were broken", s.schedules(), br.hits)
+			}
+		})
+	}
+}
+
+func searched(t *testing.T, sc scope, b *breaker) *search {
+	if raceDetector {
+		t.Skip("one goroutine at a time, and minutes under the race detector")
+	}
+	s := &search{scope: sc, broken: b}
+	s.run(t)
+	return s
+}
+
+// search goes through the schedules of a scope, each state once, the shortest schedules first: what it finds is short.
+type search struct {
+	scope
+	broken *breaker
+
+	index     map[string]int // of the states found, by key
+	queue     []*state       // nil once looked at
+	next      [][]int        // by state: the states that one move leads to
+	moves     int
+	violation error
+}
+
+func (s *search) run(t *testing.T) {
+	m := newMachine(t, s.scope, s.broken)
+	defer m.close()
+	s.index = map[string]int{}
+	s.find(m.initial())
+	for i := 0; i < len(s.queue) && s.violation == nil; i++ {
+		s.visit(m, i)
+	}
+}
+
+// find returns the number of a state, which is looked at in its turn if it is a new one.
+func (s *search) find(at *state) int {
+	key := at.key()
+	i, known := s.index[key]
+	if !known {
+		i = len(s.queue)
+		s.index[key] = i
+		s.queue = append(s.queue, at)
+		s.next = append(s.next, nil)
+	}
+	return i
+}
+
+func (s *search) visit(m *machine, i int) {
+	at := s.queue[i]
+	s.queue[i] = nil
+	if err := m.settle(at); err != nil {
+		s.report(at, "then, when every lease is over", err)
+		return
+	}
+	for _, mv := range m.moves(at) {
+		s.moves++
+		next, err := m.play(at, mv)
+		if err != nil {
+			s.report(at, mv.String(), err)
+			return
+		}
+		s.next[i] = append(s.next[i], s.find(next))
+	}
+}
+
+func (s *search) report(at *state, last string, err error) {
+	s.violation = fmt.Errorf("%w\nafter: %s, %s", err, strings.Join(at.path, ", "), last)
+}
+
+// schedules is how many ways lead from the first state to one where nothing more can happen.
+func (s *search) schedules() float64 {
+	ways := make([]float64, len(s.next))
+	var from func(i int) float64
+	from = func(i int) float64 {
+		if ways[i] == 0 {
+			for _, j := range s.next[i] {
+				ways[i] += from(j)
+			}
+			ways[i] = max(ways[i], 1)
+		}
+		return ways[i]
+	}
+	return from(0)
+}
