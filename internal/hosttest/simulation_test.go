@@ -45,6 +45,12 @@ func TestSimulation(t *testing.T) {
 		})
 	}
 	t.Log(total)
+	if total.repeats > total.atKills {
+		t.Errorf("%d repeats, and only %d handlers ran when their processes died", total.repeats, total.atKills)
+	}
+	if seeds > 1 && min(total.killed, total.timedOut, total.failed, total.throttles, total.atKills, total.ghosts) == 0 {
+		t.Error("something that should go wrong never did")
+	}
 }
 
 // simulation is a plan under way.
