@@ -35,16 +35,25 @@ func OnSettled(ctx context.Context, f func(deadLettered bool)) bool {
 // true when the dead-letter queue has confirmed the message, else with false. Later calls do nothing. settle runs what
 // was left in the reverse order, on the calling goroutine; it may take as long as a call of the store.
 func WithSettlement(ctx context.Context) (_ context.Context, settle func(deadLettered bool)) {
-	s := &settlement{}
-	return context.WithValue(ctx, settlementContextKey{}, s), s.settle
+	s := &settlement{Context: ctx}
+	return s, s.settle
 }
 
 type settlementContextKey struct{}
 
+// settlement is the context too, which a host makes for each message.
 type settlement struct {
+	context.Context
 	mu      sync.Mutex
 	settled bool
 	fns     []func(bool)
+}
+
+func (s *settlement) Value(key any) any {
+	if key == (settlementContextKey{}) {
+		return s
+	}
+	return s.Context.Value(key)
 }
 
 func (s *settlement) settle(deadLettered bool) {

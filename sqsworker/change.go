@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,15 +35,13 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, then fu
 		ctx, cancel := context.WithTimeout(l.callCtx, timeout)
 		defer cancel()
 		out, err := l.client.ChangeMessageVisibilityBatch(ctx, in, once)
-		var ok []*string
-		var failed []sqstypes.BatchResultErrorEntry
+		results := newResults(len(changes), err)
 		if err == nil {
-			failed = out.Failed
 			for i := range out.Successful {
-				ok = append(ok, out.Successful[i].Id)
+				results.succeeded(out.Successful[i].Id)
 			}
+			results.failed(out.Failed)
 		}
-		results := entryResults(len(changes), ok, failed, err)
 		return func() {
 			if err != nil && isFatal(err) {
 				l.fail(err)
@@ -52,36 +49,4 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, then fu
 			then(results)
 		}
 	})
-}
-
-// entryID is positional. A message ID will not do: the same message may be in a batch twice, and SQS refuses a batch
-// whose IDs are not distinct.
-func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
-
-// entryResults gives each entry of a batch its own result. SQS answers with success where single entries have failed;
-// an entry that the answer does not name has an unknown outcome, which is an error too.
-func entryResults(n int, ok []*string, failed []sqstypes.BatchResultErrorEntry, err error) []error {
-	results := make([]error, n)
-	for i := range results {
-		if results[i] = err; err == nil {
-			results[i] = errMissing
-		}
-	}
-	at := func(id *string) int {
-		if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < n {
-			return i
-		}
-		return -1
-	}
-	for _, id := range ok {
-		if i := at(id); i >= 0 {
-			results[i] = nil
-		}
-	}
-	for _, f := range failed {
-		if i := at(f.Id); i >= 0 {
-			results[i] = &entryError{code: aws.ToString(f.Code), message: aws.ToString(f.Message)}
-		}
-	}
-	return results
 }

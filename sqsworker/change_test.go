@@ -16,14 +16,18 @@ import (
 func TestEntryResults(t *testing.T) {
 	t.Parallel()
 	failed := []sqstypes.BatchResultErrorEntry{{Id: aws.String("2"), Code: aws.String("InternalError")}, {Id: aws.String("99")}}
-	got := entryResults(4, []*string{aws.String("1"), nil, aws.String("x")}, failed, nil)
+	got := newResults(4, nil)
+	for _, id := range []*string{aws.String("1"), nil, aws.String("x"), aws.String("-1")} {
+		got.succeeded(id)
+	}
+	got.failed(failed)
 	if got[1] != nil || errorCode(got[2]) != "InternalError" {
 		t.Errorf("answered entries: %v", got)
 	}
 	if !errors.Is(got[0], errMissing) || !errors.Is(got[3], errMissing) {
 		t.Errorf("entries that the answer does not name: got %v, want errors", got)
 	}
-	for _, err := range entryResults(2, nil, nil, errTest) {
+	for _, err := range newResults(2, errTest) {
 		if !errors.Is(err, errTest) {
 			t.Errorf("failed call: %v", err)
 		}

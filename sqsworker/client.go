@@ -29,7 +29,8 @@ var _ Client = (*sqs.Client)(nil)
 //
 // The SDK's own default keeps ten idle connections per host, so that a busy worker opens a new one, with its TLS
 // handshake, for most calls; and it has no response timeout, so that a long poll on a dead connection waits for the
-// kernel to notice.
+// kernel to notice. The buffers hold a receive of ten small messages, and the delete of ten, so that each takes one read
+// or write and not three.
 func HTTPClient(inFlight int) *awshttp.BuildableClient {
 	// Receives, deletes and visibility changes take ten messages each; the rest is for batches that are not full.
 	conns := max(16, 3*(inFlight/maxBatch+1)+8)
@@ -37,6 +38,7 @@ func HTTPClient(inFlight int) *awshttp.BuildableClient {
 		t.MaxIdleConnsPerHost = conns
 		t.MaxIdleConns = max(t.MaxIdleConns, 2*conns)
 		t.ResponseHeaderTimeout = maxWait + receiveMargin
+		t.ReadBufferSize, t.WriteBufferSize = 16<<10, 8<<10
 	})
 }
 

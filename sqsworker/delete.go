@@ -3,7 +3,6 @@ package sqsworker
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
@@ -23,7 +22,9 @@ func (l *loop) delete(d *delivery) {
 func (l *loop) sendDeletes(batch []*delivery) {
 	now := l.now()
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: &l.queueURL}
-	var sent []*delivery
+	in.Entries = make([]sqstypes.DeleteMessageBatchRequestEntry, 0, len(batch))
+	handles := make([]string, 0, len(batch)) // copies: a message that is received again gets another one
+	sent := batch[:0]
 	for _, d := range batch {
 		// With a handle whose time is over a delete proves nothing: a standard queue answers with success and may keep
 		// the message.
@@ -32,9 +33,11 @@ func (l *loop) sendDeletes(batch []*delivery) {
 			l.lose(d, "visibility timeout passed before the delete", nil)
 			continue
 		}
+		handles = append(handles, d.lease.handle)
 		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
-			Id: entryID(len(sent)), ReceiptHandle: aws.String(d.lease.handle),
+			Id: entryID(len(sent)), ReceiptHandle: &handles[len(sent)],
 		})
+		d.sent = true
 		sent = append(sent, d)
 	}
 	if len(sent) == 0 {
@@ -45,28 +48,27 @@ func (l *loop) sendDeletes(batch []*delivery) {
 		ctx, cancel := context.WithTimeout(l.callCtx, callTimeout)
 		defer cancel()
 		out, err := l.client.DeleteMessageBatch(ctx, in, once)
-		var ok []*string
-		var failed []sqstypes.BatchResultErrorEntry
+		results := newResults(len(sent), err)
 		if err == nil {
-			failed = out.Failed
 			for i := range out.Successful {
-				ok = append(ok, out.Successful[i].Id)
+				results.succeeded(out.Successful[i].Id)
 			}
+			results.failed(out.Failed)
 		}
-		results := entryResults(len(sent), ok, failed, err)
 		return func() {
 			if err != nil && isFatal(err) {
 				l.fail(err)
 			}
 			l.deletes.calls -= len(sent)
 			for i, d := range sent {
-				l.deleted(d, *in.Entries[i].ReceiptHandle, results[i])
+				l.deleted(d, handles[i], results[i])
 			}
 		}
 	})
 }
 
 func (l *loop) deleted(d *delivery, handle string, err error) {
+	d.sent = false
 	switch {
 	case d.state != deleting:
 		// The lease was lost while the call was under way: the message is remembered, whatever the answer says.
@@ -75,6 +77,8 @@ func (l *loop) deleted(d *delivery, handle string, err error) {
 			l.deletedForGood(d)
 		}
 		l.leave(d)
+	case d.lease.refused:
+		l.lose(d, "receipt handle refused", err)
 	case err == nil || handle != d.lease.handle:
 		// The message was received again while the call was under way; the old handle's answer proves nothing.
 		l.again(&l.deletes, d, deleting)

@@ -19,6 +19,7 @@ type delivery struct {
 	group   *group    // nil on a standard queue
 	next    *delivery // the same message, received again while this one's handler runs on without its lease
 
+	handler  runningHandler
 	cancel   context.CancelCauseFunc // of the running handler
 	stuck    bool
 	rejected bool   // is in the dead-letter queue
@@ -27,6 +28,7 @@ type delivery struct {
 
 	delay time.Duration // of a release
 	tries int           // of a delete or release
+	sent  bool          // a delete is under way
 }
 
 type state int

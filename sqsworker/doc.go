@@ -65,6 +65,14 @@
 // See the package example for the signals and [Worker.Health] for the probes. A shorter Wait makes shorter stops, at the
 // price of more receives on an idle queue.
 //
+// # At the start
+//
+// Run reads the queue's attributes before its first receive, and logs what is unwise in them and in the options, one line
+// each, "sqsworker: unwise setting" with the keys setting, value and reason: no redrive policy, or one of one or two
+// receives; a dead-letter queue that keeps messages no longer than the queue; a stop shorter than a poll; a handler's time
+// beyond what a message can be kept; options without effect on the kind of queue. None of it ends Run. What cannot work
+// does: the queue does not exist, or a call is not allowed.
+//
 // # FIFO
 //
 // A queue URL that ends in .fifo makes the messages of a group run one after the other, over all receives: the next
@@ -81,7 +89,8 @@
 //
 // On the queue: sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes; without
 // the last one the redrive policy is taken to allow three receives. On the dead-letter queue: sqs:SendMessage and
-// sqs:GetQueueUrl. With a customer-managed KMS key: kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's.
+// sqs:GetQueueUrl; sqs:GetQueueAttributes there is for a line at the start alone. With a customer-managed KMS key:
+// kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's.
 //
 // # Testing
 //

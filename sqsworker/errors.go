@@ -79,6 +79,11 @@ func isAccessDenied(err error) bool {
 	return code == "AccessDenied" || code == "AccessDeniedException"
 }
 
+func isMissing(err error) bool {
+	code := errorCode(err)
+	return code == "QueueDoesNotExist" || code == "NonExistentQueue"
+}
+
 func isThrottle(err error) bool {
 	code := errorCode(err)
 	return strings.Contains(code, "Throttl") || code == "OverLimit" || code == "RequestLimitExceeded"

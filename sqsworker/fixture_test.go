@@ -35,12 +35,16 @@ type setup struct {
 	maxReceives int // 0: no dead-letter queue
 	faults      []fault.Rule
 	seed        uint64
+	loose       bool // old handles are answered with success, as AWS was seen to do
 }
 
 func bubble(t *testing.T, s setup, f func(*fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := memsqs.New(func(o *memsqs.Options) { o.Faults = fault.Plan{Seed: s.seed, Rules: s.faults}; o.Seed = s.seed })
+		srv := memsqs.New(func(o *memsqs.Options) {
+			o.Faults = fault.Plan{Seed: s.seed, Rules: s.faults}
+			o.Seed, o.LooseHandles = s.seed, s.loose
+		})
 		defer srv.Close()
 		f(newFixture(t, srv, s))
 	})
@@ -87,6 +91,22 @@ func (x *fixture) send(bodies ...string) {
 		}
 		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
 			x.Fatalf("SendMessage: %v", err)
+		}
+	}
+}
+
+// sendMany sends 0 to n-1, ten in a call.
+func (x *fixture) sendMany(n int) {
+	x.Helper()
+	for from := 0; from < n; from += maxBatch {
+		in := &sqs.SendMessageBatchInput{QueueUrl: &x.url}
+		for i := range min(maxBatch, n-from) {
+			in.Entries = append(in.Entries, sqstypes.SendMessageBatchRequestEntry{
+				Id: entryID(i), MessageBody: aws.String(fmt.Sprint(from + i)),
+			})
+		}
+		if out, err := x.c.SendMessageBatch(x.Context(), in); err != nil || len(out.Failed) > 0 {
+			x.Fatalf("SendMessageBatch: %v, %v", err, out)
 		}
 	}
 }

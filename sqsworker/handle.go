@@ -41,7 +41,7 @@ func (l *loop) start(d *delivery) {
 	l.set(d, running)
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
 	d.cancel = cancel
-	element := l.counters.running.add()
+	l.counters.running.add(&d.handler)
 	count := d.lease.count
 	var timeout *alarm
 	if l.opts.HandlerTimeout > 0 {
@@ -49,8 +49,8 @@ func (l *loop) start(d *delivery) {
 	}
 	go l.invoke(ctx, d, count, func(v verdict) {
 		cancel(nil)
-		l.counters.running.remove(element)
-		l.post(func() {
+		l.counters.running.remove(&d.handler)
+		l.mail.put(func() {
 			l.schedule.cancel(timeout)
 			l.returned(d, v)
 		})

@@ -13,6 +13,9 @@ func (l *loop) beatBy(at time.Time) {
 	if l.beating != nil && l.beating.index >= 0 && !l.beating.at.After(at) {
 		return
 	}
+	if soon := l.now().Add(l.beatWindow()); at.After(soon) {
+		at = soon
+	}
 	l.schedule.cancel(l.beating)
 	l.beating = l.schedule.add(at, l.beat)
 }
@@ -76,14 +79,27 @@ func (l *loop) extend(batch []*delivery) {
 	if len(changes) == 0 {
 		return
 	}
-	// Three tries fit between half the visibility timeout and its end.
-	timeout := min(max(l.opts.Visibility/6, 500*time.Millisecond), callTimeout)
-	l.changeVisibility(changes, timeout, func(results []error) {
+	l.changeVisibility(changes, l.patience(), func(results []error) {
+		l.slow = l.now().Sub(start) >= l.firstPatience()
 		early := rand.Float64()
 		for i, c := range changes {
 			l.extended(c, results[i], start, early)
 		}
 	})
+}
+
+// patience is how long an extension may wait for its answer. Three tries fit between half the visibility timeout and its
+// end; while answers take longer than one try, as those of a slow SQS do, tries are twice as long.
+func (l *loop) patience() time.Duration {
+	d := l.firstPatience()
+	if l.slow {
+		d *= 2
+	}
+	return min(d, callTimeout)
+}
+
+func (l *loop) firstPatience() time.Duration {
+	return min(max(l.opts.Visibility/6, 500*time.Millisecond), callTimeout)
 }
 
 func (l *loop) extended(c change, err error, start time.Time, early float64) {
@@ -94,14 +110,25 @@ func (l *loop) extended(c change, err error, start time.Time, early float64) {
 	now := l.now()
 	le.extending = false
 	switch {
+	case err == nil && !le.live(now):
+		// SQS may have got the call after the visibility timeout, and answer success also then: it hides nothing from who
+		// has the message by now. Only an answer inside the proven time proves more.
+		l.lose(d, "visibility timeout passed before the extension's answer", nil)
+		return
 	case err == nil:
 		le.extended(start, now, c.visibility, l.opts.Visibility, c.last, early)
+	case isHandleDead(err) && d.sent:
+		// A delete that came first leaves nothing to extend: its answer says whether that is so.
+		le.refused, le.final = true, true
+		return
 	case isHandleDead(err):
 		l.lose(d, "receipt handle refused", err)
 		return
 	default:
 		// The proven end stays the truth: tried again while it allows.
-		if le.failures++; le.failures == 1 {
+		le.failures++
+		if !le.warned { // once for a lease: a long handler in a long outage would fill the log
+			le.warned = true
 			l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
 		}
 		le.due = now.Add(min(backoff.Jitter(200*time.Millisecond, 5*time.Second, le.failures), le.left(now)/4+time.Millisecond))

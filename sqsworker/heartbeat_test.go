@@ -157,7 +157,7 @@ func TestHandlerIsCancelledBeforeTheProvenEnd(t *testing.T) {
 
 func TestTwelveHourCap(t *testing.T) {
 	for _, tc := range []struct{ limit, want time.Duration }{
-		{0, 12 * time.Hour},
+		{0, 12 * time.Hour}, // also where the handler would take 13
 		{time.Hour, time.Hour},
 		{100 * time.Second, 100 * time.Second},
 	} {
@@ -232,7 +232,8 @@ func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
 	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
 		t.Errorf("%d started, %d lost, want 1 and 1", l.counts[running], l.counters.leasesLost.Load())
 	}
-	(<-l.events)()
+	<-l.mail.news
+	l.mail.take()
 }
 
 // TestNoDeleteWithAnExpiredLease: the heartbeat notices first in most cases; after a suspend it may not.

@@ -19,8 +19,10 @@ type lease struct {
 
 	due       time.Time // of the next extension
 	failures  int       // of extensions since the last success
+	warned    bool      // a failed extension was logged
 	extending bool      // a call is under way
 	final     bool      // the cap is reached: no more extensions
+	refused   bool      // by an extension beside a delete, whose answer decides
 	lost      bool
 }
 

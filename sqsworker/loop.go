@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // loop owns everything a running worker knows: deliveries, leases, groups, room. One goroutine, that of Run, reads and
@@ -15,10 +16,9 @@ type loop struct {
 	*Worker
 	queue queue
 
-	events chan func()
-	done   chan struct{}  // closed when nobody reads events any more
-	calls  sync.WaitGroup // goroutines of calls, not of handlers: those may never return
-	stop   <-chan struct{}
+	mail  *mailbox
+	calls sync.WaitGroup // goroutines of calls, not of handlers: those may never return
+	stop  <-chan struct{}
 
 	// None of these is cancelled when Run's context ends.
 	callCtx    context.Context
@@ -40,6 +40,7 @@ type loop struct {
 
 	polling  polling
 	beating  *alarm
+	slow     bool // the last extension's answer took long, or did not come
 	deletes  outbox
 	releases outbox
 	stopping stopping
@@ -49,7 +50,7 @@ type loop struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, stop: ctx.Done(),
-		events: make(chan func(), 64), done: make(chan struct{}),
+		mail: newMailbox(),
 		room: newRoom(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		table: map[string]*delivery{}, groups: map[string]*group{}, orphans: map[string]*delivery{},
 		polling: polling{target: 1},
@@ -78,9 +79,8 @@ func (l *loop) run() error {
 		}
 		timer.Reset(l.sleep())
 		select {
-		case event := <-l.events:
-			event()
-			l.drain()
+		case <-l.mail.news:
+			l.mail.take()
 		case <-timer.C:
 		case <-l.stop:
 			l.stop = nil
@@ -104,18 +104,6 @@ func (l *loop) turn() {
 	l.ask()
 }
 
-// drain takes the events that are already there, so that one turn answers for all of them: fuller batches.
-func (l *loop) drain() {
-	for range cap(l.events) {
-		select {
-		case event := <-l.events:
-			event()
-		default:
-			return
-		}
-	}
-}
-
 func (l *loop) sleep() time.Duration {
 	if at, ok := l.schedule.next(); ok {
 		return max(0, min(idleTurn, at.Sub(l.now())))
@@ -125,16 +113,10 @@ func (l *loop) sleep() time.Duration {
 
 // call runs f beside the loop; what it returns runs on the loop.
 func (l *loop) call(f func() (event func())) {
-	l.calls.Go(func() { l.post(f()) })
-}
-
-// post hands an event to the loop. After the loop's end it is dropped: a stuck handler that returns then has nobody to
-// tell.
-func (l *loop) post(event func()) {
-	select {
-	case l.events <- event:
-	case <-l.done:
-	}
+	l.calls.Go(func() {
+		stack.Grow()
+		l.mail.put(f())
+	})
 }
 
 // later runs f on the loop.
@@ -142,7 +124,7 @@ func (l *loop) later(d time.Duration, f func()) *alarm { return l.schedule.add(l
 
 // close ends what is left; nothing is unless the stop's time was over.
 func (l *loop) close() {
-	close(l.done)
+	l.mail.close()
 	l.endPolls()
 	l.endCalls()
 	l.endHandler(sqsonce.ErrShutdown)

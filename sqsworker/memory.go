@@ -1,32 +1,76 @@
 package sqsworker
 
+import "strings"
+
 // memory holds the IDs of the last messages that are done. SQS may deliver such a message again, because its delete was
 // not confirmed or because a replica missed the receive or the delete; it is then deleted without running. A message
 // that is sent again, or redriven from a dead-letter queue, has a new ID.
 type memory struct {
-	ids  map[string]bool // true: the delete is not confirmed
-	ring []string        // in the order they came; "": free
+	ids  map[memoryKey]bool // true: the delete is not confirmed
+	ring []memoryKey        // in the order they came; zero: free
 	next int
+}
+
+// memoryKey is a message ID. One of SQS's is a UUID, kept as its 16 bytes: the ID itself is part of a larger piece of the
+// receive's answer, which it would keep too.
+type memoryKey struct {
+	uuid  [16]byte
+	other string
 }
 
 // memorySize bounds the memory: 10,000 IDs are about 1 MB. The record of package dedup covers what is forgotten, and
 // other processes.
 const memorySize = 10_000
 
-func (m *memory) has(id string) bool { _, ok := m.ids[id]; return ok }
+func keyOf(id string) memoryKey {
+	if uuid, ok := parseUUID(id); ok {
+		return memoryKey{uuid: uuid}
+	}
+	return memoryKey{other: strings.Clone(id)}
+}
 
-func (m *memory) undeleted(id string) bool { return m.ids[id] }
+// parseUUID takes the one way to write a UUID that SQS has, so that no two IDs have the same key.
+func parseUUID(s string) (uuid [16]byte, ok bool) {
+	if len(s) != 36 {
+		return uuid, false
+	}
+	digits := 0
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return uuid, false
+			}
+			continue
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return uuid, false
+		}
+		uuid[digits/2] = uuid[digits/2]<<4 | c
+		digits++
+	}
+	return uuid, uuid != [16]byte{} // the zero key is nobody's
+}
+
+func (m *memory) has(id string) bool { _, ok := m.ids[keyOf(id)]; return ok }
+
+func (m *memory) undeleted(id string) bool { return m.ids[keyOf(id)] }
 
 func (m *memory) add(id string, undeleted bool) {
-	if m.has(id) {
-		m.ids[id] = undeleted
+	key := keyOf(id)
+	if _, known := m.ids[key]; known {
+		m.ids[key] = undeleted
 		return
 	}
 	if m.ids == nil {
-		m.ids, m.ring = make(map[string]bool), make([]string, memorySize)
+		m.ids, m.ring = make(map[memoryKey]bool), make([]memoryKey, memorySize)
 	}
 	delete(m.ids, m.ring[m.next])
-	m.ids[id], m.ring[m.next] = undeleted, id
+	m.ids[key], m.ring[m.next] = undeleted, key
 	m.next = (m.next + 1) % len(m.ring)
 }
 

@@ -12,6 +12,17 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
+// systemAttributes are those that decode reads. SQS has two more, the sender and the queue a message was redriven from.
+var systemAttributes = []sqstypes.MessageSystemAttributeName{
+	sqstypes.MessageSystemAttributeNameMessageGroupId,
+	sqstypes.MessageSystemAttributeNameSequenceNumber,
+	sqstypes.MessageSystemAttributeNameMessageDeduplicationId,
+	sqstypes.MessageSystemAttributeNameAWSTraceHeader,
+	sqstypes.MessageSystemAttributeNameSentTimestamp,
+	sqstypes.MessageSystemAttributeNameApproximateFirstReceiveTimestamp,
+	sqstypes.MessageSystemAttributeNameApproximateReceiveCount,
+}
+
 // decode turns what SQS delivers into the message that handlers see. A system attribute that is missing or unreadable
 // leaves its field zero.
 func decode(in *sqstypes.Message, queueARN string) *sqsonce.Message {
@@ -52,14 +63,19 @@ func millis(s string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// intact compares a body with SQS's MD5 of it. The SDK's own check is off: it answers one damaged body with an error
+// bodySums compares bodies with SQS's MD5 of them. The SDK's own check is off: it answers one damaged body with an error
 // for the whole receive, which leaves up to nine good messages hidden for their visibility timeout.
-func intact(in *sqstypes.Message) bool {
+type bodySums struct{ body []byte } // the room is used for all bodies of a receive
+
+func (s *bodySums) match(in *sqstypes.Message) bool {
 	if in.MD5OfBody == nil {
 		return true
 	}
-	sum := md5.Sum([]byte(aws.ToString(in.Body)))
-	return hex.EncodeToString(sum[:]) == *in.MD5OfBody
+	s.body = append(s.body[:0], aws.ToString(in.Body)...)
+	sum := md5.Sum(s.body)
+	var text [2 * md5.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:]) == *in.MD5OfBody
 }
 
 // size is what a message counts for in Options.Bytes.

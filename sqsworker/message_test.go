@@ -1,10 +1,12 @@
 package sqsworker
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
@@ -37,6 +39,34 @@ func TestDecode(t *testing.T) {
 	if bare.ReceiveCount != 1 || !bare.SentAt.IsZero() {
 		t.Errorf("bare message: %+v", bare)
 	}
+}
+
+// What decode reads is asked for.
+func TestSystemAttributesArrive(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		const name = string(sqstypes.MessageSystemAttributeNameForSendsAWSTraceHeader)
+		_, err := x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
+			QueueUrl: &x.url, MessageBody: aws.String("body"), MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"),
+			MessageSystemAttributes: map[string]sqstypes.MessageSystemAttributeValue{
+				name: {DataType: aws.String("String"), StringValue: aws.String("Root=1-5759e988-bd862e3fe1be46a994272793")},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.receive(time.Second) // the worker's is the second receive
+		got := make(chan *sqsonce.Message, 1)
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			got <- m
+			return nil
+		})
+		m := <-got
+		if m.Group != "g" || m.DedupID != "d" || m.Sequence == "" || m.TraceHeader == "" || m.ReceiveCount != 2 ||
+			m.SentAt.IsZero() || m.FirstReceivedAt.IsZero() {
+			t.Errorf("got %+v, want every field", m)
+		}
+		j.stopClean()
+	})
 }
 
 func TestARNOf(t *testing.T) {

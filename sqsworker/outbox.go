@@ -16,7 +16,12 @@ type outbox struct {
 	calls   int    // deliveries in calls under way
 }
 
-func (o *outbox) put(d *delivery) { o.pending = append(o.pending, d) }
+func (o *outbox) put(d *delivery) {
+	if o.pending == nil {
+		o.pending = make([]*delivery, 0, maxBatch)
+	}
+	o.pending = append(o.pending, d)
+}
 
 // fresh is how many deliveries will soon make room. Those that wait to be tried again are not among them.
 func (o *outbox) fresh() int { return len(o.pending) + o.calls }

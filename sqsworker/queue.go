@@ -54,41 +54,50 @@ func (w *Worker) readQueue(ctx context.Context) (queue, error) {
 	q := queue{deadLetter: w.opts.DeadLetterQueue}
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
-	out, err := w.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl:       &w.queueURL,
-		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameQueueArn, sqstypes.QueueAttributeNameRedrivePolicy},
-	}, once)
+	a, err := w.attributesOf(ctx, w.queueURL)
 	if isAccessDenied(err) {
 		w.log.Warn("sqsworker: sqs:GetQueueAttributes is not allowed: the redrive policy is not known", keyError, err)
 		q.arn, q.maxReceives = arnOf(w.queueURL), unknownMaxReceives
+		w.advise(ctx, &q, nil)
 		return q, nil
 	}
 	if err != nil {
 		return q, err
 	}
-	q.arn = out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)]
+	if err := w.readRedrive(ctx, &q, a); err != nil {
+		return q, err
+	}
+	w.advise(ctx, &q, a)
+	return q, nil
+}
+
+// readRedrive takes from the queue's attributes what decides about failures.
+func (w *Worker) readRedrive(ctx context.Context, q *queue, a attributes) error {
+	q.arn = a.get(sqstypes.QueueAttributeNameQueueArn)
 	var policy struct {
 		Target string      `json:"deadLetterTargetArn"`
 		Max    json.Number `json:"maxReceiveCount"` // written as a number or as a string
 	}
-	text, ok := out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)]
-	if !ok {
-		return q, nil
+	text := a.get(sqstypes.QueueAttributeNameRedrivePolicy)
+	if text == "" {
+		return nil
 	}
 	if err := json.Unmarshal([]byte(text), &policy); err != nil {
 		w.log.Warn("sqsworker: redrive policy not understood", keyError, err)
 		q.maxReceives = unknownMaxReceives
-		return q, nil
+		return nil
 	}
 	if n, err := policy.Max.Int64(); err == nil && n > 0 {
 		q.maxReceives = int(n)
 	} else {
 		q.maxReceives = unknownMaxReceives
 	}
-	if q.deadLetter == "" {
-		q.deadLetter, err = w.deadLetterURL(ctx, policy.Target)
+	if q.deadLetter != "" {
+		return nil
 	}
-	return q, err
+	var err error
+	q.deadLetter, err = w.deadLetterURL(ctx, policy.Target)
+	return err
 }
 
 // deadLetterURL finds the URL of the queue with that ARN. SQS wants a dead-letter queue in the account and region of its
@@ -100,12 +109,12 @@ func (w *Worker) deadLetterURL(ctx context.Context, arn string) (string, error) 
 		return "", nil
 	}
 	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]}, once)
-	switch code := errorCode(err); {
+	switch {
 	case err == nil:
 		return aws.ToString(out.QueueUrl), nil
 	case isAccessDenied(err):
 		return w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + parts[5], nil
-	case code == "QueueDoesNotExist" || code == "NonExistentQueue":
+	case isMissing(err):
 		w.log.Error("sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, arn)
 		return "", nil
 	default:

@@ -8,13 +8,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
-// polling decides how many receives are under way: one on an idle queue, more while they come back full.
+// polling decides how many receives are under way: one on an idle queue, more while they come back full and find
+// handlers without work. With handlers that are all busy another one would only hold messages for longer.
 type polling struct {
 	target   int
 	active   int       // under way, or waiting to repeat an attempt
@@ -75,7 +75,7 @@ func (l *loop) receive(p *poll) {
 		WaitTimeSeconds:             int32(wait / time.Second),
 		VisibilityTimeout:           int32(l.opts.Visibility / time.Second),
 		MessageAttributeNames:       []string{"All"},
-		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+		MessageSystemAttributeNames: systemAttributes,
 	}
 	if p.attempt != "" {
 		in.ReceiveRequestAttemptId = &p.attempt
@@ -84,16 +84,17 @@ func (l *loop) receive(p *poll) {
 		ctx, cancel := context.WithTimeout(l.pollCtx, wait+receiveMargin)
 		defer cancel()
 		out, err := l.client.ReceiveMessage(ctx, in, once, func(o *sqs.Options) {
-			o.DisableMessageChecksumValidation = true // see intact
+			o.DisableMessageChecksumValidation = true // see bodySums
 		})
 		arrival := l.now()
 		if err != nil {
 			return func() { l.receiveFailed(p, err) }
 		}
 		batch := make([]incoming, len(out.Messages))
+		var sums bodySums
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], l.queue.arn)
-			batch[i] = incoming{m: m, damaged: !intact(&out.Messages[i]), size: size(m)}
+			batch[i] = incoming{m: m, damaged: !sums.match(&out.Messages[i]), size: size(m)}
 		}
 		return func() { l.received(p, batch, arrival) }
 	})
@@ -110,12 +111,12 @@ func (l *loop) received(p *poll, batch []incoming, arrival time.Time) {
 	switch n := len(batch); {
 	case n == 0:
 		l.polling.target = max(1, l.polling.target-1)
-	case n == p.reserved.n:
+	case n == p.reserved.n && l.slots > len(l.ready):
 		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
 	}
 	early := mathrand.Float64() // one for all: they are extended together
 	var largest int64
-	var admitted []*delivery
+	admitted := make([]*delivery, 0, len(batch))
 	for i := range batch {
 		largest = max(largest, batch[i].size)
 		m := batch[i].m

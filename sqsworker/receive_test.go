@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,10 +53,37 @@ func TestReceiversGrowWithTheLoad(t *testing.T) {
 	})
 }
 
+// Receivers that bring messages to handlers which are all at work would only hold them from other workers.
+func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
+	rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 20 * time.Millisecond}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		for i := range 500 {
+			x.send(fmt.Sprint(i))
+		}
+		g := &gauge{Client: x.c, x: x}
+		w, err := New(g, x.url, func(context.Context, *sqsonce.Message) error {
+			time.Sleep(time.Second)
+			return nil
+		}, func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, 1000, 50 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 55*time.Second)
+		defer cancel()
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if g.maxPoll > 3 {
+			t.Errorf("%d receives at once for 10 handlers of 1 s, want no more than their start takes", g.maxPoll)
+		}
+	})
+}
+
 // gauge counts what is in flight at each receive, as the client asks for it.
 type gauge struct {
 	Client
 	x       *fixture
+	mu      sync.Mutex
 	maxAsk  int
 	polls   int
 	maxPoll int
@@ -68,11 +96,17 @@ func (g *gauge) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput,
 			inFlight++
 		}
 	}
-	g.maxAsk = max(g.maxAsk, inFlight)
-	g.polls++
-	g.maxPoll = max(g.maxPoll, g.polls)
-	defer func() { g.polls-- }()
+	g.enter(inFlight, 1)
+	defer g.enter(0, -1)
 	return g.Client.ReceiveMessage(ctx, in, o...)
+}
+
+func (g *gauge) enter(inFlight, polls int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.maxAsk = max(g.maxAsk, inFlight)
+	g.polls += polls
+	g.maxPoll = max(g.maxPoll, g.polls)
 }
 
 func TestInFlightIsKept(t *testing.T) {

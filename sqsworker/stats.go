@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"container/list"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,29 +54,54 @@ func (w *Worker) Stats() Stats {
 	return s
 }
 
-// runningHandlers knows the handlers that run, in the order they started, so that the oldest is the first.
+// runningHandlers knows the handlers that run, in the order they started.
 type runningHandlers struct {
-	mu     sync.Mutex
-	starts list.List
+	mu             sync.Mutex
+	n              int64
+	oldest, newest *runningHandler
 }
 
-func (r *runningHandlers) add() *list.Element {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.starts.PushBack(time.Now())
+// runningHandler is a delivery's place among them. A delivery has one handler at a time.
+type runningHandler struct {
+	since        time.Time
+	older, newer *runningHandler
 }
 
-func (r *runningHandlers) remove(e *list.Element) {
+func (r *runningHandlers) add(h *runningHandler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.starts.Remove(e)
+	*h = runningHandler{since: time.Now(), older: r.newest}
+	if r.newest != nil {
+		r.newest.newer = h
+	} else {
+		r.oldest = h
+	}
+	r.newest = h
+	r.n++
+}
+
+func (r *runningHandlers) remove(h *runningHandler) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h.older != nil {
+		h.older.newer = h.newer
+	} else {
+		r.oldest = h.newer
+	}
+	if h.newer != nil {
+		h.newer.older = h.older
+	} else {
+		r.newest = h.older
+	}
+	h.older, h.newer = nil, nil // a delivery that is done keeps no other
+	r.n--
 }
 
 func (r *runningHandlers) report() (n int64, oldest time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first := r.starts.Front(); first != nil {
-		oldest = time.Since(first.Value.(time.Time))
+	if r.oldest != nil {
+		oldest = time.Since(r.oldest.since)
 	}
-	return int64(r.starts.Len()), oldest
+	return r.n, oldest
 }

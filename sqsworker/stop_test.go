@@ -195,28 +195,39 @@ func TestStuckHandlersAreReported(t *testing.T) {
 	})
 }
 
-// TestStopInFull: many messages in flight, handlers that ignore their context, everything delivered once.
+// TestStopInFull: ten thousand messages in flight, handlers of 300 ms that ignore their context. None is stranded, none
+// that was done is left, none runs twice.
 func TestStopInFull(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		const n = 3000
-		for i := range n {
-			x.send(fmt.Sprint(i))
-		}
+		const n, inFlight = 12_000, 10_000
+		x.sendMany(n)
 		var r runs
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
 			defer r.begin(m.Body)()
 			time.Sleep(300 * time.Millisecond)
 			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.Wait = 100, 2000, 5*time.Second })
+		}, func(o *Options) { o.Concurrency, o.InFlight, o.Wait = 100, inFlight, 5*time.Second })
 		time.Sleep(2 * time.Second)
+		hidden := 0
+		for _, m := range x.queued() {
+			if m.InFlight {
+				hidden++
+			}
+		}
+		if hidden < inFlight*9/10 {
+			t.Errorf("%d in flight at the stop, want about %d", hidden, inFlight)
+		}
 		j.stopClean()
 		for _, m := range x.queued() {
 			if m.InFlight {
 				t.Fatalf("%s is stranded until %s", m.Body, m.VisibleAt)
 			}
+			if r.count(m.Body) > 0 {
+				t.Errorf("%s was processed and is left", m.Body)
+			}
 		}
 		s := j.Stats()
-		if int(s.Done)+len(x.queued()) != n || s.Done == 0 || s.Released == 0 {
+		if int(s.Done)+len(x.queued()) != n || int(s.Done) != len(r.list()) || s.Done == 0 || s.Released == 0 {
 			t.Errorf("%d done, %d left of %d; %+v", s.Done, len(x.queued()), n, s)
 		}
 	})

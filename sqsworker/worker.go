@@ -76,11 +76,14 @@ func (w *Worker) Hurry() { w.hurryOnce.Do(func() { close(w.hurry) }) }
 
 // Keys of log attributes.
 const (
-	keyQueue   = "queue"
-	keyMessage = "message_id"
-	keyGroup   = "group"
-	keyCount   = "receive_count"
-	keyError   = "error"
-	keyReason  = "reason"
-	keyDelay   = "delay"
+	keyQueue     = "queue"
+	keyMessage   = "message_id"
+	keyGroup     = "group"
+	keyCount     = "receive_count"
+	keyError     = "error"
+	keyReason    = "reason"
+	keyDelay     = "delay"
+	keySetting   = "setting"
+	keyAttribute = "attribute"
+	keyValue     = "value"
 )

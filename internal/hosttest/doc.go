@@ -8,4 +8,7 @@
 // A simulation runs the function through invocations that are throttled, fail, run out of time or die at a random
 // instant, and looks for a lost event, two runs at once, a run after the record was completed, and an effect that
 // happened twice.
+//
+// Batch handlers run in both hosts too, each message of a batch under its own record; and a worker is cut off from SQS for
+// longer than its visibility timeout.
 package hosttest

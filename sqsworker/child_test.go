@@ -1,0 +1,131 @@
+package sqsworker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/localstack/sqstest"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// asChild names the variable that makes the test binary a worker's process.
+const asChild = "SQSWORKER_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(asChild)
+	if text == "" {
+		sqstest.Main(m)
+		return
+	}
+	if err := child(text); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// config is what a child is told.
+type config struct {
+	SQS, DynamoDB string // endpoints
+	Queue         string // URL
+	Records       string // tables
+	Ledger        string
+	Notes         string // file
+	Take          time.Duration
+	Visibility    time.Duration
+}
+
+const ended = "stopped: %+v\n"
+
+// child is the main function of a worker whose handler adds one to its event's item in the ledger, in the transaction
+// that completes the event's record.
+func child(text string) error {
+	var c config
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	notes, err := os.OpenFile(c.Notes, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	note := func(what, body string) {
+		// A line is one write: it is there whole, whenever the process dies.
+		if _, err := fmt.Fprintf(notes, "%s %s %d\n", what, body, os.Getpid()); err != nil {
+			panic(err)
+		}
+	}
+	store, err := dynamostore.New(dynamoClient(c.DynamoDB), c.Records)
+	if err != nil {
+		return err
+	}
+	inbox, err := dynamostore.NewInbox(store, "orders", func(o *dedup.Options) { o.Lease = 2 * time.Second })
+	if err != nil {
+		return err
+	}
+	guarded := inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+		note("start", m.Body)
+		select {
+		case <-time.After(c.Take):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		tx.Update(&ddbtypes.Update{
+			TableName: &c.Ledger, Key: map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: m.Body}},
+			UpdateExpression:          aws.String("ADD effects :one"),
+			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":one": &ddbtypes.AttributeValueMemberN{Value: "1"}},
+		})
+		return nil
+	})
+	w, err := sqsworker.New(sqsClient(c.SQS), c.Queue, func(ctx context.Context, m *sqsonce.Message) error {
+		err := guarded(ctx, m)
+		if err == nil {
+			note("done", m.Body)
+		}
+		return err
+	}, func(o *sqsworker.Options) {
+		o.Concurrency, o.InFlight, o.Wait, o.Visibility = 8, 40, time.Second, c.Visibility
+		o.Backoff = func(int) time.Duration { return time.Second }
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err = w.Run(ctx)
+	fmt.Fprintf(os.Stderr, ended, w.Stats())
+	return err
+}
+
+func credentials(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+}
+
+func sqsClient(endpoint string) *sqs.Client {
+	return sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: &endpoint, HTTPClient: sqsworker.HTTPClient(40),
+		Credentials: aws.CredentialsProviderFunc(credentials),
+	})
+}
+
+func dynamoClient(endpoint string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: &endpoint, HTTPClient: &http.Client{},
+		Credentials: aws.CredentialsProviderFunc(credentials),
+	})
+}

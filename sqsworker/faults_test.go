@@ -1,0 +1,174 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// disturbance is a row of the table of faults.
+type disturbance struct {
+	name       string
+	rule       fault.Rule
+	length     time.Duration // 0: until all is done
+	visibility time.Duration // default: 10 s; handlers take 8 s, so that each needs an extension
+	leases     leases
+	undeleted  bool // some deletes stay without a confirmation, though they happened: nothing tells them from those that did not
+	repeats    bool // handlers may be started again: those that were cancelled, once for each lease lost
+}
+
+// leases says how many end early.
+type leases int
+
+const (
+	keepsAll leases = iota
+	losesSome
+	mayLose // chance decides
+)
+
+// disturbances are what may go wrong with SQS, and what comes of it. In all of them each message succeeds once, is never
+// run twice at once, leaves the queue, and keeps its place in its group.
+var disturbances = []disturbance{
+	{name: "nothing"},
+
+	// A failed call costs a retry. At one in ten the tries that fit into a lease do not all fail.
+	{name: "1 % of calls fail", rule: fault.Rule{Prob: 0.01, Do: fault.Error}},
+	{name: "10 % of calls fail", rule: fault.Rule{Prob: 0.1, Do: fault.Error}},
+	{name: "half of all calls fail", rule: fault.Rule{Prob: 0.5, Do: fault.Error}, leases: mayLose, repeats: true},
+	{name: "half of all calls throttled", rule: fault.Rule{Prob: 0.5, Do: fault.Error, Code: "RequestThrottled"}, leases: mayLose, repeats: true},
+	{name: "10 % of calls break", rule: fault.Rule{Prob: 0.1, Do: fault.Reset}},
+	{name: "10 % of calls fail after their effect", rule: fault.Rule{Prob: 0.1, Do: fault.Error, After: true}},
+
+	// What was in hand expires if the visibility timeout is shorter than the outage, and only then. Its handlers are told.
+	{name: "nothing works for a minute", rule: fault.Rule{Prob: 1, Do: fault.Error}, length: time.Minute, leases: losesSome, repeats: true},
+	{name: "nothing works for a minute, V = 2 min", rule: fault.Rule{Prob: 1, Do: fault.Error}, length: time.Minute, visibility: 2 * time.Minute},
+	{name: "no connection for a minute", rule: fault.Rule{Prob: 1, Do: fault.Reset}, length: time.Minute, leases: losesSome, repeats: true},
+	{name: "no answer for a minute", rule: fault.Rule{Prob: 1, Do: fault.LoseReply}, length: time.Minute, leases: losesSome, repeats: true, undeleted: true},
+	{name: "no answer for a minute, V = 2 min", rule: fault.Rule{Prob: 1, Do: fault.LoseReply}, length: time.Minute, visibility: 2 * time.Minute},
+	{name: "no receives for a minute", rule: fault.Rule{Op: opReceive, Prob: 1, Do: fault.Error}, length: time.Minute},
+	{name: "no deletes for a minute", rule: fault.Rule{Op: opDelete, Prob: 1, Do: fault.Error}, length: time.Minute}, // extended until then
+	{name: "no extensions for a minute", rule: fault.Rule{Op: opChange, Prob: 1, Do: fault.Error}, length: time.Minute, leases: losesSome, repeats: true},
+
+	// A receive whose answer is lost has hidden its messages: for the visibility timeout on a standard queue, until the
+	// attempt is repeated on FIFO. A delete or extension whose answer is lost is sent again.
+	{name: "30 % of receives without an answer", rule: fault.Rule{Op: opReceive, Prob: 0.3, Do: fault.LoseReply}},
+	{name: "half of deletes without an answer", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.LoseReply}},
+	{name: "30 % of extensions without an answer", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.LoseReply}},
+
+	// An answer with success does not mean success for its entries.
+	{name: "half of deletes fail by entry", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.FailEntries}},
+	{name: "half of deletes fail by their first entry", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.FailEntries, Entries: []int{0}}},
+	{name: "half of deletes do not name their first entry", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.DropEntries, Entries: []int{0}}},
+	{name: "30 % of extensions fail by entry", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries}},
+	{name: "30 % of extensions do not name their entries", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.DropEntries}},
+
+	// A refused handle is given up at once: what is done is remembered and deleted at the next delivery without a run, what
+	// runs is cancelled and runs again.
+	{name: "30 % of deletes refuse the handle", rule: fault.Rule{Op: opDelete, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome},
+	{name: "30 % of extensions refuse the handle", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome, repeats: true},
+
+	// A second delivery of what is here hands over its newer handle.
+	{name: "30 % of receives deliver twice", rule: fault.Rule{Op: opReceive, Prob: 0.3, Do: fault.Duplicate}},
+	{name: "30 % of receives expire at once", rule: fault.Rule{Op: opReceive, Prob: 0.3, Do: fault.ExpireEarly}, leases: mayLose, repeats: true},
+
+	// Slow is not broken.
+	{name: "each call takes 1 s", rule: fault.Rule{Prob: 1, Do: fault.Delay, Delay: time.Second}},
+	{name: "each call takes 4 s", rule: fault.Rule{Prob: 1, Do: fault.Delay, Delay: 4 * time.Second}, visibility: 30 * time.Second},
+	{name: "10 % of calls hang", rule: fault.Rule{Prob: 0.1, Do: fault.Delay, Delay: 10 * time.Minute}, leases: mayLose, repeats: true},
+	{name: "20 % of calls arrive again 3 s later", rule: fault.Rule{Prob: 0.2, Do: fault.Replay, Delay: 3 * time.Second}, leases: mayLose, repeats: true},
+}
+
+func TestDisturbances(t *testing.T) {
+	for _, row := range disturbances {
+		for _, s := range []setup{{}, {fifo: true}, {loose: true}, {fifo: true, loose: true}} {
+			t.Run(fmt.Sprintf("%s fifo=%t loose=%t", row.name, s.fifo, s.loose), func(t *testing.T) {
+				bubble(t, s, func(x *fixture) { x.disturb(row) })
+			})
+		}
+	}
+}
+
+func (x *fixture) disturb(row disturbance) {
+	const groups, perGroup = 3, 8
+	for n := range perGroup {
+		for g := range groups {
+			x.send(fmt.Sprintf("g%d:%d", g, n))
+		}
+	}
+	x.srv.Set(fault.Plan{Seed: 11, Rules: []fault.Rule{row.rule}})
+	var r runs
+	var mu sync.Mutex
+	var done []string
+	handler := r.take(8 * time.Second)
+	j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+		err := handler(ctx, m)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			done = append(done, m.Body)
+		}
+		return err
+	}, func(o *Options) {
+		o.Visibility = 10 * time.Second
+		if row.visibility > 0 {
+			o.Visibility = row.visibility
+		}
+		o.Backoff = func(int) time.Duration { return time.Second }
+	})
+	if row.length > 0 {
+		// Something must be in hand.
+		x.srv.Set(fault.Plan{})
+		time.Sleep(4 * time.Second)
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{row.rule}})
+		time.Sleep(row.length)
+		x.srv.Set(fault.Plan{})
+	}
+	for end := time.Now().Add(6 * time.Hour); len(x.queued()) > 0 && time.Now().Before(end); {
+		time.Sleep(5 * time.Second)
+	}
+	x.srv.Set(fault.Plan{}) // the stop has its own tests
+	time.Sleep(time.Minute)
+	j.stopClean()
+
+	x.wantEmpty()
+	s := j.Stats()
+	if len(done) != groups*perGroup || len(r.twice) > 0 || s.Undeleted != 0 != row.undeleted || s.Abandoned != 0 {
+		x.Errorf("%d of %d messages done, run twice at once: %v; %+v", len(done), groups*perGroup, r.twice, s)
+	}
+	if isFIFO(x.url) {
+		inOrder(x, done)
+	}
+	if row.leases == keepsAll && s.LeasesLost > 0 || row.leases == losesSome && s.LeasesLost == 0 {
+		x.Errorf("%d leases lost", s.LeasesLost)
+	}
+	again := int64(len(r.list()) - groups*perGroup)
+	if again > 0 && !row.repeats || again > s.LeasesLost {
+		x.Errorf("%d handlers started again, %d leases lost", again, s.LeasesLost)
+	}
+}
+
+// TestDeniedCalls: what is not allowed ends Run with that answer, and loses nothing.
+func TestDeniedCalls(t *testing.T) {
+	for _, op := range []string{opReceive, opDelete, opChange} {
+		t.Run(op, func(t *testing.T) {
+			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("a")
+				var r runs
+				j := x.start(r.take(20 * time.Second))
+				if err := j.wait(); !isAccessDenied(err) {
+					t.Errorf("Run: got %v, want AccessDenied", err)
+				}
+				if len(x.queued()) != 1 && op != opChange {
+					t.Error("the message is lost")
+				}
+				j.wantHealth("after a fatal error", 503, 503)
+			})
+		})
+	}
+}
