@@ -9,19 +9,23 @@ ARGS ?=
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# The commands that run the handler on each store. Drivers take minutes to compile: only what is asked for is built.
+DEMO_HANDLERS = $(if $(filter postgres mariadb sqlite,$(STORE)),./orders/sqlorders,$(if $(filter redis,$(STORE)),./orders/redisorders,./orders/worker ./orders/lambda))
 .PHONY: demo
-demo: ## Publish 5,000 orders, kill a worker in the middle, count every effect (ENDPOINT=... for LocalStack or localaws)
-	cd examples && go build -tags lambda.norpc -o $(BIN)/ ./orders/...
-	cd examples/orders && $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT)) $(if $(DYNAMODB_ENDPOINT),AWS_ENDPOINT_URL_DYNAMODB=$(DYNAMODB_ENDPOINT)) $(BIN)/demo
+demo: ## Publish 5,000 orders, kill a worker in the middle, count every effect (STORE=postgres, mariadb, sqlite or redis; ENDPOINT=... for LocalStack or localaws)
+	cd examples && go build -tags lambda.norpc -o $(BIN)/ ./orders/demo ./orders/publish $(DEMO_HANDLERS)
+	cd examples/orders && $(if $(STORE),STORE=$(STORE)) $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT)) $(if $(DYNAMODB_ENDPOINT),AWS_ENDPOINT_URL_DYNAMODB=$(DYNAMODB_ENDPOINT)) $(BIN)/demo
 
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
 	@go run ./localstack/internal/emulator/install -check
+	@go run ./internal/realserver/install -check
 	@set -e; for m in $(MODULES); do (cd $$m && go test $(ARGS) $(PKG)); done
 
 .PHONY: emulators
-emulators: ## Install the emulators that tests compare with, 0.9 GB in the user's cache (needs Python 3.12, Java, npm)
+emulators: ## Install the emulators that tests compare with, 0.9 GB in the user's cache (needs Python 3.12, Java, npm), and databases (Debian, root)
 	go run ./localstack/internal/emulator/install
+	go run ./internal/realserver/install
 
 .PHONY: race
 race: ## Run the main module's tests under the race detector, without emulators
@@ -31,10 +35,16 @@ race: ## Run the main module's tests under the race detector, without emulators
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
 	cd bench && go run . $(ARGS)
 
+.PHONY: bench-stores
+bench-stores: ## Measure the stores beside one another at 1, 16 and 64 handlers (ARGS='-benchtime 2000x'; databases: make emulators)
+	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
+
 .PHONY: soak
-soak: ## Simulate 100,000 Lambda invocations with timeouts, errors, throttles and kills, in virtual time: some minutes
+soak: ## Simulate 100,000 Lambda invocations with timeouts, errors, throttles and kills, a worker with two million messages, in virtual time, and kill 6,000 processes: half an hour
 	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^TestSimulation$$' -count 1 -timeout 60m -v >$(BIN)/soak.log; \
 		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
+	SOAK=1 go test ./sqsworker -run '^TestSoak$$' -count 1 -timeout 60m -v
+	KILLS=3000 go test ./dedup/dynamostore/killtest -run '^TestKill' -count 1 -timeout 60m -v
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 20 s
