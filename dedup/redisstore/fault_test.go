@@ -1,0 +1,309 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/realserver"
+)
+
+// fault stands between the store and its client. The client's own retries are below it.
+type fault struct {
+	before func() error // an answer in the server's place; nil: ask the server
+	after  func() error // an answer in place of the server's, which has carried the command out
+}
+
+func (f *fault) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f *fault) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !strings.HasPrefix(cmd.Name(), "eval") { // a connection's own
+			return next(ctx, cmd)
+		}
+		if f.before != nil {
+			if err := f.before(); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+		}
+		err := next(ctx, cmd)
+		if f.after != nil && err == nil {
+			if err = f.after(); err != nil {
+				cmd.SetErr(err)
+			}
+		}
+		return err
+	}
+}
+
+// refusal is what a server says.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (r refusal) RedisError()   {}
+
+// times returns err for the first n calls.
+func times(n int64, err error) func() error {
+	var calls atomic.Int64
+	return func() error {
+		if calls.Add(1) <= n {
+			return err
+		}
+		return nil
+	}
+}
+
+func faulty(t *testing.T, f *fault) *redisstore.Store {
+	client := connect(t, realserver.Redis.Shared(t))
+	s := newStore(t, client)
+	client.AddHook(f)
+	return s
+}
+
+// A reply that is lost is asked for again, and the script knows its own repetition.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	f := &fault{}
+	s := faulty(t, f)
+	ctx := t.Context()
+	lose := func() { f.after = times(2, io.EOF) }
+
+	lose()
+	l, err := s.Acquire(ctx, claim("a"))
+	if err != nil || !l.OwnRetry || l.Takeover {
+		t.Fatalf("acquire: got %+v, %v, want an own retry", l, err)
+	}
+	lose()
+	renewed, err := s.Renew(ctx, l, 2*time.Minute)
+	if err != nil || renewed.Until.Before(l.Until) {
+		t.Fatalf("renew: got %+v, %v", renewed, err)
+	}
+	lose()
+	if err := s.Release(ctx, l, errors.New("failed")); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+	lose()
+	b, err := s.Acquire(ctx, claim("b"))
+	if err != nil || b.LastError != "failed" || b.Fence <= l.Fence {
+		t.Fatalf("acquire by another: got %+v, %v", b, err)
+	}
+	lose()
+	if err := s.Complete(ctx, b, dedup.Result{Data: []byte("1")}); err != nil {
+		t.Fatalf("complete: %v", err)
+	}
+	lose()
+	_, err = s.Acquire(ctx, claim("c"))
+	if done, ok := errors.AsType[*dedup.CompletedError](err); !ok || string(done.Result.Data) != "1" {
+		t.Fatalf("acquire after the complete: got %v, want completed", err)
+	}
+	lose()
+	if err := s.Delete(ctx, claim("a").Key); err != nil {
+		t.Fatalf("delete: %v", err)
+	}
+}
+
+// What a server refuses while it starts or fails over, and a cluster while slots move, is asked again.
+func TestPassingRefusals(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"LOADING Redis is loading the dataset in memory",
+		"READONLY You can't write against a read only replica.",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"NOREPLICAS Not enough good replicas to write.",
+		"CLUSTERDOWN The cluster is down",
+		"TRYAGAIN Multiple keys request during rehashing of slot",
+		"BUSY Redis is busy running a script.",
+		"ERR max number of clients reached",
+		"ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write against a read only replica.",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s := faulty(t, &fault{before: times(3, refusal(text))})
+			if l, err := s.Acquire(t.Context(), claim("a")); err != nil || l.OwnRetry {
+				t.Errorf("got %+v, %v, want a lease", l, err)
+			}
+		})
+	}
+}
+
+// What no retry mends is an error at once, and never a lease.
+func TestLastingRefusals(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		want error
+	}{
+		{"OOM command not allowed when used memory > 'maxmemory'.", redisstore.ErrMemory},
+		{"MISCONF Errors writing to the AOF file: No space left on device", redisstore.ErrDisk},
+		{"NOAUTH Authentication required.", redisstore.ErrAccessDenied},
+		{"WRONGPASS invalid username-password pair or user is disabled.", redisstore.ErrAccessDenied},
+		{"NOPERM this user has no permissions to run the 'evalsha' command", redisstore.ErrAccessDenied},
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", redisstore.ErrRecord},
+		{"ERR unknown command 'EVALSHA'", nil},
+	} {
+		t.Run(tt.text, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int64
+			s := faulty(t, &fault{before: func() error { calls.Add(1); return refusal(tt.text) }})
+			l, err := s.Acquire(t.Context(), claim("a"))
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
+				t.Errorf("got %+v, %v, want %v", l, err, tt.want)
+			}
+			if errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, sqsonce.ErrInProgress) {
+				t.Errorf("got %v, which is an answer about the record", err)
+			}
+			if n := calls.Load(); n != 1 {
+				t.Errorf("asked %d times, want once", n)
+			}
+		})
+	}
+}
+
+// A server that stays away is given up, before a handler's lease is over, and the error says what is the matter.
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	s := faulty(t, &fault{before: func() error { return dial }})
+	start := time.Now()
+	_, err := s.Acquire(t.Context(), claim("a"))
+	if !errors.Is(err, dial) {
+		t.Errorf("got %v, want the dial's error", err)
+	}
+	if d := time.Since(start); d < time.Second || d > 5*time.Second {
+		t.Errorf("given up after %v, want about 2 s", d)
+	}
+}
+
+// A caller that leaves while the answer is out: what it may have taken is released, or the key would wait a minute.
+func TestAbandonedAcquireIsReleased(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fault{}
+	s := faulty(t, f)
+	lost := times(1, io.EOF)
+	f.after = func() error { cancel(); return lost() }
+	if l, err := s.Acquire(ctx, claim("a")); err == nil {
+		t.Fatalf("got %+v, want an error", l)
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		l, err := s.Acquire(t.Context(), claim("b"))
+		if err == nil {
+			if l.Takeover {
+				t.Errorf("got %+v, want a released record", l)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the key is still held: %v", err)
+		}
+	}
+}
+
+// A caller that has left before the call sends nothing.
+func TestEndedContextSendsNothing(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	s := faulty(t, &fault{before: func() error { calls.Add(1); return nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l, err := s.Acquire(ctx, claim("a")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v, want context.Canceled", l, err)
+	}
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d commands", n)
+	}
+}
+
+// A slow answer: the holder's end is counted from the request, never later than the server's; a waiter's from the answer.
+func TestSlowAnswers(t *testing.T) {
+	t.Parallel()
+	const slow = 400 * time.Millisecond
+	f := &fault{}
+	s := faulty(t, f)
+	f.after = func() error { time.Sleep(slow); return nil }
+	start := time.Now()
+	l := acquire(t, s, claim("a"))
+	if latest := start.Add(time.Minute + slow/2); l.Until.After(latest) {
+		t.Errorf("Until is %v after the request and a minute, want about none", l.Until.Sub(start)-time.Minute)
+	}
+	start = time.Now()
+	l, err := s.Renew(t.Context(), l, 2*time.Minute)
+	if err != nil || l.Until.After(start.Add(2*time.Minute+slow/2)) {
+		t.Errorf("renewed: got %+v, %v", l, err)
+	}
+	start = time.Now()
+	_, err = s.Acquire(t.Context(), claim("b"))
+	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Before(start.Add(2*time.Minute-slow/2)) {
+		t.Errorf("held: got %v, want not before the server's end", err)
+	}
+}
+
+func TestUnexpectedAnswers(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := connect(t, realserver.Redis.Shared(t))
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = t.Name() + ":" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(key string) {
+		t.Helper()
+		c := claim("a")
+		c.Key = key
+		if l, err := s.Acquire(ctx, c); !errors.Is(err, redisstore.ErrRecord) {
+			t.Errorf("acquire of %s: got %+v, %v, want ErrRecord", key, l, err)
+		}
+		if r, err := s.Inspect(ctx, key); !errors.Is(err, redisstore.ErrRecord) {
+			t.Errorf("inspect of %s: got %+v, %v, want ErrRecord", key, r, err)
+		}
+	}
+	if err := client.Set(ctx, t.Name()+":string", "x", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	check("string")
+	if err := client.HSet(ctx, t.Name()+":hash", "name", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	check("hash")
+	if err := client.HSet(ctx, t.Name()+":half", "status", "INPROGRESS").Err(); err != nil {
+		t.Fatal(err)
+	}
+	check("half")
+}
+
+func TestForgottenScripts(t *testing.T) {
+	t.Parallel()
+	server := realserver.Redis.Start(t) // its own: others would lose their scripts too
+	client := connect(t, server)
+	s := newStore(t, client)
+	l := acquire(t, s, claim("a"))
+	flush := func() {
+		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush()
+	l, err := s.Renew(t.Context(), l, time.Minute)
+	if err != nil {
+		t.Error(err)
+	}
+	flush()
+	if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
+		t.Error(err)
+	}
+}

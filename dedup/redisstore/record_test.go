@@ -1,0 +1,189 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/realserver"
+)
+
+// The key's own expiry is the end of retention, never of the lease: a record that went with its lease could not say that
+// its holder vanished, nor refuse it.
+func TestExpiryIsRetention(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := connect(t, realserver.Redis.Shared(t))
+	prefix := t.Name() + ":"
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := claim("a")
+	expiry := func(when string, want time.Duration) {
+		t.Helper()
+		left, err := client.PTTL(ctx, prefix+c.Key).Result()
+		if err != nil || (left-want).Abs() > 5*time.Second {
+			t.Errorf("%s: expires in %v, %v, want %v", when, left, err, want)
+		}
+	}
+	c.Retention = 3 * time.Hour
+	l := acquire(t, s, c)
+	expiry("acquired", 3*time.Hour)
+	if l, err = s.Renew(ctx, l, 2*time.Hour+30*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	expiry("renewed past it", 3*time.Hour+30*time.Minute)
+	if l, err = s.Renew(ctx, l, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	expiry("renewed for less", 3*time.Hour+30*time.Minute)
+	if err := s.Release(ctx, l, nil); err != nil {
+		t.Fatal(err)
+	}
+	expiry("released", 3*time.Hour+30*time.Minute)
+
+	c.Owner, c.Retention, c.Lease = "b", time.Second, 4*time.Hour
+	l = acquire(t, s, c)
+	expiry("a lease longer than its retention", 5*time.Hour)
+	if err := s.Complete(ctx, l, dedup.Result{}); err != nil {
+		t.Fatal(err)
+	}
+	expiry("completed", 5*time.Hour)
+
+	// The end of retention, without the wait.
+	if err := client.PExpire(ctx, prefix+c.Key, time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	c.Owner, c.Lease = "c", time.Minute
+	if after := acquire(t, s, c); after.Takeover || after.Fence <= l.Fence {
+		t.Errorf("after retention: got %+v, want a fresh lease with a fence above %d", after, l.Fence)
+	}
+}
+
+// A server whose clock was set back, or a replica that is behind, still gives growing fences.
+func TestFenceGrowsOverClocks(t *testing.T) {
+	t.Parallel()
+	client := connect(t, realserver.Redis.Shared(t))
+	prefix := t.Name() + ":"
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), acquire(t, s, claim("a")), nil); err != nil {
+		t.Fatal(err)
+	}
+	const ahead = 4_000_000_000_000
+	if err := client.HSet(t.Context(), prefix+claim("a").Key, "fence", ahead).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if l := acquire(t, s, claim("b")); l.Fence != ahead+1 {
+		t.Errorf("fence %d, want %d", l.Fence, int64(ahead+1))
+	}
+}
+
+func TestInspectAndDelete(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+	c := claim("a")
+	c.Attempt, c.Validation = 3, "hash"
+	if r, err := s.Inspect(ctx, c.Key); !errors.Is(err, dedup.ErrNotFound) {
+		t.Errorf("no record: got %+v, %v, want ErrNotFound", r, err)
+	}
+	if err := s.Delete(ctx, c.Key); err != nil {
+		t.Errorf("no record: delete: %v", err)
+	}
+	l := acquire(t, s, c)
+	r, err := s.Inspect(ctx, c.Key)
+	if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 3 ||
+		r.Until.Sub(l.Until).Abs() > 5*time.Second || (time.Until(r.ExpiresAt)-24*time.Hour).Abs() > 5*time.Second {
+		t.Errorf("held: got %+v, %v", r, err)
+	}
+	err = s.Delete(ctx, c.Key)
+	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Sub(l.Until).Abs() > 5*time.Second {
+		t.Errorf("held: delete: got %v, want *InProgressError with the lease's end", err)
+	}
+	if err := s.Release(ctx, l, errors.New("declined")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Inspect(ctx, c.Key); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
+		t.Errorf("released: got %+v, %v, want a zero Until and the error", r, err)
+	}
+	c.Owner = "b"
+	l = acquire(t, s, c)
+	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("\x00\xff1")}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.Inspect(ctx, c.Key)
+	if err != nil || !before.Completed || string(before.Result.Data) != "\x00\xff1" || before.Result.Validation != "hash" {
+		t.Errorf("completed: got %+v, %v", before, err)
+	}
+	// Late copies of a complete and of a release touch nothing.
+	if err := errors.Join(s.Complete(ctx, l, dedup.Result{Data: []byte("2")}), s.Release(ctx, l, errors.New("late"))); err != nil {
+		t.Fatal(err)
+	}
+	r, err = s.Inspect(ctx, c.Key)
+	if err != nil || string(r.Result.Data) != "\x00\xff1" || r.LastError != before.LastError || r.Until.IsZero() {
+		t.Errorf("after late copies: got %+v, %v, want %+v", r, err, before)
+	}
+	if err := s.Delete(ctx, c.Key); err != nil {
+		t.Fatal(err)
+	}
+	c.Owner = "c"
+	if l = acquire(t, s, c); l.Takeover {
+		t.Errorf("after a delete: got %+v, want a fresh lease", l)
+	}
+	if err := s.Delete(ctx, c.Key, func(o *redisstore.DeleteOptions) { o.Force = true }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Complete(ctx, l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
+		t.Errorf("complete after a forced delete: got %v, want ErrLeaseLost", err)
+	}
+}
+
+func TestBadInputIsTyped(t *testing.T) {
+	t.Parallel()
+	field := func(what string, err error) {
+		t.Helper()
+		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
+			t.Errorf("%s: got %v, want *sqsonce.FieldError", what, err)
+		}
+	}
+	_, err := redisstore.New(nil)
+	field("no client", err)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	closeWith(t, ring)
+	_, err = redisstore.New(ring)
+	field("a Ring", err)
+
+	closed := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t, closed)
+	ctx := t.Context()
+	for _, c := range []dedup.Claim{{Key: "", Owner: "a"}, {Key: "k", Owner: ""}} {
+		_, err := s.Acquire(ctx, c)
+		field("acquire", err)
+		l := dedup.Lease{Key: c.Key, Owner: c.Owner}
+		_, err = s.Renew(ctx, l, time.Minute)
+		field("renew", err)
+		field("complete", s.Complete(ctx, l, dedup.Result{}))
+		field("release", s.Release(ctx, l, nil))
+	}
+	_, err = s.Inspect(ctx, "")
+	field("inspect", err)
+	field("delete", s.Delete(ctx, ""))
+
+	start := time.Now()
+	if _, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redis.ErrClosed) || time.Since(start) > time.Second {
+		t.Errorf("closed client: got %v after %v, want redis.ErrClosed at once", err, time.Since(start))
+	}
+}

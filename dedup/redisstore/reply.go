@@ -1,0 +1,96 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// reply is a script's answer: a word and what it says about it. The first value that is not what it should be is kept in
+// err, and the answer is then no answer.
+type reply struct {
+	values         []any
+	sent, received time.Time // of the attempt that was answered
+	err            error
+}
+
+func (r *reply) word() string { return r.text(0) }
+
+func (r *reply) text(i int) string {
+	if i < len(r.values) {
+		if s, ok := r.values[i].(string); ok {
+			return s
+		}
+	}
+	r.fail(i, "a string")
+	return ""
+}
+
+// bytes returns nil for an empty string.
+func (r *reply) bytes(i int) []byte {
+	if s := r.text(i); s != "" {
+		return []byte(s)
+	}
+	return nil
+}
+
+func (r *reply) number(i int) int64 {
+	if i < len(r.values) {
+		if n, ok := r.values[i].(int64); ok {
+			return n
+		}
+	}
+	r.fail(i, "a number")
+	return 0
+}
+
+// notAfter is the end of something that the server says lasts so many milliseconds more, for its holder: counted from
+// the request, which was sent before the server looked at its clock.
+func (r *reply) notAfter(i int) time.Time {
+	return r.sent.Add(time.Duration(r.number(i)) * time.Millisecond)
+}
+
+// notBefore is the same end for those who wait for it: counted from the answer.
+func (r *reply) notBefore(i int) time.Time {
+	return r.received.Add(time.Duration(r.number(i)) * time.Millisecond)
+}
+
+func (r *reply) fail(i int, want string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: value %d of %.80q is not %s", errReply, i, r.values, want)
+	}
+}
+
+// unexpected is the error of an answer that no script gives.
+func (r *reply) unexpected() error {
+	if r.err == nil && r.word() == "foreign" {
+		return ErrRecord
+	}
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %.80q", errReply, r.values)
+	}
+	return r.err
+}
+
+var errReply = errors.New("unexpected answer")
+
+// maxError is how much of a failure is kept, in bytes.
+const maxError = 256
+
+// causeText is what a release keeps of its cause: whole characters, at most maxError bytes of them.
+func causeText(cause error) string {
+	if cause == nil {
+		return ""
+	}
+	s := strings.ToValidUTF8(cause.Error(), "\uFFFD")
+	if len(s) <= maxError {
+		return s
+	}
+	end := maxError
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}

@@ -1,0 +1,30 @@
+-- KEYS: record. ARGV: owner, lease ms, retention ms, attempt, 1 to leave a crashed holder's record alone.
+local now = clock()
+local status, owner, fence, ends, failure, data, validation =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'owner', 'fence', 'until', 'error', 'data', 'validation'))
+local takeover = 0
+if status then
+  if not (owner and fence and ends) then return {'foreign'} end
+  if status == 'COMPLETED' then return {'completed', data or '', validation or ''} end
+  fence, ends = tonumber(fence), tonumber(ends)
+  if owner == ARGV[1] then
+    -- The claim was granted before: its reply was lost, or this is a late copy. Neither the end nor the fence moves. A
+    -- released record keeps its owner for this: a late copy must not lease the key to somebody who does not run.
+    if ends == 0 then return {'lost'} end
+    return {'own', fence, ends - now, failure or ''}
+  end
+  if ends > now then return {'held', ends - now} end
+  if ends > 0 then
+    if ARGV[5] == '1' then return {'crashed'} end
+    takeover = 1
+  end
+  fence = math.max(now, fence + 1) -- two owners in one millisecond, or a clock that was set back
+elseif redis.call('EXISTS', KEYS[1]) == 1 then
+  return {'foreign'}
+else
+  fence = now
+end
+ends = now + tonumber(ARGV[2])
+redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'owner', ARGV[1], 'fence', whole(fence), 'until', whole(ends), 'attempts', ARGV[4])
+redis.call('PEXPIREAT', KEYS[1], whole(math.max(now + tonumber(ARGV[3]), ends + hour)))
+return {'granted', fence, ends - now, failure or '', takeover}

@@ -1,0 +1,8 @@
+-- KEYS: record. ARGV: owner, validation, result. The lease's end does not matter: nobody took over, or the owner differs.
+local status, owner = unpack(redis.call('HMGET', KEYS[1], 'status', 'owner'))
+if owner ~= ARGV[1] then return {'lost'} end
+if status == 'COMPLETED' then return {'done'} end -- the first result stays: a late copy must not replace it
+redis.call('HSET', KEYS[1], 'status', 'COMPLETED')
+if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'validation', ARGV[2]) end
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'data', ARGV[3]) end
+return {'done'}

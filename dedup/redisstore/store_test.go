@@ -1,0 +1,77 @@
+package redisstore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/dedup/storetest"
+	"github.com/sqsonce/sqsonce/internal/realserver"
+)
+
+func TestMain(m *testing.M) { consumerMain(); realserver.Main(m) }
+
+// connect returns a client of the server's, closed with the test.
+func connect(t testing.TB, s *realserver.Server, optFns ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	o := &redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true}
+	for _, fn := range optFns {
+		fn(o)
+	}
+	c := redis.NewClient(o)
+	closeWith(t, c)
+	return c
+}
+
+func closeWith(t testing.TB, c interface{ Close() error }) {
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("closing the client: %v", err)
+		}
+	})
+}
+
+// newStore returns a store of its own among those that share the server.
+func newStore(t testing.TB, c redisstore.Client, optFns ...func(*redisstore.Options)) *redisstore.Store {
+	t.Helper()
+	prefix := rand.Text() + ":"
+	s, err := redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix = prefix }}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	client := connect(t, realserver.Redis.Shared(t))
+	conformance(t, client)
+}
+
+func conformance(t *testing.T, client redisstore.Client) {
+	storetest.Run(t, storetest.Harness{
+		New:      func(t *testing.T) dedup.Store { return newStore(t, client) },
+		RealTime: true, Lease: 2 * time.Second, Grace: 300 * time.Millisecond,
+	})
+}
+
+func claim(owner string) dedup.Claim {
+	return dedup.Claim{Key: "test#event", Owner: owner, Lease: time.Minute, Retention: 24 * time.Hour, Attempt: 1}
+}
+
+func acquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
+	t.Helper()
+	l, err := s.Acquire(context.Background(), c)
+	if err != nil {
+		t.Fatalf("acquire by %s: %v", c.Owner, err)
+	}
+	return l
+}
+
+func portOf(s *realserver.Server) string { return strconv.Itoa(s.Port) }

@@ -1,0 +1,164 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/realserver"
+)
+
+const nodes = 3
+
+// startCluster starts a cluster of masters, each with a third of the slots.
+func startCluster(t *testing.T, optFns ...func(*realserver.Options)) (*redis.ClusterClient, []*redis.Client) {
+	t.Helper()
+	optFns = append(optFns, func(o *realserver.Options) {
+		o.Args = append(o.Args, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+	})
+	addrs, admins := []string{}, []*redis.Client{}
+	for i := range nodes {
+		server := realserver.Redis.Start(t, optFns...)
+		admin := connect(t, server)
+		if err := admin.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 16384*i/nodes, 16384*(i+1)/nodes-1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			if err := admins[0].Do(t.Context(), "CLUSTER", "MEET", realserver.Host, server.Port).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		addrs, admins = append(addrs, server.Addr()), append(admins, admin)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		agreed := 0
+		for _, a := range admins {
+			info := a.ClusterInfo(t.Context()).Val()
+			if containsAll(info, "cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d", nodes)) {
+				agreed++
+			}
+		}
+		if agreed == nodes {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d nodes agree", agreed, nodes)
+		}
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs[:1], ContextTimeoutEnabled: true})
+	closeWith(t, client)
+	return client, admins
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	client, admins := startCluster(t)
+	t.Run("conformance", func(t *testing.T) { conformance(t, client) })
+	t.Run("keys on every node", func(t *testing.T) {
+		s := newStore(t, client)
+		for i := range 100 {
+			c := claim("a")
+			c.Key = fmt.Sprintf("test#{%d}", i)
+			if err := s.Complete(t.Context(), acquire(t, s, c), dedup.Result{}); err != nil {
+				t.Fatal(err)
+			}
+			c.Owner = "b"
+			if _, err := s.Acquire(t.Context(), c); !isCompleted(err) {
+				t.Errorf("%s again: got %v, want completed", c.Key, err)
+			}
+		}
+		for i, a := range admins {
+			if n := a.DBSize(t.Context()).Val(); n == 0 {
+				t.Errorf("node %d holds nothing", i)
+			}
+		}
+	})
+	t.Run("check asks every node", func(t *testing.T) {
+		s := newStore(t, client, func(o *redisstore.Options) { o.Volatile = true })
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := admins[nodes-1].ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context()); !errors.Is(err, redisstore.ErrEviction) {
+			t.Errorf("one node evicts: got %v, want ErrEviction", err)
+		}
+	})
+}
+
+func isCompleted(err error) bool {
+	_, ok := errors.AsType[*dedup.CompletedError](err)
+	return ok
+}
+
+// A sentinel makes the replica the master when the master is killed. The store goes on with the same client, and knows
+// what the replica had.
+func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	master := realserver.Redis.Start(t, realserver.AppendOnly)
+	replica := realserver.Redis.Start(t, realserver.AppendOnly, replicaOf(master))
+	inStep(t, connect(t, master))
+	sentinel := realserver.Redis.Start(t, func(o *realserver.Options) {
+		o.Config = fmt.Sprintf("sentinel monitor orders %s %d 1\nsentinel down-after-milliseconds orders 500\nsentinel failover-timeout orders 3000\n", realserver.Host, master.Port)
+		o.Args = []string{"--sentinel"}
+	})
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "orders", SentinelAddrs: []string{sentinel.Addr()}, ContextTimeoutEnabled: true})
+	closeWith(t, client)
+	s := newStore(t, client)
+	if err := s.Check(ctx); err != nil {
+		t.Fatal(err)
+	}
+	done := claim("a")
+	done.Key = "test#done"
+	if err := s.Complete(ctx, acquire(t, s, done), dedup.Result{}); err != nil {
+		t.Fatal(err)
+	}
+	held := acquire(t, s, claim("a"))
+	inStep(t, connect(t, master))
+	// The sentinel must have heard of the replica.
+	sentinelAdmin := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr()})
+	closeWith(t, sentinelAdmin)
+	await(t, "the sentinel knows the replica", func() bool {
+		replicas, err := sentinelAdmin.Replicas(ctx, "orders").Result()
+		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
+	})
+
+	master.Kill()
+	await(t, "the replica is the master", func() bool { _, err := s.Renew(ctx, held, time.Minute); return err == nil })
+	if role := connect(t, replica).Info(ctx, "replication").Val(); !containsAll(role, "role:master") {
+		t.Errorf("the lease was renewed, and the replica says %s", role)
+	}
+	if err := s.Complete(ctx, held, dedup.Result{}); err != nil {
+		t.Error(err)
+	}
+	done.Owner = "b"
+	if _, err := s.Acquire(ctx, done); !isCompleted(err) {
+		t.Errorf("completed before the failover: got %v", err)
+	}
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to it: %s", what)
+		}
+	}
+}
+
+func containsAll(text string, parts ...string) bool {
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			return false
+		}
+	}
+	return true
+}

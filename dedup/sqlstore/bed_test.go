@@ -1,0 +1,152 @@
+package sqlstore
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/sqsonce/sqsonce/internal/realserver"
+)
+
+func TestMain(m *testing.M) {
+	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // which says of every connection that tests break that it is broken
+	realserver.Main(m)
+}
+
+// Bed is a database of one dialect for one test.
+type Bed struct {
+	Dialect
+	// Driver and DSN open the database, and Name is its name on its server.
+	Driver, DSN, Name string
+	// DB is a pool on the database, closed at the end of the test. The tables are there.
+	DB *sql.DB
+	// Server is the database's, where it is the test's own.
+	Server *realserver.Server
+	// Open returns another pool on the same database, as another process would have, closed at the end of the test.
+	Open func(t testing.TB) *sql.DB
+}
+
+// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. Where there is no
+// server the subtest is skipped, or fails with EMULATORS=required; SQLite is always there.
+func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
+	t.Helper()
+	for _, k := range beds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, NewBed(t, k.name))
+		})
+	}
+}
+
+// NewBed returns an empty, migrated database: "PostgreSQL", "MariaDB" or "SQLite".
+func NewBed(t testing.TB, name string) *Bed {
+	t.Helper()
+	b := EmptyBed(t, name)
+	if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// EmptyBed returns a database without tables.
+func EmptyBed(t testing.TB, name string) *Bed {
+	t.Helper()
+	for _, k := range beds {
+		if k.name == name {
+			name := "t" + strings.ToLower(rand.Text())
+			driver, dsn := k.create(t, name)
+			return newBed(t, k.dialect, driver, dsn, name)
+		}
+	}
+	t.Fatalf("no bed %q", name)
+	return nil
+}
+
+func newBed(t testing.TB, d Dialect, driver, dsn, name string) *Bed {
+	t.Helper()
+	b := &Bed{Dialect: d, Driver: driver, DSN: dsn, Name: name}
+	b.Open = func(t testing.TB) *sql.DB {
+		t.Helper()
+		return open(t, driver, dsn)
+	}
+	b.DB = b.Open(t)
+	return b
+}
+
+// ownServer returns a migrated database on a server of the test's own, which it may kill.
+func ownServer(t testing.TB, name string) *Bed {
+	t.Helper()
+	var b *Bed
+	switch name {
+	case "PostgreSQL":
+		server := realserver.PostgreSQL.Start(t)
+		b = newBed(t, PostgreSQL, "pgx", server.DSN("postgres"), "postgres")
+		b.Server = server
+	case "MariaDB":
+		server := realserver.MariaDB.Start(t)
+		b = newBed(t, MySQL, "mysql", server.DSN("test")+"?interpolateParams=true", "test")
+		b.Server = server
+	default:
+		t.Fatalf("%q has no server", name)
+	}
+	if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+var beds = []struct {
+	name    string
+	dialect Dialect
+	// create makes a database of that name, and returns its driver and its data source name.
+	create func(t testing.TB, name string) (driver, dsn string)
+}{
+	{"PostgreSQL", PostgreSQL, createPostgreSQL},
+	{"MariaDB", MySQL, createMariaDB},
+	{"SQLite", SQLite, createSQLite},
+}
+
+func open(t testing.TB, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("closing the pool: %v", err)
+		}
+	})
+	return db
+}
+
+func exec(t testing.TB, db *sql.DB, text string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), text, args...); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+func createSQLite(t testing.TB, name string) (driver, dsn string) {
+	return "sqlite", "file:" + filepath.Join(t.TempDir(), name) + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
+}
+
+func createPostgreSQL(t testing.TB, name string) (driver, dsn string) {
+	t.Helper()
+	server := realserver.PostgreSQL.Shared(t)
+	exec(t, open(t, "pgx", server.DSN("postgres")), "CREATE DATABASE "+name)
+	return "pgx", server.DSN(name)
+}
+
+func createMariaDB(t testing.TB, name string) (driver, dsn string) {
+	t.Helper()
+	server := realserver.MariaDB.Shared(t)
+	exec(t, open(t, "mysql", server.DSN("test")), "CREATE DATABASE "+name)
+	return "mysql", server.DSN(name) + "?interpolateParams=true"
+}

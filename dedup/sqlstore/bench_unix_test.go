@@ -1,0 +1,85 @@
+//go:build unix
+
+package sqlstore
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// BenchmarkFirstDelivery is an acquire and a complete, each durable before its answer. Beside the time it reports how
+// many messages a second that is and this process's CPU time of a message: SQLite's is all there, a server's is not.
+func BenchmarkFirstDelivery(b *testing.B) {
+	benchmark(b, func(b *testing.B, s *Store, key string) error {
+		l, err := s.Acquire(b.Context(), claim(key, rand.Text()))
+		if err != nil {
+			return err
+		}
+		return s.Complete(b.Context(), l, dedup.Result{})
+	})
+}
+
+// BenchmarkDuplicate is an acquire that is told that the event was completed.
+func BenchmarkDuplicate(b *testing.B) {
+	benchmark(b, func(b *testing.B, s *Store, _ string) error {
+		c := claim("completed", "a")
+		l, err := s.Acquire(b.Context(), c)
+		if err == nil {
+			return s.Complete(b.Context(), l, dedup.Result{})
+		}
+		if outcomeOf(err) == "completed" || outcomeOf(err) == "in progress" {
+			return nil
+		}
+		return err
+	})
+}
+
+func benchmark(b *testing.B, deliver func(b *testing.B, s *Store, key string) error) {
+	for _, k := range beds {
+		for _, handlers := range []int{1, 16, 64} {
+			b.Run(fmt.Sprintf("%s/handlers=%d", k.name, handlers), func(b *testing.B) {
+				bed := NewBed(b, k.name)
+				bed.DB.SetMaxOpenConns(handlers)
+				bed.DB.SetMaxIdleConns(handlers)
+				s := newStore(b, bed)
+				if err := s.Check(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				var next atomic.Int64
+				var wg sync.WaitGroup
+				cpu := cpuTime(b)
+				b.ResetTimer()
+				for range handlers {
+					wg.Go(func() {
+						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+							if err := deliver(b, s, fmt.Sprint("bench#", i)); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+				b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(b.N), "cpu-µs/msg")
+			})
+		}
+	}
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

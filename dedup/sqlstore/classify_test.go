@@ -1,0 +1,84 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The drivers' own errors, provoked on the databases.
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, "CREATE TABLE pets (id int PRIMARY KEY, name varchar(60) NOT NULL)")
+		exec(t, b.DB, "INSERT INTO pets VALUES (1, 'a'), (2, 'b')")
+		for _, tt := range []struct {
+			name, text string
+			want       class
+		}{
+			{"duplicate", "INSERT INTO pets VALUES (1, 'Error 1213 (40001): no such table')", duplicate},
+			{"no table", "SELECT * FROM cats", noTable},
+			{"no column", "SELECT age FROM pets", noColumn},
+			{"no column to insert into", "INSERT INTO pets (age) VALUES (1)", noColumn},
+			{"syntax", "SELEC 1", notSpoken},
+			{"no function", "SELECT no_such_function(1)", notSpoken},
+			{"not null", "INSERT INTO pets VALUES (3, NULL)", other},
+		} {
+			_, err := b.DB.ExecContext(t.Context(), tt.text)
+			if got := b.Dialect.classify(fmt.Errorf("wrapped: %w", err)); err == nil || got != tt.want {
+				t.Errorf("%s: got class %d of error %v, want %d", tt.name, got, err, tt.want)
+			}
+		}
+		for _, err := range []error{io.ErrUnexpectedEOF, context.DeadlineExceeded, errors.New("anything")} {
+			if got := b.Dialect.classify(err); got != unknown {
+				t.Errorf("%v: got class %d, want unknown", err, got)
+			}
+		}
+	})
+}
+
+// A server that is told to end a session: what was at work may be committed or not.
+func TestClassifyKilled(t *testing.T) {
+	t.Parallel()
+	for _, name := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBed(t, name)
+			conn, err := b.DB.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer discard(conn)
+			ask, kill, sleep := "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)", "SELECT pg_sleep(20)"
+			if b.Dialect == MySQL {
+				ask, kill, sleep = "SELECT CONNECTION_ID()", "KILL %d", "SELECT SLEEP(20)"
+			}
+			var id int
+			if err := conn.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(100*time.Millisecond, func() { _, _ = b.DB.Exec(fmt.Sprintf(kill, id)) })
+			_, err = conn.ExecContext(t.Context(), sleep)
+			if got := b.Dialect.classify(err); err == nil || got != unknown {
+				t.Errorf("got class %d of error %v, want unknown", got, err)
+			}
+		})
+	}
+}
+
+// A class of SQLSTATEs decides where the code itself is not listed.
+func TestClassifySQLState(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]class{
+		"40001": unwritten, "40P01": unwritten, "08006": unknown, "08003": unknown, "57P01": unknown, "28P01": denied, "53100": other, "": unknown,
+	} {
+		if got := PostgreSQL.classify(&pgconn.PgError{Code: code}); got != want {
+			t.Errorf("SQLSTATE %q: got class %d, want %d", code, got, want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// ErrNotParked says that an event is waiting, at work or done, and needs no [Deferred.Unpark].
+var ErrNotParked = errors.New("sqlstore: inbox: the event is not parked")
+
+// Entry is a stored event as operators see it. Times are the database's.
+type Entry struct {
+	Key     string
+	Message *sqsonce.Message // its ReceiveCount is Attempts
+	Done    bool
+	Parked  bool
+	// Attempts is how often the handler was started, crashes included.
+	Attempts int
+	// Error is the last failure, at most 256 bytes.
+	Error             string
+	ReceivedAt, DueAt time.Time
+}
+
+// Counts are a deferred inbox's events that are not done.
+type Counts struct {
+	Pending int64 // waiting or at work
+	Parked  int64
+	// Oldest is how long ago the oldest pending event arrived; 0 without one.
+	Oldest time.Duration
+}
+
+// Inspect returns the event of key, which is the consumer's name, '#' and the event's key, or [dedup.ErrNotFound].
+func (d *Deferred) Inspect(ctx context.Context, key string) (Entry, error) {
+	all, err := d.entries(ctx, "inspect", d.text.inspect, d.consumer, key)
+	if err == nil && len(all) == 0 {
+		err = dedup.ErrNotFound
+	}
+	if err != nil {
+		return Entry{}, err
+	}
+	return all[0], nil
+}
+
+// Parked returns up to limit parked events, the oldest first.
+func (d *Deferred) Parked(ctx context.Context, limit int) ([]Entry, error) {
+	if limit <= 0 {
+		return nil, fieldError("limit", "is not positive")
+	}
+	return d.entries(ctx, "parked", d.text.parked, d.consumer, limit)
+}
+
+// Unpark lets a parked event be tried again from its first attempt, at once. Events of its group that came after it may
+// have been handled meanwhile, or be at work. It returns [dedup.ErrNotFound] or [ErrNotParked].
+func (d *Deferred) Unpark(ctx context.Context, key string) error {
+	written := false
+	err := d.store.retry(ctx, "unpark", func(ctx context.Context) (err error) {
+		written, err = d.store.dialect.write(ctx, d.store.db, d.text.unpark, d.consumer, key)
+		return err
+	})
+	if err != nil || written {
+		return err
+	}
+	if _, err := d.Inspect(ctx, key); err != nil {
+		return err
+	}
+	return ErrNotParked
+}
+
+// Count counts the events that are not done: what an alarm should look at.
+func (d *Deferred) Count(ctx context.Context) (Counts, error) {
+	var (
+		c              Counts
+		oldest, newest int64
+	)
+	err := d.store.retry(ctx, "count", func(ctx context.Context) error {
+		return d.store.db.QueryRowContext(ctx, d.text.count, d.consumer).Scan(&c.Pending, &c.Parked, &oldest, &newest)
+	})
+	if c.Pending > 0 {
+		c.Oldest = time.Duration(newest-oldest) * time.Millisecond
+	}
+	return c, err
+}
+
+const entryColumns = "id, message_id, payload, attributes, status, attempts, error, received_at, due_at"
+
+func (d *Deferred) entries(ctx context.Context, op, text string, args ...any) ([]Entry, error) {
+	var all []Entry
+	err := d.store.retry(ctx, op, func(ctx context.Context) error {
+		all = nil
+		rows, err := d.store.db.QueryContext(ctx, text, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err has told
+		for rows.Next() {
+			var (
+				e                             Entry
+				messageID, attributes, status string
+				payload                       []byte
+				received, due                 int64
+			)
+			if err := rows.Scan(&e.Key, &messageID, &payload, &attributes, &status, &e.Attempts, &e.Error, &received, &due); err != nil {
+				return err
+			}
+			if e.Message, err = decode(messageID, payload, attributes, e.Attempts); err != nil {
+				return err
+			}
+			e.Done, e.Parked = status != pending && status != parked, status == parked
+			e.ReceivedAt, e.DueAt = time.UnixMilli(received), time.UnixMilli(due)
+			all = append(all, e)
+		}
+		return rows.Err()
+	})
+	return all, err
+}

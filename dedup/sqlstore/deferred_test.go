@@ -1,0 +1,178 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// What was received is what the handler gets, its receive count apart.
+func TestDeferredKeepsTheMessage(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		d := newDeferred(t, newStore(t, b))
+		m := order(orderID, 3)
+		m.Body = "payload ' \" \\ ? {now} €\n"
+		m.Attributes["binary"] = sqsonce.Attribute{Type: "Binary", Binary: []byte{0, 1, 255}}
+		m.Attributes[sqsonce.AttrEventType] = sqsonce.Attribute{Type: "String", String: strings.Repeat("long", 100)}
+		m.Group, m.Sequence, m.DedupID, m.TraceHeader = "g", "18", "d", "Root=1"
+		m.SentAt = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
+		if err := d.Receive(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		e, err := d.Inspect(t.Context(), orderKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := *m
+		want.ReceiveCount = 0
+		if diff := cmp.Diff(&want, e.Message); diff != "" {
+			t.Errorf("message: (-want +got)\n%s", diff)
+		}
+		if e.Done || e.Parked || time.Since(e.ReceivedAt).Abs() > time.Minute {
+			t.Errorf("entry: got %+v, want a pending one of now", e)
+		}
+		var event, source, group string
+		if err := b.DB.QueryRowContext(t.Context(), b.Dialect.sql("SELECT event_id, source, group_id FROM {inbox}")).Scan(&event, &source, &group); err != nil {
+			t.Fatal(err)
+		}
+		if event != "orders|42" || source != "orders" || group != "g" {
+			t.Errorf("columns: got event %q, source %q, group %q", event, source, group)
+		}
+	})
+}
+
+// Stored once, by whoever comes first: again, in a batch with its own copy, and by five consumers at once.
+func TestDeferredReceivesOnce(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		var wg sync.WaitGroup
+		for range 5 {
+			d := newDeferred(t, otherProcess(t, b))
+			h := sqsonce.Batch(d.ReceiveBatch)
+			for n := range 20 {
+				wg.Go(func() {
+					if err := h(t.Context(), order(fmt.Sprint(n%10), 1)); err != nil {
+						t.Errorf("Receive: got error %v, want nil", err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		d := newDeferred(t, newStore(t, b))
+		if c, err := d.Count(t.Context()); err != nil || c.Pending != 10 {
+			t.Errorf("Count: got %+v and error %v, want 10 pending", c, err)
+		}
+	})
+}
+
+// One message of a batch that cannot be stored does not fail the others.
+func TestDeferredBatchErrors(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		d := newDeferred(t, newStore(t, b), func(o *dedup.Options) {
+			o.Validate = func(m *sqsonce.Message) string { return m.Body }
+		})
+		if err := d.Receive(t.Context(), order("1", 1)); err != nil {
+			t.Fatal(err)
+		}
+		other := order("1", 1)
+		other.Body = "another payload"
+		errs := d.ReceiveBatch(t.Context(), []*sqsonce.Message{order("1", 2), {}, other, order("2", 1)})
+		for i, want := range []error{nil, sqsonce.ErrNoEventID, dedup.ErrPayloadMismatch, nil} {
+			if !errors.Is(errs[i], want) {
+				t.Errorf("message %d: got error %v, want %v", i, errs[i], want)
+			}
+			if _, reject := sqsonce.Verdict(errs[i]); (reject != nil) != (want != nil) {
+				t.Errorf("message %d: got error %v, want a Reject: %t", i, errs[i], want != nil)
+			}
+		}
+		if e, err := d.Inspect(t.Context(), "billing#orders|1"); err != nil || e.Message.Body != order("1", 1).Body {
+			t.Errorf("stored message: got %+v and error %v, want the first one's payload", e, err)
+		}
+		if _, err := d.Inspect(t.Context(), "billing#orders|2"); err != nil {
+			t.Errorf("the last message: got error %v, want it stored", err)
+		}
+	})
+}
+
+// A message that may not have been stored is not acknowledged.
+func TestDeferredFailedInsertIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, k := range beds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBed(t, k.name)
+			d := newDeferred(t, newStore(t, b))
+			if err := d.Receive(t.Context(), order("1", 1)); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, b.DB, b.Dialect.sql("DROP TABLE {inbox}"))
+			if err := d.Receive(t.Context(), order("2", 1)); !errors.Is(err, ErrNoTable) {
+				t.Errorf("Receive without a table: got error %v, want ErrNoTable", err)
+			}
+			p := newProcessor(t, d)
+			if err := p.Run(t.Context(), book); !errors.Is(err, ErrNoTable) {
+				t.Errorf("Run without a table: got error %v, want ErrNoTable", err)
+			}
+			if err := newInbox(t, newStore(t, EmptyBed(t, k.name))).Handler(book)(t.Context(), order("1", 1)); !errors.Is(err, ErrNoTable) {
+				t.Errorf("Inbox without a table: got error %v, want ErrNoTable", err)
+			}
+		})
+	}
+}
+
+func TestDeferredOperators(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		ctx := t.Context()
+		d := newDeferred(t, newStore(t, b))
+		if _, err := d.Inspect(ctx, orderKey); !errors.Is(err, dedup.ErrNotFound) {
+			t.Errorf("Inspect of nothing: got error %v, want ErrNotFound", err)
+		}
+		if err := d.Unpark(ctx, orderKey); !errors.Is(err, dedup.ErrNotFound) {
+			t.Errorf("Unpark of nothing: got error %v, want ErrNotFound", err)
+		}
+		for n := range 3 {
+			if err := d.Receive(ctx, order(fmt.Sprint(n), 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Unpark(ctx, "billing#orders|1"); !errors.Is(err, ErrNotParked) {
+			t.Errorf("Unpark of a pending event: got error %v, want ErrNotParked", err)
+		}
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET status = 'PARKED', attempts = 7, error = 'bad' WHERE event_id <> 'orders|1'"))
+		if c, err := d.Count(ctx); err != nil || c.Pending != 1 || c.Parked != 2 || c.Oldest < 0 || c.Oldest > time.Minute {
+			t.Errorf("Count: got %+v and error %v, want 1 pending and 2 parked", c, err)
+		}
+		all, err := d.Parked(ctx, 10)
+		if err != nil || len(all) != 2 || all[0].Key != "billing#orders|0" || !all[0].Parked || all[0].Error != "bad" || all[0].Attempts != 7 {
+			t.Errorf("Parked: got %+v and error %v, want the two, the oldest first", all, err)
+		}
+		if all, err := d.Parked(ctx, 1); err != nil || len(all) != 1 {
+			t.Errorf("Parked(1): got %d and error %v, want one", len(all), err)
+		}
+		if err := d.Unpark(ctx, "billing#orders|0"); err != nil {
+			t.Errorf("Unpark: got error %v, want nil", err)
+		}
+		if e, err := d.Inspect(ctx, "billing#orders|0"); err != nil || e.Parked || e.Attempts != 0 || e.Error != "bad" {
+			t.Errorf("unparked: got %+v and error %v, want it pending from its first attempt", e, err)
+		}
+		other, err := NewDeferred(newStore(t, b), "shipping")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := other.Count(context.WithoutCancel(ctx)); err != nil || c != (Counts{}) {
+			t.Errorf("another consumer's Count: got %+v and error %v, want nothing", c, err)
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// newLedger makes business data: a balance that every run of the handler adds 10 to, so that a repetition shows.
+func newLedger(t testing.TB, b *Bed) {
+	t.Helper()
+	exec(t, b.DB, "CREATE TABLE ledger (account VARCHAR(64) PRIMARY KEY, balance BIGINT NOT NULL)")
+	exec(t, b.DB, "INSERT INTO ledger (account, balance) VALUES ('alice', 0)")
+}
+
+func addTen(ctx context.Context, q queryer) error {
+	_, err := q.ExecContext(ctx, "UPDATE ledger SET balance = balance + 10 WHERE account = 'alice'")
+	return err
+}
+
+func book(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error { return addTen(ctx, tx) }
+
+func balance(t testing.TB, db *sql.DB) (n int64) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), "SELECT balance FROM ledger WHERE account = 'alice'").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func expectBalance(t testing.TB, db *sql.DB, want int64) {
+	t.Helper()
+	if got := balance(t, db); got != want {
+		t.Errorf("balance: got %d, want %d", got, want)
+	}
+}
+
+// order is a delivery of an order's event.
+func order(id string, receive int) *sqsonce.Message {
+	return &sqsonce.Message{
+		ID: "m-" + id, Body: `{"order":"` + id + `"}`, ReceiveCount: receive, QueueARN: "arn:aws:sqs:us-east-1:1:orders",
+		Attributes: map[string]sqsonce.Attribute{
+			sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+			sqsonce.AttrEventID:     {Type: "String", String: id},
+		},
+	}
+}
+
+const (
+	orderID  = "42"
+	orderKey = "billing#orders|42"
+)
+
+// otherProcess returns a store with a pool of its own, as another consumer process has.
+func otherProcess(t testing.TB, b *Bed) *Store {
+	t.Helper()
+	return storeOn(t, b.Open(t), b.Dialect)
+}
+
+func newInbox(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Inbox {
+	t.Helper()
+	i, err := NewInbox(s, "billing", optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// way is one of the three ways to run a handler once on a database. Each consumer is a process: it has its own pool and
+// nothing in memory of the others.
+type way struct {
+	name string
+	// consumer returns what a host calls. The effect goes through q.
+	consumer func(t *testing.T, b *Bed, effect func(ctx context.Context, q queryer) error) sqsonce.Handler
+	// settle returns when nothing is at work any more.
+	settle func(t *testing.T, b *Bed)
+}
+
+var ways = []way{
+	{"Inbox", func(t *testing.T, b *Bed, effect func(context.Context, queryer) error) sqsonce.Handler {
+		return newInbox(t, otherProcess(t, b)).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+			return effect(ctx, tx)
+		})
+	}, func(*testing.T, *Bed) {}},
+
+	{"Once", func(t *testing.T, b *Bed, effect func(context.Context, queryer) error) sqsonce.Handler {
+		s := otherProcess(t, b)
+		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease = 2 * time.Second })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			// A transaction of the handler's own: a failure leaves nothing behind.
+			tx, err := s.db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = tx.Rollback() }()
+			if err := effect(ctx, tx); err != nil {
+				return err
+			}
+			return tx.Commit()
+		})
+	}, func(*testing.T, *Bed) {}},
+
+	{"Deferred", func(t *testing.T, b *Bed, effect func(context.Context, queryer) error) sqsonce.Handler {
+		d := newDeferred(t, otherProcess(t, b))
+		process(t, d, func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error { return effect(ctx, tx) })
+		return d.Receive
+	}, func(t *testing.T, b *Bed) { awaitCounts(t, newDeferred(t, newStore(t, b)), 0, 0) }},
+}
+
+// eachWay runs f for each way on each dialect.
+func eachWay(t *testing.T, f func(t *testing.T, b *Bed, w way)) {
+	t.Helper()
+	for _, k := range beds {
+		for _, w := range ways {
+			t.Run(k.name+"/"+w.name, func(t *testing.T) {
+				t.Parallel()
+				b := NewBed(t, k.name)
+				newLedger(t, b)
+				f(t, b, w)
+			})
+		}
+	}
+}
+
+func newDeferred(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Deferred {
+	t.Helper()
+	d, err := NewDeferred(s, "billing", optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// quick polls and retries without the waits of production.
+func quick(o *ProcessorOptions) {
+	o.Poll = 10 * time.Millisecond
+	o.Backoff = func(int) time.Duration { return time.Millisecond }
+	o.Lease = time.Second
+}
+
+func newProcessor(t testing.TB, d *Deferred, optFns ...func(*ProcessorOptions)) *Processor {
+	t.Helper()
+	p, err := NewProcessor(d, append([]func(*ProcessorOptions){quick}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// process runs a processor until the end of the test, or until the function that it returns is called.
+func process(t testing.TB, d *Deferred, h func(context.Context, *sqsonce.Message, *sql.Tx) error, optFns ...func(*ProcessorOptions)) (*Processor, func()) {
+	t.Helper()
+	p := newProcessor(t, d, optFns...)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx, h) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: got error %v, want nil after a stop", err)
+		}
+	})
+	t.Cleanup(stop)
+	return p, stop
+}
+
+// eventually waits for what another goroutine or process does.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Fatalf("after 30 s still not: %s", what)
+}
+
+func awaitCounts(t testing.TB, d *Deferred, pending, parked int64) {
+	t.Helper()
+	var c Counts
+	defer func() {
+		if t.Failed() {
+			t.Logf("counts: %+v", c)
+		}
+	}()
+	eventually(t, "the inbox has the expected counts", func() bool {
+		var err error
+		c, err = d.Count(context.Background())
+		return err == nil && c.Pending == pending && c.Parked == parked
+	})
+}
+
+// redeliver calls a consumer as a queue does, until it acknowledges.
+func redeliver(t testing.TB, h sqsonce.Handler, id string) {
+	t.Helper()
+	receive := 0
+	eventually(t, "the message is acknowledged", func() bool {
+		receive++
+		err := h(t.Context(), order(id, receive))
+		if err != nil && receive%100 == 0 {
+			t.Logf("delivery %d: %v", receive, err)
+		}
+		return err == nil
+	})
+}
+
+// counter counts an effect's runs, those that were rolled back included.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) effect(f func(run int64) error) func(context.Context, queryer) error {
+	return func(ctx context.Context, q queryer) error {
+		run := c.n.Add(1)
+		if err := addTen(ctx, q); err != nil {
+			return err
+		}
+		return f(run)
+	}
+}
+
+var errBoom = errors.New("boom")

@@ -1,0 +1,243 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// firstAtWork starts a delivery in a process of its own and returns when its handler has written. The delivery goes on
+// when the function is called, and ends with the error that it is given.
+func firstAtWork(t *testing.T, b *Bed, id string, receive int) (end func(error)) {
+	t.Helper()
+	writing, outcome, ended := make(chan struct{}), make(chan error), make(chan struct{})
+	h := newInbox(t, otherProcess(t, b)).Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		if err := book(ctx, m, tx); err != nil {
+			return err
+		}
+		close(writing)
+		return <-outcome
+	})
+	go func() {
+		defer close(ended)
+		_ = h(context.Background(), order(id, receive)) // its error is the outcome
+	}()
+	<-writing
+	return func(err error) {
+		outcome <- err
+		<-ended
+	}
+}
+
+// The second of two deliveries waits for the first one's transaction. It then skips, or after a failure runs. The first
+// may have inserted the record, or found one that a failure had left.
+func TestInboxSecondWaits(t *testing.T) {
+	t.Parallel()
+	for _, failed := range []bool{false, true} {
+		for name, outcome := range map[string]error{"and skips": nil, "and runs": errBoom} {
+			t.Run(fmt.Sprintf("%s, record %t", name, failed), func(t *testing.T) {
+				t.Parallel()
+				EachDialect(t, func(t *testing.T, b *Bed) {
+					newLedger(t, b)
+					if failed {
+						firstAtWork(t, b, orderID, 1)(errBoom)
+					}
+					end := firstAtWork(t, b, orderID, 2)
+					var runs atomic.Int64
+					second := newInbox(t, newStore(t, b)).Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+						runs.Add(1)
+						return book(ctx, m, tx)
+					})
+					done := make(chan error, 1)
+					go func() { done <- second(t.Context(), order(orderID, 2)) }()
+					select {
+					case err := <-done:
+						t.Errorf("second delivery: got error %v while the first was at work, want it to wait", err)
+					case <-time.After(200 * time.Millisecond):
+					}
+					if n := runs.Load(); n != 0 {
+						t.Errorf("the second handler started beside the first")
+					}
+					end(outcome)
+					if err := <-done; err != nil {
+						t.Errorf("second delivery: got error %v, want nil", err)
+					}
+					expectBalance(t, b.DB, 10)
+					// The first one's failure, recorded late, does not undo the second one's success.
+					if r, err := newStore(t, b).Inspect(t.Context(), orderKey); err != nil || !r.Completed {
+						t.Errorf("record: got %+v and error %v, want it completed", r, err)
+					}
+					if want := int64(0); outcome != nil && runs.Load() != 1 || outcome == nil && runs.Load() != want {
+						t.Errorf("the second handler ran %d times after the first one's outcome %v", runs.Load(), outcome)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who waits for longer than CallTimeout is told that the event is in progress, and has not run its handler.
+func TestInboxWaitHasAnEnd(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		if b.Dialect == SQLite {
+			// The lock is the file's, and the wait for it has its bound in the data source name.
+			b = shortBusy(t, b)
+		}
+		newLedger(t, b)
+		end := firstAtWork(t, b, orderID, 1)
+		short := func(o *dedup.Options) { o.CallTimeout = 200 * time.Millisecond }
+		h := newInbox(t, newStore(t, b), short).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error {
+			t.Error("the handler ran beside the first")
+			return nil
+		})
+		start := time.Now()
+		err := h(t.Context(), order(orderID, 1))
+		if b.Dialect != SQLite && !errors.Is(err, sqsonce.ErrInProgress) || err == nil {
+			t.Errorf("second delivery: got error %v, want ErrInProgress", err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("second delivery: took %s, want about CallTimeout", took)
+		}
+		end(nil)
+		if err := h(t.Context(), order(orderID, 1)); err != nil {
+			t.Errorf("after the first: got error %v, want nil", err)
+		}
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+func shortBusy(t *testing.T, b *Bed) *Bed {
+	t.Helper()
+	short := newBed(t, b.Dialect, b.Driver, strings.Replace(b.DSN, "busy_timeout(10000)", "busy_timeout(100)", 1), b.Name)
+	return short
+}
+
+// An inbox and a Once of the same consumer share their events.
+func TestInboxBesideOnce(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		s := newStore(t, b)
+		never := func(context.Context, *sqsonce.Message) error {
+			t.Error("a completed event ran again under the Once")
+			return nil
+		}
+		once, err := dedup.New(s, "billing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := newInbox(t, s).Handler(book)(t.Context(), order(orderID, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := once.Handler(never)(t.Context(), order(orderID, 2)); err != nil {
+			t.Errorf("Once after the inbox: got error %v, want nil", err)
+		}
+
+		l := mustAcquire(t, s, claim("billing#orders|43", "holder"))
+		if err := newInbox(t, s).Handler(book)(t.Context(), order("43", 1)); !errors.Is(err, sqsonce.ErrInProgress) {
+			t.Errorf("inbox beside a live lease: got error %v, want ErrInProgress", err)
+		}
+		if r, err := s.Inspect(t.Context(), l.Key); err != nil || r.Owner != "holder" || r.LastError != "" {
+			t.Errorf("record: got %+v and error %v, want the holder's as it was", r, err)
+		}
+		mustComplete(t, s, l)
+		if err := newInbox(t, s).Handler(book)(t.Context(), order("43", 1)); err != nil {
+			t.Errorf("inbox after the Once: got error %v, want nil", err)
+		}
+
+		l = mustAcquire(t, s, claim("billing#orders|44", "crashed"))
+		age(t, b, l.Key, 2*time.Hour)
+		i := newInbox(t, s)
+		if err := i.Handler(book)(t.Context(), order("44", 2)); err != nil || i.Stats().Takeovers != 1 {
+			t.Errorf("inbox after a crashed Once: got error %v and %+v, want one takeover", err, i.Stats())
+		}
+		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("Complete by the crashed: got error %v, want ErrLeaseLost", err)
+		}
+		expectBalance(t, b.DB, 20)
+	})
+}
+
+// Handlers that take two rows in opposite orders end in deadlocks. The database's victim runs again, and every event has
+// its effect once.
+func TestInboxDeadlock(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, "CREATE TABLE pair (id INT PRIMARY KEY, n BIGINT NOT NULL)")
+		exec(t, b.DB, "INSERT INTO pair (id, n) VALUES (1, 0), (2, 0)")
+		var wg sync.WaitGroup
+		var runs atomic.Int64
+		const each = 5
+		for w := range 2 {
+			h := newInbox(t, otherProcess(t, b)).Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				runs.Add(1)
+				for _, row := range []int{1 + w, 2 - w} {
+					if _, err := tx.ExecContext(ctx, b.Dialect.sql("UPDATE pair SET n = n + 1 WHERE id = ?"), row); err != nil {
+						return fmt.Errorf("row %d: %w", row, err)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				return nil
+			})
+			wg.Go(func() {
+				for n := range each {
+					if err := h(t.Context(), order(fmt.Sprint(w, "-", n), 1)); err != nil {
+						t.Errorf("consumer %d, delivery %d: got error %v, want nil", w, n, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		var one, two int64
+		if err := b.DB.QueryRowContext(t.Context(), "SELECT MIN(n), MAX(n) FROM pair").Scan(&one, &two); err != nil {
+			t.Fatal(err)
+		}
+		if one != 2*each || two != 2*each {
+			t.Errorf("rows: got %d and %d, want %d", one, two, 2*each)
+		}
+		t.Logf("%d runs for %d events", runs.Load(), 2*each)
+	})
+}
+
+// Read, think, write: at the level SERIALIZABLE the database refuses the loser of a race, in its statement or its commit.
+func TestInboxSerializationFailure(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "PostgreSQL")
+	newLedger(t, b)
+	exec(t, b.DB, "ALTER DATABASE "+b.Name+" SET default_transaction_isolation = 'serializable'")
+	var wg sync.WaitGroup
+	var runs atomic.Int64
+	const consumers, each = 5, 4
+	for w := range consumers {
+		h := newInbox(t, otherProcess(t, b)).Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			runs.Add(1)
+			var n int64
+			if err := tx.QueryRowContext(ctx, "SELECT balance FROM ledger WHERE account = 'alice'").Scan(&n); err != nil {
+				return err
+			}
+			time.Sleep(5 * time.Millisecond)
+			_, err := tx.ExecContext(ctx, "UPDATE ledger SET balance = $1 WHERE account = 'alice'", n+10)
+			return err
+		})
+		wg.Go(func() {
+			for n := range each {
+				redeliver(t, h, fmt.Sprint(w, "-", n))
+			}
+		})
+	}
+	wg.Wait()
+	expectBalance(t, b.DB, consumers*each*10)
+	if n := runs.Load(); n <= consumers*each {
+		t.Errorf("the handler ran %d times for %d events: nothing was refused, and nothing tested", n, consumers*each)
+	}
+}

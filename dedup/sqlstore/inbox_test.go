@@ -1,0 +1,217 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// A failure leaves nothing of the handler, and in the record what it was and which delivery.
+func TestInboxFailureIsKept(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func() error{
+		"error":  func() error { return errBoom },
+		"reject": func() error { return sqsonce.Reject(errBoom) },
+		"panic":  func() error { panic(errBoom) },
+		"goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			EachDialect(t, func(t *testing.T, b *Bed) {
+				newLedger(t, b)
+				s := newStore(t, b)
+				i := newInbox(t, s)
+				failing := i.Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+					if err := addTen(ctx, tx); err != nil {
+						return err
+					}
+					return fail()
+				})
+				for n := 1; n <= 2; n++ { // the first one inserts the note, the second one updates it
+					err := failing(t.Context(), order(orderID, n))
+					if name != "goexit" && !errors.Is(err, errBoom) || err == nil {
+						t.Errorf("delivery %d: got error %v, want the handler's", n, err)
+					}
+					r, err := s.Inspect(t.Context(), orderKey)
+					if err != nil || r.Completed || !r.Until.IsZero() || r.Attempts != n || !strings.Contains(r.LastError, "o") {
+						t.Errorf("record after delivery %d: got %+v and error %v, want it released with the error", n, r, err)
+					}
+				}
+				expectBalance(t, b.DB, 0)
+
+				err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+					if l, ok := dedup.LeaseFrom(ctx); !ok || l.LastError == "" || l.Takeover || l.Attempts != 3 {
+						t.Errorf("lease: got %+v, want the third attempt's, with the last error", l)
+					}
+					return book(ctx, m, tx)
+				})(t.Context(), order(orderID, 3))
+				if err != nil {
+					t.Errorf("third delivery: got error %v, want nil", err)
+				}
+				expectBalance(t, b.DB, 10)
+				if r, err := s.Inspect(t.Context(), orderKey); err != nil || !r.Completed || r.Attempts != 3 {
+					t.Errorf("record: got %+v and error %v, want it completed by attempt 3", r, err)
+				}
+			})
+		})
+	}
+}
+
+// Each attempt's fence is greater than every earlier one's, also than those whose transactions were rolled back.
+func TestInboxFenceGrows(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		l := mustAcquire(t, s, claim(orderKey, "earlier"))
+		if err := s.Release(t.Context(), l, nil); err != nil {
+			t.Fatal(err)
+		}
+		// Ahead of the clock, so that the clock's going on does not hide a number that stands still.
+		last := l.Fence + time.Hour.Milliseconds()
+		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET fence = ?"), last)
+		h := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
+			fence, ok := dedup.FenceFrom(ctx)
+			if !ok || fence <= last {
+				t.Errorf("fence: got %d after %d, want a greater one", fence, last)
+			}
+			last = fence
+			return errBoom
+		})
+		for n := range 5 {
+			if err := h(t.Context(), order(orderID, n+1)); !errors.Is(err, errBoom) {
+				t.Errorf("delivery: got error %v, want the handler's", err)
+			}
+		}
+	})
+}
+
+// A rejected event stays locked until its host has settled the message: no second delivery starts while the message is
+// only on its way to the dead-letter queue.
+func TestInboxRejectHoldsUntilSettled(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		ctx, settle := sqsonce.WithSettlement(t.Context())
+		rejecting := newInbox(t, newStore(t, b)).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error {
+			return sqsonce.Reject(errBoom)
+		})
+		if err := rejecting(ctx, order(orderID, 1)); !errors.Is(err, errBoom) {
+			t.Fatalf("delivery: got error %v, want the handler's", err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- newInbox(t, otherProcess(t, b)).Handler(book)(t.Context(), order(orderID, 1)) }()
+		select {
+		case err := <-done:
+			t.Errorf("second delivery before the settlement: got error %v, want it to wait", err)
+		case <-time.After(200 * time.Millisecond):
+		}
+		settle(true)
+		if err := <-done; err != nil {
+			t.Errorf("second delivery: got error %v, want nil", err)
+		}
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+// The host stops, or loses the message, when the handler has returned: what has succeeded is committed.
+func TestInboxCommitsAfterStop(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		h := newInbox(t, newStore(t, b)).Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			defer cancel(sqsonce.ErrShutdown)
+			return book(ctx, m, tx)
+		})
+		if err := h(ctx, order(orderID, 1)); err != nil {
+			t.Errorf("delivery: got error %v, want nil", err)
+		}
+		expectBalance(t, b.DB, 10)
+		if err := h(ctx, order("43", 1)); !errors.Is(err, sqsonce.ErrShutdown) {
+			t.Errorf("delivery after the stop: got error %v, want ErrShutdown", err)
+		}
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+// A handler has the whole *sql.Tx, and may end it.
+func TestInboxHandlerEndsItsTx(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		i := newInbox(t, newStore(t, b))
+		err := i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			return errors.Join(book(ctx, m, tx), tx.Rollback())
+		})(t.Context(), order(orderID, 1))
+		if !errors.Is(err, ErrTxEnded) {
+			t.Errorf("delivery that rolled back: got error %v, want ErrTxEnded", err)
+		}
+		expectBalance(t, b.DB, 0)
+		err = i.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			return errors.Join(book(ctx, m, tx), tx.Commit())
+		})(t.Context(), order(orderID, 2))
+		if err != nil {
+			t.Errorf("delivery that committed: got error %v, want nil", err)
+		}
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+func TestInboxPayloadMismatch(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		body := func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return m.Body } }
+		if err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), order(orderID, 1)); err != nil {
+			t.Fatal(err)
+		}
+		m := order(orderID, 1)
+		m.Body = "something else"
+		err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), m)
+		if _, reject := sqsonce.Verdict(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) {
+			t.Errorf("other payload: got error %v, want a Reject of ErrPayloadMismatch", err)
+		}
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+// A record whose retention is over is no obstacle, completed or released.
+func TestInboxAfterRetention(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		for n := range 2 {
+			if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 1)); err != nil {
+				t.Fatal(err)
+			}
+			expectBalance(t, b.DB, int64(n+1)*10)
+			age(t, b, orderKey, 30*24*time.Hour)
+		}
+	})
+}
+
+func TestNewInboxChecksItsOptions(t *testing.T) {
+	t.Parallel()
+	if _, err := NewInbox(nil, "billing"); !hasField(err, "store") {
+		t.Errorf("NewInbox without a store: got error %v, want one that names it", err)
+	}
+	s := newStore(t, NewBed(t, "SQLite"))
+	for _, policy := range []dedup.CrashPolicy{dedup.Block, dedup.DeadLetter} {
+		_, err := NewInbox(s, "no spaces", func(o *dedup.Options) { o.OnStoreDown, o.OnCrash = dedup.RunAnyway, policy })
+		for _, field := range []string{"consumer", "Options.OnStoreDown", "Options.OnCrash"} {
+			if err == nil || !strings.Contains(err.Error(), field) {
+				t.Errorf("NewInbox: got error %v, want it to name %s", err, field)
+			}
+		}
+	}
+	if err := newInbox(t, s).Handler(nil)(t.Context(), order(orderID, 1)); !hasField(err, "handler") {
+		t.Errorf("Handler(nil): got error %v, want one that names it", err)
+	}
+}

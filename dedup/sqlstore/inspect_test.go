@@ -1,0 +1,102 @@
+package sqlstore
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+func TestInspectAndDelete(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if _, err := s.Inspect(t.Context(), "k"); !errors.Is(err, dedup.ErrNotFound) {
+			t.Errorf("no record: got error %v, want ErrNotFound", err)
+		}
+		l := mustAcquire(t, s, claim("k", "a"))
+		r, err := s.Inspect(t.Context(), "k")
+		if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 1 || r.Until.Sub(l.Until).Abs() > time.Second {
+			t.Errorf("held: got %+v, %v", r, err)
+		}
+		in, ok := errors.AsType[*dedup.InProgressError](s.Delete(t.Context(), "k"))
+		if !ok || in.Until.Before(l.Until) {
+			t.Errorf("Delete of a live lease: got %v, want *InProgressError until its end", in)
+		}
+		if err := s.Release(t.Context(), l, errors.New("declined")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(t.Context(), l, errors.New("a late copy")); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Inspect(t.Context(), "k"); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
+			t.Errorf("released: got %+v, %v, want a zero Until and the first error", r, err)
+		}
+		if err := s.Delete(t.Context(), "k"); err != nil {
+			t.Errorf("Delete of a released record: %v", err)
+		}
+		mustAcquire(t, s, claim("k", "b"))
+		if err := s.Delete(t.Context(), "k", func(o *DeleteOptions) { o.Force = true }); err != nil {
+			t.Errorf("forced Delete of a live lease: %v", err)
+		}
+		l = mustAcquire(t, s, claim("k", "c"))
+		mustComplete(t, s, l)
+		if err := s.Release(t.Context(), l, errors.New("too late")); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Inspect(t.Context(), "k"); err != nil || !r.Completed || r.LastError != "" || r.Until.IsZero() {
+			t.Errorf("released after its completion: got %+v, %v, want it untouched", r, err)
+		}
+		for range 2 {
+			if err := s.Delete(t.Context(), "k"); err != nil {
+				t.Errorf("Delete of a completed record, or none: %v", err)
+			}
+		}
+		if l := mustAcquire(t, s, claim("k", "d")); l.Takeover || l.LastError != "" {
+			t.Errorf("after a delete: got %+v, want a fresh lease", l)
+		}
+	})
+}
+
+// Texts that one database would refuse, or keep as something else, are refused in all.
+func TestBadTexts(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		for _, text := range []string{"", strings.Repeat("k", 2049), "a\x00b", "a\xffb"} {
+			_, err := s.Acquire(t.Context(), claim(text, "a"))
+			if !hasField(err, "Claim.Key") {
+				t.Errorf("key %.9q: got error %v, want a *sqsonce.FieldError of Claim.Key", text, err)
+			}
+			if _, err := s.Acquire(t.Context(), claim("k", text)); !hasField(err, "Claim.Owner") {
+				t.Errorf("owner %.9q: got error %v, want a *sqsonce.FieldError of Claim.Owner", text, err)
+			}
+			l := dedup.Lease{Key: text, Owner: "a"}
+			_, err = s.Renew(t.Context(), l, time.Hour)
+			for _, err := range []error{err, s.Complete(t.Context(), l, dedup.Result{}), s.Release(t.Context(), l, nil)} {
+				if !hasField(err, "Lease.Key") {
+					t.Errorf("key %.9q: got error %v, want a *sqsonce.FieldError of Lease.Key", text, err)
+				}
+			}
+			_, err = s.Inspect(t.Context(), text)
+			for _, err := range []error{err, s.Delete(t.Context(), text)} {
+				if !hasField(err, "key") {
+					t.Errorf("key %.9q: got error %v, want a *sqsonce.FieldError of key", text, err)
+				}
+			}
+		}
+		short := claim("k", "a")
+		short.Lease = time.Microsecond
+		if _, err := s.Acquire(t.Context(), short); !hasField(err, "Claim.Lease") {
+			t.Errorf("a lease of 1 µs: got error %v, want a *sqsonce.FieldError of Claim.Lease", err)
+		}
+		longest := claim(strings.Repeat("é", 1024), strings.Repeat("o", 255))
+		mustComplete(t, s, mustAcquire(t, s, longest))
+		large := mustAcquire(t, s, claim("large", "a"))
+		if err := s.Complete(t.Context(), large, dedup.Result{Data: make([]byte, 350<<10)}); err != nil {
+			t.Errorf("Complete with a result of 350 KB: %v", err)
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// What is wrong with a database is said by name, by Check and by the first acquire of a program that did not call it.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		want error
+		// make returns a broken database and the dialect that a user has chosen for it.
+		make func(t *testing.T, b *Bed) (*sql.DB, Dialect)
+	}{
+		{"no table", ErrNoTable, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
+			return b.DB, b.Dialect.WithPrefix("other_")
+		}},
+		{"an old schema", ErrSchemaVersion, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
+			d := b.Dialect.WithPrefix("old_")
+			if err := migrateTo(t.Context(), b.DB, d, SchemaVersion-1); err != nil {
+				t.Fatal(err)
+			}
+			return b.DB, d
+		}},
+		{"a closed pool", ErrClosed, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
+			db := b.Open(t)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return db, b.Dialect
+		}},
+		{"PostgreSQL for another", ErrDialect, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, notOf(b, PostgreSQL) }},
+		{"MySQL for another", ErrDialect, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, notOf(b, MySQL) }},
+		{"SQLite for another", ErrDialect, func(t *testing.T, b *Bed) (*sql.DB, Dialect) { return b.DB, notOf(b, SQLite) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			EachDialect(t, func(t *testing.T, b *Bed) {
+				db, d := tt.make(t, b)
+				expectProblem(t, db, d, tt.want)
+			})
+		})
+	}
+}
+
+// notOf is d, or for a database of that kind another dialect.
+func notOf(b *Bed, d Dialect) Dialect {
+	switch {
+	case d != b.Dialect:
+		return d
+	case d == SQLite:
+		return MySQL
+	default:
+		return SQLite
+	}
+}
+
+func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
+	t.Helper()
+	s, err := New(db, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"Check", s.Check},
+		{"Acquire", func(ctx context.Context) error {
+			_, err := s.Acquire(ctx, dedup.Claim{Key: "c#k", Owner: "a", Lease: time.Minute, Retention: time.Hour, Attempt: 1})
+			return err
+		}},
+	} {
+		err := call.do(t.Context())
+		e, ok := errors.AsType[*DatabaseError](err)
+		if !ok || !errors.Is(err, want) || e.Dialect != d {
+			t.Errorf("%s: got error %v, want *DatabaseError with %v", call.name, err, want)
+		}
+	}
+}
+
+// A server that takes no writes: a standby or a read-only replica, or a connection that was opened so.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		b := NewBed(t, "PostgreSQL")
+		exec(t, b.DB, "ALTER DATABASE "+b.Name+" SET default_transaction_read_only = on")
+		expectProblem(t, b.Open(t), PostgreSQL, ErrReadOnly)
+	})
+	t.Run("MariaDB", func(t *testing.T) {
+		t.Parallel()
+		b := ownServer(t, "MariaDB")
+		exec(t, b.DB, "SET GLOBAL read_only = 1")
+		expectProblem(t, b.DB, MySQL, ErrReadOnly)
+	})
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		b := NewBed(t, "SQLite")
+		expectProblem(t, open(t, "sqlite", b.DSN+"&_pragma=query_only(1)"), SQLite, ErrReadOnly)
+	})
+}
+
+// A database that takes no writes from some time on says so by name in each operation.
+func TestReadOnlyLater(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		db := b.Open(t)
+		db.SetMaxOpenConns(1)
+		s, err := New(db, b.Dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := mustAcquire(t, s, claim("k", "a"))
+		switch b.Dialect {
+		case PostgreSQL:
+			exec(t, db, "SET default_transaction_read_only = on")
+		case MySQL:
+			exec(t, db, "SET SESSION TRANSACTION READ ONLY")
+		case SQLite:
+			exec(t, db, "PRAGMA query_only = 1")
+		}
+		for _, call := range []struct {
+			name string
+			do   func() error
+		}{
+			{"Acquire", func() error { _, err := s.Acquire(t.Context(), claim("other", "a")); return err }},
+			{"Renew", func() error { _, err := s.Renew(t.Context(), l, time.Hour); return err }},
+			{"Complete", func() error { return s.Complete(t.Context(), l, dedup.Result{}) }},
+			{"Release", func() error { return s.Release(t.Context(), l, nil) }},
+			{"Delete", func() error { return s.Delete(t.Context(), "k") }},
+			{"Sweep", func() error { _, err := s.Sweep(t.Context()); return err }},
+		} {
+			err := call.do()
+			if _, ok := errors.AsType[*DatabaseError](err); !ok || !errors.Is(err, ErrReadOnly) {
+				t.Errorf("%s: got error %v, want ErrReadOnly", call.name, err)
+			}
+		}
+	})
+}
+
+// A SQLite file that was opened read-only.
+func TestReadOnlyFile(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "SQLite")
+	s := storeOn(t, open(t, "sqlite", b.DSN+"&mode=ro"), SQLite)
+	if _, err := s.Acquire(t.Context(), claim("k", "a")); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Acquire: got error %v, want ErrReadOnly", err)
+	}
+}
+
+// What says something about the record is an answer: it is returned as it is, and nothing is asked again.
+func TestAnswersAreFinal(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	held := mustAcquire(t, s, claim("k", "a"))
+	stranger := held
+	stranger.Owner = "b"
+	_, err := s.Renew(t.Context(), stranger, time.Hour)
+	for _, err := range []error{err, s.Complete(t.Context(), stranger, dedup.Result{}), s.Delete(t.Context(), "k"), fmt.Errorf("%w: x", ErrRecord)} {
+		if s.again(err) {
+			t.Errorf("%v would be tried again", err)
+		}
+		if explain(SQLite, "op", err) != err {
+			t.Errorf("%v is wrapped", err)
+		}
+	}
+	if err := s.Complete(t.Context(), stranger, dedup.Result{}); err != sqsonce.ErrLeaseLost {
+		t.Errorf("Complete by a stranger: got error %v, want ErrLeaseLost itself", err)
+	}
+}
+
+func TestAutocommitOff(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "MariaDB")
+	expectProblem(t, open(t, "mysql", b.DSN+"&autocommit=0"), MySQL, ErrAutocommit)
+}
+
+func TestAccessDenied(t *testing.T) {
+	t.Parallel()
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		b := NewBed(t, "PostgreSQL")
+		exec(t, b.DB, "CREATE ROLE reader_"+b.Name+" LOGIN")
+		t.Cleanup(func() { _, _ = b.DB.Exec("DROP ROLE reader_" + b.Name) })
+		expectProblem(t, open(t, "pgx", replaceUser(b.DSN, "postgres", "reader_"+b.Name)), PostgreSQL, ErrAccessDenied)
+	})
+	t.Run("MariaDB", func(t *testing.T) {
+		t.Parallel()
+		b := NewBed(t, "MariaDB")
+		exec(t, b.DB, "CREATE USER 'r"+b.Name+"'@'%'")
+		expectProblem(t, open(t, "mysql", replaceUser(b.DSN, "test", "r"+b.Name)), MySQL, ErrAccessDenied)
+	})
+}

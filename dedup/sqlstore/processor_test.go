@@ -1,0 +1,367 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+func receive(t testing.TB, d *Deferred, ms ...*sqsonce.Message) {
+	t.Helper()
+	if err := errors.Join(d.ReceiveBatch(t.Context(), ms)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inGroup is a message of a FIFO queue.
+func inGroup(group, id string) *sqsonce.Message {
+	m := order(id, 1)
+	m.Group, m.Sequence = group, "1"
+	return m
+}
+
+// Five processors with several handlers each: every event once, and each group in its order.
+func TestProcessorsShareTheWork(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		exec(t, b.DB, "CREATE TABLE effect (seq INT, event VARCHAR(64))")
+		d := newDeferred(t, newStore(t, b))
+		const groups, each = 6, 8
+		var ms []*sqsonce.Message
+		for n := range each {
+			for g := range groups {
+				ms = append(ms, inGroup(fmt.Sprint("g", g), fmt.Sprintf("g%d-%d", g, n)))
+			}
+		}
+		receive(t, d, ms...)
+		var mu sync.Mutex
+		order := map[string][]string{}
+		for range 5 {
+			process(t, newDeferred(t, otherProcess(t, b)), func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				mu.Lock()
+				order[m.Group] = append(order[m.Group], m.ID)
+				mu.Unlock()
+				_, err := tx.ExecContext(ctx, b.Dialect.sql("INSERT INTO effect (seq, event) VALUES (1, ?)"), m.ID)
+				return err
+			}, func(o *ProcessorOptions) { o.Concurrency, o.Lease = 3, 30*time.Second })
+		}
+		awaitCounts(t, d, 0, 0)
+		var all, distinct int
+		if err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT event) FROM effect").Scan(&all, &distinct); err != nil {
+			t.Fatal(err)
+		}
+		if all != groups*each || distinct != all {
+			t.Errorf("effects: got %d of %d events, want one of each of %d", all, distinct, groups*each)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for g, got := range order {
+			got = slices.Compact(got) // one that the database made run again stands twice
+			var want []string
+			for n := range each {
+				want = append(want, fmt.Sprintf("m-%s-%d", g, n))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("group %s: got %v, want its own order", g, got)
+			}
+		}
+	})
+}
+
+// The next of a group waits while the oldest is at work, and while it backs off; others do not. A standard queue's group
+// is no order.
+func TestProcessorGroupWaitsForItsHead(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		d := newDeferred(t, newStore(t, b))
+		tenant := order("tenant-2", 1)
+		tenant.Group = "g"
+		receive(t, d, inGroup("g", "head"), inGroup("g", "next"), inGroup("h", "other"), tenant)
+		p := newProcessor(t, d)
+		claimed := func() (ids []string) {
+			jobs, err := p.claim(t.Context(), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, j := range jobs {
+				ids = append(ids, strings.TrimPrefix(j.message.ID, "m-"))
+			}
+			return ids
+		}
+		if got := claimed(); !slices.Equal(got, []string{"head", "other", "tenant-2"}) {
+			t.Errorf("first claim: got %v, want the heads and what is in no group", got)
+		}
+		if got := claimed(); got != nil {
+			t.Errorf("while the head is leased: got %v, want nothing", got)
+		}
+		set := func(text string) {
+			exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET owner = '', lease_until = 0, "+text+" WHERE message_id = 'm-head'"))
+		}
+		set("due_at = {now} + 60000")
+		if got := claimed(); got != nil {
+			t.Errorf("while the head backs off: got %v, want nothing", got)
+		}
+		set("status = 'PARKED'")
+		if got := claimed(); !slices.Equal(got, []string{"next"}) {
+			t.Errorf("after the head was parked: got %v, want the next", got)
+		}
+	})
+}
+
+// A handler outlives its event's lease: its row is locked, and neither it nor the next of its group is given away.
+func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		if b.Dialect == SQLite {
+			b = shortBusy(t, b)
+		}
+		newLedger(t, b)
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, inGroup("g", "1"), inGroup("g", "2"))
+		var runs atomic.Int64
+		begun, release, first, beside := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		slow := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			switch m.ID {
+			case "m-1":
+				if runs.Add(1) > 1 {
+					return nil
+				}
+				close(begun)
+				<-release
+				close(first)
+			case "m-2":
+				select {
+				case <-first:
+				default:
+					t.Error("the next of the group ran before its head had ended")
+				}
+			default:
+				close(beside)
+			}
+			_, err := tx.ExecContext(ctx, b.Dialect.sql("INSERT INTO ledger (account, balance) VALUES (?, 1)"), m.ID)
+			return err
+		}
+		for range 2 {
+			process(t, newDeferred(t, otherProcess(t, b)), slow)
+		}
+		<-begun
+		time.Sleep(1200 * time.Millisecond) // the lease, which the database's clock measures
+		if b.Dialect != SQLite {            // where one transaction at a time writes
+			receive(t, d, order("3", 1))
+			select {
+			case <-beside:
+			case <-time.After(20 * time.Second):
+				t.Error("an event beside the locked one waits for it")
+			}
+		}
+		close(release)
+		awaitCounts(t, d, 0, 0)
+		if n := runs.Load(); n != 1 {
+			t.Errorf("the handler of the head ran %d times, want 1", n)
+		}
+	})
+}
+
+// A processor that lost its lease starts nothing; one that lost its transaction commits nothing.
+func TestProcessorFence(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, order(orderID, 1))
+		slow := newProcessor(t, newDeferred(t, otherProcess(t, b)))
+		stale, err := slow.claim(t.Context(), 1)
+		if err != nil || len(stale) != 1 {
+			t.Fatalf("claim: got %v and error %v, want the event", stale, err)
+		}
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1"))
+		quickly := newProcessor(t, d)
+		fresh, err := quickly.claim(t.Context(), 1)
+		if err != nil || len(fresh) != 1 {
+			t.Fatalf("claim after the lease: got %v and error %v, want the event", fresh, err)
+		}
+		if fresh[0].message.ReceiveCount != 2 {
+			t.Errorf("attempt: got %d, want 2: the first one counts", fresh[0].message.ReceiveCount)
+		}
+		never := func(context.Context, *sqsonce.Message, *sql.Tx) error {
+			t.Error("a handler ran without a lease")
+			return errBoom
+		}
+		slow.handle(t.Context(), stale[0], never)
+		slow.failed(t.Context(), stale[0], errBoom) // nor does its failure change anything
+		if e, err := d.Inspect(t.Context(), orderKey); err != nil || e.Error != "" {
+			t.Errorf("event: got %+v and error %v, want it as the new owner has it", e, err)
+		}
+		quickly.handle(t.Context(), fresh[0], book)
+		slow.handle(t.Context(), stale[0], never)
+		expectBalance(t, b.DB, 10)
+		if s := slow.Stats(); s.Lost != 2 || s.Done != 0 {
+			t.Errorf("the slow one's stats: got %+v, want 2 lost", s)
+		}
+	})
+}
+
+// An attempt is committed before its transaction begins: what never comes to an outcome is counted, and parked in the end.
+func TestProcessorCountsCrashes(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, order(orderID, 1))
+		most := func(o *ProcessorOptions) { o.MaxAttempts = 3 }
+		p := newProcessor(t, d, most)
+		for range 3 {
+			jobs, err := p.claim(t.Context(), 1) // and the process dies
+			if err != nil || len(jobs) != 1 {
+				t.Fatalf("claim: got %v and error %v, want the event", jobs, err)
+			}
+			exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1"))
+		}
+		p, _ = process(t, d, func(context.Context, *sqsonce.Message, *sql.Tx) error {
+			t.Error("the handler ran a fourth time")
+			return nil
+		}, most)
+		awaitCounts(t, d, 0, 1)
+		all, err := d.Parked(t.Context(), 1)
+		if err != nil || len(all) != 1 || !strings.Contains(all[0].Error, "without an outcome") {
+			t.Errorf("Parked: got %+v and error %v, want the event with why", all, err)
+		}
+		eventually(t, "it is counted", func() bool { return p.Stats().Crashed == 1 && p.Stats().Parked == 1 })
+	})
+}
+
+// What a handler returns decides.
+func TestProcessorOutcomes(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		d := newDeferred(t, newStore(t, b))
+		var calls atomic.Int64
+		outcomes := map[string]func() error{
+			"m-error":  func() error { return errBoom },
+			"m-panic":  func() error { panic(errBoom) },
+			"m-goexit": func() error { runtime.Goexit(); return nil },
+			"m-reject": func() error { return sqsonce.Reject(errBoom) },
+			"m-retry": func() error {
+				if calls.Add(1) > 5 {
+					return nil
+				}
+				return sqsonce.RetryAfter(0, errBoom)
+			},
+		}
+		for id := range outcomes {
+			receive(t, d, order(strings.TrimPrefix(id, "m-"), 1))
+		}
+		var asked atomic.Int64
+		p, stop := process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			if err := addTen(ctx, tx); err != nil {
+				return err
+			}
+			return outcomes[m.ID]()
+		}, func(o *ProcessorOptions) {
+			o.MaxAttempts = 6
+			o.Backoff = func(attempt int) time.Duration {
+				asked.Add(int64(attempt))
+				return 0
+			}
+		})
+		awaitCounts(t, d, 0, 4)
+		stop()
+		expectBalance(t, b.DB, 10)
+		all, err := d.Parked(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			want, text := 6, "boom"
+			switch e.Message.ID {
+			case "m-reject":
+				want = 1
+			case "m-goexit":
+				text = "Goexit"
+			}
+			if e.Attempts != want || !strings.Contains(e.Error, text) {
+				t.Errorf("%s: got %d attempts and %q, want %d and %q", e.Message.ID, e.Attempts, e.Error, want, text)
+			}
+		}
+		if n := asked.Load(); n != 3*(1+2+3+4+5) {
+			t.Errorf("Backoff was asked for %d in all, want the attempts of the three that have no delay of their own", n)
+		}
+		if s := p.Stats(); s.Done != 1 || s.Parked != 4 || s.Failed != 3*5+5 {
+			t.Errorf("stats: got %+v, want 1 done, 4 parked, 20 failed", s)
+		}
+	})
+}
+
+// A stop lets handlers end; those that take too long are cancelled, and their attempt does not count.
+func TestProcessorStops(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, order(orderID, 1))
+		started, end := make(chan struct{}), make(chan struct{})
+		_, stop := process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+			close(started)
+			<-end
+			return book(ctx, m, tx)
+		})
+		<-started
+		stopped := make(chan struct{})
+		go func() { stop(); close(stopped) }()
+		select {
+		case <-stopped:
+			t.Error("Run returned while a handler was at work")
+		case <-time.After(50 * time.Millisecond):
+		}
+		close(end)
+		<-stopped
+		expectBalance(t, b.DB, 10)
+
+		receive(t, d, order("43", 1))
+		begun := make(chan struct{})
+		_, stop = process(t, d, func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+			close(begun)
+			if err := addTen(ctx, tx); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, sqsonce.ErrShutdown) {
+				t.Errorf("cause: got %v, want ErrShutdown", cause)
+			}
+			return ctx.Err()
+		}, func(o *ProcessorOptions) { o.StopTimeout = 20 * time.Millisecond })
+		<-begun
+		stop()
+		expectBalance(t, b.DB, 10)
+		if e, err := d.Inspect(t.Context(), "billing#orders|43"); err != nil || e.Attempts != 0 || e.Error != "" {
+			t.Errorf("event: got %+v and error %v, want it as if it had not been tried", e, err)
+		}
+		process(t, d, book)
+		awaitCounts(t, d, 0, 0)
+		expectBalance(t, b.DB, 20)
+	})
+}
+
+func TestNewProcessorChecksItsOptions(t *testing.T) {
+	t.Parallel()
+	_, err := NewProcessor(nil, func(o *ProcessorOptions) { o.Concurrency, o.Poll, o.Lease = -1, -1, 1 })
+	for _, field := range []string{"inbox", "Concurrency", "Poll", "Lease"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("NewProcessor: got error %v, want it to name %s", err, field)
+		}
+	}
+	p := newProcessor(t, newDeferred(t, newStore(t, NewBed(t, "SQLite"))))
+	if err := p.Run(t.Context(), nil); !hasField(err, "handler") {
+		t.Errorf("Run(nil): got error %v, want one that names the handler", err)
+	}
+}

@@ -1,0 +1,172 @@
+package sqlstore
+
+import (
+	"bytes"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// proxy is between a pool and its server, and breaks connections at a statement that the test names.
+type proxy struct {
+	server string
+	listen net.Listener
+
+	mu     sync.Mutex
+	word   []byte // the next packet with it breaks its connection
+	answer bool   // only the answer is lost: the server has executed the statement
+	late   bool   // the client sees the connection break a while before the server gets the statement
+	broken int
+	conns  []net.Conn
+}
+
+// throughProxy returns a pool that reaches b's server through a proxy. Every statement is one packet there and back.
+func throughProxy(t *testing.T, b *Bed) (*proxy, *Bed) {
+	t.Helper()
+	var address, dsn string
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch b.Dialect {
+	case PostgreSQL:
+		u, err := url.Parse(b.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address = u.Host
+		u.Host = l.Addr().String()
+		dsn = u.String() + "&default_query_exec_mode=exec"
+	case MySQL:
+		_, rest, _ := strings.Cut(b.DSN, "(")
+		address, _, _ = strings.Cut(rest, ")")
+		dsn = strings.Replace(b.DSN, address, l.Addr().String(), 1)
+	}
+	p := &proxy{server: address, listen: l}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.serve(client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.mu.Lock()
+		for _, c := range p.conns {
+			_ = c.Close()
+		}
+		p.mu.Unlock()
+		wg.Wait()
+	})
+	return p, newBed(t, b.Dialect, b.Driver, dsn, b.Name)
+}
+
+// loseAnswer lets the server execute the next statement with word, and breaks the connection instead of answering.
+func (p *proxy) loseAnswer(word string) { p.set(word, true) }
+
+// loseStatement breaks the connection instead of sending the next statement with word.
+func (p *proxy) loseStatement(word string) { p.set(word, false) }
+
+// loseAnswerFirst is loseAnswer, and the connection breaks long before the server gets the statement.
+func (p *proxy) loseAnswerFirst(word string) {
+	p.set(word, true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = true
+}
+
+func (p *proxy) isLate() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late
+}
+
+func (p *proxy) set(word string, answer bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.word, p.answer, p.late = []byte(word), answer, false
+}
+
+// breaks reports whether the packet breaks its connection, and whether it is to be sent before.
+func (p *proxy) breaks(packet []byte) (breaks, send bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.word == nil || !bytes.Contains(packet, p.word) {
+		return false, true
+	}
+	p.word = nil
+	p.broken++
+	return true, p.answer
+}
+
+func (p *proxy) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
+func (p *proxy) serve(client net.Conn) {
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, client, server)
+	p.mu.Unlock()
+	var swallow sync.Mutex // held: the server's next packet is the answer that is lost
+	var lost bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer client.Close()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buffer)
+			swallow.Lock()
+			end := lost
+			swallow.Unlock()
+			if err != nil || end {
+				return
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			break
+		}
+		breaks, send := p.breaks(buffer[:n])
+		if breaks {
+			swallow.Lock()
+			lost = true
+			swallow.Unlock()
+		}
+		if !send {
+			break
+		}
+		if breaks && p.isLate() {
+			_ = client.Close()
+			time.Sleep(300 * time.Millisecond)
+		}
+		if _, err := server.Write(buffer[:n]); err != nil {
+			break
+		}
+		if breaks {
+			wg.Wait() // until the server has answered
+			break
+		}
+	}
+	_, _ = client.Close(), server.Close()
+	wg.Wait()
+}

@@ -1,0 +1,114 @@
+package sqlstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// The cases of storetest that need hours of the store's clock: here the record is moved into the past instead.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		c := claim("k", "a")
+		c.Retention, c.Validation = 3*time.Hour, "old"
+		a := mustAcquire(t, s, c)
+		if err := s.Complete(t.Context(), a, dedup.Result{Data: []byte("old")}); err != nil {
+			t.Fatal(err)
+		}
+		age(t, b, "k", 3*time.Hour-time.Minute)
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); outcomeOf(err) != "completed" {
+			t.Fatalf("just before the retention's end: got %s, want completed", outcomeOf(err))
+		}
+		age(t, b, "k", time.Minute+time.Second)
+		l := mustAcquire(t, s, claim("k", "b"))
+		if l.Fence <= a.Fence || l.Takeover {
+			t.Errorf("after the retention's end: got %+v, want a greater fence than %d and no Takeover", l, a.Fence)
+		}
+		if r, err := s.Inspect(t.Context(), "k"); err != nil || len(r.Result.Data) > 0 || r.Result.Validation != "" {
+			t.Errorf("taken after the retention's end: got %+v, %v, want nothing of the expired record", r, err)
+		}
+		mustComplete(t, s, l)
+		_, err := s.Acquire(t.Context(), claim("k", "c"))
+		if done, ok := errors.AsType[*dedup.CompletedError](err); !ok || len(done.Result.Data) > 0 || done.Result.Validation != "" {
+			t.Errorf("got %v with %+v, want completed without the expired record's result", err, done)
+		}
+	})
+}
+
+// A live lease is retained for an hour after its end, whatever retention was asked for, and a renewal shortens nothing.
+func TestRetentionCoversTheLease(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		expect := func(when string, want time.Duration) {
+			t.Helper()
+			r, err := s.Inspect(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Until(r.ExpiresAt); got > want || got < want-time.Minute {
+				t.Errorf("%s: the record is retained for %v, want %v", when, got, want)
+			}
+		}
+		c := claim("k", "a")
+		c.Retention, c.Lease = time.Second, 4*time.Hour
+		l := mustAcquire(t, s, c)
+		expect("a lease of 4 h", 5*time.Hour)
+		for _, d := range []time.Duration{8 * time.Hour, time.Second} {
+			var err error
+			if l, err = s.Renew(t.Context(), l, d); err != nil {
+				t.Fatal(err)
+			}
+			expect("renewed to 8 h", 9*time.Hour)
+		}
+		if err := s.Release(t.Context(), l, nil); err != nil {
+			t.Fatal(err)
+		}
+		again := mustAcquire(t, s, func() dedup.Claim { c := c; c.Owner, c.Attempt = "b", 2; return c }())
+		expect("taken again for 4 h", 5*time.Hour)
+		// Only the deletion of what is over, never of a lease that lives longer than its retention.
+		if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
+			t.Errorf("Sweep: got %d, %v, want nothing deleted", n, err)
+		}
+		mustComplete(t, s, again)
+	})
+}
+
+// A record whose fence is ahead of the database's clock, as after a failover to a server whose clock is behind.
+func TestFenceAheadOfTheClock(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if err := s.Release(t.Context(), mustAcquire(t, s, claim("k", "a")), nil); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET fence = {now} + 100000000"))
+		before, err := s.Inspect(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := mustAcquire(t, s, claim("k", "b")); l.Fence != before.Fence+1 {
+			t.Errorf("Fence after %d: got %d, want one more", before.Fence, l.Fence)
+		}
+	})
+}
+
+// A row that another program has written is no record: it is neither taken nor believed.
+func TestForeignRow(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		mustAcquire(t, s, claim("k", "a"))
+		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET status = 'EXPIRED', lease_until = 1"))
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); !errors.Is(err, ErrRecord) {
+			t.Errorf("Acquire: got error %v, want ErrRecord", err)
+		}
+		if _, err := s.Inspect(t.Context(), "k"); !errors.Is(err, ErrRecord) {
+			t.Errorf("Inspect: got error %v, want ErrRecord", err)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+func TestMigrateAgain(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
+		if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); outcomeOf(err) != "completed" {
+			t.Errorf("after a second Migrate the record is %s, want completed", outcomeOf(err))
+		}
+	})
+}
+
+// A fleet that starts: each process migrates through a pool of its own.
+func TestMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range beds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			b := EmptyBed(t, k.name)
+			const processes = 8
+			var pools [processes]*sql.DB
+			for i := range pools {
+				pools[i] = b.Open(t)
+				if err := pools[i].PingContext(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for round := range 8 {
+				d := b.Dialect.WithPrefix(fmt.Sprintf("round%d_", round))
+				if round%2 == 1 { // from an earlier version, which each finds there
+					if err := migrateTo(t.Context(), b.DB, d, 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				errs := make([]error, processes)
+				start := make(chan struct{})
+				var wg sync.WaitGroup
+				for i, db := range pools {
+					wg.Go(func() {
+						<-start
+						errs[i] = Migrate(t.Context(), db, d)
+					})
+				}
+				close(start)
+				wg.Wait()
+				if err := errors.Join(errs...); err != nil {
+					t.Fatal(err)
+				}
+				if err := storeOn(t, b.DB, d).Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestMigrateFromAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	for _, k := range beds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			b := EmptyBed(t, k.name)
+			for target := 1; target <= SchemaVersion; target++ {
+				if err := migrateTo(t.Context(), b.DB, b.Dialect, target); err != nil {
+					t.Fatal(err)
+				}
+				if got, err := version(t.Context(), b.DB, b.Dialect); err != nil || got != target {
+					t.Fatalf("version: got %d, %v, want %d", got, err, target)
+				}
+			}
+			// The schema of a later release, while this program goes on.
+			exec(t, b.DB, b.Dialect.sql("INSERT INTO {schema} (version, applied_at) VALUES (99, 0)"))
+			if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
+				t.Errorf("Migrate on a later schema: %v", err)
+			}
+			if err := newStore(t, b).Check(t.Context()); err != nil {
+				t.Errorf("Check on a later schema: %v", err)
+			}
+		})
+	}
+}
+
+// A migration that fails half way leaves nothing, where the database can do that.
+func TestMigrateFails(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"PostgreSQL", "SQLite"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := EmptyBed(t, name)
+			b.DB.SetMaxOpenConns(1)
+			// In the way of the second migration.
+			exec(t, b.DB, "CREATE VIEW sqsonce_inbox AS SELECT 1 AS id")
+			if err := Migrate(t.Context(), b.DB, b.Dialect); err == nil {
+				t.Fatal("Migrate with a view in the way: got nil, want an error")
+			}
+			if _, err := version(t.Context(), b.DB, b.Dialect); b.Dialect.classify(err) != noTable {
+				t.Errorf("after a failed Migrate: got %v, want no table", err)
+			}
+			exec(t, b.DB, "DROP VIEW sqsonce_inbox") // also: the one connection has no transaction open
+			if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What DDL prints makes the same tables by another tool's hand, any number of times.
+func TestDDL(t *testing.T) {
+	t.Parallel()
+	for _, k := range beds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			b := EmptyBed(t, k.name)
+			for range 2 {
+				for s := range strings.SplitSeq(DDL(b.Dialect), ";\n") {
+					if strings.TrimSpace(s) != "" {
+						exec(t, b.DB, s)
+					}
+				}
+			}
+			s := newStore(t, b)
+			if err := s.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
+		})
+	}
+}
+
+// Two prefixes are two stores, and a schema of the database is one too.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		prefixes := []string{"a_", "b_"}
+		if b.Dialect != SQLite {
+			exec(t, b.DB, "CREATE SCHEMA app"+b.Name[:20])
+			prefixes = append(prefixes, "app"+b.Name[:20]+".a_")
+		}
+		for _, prefix := range prefixes {
+			d := b.Dialect.WithPrefix(prefix)
+			if err := Migrate(t.Context(), b.DB, d); err != nil {
+				t.Fatal(err)
+			}
+			s := storeOn(t, b.DB, d)
+			mustAcquire(t, s, claim("k", "owner of "+prefix)) // not held in any other
+			if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
+				t.Errorf("Sweep: got %d, %v", n, err)
+			}
+		}
+	})
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	db := open(t, "sqlite", ":memory:")
+	for _, tt := range []struct {
+		name   string
+		db     *sql.DB
+		d      Dialect
+		fields []string
+	}{
+		{"nothing", nil, Dialect{}, []string{"db", "dialect"}},
+		{"no dialect", db, Dialect{}, []string{"dialect"}},
+		{"a quote", db, MySQL.WithPrefix("x`; DROP TABLE y; --"), []string{"dialect"}},
+		{"capitals", db, PostgreSQL.WithPrefix("Once_"), []string{"dialect"}},
+		{"empty prefix", db, SQLite.WithPrefix(""), []string{"dialect"}},
+		{"a schema in SQLite", db, SQLite.WithPrefix("app.once_"), []string{"dialect"}},
+		{"a long prefix", db, PostgreSQL.WithPrefix(strings.Repeat("x", 41)), []string{"dialect"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := New(tt.db, tt.d)
+			for _, call := range []error{err, Migrate(t.Context(), tt.db, tt.d)} {
+				for _, field := range tt.fields {
+					if !hasField(call, field) {
+						t.Errorf("got error %v, want a *sqsonce.FieldError of %s", call, field)
+					}
+				}
+			}
+		})
+	}
+}
+
+func hasField(err error, field string) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			if hasField(e, field) {
+				return true
+			}
+		}
+		return false
+	}
+	e, ok := errors.AsType[*sqsonce.FieldError](err)
+	return ok && e.Package == "sqlstore" && e.Field == field
+}

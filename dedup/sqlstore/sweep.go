@@ -1,0 +1,140 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// SweepOptions configure [Store.Sweep] and [Store.SweepEvery].
+type SweepOptions struct {
+	// Batch is how many rows one statement deletes at most. Default: 1,000.
+	Batch int
+	// Pause is between two statements, so that the deliveries come in between. Default: 10 ms; negative: none.
+	Pause time.Duration
+}
+
+const (
+	defaultBatch = 1000
+	defaultPause = 10 * time.Millisecond
+)
+
+// Sweep deletes the records whose retention is over, and the deferred inbox's rows that are done and whose retention is
+// over, the oldest first. It returns how many it deleted, also with an error. Nothing else deletes them, and until it is
+// done they are respected as they should be: a completed record that is over is no obstacle. A live lease is never
+// deleted, since a record is kept for an hour after it.
+//
+// Each statement deletes a bounded number of rows by an index and is a transaction of its own. Any number of processes
+// may sweep at once.
+func (s *Store) Sweep(ctx context.Context, optFns ...func(*SweepOptions)) (deleted int64, err error) {
+	o, err := sweepOptions(optFns)
+	if err != nil {
+		return 0, err
+	}
+	for _, text := range []string{s.text.sweepRecords, s.text.sweepInbox} {
+		n, err := s.sweep(ctx, text, o)
+		deleted += n
+		if err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+func sweepOptions(optFns []func(*SweepOptions)) (SweepOptions, error) {
+	o := SweepOptions{}
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if o.Batch < 0 {
+		return o, fieldError("SweepOptions.Batch", "is negative")
+	}
+	if o.Batch == 0 {
+		o.Batch = defaultBatch
+	}
+	if o.Pause == 0 {
+		o.Pause = defaultPause
+	}
+	return o, nil
+}
+
+func (s *Store) sweep(ctx context.Context, text string, o SweepOptions) (deleted int64, err error) {
+	for {
+		var n int64
+		err := s.retry(ctx, "sweep", func(ctx context.Context) error {
+			res, err := s.db.ExecContext(ctx, text, o.Batch)
+			if err == nil {
+				n, err = res.RowsAffected()
+			}
+			return err
+		})
+		deleted += n
+		if err != nil || n < int64(o.Batch) {
+			return deleted, err
+		}
+		if !wait(ctx, o.Pause) {
+			return deleted, explain(s.dialect, "sweep", context.Cause(ctx))
+		}
+	}
+}
+
+// SweepEvery sweeps at once and then every interval, by up to a tenth earlier or later so that the processes of a fleet
+// spread. It blocks until ctx ends, and then returns nil. A round that failed is logged, and the next one tries again; a
+// [*DatabaseError] ends it and is returned, unless it is ErrReadOnly, which a failover brings and takes away.
+func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns ...func(*SweepOptions)) error {
+	if interval <= 0 {
+		return fieldError("interval", "is not positive")
+	}
+	if _, err := sweepOptions(optFns); err != nil {
+		return err
+	}
+	for {
+		deleted, err := s.Sweep(ctx, optFns...)
+		_, final := errors.AsType[*DatabaseError](err)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case final && !errors.Is(err, ErrReadOnly):
+			return err
+		case err != nil:
+			s.logger.ErrorContext(ctx, "sqlstore: sweep failed, and is tried again", "error", err, "deleted", deleted)
+		}
+		if !wait(ctx, interval*9/10+rand.N(interval/5+1)) {
+			return nil
+		}
+	}
+}
+
+// wait reports false where ctx ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sweep is the statement that deletes up to ? rows of table which meet where, in which {past} is the time. The time is
+// one value for the whole statement, so that the index can be searched for it.
+func (d Dialect) sweep(table, key, where string) string {
+	where = strings.ReplaceAll(where, "{past}", d.engine.past)
+	rows := " FROM " + table + " WHERE " + where + " ORDER BY expires_at LIMIT ?"
+	switch d.engine {
+	case mysql:
+		return d.sql("DELETE" + rows)
+	case postgresql:
+		// An array is evaluated once; a subquery under IN may be again, each time with other rows. Two sweeps take
+		// different rows, and neither waits for the other.
+		return d.sql("DELETE FROM " + table + " WHERE " + key + " = ANY(ARRAY(SELECT " + key + rows + " {skip locked})) AND " + where)
+	default:
+		return d.sql("DELETE FROM " + table + " WHERE " + key + " IN (SELECT " + key + rows + ")")
+	}
+}

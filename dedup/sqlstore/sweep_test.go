@@ -1,0 +1,236 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// fill inserts n completed records whose retention ended between one and n seconds ago.
+func fill(t testing.TB, b *Bed, n int) {
+	t.Helper()
+	const most = 500
+	for from := 0; from < n; from += most {
+		rows := min(most, n-from)
+		text := "INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts) VALUES " +
+			strings.TrimSuffix(strings.Repeat("(?, 'COMPLETED', 'o', 1, 1, {now} - ?, 1), ", rows), ", ")
+		var args []any
+		for i := range rows {
+			args = append(args, fmt.Sprintf("old-%d", from+i), (from+i+1)*1000)
+		}
+		exec(t, b.DB, b.Dialect.sql(text), args...)
+	}
+}
+
+func count(t testing.TB, b *Bed, from string) int {
+	t.Helper()
+	var n int
+	if err := b.DB.QueryRowContext(t.Context(), b.Dialect.sql("SELECT COUNT(*) FROM "+from)).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		mustAcquire(t, s, claim("live", "a"))
+		mustComplete(t, s, mustAcquire(t, s, claim("completed", "a")))
+		mustAcquire(t, s, claim("crashed", "a"))
+		age(t, b, "crashed", 2*time.Hour) // over, and retained
+		mustAcquire(t, s, claim("forgotten", "a"))
+		age(t, b, "forgotten", 25*time.Hour)
+		fill(t, b, 25)
+		exec(t, b.DB, b.Dialect.sql("INSERT INTO {inbox} (id, consumer, event_id, payload, attributes, received_at, status, expires_at) VALUES "+
+			"('done', 'c', 'e', 'x', '{}', 0, 'DONE', 1), ('kept', 'c', 'e', 'x', '{}', 0, 'DONE', {now} + 60000), "+
+			"('pending', 'c', 'e', 'x', '{}', 0, 'PENDING', 1), ('parked', 'c', 'e', 'x', '{}', 0, 'PARKED', 1)"))
+		n, err := s.Sweep(t.Context(), func(o *SweepOptions) { o.Batch, o.Pause = 10, -1 })
+		if n != 27 || err != nil {
+			t.Errorf("Sweep: got %d, %v, want 27 rows", n, err)
+		}
+		if n := count(t, b, "{inbox}"); n != 3 {
+			t.Errorf("%d rows in the inbox, want the 3 that are not done or are retained", n)
+		}
+		if n := count(t, b, "{records}"); n != 3 {
+			t.Errorf("%d records left, want 3", n)
+		}
+		for key, want := range map[string]string{"live": "in progress", "completed": "completed", "forgotten": "acquired"} {
+			if _, err := s.Acquire(t.Context(), claim(key, "b")); outcomeOf(err) != want {
+				t.Errorf("%s: got %s, want %s", key, outcomeOf(err), want)
+			}
+		}
+		if l := mustAcquire(t, s, claim("crashed", "b")); !l.Takeover {
+			t.Error("the crashed holder's record is gone")
+		}
+	})
+}
+
+// One statement deletes no more than a batch, the oldest first.
+func TestSweepIsBounded(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		fill(t, b, 30)
+		s := newStore(t, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		// The pause after the first batch is endless.
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Sweep(ctx, func(o *SweepOptions) { o.Batch, o.Pause = 10, time.Hour })
+			done <- err
+		}()
+		for count(t, b, "{records}") == 30 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		cancel()
+		// In the pause, or before the answer about the first batch.
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Sweep that was cancelled: got error %v, want the cancellation", err)
+		}
+		if left := count(t, b, "{records}"); left != 20 {
+			t.Errorf("%d records left, want 20", left)
+		}
+		if oldest := count(t, b, "{records} WHERE id IN ('old-20', 'old-29')"); oldest != 0 {
+			t.Error("younger records were deleted before the oldest")
+		}
+	})
+}
+
+// Processes that sweep at once share the work and none fails; deliveries go on meanwhile.
+func TestSweepsAtOnce(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		const rows, sweepers = 2000, 4
+		fill(t, b, rows)
+		s := newStore(t, b)
+		var (
+			wg   sync.WaitGroup
+			n    [sweepers]int64
+			errs [sweepers + 1]error
+		)
+		for i := range sweepers {
+			wg.Go(func() {
+				n[i], errs[i] = s.Sweep(t.Context(), func(o *SweepOptions) { o.Batch, o.Pause = 50, -1 })
+			})
+		}
+		wg.Go(func() {
+			for i := range 50 {
+				l, err := s.Acquire(t.Context(), claim(fmt.Sprintf("new-%d", i), "a"))
+				errs[sweepers] = errors.Join(errs[sweepers], err, s.Complete(t.Context(), l, dedup.Result{}))
+			}
+		})
+		wg.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Error(err)
+		}
+		if sum := n[0] + n[1] + n[2] + n[3]; sum != rows {
+			t.Errorf("%d rows deleted, want %d", sum, rows)
+		}
+		if left := count(t, b, "{records}"); left != 50 {
+			t.Errorf("%d records left, want the 50 new ones", left)
+		}
+	})
+}
+
+// A table that is large and mostly retained is not read through.
+func TestSweepUsesTheIndex(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		fill(t, b, 3000)
+		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET expires_at = {now} + 1000000 WHERE id <> 'old-7'"))
+		explained, args := "EXPLAIN "+newTexts(b.Dialect).sweepRecords, []any{1000}
+		switch b.Dialect {
+		case PostgreSQL:
+			exec(t, b.DB, "ANALYZE sqsonce_records")
+		case MySQL:
+			exec(t, b.DB, "ANALYZE TABLE sqsonce_records")
+		case SQLite:
+			explained = strings.Replace(explained, "EXPLAIN", "EXPLAIN QUERY PLAN", 1)
+		}
+		rows, err := b.DB.QueryContext(t.Context(), explained, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		columns, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan bytes.Buffer
+		for rows.Next() {
+			values := make([]any, len(columns))
+			for i := range values {
+				values[i] = new([]byte)
+			}
+			if err := rows.Scan(values...); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range values {
+				fmt.Fprintf(&plan, "%s\t", *v.(*[]byte))
+			}
+			plan.WriteByte('\n')
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(plan.String(), "sqsonce_records_expires_at") || strings.Contains(plan.String(), "Seq Scan") {
+			t.Errorf("the plan does not use the index:\n%s", &plan)
+		}
+	})
+}
+
+func TestSweepEvery(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		var log bytes.Buffer
+		s := newStore(t, b, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.SweepEvery(ctx, 20*time.Millisecond) }()
+		for range 3 { // rounds
+			fill(t, b, 5)
+			for count(t, b, "{records}") > 0 {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("SweepEvery: got error %v after its context ended, want nil", err)
+		}
+		if log.Len() > 0 {
+			t.Errorf("logged %s", &log)
+		}
+		exec(t, b.DB, b.Dialect.sql("DROP TABLE {records}"))
+		if err := s.SweepEvery(t.Context(), time.Hour); !errors.Is(err, ErrNoTable) {
+			t.Errorf("SweepEvery without a table: got error %v, want ErrNoTable", err)
+		}
+	})
+}
+
+func TestSweepArguments(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	negative := func(o *SweepOptions) { o.Batch = -1 }
+	_, err := s.Sweep(t.Context(), negative)
+	for _, tt := range []struct {
+		field string
+		err   error
+	}{
+		{"SweepOptions.Batch", err},
+		{"SweepOptions.Batch", s.SweepEvery(t.Context(), time.Hour, negative)},
+		{"interval", s.SweepEvery(t.Context(), 0)},
+	} {
+		if !hasField(tt.err, tt.field) {
+			t.Errorf("got error %v, want a *sqsonce.FieldError of %s", tt.err, tt.field)
+		}
+	}
+}

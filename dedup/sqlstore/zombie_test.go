@@ -1,0 +1,271 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// blocked begins a transaction that has written the key, so that every INSERT of it waits.
+func blocked(t *testing.T, b *Bed, key string) *sql.Tx {
+	t.Helper()
+	tx, err := b.DB.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	_, err = tx.ExecContext(t.Context(), b.Dialect.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts)"+
+		" VALUES (?, 'COMPLETED', 'other', 1, 0, {now} + 1000000, 1)"), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// A caller leaves while its INSERT waits for a lock. It is told at once; when the INSERT is through after all, nobody
+// knows of the lease, and the store gives it back.
+func TestCallerLeaves(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		db := b.Open(t)
+		db.SetMaxOpenConns(1)
+		before := session(t, b, db)
+		s := storeOn(t, db, b.Dialect)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, cancel) // the INSERT waits by then, or has not begun: both must hold
+		begun := time.Now()
+		if _, err := s.Acquire(ctx, claim("k", "gone")); !errors.Is(err, context.Canceled) {
+			t.Fatalf("Acquire of a caller who left: got error %v, want its cancellation", err)
+		}
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("the caller waited %v", took)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		var r dedup.Record
+		for range 400 {
+			var err error
+			if r, err = s.Inspect(t.Context(), "k"); err == nil && r.Until.IsZero() {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if r.Owner != "gone" || !r.Until.IsZero() {
+			t.Fatalf("record: got %+v, want it released by the owner who left", r)
+		}
+		if _, err := s.Acquire(t.Context(), claim("k", "gone")); !errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("a late copy of that acquire: got %v, want ErrLeaseLost", err)
+		}
+		if l := mustAcquire(t, s, claim("k", "b")); l.Takeover {
+			t.Error("the next owner is told of a crash")
+		}
+		// The statement was not cut off: that breaks the connection too.
+		if after := session(t, b, db); after != before {
+			t.Errorf("session %d is gone, and %d is there instead", before, after)
+		}
+	})
+}
+
+// session is the server's number for the pool's one connection.
+func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
+	t.Helper()
+	ask := map[Dialect]string{PostgreSQL: "SELECT pg_backend_pid()", MySQL: "SELECT CONNECTION_ID()", SQLite: "SELECT 0"}[b.Dialect]
+	if err := db.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// A statement that the store gave up still waits for a lock, on a server that does not notice, when its caller leaves. It
+// gets the lock later, and its lease is given back.
+func TestCallerLeavesAfterATimeout(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "MariaDB")
+	s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tx := blocked(t, b, "k")
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := s.Acquire(ctx, claim("k", "gone")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Acquire: got error %v, want the deadline", err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	for range 400 {
+		if l, err := s.Acquire(t.Context(), claim("k", "b")); err == nil {
+			if l.Takeover {
+				t.Error("the next owner is told of a crash")
+			}
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the key is held for an owner who left")
+}
+
+// A statement that got its answer late asks for less of a lease than the caller thinks, or more of its time is over: the
+// lease is renewed before anybody starts by it.
+func TestSlowInsert(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		time.AfterFunc(1500*time.Millisecond, func() { _ = tx.Rollback() })
+		c := claim("k", "a")
+		c.Lease = 2 * time.Second
+		l := mustAcquire(t, s, c)
+		if left := time.Until(l.Until); left < time.Second {
+			t.Errorf("%v are left of a new lease of 2 s", left)
+		}
+		r, err := s.Inspect(t.Context(), "k")
+		if err != nil || r.Until.Before(l.Until.Add(-5*time.Millisecond)) {
+			t.Errorf("record: got %+v, %v, want it no shorter than the lease %v", r, err, l.Until)
+		}
+	})
+}
+
+// The end that the holder is told is never later than the record's, however long the statement took.
+func TestSlowInsertEndsEarly(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		time.AfterFunc(500*time.Millisecond, func() { _ = tx.Rollback() })
+		for _, c := range []dedup.Claim{claim("k", "a"), claim("k", "b")} {
+			l := mustAcquire(t, s, c)
+			// The database's clock is this machine's.
+			r, err := s.find(t.Context(), b.DB, "k")
+			if err != nil || l.Until.After(time.UnixMilli(r.until)) {
+				t.Errorf("Until: got %v, want it not after the record's %v (%v)", l.Until, time.UnixMilli(r.until), err)
+			}
+			if l, err = s.Renew(t.Context(), l, 2*time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if r, err = s.find(t.Context(), b.DB, "k"); err != nil || l.Until.After(time.UnixMilli(r.until)) {
+				t.Errorf("renewed Until: got %v, want it not after the record's %v (%v)", l.Until, time.UnixMilli(r.until), err)
+			}
+			age(t, b, "k", 3*time.Hour)
+		}
+	})
+}
+
+// A pool without a connection to spare: the wait is the caller's to end, and nothing was sent.
+func TestNoConnection(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		db := b.Open(t)
+		db.SetMaxOpenConns(1)
+		s := storeOn(t, db, b.Dialect)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := s.Acquire(ctx, claim("k", "a")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire: got error %v, want the deadline", err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // were something still to come, it would have
+		if _, err := newStore(t, b).Inspect(t.Context(), "k"); !errors.Is(err, dedup.ErrNotFound) {
+			t.Errorf("Inspect: got %v, want no record", err)
+		}
+	})
+}
+
+// Late copies of every statement, to a record that has gone on: they change nothing.
+func TestZombies(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		a := mustAcquire(t, s, claim("k", "a"))
+		old, err := s.find(t.Context(), b.DB, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		age(t, b, "k", 2*time.Hour)
+		stale, err := s.find(t.Context(), b.DB, "k") // free, as a taker has read it
+		if err != nil || stale.standing(claim("k", "b")) != free {
+			t.Fatalf("got %+v, %v, want it free", stale, err)
+		}
+		if _, err := s.Renew(t.Context(), a, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		// The taker's UPDATE comes now, when the holder has renewed.
+		if l, err := s.take(t.Context(), b.DB, claim("k", "b"), stale); !errors.Is(err, errContended) {
+			t.Errorf("taking a record that was renewed since: got %+v, %v, want it refused", l, err)
+		}
+		// And one that names the record as it is, whose lease is live: the database's clock refuses it.
+		live, err := s.find(t.Context(), b.DB, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err := s.take(t.Context(), b.DB, claim("k", "b"), live); !errors.Is(err, errContended) {
+			t.Errorf("taking a live lease: got %+v, %v, want it refused", l, err)
+		}
+		mustComplete(t, s, a)
+		done, err := s.find(t.Context(), b.DB, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []record{old, stale, live, done} {
+			if l, err := s.take(t.Context(), b.DB, claim("k", "b"), r); !errors.Is(err, errContended) {
+				t.Errorf("taking a completed record: got %+v, %v, want it refused", l, err)
+			}
+		}
+		if err := s.Complete(t.Context(), a, dedup.Result{Data: []byte("again")}); err != nil {
+			t.Errorf("a second complete: %v", err)
+		}
+		if r, err := s.Inspect(t.Context(), "k"); err != nil || len(r.Result.Data) > 0 || !r.Completed {
+			t.Errorf("record: got %+v, %v, want the first result", r, err)
+		}
+	})
+}
+
+// A taker under the policies that leave a crashed holder's record alone has read a record that was released. By the time
+// its UPDATE comes another owner has taken the record and crashed.
+func TestZombieTakesNoCrashedRecord(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if err := s.Release(t.Context(), mustAcquire(t, s, claim("k", "a")), nil); err != nil {
+			t.Fatal(err)
+		}
+		released, err := s.find(t.Context(), b.DB, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAcquire(t, s, claim("k", "crashes"))
+		age(t, b, "k", 2*time.Hour)
+		c := claim("k", "b")
+		c.NoTakeover = true
+		if l, err := s.take(t.Context(), b.DB, c, released); !errors.Is(err, errContended) {
+			t.Errorf("got %+v, %v, want it refused", l, err)
+		}
+	})
+}
