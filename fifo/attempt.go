@@ -27,8 +27,7 @@ func (p *Publisher) attempt(ctx context.Context, batch []*entry) []answer {
 	defer cancel()
 	in := &sqs.SendMessageBatchInput{QueueUrl: &p.queueURL, Entries: make([]sqstypes.SendMessageBatchRequestEntry, len(batch))}
 	for i, e := range batch {
-		in.Entries[i] = e.message
-		in.Entries[i].Id = aws.String(strconv.Itoa(i))
+		in.Entries[i] = p.message(e, i)
 	}
 	var t transport
 	out, err := p.client.SendMessageBatch(ctx, in, once, t.watch)
@@ -89,9 +88,11 @@ func readResults(out *sqs.SendMessageBatchOutput, batch []*entry) []answer {
 		named[i] = true
 		answers[i] = a(batch[i])
 	}
+	var body []byte // used for all
 	for _, r := range out.Successful {
 		put(r.Id, func(e *entry) answer {
-			sum := md5.Sum([]byte(*e.message.MessageBody))
+			body = append(body[:0], e.event.Body...)
+			sum := md5.Sum(body)
 			if aws.ToString(r.MD5OfMessageBody) != hex.EncodeToString(sum[:]) {
 				return answer{proof: provesNothing, err: errChecksum}
 			}

@@ -33,6 +33,9 @@ var (
 )
 
 func checkAttributes(attrs map[string]sqsonce.Attribute) []error {
+	if len(attrs) == 0 {
+		return nil
+	}
 	var errs []error
 	if len(attrs) > maxAttributes {
 		errs = append(errs, badField("Event.Attributes", "%d, must be at most %d", len(attrs), maxAttributes))
@@ -102,28 +105,53 @@ func isNumber(s string) bool {
 	return err == nil && len(digits) <= 38 && v >= 1e-128 && v <= 1e126
 }
 
-// wireAttributes returns the event's attributes and ours, and the bytes they count for. Values are copied: every attempt
-// sends the same, whatever the caller does with its map.
-func wireAttributes(namespace string, e *Event) (map[string]sqstypes.MessageAttributeValue, int64) {
+// cloneAttributes copies what the caller may go on changing.
+func cloneAttributes(attrs map[string]sqsonce.Attribute) map[string]sqsonce.Attribute {
+	if len(attrs) == 0 {
+		return nil
+	}
+	out := make(map[string]sqsonce.Attribute, len(attrs))
+	for name, a := range attrs {
+		a.Binary = bytes.Clone(a.Binary)
+		out[name] = a
+	}
+	return out
+}
+
+var typeString = aws.String("String")
+
+// wireAttributes returns the event's attributes and ours.
+func wireAttributes(namespace *string, e *Event) map[string]sqstypes.MessageAttributeValue {
 	out := make(map[string]sqstypes.MessageAttributeValue, len(e.Attributes)+3)
-	size := int64(0)
-	add := func(name string, a sqsonce.Attribute) {
+	for name, a := range e.Attributes {
 		v := sqstypes.MessageAttributeValue{DataType: aws.String(a.Type)}
 		if isBinary(a) {
-			v.BinaryValue = bytes.Clone(a.Binary)
+			v.BinaryValue = a.Binary
 		} else {
 			v.StringValue = aws.String(a.String)
 		}
 		out[name] = v
+	}
+	out[sqsonce.AttrEventID] = sqstypes.MessageAttributeValue{DataType: typeString, StringValue: &e.ID}
+	out[sqsonce.AttrEventSource] = sqstypes.MessageAttributeValue{DataType: typeString, StringValue: namespace}
+	if e.Type != "" {
+		out[sqsonce.AttrEventType] = sqstypes.MessageAttributeValue{DataType: typeString, StringValue: &e.Type}
+	}
+	return out
+}
+
+// attributesSize is what they count for, in bytes.
+func attributesSize(namespace string, e *Event) (size int64) {
+	add := func(name string, a sqsonce.Attribute) {
 		size += int64(len(name) + len(a.Type) + len(a.String) + len(a.Binary))
 	}
 	for name, a := range e.Attributes {
 		add(name, a)
 	}
-	add(sqsonce.AttrEventID, sqsonce.Attribute{Type: "String", String: e.ID})
-	add(sqsonce.AttrEventSource, sqsonce.Attribute{Type: "String", String: namespace})
+	add(sqsonce.AttrEventID, sqsonce.Attribute{Type: *typeString, String: e.ID})
+	add(sqsonce.AttrEventSource, sqsonce.Attribute{Type: *typeString, String: namespace})
 	if e.Type != "" {
-		add(sqsonce.AttrEventType, sqsonce.Attribute{Type: "String", String: e.Type})
+		add(sqsonce.AttrEventType, sqsonce.Attribute{Type: *typeString, String: e.Type})
 	}
-	return out, size
+	return size
 }

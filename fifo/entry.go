@@ -1,6 +1,7 @@
 package fifo
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,11 +14,12 @@ type entry struct {
 	pending *Pending
 	lane    *lane
 	serial  uint64 // order of acceptance
-	message sqstypes.SendMessageBatchRequestEntry
+	event   Event  // what every attempt sends
 	key     string // the event's key: the dedup ID on a FIFO queue
 	size    int64
 
 	group    *group
+	guardKey guardKey
 	due      time.Time // when it need not wait for others any longer
 	attempts int
 	first    instant // start of the first attempt
@@ -26,7 +28,8 @@ type entry struct {
 	lastErr  error // of the last attempt
 }
 
-// newEntry checks everything that can be checked without the queue, and freezes what every attempt will send.
+// newEntry checks everything that can be checked without the queue, and freezes what every attempt will send. The message
+// itself is made by each attempt: it is three times as large as the event, and thousands may wait.
 func (p *Publisher) newEntry(e Event) (*entry, error) {
 	if err := e.check(); err != nil {
 		return nil, err
@@ -35,37 +38,42 @@ func (p *Publisher) newEntry(e Event) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	attributes, size := wireAttributes(p.namespace, &e)
-	m := sqstypes.SendMessageBatchRequestEntry{
-		MessageBody:       aws.String(e.Body),
-		MessageGroupId:    aws.String(e.Group),
-		MessageAttributes: attributes,
-	}
-	if p.fifo {
-		m.MessageDeduplicationId = aws.String(key)
-	}
-	if e.TraceHeader != "" {
-		m.MessageSystemAttributes = map[string]sqstypes.MessageSystemAttributeValue{
-			string(sqstypes.MessageSystemAttributeNameAWSTraceHeader): {
-				DataType: aws.String("String"), StringValue: aws.String(e.TraceHeader),
-			},
-		}
-	}
+	e.Attributes = cloneAttributes(e.Attributes)
 	return &entry{
 		pending: &Pending{event: e.ID, group: e.Group, done: make(chan struct{})},
-		message: m,
+		event:   e,
 		key:     key,
-		size:    size + int64(len(e.Body)),
+		size:    attributesSize(p.namespace, &e) + int64(len(e.Body)),
 	}, nil
 }
 
-func (e *entry) receipt(messageID, sequence string) Receipt {
-	return Receipt{
-		MessageID: messageID,
-		Sequence:  sequence,
-		DedupID:   aws.ToString(e.message.MessageDeduplicationId),
-		Attempts:  e.attempts,
+// message is what an attempt sends for an entry, as the one at that position of its request.
+func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchRequestEntry {
+	m := sqstypes.SendMessageBatchRequestEntry{
+		Id:                aws.String(strconv.Itoa(position)),
+		MessageBody:       &e.event.Body,
+		MessageGroupId:    &e.event.Group,
+		MessageAttributes: wireAttributes(&p.namespace, &e.event),
 	}
+	if p.fifo {
+		m.MessageDeduplicationId = &e.key
+	}
+	if e.event.TraceHeader != "" {
+		m.MessageSystemAttributes = map[string]sqstypes.MessageSystemAttributeValue{
+			string(sqstypes.MessageSystemAttributeNameAWSTraceHeader): {
+				DataType: typeString, StringValue: &e.event.TraceHeader,
+			},
+		}
+	}
+	return m
+}
+
+func (p *Publisher) receipt(e *entry, a answer) Receipt {
+	r := Receipt{MessageID: a.messageID, Sequence: a.sequence, Attempts: e.attempts}
+	if p.fifo {
+		r.DedupID = e.key
+	}
+	return r
 }
 
 // ending returns what to tell the caller of an entry that gets no further attempt: nothing was sent, or nobody knows.

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/sqsonce/sqsonce"
 )
 
@@ -22,8 +20,6 @@ type Publisher struct {
 	window    time.Duration  // see safeWindow
 	clocks    func() instant // readClocks, but in tests
 	limit     sizeLimit
-	messages  *semaphore.Weighted // room in the buffer
-	bytes     *semaphore.Weighted
 	closing   context.Context // ends when Close is called: nobody waits for room any longer
 	stop      context.CancelCauseFunc
 	stream    *lane           // of Publish and Enqueue
@@ -34,6 +30,7 @@ type Publisher struct {
 	closed   bool
 	serial   uint64
 	entries  map[*entry]struct{} // accepted and not yet answered
+	room     room
 	groups   groups
 	guard    guard
 	lanes    []*lane
@@ -69,14 +66,13 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 
 	p := &Publisher{
 		client: c, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
-		window:   safeWindow(o.AttemptTimeout),
-		clocks:   readClocks,
-		limit:    newSizeLimit(),
-		messages: semaphore.NewWeighted(int64(o.MaxMessages)),
-		bytes:    semaphore.NewWeighted(o.MaxBytes),
-		entries:  make(map[*entry]struct{}),
-		groups:   newGroups(isFIFO),
-		guard:    newGuard(),
+		window:  safeWindow(o.AttemptTimeout),
+		clocks:  readClocks,
+		limit:   newSizeLimit(),
+		room:    room{messages: o.MaxMessages, bytes: o.MaxBytes},
+		entries: make(map[*entry]struct{}),
+		groups:  newGroups(isFIFO),
+		guard:   newGuard(),
 	}
 	p.closing, p.stop = context.WithCancelCause(context.Background())
 	p.ctx, p.giveUp = context.WithCancelCause(context.Background())
@@ -141,7 +137,7 @@ func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pendi
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.accept(e, l, after); err != nil {
-		p.release(e.size)
+		p.room.give(e.size)
 		return nil, fail(err)
 	}
 	p.dispatch()
@@ -163,6 +159,6 @@ func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	p.serial++
 	e.serial, e.lane, e.due = p.serial, l, now.Add(max(l.linger, 0))
 	p.entries[e] = struct{}{}
-	p.groups.add(e, *e.message.MessageGroupId)
+	p.groups.add(e, e.event.Group)
 	return nil
 }

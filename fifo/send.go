@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 var errWindowOver = errors.New("fifo: deduplication window is over")
@@ -14,6 +16,7 @@ func (p *Publisher) send(l *lane, batch []*entry) {
 	batch, late := p.begin(batch)
 	var answers []answer
 	if len(batch) > 0 {
+		stack.Grow() // this goroutine is new
 		answers = p.attempt(l.ctx, batch)
 	}
 	p.mu.Lock()
@@ -62,7 +65,7 @@ func (p *Publisher) settle(e *entry, a answer) {
 	case provesSent:
 		p.pause.n = 0
 		p.groups.remove(e)
-		p.answer(e, e.receipt(a.messageID, a.sequence), nil)
+		p.answer(e, p.receipt(e, a), nil)
 		return
 	case provesRefused:
 		p.fail(e, e.ending(nil))
@@ -127,6 +130,6 @@ func (p *Publisher) answer(e *entry, r Receipt, err error) {
 	}
 	delete(p.entries, e)
 	p.guard.settle(e, err == nil || e.unknown, time.Now())
-	p.release(e.size)
+	p.room.give(e.size)
 	close(e.pending.done)
 }

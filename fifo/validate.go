@@ -8,18 +8,21 @@ import (
 // check returns one FieldError for each reason SQS would refuse the event for, so that a refused entry of a batch is a
 // fault of the service and not of the input. The size is checked on its own, since it depends on the queue.
 func (e *Event) check() error {
-	errs := []error{
-		checkText("Event.ID", e.ID),
-		checkGroup(e.Group),
-		checkText("Event.Body", e.Body),
+	errs := checkAttributes(e.Attributes)
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
 	}
+	add(checkText("Event.ID", e.ID))
+	add(checkGroup(e.Group))
+	add(checkText("Event.Body", e.Body))
 	if e.Type != "" {
-		errs = append(errs, checkText("Event.Type", e.Type))
+		add(checkText("Event.Type", e.Type))
 	}
 	if e.TraceHeader != "" {
-		errs = append(errs, checkText("Event.TraceHeader", e.TraceHeader))
+		add(checkText("Event.TraceHeader", e.TraceHeader))
 	}
-	errs = append(errs, checkAttributes(e.Attributes)...)
 	return errors.Join(errs...)
 }
 
