@@ -28,7 +28,20 @@ func (o *Once) acquire(ctx context.Context, h *hold) (Lease, error) {
 	if err == nil && l.OwnRetry {
 		o.counts.ownRetries.Add(1)
 	}
+	if foreign(l, err) {
+		o.counts.foreign.Add(1)
+	}
 	return l, err
+}
+
+func foreign(l Lease, err error) bool {
+	if e, ok := errors.AsType[*CompletedError](err); ok {
+		return e.Foreign
+	}
+	if e, ok := errors.AsType[*InProgressError](err); ok {
+		return e.Foreign
+	}
+	return err == nil && l.Foreign
 }
 
 // refused turns the store's answer into the delivery's.

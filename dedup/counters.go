@@ -6,6 +6,7 @@ import "sync/atomic"
 type counters struct {
 	first, completed, inProgress, takeovers, leasesLost atomic.Int64
 	ownRetries, completeFailed, storeErrors, cacheHits  atomic.Int64
+	foreign                                             atomic.Int64
 	rungs                                               [5]atomic.Int64
 }
 
@@ -22,6 +23,7 @@ func (o *Once) Stats() Stats {
 		CompleteFailed: c.completeFailed.Load(),
 		StoreErrors:    c.storeErrors.Load(),
 		CacheHits:      c.cacheHits.Load(),
+		ForeignWriters: c.foreign.Load(),
 	}
 	for i := range c.rungs {
 		s.Rungs[i] = c.rungs[i].Load()

@@ -23,8 +23,7 @@ var (
 // JSON, or longer than Options.MaxResult ([ErrResultTooLarge]), is such a failure; f's effect has happened by then.
 //
 // Its errors are those of [Once.Handler]. Keys share the consumer's name space with the messages of a Handler of the
-// same Once, so a handler that guards a call of its own by Do uses another Once for it: under the handler's own key it
-// would wait for itself.
+// same Once, so a handler that guards a call of its own by Do uses another Once for it: its own key is in progress.
 func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context) (T, error)) (T, error) {
 	var out, zero T
 	if key == "" {

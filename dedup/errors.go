@@ -16,6 +16,8 @@ type InProgressError struct {
 	// Crashed says that the holder's lease ended without a release. Only with [Claim.NoTakeover]: otherwise such a
 	// record is taken over.
 	Crashed bool
+	// Foreign is as in Lease.
+	Foreign bool
 }
 
 func (e *InProgressError) Error() string {
@@ -31,7 +33,11 @@ func (e *InProgressError) Is(target error) bool {
 }
 
 // CompletedError says that the event was completed before.
-type CompletedError struct{ Result Result }
+type CompletedError struct {
+	Result Result
+	// Foreign is as in Lease.
+	Foreign bool
+}
 
 func (e *CompletedError) Error() string { return "dedup: completed before" }
 
@@ -40,6 +46,9 @@ var (
 	ErrCrashed = errors.New("dedup: the last holder crashed")
 	// ErrPayloadMismatch says that an event came again with the same key and another payload. Once wraps it in a Reject.
 	ErrPayloadMismatch = errors.New("dedup: same key, other payload")
+	// ErrForeignWriter says that another program, which knows no owners, wrote a record while an owner held it. It comes
+	// with [sqsonce.ErrLeaseLost].
+	ErrForeignWriter = errors.New("dedup: a program that knows no owners wrote the record")
 	// ErrNotFound is what a store's Inspect returns for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
 )

@@ -29,7 +29,7 @@ func (o *Once) completeRecord(ctx context.Context, h *hold, r Result) error {
 			return nil
 		}
 		if errors.Is(err, sqsonce.ErrLeaseLost) {
-			h.lose("another owner has the record")
+			h.lose(err)
 			return sqsonce.ErrLeaseLost
 		}
 		o.counts.storeErrors.Add(1)

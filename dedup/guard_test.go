@@ -220,3 +220,25 @@ func TestStopRenewalWithKillAt(t *testing.T) {
 		}
 	})
 }
+
+// A process that was frozen past its lease and thawed: the lease is over whatever host it had, and only the store can say
+// whether the record is still its own.
+func TestStopRenewalAfterTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		m := message("1")
+		m.KillAt = time.Now().Add(10 * time.Second)
+		err := newOnce(t, f).Guard(t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
+			time.Sleep(20 * time.Second)
+			l, err := dedup.StopRenewal(ctx, 0)
+			if err != nil || time.Until(l.Until) <= 0 {
+				t.Errorf("got %+v, %v, want a lease that is ahead", l, err)
+			}
+			return true, nil
+		})
+		if err != nil || f.log() != "[acquire renew]" {
+			t.Errorf("got error %v after calls %s, want nil after [acquire renew]", err, f.log())
+		}
+	})
+}

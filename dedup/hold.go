@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type hold struct {
 	renewed bool
 
 	decided chan struct{} // closed: the store has answered the acquire
+	ended   chan struct{} // closed: the delivery has its outcome, and its record was left
 
 	mu      sync.Mutex
 	refused bool  // the store's answer
@@ -42,7 +44,10 @@ type hold struct {
 type holdContextKey struct{}
 
 func newHold(o *Once, t task) *hold {
-	h := &hold{once: o, task: t, owner: rand.Text(), decided: make(chan struct{}), stop: make(chan struct{}), stopped: make(chan struct{})}
+	h := &hold{
+		once: o, task: t, owner: rand.Text(),
+		decided: make(chan struct{}), ended: make(chan struct{}), stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	now := time.Now()
 	h.measure(now)
 	h.lease.Until = now.Add(h.length)
@@ -76,6 +81,12 @@ func (h *hold) decide(err error) {
 	h.refused = err != nil
 	h.mu.Unlock()
 	close(h.decided)
+}
+
+// end makes room for the next delivery of the event here, and then wakes those that wait for it.
+func (h *hold) end() {
+	h.once.memory.leave(h.task.key, h)
+	close(h.ended)
 }
 
 // live reports whether the hold is pending or certainly has the record.
@@ -124,27 +135,33 @@ func (h *hold) renewOnce(ctx context.Context) (Lease, error) {
 }
 
 // watch cancels the handler's context when the lease's end passes before a renewal is answered: the holder can no longer
-// prove that the record is its own.
+// prove that the record is its own. Until the first renewal there is nothing to watch: it comes before the end.
 func (h *hold) watch(cancel context.CancelCauseFunc) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.cancel, h.watched = cancel, true
-	h.expiry = time.AfterFunc(remaining(h.lease.Until, time.Now()), h.expire)
+	h.mu.Unlock()
+	if !h.renewed {
+		h.expire()
+	}
 }
 
-// expire runs at what was the lease's end when the timer was set, and before each renewal: after a suspend the timer is
-// late, and the handler must be told first.
+// expire runs before each renewal and at what was the lease's end by then: after a suspend the timer is late, and the
+// handler must be told first.
 func (h *hold) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.watched {
 		return
 	}
-	if left := remaining(h.lease.Until, time.Now()); left > 0 {
+	left := remaining(h.lease.Until, time.Now())
+	switch {
+	case left <= 0:
+		h.tellLocked("the lease ended before a renewal was answered")
+	case h.expiry == nil:
+		h.expiry = time.AfterFunc(left, h.expire)
+	default:
 		h.expiry.Reset(left)
-		return
 	}
-	h.tellLocked("the lease ended before a renewal was answered")
 }
 
 // unwatch ends the watch: the handler has returned, or a commit's own condition decides from here on.
@@ -152,13 +169,22 @@ func (h *hold) unwatch() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.watched = false
-	h.expiry.Stop()
+	if h.expiry != nil {
+		h.expiry.Stop()
+	}
 }
 
 // lose notes the store's word that the record is not ours any more.
-func (h *hold) lose(why string) {
+func (h *hold) lose(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	why := "another owner has the record"
+	if errors.Is(err, ErrForeignWriter) {
+		why = "a program that knows no owners wrote the record"
+		if !h.lost {
+			h.once.counts.foreign.Add(1)
+		}
+	}
 	h.lost = true
 	h.tellLocked(why)
 }

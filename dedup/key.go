@@ -14,6 +14,12 @@ import (
 // maxKey is the longest record key that is not hashed, in bytes. DynamoDB allows 2,048; an index on SQL less.
 const maxKey = 1024
 
+// Key returns the key of the record for the event that m carries, as a store's Inspect and Delete take it. Its errors are
+// those of [Once.Handler] for such a message.
+func (o *Once) Key(m *sqsonce.Message) (string, error) {
+	return o.keyOf(m)
+}
+
 // keyOf returns the key of the record for the event that m carries. A message without a key gets an error: one key that
 // all of them shared would let the first of them swallow the others.
 func (o *Once) keyOf(m *sqsonce.Message) (string, error) {

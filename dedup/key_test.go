@@ -160,3 +160,27 @@ func TestClaim(t *testing.T) {
 		}
 	}
 }
+
+// What Key returns is the key under which the handler keeps its record.
+func TestKeyIsTheRecords(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	o, err := dedup.New(s, "billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := message("1")
+	if err := o.Handler(func(context.Context, *sqsonce.Message) error { return nil })(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	key, err := o.Key(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Inspect(t.Context(), key); err != nil || !r.Completed {
+		t.Errorf("Inspect(%q): got %+v and error %v, want the completed record", key, r, err)
+	}
+	if key, err := o.Key(&sqsonce.Message{}); !errors.Is(err, sqsonce.ErrNoEventID) {
+		t.Errorf("Key of a message without an ID: got %q and error %v, want ErrNoEventID", key, err)
+	}
+}

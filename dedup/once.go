@@ -3,7 +3,6 @@ package dedup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -55,8 +54,8 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //   - any other: the store failed. h was not called; or it succeeded, its record could not be completed before the lease
 //     ended, and the policy is Redeliver.
 //
-// A second delivery of an event that this process is handling, and of one that it saw completed within the last minute,
-// is answered from memory, without a request.
+// A second delivery of an event that this process is handling waits for that handler for at most Options.Wait; it, and
+// one of an event that this process saw completed within the last minute, is answered from memory, without a request.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
@@ -102,7 +101,7 @@ func (o *Once) do(ctx context.Context, t task) error {
 	if err, answered := o.fromMemory(ctx, t, h); answered {
 		return err
 	}
-	defer o.memory.leave(t.key, h)
+	defer h.end()
 
 	l, err := o.acquire(ctx, h)
 	if e, ok := errors.AsType[*CompletedError](err); ok {
@@ -113,31 +112,4 @@ func (o *Once) do(ctx context.Context, t task) error {
 		return o.refused(ctx, t, err)
 	}
 	return o.run(ctx, t, h, l)
-}
-
-// fromMemory answers a delivery without a request, where this process knows enough: the event was completed, or another
-// delivery here holds it. Otherwise h has entered, and asks the store.
-//
-// A delivery that finds another one asking waits for that answer. Copies of a completed event often come in one batch;
-// told "in progress" for the moment that the first of them asks, all others would come back, and spend a receive each.
-func (o *Once) fromMemory(ctx context.Context, t task, h *hold) (err error, answered bool) {
-	for {
-		if r, ok := o.memory.completed(t.key); ok && t.replay == nil {
-			o.counts.cacheHits.Add(1)
-			return o.duplicate(t, r), true
-		}
-		holder := o.memory.enter(t.key, h)
-		if holder == nil {
-			return nil, false
-		}
-		select {
-		case <-holder.decided:
-		case <-ctx.Done():
-			return fmt.Errorf("dedup: not started: %w", context.Cause(ctx)), true
-		}
-		if holder.live() {
-			o.counts.cacheHits.Add(1)
-			return o.inProgress(holder.until()), true
-		}
-	}
 }

@@ -36,6 +36,10 @@ type Options struct {
 	OnCompleteFailed CompletePolicy
 	// OnStoreDown says what becomes of a message while the store cannot be reached. Default: FailClosed.
 	OnStoreDown StorePolicy
+	// Wait is how long a delivery waits for another delivery of its event that this process is handling, before it is
+	// refused as in progress. Meanwhile it has a slot of its host, and on Lambda the time of its invocation. Calls from
+	// inside a guarded handler do not wait. Default: 1 s; negative: none.
+	Wait time.Duration
 	// CacheSize is how many completed keys are remembered, for at most a minute. Default: 1,024; negative: off.
 	CacheSize int
 	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB; most 350 KB.

@@ -9,21 +9,21 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// keep renews the lease at a third of its length until ctx ends, which is when the handler has returned, or until
-// stopRenewing. A renewal that fails is tried again sooner; one that is refused ends the renewals.
+// keep renews the lease at a third of its length until the handler has returned, or until stopRenewing. A renewal that
+// fails is tried again sooner; one that is refused ends the renewals.
 //
 // It goes on after the handler's context was cancelled, by the host or by the lease's end: a handler that is slow to
 // notice still runs, and must keep others away while nobody has taken over.
-func (h *hold) keep(ctx context.Context) {
+func (h *hold) keep(ctx context.Context, returned <-chan struct{}) {
 	defer close(h.stopped)
 	if !h.renewed {
 		return
 	}
-	t := time.NewTimer(h.length / 3)
+	t := time.NewTimer(min(h.length/3, h.left()))
 	defer t.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-returned:
 			return
 		case <-h.stop:
 			return
@@ -31,7 +31,7 @@ func (h *hold) keep(ctx context.Context) {
 		}
 		sent := time.Now()
 		next := h.length / 3
-		switch err := h.renew(ctx); {
+		switch err := h.renewWhile(ctx, returned); {
 		case errors.Is(err, sqsonce.ErrLeaseLost):
 			return
 		case err != nil:
@@ -39,6 +39,20 @@ func (h *hold) keep(ctx context.Context) {
 		}
 		t.Reset(max(next-time.Since(sent), h.length/100))
 	}
+}
+
+// renewWhile gives the call up when the handler has returned: what it leaves behind is not kept waiting.
+func (h *hold) renewWhile(ctx context.Context, returned <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	go func() {
+		select {
+		case <-returned:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return h.renew(ctx)
 }
 
 // renew moves the lease's end, and learns from the answer.
@@ -49,7 +63,7 @@ func (h *hold) renew(ctx context.Context) error {
 	case err == nil:
 		h.extended(l.Until)
 	case errors.Is(err, sqsonce.ErrLeaseLost):
-		h.lose("another owner has the record")
+		h.lose(err)
 	case ctx.Err() == nil: // else the handler has returned and the call was given up
 		h.once.counts.storeErrors.Add(1)
 		h.once.o.Logger.Warn("dedup: renewal failed", "key", h.task.key, "error", err)

@@ -44,15 +44,14 @@ func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) error {
 	defer cancel(nil)
 	h.watch(cancel)
 
-	renewals, returned := context.WithCancel(context.WithoutCancel(ctx))
-	defer returned()
 	var out outcome
+	returned := make(chan struct{})
 	go func() {
-		defer returned()
+		defer close(returned)
 		out.call(handlerCtx, t, h.current())
 	}()
-	h.keep(renewals)
-	<-renewals.Done()
+	h.keep(ctx, returned)
+	<-returned
 	h.unwatch()
 	return o.finish(ctx, h, out)
 }
@@ -85,6 +84,9 @@ func (o *Once) start(ctx context.Context, t task, h *hold, l Lease) error {
 // finish records what the handler left behind.
 func (o *Once) finish(ctx context.Context, h *hold, out outcome) error {
 	l := h.current()
+	if errors.Is(out.err, ErrForeignWriter) && !h.isLost() {
+		o.counts.foreign.Add(1) // an inbox's commit
+	}
 	switch {
 	case out.completed:
 		o.memory.complete(h.task.key, l.Validation)

@@ -10,6 +10,7 @@ type Stats struct {
 	OwnRetries     int64    // own lost replies recognised
 	CompleteFailed int64    // handlers that succeeded and whose record could not be completed, lost leases aside
 	StoreErrors    int64    // store calls that failed
+	ForeignWriters int64    // records met, or lost, that a program which knows no owners wrote: see Lease.Foreign
 	CacheHits      int64    // duplicates answered from memory
 	Rungs          [5]int64 // keys by sqsonce.Rung - 1
 }

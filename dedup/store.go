@@ -73,6 +73,9 @@ type Lease struct {
 	OwnRetry bool
 	// Attempts is the claim's Attempt.
 	Attempts int
+	// Foreign says that the record that was found is one of a program that knows no owners, such as Powertools for AWS
+	// Lambda. Such a program updates and deletes without a condition.
+	Foreign bool
 	// LastError is what the last release kept.
 	LastError string
 	// Validation is the claim's payload hash, written with the completed record.

@@ -17,6 +17,7 @@ const (
 	// leastRetention outlives every delayed copy of a request: AWS refuses a signature after minutes.
 	leastRetention     = time.Hour
 	defaultCallTimeout = 5 * time.Second
+	defaultWait        = time.Second
 	defaultCacheSize   = 1024
 	defaultMaxResult   = 64 << 10
 	// mostResult leaves room in a DynamoDB item of 400 KB for key, names and what else the record holds.
@@ -40,6 +41,7 @@ func (o *Options) complete(s Store, consumer string) error {
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Retention = cmp.Or(o.Retention, defaultRetention)
 	o.CallTimeout = cmp.Or(o.CallTimeout, defaultCallTimeout)
+	o.Wait = cmp.Or(o.Wait, defaultWait)
 	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
 	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))

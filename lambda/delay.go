@@ -103,7 +103,11 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 			VisibilityTimeout: backoff.Seconds(e.retry.Sub(now), maxDelay),
 		})
 	}
-	out, err := v.opts.Client.ChangeMessageVisibilityBatch(ctx, in)
+	var out *sqs.ChangeMessageVisibilityBatchOutput
+	err := v.conns.Do(ctx, func(ctx context.Context) (err error) {
+		out, err = v.opts.Client.ChangeMessageVisibilityBatch(ctx, in)
+		return err
+	})
 	if err != nil {
 		v.log.WarnContext(ctx, "lambda: visibility not changed", "messages", len(entries), keyError, err)
 		return

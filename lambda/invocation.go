@@ -26,6 +26,8 @@ type invocation struct {
 	sends     context.Context // of sends to the dead-letter queue: ends when the results are closed
 	stopSends context.CancelFunc
 
+	limit   int64        // of workers
+	hired   atomic.Int64 // workers
 	cursor  atomic.Int64 // the next chain that no worker has taken
 	workers atomic.Int64 // that have not ended
 	ended   chan struct{}
@@ -54,23 +56,30 @@ func (a *adapter) begin(ctx context.Context, records []events.SQSMessage) *invoc
 	return v
 }
 
-// run starts the workers. The channel is closed when all have ended.
+// run starts the first worker. The channel is closed when all have ended.
 func (v *invocation) run() <-chan struct{} {
-	n := min(v.opts.Concurrency, v.chains.count(len(v.records)))
-	v.workers.Store(int64(n))
-	for range n {
-		go v.work()
-	}
+	v.limit = int64(min(v.opts.Concurrency, v.chains.count(len(v.records))))
+	v.hire()
 	return v.ended
 }
 
-// work runs chains until none is left. The handlers run on this goroutine, which runtime.Goexit in one of them ends:
-// another takes its place, or the chains that are left would never be tried.
-func (v *invocation) work() {
+// hire starts another worker up to the limit. Each is started by the one before it as that one begins its first chain:
+// all are there at once where handlers wait for something, and where they return at once the first few do it all.
+func (v *invocation) hire() {
+	if v.hired.Add(1) > v.limit {
+		return
+	}
+	v.workers.Add(1)
+	go v.work(true)
+}
+
+// work runs chains until none is left, and hires another worker when it has one. The handlers run on this goroutine, which
+// runtime.Goexit in one of them ends: another takes its place, or the chains that are left would never be tried.
+func (v *invocation) work(hires bool) {
 	left := false
 	defer func() {
 		if !left {
-			go v.work()
+			go v.work(false)
 			return
 		}
 		if v.workers.Add(-1) == 0 {
@@ -81,6 +90,10 @@ func (v *invocation) work() {
 		i := int(v.cursor.Add(1)) - 1
 		if i >= n {
 			break
+		}
+		if hires && i+1 < n {
+			hires = false
+			v.hire()
 		}
 		v.runChain(v.chains.head(i))
 	}

@@ -28,14 +28,14 @@ func TestOncePerEvent(t *testing.T) {
 		var n atomic.Int64
 		f := wrap(t, once(t, func(ctx context.Context, m *sqsonce.Message) error {
 			n.Add(1)
-			return takes(time.Second)(ctx, m)
+			return takes(2*time.Second)(ctx, m) // longer than a copy waits
 		}))
 		ten := batch("1", "1", "1", "1", "1", "1", "1", "1", "1", "1")
 		// The copies that met the first in progress fail the ID, so that nothing is deleted on their word.
 		if got := answer(t, f, timeout(t, 30*time.Second), ten); got != "1" || n.Load() != 1 {
 			t.Errorf("failed %q, %d runs; want 1, 1", got, n.Load())
 		}
-		// The second time one copy learns that the event is completed; those that come while it asks may not wait for it.
+		// The second time one copy learns that the event is completed, and the others from it.
 		time.Sleep(visibility)
 		answer(t, f, timeout(t, 30*time.Second), ten)
 		if got := answer(t, f, timeout(t, 30*time.Second), ten); got != "" || n.Load() != 1 {

@@ -20,7 +20,11 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := a.opts.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.name, QueueOwnerAWSAccountId: &q.account})
+	var out *sqs.GetQueueUrlOutput
+	err = a.conns.Do(ctx, func(ctx context.Context) (err error) {
+		out, err = a.opts.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.name, QueueOwnerAWSAccountId: &q.account})
+		return err
+	})
 	url := ""
 	switch {
 	case err == nil:

@@ -33,7 +33,11 @@ func (v *invocation) reject(s *slot, m *sqsonce.Message, reason error) bool {
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.ctx, "lambda: no room for attributes of the dead-lettered message", keyMessage, m.ID, "attributes", dropped)
 	}
-	if _, err := v.opts.Client.SendMessage(ctx, in); err != nil {
+	err := v.conns.Do(ctx, func(ctx context.Context) error {
+		_, err := v.opts.Client.SendMessage(ctx, in)
+		return err
+	})
+	if err != nil {
 		v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
 		return false
 	}

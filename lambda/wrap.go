@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // adapter is what the invocations of a process share; all else is per invocation, since one process may serve several
@@ -23,7 +24,8 @@ type adapter struct {
 	// alone says that the process serves one invocation at a time: at the deadline Lambda ends it.
 	alone bool
 
-	queueURLs sync.Map // ARN to URL
+	conns     thaw.Conns // of opts.Client
+	queueURLs sync.Map   // ARN to URL
 	noDLQ     sync.Once
 	// ghosts counts abandoned handlers that have not returned yet.
 	ghosts atomic.Int64

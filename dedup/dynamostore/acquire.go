@@ -10,16 +10,20 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // ownTimeout bounds what the store does after its caller has left.
 const ownTimeout = 5 * time.Second
 
+// drainTime is less than a Lambda function's handlers have to return in, 250 ms at least.
+const drainTime = 200 * time.Millisecond
+
 // Acquire implements [dedup.Store].
 //
-// A caller whose context ends while the request is out leaves at once. What becomes of the request is then the store's
+// A caller whose context ends while the request is out leaves within 200 ms. What becomes of the request is the store's
 // business: it waits for the answer and releases what was granted, so that the key is not blocked for a lease that
-// nobody knows of.
+// nobody knows of. Where that is done sooner, the caller leaves then.
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	if ctx.Err() != nil {
 		return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
@@ -31,12 +35,28 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		lease dedup.Lease
 		err   error
 	}
+	m := s.clock.look()
+	s.at.enter(c.Owner, m.host.Add(c.Lease))
+	req := s.newAcquisition(c, 0, m)
+	st := s.join(req, m)
+	if st != nil {
+		select {
+		case v := <-st.answers:
+			// Most acquires end here, on their caller's goroutine.
+			if v == written && s.clock.left(req.until) > c.Lease/2 {
+				return s.granted(ctx, c, req, nil)
+			}
+			st.answers <- v // for acquire
+		case <-ctx.Done():
+		}
+	}
 	// Not buffered: either the caller takes the answer or, having left, never will. There is no third case in which both
 	// believe that the other has the lease.
-	answers := make(chan answer)
+	answers, ended := make(chan answer), make(chan struct{})
 	go func() {
-		s.at.enter(c.Owner, s.clock.look().host.Add(c.Lease))
-		l, err := s.acquire(ctx, c)
+		defer close(ended)
+		stack.Grow() // it is new, and has a call to make
+		l, err := s.acquire(ctx, c, req, st)
 		if err != nil {
 			s.at.leave(c.Owner)
 		}
@@ -52,7 +72,20 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	case a := <-answers:
 		return a.lease, a.err
 	case <-ctx.Done():
-		return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
+	}
+	drain(ended)
+	return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
+}
+
+// drain waits a moment for what a caller leaves behind. A Lambda function that ends its handlers answers when they have
+// returned, and is frozen with what is still under way: a lease that was granted in that moment would not be released
+// before its end, and would look like a crash.
+func drain(ended <-chan struct{}) {
+	t := time.NewTimer(drainTime)
+	defer t.Stop()
+	select {
+	case <-ended:
+	case <-t.C:
 	}
 }
 
@@ -72,18 +105,18 @@ var (
 	errContended = errors.New("the record was free and could not be acquired")
 )
 
-// acquire sends until there is an answer. The requests themselves do not end with ctx: one that was cut off would have
-// an unknown outcome for no reason, and a release sent after it could overtake it.
-func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+// acquire sends until there is an answer, or goes on with st, which is in a shared call. The requests themselves do not
+// end with ctx: one that was cut off would have an unknown outcome for no reason, and a release sent after it could
+// overtake it.
+func (s *Store) acquire(ctx context.Context, c dedup.Claim, req *acquisition, st *statement) (dedup.Lease, error) {
 	own := context.WithoutCancel(ctx)
 	var (
-		req         *acquisition
 		outstanding bool // an attempt with req's values may have been written, or may yet be
 		fence       int64
 		wait        bool
 		err         error
 	)
-	together := s.together(c)
+	together := st != nil
 	for n := range maxAttempts {
 		// Whoever has left without an answer still gets one, since a release alone might be overtaken: by an attempt that
 		// was given up and is still under way. The lease that is granted here and then released leaves its owner in the
@@ -92,20 +125,25 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		if outstanding {
 			pausing = own
 		}
-		if wait && !pause(pausing, n) || pausing.Err() != nil {
+		if st == nil && (wait && !pause(pausing, n) || pausing.Err() != nil) {
 			err = because(context.Cause(ctx), err)
 			break
 		}
 		wait = true
 		// The values stay while an earlier attempt may have written them: the condition recognises that attempt by them.
 		// After an answer that nothing was written, new ones.
-		if !outstanding {
-			req = s.newAcquisition(c, fence)
+		if n > 0 && !outstanding {
+			m := s.clock.look()
+			req = s.newAcquisition(c, fence, m)
+			if together {
+				st = s.join(req, m)
+				together = st != nil
+			}
 		}
 		var a answerTo
-		if together {
-			a = s.insert(ctx, c.Key, req)
-			together = a.outcome == unwritten && !a.single
+		if st != nil {
+			a = s.inserted(ctx, c.Key, st)
+			st, together = nil, a.outcome == unwritten && !a.single
 		}
 		if !a.sent {
 			// An acquire that goes out late would take the key for a lease that is over, and others would call it a crash.
@@ -163,7 +201,7 @@ func (s *Store) put(ctx context.Context, n int, req *acquisition) answerTo {
 	a := answerTo{sent: true}
 	var out *dynamodb.UpdateItemOutput
 	a.outcome, a.err = s.attempt(ctx, n, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		out, err = s.updateItem(ctx, req.input, single)
+		out, err = s.updateItem(ctx, s.putOf(req), single)
 		return err
 	})
 	if a.err == nil {

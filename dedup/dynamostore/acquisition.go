@@ -16,34 +16,41 @@ import (
 // afterLease is how long a record is retained after its lease's end at least, so that TTL deletes no live lease.
 const afterLease = time.Hour
 
-// acquisition is an acquire with its values.
+// acquisition is an acquire with its values. All its attempts send the same.
 type acquisition struct {
+	claim        dedup.Claim
 	until, fence int64
-	input        *dynamodb.UpdateItemInput
+	taker        int64 // the taker's clock
 }
 
 // newAcquisition asks for a lease from now by the holder's clock, so that it is never shorter than asked for: by the
 // taker's, a process thawed after an hour would ask for a lease that is over.
-func (s *Store) newAcquisition(c dedup.Claim, above int64) *acquisition {
-	m := s.clock.look()
+func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) *acquisition {
 	now := s.clock.holder(m)
-	a := &acquisition{until: now + c.Lease.Milliseconds(), fence: max(now, above+1)}
+	return &acquisition{claim: c, until: now + c.Lease.Milliseconds(), fence: max(now, above+1), taker: s.clock.taker(m)}
+}
+
+// expiration is the end of retention.
+func (a *acquisition) expiration() int64 { return retainUntil(a.fence, a.claim.Retention, a.until) }
+
+// putOf is the acquire as the conditional update that decides every case.
+func (s *Store) putOf(a *acquisition) *dynamodb.UpdateItemInput {
 	v := values{
 		":p": text(inProgress), ":d": text(completed),
-		":me": text(c.Owner), ":fence": number(a.fence), ":until": number(a.until),
-		":exp": number(retainUntil(a.fence, c.Retention, a.until)), ":n": number(int64(c.Attempt)),
-		":nows": number(s.clock.taker(m) / 1000),
+		":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
+		":exp": number(a.expiration()), ":n": number(int64(a.claim.Attempt)),
+		":nows": number(a.taker / 1000),
 	}
 	e := acquireExpr
-	if c.NoTakeover {
+	if a.claim.NoTakeover {
 		e = acquireReleasedExpr
 		v[":zero"] = number(0)
 	} else {
-		v[":now"] = number(s.clock.taker(m))
+		v[":now"] = number(a.taker)
 	}
-	a.input = s.update(c.Key, e, v)
-	a.input.ReturnValues = ddbtypes.ReturnValueAllOld
-	return a
+	in := s.update(a.claim.Key, e, v)
+	in.ReturnValues = ddbtypes.ReturnValueAllOld
+	return in
 }
 
 // retainUntil is the end of retention in seconds of the epoch. The fence stands for the acquire: it is that instant, and
@@ -97,6 +104,9 @@ func (s *Store) granted(ctx context.Context, c dedup.Claim, req *acquisition, ol
 		s.meter.ownRetries.Add(1)
 	}
 	l.Takeover = r.status == inProgress && !l.OwnRetry && (r.until == nil || *r.until > 0)
+	if l.Foreign = r.status != "" && r.owner == ""; l.Foreign {
+		s.meter.foreign.Add(1)
+	}
 	return s.start(ctx, l, req.until, c.Lease)
 }
 

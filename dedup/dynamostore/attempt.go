@@ -31,8 +31,11 @@ type call func(context.Context, func(*dynamodb.Options)) error
 func (s *Store) attempt(ctx context.Context, n int, f call) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(attemptTimeout<<n, mostAttemptTimeout))
 	defer cancel()
-	t := trace{look: s.clock.look}
-	err := f(ctx, t.single)
+	var t trace
+	err := s.conns.Do(ctx, func(ctx context.Context) error {
+		t = trace{look: s.clock.look}
+		return f(ctx, t.single)
+	})
 	if t.dateReceived {
 		s.clock.observe(t.sent, t.date)
 	}

@@ -80,8 +80,9 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 			if final {
 				if answer == nil {
 					s.at.leave(l.Owner)
-				} else if completedByOthers(cancelled.CancellationReasons, l.Owner) {
+				} else if writtenByOthers(cancelled.CancellationReasons, l.Owner) {
 					s.meter.foreign.Add(1)
+					answer = fmt.Errorf("%w: %w", answer, dedup.ErrForeignWriter)
 				}
 				return answer
 			}
@@ -107,14 +108,14 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 	return s.explain("transaction", err)
 }
 
-// completedByOthers reports whether the record was completed under this owner by another program. It is asked only about
-// transactions that were not committed.
-func completedByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
+// writtenByOthers reports whether a program that knows no owners has completed the record under this owner, or has put
+// its own in its place. It is asked only about transactions that were not committed.
+func writtenByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
 	if len(reasons) == 0 {
 		return false
 	}
 	r, err := decode(reasons[0].Item)
-	return err == nil && r.status == completed && r.owner == owner
+	return err == nil && (r.status == completed && r.owner == owner || r.owner == "")
 }
 
 // transaction is made anew for each attempt: the SDK writes into its inputs.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -120,4 +121,31 @@ func TestInboxCommitOutlivesTheContext(t *testing.T) {
 		}
 		b.balance("10")
 	})
+}
+
+// With less than 10 s of the lease left the commit and its retries might outlive it: the lease is renewed first.
+func TestInboxRenewsAShortLeaseBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[time.Duration][]string{
+		12 * time.Second: {"UpdateItem", "UpdateItem", "TransactWriteItems"}, // 9 s are left
+		30 * time.Second: {"UpdateItem", "TransactWriteItems"},
+	} {
+		t.Run(length.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := ledgerBed(t)
+				h := b.inbox(b.store(), func(o *dedup.Options) { o.Lease = length }).Handler(
+					func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+						time.Sleep(3 * time.Second)
+						return bookAlice(ctx, m, tx)
+					})
+				sent := len(b.srv.Calls())
+				if err := h(t.Context(), order(1)); err != nil {
+					t.Fatal(err)
+				}
+				if got := b.ops(sent); !slices.Equal(got, want) {
+					t.Errorf("calls: got %v, want %v", got, want)
+				}
+			})
+		})
+	}
 }

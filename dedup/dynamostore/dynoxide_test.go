@@ -36,7 +36,7 @@ var notOnDynoxide = map[string]string{
 }
 
 // inMemoryOnly are the tests that have a server of their own.
-const inMemoryOnly = "^(TestOnDynoxide|TestConformanceOnDynoxide|TestSchedules|TestSchedulesSeeBrokenConditions|TestBrokenConditionsHaveNoOrder)$"
+const inMemoryOnly = "^(TestOnDynoxide|TestConformanceOnDynoxide|TestSchedules|TestSchedulesSeeBrokenConditions|TestBrokenConditionsHaveNoOrder|TestConnectionsThatDiedInAFreeze)$"
 
 var verdictLine = regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+)`)
 

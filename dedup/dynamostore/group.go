@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // maxStatements is DynamoDB's limit for a BatchExecuteStatement.
@@ -39,13 +41,10 @@ type batch struct {
 	timer      *time.Timer
 }
 
-// do has the statement written together with others, and waits for what became of it. A caller whose context ends takes
-// back what was not sent. After that an acquire waits for the answer, since a lease that was granted must be released; a
-// complete is done, or is not, whoever waits.
-func (g *group) do(ctx context.Context, st *statement) verdict {
-	if !g.join(st) {
-		return alone
-	}
+// await waits for what became of a statement. A caller whose context ends takes back what was not sent. After that an
+// acquire waits for the answer, since a lease that was granted must be released; a complete is done, or is not, whoever
+// waits.
+func (g *group) await(ctx context.Context, st *statement) verdict {
 	select {
 	case v := <-st.answers:
 		return v
@@ -60,14 +59,14 @@ func (g *group) do(ctx context.Context, st *statement) verdict {
 	return <-st.answers
 }
 
-// join reports false where the statement has to go by itself: two statements of one key would have the whole call
+// join has the statement written together with others. It reports false where it has to go by itself: two statements of one key would have the whole call
 // refused.
 func (g *group) join(st *statement) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b := g.open
 	if b == nil {
-		b = &batch{}
+		b = &batch{statements: make([]*statement, 0, g.size)}
 		g.open = b
 		b.timer = time.AfterFunc(g.linger, func() {
 			if g.close(b) {
@@ -128,7 +127,7 @@ func (g *group) withdraw(st *statement) bool {
 // was over when it was written would look like a crash. One that is left by itself is sent by its caller, as the
 // conditional update, which is one call too and takes over what an INSERT cannot.
 func (g *group) send(b *batch) {
-	var going []*statement
+	going := make([]*statement, 0, len(b.statements))
 	for _, st := range b.statements {
 		if st.until != 0 && !g.store.clock.ahead(st.until) {
 			st.answers <- late
@@ -140,6 +139,7 @@ func (g *group) send(b *batch) {
 		answer(going, alone)
 		return
 	}
+	stack.Grow() // its goroutine is new
 	in := &dynamodb.BatchExecuteStatementInput{
 		Statements:             make([]ddbtypes.BatchStatementRequest, len(going)),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,

@@ -123,7 +123,8 @@ func TestTableByARNHasSingleCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.at.enter("somebody else", time.Now().Add(time.Hour))
-	if s.together(claim("a")) {
+	m := s.clock.look()
+	if s.join(s.newAcquisition(claim("a"), 0, m), m) != nil {
 		t.Error("an acquire would share a call")
 	}
 }
@@ -220,6 +221,29 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if got := b.ops(sent); len(got) != 0 {
 			t.Errorf("calls after every caller has left: %v, want none", got)
+		}
+	})
+}
+
+// A context that has ended before the call stores nothing, also where the statement would make the batch full, and so
+// have it sent at once.
+func TestEndedBeforeASharedCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy(func(o *Options) { o.MaxBatch = 2 })
+		claims := crowd(2)
+		var wg sync.WaitGroup
+		wg.Go(func() { b.acquire(s, claims[0]) })
+		synctest.Wait() // the first waits for company
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Acquire(ctx, claims[1]); !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire: got error %v, want context.Canceled", err)
+		}
+		wg.Wait()
+		if got := b.records(); len(got) != 1 {
+			t.Errorf("records: got %v, want the first one's alone", got)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		// An item that cannot be read, or none, is not ours either.
 		r, err := decode(refusal.Item)
 		if err != nil || r.owner != l.Owner || r.status != inProgress || r.until == nil || *r.until <= until {
-			return dedup.Lease{}, sqsonce.ErrLeaseLost
+			return dedup.Lease{}, s.lostTo(refusal.Item)
 		}
 		until, d = *r.until, unbounded // held further than asked for: a lease is never shortened
 	}
@@ -44,22 +44,23 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
 	}
-	v := values{":me": text(l.Owner), ":d": text(completed)}
-	if res.Data != nil {
-		v[":r"] = encodeData(res.Data)
-	}
-	if hash := cmp.Or(res.Validation, l.Validation); hash != "" {
-		v[":v"] = text(hash)
-	}
+	hash := cmp.Or(res.Validation, l.Validation)
 	err, settled := error(nil), false
-	if v[":r"] == nil && v[":v"] == nil {
+	if res.Data == nil && hash == "" {
 		err, settled = s.completeTogether(ctx, l)
 	}
 	if !settled {
+		v := values{":me": text(l.Owner), ":d": text(completed)}
+		if res.Data != nil {
+			v[":r"] = encodeData(res.Data)
+		}
+		if hash != "" {
+			v[":v"] = text(hash)
+		}
 		var refusal *ddbtypes.ConditionalCheckFailedException
 		refusal, err = s.write(ctx, s.update(l.Key, completion(isMine, v), v))
 		if refusal != nil {
-			err = sqsonce.ErrLeaseLost
+			err = s.lostTo(refusal.Item)
 		}
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {

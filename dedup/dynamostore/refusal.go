@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -56,10 +57,12 @@ func (r record) forgotten(now int64) bool { return r.expiration != nil && *r.exp
 // refused turns the item of a refused acquire into its answer. again says that the record is free and is to be acquired
 // with a fence above the returned one.
 func (s *Store) refused(c dedup.Claim, r record) (l dedup.Lease, fence int64, again bool, err error) {
-	if r.owner == "" {
+	standing := r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover)
+	foreign := r.owner == ""
+	if foreign && standing != free { // counted when it is taken over
 		s.meter.foreign.Add(1)
 	}
-	switch r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover) {
+	switch standing {
 	case ours:
 		// As it was granted, also where it is over by now: the holder renews it before it starts anything.
 		s.meter.ownRetries.Add(1)
@@ -69,11 +72,11 @@ func (s *Store) refused(c dedup.Claim, r record) (l dedup.Lease, fence int64, ag
 	case lost:
 		return dedup.Lease{}, 0, false, sqsonce.ErrLeaseLost
 	case held:
-		return dedup.Lease{}, 0, false, &dedup.InProgressError{Until: s.heldUntil(r)}
+		return dedup.Lease{}, 0, false, &dedup.InProgressError{Until: s.heldUntil(r), Foreign: foreign}
 	case crashed:
-		return dedup.Lease{}, 0, false, &dedup.InProgressError{Crashed: true}
+		return dedup.Lease{}, 0, false, &dedup.InProgressError{Crashed: true, Foreign: foreign}
 	case done:
-		return dedup.Lease{}, 0, false, &dedup.CompletedError{Result: r.result}
+		return dedup.Lease{}, 0, false, &dedup.CompletedError{Result: r.result, Foreign: foreign}
 	default:
 		if r.fence != nil {
 			fence = *r.fence
@@ -92,4 +95,14 @@ func (s *Store) heldUntil(r record) time.Time {
 	default:
 		return time.Time{}
 	}
+}
+
+// lostTo is why a holder's write was refused. A record without an owner was put in the place of the holder's by a program
+// that knows none; one that is gone may have been deleted by an operator.
+func (s *Store) lostTo(found item) error {
+	if r, err := decode(found); err == nil && r.owner == "" {
+		s.meter.foreign.Add(1)
+		return fmt.Errorf("%w: %w", sqsonce.ErrLeaseLost, dedup.ErrForeignWriter)
+	}
+	return sqsonce.ErrLeaseLost
 }

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,6 +17,11 @@ type statement struct {
 	until   int64
 	batch   *batch
 	answers chan verdict // holds one
+
+	// What the values are made of: one allocation for all of it.
+	list    [7]ddbtypes.AttributeValue
+	texts   [2]ddbtypes.AttributeValueMemberS
+	numbers [4]ddbtypes.AttributeValueMemberN
 }
 
 // verdict is what became of a statement.
@@ -45,20 +51,26 @@ func newStatements(table string) statements {
 
 // insertion is the acquire of an event's first delivery: the record as the update would make it, and nothing where there
 // is one.
-func (s *Store) insertion(key string, a *acquisition) *statement {
-	v := a.input.ExpressionAttributeValues
-	return &statement{
-		key: key, text: s.group.texts.insert, until: a.until, answers: make(chan verdict, 1),
-		values: []ddbtypes.AttributeValue{text(key), v[":p"], v[":me"], v[":fence"], v[":until"], v[":exp"], v[":n"]},
+func (s *Store) insertion(a *acquisition) *statement {
+	st := &statement{key: a.claim.Key, text: s.group.texts.insert, until: a.until, answers: make(chan verdict, 1)}
+	st.texts[0].Value, st.texts[1].Value = a.claim.Key, a.claim.Owner
+	for i, n := range [...]int64{a.fence, a.until, a.expiration(), int64(a.claim.Attempt)} {
+		st.numbers[i].Value = strconv.FormatInt(n, 10)
 	}
+	n := &st.numbers
+	st.list = [...]ddbtypes.AttributeValue{&st.texts[0], inProgressText, &st.texts[1], &n[0], &n[1], &n[2], &n[3]}
+	st.values = st.list[:]
+	return st
 }
 
 func (s *Store) completionOf(key, owner string) *statement {
-	return &statement{
-		key: key, text: s.group.texts.complete, answers: make(chan verdict, 1),
-		values: []ddbtypes.AttributeValue{text(completed), text(key), text(owner)},
-	}
+	st := &statement{key: key, text: s.group.texts.complete, answers: make(chan verdict, 1)}
+	st.texts[0].Value, st.texts[1].Value = key, owner
+	st.values = append(st.list[:0], completedText, &st.texts[0], &st.texts[1])
+	return st
 }
+
+var inProgressText, completedText = text(inProgress), text(completed)
 
 // verdictOf reads a statement's own error. It says nothing about the other statements of the call.
 func verdictOf(e *ddbtypes.BatchStatementError) verdict {

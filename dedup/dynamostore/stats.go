@@ -11,7 +11,9 @@ import (
 type Stats struct {
 	// OwnRetries are acquires whose reply was lost and which were recognised when they came again.
 	OwnRetries int64
-	// ForeignRecords are records that another program has written, or has completed under an owner of this store.
+	// ForeignRecords are records that a program which knows no owners has written, or has completed under an owner of this
+	// store: met by an acquire, or found by a holder in the place of its own. A shared complete does not see whose the
+	// record is that refused it.
 	ForeignRecords int64
 	// Batches are the shared calls; Statements / Batches is how full they were.
 	Batches, Statements int64

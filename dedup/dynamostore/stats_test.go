@@ -37,6 +37,11 @@ func TestStatsUnits(t *testing.T) {
 		result := dedup.Result{Data: []byte(strings.Repeat("x", 3000))}
 		c := claim("a")
 		spent("acquire", 1, 0, func() { b.acquire(s, c) })
+		spent("delete that is refused", 1, 0, func() {
+			if err := s.Delete(t.Context(), testKey); !errors.Is(err, sqsonce.ErrInProgress) {
+				t.Fatal(err)
+			}
+		})
 		spent("inspect", 0, 1, func() { _, _ = s.Inspect(t.Context(), testKey) })
 		spent("complete with a result of 3,000 bytes", 4, 0, func() {
 			if err := s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, result); err != nil {
@@ -104,6 +109,15 @@ func TestStatsOfWhatIsNotOurs(t *testing.T) {
 			t.Errorf("Stats.OwnRetries after a lost reply: got %d, want 1", got)
 		}
 		b.faults()
+		held := claim("a")
+		held.Key = "billing#renewed"
+		if _, err := s.Renew(t.Context(), b.acquire(s, held), 2*lease); err != nil {
+			t.Fatal(err)
+		}
+		// The condition refuses it, since the lease has another end by now; the item says whose it is.
+		if l := b.acquire(s, held); !l.OwnRetry || s.Stats().OwnRetries != 2 {
+			t.Errorf("the same claim after a renewal: got %+v and Stats.OwnRetries %d, want an own retry and 2", l, s.Stats().OwnRetries)
+		}
 		if _, err := s.Acquire(t.Context(), claim("a")); !isCompleted(err) {
 			t.Fatal(err)
 		}
@@ -111,24 +125,6 @@ func TestStatsOfWhatIsNotOurs(t *testing.T) {
 		_, _ = s.Acquire(t.Context(), claim("b"))
 		if got := s.Stats().ForeignRecords; got != 1 {
 			t.Errorf("Stats.ForeignRecords after a record without an owner: got %d, want 1", got)
-		}
-	})
-}
-
-// A record that another program completes while its holder runs, as Powertools would: the commit is refused, and counted.
-func TestStatsOfAForeignWriter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s := b.store()
-		l := b.acquire(s, claim("a"))
-		b.foreign(values{attrStatus: text(completed), attrOwner: text("a"), attrFence: number(l.Fence), TTLAttribute: seconds(time.Hour)})
-		write := ddbtypes.TransactWriteItem{Put: &ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("other")}}}
-		if err := s.commit(t.Context(), l, []ddbtypes.TransactWriteItem{write}); !errors.Is(err, sqsonce.ErrLeaseLost) {
-			t.Errorf("commit: got %v, want ErrLeaseLost", err)
-		}
-		if got := s.Stats().ForeignRecords; got != 1 {
-			t.Errorf("Stats.ForeignRecords: got %d, want 1", got)
 		}
 	})
 }

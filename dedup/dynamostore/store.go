@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // Options configure [New].
@@ -39,6 +40,7 @@ type Store struct {
 	clock  *clock
 	group  *group
 	at     company
+	conns  thaw.Conns
 	meter  meter
 }
 

@@ -111,21 +111,28 @@ func (b *bed) table(schema []ddbtypes.KeySchemaElement, types kinds, ttl string)
 func TestFirstUseOfABadTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		keys []ddbtypes.KeySchemaElement
-		want error
+		name  string
+		keys  []ddbtypes.KeySchemaElement
+		types kinds
+		want  error
 	}{
-		{"missing", nil, ErrNoTable},
-		{"other key", keys("pk"), ErrKeySchema},
+		{"missing", nil, nil, ErrNoTable},
+		{"other key", keys("pk"), kinds{"pk": "S"}, ErrKeySchema},
+		{"number", keys("id"), kinds{"id": "N"}, ErrKeySchema},
+		{"sort key", keys("id", "sk"), kinds{"id": "S", "sk": "S"}, ErrKeySchema},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bed{T: t, srv: newServer()}
 				t.Cleanup(b.srv.Close)
 				if c.keys != nil {
-					b.table(c.keys, kinds{"pk": "S"}, "")
+					b.table(c.keys, c.types, "")
 				}
 				s := b.store()
+				_, errs := acquireAll(t.Context(), b.busy(), crowd(2)) // in a shared call
+				if err := errs[0]; !errors.Is(err, c.want) {
+					t.Errorf("Acquire in a shared call: got %v, want %v", err, c.want)
+				}
 				l := dedup.Lease{Key: testKey, Owner: "a", Fence: 1}
 				for op, err := range map[string]error{
 					"Acquire":  second(s.Acquire(t.Context(), claim("a"))),

@@ -13,24 +13,27 @@ import (
 // errThrottled stands for a statement's own error, of which only the code is known.
 var errThrottled = errors.New("the statement was throttled, or met a transaction")
 
-// together reports whether an acquire goes as an INSERT in a shared call: where there may be others to share it with,
+// join has an acquire sent as an INSERT in a shared call, or returns nil where it goes by itself. It is shared where there may be others to share it with,
 // and the event is likely to be new. A message that comes for the second time has a record in all likelihood, which an
 // INSERT would only find. A call without a receive count, such as that of [dedup.Do], counts as new: being wrong about it
 // costs one read unit, a fifth of what a write costs.
-func (s *Store) together(c dedup.Claim) bool {
-	return c.Attempt <= 1 && s.companyOf(c.Owner)
+func (s *Store) join(a *acquisition, m moment) *statement {
+	if a.claim.Attempt > 1 || s.group.off.Load() || !s.at.others(a.claim.Owner, m.host) {
+		return nil
+	}
+	st := s.insertion(a)
+	if !s.group.join(st) {
+		return nil
+	}
+	return st
 }
 
-func (s *Store) companyOf(owner string) bool {
-	return !s.group.off.Load() && s.at.others(owner, s.clock.look().host)
-}
-
-// insert sends an acquire in a shared call.
+// inserted waits for what became of an acquire in a shared call.
 //
 // Its unknown outcome is left to the conditional update with the same values, which recognises them, and never settled
 // by a read: one that finds no record proves nothing about an INSERT that is still under way.
-func (s *Store) insert(ctx context.Context, key string, req *acquisition) answerTo {
-	switch s.group.do(ctx, s.insertion(key, req)) {
+func (s *Store) inserted(ctx context.Context, key string, st *statement) answerTo {
+	switch s.group.await(ctx, st) {
 	case written:
 		return answerTo{sent: true, outcome: answered}
 	case left:
@@ -68,11 +71,15 @@ func (s *Store) existing(ctx context.Context, key string) answerTo {
 // to share a call with, the outcome is unknown (the update repeats it), or the statement was refused by no fault of the
 // record's.
 func (s *Store) completeTogether(ctx context.Context, l dedup.Lease) (err error, settled bool) {
-	for n := 0; n < maxAttempts && s.companyOf(l.Owner); n++ {
+	for n := 0; n < maxAttempts && !s.group.off.Load() && s.at.others(l.Owner, s.clock.look().host); n++ {
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
 			return because(context.Cause(ctx), err), true
 		}
-		switch s.group.do(ctx, s.completionOf(l.Key, l.Owner)) {
+		st := s.completionOf(l.Key, l.Owner)
+		if !s.group.join(st) {
+			return nil, false
+		}
+		switch s.group.await(ctx, st) {
 		case written:
 			return nil, true
 		case refused:

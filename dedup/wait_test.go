@@ -1,0 +1,195 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// A second copy whose holder here ends soon is answered by that holder's success, without a request.
+func TestCopyWaitsForTheHolderHere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		o := newOnce(t, f)
+		h := o.Handler(hang(700 * time.Millisecond))
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				start := time.Now()
+				if err := h(t.Context(), message("1")); err != nil || time.Since(start) != 700*time.Millisecond {
+					t.Errorf("copy %d: got error %v after %s, want nil when the handler returns, after 700 ms", i, err, time.Since(start))
+				}
+			})
+		}
+		wg.Wait()
+		if f.log() != "[acquire complete]" {
+			t.Errorf("calls: got %s, want the first copy's alone", f.log())
+		}
+		if s := o.Stats(); s.First != 1 || s.Completed != 9 || s.CacheHits != 9 || s.InProgress != 0 {
+			t.Errorf("stats: got %+v, want First 1, Completed and CacheHits 9, InProgress 0", s)
+		}
+	})
+}
+
+// After a failure the copies take their turns, one at a time.
+func TestCopiesTakeTheirTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		declined := errors.New("declined")
+		var runs, running atomic.Int64
+		h := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
+			if running.Add(1) > 1 {
+				t.Error("two at a time")
+			}
+			defer running.Add(-1)
+			time.Sleep(200 * time.Millisecond)
+			if runs.Add(1) < 3 {
+				return declined
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		var failed atomic.Int64
+		for range 5 {
+			wg.Go(func() {
+				switch err := h(t.Context(), message("1")); {
+				case errors.Is(err, declined):
+					failed.Add(1)
+				case err != nil:
+					t.Errorf("got error %v, want nil or the handler's", err)
+				}
+			})
+		}
+		wg.Wait()
+		if want := "[acquire release acquire release acquire complete]"; f.log() != want || failed.Load() != 2 {
+			t.Errorf("calls: got %s with %d failures, want %s with 2", f.log(), failed.Load(), want)
+		}
+	})
+}
+
+// All of a copy's waiting together has the bound, however many holders fail before it.
+func TestWaitHasABound(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name         string
+		wait, handle time.Duration
+		want         time.Duration
+	}{
+		{"default", 0, time.Minute, time.Second},
+		{"of three holders", 0, 400 * time.Millisecond, time.Second},
+		{"asked for", 5 * time.Second, time.Minute, 5 * time.Second},
+		{"off", -1, time.Minute, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOnce(t, newFaults(), func(o *dedup.Options) { o.Wait = tt.wait })
+				h := o.Handler(func(context.Context, *sqsonce.Message) error {
+					time.Sleep(tt.handle)
+					return errors.New("failed")
+				})
+				var wg sync.WaitGroup
+				var bounced atomic.Int64
+				for range 4 {
+					wg.Go(func() {
+						start := time.Now()
+						if err := h(t.Context(), message("1")); inProgress(err) {
+							bounced.Add(1)
+							if time.Since(start) != tt.want {
+								t.Errorf("in progress after %s, want %s", time.Since(start), tt.want)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				if bounced.Load() == 0 {
+					t.Error("no copy was refused as in progress")
+				}
+			})
+		})
+	}
+}
+
+// A host that stops, or a message whose visibility is lost, does not wait on.
+func TestWaitEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newOnce(t, newFaults()).Handler(hang(5 * time.Second))
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() {
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(300*time.Millisecond, func() { cancel(sqsonce.ErrShutdown) })
+		start := time.Now()
+		if err := h(ctx, message("1")); !inProgress(err) || time.Since(start) != 300*time.Millisecond {
+			t.Errorf("got error %v after %s, want in progress after 300 ms", err, time.Since(start))
+		}
+	})
+}
+
+// Two guarded handlers that each call Do with the other's key would wait for each other, and one that calls it with its
+// own key for itself.
+func TestGuardedHandlerDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOnce(t, newFaults())
+		do := func(key, inner string) {
+			_, err := dedup.Do(t.Context(), o, key, func(ctx context.Context) (int, error) {
+				time.Sleep(100 * time.Millisecond)
+				start := time.Now()
+				_, err := dedup.Do(ctx, o, inner, func(context.Context) (int, error) { return 0, nil })
+				if !inProgress(err) || time.Since(start) != 0 {
+					t.Errorf("%s inside %s: got error %v after %s, want in progress at once", inner, key, err, time.Since(start))
+				}
+				time.Sleep(100 * time.Millisecond)
+				return 1, nil
+			})
+			if err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+		do("self", "self")
+		var wg sync.WaitGroup
+		wg.Go(func() { do("a", "b") })
+		wg.Go(func() { do("b", "a") })
+		wg.Wait()
+	})
+}
+
+// A second call of Do gets the first one's result, which memory does not keep: one request, and no bounce.
+func TestDoWaitsForTheCallHere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		o := newOnce(t, f)
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				got, err := dedup.Do(t.Context(), o, "k", func(context.Context) (int, error) {
+					time.Sleep(500 * time.Millisecond)
+					return 42, nil
+				})
+				if err != nil || got != 42 {
+					t.Errorf("call %d: got %d, %v, want 42", i, got, err)
+				}
+			})
+		}
+		wg.Wait()
+		if want := "[acquire complete acquire acquire]"; f.log() != want {
+			t.Errorf("calls: got %s, want %s", f.log(), want)
+		}
+	})
+}

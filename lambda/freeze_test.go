@@ -1,0 +1,106 @@
+package lambda
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+// TestAcquiresAreDrainedInTheMargin: acquires that are under way when the margin begins are granted to handlers that are
+// not started any more. Lambda freezes the process with the answer, so they are released before: left held, each event
+// would look as if its handler had crashed, and under the policy Block it would stay blocked.
+func TestAcquiresAreDrainedInTheMargin(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		srv := memdynamodb.New()
+		defer srv.Close()
+		client := dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), HTTPClient: &http.Client{Transport: srv},
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+			}),
+		})
+		if err := dynamostore.CreateTable(t.Context(), client, "dedup"); err != nil {
+			t.Fatal(err)
+		}
+		store, err := dynamostore.New(client, "dedup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := dedup.New(store, "billing", func(o *dedup.Options) { o.OnCrash = dedup.Block })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n atomic.Int64
+		f := wrap(t, o.Handler(func(context.Context, *sqsonce.Message) error { n.Add(1); return nil }))
+
+		// The first acquire is a single call, the others share one; all are answered within the margin of 500 ms.
+		srv.Set(fault.Plan{Seed: 1, Rules: []fault.Rule{{Nth: 1, Times: 2, Do: fault.Delay, Delay: 650 * time.Millisecond}}})
+		sent := len(srv.Calls())
+		if got := answer(t, f, timeout(t, 1100*time.Millisecond), batch("1", "2", "3")); got != "1 2 3" || n.Load() != 0 {
+			t.Fatalf("failed %q, %d runs; want all three and none: the margin had begun", got, n.Load())
+		}
+		if len(srv.Calls()) == sent {
+			t.Fatal("nothing was under way when the margin began")
+		}
+		for _, record := range srv.Items("dedup") {
+			if !strings.Contains(string(record), `"in_progress_expiration":{"N":"0"}`) {
+				t.Errorf("record at the answer: got %s, want it released", record)
+			}
+		}
+
+		time.Sleep(time.Hour) // frozen
+		if got := answer(t, f, timeout(t, 30*time.Second), batch("1", "2", "3")); got != "" || n.Load() != 3 {
+			t.Errorf("after the freeze: failed %q, %d runs; want none, 3", got, n.Load())
+		}
+		if s := o.Stats(); s.First != 3 || s.Takeovers != 0 || s.StoreErrors != 3 {
+			t.Errorf("stats: got %+v, want First 3 and, of the three that were left, StoreErrors 3", s)
+		}
+	})
+}
+
+// TestConnectionsThatDiedInTheFreeze: while a process was frozen its idle connections died without a word. Neither the
+// visibility changes nor the sends to the dead-letter queue of the next invocation wait for an answer on one of them.
+func TestConnectionsThatDiedInTheFreeze(t *testing.T) {
+	retry, reject := sqsonce.RetryAfter(time.Second, errTest), sqsonce.Reject(errTest)
+	for name, outcomes := range map[string][2]error{
+		"visibility change": {retry, retry},
+		"dead-letter queue": {reject, reject},
+		"queue URL":         {reject, retry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withQueue(t, false, nil, func(x *fixture) {
+				n := thawtest.New(x.T, x.srv)
+				client := sqs.New(x.c.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
+				i := 0
+				f := x.wrap(func(context.Context, *sqsonce.Message) error { return outcomes[i] }, func(o *Options) { o.Client = client })
+				x.send("1", "2", "3") // nobody deletes them: both invocations get all three
+				for i = range outcomes {
+					start := time.Now()
+					x.failed(f, 30*time.Second, x.receive())
+					if took := time.Since(start); took > 10*thawtest.Latency {
+						t.Errorf("invocation %d took %s", i, took)
+					}
+					n.Kill()
+					time.Sleep(10 * time.Minute) // frozen
+				}
+				if got := x.log.count("not changed") + x.log.count("not sent"); got != 0 {
+					t.Errorf("%d calls failed, want none:\n%s", got, &x.log)
+				}
+			})
+		})
+	}
+}
