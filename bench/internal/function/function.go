@@ -47,6 +47,8 @@ type reporting struct {
 	ledger *contestant.Ledger
 }
 
+// Invoke returns bytes that awslambda uses again in its next invocation. That comes when these are sent: the process has
+// one invocation at a time, AWS_LAMBDA_MAX_CONCURRENCY being unset.
 func (r *reporting) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	if !bytes.Equal(event, []byte(endpoint.UsageEvent)) {
 		return r.Handler.Invoke(ctx, event)

@@ -17,7 +17,7 @@ var bodies = []Scenario{
 
 func body(name string, size int, contestants []Contestant) Scenario {
 	return Scenario{
-		Name: name, Contestants: contestants, Latencies: []time.Duration{near, far},
+		Name: name, Contestants: contestants, Latencies: []time.Duration{near},
 		measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
 			cfg := endpoint.Config{Latency: r.latency, Visibility: 30, Events: b.count(r.contestant), BodySize: size}
 			j := job.Job{Slots: slots, InFlight: inFlight}

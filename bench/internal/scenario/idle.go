@@ -17,6 +17,7 @@ var idle = Scenario{
 		{"floor", 0}, {"hand", 0}, {"gocloud", 0}, {"sqs-consumer", 0}, {"sqsonce", 0}, {"sqsonce+ddb", 0},
 	},
 	Latencies: []time.Duration{near},
+	Rounds:    1, // of a minute
 	Together:  true,
 	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
 		cfg := endpoint.Config{Latency: r.latency, Visibility: 30, Events: 1, BodySize: smallBody}

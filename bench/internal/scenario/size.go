@@ -24,7 +24,7 @@ type Size struct {
 // The sizes: Full for a report, Quick to see where one stands, Tiny to test the bench itself.
 var (
 	Full = Size{
-		Rounds: 3, Far: true, Work: 6 * time.Second, Limit: time.Minute, Install: 5 * time.Minute,
+		Rounds: 3, Far: true, Work: 5 * time.Second, Limit: time.Minute, Install: 5 * time.Minute,
 		Visibility: 10, Handler: 24 * time.Second, Idle: 65 * time.Second, Memory: 1_000_000,
 	}
 	Quick = Size{

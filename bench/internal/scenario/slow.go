@@ -18,6 +18,7 @@ var slow = Scenario{
 		{"sqsonce", 0}, {"sqsonce+ddb", 0},
 	},
 	Latencies: []time.Duration{near},
+	Rounds:    1, // of minutes
 	Together:  true,
 	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
 		cfg := endpoint.Config{Latency: r.latency, Visibility: b.Size.Visibility, Events: 20, BodySize: smallBody}

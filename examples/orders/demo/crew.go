@@ -38,7 +38,7 @@ type process struct {
 func (c *crew) callsFile() string { return filepath.Join(c.dir, "calls") }
 
 func (c *crew) worker(queue string) error {
-	p, err := c.start("worker", queue)
+	p, err := c.start(c.stack.backend.worker, queue)
 	if err == nil {
 		c.workers = append(c.workers, p)
 	}

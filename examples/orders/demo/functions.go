@@ -49,7 +49,7 @@ func (c *crew) startFunctions(ctx context.Context, in *input) error {
 		BaseEndpoint: aws.String(c.stack.counter.url),
 	})
 	for _, h := range in.halves {
-		function, err := runtimeapi.Start(ctx, filepath.Join(c.bin, "lambda"), func(o *runtimeapi.Options) {
+		function, err := runtimeapi.Start(ctx, filepath.Join(c.bin, c.stack.backend.function), func(o *runtimeapi.Options) {
 			o.Env = append(c.environment(h.queue), "DEAD_LETTER_QUEUE="+c.stack.QueueURL[h.dlq])
 			o.Timeout = functionTimeout
 			o.Processes = concurrentCalls
@@ -96,7 +96,7 @@ func (f *functions) stop(ctx context.Context) error {
 
 // environment is what both hosts of the handler are configured by.
 func (c *crew) environment(queue string) []string {
-	return []string{
+	return append([]string{
 		"QUEUE_URL=" + c.stack.QueueURL[queue],
 		"DEDUP_TABLE=" + c.stack.names.dedup, "LEDGER_TABLE=" + c.stack.names.ledger, "CONSUMER=billing",
 		"CALLS=" + c.callsFile(), "CONCURRENCY=" + strconv.Itoa(concurrency),
@@ -107,5 +107,5 @@ func (c *crew) environment(queue string) []string {
 		"AWS_ACCESS_KEY_ID=" + cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "test"),
 		"AWS_SECRET_ACCESS_KEY=" + cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
 		"AWS_EC2_METADATA_DISABLED=true",
-	}
+	}, c.stack.backend.env...)
 }

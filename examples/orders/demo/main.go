@@ -4,11 +4,15 @@
 // It starts an SQS and a DynamoDB in memory, or uses those of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
 // AWS_ENDPOINT_URL_DYNAMODB where they differ), runs the publish, worker and lambda commands beside its own executable as
 // processes, the last behind an event source mapping, and counts afterwards: what the endpoint delivered, what the outside system was told, what the ledger holds.
+// STORE puts the records elsewhere than in DynamoDB, and the ledger with them: postgres, mariadb and sqlite, or redis, for
+// which the ledger stays. The server is started for the demo, from the system's packages; sqlite needs none.
+//
 // It exits with status 1 if an effect is missing, doubled or out of order.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -51,7 +55,13 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := startStack(ctx, n)
+	bin := filepath.Dir(executable)
+	b, err := startBackend(ctx, bin, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	s, err := startStack(ctx, n, b)
 	if err != nil {
 		return err
 	}
@@ -60,7 +70,7 @@ func run(ctx context.Context) (err error) {
 			err = closeErr
 		}
 	}()
-	c := newCrew(filepath.Dir(executable), dir, s)
+	c := newCrew(bin, dir, s)
 	defer c.killAll()
 
 	killed, err := perform(ctx, c, in)

@@ -19,9 +19,10 @@ type stack struct {
 	*localstack.Stack
 	names   names
 	counter *counter
+	backend *backend
 }
 
-func startStack(ctx context.Context, n names) (*stack, error) {
+func startStack(ctx context.Context, n names, b *backend) (*stack, error) {
 	inner, err := localstack.Start(ctx, func(o *localstack.Options) {
 		o.HTTP = true
 		o.Tables = []string{n.dedup}
@@ -35,7 +36,7 @@ func startStack(ctx context.Context, n names) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stack{Stack: inner, names: n}
+	s := &stack{Stack: inner, names: n, backend: b}
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}
@@ -64,7 +65,7 @@ func (s *stack) dynamoURL() string { return aws.ToString(s.DynamoDB.Options().Ba
 
 // booked returns how many entries of the ledger each event has.
 func (s *stack) booked(ctx context.Context) (map[string]int, error) {
-	ledger, err := orders.ReadLedger(ctx, s.DynamoDB, s.names.ledger)
+	ledger, err := s.ledger(ctx)
 	if err != nil {
 		return nil, err
 	}

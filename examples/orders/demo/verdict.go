@@ -41,7 +41,7 @@ type calls struct {
 
 // judge asks the endpoint, the ledger and the outside system.
 func judge(ctx context.Context, s *stack, in *input, callsFile string, killed []int) (*verdict, error) {
-	ledger, err := orders.ReadLedger(ctx, s.DynamoDB, s.names.ledger)
+	ledger, err := s.ledger(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 // quoted name becomes a #name and a literal or parameter a :value, with env saying what they stand for.
 func lexStatement(p *parser, env *Env, params []attr.Value) {
 	src := p.src
+	p.tokens = make([]token, 0, 64)
 	value := func(v attr.Value, start, end int) {
 		p.tokens = append(p.tokens, token{tokValue, p.literal(env, v), start, end})
 	}
@@ -62,19 +63,16 @@ func lexStatement(p *parser, env *Env, params []attr.Value) {
 
 // quoted reads a text in quotes, in which the quote itself stands twice.
 func quoted(src string, start int) (text string, end int, ok bool) {
-	quote := src[start]
-	var b strings.Builder
-	for i := start + 1; i < len(src); i++ {
-		if src[i] != quote {
-			b.WriteByte(src[i])
-			continue
+	quote := src[start : start+1]
+	for rest := start + 1; ; {
+		i := strings.Index(src[rest:], quote)
+		if i < 0 {
+			return "", 0, false
 		}
-		if i+1 < len(src) && src[i+1] == quote {
-			b.WriteByte(quote)
-			i++
-			continue
+		text, rest = text+src[rest:rest+i], rest+i+1
+		if !strings.HasPrefix(src[rest:], quote) {
+			return text, rest, true
 		}
-		return b.String(), i + 1, true
+		text, rest = text+quote, rest+1
 	}
-	return "", 0, false
 }

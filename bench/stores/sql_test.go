@@ -1,0 +1,106 @@
+//go:build unix
+
+package stores
+
+import (
+	"context"
+	"database/sql"
+	"hash/fnv"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/internal/realserver"
+)
+
+type database struct {
+	db             *sql.DB
+	store          *sqlstore.Store
+	update, insert string
+}
+
+const accounts = 1000
+
+func openSQL(b *testing.B, name string) *database {
+	b.Helper()
+	var driver, dsn string
+	var dialect sqlstore.Dialect
+	d := &database{update: "UPDATE balances SET balance = balance + 1 WHERE id = ?", insert: "INSERT INTO bookings (event, account) VALUES (?, ?)"}
+	switch name {
+	case "PostgreSQL":
+		driver, dsn, dialect = "pgx", realserver.PostgreSQL.Start(b).DSN("postgres"), sqlstore.PostgreSQL
+		d.update, d.insert = "UPDATE balances SET balance = balance + 1 WHERE id = $1", "INSERT INTO bookings (event, account) VALUES ($1, $2)"
+	case "MariaDB":
+		driver, dsn, dialect = "mysql", realserver.MariaDB.Start(b).DSN("test")+"?interpolateParams=true", sqlstore.MySQL
+	case "SQLite":
+		// synchronous=FULL is the default: a commit is on disk when it is answered, as with the others.
+		driver, dialect = "sqlite", sqlstore.SQLite
+		dsn = "file:" + filepath.Join(b.TempDir(), "bench.db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() }) // nothing is measured any more
+	db.SetMaxOpenConns(mostHandlers + 8) // above the handlers: see sqlstore.New
+	db.SetMaxIdleConns(mostHandlers + 8)
+	if err := sqlstore.Migrate(b.Context(), db, dialect); err != nil {
+		b.Fatal(err)
+	}
+	if d.store, err = sqlstore.New(db, dialect); err != nil {
+		b.Fatal(err)
+	}
+	d.db = db
+	for _, ddl := range []string{
+		"CREATE TABLE balances (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL)",
+		"CREATE TABLE bookings (event VARCHAR(200) NOT NULL, account INTEGER NOT NULL)",
+	} {
+		if _, err := db.ExecContext(b.Context(), ddl); err != nil {
+			b.Fatal(err)
+		}
+	}
+	tx, err := db.BeginTx(b.Context(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range accounts {
+		if _, err := tx.ExecContext(b.Context(), "INSERT INTO balances (id, balance) VALUES ("+number(i)+", 0)"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+// book is the business transaction: a balance and an entry.
+func (d *database) book(ctx context.Context, tx *sql.Tx, event string) error {
+	h := fnv.New32()
+	h.Write([]byte(event)) // never an error
+	account := int(h.Sum32() % accounts)
+	if _, err := tx.ExecContext(ctx, d.update, account); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, d.insert, event, account)
+	return err
+}
+
+func (d *database) handle(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+	return d.book(ctx, tx, m.ID)
+}
+
+func message(event string) *sqsonce.Message {
+	return &sqsonce.Message{
+		ID: event, QueueARN: "arn:aws:sqs:us-east-1:000000000000:bench", ReceiveCount: 1,
+		Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: event}},
+	}
+}
+
+func keepConnections(t *http.Transport) { t.MaxIdleConnsPerHost = mostHandlers }

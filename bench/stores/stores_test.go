@@ -1,0 +1,129 @@
+//go:build unix
+
+package stores
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+)
+
+func TestMain(m *testing.M) { ddbtest.Main(m) }
+
+// BenchmarkStore is an acquire and a complete of an event that nobody has seen.
+func BenchmarkStore(b *testing.B) {
+	for _, s := range []struct {
+		name string
+		open func(b *testing.B) dedup.Store
+	}{
+		{"Redis,no-file", func(b *testing.B) dedup.Store { return openRedis(b) }},
+		{"Redis,everysec", func(b *testing.B) dedup.Store {
+			return openRedis(b, func(o *realserver.Options) { o.Args = []string{"--appendonly", "yes", "--appendfsync", "everysec"} })
+		}},
+		{"Redis,always", func(b *testing.B) dedup.Store { return openRedis(b, realserver.AppendOnly) }},
+		{"PostgreSQL", func(b *testing.B) dedup.Store { return openSQL(b, "PostgreSQL").store }},
+		{"MariaDB", func(b *testing.B) dedup.Store { return openSQL(b, "MariaDB").store }},
+		{"SQLite", func(b *testing.B) dedup.Store { return openSQL(b, "SQLite").store }},
+		{"DynamoDB(dynoxide)", openDynamo},
+	} {
+		b.Run(s.name, func(b *testing.B) {
+			store := s.open(b)
+			atWork(b, func(ctx context.Context, event string) error {
+				c := dedup.Claim{Key: "bench#" + event, Owner: rand.Text(), Lease: 30 * time.Second, Retention: time.Hour, Attempt: 1}
+				l, err := store.Acquire(ctx, c)
+				if err != nil {
+					return err
+				}
+				return store.Complete(ctx, l, dedup.Result{})
+			})
+		})
+	}
+}
+
+func openRedis(b *testing.B, optFns ...func(*realserver.Options)) dedup.Store {
+	b.Helper()
+	client := redis.NewClient(&redis.Options{Addr: realserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
+	b.Cleanup(func() { _ = client.Close() }) // nothing is measured any more
+	s, err := redisstore.New(client)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func openDynamo(b *testing.B) dedup.Store {
+	b.Helper()
+	client := dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+		BaseEndpoint: aws.String(ddbtest.Dynoxide(b)),
+		HTTPClient:   awshttp.NewBuildableClient().WithTransportOptions(keepConnections),
+	})
+	table := "bench-" + rand.Text()
+	if err := dynamostore.CreateTable(b.Context(), client, table); err != nil {
+		b.Fatal(err)
+	}
+	s, err := dynamostore.New(client, table)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// BenchmarkInbox is a business transaction of two writes: bare, and with the event's record. The difference is what the
+// inbox costs.
+func BenchmarkInbox(b *testing.B) {
+	for _, name := range []string{"PostgreSQL", "MariaDB", "SQLite"} {
+		b.Run(name, func(b *testing.B) {
+			d := openSQL(b, name)
+			b.Run("bare", func(b *testing.B) {
+				atWork(b, func(ctx context.Context, event string) error {
+					tx, err := d.db.BeginTx(ctx, nil)
+					if err != nil {
+						return err
+					}
+					defer tx.Rollback() // after a commit it is nothing
+					if err := d.book(ctx, tx, event); err != nil {
+						return err
+					}
+					return tx.Commit()
+				})
+			})
+			b.Run("inbox", func(b *testing.B) {
+				inbox, err := sqlstore.NewInbox(d.store, "bench", func(o *dedup.Options) { o.CallTimeout = time.Minute })
+				if err != nil {
+					b.Fatal(err)
+				}
+				handler := inbox.Handler(d.handle)
+				atWork(b, func(ctx context.Context, event string) error { return handler(ctx, message(event)) })
+			})
+		})
+	}
+}
+
+func TestNamesOfEventsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for i := range 1000 {
+		seen[eventName("run", int64(i))] = true
+	}
+	if len(seen) != 1000 {
+		t.Errorf("%d names of 1000", len(seen))
+	}
+}
+
+func eventName(run string, i int64) string { return fmt.Sprintf("%s/%d", run, i) }

@@ -1,0 +1,81 @@
+// Command sqlorders runs the orders handler with its records and its ledger in one relational database: as a Lambda
+// function where Lambda starts it, else as a worker. Record and booking commit together.
+//
+//	sqlorders          works
+//	sqlorders setup    makes the tables where there are none
+//	sqlorders ledger   prints the ledger as JSON
+//
+// STORE is postgres, mariadb or sqlite, and DATABASE_URL the data source name as its driver reads it; the rest of the
+// environment is the worker's and the function's, but for DEDUP_TABLE and LEDGER_TABLE.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/examples/orders/function"
+	"github.com/sqsonce/sqsonce/examples/orders/host"
+)
+
+func main() {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := run(log); err != nil {
+		log.Error("sqlorders ended", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(log *slog.Logger) error {
+	l, err := openLedger(os.Getenv("STORE"), os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return err
+	}
+	defer l.db.Close() // nothing is under way
+	newHandler := func(_ aws.Config, c orders.Config) (sqsonce.Handler, error) { return l.handler(c) }
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "setup":
+		return l.setup(context.Background())
+	case len(os.Args) > 1 && os.Args[1] == "ledger":
+		accounts, err := l.read(context.Background())
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(accounts)
+	case len(os.Args) > 1:
+		return fmt.Errorf("%q is neither setup nor ledger", os.Args[1])
+	case os.Getenv("AWS_LAMBDA_RUNTIME_API") != "":
+		return function.Run(log, newHandler)
+	}
+	return host.Run(log, newHandler)
+}
+
+func (l *ledger) handler(c orders.Config) (sqsonce.Handler, error) {
+	store, err := sqlstore.New(l.db, l.dialect)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Check(context.Background()); err != nil {
+		return nil, err
+	}
+	inbox, err := sqlstore.NewInbox(store, c.Consumer, func(o *dedup.Options) { o.Lease = c.Lease })
+	if err != nil {
+		return nil, err
+	}
+	return orders.Guarded(store, c, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		o, err := sqsonce.Decode[orders.Order](m)
+		if err != nil {
+			return err
+		}
+		return l.book(ctx, tx, o)
+	}))
+}
