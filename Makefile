@@ -7,7 +7,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The commands that run the handler on each store. Drivers take minutes to compile: only what is asked for is built.
 DEMO_HANDLERS = $(if $(filter postgres mariadb sqlite,$(STORE)),./orders/sqlorders,$(if $(filter redis,$(STORE)),./orders/redisorders,./orders/worker ./orders/lambda))
