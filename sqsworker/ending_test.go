@@ -3,6 +3,7 @@ package sqsworker
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,7 +152,7 @@ func TestBatchesHavePositionalIDs(t *testing.T) {
 			t.Error(err)
 		}
 		x.wantEmpty()
-		if c.full == 0 {
+		if c.full.Load() == 0 {
 			t.Error("no full batch")
 		}
 	})
@@ -160,7 +161,7 @@ func TestBatchesHavePositionalIDs(t *testing.T) {
 type entryIDsSeen struct {
 	Client
 	t    *testing.T
-	full int
+	full atomic.Int64
 }
 
 func (c *entryIDsSeen) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
@@ -182,6 +183,6 @@ func (c *entryIDsSeen) see(i int, id *string) {
 		c.t.Errorf("entry %d has ID %s", i, aws.ToString(id))
 	}
 	if i == maxBatch-1 {
-		c.full++
+		c.full.Add(1)
 	}
 }
