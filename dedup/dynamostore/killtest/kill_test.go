@@ -187,16 +187,20 @@ func (b *bed) waiting(consumer string, all bool) (n int) {
 	return n
 }
 
-// finish waits until every event is completed and every message deleted.
+// finish waits until every event is completed and no message can be received. What is left then are copies of completed
+// events, hidden for a delay that doubles with each receive: a receive that a kill cost counts too, and after thousands of
+// kills the last of them would come back in hours.
 func (b *bed) finish(events int) {
 	start := time.Now()
 	for {
-		left := b.waiting(ordersConsumer, true) + b.waiting(booksConsumer, true)
-		if done := b.front.count(); left == 0 && done == 2*events {
+		done := b.front.count()
+		if done == 2*events && b.waiting(ordersConsumer, false)+b.waiting(booksConsumer, false) == 0 {
+			b.Logf("%d messages are left, hidden", b.waiting(ordersConsumer, true)+b.waiting(booksConsumer, true))
 			return
-		} else if time.Since(start) > drain {
+		}
+		if time.Since(start) > drain {
 			b.crew.stop()
-			b.Fatalf("%s after the last kill: %d of %d events completed, %d messages left; %s", drain, done, 2*events, left, b.crew)
+			b.Fatalf("%s after the last kill: %d of %d events completed; %s", drain, done, 2*events, b.crew)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
