@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/bench/node"
+	"github.com/sqsonce/sqsonce/internal/npm"
 )
 
 func TestWithoutNode(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := node.Install(t.Context()); !errors.Is(err, node.ErrMissing) {
+	if _, err := node.Install(t.Context()); !errors.Is(err, npm.ErrMissing) {
 		t.Errorf("got %v, want ErrMissing", err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 const (
@@ -66,14 +68,7 @@ func (s *Store) retry(ctx context.Context, f call) error {
 
 // pause waits before attempt n, counted from 0, with full jitter. It reports false where ctx ended.
 func pause(ctx context.Context, n int) bool {
-	t := time.NewTimer(rand.N(min(leastBackoff<<n, mostBackoff)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Wait(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
 }
 
 // outcome is what an attempt's error says about the attempt's effect.

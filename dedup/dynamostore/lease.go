@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/failure"
 )
 
 // Renew implements [dedup.Store].
@@ -79,7 +80,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	v := values{":me": text(l.Owner), ":p": text(inProgress), ":zero": number(0)}
 	e := releaseNoCauseExpr
 	if cause != nil {
-		e, v[":e"] = releaseExpr, text(errorText(cause))
+		e, v[":e"] = releaseExpr, text(failure.Text(cause))
 	}
 	_, err := s.write(ctx, s.update(l.Key, e, v)) // refused: lost or completed, and left as it is
 	return s.explain("release", err)

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -36,9 +34,6 @@ const (
 
 // MaxKey is DynamoDB's longest partition key, in bytes.
 const MaxKey = 2048
-
-// maxError is how much of a failure is kept, in bytes: records under 1 KB cost one write unit a write.
-const maxError = 256
 
 // ErrRecord says that an item of the table is no record that the store or Powertools would write. Nothing is done with
 // such an item.
@@ -132,17 +127,4 @@ func text(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMem
 
 func number(n int64) ddbtypes.AttributeValue {
 	return &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-// errorText is what a release keeps of its cause: whole characters, at most maxError bytes of them.
-func errorText(cause error) string {
-	s := strings.ToValidUTF8(cause.Error(), "\uFFFD")
-	if len(s) <= maxError {
-		return s
-	}
-	end := maxError
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 const (
@@ -30,7 +32,7 @@ func (s *Store) call(ctx context.Context, script *redis.Script, key string, args
 		return nil, err
 	}
 	start, unknown := time.Now(), false
-	for backoff := firstBackoff; ; backoff = min(2*backoff, mostBackoff) {
+	for most := firstBackoff; ; most = min(2*most, mostBackoff) {
 		sent := time.Now()
 		values, err := script.Run(ctx, s.client, []string{s.prefix + key}, args...).Slice()
 		if err == nil {
@@ -38,26 +40,14 @@ func (s *Store) call(ctx context.Context, script *redis.Script, key string, args
 		}
 		again := transient(err)
 		unknown = unknown || again && !refused(err)
-		pause := backoff/2 + rand.N(backoff/2)
-		if again && time.Since(start)+pause <= retryFor && sleep(ctx, pause) {
+		pause := most/2 + rand.N(most/2)
+		if again && time.Since(start)+pause <= retryFor && backoff.Wait(ctx, pause) {
 			continue
 		}
 		if unknown {
 			err = fmt.Errorf("%w: %w", errUnknown, err)
 		}
 		return nil, err
-	}
-}
-
-// sleep reports whether ctx lived through it.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -3,9 +3,9 @@ package redisstore
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce/dedup/internal/failure"
 )
 
 // reply is a script's answer: a word and what it says about it. The first value that is not what it should be is kept in
@@ -76,21 +76,10 @@ func (r *reply) unexpected() error {
 
 var errReply = errors.New("unexpected answer")
 
-// maxError is how much of a failure is kept, in bytes.
-const maxError = 256
-
-// causeText is what a release keeps of its cause: whole characters, at most maxError bytes of them.
+// causeText is what a release keeps of its cause, which may be nil.
 func causeText(cause error) string {
 	if cause == nil {
 		return ""
 	}
-	s := strings.ToValidUTF8(cause.Error(), "\uFFFD")
-	if len(s) <= maxError {
-		return s
-	}
-	end := maxError
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
+	return failure.Text(cause)
 }

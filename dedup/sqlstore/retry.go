@@ -86,7 +86,7 @@ func (s *Store) timed(ctx context.Context, f func(context.Context) error) error 
 // pause waits before attempt n, counted from 0, with jitter: of two transactions that ended in a deadlock one is then
 // likely to be through before the other comes. It reports false where ctx ended.
 func pause(ctx context.Context, n int) bool {
-	return wait(ctx, backoff.Jitter(leastPause, mostPause, n))
+	return backoff.Wait(ctx, backoff.Jitter(leastPause, mostPause, n))
 }
 
 // because is why a call was given up, with what its last attempt had met.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/backoff"
 )
 
 // SweepOptions configure [Store.Sweep] and [Store.SweepEvery].
@@ -74,7 +76,7 @@ func (s *Store) sweep(ctx context.Context, text string, o SweepOptions) (deleted
 		if err != nil || n < int64(o.Batch) {
 			return deleted, err
 		}
-		if !wait(ctx, o.Pause) {
+		if !backoff.Wait(ctx, o.Pause) {
 			return deleted, explain(s.dialect, "sweep", context.Cause(ctx))
 		}
 	}
@@ -101,24 +103,9 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns .
 		case err != nil:
 			s.logger.ErrorContext(ctx, "sqlstore: sweep failed, and is tried again", "error", err, "deleted", deleted)
 		}
-		if !wait(ctx, interval*9/10+rand.N(interval/5+1)) {
+		if !backoff.Wait(ctx, interval*9/10+rand.N(interval/5+1)) {
 			return nil
 		}
-	}
-}
-
-// wait reports false where ctx ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 

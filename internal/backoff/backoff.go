@@ -3,6 +3,7 @@
 package backoff
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -29,6 +30,18 @@ func Double(d, most time.Duration, try int) time.Duration {
 		return most
 	}
 	return d << shift
+}
+
+// Wait waits for d. It reports false where ctx has ended by then.
+func Wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Seconds rounds a delay up to the whole seconds that SQS takes, inside 0 and most.

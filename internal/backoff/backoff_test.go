@@ -1,8 +1,10 @@
 package backoff
 
 import (
+	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -77,4 +79,21 @@ func TestSeconds(t *testing.T) {
 			t.Errorf("Seconds(%v): got %d, want %d", tt.d, got, tt.want)
 		}
 	}
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for _, c := range []struct {
+			wait, want time.Duration
+			ok         bool
+		}{{0, 0, true}, {-time.Second, 0, true}, {2 * time.Second, 2 * time.Second, true}, {time.Minute, 3 * time.Second, false}, {0, 0, false}} {
+			start := time.Now()
+			if ok := Wait(ctx, c.wait); ok != c.ok || time.Since(start) != c.want {
+				t.Errorf("Wait(%v): got %t after %v, want %t after %v", c.wait, ok, time.Since(start), c.ok, c.want)
+			}
+		}
+	})
 }
