@@ -50,7 +50,7 @@ type session struct {
 	job     job.Job
 	work    run
 	ledger  *Ledger
-	meter   Meter
+	meter   job.Meter
 	profile *profile
 	cancel  context.CancelFunc
 	ended   chan error
@@ -61,7 +61,7 @@ func (s *session) begin(ctx context.Context) error {
 	if s.profile, err = startProfile(s.job.Profile); err != nil {
 		return err
 	}
-	if s.meter, err = StartMeter(); err != nil {
+	if s.meter, err = job.StartMeter(); err != nil {
 		return err
 	}
 	ctx, s.cancel = context.WithCancel(ctx)

@@ -61,10 +61,11 @@ type Left struct {
 	InFlight bool `json:"inFlight"`
 }
 
-// Emptied says whether the queue is empty, and since when.
+// Emptied says whether the queue is empty, since when, and what CPU time, in microseconds, the endpoint had for it.
 type Emptied struct {
 	Empty bool      `json:"empty"`
 	At    time.Time `json:"at"`
+	CPU   int64     `json:"cpu"`
 }
 
 // Order is what the queue of a publisher holds.

@@ -31,7 +31,7 @@ func Start(j job.Job) error {
 	if err != nil {
 		return err
 	}
-	m, err := contestant.StartMeter()
+	m, err := job.StartMeter()
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func Start(j job.Job) error {
 // reporting answers the bench's own event with what the process has used.
 type reporting struct {
 	awslambda.Handler
-	meter  contestant.Meter
+	meter  job.Meter
 	ledger *contestant.Ledger
 }
 

@@ -3,24 +3,25 @@ package report
 
 // Row is what one contestant did in one scenario. A nil figure does not apply.
 type Row struct {
-	Scenario   string   `json:"scenario"`
-	Contestant string   `json:"contestant"`
-	Latency    *float64 `json:"latency_ms"`
-	Slots      *float64 `json:"slots"`
-	Messages   *float64 `json:"messages"`
-	Rate       *float64 `json:"msg_per_s"`
-	SQS        *float64 `json:"sqs_requests_per_msg"`
-	DynamoDB   *float64 `json:"dynamodb_requests_per_msg"`
-	WriteUnits *float64 `json:"write_units_per_msg"`
-	CPU        *float64 `json:"client_cpu_us_per_msg"`
-	Allocs     *float64 `json:"allocs_per_msg"`
-	Conns      *float64 `json:"connections"`
-	RSS        *float64 `json:"max_rss_mb"`
-	Doubled    *float64 `json:"doubled"`
-	Stranded   *float64 `json:"stranded"`
-	Undeleted  *float64 `json:"undeleted"`
-	OutOfOrder *float64 `json:"out_of_order"`
-	Spread     *float64 `json:"spread"`
+	Scenario    string   `json:"scenario"`
+	Contestant  string   `json:"contestant"`
+	Latency     *float64 `json:"latency_ms"`
+	Slots       *float64 `json:"slots"`
+	Messages    *float64 `json:"messages"`
+	Rate        *float64 `json:"msg_per_s"`
+	SQS         *float64 `json:"sqs_requests_per_msg"`
+	DynamoDB    *float64 `json:"dynamodb_requests_per_msg"`
+	WriteUnits  *float64 `json:"write_units_per_msg"`
+	CPU         *float64 `json:"client_cpu_us_per_msg"`
+	EndpointCPU *float64 `json:"endpoint_cpu_us_per_msg"`
+	Allocs      *float64 `json:"allocs_per_msg"`
+	Conns       *float64 `json:"connections"`
+	RSS         *float64 `json:"max_rss_mb"`
+	Doubled     *float64 `json:"doubled"`
+	Stranded    *float64 `json:"stranded"`
+	Undeleted   *float64 `json:"undeleted"`
+	OutOfOrder  *float64 `json:"out_of_order"`
+	Spread      *float64 `json:"spread"`
 }
 
 // Number is a figure that applies.
@@ -49,6 +50,7 @@ var figures = []figure{
 	{"DDB/msg", func(r *Row) **float64 { return &r.DynamoDB }, false, 3},
 	{"WRU/msg", func(r *Row) **float64 { return &r.WriteUnits }, false, 2},
 	{"CPU us/msg", func(r *Row) **float64 { return &r.CPU }, false, 1},
+	{"endpoint", func(r *Row) **float64 { return &r.EndpointCPU }, false, 1},
 	{"allocs/msg", func(r *Row) **float64 { return &r.Allocs }, false, 1},
 	{"conns", func(r *Row) **float64 { return &r.Conns }, false, 0},
 	{"RSS MB", func(r *Row) **float64 { return &r.RSS }, true, 0},

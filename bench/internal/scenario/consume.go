@@ -27,7 +27,11 @@ func (b *Bench) consume(ctx context.Context, r run, cfg endpoint.Config, j job.J
 	if !end.Empty {
 		b.logf("%s, %s: not done after %s. %s", r.scenario.Name, r.contestant.Name, limit, p.contestant.Said())
 	}
-	return p.row(r, j, cfg, end.At.Sub(begin))
+	row, err := p.row(r, j, cfg, end.At.Sub(begin))
+	if err == nil {
+		row.EndpointCPU = per(float64(end.CPU), int(*row.Messages))
+	}
+	return row, err
 }
 
 // row asks both processes what it took. elapsed 0: a rate would mean nothing.

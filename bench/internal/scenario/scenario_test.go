@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 
 // keys are those of every row.
 var keys = []string{
-	"allocs_per_msg", "client_cpu_us_per_msg", "connections", "contestant", "doubled", "dynamodb_requests_per_msg", "latency_ms",
-	"max_rss_mb", "messages", "msg_per_s", "out_of_order", "scenario", "slots", "spread", "sqs_requests_per_msg", "stranded",
+	"allocs_per_msg", "client_cpu_us_per_msg", "connections", "contestant", "doubled", "dynamodb_requests_per_msg",
+	"endpoint_cpu_us_per_msg", "latency_ms", "max_rss_mb", "messages", "msg_per_s", "out_of_order", "scenario", "slots", "spread", "sqs_requests_per_msg", "stranded",
 	"undeleted", "write_units_per_msg",
 }
 
@@ -111,6 +111,9 @@ func check(t *testing.T, s scenario.Scenario, count int, r report.Row) {
 	switch family {
 	case "worker", "dedup", "fifo", "bodies", "memory", "duplicates":
 		want("messages", r.Messages, float64(count))
+		if family != "fifo" && (r.EndpointCPU == nil || *r.EndpointCPU <= 0) {
+			t.Errorf("%s, %s: the endpoint's CPU is %s", s.Name, r.Contestant, show(r.EndpointCPU))
+		}
 	case "lambda":
 		if r.Messages == nil || *r.Messages == 0 {
 			t.Errorf("%s, %s: no messages", s.Name, r.Contestant)

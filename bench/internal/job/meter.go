@@ -1,10 +1,8 @@
-package contestant
+package job
 
 import (
 	"runtime"
 	"syscall"
-
-	"github.com/sqsonce/sqsonce/bench/internal/job"
 )
 
 // Meter knows what the process had used when the work began: starting a process is not what is measured.
@@ -15,7 +13,7 @@ type Meter struct {
 
 // StartMeter takes the process as it is now as the beginning.
 func StartMeter() (Meter, error) {
-	cpu, err := cpuMicros()
+	cpu, err := CPU()
 	if err != nil {
 		return Meter{}, err
 	}
@@ -23,12 +21,12 @@ func StartMeter() (Meter, error) {
 }
 
 // Read returns what was used since.
-func (m Meter) Read() (job.Usage, error) {
-	cpu, err := cpuMicros() // first: reading the heap's counters stops the world
+func (m Meter) Read() (Usage, error) {
+	cpu, err := CPU() // first: reading the heap's counters stops the world
 	if err != nil {
-		return job.Usage{}, err
+		return Usage{}, err
 	}
-	return job.Usage{CPU: cpu - m.cpu, Mallocs: int64(mallocs() - m.mallocs)}, nil
+	return Usage{CPU: cpu - m.cpu, Mallocs: int64(mallocs() - m.mallocs)}, nil
 }
 
 func mallocs() uint64 {
@@ -37,7 +35,8 @@ func mallocs() uint64 {
 	return m.Mallocs
 }
 
-func cpuMicros() (int64, error) {
+// CPU is the user and system time of this process, in microseconds.
+func CPU() (int64, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, err
