@@ -1,6 +1,6 @@
 package sqsworker
 
-import "strings"
+import "crypto/sha256"
 
 // memory holds the IDs of the last messages that are done. SQS may deliver such a message again, because its delete was
 // not confirmed or because a replica missed the receive or the delete; it is then deleted without running. A message
@@ -11,12 +11,9 @@ type memory struct {
 	next int
 }
 
-// memoryKey is a message ID. One of SQS's is a UUID, kept as its 16 bytes: the ID itself is part of a larger piece of the
-// receive's answer, which it would keep too.
-type memoryKey struct {
-	uuid  [16]byte
-	other string
-}
+// memoryKey is a message ID. One of SQS's is a UUID, kept as its 16 bytes, of any other kind the digest is: the ID itself
+// is part of a larger piece of the receive's answer, which it would keep too.
+type memoryKey [16]byte
 
 // memorySize bounds the memory: 10,000 IDs are about 1 MB. The record of package dedup covers what is forgotten, and
 // other processes.
@@ -24,9 +21,10 @@ const memorySize = 10_000
 
 func keyOf(id string) memoryKey {
 	if uuid, ok := parseUUID(id); ok {
-		return memoryKey{uuid: uuid}
+		return uuid
 	}
-	return memoryKey{other: strings.Clone(id)}
+	sum := sha256.Sum256([]byte(id))
+	return memoryKey(sum[:])
 }
 
 // parseUUID takes the one way to write a UUID that SQS has, so that no two IDs have the same key.
@@ -60,11 +58,12 @@ func (m *memory) has(id string) bool { _, ok := m.ids[keyOf(id)]; return ok }
 
 func (m *memory) undeleted(id string) bool { return m.ids[keyOf(id)] }
 
-func (m *memory) add(id string, undeleted bool) {
+// add returns what undeleted said before.
+func (m *memory) add(id string, undeleted bool) (before bool) {
 	key := keyOf(id)
-	if _, known := m.ids[key]; known {
+	if before, known := m.ids[key]; known {
 		m.ids[key] = undeleted
-		return
+		return before
 	}
 	if m.ids == nil {
 		m.ids, m.ring = make(map[memoryKey]bool), make([]memoryKey, memorySize)
@@ -72,20 +71,19 @@ func (m *memory) add(id string, undeleted bool) {
 	delete(m.ids, m.ring[m.next])
 	m.ids[key], m.ring[m.next] = undeleted, key
 	m.next = (m.next + 1) % len(m.ring)
+	return false
 }
 
 // remember keeps a message that is done and cannot be deleted with the handle we have.
 func (l *loop) remember(d *delivery) {
-	if !l.finished.undeleted(d.m.ID) {
-		l.finished.add(d.m.ID, true)
+	if !l.finished.add(d.m.ID, true) {
 		l.counters.undeleted.Add(1)
 	}
 }
 
 // deletedForGood keeps a message whose delete is confirmed, against copies of it.
 func (l *loop) deletedForGood(d *delivery) {
-	if l.finished.undeleted(d.m.ID) {
+	if l.finished.add(d.m.ID, false) {
 		l.counters.undeleted.Add(-1)
 	}
-	l.finished.add(d.m.ID, false)
 }

@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -21,8 +22,8 @@ func TestMemoryKeysAreDistinct(t *testing.T) {
 		}
 		seen[key] = id
 	}
-	if keyOf(uuid).other != "" {
-		t.Error("a UUID is kept as text")
+	if got := fmt.Sprintf("%x", keyOf(uuid)); got != strings.ReplaceAll(uuid, "-", "") {
+		t.Errorf("the key of a UUID is %s", got)
 	}
 }
 
@@ -41,7 +42,9 @@ func TestMemoryForgetsTheOldest(t *testing.T) {
 	if m.undeleted(id(5)) || !m.undeleted(id(6)) {
 		t.Error("does not know which deletes were confirmed")
 	}
-	m.add(id(6), false)
+	if !m.add(id(6), false) || m.add(id(6), false) {
+		t.Error("does not say whether the delete had been confirmed before")
+	}
 	if m.undeleted(id(6)) || len(m.ids) != memorySize {
 		t.Errorf("after the delete: undeleted %t, %d IDs, want %d", m.undeleted(id(6)), len(m.ids), memorySize)
 	}

@@ -132,10 +132,13 @@ func (l *loop) received(p *poll, batch []incoming, arrival time.Time) {
 
 // place gives new deliveries their way: into their group, to the handlers, behind an orphan, or back.
 func (l *loop) place(ds []*delivery) {
-	touched := map[*group]bool{}
+	var touched map[*group]bool
 	for _, d := range ds {
 		switch {
 		case l.fifo:
+			if touched == nil {
+				touched = map[*group]bool{}
+			}
 			touched[l.joinGroup(d)] = true
 		case l.stopping.begun && !l.keepAtStop(d):
 			l.giveBack(d)
