@@ -44,6 +44,26 @@ func TestOneWinner(t *testing.T) {
 	wantItem(t, c, "sum", item{"id": str("sum"), "n": num("4000")})
 }
 
+// TestOneWinnerOfStatements is the same for statements, alone and in batches.
+func TestOneWinnerOfStatements(t *testing.T) {
+	t.Parallel()
+	srv, c := start(t)
+	putItem(t, c, "orders", item{"id": str("sum"), "n": num("0")})
+	const keys = 500
+	var won atomic.Int32
+	hammer(keys, func(_, i int) {
+		_, _, text := send(t, srv, "BatchExecuteStatement", fmt.Sprintf(`{"Statements":[{"Statement":"INSERT INTO orders VALUE {'id': ?}","Parameters":[{"S":"%d"}]},{"Statement":"INSERT INTO orders VALUE {'id': ?}","Parameters":[{"S":"%d again"}]}]}`, i, i))
+		won.Add(int32(2 - strings.Count(text, "DuplicateItem")))
+		if status, _, text := send(t, srv, "ExecuteStatement", `{"Statement":"UPDATE orders SET n = n + 1 WHERE id = 'sum'"}`); status != http.StatusOK {
+			t.Errorf("UPDATE: %s", text)
+		}
+	})
+	if won.Load() != 2*keys {
+		t.Errorf("%d INSERTs of %d new keys succeeded", won.Load(), 2*keys)
+	}
+	wantItem(t, c, "sum", item{"id": str("sum"), "n": num("4000")})
+}
+
 // TestTransactionsAreIsolated moves amounts between two accounts from many sides while both are read in one transaction:
 // a sum is never seen broken, and no movement is lost.
 func TestTransactionsAreIsolated(t *testing.T) {

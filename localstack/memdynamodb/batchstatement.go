@@ -15,6 +15,29 @@ type batchStatementInput struct {
 	ReturnConsumedCapacity string
 }
 
+func (in *batchStatementInput) member(d reader, name []byte) error {
+	switch string(name) {
+	case "Statements":
+		if in.Statements != nil {
+			return errTwice
+		}
+		return in.statements(d)
+	case "ReturnConsumedCapacity":
+		return d.text(&in.ReturnConsumedCapacity)
+	}
+	return errUnknown
+}
+
+func (in *batchStatementInput) statements(d reader) error {
+	in.Statements = make([]statementInput, 0, maxStatements)
+	var last lastStatement
+	return d.Array(func() error {
+		in.Statements = append(in.Statements, statementInput{})
+		st := &in.Statements[len(in.Statements)-1]
+		return d.Object(func(name []byte) error { return st.member(d, &last, name) })
+	})
+}
+
 type batchStatementOutput struct {
 	Responses        []statementResponse
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
@@ -45,17 +68,26 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 	if n == 0 || n > maxStatements {
 		return nil, constraint("[...]", "statements", "Member must have length between 1 and 25")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
-	statements := make([]*statement, n)
+	statements := make([]*statement, n) // nil where it failed
 	for i := range in.Statements {
-		st, err := s.newStatement(&in.Statements[i])
+		st, err := newStatement(&in.Statements[i])
 		if err != nil {
 			out.Responses[i].Error = statementFailed(err)
 			continue
 		}
 		statements[i] = st
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, st := range statements {
+		if st == nil {
+			continue
+		}
+		if err := s.locate(st); err != nil {
+			out.Responses[i].Error = statementFailed(err)
+			statements[i] = nil
+		}
 	}
 	if err := alike(statements); err != nil {
 		return nil, err

@@ -15,6 +15,58 @@ type statementInput struct {
 	Parameters                          []json.RawMessage
 	ConsistentRead                      bool
 	ReturnValuesOnConditionCheckFailure string
+
+	values []attr.Value // Parameters, where the request was read quickly; each is valid
+}
+
+// lastStatement is the statement of a batch that was read before: the next one has much in common with it.
+type lastStatement struct {
+	text   attr.Last[string]
+	values []attr.Last[attr.Value]
+}
+
+func (in *statementInput) member(d reader, last *lastStatement, name []byte) (err error) {
+	switch string(name) {
+	case "Statement":
+		in.Statement, err = last.text.Read(d.Decoder, d.Text)
+		return err
+	case "Parameters":
+		in.values, err = last.parameters(d)
+		return err
+	case "ConsistentRead":
+		return d.flag(&in.ConsistentRead)
+	case "ReturnValuesOnConditionCheckFailure":
+		return d.text(&in.ReturnValuesOnConditionCheckFailure)
+	}
+	return errUnknown
+}
+
+func (l *lastStatement) parameters(d reader) ([]attr.Value, error) {
+	values := make([]attr.Value, 0, len(l.values))
+	err := d.Array(func() error {
+		if len(values) == len(l.values) {
+			l.values = append(l.values, attr.Last[attr.Value]{})
+		}
+		v, err := l.values[len(values)].Read(d.Decoder, d.Value)
+		values = append(values, v)
+		return err
+	})
+	return values, err
+}
+
+// parameters are checked here and not before: one that is wrong is its statement's error, not the request's.
+func (in *statementInput) parameters() ([]attr.Value, error) {
+	if in.Parameters == nil {
+		return in.values, nil
+	}
+	values := make([]attr.Value, len(in.Parameters))
+	for i, raw := range in.Parameters {
+		var err error
+		if values[i], err = attr.Decode(raw); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
 }
 
 type executeStatementInput struct {
@@ -24,58 +76,67 @@ type executeStatementInput struct {
 	NextToken              *string
 }
 
+func (in *executeStatementInput) member(d reader, name []byte) error {
+	if string(name) == "ReturnConsumedCapacity" {
+		return d.text(&in.ReturnConsumedCapacity)
+	}
+	return in.statementInput.member(d, &lastStatement{}, name)
+}
+
 type executeStatementOutput struct {
 	Items            []attr.Map
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`
 }
 
-// statement is a statement that is ready to run on its one item.
+// statement is a statement on its one item.
 type statement struct {
 	*expr.Statement
-	change     *change
+	change     change
 	consistent bool
 }
 
 func (st *statement) reads() bool { return st.Verb == "SELECT" }
 
-// newStatement parses a statement and finds its item. The caller holds mu.
-func (s *Server) newStatement(in *statementInput) (*statement, error) {
+// newStatement parses a statement. It needs no lock.
+func newStatement(in *statementInput) (*statement, error) {
 	if in.Statement == "" {
 		return nil, required("statement")
 	}
-	var params []attr.Value
-	for _, raw := range in.Parameters {
-		v, err := attr.Decode(raw)
-		if err != nil {
-			return nil, err
-		}
-		params = append(params, v)
-	}
-	parsed, err := expr.ParseStatement(in.Statement, params)
+	params, err := in.parameters()
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.table(parsed.Table)
+	p, err := expr.ParseStatement(in.Statement, params)
 	if err != nil {
 		return nil, err
 	}
-	c := &change{table: t, env: parsed.Env, put: parsed.Item, update: parsed.Update, updates: parsed.Update != nil, deletes: parsed.Verb == "DELETE"}
-	c.returnOld = in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"
+	return &statement{p, change{
+		env: p.Env, put: p.Item, update: p.Update, updates: p.Update != nil, deletes: p.Verb == "DELETE",
+		returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+	}, in.ConsistentRead}, nil
+}
+
+// locate finds the statement's table and item. The caller holds mu.
+func (s *Server) locate(st *statement) (err error) {
+	c := &st.change
+	if c.table, err = s.table(st.Table); err != nil {
+		return err
+	}
 	if c.put == nil {
-		c.keyFields, c.condition, err = parsed.Split(t.keys.names()...)
-		if errors.Is(err, expr.ErrNotOneItem) && parsed.Verb == "SELECT" {
-			return nil, unimplemented("a SELECT of more than one item") // to DynamoDB a Query or Scan, no mistake
+		c.keyFields, c.condition, err = st.Split(c.table.keys.names()...)
+		if errors.Is(err, expr.ErrNotOneItem) && st.reads() {
+			return unimplemented("a SELECT of more than one item") // to DynamoDB a Query or Scan, no mistake
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return &statement{parsed, c, in.ConsistentRead}, c.fit()
+	return c.fit()
 }
 
 // run performs the statement: INSERT only where no item is, UPDATE only where one is.
 func (st *statement) run() (items []attr.Map, u units, err error) {
-	c := st.change
+	c := &st.change
 	err = c.evaluate()
 	u = c.units()
 	switch {
@@ -110,10 +171,13 @@ func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, erro
 	if in.NextToken != nil {
 		return nil, validation("Given NextToken is invalid")
 	}
+	st, err := newStatement(&in.statementInput)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, err := s.newStatement(&in.statementInput)
-	if err != nil {
+	if err := s.locate(st); err != nil {
 		return nil, err
 	}
 	items, u, err := st.run()

@@ -66,6 +66,24 @@ func TestStatements(t *testing.T) {
 	run(`DELETE FROM "orders" WHERE id = 'a'`)
 }
 
+// A name that looks like a placeholder is a name all the same.
+func TestStatementOnOddNames(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	for _, statement := range []string{
+		`INSERT INTO "orders" VALUE {'id': 'a', '#0': 'x', '#1': {':0': 1}}`,
+		`UPDATE "orders" SET "#0" = 'y' SET "#1".":0" = 2 WHERE "id" = 'a' AND "#0" = 'x' AND "#1".":0" = 1`,
+	} {
+		if _, err := execute(t, c, statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	got, err := execute(t, c, `SELECT "#0" FROM "orders" WHERE "id" = 'a' AND "#1".":0" = 2`)
+	if diff := cmp.Diff([]map[string]ddbtypes.AttributeValue{{"#0": str("y")}}, got, items); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+}
+
 func TestStatementsRefused(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)
@@ -125,6 +143,13 @@ func TestBatchStatements(t *testing.T) {
 		if i == 0 && units != 3 {
 			t.Errorf("%g units, want 3", units)
 		}
+	}
+	failed, _, err := batch(`INSERT INTO "gone" VALUE {'id':'x'}`, `UPDATE "orders" SET n = 1 WHERE n = 2`, `INSERT INTO "orders" VALUE {'id':'x'}`, `INSERT INTO "orders" VALUE {'id':?}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if codes := [4]string{code(failed[0]), code(failed[1]), code(failed[2]), code(failed[3])}; codes != [4]string{"ResourceNotFound", "ValidationError", "", "ValidationError"} {
+		t.Errorf("wrong statements beside a right one: %v", codes)
 	}
 	got, _, err := batch(`SELECT * FROM "orders" WHERE id = 'a'`, `SELECT * FROM "orders" WHERE id = 'c'`)
 	if err != nil || got[0].Item == nil || got[1].Item != nil {

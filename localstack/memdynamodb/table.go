@@ -30,6 +30,17 @@ type partition struct {
 	items []attr.Map
 }
 
+// newPartition returns the partition of a first item, which in a table without a sort key is its only one: in one piece
+// with its place.
+func newPartition(key string, item attr.Map) *partition {
+	p := &struct {
+		partition
+		first [1]attr.Map
+	}{partition{hash: hashOf(key), key: key}, [1]attr.Map{item}}
+	p.items = p.first[:]
+	return &p.partition
+}
+
 // locate returns the partition and place of a key, and whether an item is there.
 func (t *table) locate(k key) (p *partition, at int, found bool) {
 	p = t.partitions[k.partition]
@@ -78,7 +89,7 @@ func (t *table) set(k key, item attr.Map) {
 	case found:
 		p.items[at] = item
 	case p == nil:
-		t.partitions[k.partition] = &partition{hash: hashOf(k.partition), key: k.partition, items: []attr.Map{item}}
+		t.partitions[k.partition] = newPartition(k.partition, item)
 		t.inOrder = nil
 	default:
 		p.items = slices.Insert(p.items, at, item)

@@ -16,6 +16,28 @@ type writeInput struct {
 	legacy
 }
 
+func (in *writeInput) member(d reader, name []byte) error {
+	switch string(name) {
+	case "TableName":
+		return d.text(&in.TableName)
+	case "Item":
+		return d.fields(&in.Item)
+	case "Key":
+		return d.fields(&in.Key)
+	case "ConditionExpression":
+		return d.optional(&in.ConditionExpression)
+	case "UpdateExpression":
+		return d.optional(&in.UpdateExpression)
+	case "ReturnValues":
+		return d.text(&in.ReturnValues)
+	case "ReturnValuesOnConditionCheckFailure":
+		return d.text(&in.ReturnValuesOnConditionCheckFailure)
+	case "ReturnConsumedCapacity":
+		return d.text(&in.ReturnConsumedCapacity)
+	}
+	return in.placeholders.member(d, name)
+}
+
 type writeOutput struct {
 	Attributes       *attr.Map         `json:",omitempty"`
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`
@@ -101,5 +123,6 @@ func (c *change) returned(values string) *attr.Map {
 	if len(m) == 0 {
 		return nil
 	}
-	return &m
+	some := m // m itself would be allocated where nothing is returned too
+	return &some
 }

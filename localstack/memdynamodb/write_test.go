@@ -87,7 +87,10 @@ func TestConditionFailureReturnsItem(t *testing.T) {
 
 func TestReturnValues(t *testing.T) {
 	t.Parallel()
-	_, c := start(t)
+	srv, c := start(t)
+	if _, _, text := send(t, srv, "PutItem", `{"TableName":"orders","Item":{"id":{"S":"b"}},"ReturnValues":"ALL_OLD"}`); text != "{}" {
+		t.Errorf("PutItem of a new item: %s, want no Attributes", text)
+	}
 	update := func(id, expression string, returns ddbtypes.ReturnValue, values item) item {
 		t.Helper()
 		out, err := c.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("orders"), Key: item{"id": str(id)}, UpdateExpression: aws.String(expression), ExpressionAttributeValues: values, ReturnValues: returns})

@@ -52,6 +52,9 @@ func newCounter(rules ...fault.Rule) *counter {
 				<-ctx.Done()
 				return nil, awsjson.Cost{}, nil
 			},
+			"Measure": func(_ context.Context, body []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
+				return map[string]int{"Length": len(body)}, awsjson.Cost{}, nil
+			},
 			"Broken": func(context.Context, []byte, *fault.Rule) (any, awsjson.Cost, error) {
 				return func() {}, awsjson.Cost{}, nil // has no JSON
 			},
@@ -109,6 +112,27 @@ func TestAnswers(t *testing.T) {
 		}
 		if d := cmp.Diff(w.out, out); d != "" {
 			t.Errorf("%s %q (-want +got):\n%s", w.op, w.body, d)
+		}
+	}
+}
+
+// Whatever the request says its length is, all of it is read.
+func TestLengths(t *testing.T) {
+	t.Parallel()
+	c := newCounter()
+	defer c.Close()
+	for _, n := range []int{0, 1, 511, 512, 513, 64<<10 - 1, 64 << 10, 64<<10 + 1, 64<<10 + 513, 1 << 20} {
+		for _, said := range []int64{int64(n), -1, 0, 1, int64(n) + 1} {
+			r := request(t.Context(), "Measure", strings.Repeat("x", n))
+			r.ContentLength = said
+			resp, err := c.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out struct{ Length int }
+			if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || out.Length != n {
+				t.Errorf("%d bytes, said to be %d: got %d, %v", n, said, out.Length, err)
+			}
 		}
 	}
 }

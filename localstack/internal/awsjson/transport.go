@@ -85,8 +85,11 @@ func read(r *http.Request) (request, error) {
 	if r.Body == nil {
 		return out, nil
 	}
-	var err error
-	out.body, err = io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+	// One allocation for what nearly all bodies are. A longer one may be no more than a promise.
+	size := min(max(r.ContentLength, 0), 64<<10)
+	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err := b.ReadFrom(io.LimitReader(r.Body, maxRequest+1))
+	out.body = b.Bytes()
 	return out, err
 }
 

@@ -29,11 +29,11 @@ const (
 
 // DecodeMap reads a map of attribute values, such as an item: {"id":{"S":"a"}}. A null is a nil map.
 func DecodeMap(data []byte) (Map, error) {
-	d := decoder{data: data}
+	d := Decoder{data: data}
 	if d.null() {
 		return nil, nil
 	}
-	m, err := d.fields(0)
+	m, err := d.Fields()
 	if err != nil {
 		return nil, err
 	}
@@ -42,19 +42,27 @@ func DecodeMap(data []byte) (Map, error) {
 
 // Decode reads one attribute value, such as {"S":"a"}.
 func Decode(data []byte) (Value, error) {
-	d := decoder{data: data}
-	v, err := d.value(0)
+	d := Decoder{data: data}
+	v, err := d.Value()
 	if err != nil {
 		return nil, err
 	}
 	return v, d.end()
 }
 
+// Fields reads a map of attribute values, such as an item.
+func (d *Decoder) Fields() (Map, error) { return d.fields(0) }
+
+// Value reads one attribute value, such as {"S":"a"}.
+func (d *Decoder) Value() (Value, error) { return d.value(0) }
+
 // fields reads the fields of a map.
-func (d *decoder) fields(depth int) (Map, error) {
+func (d *Decoder) fields(depth int) (Map, error) {
 	base := len(d.open)
 	sorted := true
-	err := d.object(func(name string) error {
+	err := d.Object(func(raw []byte) error {
+		// Items of a table have the same names: one text serves them all.
+		name := unique.Make(string(raw)).Value()
 		v, err := d.value(depth)
 		if err != nil {
 			return err
@@ -62,8 +70,7 @@ func (d *decoder) fields(depth int) (Map, error) {
 		if n := len(d.open); n > base && d.open[n-1].Name >= name {
 			sorted = false
 		}
-		// Items of a table have the same names: one text serves them all.
-		d.open = append(d.open, Field{unique.Make(name).Value(), v})
+		d.open = append(d.open, Field{name, v})
 		return nil
 	})
 	if err != nil {
@@ -87,13 +94,13 @@ func (d *decoder) fields(depth int) (Map, error) {
 }
 
 // value reads one attribute value: an object with exactly one member, whose name is the type.
-func (d *decoder) value(depth int) (Value, error) {
+func (d *Decoder) value(depth int) (Value, error) {
 	if depth > maxNesting {
 		return nil, &InvalidError{"Nesting Levels have exceeded supported limits"}
 	}
 	var v Value
 	several := false
-	err := d.object(func(kind string) error {
+	err := d.Object(func(kind []byte) error {
 		if v != nil {
 			several = true
 		}
@@ -112,10 +119,10 @@ func (d *decoder) value(depth int) (Value, error) {
 	return v, nil
 }
 
-func (d *decoder) typed(kind string, depth int) (Value, error) {
-	switch kind {
+func (d *Decoder) typed(kind []byte, depth int) (Value, error) {
+	switch string(kind) {
 	case "S":
-		s, err := d.text()
+		s, err := d.Text()
 		return String(s), err
 	case "N":
 		return d.number()
@@ -123,23 +130,23 @@ func (d *decoder) typed(kind string, depth int) (Value, error) {
 		s, err := d.bytes()
 		return Binary(s), err
 	case "BOOL":
-		b, err := d.boolean()
+		b, err := d.Bool()
 		return Bool(b), err
 	case "NULL":
-		b, err := d.boolean()
+		b, err := d.Bool()
 		if err == nil && !b {
 			err = &InvalidError{invalid + "Null attribute value types must have the value of true"}
 		}
 		return Null{}, err
 	case "SS":
-		return members(d, "string", d.text, func(s []string) Value { return StringSet(s) })
+		return members(d, "string", d.Text, func(s []string) Value { return StringSet(s) })
 	case "NS":
 		return members(d, "number", d.number, func(n []Number) Value { return NumberSet(n) })
 	case "BS":
 		return members(d, "binary", d.bytes, func(b []string) Value { return BinarySet(b) })
 	case "L":
 		l := List{}
-		err := d.array(func() error {
+		err := d.Array(func() error {
 			v, err := d.value(depth + 1)
 			l = append(l, v)
 			return err
@@ -152,10 +159,10 @@ func (d *decoder) typed(kind string, depth int) (Value, error) {
 }
 
 // members reads a set: not empty, no member twice.
-func members[T ~string](d *decoder, kind string, read func() (T, error), make func([]T) Value) (Value, error) {
+func members[T ~string](d *Decoder, kind string, read func() (T, error), make func([]T) Value) (Value, error) {
 	var set []T
 	var twice bool
-	err := d.array(func() error {
+	err := d.Array(func() error {
 		m, err := read()
 		twice = twice || slices.Contains(set, m)
 		set = append(set, m)
@@ -180,8 +187,8 @@ func joinMembers[T ~string](set []T) string {
 	return strings.Join(s, ", ")
 }
 
-func (d *decoder) number() (Number, error) {
-	s, err := d.text()
+func (d *Decoder) number() (Number, error) {
+	s, err := d.Text()
 	if err != nil {
 		return "", err
 	}
@@ -197,8 +204,8 @@ func (d *decoder) number() (Number, error) {
 	return n, nil
 }
 
-func (d *decoder) bytes() (string, error) {
-	s, err := d.text()
+func (d *Decoder) bytes() (string, error) {
+	s, err := d.Text()
 	if err != nil {
 		return "", err
 	}

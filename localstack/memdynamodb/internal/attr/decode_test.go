@@ -58,7 +58,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("Decode(%s): got %v, want %q", tt.in, err, tt.want)
 		}
 	}
-	for _, in := range []string{``, `1`, `"a"`, `[`, `{`, `{"S"`, `{"S":1}`, `{"S":"a"`, `{"S":"a"}x`, `{"S":"a",}`, `{"L":{}}`, `{"BOOL":"true"}`, `{"B":"%"}`, "{\"S\":\"a\nb\"}", `{"S":"\q"}`} {
+	for _, in := range []string{``, `1`, `"a"`, `[`, `{`, `{"S"`, `{"S":1}`, `{"S":"a"`, `{"S":"a"}x`, `{"S":"a",}`, `{"L":{}}`, `{"BOOL":"true"}`, `{"B":"%"}`, "{\"S\":\"a\nb\"}", `{"S":"\q"}`, "{\"S\":\"a\"}\x00"} {
 		_, err := Decode([]byte(in))
 		if _, ok := errors.AsType[*SyntaxError](err); !ok {
 			t.Errorf("Decode(%s): got %v, want a SyntaxError", in, err)
@@ -87,6 +87,68 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("size %d", Size(v))
 		}
 	})
+}
+
+// FuzzText: a string is what encoding/json says it is.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{`"a"`, ` "a"`, `"a" `, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\n"`, `"\ud800"`, `"\q"`, `"é\t"`, "\"\xff\"", "\"\xff\\n\"", "\"\n\"", `"\`, `"\"`, `"a"b`, "\"a\"\x00", `1`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := Decoder{data: data}
+		got, err := d.Text()
+		if err == nil {
+			err = d.end()
+		}
+		var want any
+		wantErr := json.Unmarshal(data, &want)
+		text, ok := want.(string)
+		if (err == nil) != (wantErr == nil && ok) {
+			t.Fatalf("%q: got %q, %v, want %v, %v", data, got, err, want, wantErr)
+		}
+		if err == nil && got != text {
+			t.Fatalf("%q: got %q, want %q", data, got, text)
+		}
+	})
+}
+
+// Each of several values is what it would be by itself, the same as the one before or not.
+func TestLast(t *testing.T) {
+	t.Parallel()
+	d := &Decoder{data: []byte(`[{"S":"a"},{"S":"a"}, {"S":"a"},{"S":"ab"},{"S" :"ab"},{"L":[{"S":"a"}]},{"L":[]},{"S":"a"}]`)}
+	var l Last[Value]
+	var got []Value
+	if err := d.Array(func() error {
+		v, err := l.Read(d, d.Value)
+		got = append(got, v)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a, ab := String("a"), String("ab")
+	if diff := cmp.Diff([]Value{a, a, a, ab, ab, List{a}, List{}, a}, got); diff != "" {
+		t.Error(diff)
+	}
+	reads := 0
+	d = &Decoder{data: []byte(`["a","a" , "a","b"]`)}
+	var texts Last[string]
+	if err := d.Array(func() error {
+		_, err := texts.Read(d, func() (string, error) { reads++; return d.Text() })
+		return err
+	}); err != nil || reads != 2 {
+		t.Errorf("%d reads of two different texts, %v", reads, err)
+	}
+	// What was refused is refused again.
+	d = &Decoder{data: []byte(`["x","x"]`)}
+	refused := 0
+	if err := d.Array(func() error {
+		if _, err := texts.Read(d, func() (string, error) { _, _ = d.Text(); return "", errors.New("refused") }); err != nil {
+			refused++
+		}
+		return nil
+	}); err != nil || refused != 2 {
+		t.Errorf("%d refusals of two, %v", refused, err)
+	}
 }
 
 func TestItemSize(t *testing.T) {

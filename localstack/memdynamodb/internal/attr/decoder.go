@@ -1,19 +1,31 @@
 package attr
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
 )
 
-// decoder reads JSON in one pass straight into values; encoding/json would read every level of an item again.
-type decoder struct {
-	data []byte
-	pos  int
-	open Map // the fields read so far of the maps that are not closed yet, the innermost last
+// Decoder reads JSON in one pass straight into values; encoding/json would read every level of an item again.
+type Decoder struct {
+	data    []byte
+	pos     int
+	open    Map    // the fields read so far of the maps that are not closed yet, the innermost last
+	scratch []byte // the last text that had escapes
 }
 
-func (d *decoder) space() {
+// DecodeObject reads an object and nothing behind it. member is called with each name and is to read the value after it;
+// name is valid until then. An error of member's ends the reading.
+func DecodeObject(data []byte, member func(d *Decoder, name []byte) error) error {
+	d := &Decoder{data: data}
+	if err := d.Object(func(name []byte) error { return member(d, name) }); err != nil {
+		return err
+	}
+	return d.end()
+}
+
+func (d *Decoder) space() {
 	for d.pos < len(d.data) {
 		switch d.data[d.pos] {
 		case ' ', '\t', '\n', '\r':
@@ -25,7 +37,7 @@ func (d *decoder) space() {
 }
 
 // next skips space and returns the next byte without taking it, 0 at the end.
-func (d *decoder) next() byte {
+func (d *Decoder) next() byte {
 	d.space()
 	if d.pos < len(d.data) {
 		return d.data[d.pos]
@@ -33,7 +45,7 @@ func (d *decoder) next() byte {
 	return 0
 }
 
-func (d *decoder) take(c byte) bool {
+func (d *Decoder) take(c byte) bool {
 	if d.next() != c {
 		return false
 	}
@@ -41,7 +53,7 @@ func (d *decoder) take(c byte) bool {
 	return true
 }
 
-func (d *decoder) word(w string) bool {
+func (d *Decoder) word(w string) bool {
 	d.space()
 	if strings.HasPrefix(string(d.data[d.pos:min(d.pos+len(w), len(d.data))]), w) {
 		d.pos += len(w)
@@ -50,16 +62,16 @@ func (d *decoder) word(w string) bool {
 	return false
 }
 
-func (d *decoder) null() bool { return d.word("null") }
+func (d *Decoder) null() bool { return d.word("null") }
 
-func (d *decoder) end() error {
-	if d.next() != 0 {
+func (d *Decoder) end() error {
+	if d.space(); d.pos < len(d.data) {
 		return d.unexpected("the end")
 	}
 	return nil
 }
 
-func (d *decoder) unexpected(want string) error {
+func (d *Decoder) unexpected(want string) error {
 	switch c := d.next(); {
 	case c == 0:
 		return &SyntaxError{"Unexpected end of JSON input"}
@@ -79,8 +91,8 @@ func (d *decoder) unexpected(want string) error {
 	return &SyntaxError{"Unexpected token"}
 }
 
-// object reads an object; member reads the value after each name.
-func (d *decoder) object(member func(name string) error) error {
+// Object reads an object. member is to read the value after each name, which is valid until then.
+func (d *Decoder) Object(member func(name []byte) error) error {
 	if !d.take('{') {
 		return d.unexpected("a structure or map")
 	}
@@ -88,7 +100,7 @@ func (d *decoder) object(member func(name string) error) error {
 		return nil
 	}
 	for {
-		name, err := d.text()
+		name, err := d.raw()
 		if err != nil {
 			return err
 		}
@@ -107,7 +119,8 @@ func (d *decoder) object(member func(name string) error) error {
 	}
 }
 
-func (d *decoder) array(element func() error) error {
+// Array reads an array; element is to read each of its elements.
+func (d *Decoder) Array(element func() error) error {
 	if !d.take('[') {
 		return d.unexpected("a list")
 	}
@@ -127,7 +140,8 @@ func (d *decoder) array(element func() error) error {
 	}
 }
 
-func (d *decoder) boolean() (bool, error) {
+// Bool reads true or false.
+func (d *Decoder) Bool() (bool, error) {
 	switch {
 	case d.word("true"):
 		return true, nil
@@ -137,32 +151,79 @@ func (d *decoder) boolean() (bool, error) {
 	return false, d.unexpected("Boolean")
 }
 
-// text reads a string. Only strings with escapes need encoding/json.
-func (d *decoder) text() (string, error) {
+// Text reads a string.
+func (d *Decoder) Text() (string, error) {
+	raw, err := d.raw()
+	return string(raw), err
+}
+
+// raw reads a string; what it returns is valid until the next one is read.
+func (d *Decoder) raw() ([]byte, error) {
 	if d.next() != '"' {
-		return "", d.unexpected("String")
+		return nil, d.unexpected("String")
 	}
 	start := d.pos
-	escaped := false
+	escaped, ascii := false, true
 	for i := start + 1; i < len(d.data); i++ {
 		switch c := d.data[i]; {
 		case c == '\\':
 			escaped = true
 			i++
 		case c < 0x20:
-			return "", &SyntaxError{"Unexpected control character in a string"}
+			return nil, &SyntaxError{"Unexpected control character in a string"}
+		case c >= utf8.RuneSelf:
+			ascii = false
 		case c == '"':
 			d.pos = i + 1
-			raw := d.data[start+1 : i]
-			if !escaped && utf8.Valid(raw) {
-				return string(raw), nil
-			}
-			var s string
-			if err := json.Unmarshal(d.data[start:i+1], &s); err != nil {
-				return "", &SyntaxError{err.Error()}
-			}
-			return s, nil
+			return d.plain(d.data[start:d.pos], escaped, ascii)
 		}
 	}
-	return "", &SyntaxError{"Unexpected end of JSON input"}
+	return nil, &SyntaxError{"Unexpected end of JSON input"}
+}
+
+// plain is the text of a string in quotes. Only rare ones need encoding/json: those with \u, and those that are no UTF-8.
+func (d *Decoder) plain(quoted []byte, escaped, ascii bool) ([]byte, error) {
+	inside := quoted[1 : len(quoted)-1]
+	if ascii || utf8.Valid(inside) {
+		if !escaped {
+			return inside, nil
+		}
+		var ok bool
+		if d.scratch, ok = unescape(d.scratch[:0], inside); ok {
+			return d.scratch, nil
+		}
+	}
+	var s string
+	if err := json.Unmarshal(quoted, &s); err != nil {
+		return nil, &SyntaxError{err.Error()}
+	}
+	return []byte(s), nil
+}
+
+// unescape appends to b the text that s, the inside of a string, stands for. It knows the escapes of two characters only.
+func unescape(b, s []byte) ([]byte, bool) {
+	for {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 {
+			return append(b, s...), true
+		}
+		b = append(b, s[:i]...)
+		switch c := s[i+1]; c { // the last character of s is never a backslash that begins an escape
+		case '"', '\\', '/':
+			b = append(b, c)
+		case 'b':
+			b = append(b, '\b')
+		case 'f':
+			b = append(b, '\f')
+		case 'n':
+			b = append(b, '\n')
+		case 'r':
+			b = append(b, '\r')
+		case 't':
+			b = append(b, '\t')
+		default:
+			return b, false
+		}
+		s = s[i+2:]
+	}
 }

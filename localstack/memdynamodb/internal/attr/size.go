@@ -57,27 +57,20 @@ func stringsSize(set []string) int {
 // decimal point.
 func numberSize(n Number) int {
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(string(n), "-"), ".")
-	if whole == "0" && fraction == "" {
-		return 1
-	}
 	size := 1
 	if strings.HasPrefix(string(n), "-") {
 		size++
 	}
-	whole = strings.TrimLeft(whole, "0")
-	// Pairs of zeros at either end cost nothing.
-	if len(whole)%2 == 1 {
-		whole = "0" + whole
+	if whole == "0" {
+		whole = ""
 	}
-	if len(fraction)%2 == 1 {
-		fraction += "0"
+	pairs := (len(whole)+1)/2 + (len(fraction)+1)/2
+	// Pairs of zeros at either end cost nothing. Behind a point the last digit is none.
+	switch {
+	case fraction == "":
+		pairs -= (len(whole) - len(strings.TrimRight(whole, "0"))) / 2
+	case whole == "":
+		pairs -= (len(fraction) - len(strings.TrimLeft(fraction, "0"))) / 2
 	}
-	digits := whole + fraction
-	for strings.HasPrefix(digits, "00") {
-		digits = digits[2:]
-	}
-	for strings.HasSuffix(digits, "00") {
-		digits = digits[:len(digits)-2]
-	}
-	return size + len(digits)/2
+	return size + pairs
 }

@@ -37,6 +37,7 @@ var (
 	keyConds    cache[*KeyCondition]
 	updates     cache[*Update]
 	projections cache[*Projection]
+	statements  cache[*prepared]
 )
 
 // ParseCondition parses a ConditionExpression.

@@ -180,6 +180,13 @@ func (p *parser) step() Step {
 	switch t.kind {
 	case tokName:
 		use(&p.names, t.text)
+		if p.partiql != nil {
+			// Its name is known already. One that looks like a placeholder has to stay one.
+			if name := p.partiql.Names[t.text]; !strings.HasPrefix(name, "#") {
+				p.advance()
+				return Step{Name: name}
+			}
+		}
 	case tokWord:
 		if p.partiql == nil && Reserved(t.text) {
 			// AND, OR and the like where a name should be are a slip of the grammar, not a name.

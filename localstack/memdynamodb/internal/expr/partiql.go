@@ -23,8 +23,22 @@ type Statement struct {
 // maxStatement is the most characters of a statement.
 const maxStatement = 8192
 
-// ParseStatement parses a statement; params are what its question marks stand for, in their order.
+// ParseStatement parses a statement; params are what its question marks stand for, in their order. What it returns shares
+// parts with other statements of the same text and is not to be changed.
 func ParseStatement(src string, params []attr.Value) (*Statement, error) {
+	if !strings.Contains(src, "?") {
+		// With its values in it, the text is another one each time: nothing to keep.
+		return parseStatement(src, &parameters{values: params})
+	}
+	p, err := statements.get(src, func() (*prepared, error) { return prepare(src) })
+	if err != nil {
+		// The text is wrong, or it depends on the parameters whether it is: parsed with them, it says what DynamoDB would.
+		return parseStatement(src, &parameters{values: params})
+	}
+	return p.with(params)
+}
+
+func parseStatement(src string, params *parameters) (*Statement, error) {
 	s := &Statement{Env: &Env{Names: map[string]string{}}}
 	p := &parser{kind: "Statement", src: src, partiql: s.Env}
 	err := p.run(func() {

@@ -8,7 +8,7 @@ import (
 
 // lexStatement cuts a PartiQL statement into the tokens of the expression language, so that one parser serves both: a
 // quoted name becomes a #name and a literal or parameter a :value, with env saying what they stand for.
-func lexStatement(p *parser, env *Env, params []attr.Value) {
+func lexStatement(p *parser, env *Env, params *parameters) {
 	src := p.src
 	p.tokens = make([]token, 0, 64)
 	value := func(v attr.Value, start, end int) {
@@ -38,11 +38,7 @@ func lexStatement(p *parser, env *Env, params []attr.Value) {
 			}
 			pos = end
 		case c == '?':
-			if len(params) == 0 {
-				panic(&Error{"Number of parameters in request and statement don't match."})
-			}
-			value(params[0], pos, pos+1)
-			params = params[1:]
+			value(params.next(), pos, pos+1)
 			pos++
 		case strings.HasPrefix(src[pos:], "<<"), strings.HasPrefix(src[pos:], ">>"):
 			p.tokens = append(p.tokens, token{tokPunct, src[pos : pos+2], pos, pos + 2})
@@ -56,9 +52,7 @@ func lexStatement(p *parser, env *Env, params []attr.Value) {
 			pos = t.end
 		}
 	}
-	if len(params) > 0 {
-		panic(&Error{"Number of parameters in request and statement don't match."})
-	}
+	params.end()
 }
 
 // quoted reads a text in quotes, in which the quote itself stands twice.

@@ -90,6 +90,8 @@ func (p *parser) set(env *Env) attr.Value {
 			strings = append(strings, string(v))
 		case attr.Number:
 			numbers = append(numbers, v)
+		case parameter:
+			p.syntax() // its type decides what set this is
 		}
 	}
 	switch {

@@ -47,8 +47,8 @@ func (p Path) resolve(e *Env) Path {
 
 // get returns the value at the path, nil if there is none.
 func (p Path) get(e *Env, item attr.Map) attr.Value {
-	var v attr.Value = item
-	for _, s := range p {
+	v := item.Get(e.name(p[0].Name)) // a path begins with a name
+	for _, s := range p[1:] {
 		switch at := v.(type) {
 		case attr.Map:
 			if s.isIndex() {

@@ -49,14 +49,13 @@ func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, []Path, error) {
 		}
 		return order
 	})
-	var out attr.Value = item
 	for _, c := range changes {
 		var err error
-		if out, err = write(out, c.path, c.value); err != nil {
+		if item, err = writeField(item, c.path, c.value); err != nil {
 			return nil, nil, err
 		}
 	}
-	return out.(attr.Map), paths, nil
+	return item, paths, nil
 }
 
 func (a action) compute(e *Env, item attr.Map) (attr.Value, error) {
@@ -134,21 +133,8 @@ func write(at attr.Value, path Path, v attr.Value) (attr.Value, error) {
 	last := len(path) == 1
 	switch at := at.(type) {
 	case attr.Map:
-		if step.isIndex() {
-			return nil, errPath
-		}
-		if last && v == nil {
-			return at.Without(step.Name), nil
-		}
-		inner := at.Get(step.Name)
-		if !last && inner == nil {
-			return nil, errPath
-		}
-		inner, err := write(inner, path[1:], v)
-		if err != nil {
-			return nil, err
-		}
-		return at.With(step.Name, inner), nil
+		m, err := writeField(at, path, v)
+		return m, err
 	case attr.List:
 		if !step.isIndex() {
 			return nil, errPath
@@ -171,4 +157,22 @@ func write(at attr.Value, path Path, v attr.Value) (attr.Value, error) {
 		}
 	}
 	return nil, errPath
+}
+
+// writeField is write for a path that begins in a map, or in the item.
+func writeField(at attr.Map, path Path, v attr.Value) (attr.Map, error) {
+	name, last := path[0].Name, len(path) == 1
+	switch {
+	case path[0].isIndex():
+		return nil, errPath
+	case last && v == nil:
+		return at.Without(name), nil
+	case last:
+		return at.With(name, v), nil
+	}
+	inner, err := write(at.Get(name), path[1:], v)
+	if err != nil {
+		return nil, err
+	}
+	return at.With(name, inner), nil
 }

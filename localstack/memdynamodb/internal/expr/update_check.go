@@ -19,13 +19,13 @@ func (u *Update) Bind(e *Env, keys ...string) error {
 		return err
 	}
 	c := &checker{kind: updateKind, env: e}
+	paths := make([]Path, len(u.actions))
 	for i, a := range u.actions {
 		a.check(c)
-		path := a.path.resolve(e)
-		for _, before := range u.actions[:i] {
-			other := before.path.resolve(e)
-			if how := other.clash(path); how != "" {
-				c.fail("Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", how, other, path)
+		paths[i] = a.path.resolve(e)
+		for _, before := range paths[:i] {
+			if how := before.clash(paths[i]); how != "" {
+				c.fail("Two document paths %s with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", how, before, paths[i])
 			}
 		}
 	}
