@@ -31,10 +31,6 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	if err := checkClaim(c); err != nil {
 		return dedup.Lease{}, err
 	}
-	type answer struct {
-		lease dedup.Lease
-		err   error
-	}
 	m := s.clock.look()
 	s.at.enter(c.Owner, m.host.Add(c.Lease))
 	req := s.newAcquisition(c, 0, m)
@@ -42,13 +38,24 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	if st != nil {
 		select {
 		case v := <-st.answers:
-			// Most acquires end here, on their caller's goroutine.
-			if v == written && s.clock.left(req.until) > c.Lease/2 {
-				return s.granted(ctx, c, req, nil)
+			// Most acquires end here, on their caller's goroutine. A lease of which less is left has to be renewed: see start.
+			if end, left := s.clock.end(req.until, c.Lease); v == written && left > c.Lease/2 {
+				l := newLease(c, record{fence: &req.fence})
+				l.Until = end
+				return l, nil
 			}
 			st.answers <- v // for acquire
 		case <-ctx.Done():
 		}
+	}
+	return s.acquireApart(ctx, c, req, st)
+}
+
+// acquireApart acquires on a goroutine that outlives a caller who leaves.
+func (s *Store) acquireApart(ctx context.Context, c dedup.Claim, req acquisition, st *statement) (dedup.Lease, error) {
+	type answer struct {
+		lease dedup.Lease
+		err   error
 	}
 	// Not buffered: either the caller takes the answer or, having left, never will. There is no third case in which both
 	// believe that the other has the lease.
@@ -90,7 +97,10 @@ func drain(ended <-chan struct{}) {
 }
 
 func checkClaim(c dedup.Claim) error {
-	errs := []error{checkKey("Claim.Key", c.Key)}
+	var errs []error
+	if err := checkKey("Claim.Key", c.Key); err != nil {
+		errs = append(errs, err)
+	}
 	if c.Owner == "" {
 		errs = append(errs, fieldError("Claim.Owner", "is empty"))
 	}
@@ -108,7 +118,7 @@ var (
 // acquire sends until there is an answer, or goes on with st, which is in a shared call. The requests themselves do not
 // end with ctx: one that was cut off would have an unknown outcome for no reason, and a release sent after it could
 // overtake it.
-func (s *Store) acquire(ctx context.Context, c dedup.Claim, req *acquisition, st *statement) (dedup.Lease, error) {
+func (s *Store) acquire(ctx context.Context, c dedup.Claim, req acquisition, st *statement) (dedup.Lease, error) {
 	own := context.WithoutCancel(ctx)
 	var (
 		outstanding bool // an attempt with req's values may have been written, or may yet be
@@ -197,7 +207,7 @@ type answerTo struct {
 }
 
 // put sends the acquire as the conditional update that decides every case.
-func (s *Store) put(ctx context.Context, n int, req *acquisition) answerTo {
+func (s *Store) put(ctx context.Context, n int, req acquisition) answerTo {
 	a := answerTo{sent: true}
 	var out *dynamodb.UpdateItemOutput
 	a.outcome, a.err = s.attempt(ctx, n, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {

@@ -25,16 +25,16 @@ type acquisition struct {
 
 // newAcquisition asks for a lease from now by the holder's clock, so that it is never shorter than asked for: by the
 // taker's, a process thawed after an hour would ask for a lease that is over.
-func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) *acquisition {
+func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) acquisition {
 	now := s.clock.holder(m)
-	return &acquisition{claim: c, until: now + c.Lease.Milliseconds(), fence: max(now, above+1), taker: s.clock.taker(m)}
+	return acquisition{claim: c, until: now + c.Lease.Milliseconds(), fence: max(now, above+1), taker: s.clock.taker(m)}
 }
 
 // expiration is the end of retention.
-func (a *acquisition) expiration() int64 { return retainUntil(a.fence, a.claim.Retention, a.until) }
+func (a acquisition) expiration() int64 { return retainUntil(a.fence, a.claim.Retention, a.until) }
 
 // putOf is the acquire as the conditional update that decides every case.
-func (s *Store) putOf(a *acquisition) *dynamodb.UpdateItemInput {
+func (s *Store) putOf(a acquisition) *dynamodb.UpdateItemInput {
 	v := values{
 		":p": text(inProgress), ":d": text(completed),
 		":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
@@ -87,7 +87,7 @@ func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, si
 }
 
 // granted makes the lease of an acquire that was accepted, from the item as it was before.
-func (s *Store) granted(ctx context.Context, c dedup.Claim, req *acquisition, old map[string]ddbtypes.AttributeValue) (dedup.Lease, error) {
+func (s *Store) granted(ctx context.Context, c dedup.Claim, req acquisition, old map[string]ddbtypes.AttributeValue) (dedup.Lease, error) {
 	r, err := record{}, error(nil)
 	// An item without a status meets no clause but the first, so there was none: some implementations of the API answer
 	// the key then, where DynamoDB answers nothing.
@@ -127,8 +127,9 @@ func newLease(c dedup.Claim, r record) dedup.Lease {
 // a third; under what is left here it would have begun too late. A renewal that is refused says that another took over
 // in the meantime.
 func (s *Store) start(ctx context.Context, l dedup.Lease, until int64, d time.Duration) (dedup.Lease, error) {
-	l.Until = s.clock.early(until, d)
-	if s.clock.left(until) > d/2 {
+	end, left := s.clock.end(until, d)
+	l.Until = end
+	if left > d/2 {
 		return l, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownTimeout)

@@ -7,8 +7,9 @@ import (
 )
 
 // Client is what a [Store] needs of DynamoDB. [*dynamodb.Client] implements it. The store retries by itself and switches
-// the SDK's own retries off, call by call, through the options of each call, which a wrapper has to pass on; every other
-// setting of the client is left as it is.
+// the SDK's own retries off, call by call, through the options of each call, which a wrapper has to pass on, and writes the
+// body of a shared call from the input as the client's middleware left it; every other setting of the client is left as it
+// is.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)

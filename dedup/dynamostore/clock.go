@@ -107,8 +107,15 @@ func (c *clock) left(until int64) time.Duration { return millis(until - c.holder
 // early converts an instant to the host's clock, never late: for the end of an own lease. The result is at most most
 // from now: an answer that has put the holder's clock back makes no lease longer than it was asked for.
 func (c *clock) early(instant int64, most time.Duration) time.Time {
+	end, _ := c.end(instant, most)
+	return end
+}
+
+// end is early and left, of the same moment.
+func (c *clock) end(until int64, most time.Duration) (time.Time, time.Duration) {
 	m := c.look()
-	return m.host.Add(min(millis(instant-c.holder(m)), most))
+	left := millis(until - c.holder(m))
+	return m.host.Add(min(left, most)), left
 }
 
 // late converts an instant to the host's clock, never early: for the end of another's lease, guard included.

@@ -149,7 +149,7 @@ func (g *group) send(b *batch) {
 	}
 	var out *dynamodb.BatchExecuteStatementOutput
 	o, err := g.store.attempt(context.Background(), 0, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		out, err = g.store.client.BatchExecuteStatement(ctx, in, single)
+		out, err = g.store.client.BatchExecuteStatement(ctx, in, single, g.texts.withBody)
 		return err
 	})
 	g.store.meter.batch(len(going))

@@ -108,6 +108,34 @@ func TestUnknownInsertKeepsItsValues(t *testing.T) {
 	})
 }
 
+// lateBatches answers shared calls after a while, as for a process that was frozen meanwhile.
+type lateBatches struct {
+	Client
+	by time.Duration
+}
+
+func (l lateBatches) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
+	out, err := l.Client.BatchExecuteStatement(ctx, in, optFns...)
+	time.Sleep(l.by)
+	return out, err
+}
+
+// As of a single call: a lease of which less than half is left is renewed before it is handed out.
+func TestLateAnswerOfASharedCallIsRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.busy()
+		s.client = lateBatches{s.client, 40 * time.Second}
+		leases, errs := acquireAll(t.Context(), s, crowd(2))
+		for i, l := range leases {
+			if left := time.Until(l.Until); errs[i] != nil || left < lease*3/4 {
+				t.Errorf("got error %v and %s of a lease whose answer was 40 s late, want nearly all of %s", errs[i], left, lease)
+			}
+		}
+	})
+}
+
 // Fewer answers than statements: whose is missing cannot be told, so nobody's counts.
 func TestMissingAnswers(t *testing.T) {
 	t.Parallel()

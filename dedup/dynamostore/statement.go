@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -17,11 +16,6 @@ type statement struct {
 	until   int64
 	batch   *batch
 	answers chan verdict // holds one
-
-	// What the values are made of: one allocation for all of it.
-	list    [7]ddbtypes.AttributeValue
-	texts   [2]ddbtypes.AttributeValueMemberS
-	numbers [4]ddbtypes.AttributeValueMemberN
 }
 
 // verdict is what became of a statement.
@@ -38,36 +32,67 @@ const (
 )
 
 // statements are the texts for a table. Attribute names are quoted, since several are reserved words.
-type statements struct{ insert, complete *string }
+type statements struct{ insert, complete statementText }
+
+type statementText struct {
+	text *string
+	json string // the same, in quotes
+}
+
+func newStatementText(text string) statementText {
+	return statementText{text: &text, json: string(appendString(nil, text))}
+}
 
 func newStatements(table string) statements {
 	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrAttempts}
 	return statements{
-		insert: aws.String(`INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`),
+		insert: newStatementText(`INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`),
 		// One SET only. A result or a payload hash goes by UpdateItem.
-		complete: aws.String(`UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=?`),
+		complete: newStatementText(`UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=?`),
 	}
 }
 
 // insertion is the acquire of an event's first delivery: the record as the update would make it, and nothing where there
 // is one.
-func (s *Store) insertion(a *acquisition) *statement {
-	st := &statement{key: a.claim.Key, text: s.group.texts.insert, until: a.until, answers: make(chan verdict, 1)}
+func (s *Store) insertion(a acquisition) *statement {
+	st := &struct { // one allocation
+		statement
+		list    [7]ddbtypes.AttributeValue
+		texts   [2]ddbtypes.AttributeValueMemberS
+		numbers [4]ddbtypes.AttributeValueMemberN
+	}{statement: statement{key: a.claim.Key, text: s.group.texts.insert.text, until: a.until, answers: make(chan verdict, 1)}}
 	st.texts[0].Value, st.texts[1].Value = a.claim.Key, a.claim.Owner
-	for i, n := range [...]int64{a.fence, a.until, a.expiration(), int64(a.claim.Attempt)} {
-		st.numbers[i].Value = strconv.FormatInt(n, 10)
-	}
 	n := &st.numbers
+	setNumbers(n[:], a.fence, a.until, a.expiration(), int64(a.claim.Attempt))
 	st.list = [...]ddbtypes.AttributeValue{&st.texts[0], inProgressText, &st.texts[1], &n[0], &n[1], &n[2], &n[3]}
 	st.values = st.list[:]
-	return st
+	return &st.statement
 }
 
 func (s *Store) completionOf(key, owner string) *statement {
-	st := &statement{key: key, text: s.group.texts.complete, answers: make(chan verdict, 1)}
+	st := &struct {
+		statement
+		list  [3]ddbtypes.AttributeValue
+		texts [2]ddbtypes.AttributeValueMemberS
+	}{statement: statement{key: key, text: s.group.texts.complete.text, answers: make(chan verdict, 1)}}
 	st.texts[0].Value, st.texts[1].Value = key, owner
-	st.values = append(st.list[:0], completedText, &st.texts[0], &st.texts[1])
-	return st
+	st.list = [...]ddbtypes.AttributeValue{completedText, &st.texts[0], &st.texts[1]}
+	st.values = st.list[:]
+	return &st.statement
+}
+
+// setNumbers writes all of them into one string.
+func setNumbers(to []ddbtypes.AttributeValueMemberN, numbers ...int64) {
+	var digits [80]byte
+	b, ends := digits[:0], [4]int{}
+	for i, n := range numbers {
+		b = strconv.AppendInt(b, n, 10)
+		ends[i] = len(b)
+	}
+	all, from := string(b), 0
+	for i := range numbers {
+		to[i].Value, from = all[from:ends[i]], ends[i]
+	}
 }
 
 var inProgressText, completedText = text(inProgress), text(completed)

@@ -17,7 +17,7 @@ var errThrottled = errors.New("the statement was throttled, or met a transaction
 // and the event is likely to be new. A message that comes for the second time has a record in all likelihood, which an
 // INSERT would only find. A call without a receive count, such as that of [dedup.Do], counts as new: being wrong about it
 // costs one read unit, a fifth of what a write costs.
-func (s *Store) join(a *acquisition, m moment) *statement {
+func (s *Store) join(a acquisition, m moment) *statement {
 	if a.claim.Attempt > 1 || s.group.off.Load() || !s.at.others(a.claim.Owner, m.host) {
 		return nil
 	}
