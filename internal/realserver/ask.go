@@ -31,8 +31,8 @@ func askPostgreSQL(c net.Conn) error {
 	return nil
 }
 
-// askMariaDB reads the server's greeting: a packet's header of 4 bytes, then the version of the protocol.
-func askMariaDB(c net.Conn) error {
+// askMySQL reads the greeting of MariaDB or MySQL: a packet's header of 4 bytes, then the version of the protocol.
+func askMySQL(c net.Conn) error {
 	greeting := make([]byte, 5)
 	if _, err := io.ReadFull(c, greeting); err != nil {
 		return err

@@ -8,6 +8,11 @@
 //
 // Nobody needs a password, and the superuser is open to every process of the machine: for tests only.
 //
+// Other servers than the Debian release's are started where the environment names a program by its absolute path:
+// REALSERVER_MYSQL for [MySQL], which the release does not have, and REALSERVER_REDIS for another Redis, or a Valkey, in
+// place of the installed one. [Unpack], or the command install with -unpack, brings such a server. Nothing requires one:
+// the archive keeps no version for good.
+//
 // The environment variable EMULATORS says what happens where a server is missing, as for emulators of AWS:
 //
 //	EMULATORS=          the test is skipped and says what is missing and how to get it

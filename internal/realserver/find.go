@@ -3,6 +3,7 @@ package realserver
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -31,9 +32,27 @@ func find(program string) (string, error) {
 	return "", fmt.Errorf("realserver: no program %s found", program)
 }
 
+// named is the server's program that the environment names, or "".
+func (k *Kind) named() string {
+	if k.variable == "" {
+		return ""
+	}
+	return os.Getenv(k.variable)
+}
+
 // missing returns a program of the kind that is not here, or "".
 func (k *Kind) missing() string {
-	for _, p := range k.programs {
+	programs := k.programs
+	if path := k.named(); path != "" {
+		// A relative path would be another in each folder that a program of ours runs in.
+		if _, err := exec.LookPath(path); err != nil || !filepath.IsAbs(path) {
+			return path
+		}
+		programs = programs[min(1, len(programs)):]
+	} else if len(programs) == 0 {
+		return "that " + k.variable + " names"
+	}
+	for _, p := range programs {
 		if _, err := find(p); err != nil {
 			return p
 		}
@@ -46,6 +65,9 @@ func (k *Kind) Installed() bool { return k.missing() == "" }
 
 // program is the path of the server, which is installed.
 func (k *Kind) program() string {
+	if path := k.named(); path != "" {
+		return path
+	}
 	path, err := find(k.programs[0])
 	if err != nil {
 		return k.programs[0] // removed since: starting it says so

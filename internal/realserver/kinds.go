@@ -17,6 +17,9 @@ type Kind struct {
 	packages []string
 	// programs must all be found; the first is the server.
 	programs []string
+	// variable of the environment names the server's program in place of the first that is found: another version. Empty:
+	// nothing does.
+	variable string
 	// initialise fills the data folder. nil: the server does that itself.
 	initialise func(ctx context.Context, s *Server) error
 	// arguments of the server, before those of [Options].
@@ -49,8 +52,7 @@ var MariaDB = &Kind{
 	// The -core packages have the programs and no service.
 	Name: "MariaDB", packages: []string{"mariadb-server-core", "mariadb-client-core"}, programs: []string{"mariadbd", "mariadb-install-db", "my_print_defaults"},
 	initialise: func(ctx context.Context, s *Server) error {
-		const users = "CREATE USER IF NOT EXISTS test@'%';\nGRANT ALL ON *.* TO test@'%' WITH GRANT OPTION;\nCREATE DATABASE IF NOT EXISTS test;\n"
-		if err := os.WriteFile(s.initFile(), []byte(users), 0o644); err != nil {
+		if err := writeUsers(s); err != nil {
 			return err
 		}
 		return s.run(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal",
@@ -62,13 +64,42 @@ var MariaDB = &Kind{
 			"--skip-name-resolve", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=200",
 			"--character-set-server=utf8mb4"}
 	},
-	ask: askMariaDB,
-	dsn: func(address, database string) string { return "test@tcp(" + address + ")/" + database },
+	ask: askMySQL,
+	dsn: mysqlDSN,
 }
 
-// Redis keeps nothing on disk unless [Options] say so.
+// MySQL has the superuser test and the database test. Debian's releases have no package of it: it is tested against where
+// REALSERVER_MYSQL names the program. A program of the name mysqld is MariaDB's on Debian and is not looked for.
+var MySQL = &Kind{
+	Name: "MySQL", variable: "REALSERVER_MYSQL",
+	initialise: func(ctx context.Context, s *Server) error {
+		if err := writeUsers(s); err != nil {
+			return err
+		}
+		return s.run(ctx, s.Kind.program(), "--no-defaults", "--initialize-insecure", "--datadir="+s.data())
+	},
+	arguments: func(s *Server) []string {
+		return []string{"--no-defaults", "--datadir=" + s.data(), "--bind-address=" + Host, "--port=" + strconv.Itoa(s.Port),
+			"--socket=" + filepath.Join(s.scratch, "socket"), "--pid-file=" + filepath.Join(s.scratch, "pid"), "--init-file=" + s.initFile(),
+			"--secure-file-priv=NULL", "--skip-name-resolve", "--mysqlx=OFF", "--skip-log-bin", "--performance-schema=OFF", "--innodb-buffer-pool-size=64M",
+			"--innodb-redo-log-capacity=16M", "--max-connections=200"}
+	},
+	ask: askMySQL,
+	dsn: mysqlDSN,
+}
+
+// writeUsers writes what MariaDB and MySQL execute at each start.
+func writeUsers(s *Server) error {
+	const users = "CREATE USER IF NOT EXISTS test@'%';\nGRANT ALL ON *.* TO test@'%' WITH GRANT OPTION;\nCREATE DATABASE IF NOT EXISTS test;\n"
+	return os.WriteFile(s.initFile(), []byte(users), 0o644)
+}
+
+func mysqlDSN(address, database string) string { return "test@tcp(" + address + ")/" + database }
+
+// Redis keeps nothing on disk unless [Options] say so. REALSERVER_REDIS names the program of another version, or of another
+// server with Redis's protocol and arguments.
 var Redis = &Kind{
-	Name: "Redis", packages: []string{"redis-server"}, programs: []string{"redis-server"},
+	Name: "Redis", packages: []string{"redis-server"}, programs: []string{"redis-server"}, variable: "REALSERVER_REDIS",
 	arguments: func(s *Server) []string {
 		return []string{"--dir", s.data(), "--bind", Host, "--port", strconv.Itoa(s.Port), "--save", "", "--appendonly", "no", "--daemonize", "no"}
 	},
@@ -76,5 +107,5 @@ var Redis = &Kind{
 	dsn: func(address, database string) string { return "redis://" + address + "/" + database },
 }
 
-// All returns every kind.
+// All returns every kind that can be installed.
 func All() []*Kind { return []*Kind{PostgreSQL, MariaDB, Redis} }

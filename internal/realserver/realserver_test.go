@@ -23,9 +23,12 @@ func TestMain(m *testing.M) {
 	Main(m)
 }
 
+// everyKind has MySQL too, which is skipped where the environment does not name it.
+func everyKind() []*Kind { return append(All(), MySQL) }
+
 func TestServersAnswerAndComeBack(t *testing.T) {
 	t.Parallel()
-	for _, k := range All() {
+	for _, k := range everyKind() {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			s := k.Start(t)
@@ -139,7 +142,7 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 
 // hold is the other process of the next test: it starts a server, says where, and waits to be killed.
 func hold() {
-	for _, k := range All() {
+	for _, k := range everyKind() {
 		if k.Name != os.Getenv("REALSERVER_HOLD") {
 			continue
 		}
@@ -155,7 +158,7 @@ func hold() {
 // A test's process that is killed cleans up nothing: the watchdog does.
 func TestServerEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
-	for _, k := range All() {
+	for _, k := range everyKind() {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			k.Start(t) // or skip
@@ -209,5 +212,36 @@ func TestModes(t *testing.T) {
 	none := &Kind{Name: "None", programs: []string{"no-such-program"}, packages: []string{"none"}}
 	if _, err := none.bring(""); !errors.Is(err, errNotHere) || !strings.Contains(err.Error(), "make emulators") {
 		t.Errorf("missing: got error %v, want one that says how to install it", err)
+	}
+}
+
+// A server that the environment names is started in place of the installed one, or none: never another.
+func TestNamedServer(t *testing.T) {
+	program, err := find("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("REALSERVER_REDIS", program)
+	if !Redis.Installed() || Redis.program() != program {
+		t.Errorf("got %s, want %s", Redis.program(), program)
+	}
+	for _, path := range []string{"/no/such/server", "sh", "./sh", "/"} {
+		t.Setenv("REALSERVER_REDIS", path)
+		if _, err := Redis.bring(required); err == nil || errors.Is(err, errNotHere) || errors.Is(err, errNotNamed) {
+			t.Errorf("%s: got error %v, want one that fails the test", path, err)
+		}
+	}
+	t.Setenv("REALSERVER_MYSQL", "")
+	if _, err := MySQL.bring(required); !errors.Is(err, errNotNamed) {
+		t.Errorf("MySQL without a name: got error %v, want errNotNamed", err)
+	}
+}
+
+func TestUnpackRefuses(t *testing.T) {
+	t.Parallel()
+	for name, folder := range map[string]string{"no-such": t.TempDir() + "/new", "mysql": t.TempDir(), "redis-8": t.TempDir() + "/a'b"} {
+		if setting, err := Unpack(t.Context(), name, folder); err == nil {
+			t.Errorf("%s into %s: got %s, want an error", name, folder, setting)
+		}
 	}
 }

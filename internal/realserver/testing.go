@@ -79,7 +79,7 @@ func checkMode(m string) error {
 // without ends a test that has no server.
 func (k *Kind) without(t testing.TB, err error) {
 	t.Helper()
-	if mode() == required || !errors.Is(err, errNotHere) {
+	if !errors.Is(err, errNotNamed) && (mode() == required || !errors.Is(err, errNotHere)) {
 		t.Fatalf("%s cannot run: %v", k.Name, err)
 	}
 	t.Skipf("%s is not tested against: %v", k.Name, err)
@@ -88,6 +88,10 @@ func (k *Kind) without(t testing.TB, err error) {
 // errNotHere is in the error of a server that is not installed or not wanted: a server that is there and does not start
 // fails the test, whatever EMULATORS says.
 var errNotHere = errors.New("realserver: not here")
+
+// errNotNamed is in the error of a kind that cannot be installed, where the environment does not say where it is. Nothing
+// requires it.
+var errNotNamed = errors.New("realserver: not named")
 
 // bringTimeout is for an installation on a slow line and the start.
 const bringTimeout = 8 * time.Minute
@@ -103,6 +107,10 @@ func (k *Kind) bring(mode string, optFns ...func(*Options)) (*Server, error) {
 	case mode == off:
 		return nil, fmt.Errorf("%w: EMULATORS=%s", errNotHere, off)
 	case k.Installed():
+	case k.named() != "": // a slip of the pen; installing what it does not name would test another version
+		return nil, fmt.Errorf("realserver: %s=%s is no absolute path of a program", k.variable, k.named())
+	case len(k.packages) == 0:
+		return nil, fmt.Errorf("%w: %s=/path/to/its/server says where it is", errNotNamed, k.variable)
 	case mode == "":
 		return nil, fmt.Errorf("%w: no program %s; `make emulators` installs %s on Debian", errNotHere, k.missing(), k.Name)
 	default:
