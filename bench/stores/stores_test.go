@@ -84,8 +84,9 @@ func openDynamo(b *testing.B) dedup.Store {
 	return s
 }
 
-// BenchmarkInbox is a business transaction of two writes: bare, and with the event's record. The difference is what the
-// inbox costs.
+// BenchmarkInbox is a business transaction of two writes: bare, and with the event's record. The two follow one another
+// and the machine may change between them; what the inbox adds at one handler, and how much of that is its INSERT, is
+// measured in turns by BenchmarkInbox of package sqlstore.
 func BenchmarkInbox(b *testing.B) {
 	for _, name := range []string{"PostgreSQL", "MariaDB", "SQLite"} {
 		b.Run(name, func(b *testing.B) {

@@ -33,7 +33,8 @@ type Bed struct {
 }
 
 // EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. Where there is no
-// server the subtest is skipped, or fails with EMULATORS=required; SQLite is always there.
+// server the subtest is skipped, or fails with EMULATORS=required; SQLite is always there, and MySQL is skipped unless
+// REALSERVER_MYSQL names its server.
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
 	for _, k := range beds {
@@ -44,7 +45,7 @@ func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	}
 }
 
-// NewBed returns an empty, migrated database: "PostgreSQL", "MariaDB" or "SQLite".
+// NewBed returns an empty, migrated database: "PostgreSQL", "MariaDB", "MySQL" or "SQLite".
 func NewBed(t testing.TB, name string) *Bed {
 	t.Helper()
 	b := EmptyBed(t, name)
@@ -88,8 +89,12 @@ func ownServer(t testing.TB, name string) *Bed {
 		server := realserver.PostgreSQL.Start(t)
 		b = newBed(t, PostgreSQL, "pgx", server.DSN("postgres"), "postgres")
 		b.Server = server
-	case "MariaDB":
-		server := realserver.MariaDB.Start(t)
+	case "MariaDB", "MySQL":
+		kind := realserver.MariaDB
+		if name == "MySQL" {
+			kind = realserver.MySQL
+		}
+		server := kind.Start(t)
 		b = newBed(t, MySQL, "mysql", server.DSN("test")+"?interpolateParams=true", "test")
 		b.Server = server
 	default:
@@ -108,7 +113,8 @@ var beds = []struct {
 	create func(t testing.TB, name string) (driver, dsn string)
 }{
 	{"PostgreSQL", PostgreSQL, createPostgreSQL},
-	{"MariaDB", MySQL, createMariaDB},
+	{"MariaDB", MySQL, create(realserver.MariaDB)},
+	{"MySQL", MySQL, create(realserver.MySQL)},
 	{"SQLite", SQLite, createSQLite},
 }
 
@@ -144,9 +150,12 @@ func createPostgreSQL(t testing.TB, name string) (driver, dsn string) {
 	return "pgx", server.DSN(name)
 }
 
-func createMariaDB(t testing.TB, name string) (driver, dsn string) {
-	t.Helper()
-	server := realserver.MariaDB.Shared(t)
-	exec(t, open(t, "mysql", server.DSN("test")), "CREATE DATABASE "+name)
-	return "mysql", server.DSN(name) + "?interpolateParams=true"
+// create makes databases on the shared MariaDB or MySQL.
+func create(k *realserver.Kind) func(t testing.TB, name string) (driver, dsn string) {
+	return func(t testing.TB, name string) (driver, dsn string) {
+		t.Helper()
+		server := k.Shared(t)
+		exec(t, open(t, "mysql", server.DSN("test")), "CREATE DATABASE "+name)
+		return "mysql", server.DSN(name) + "?interpolateParams=true"
+	}
 }

@@ -100,6 +100,7 @@ var mysqlNumbers = map[uint64]class{
 	1226: unwritten, // of this user, by its limits
 	3024: unwritten, // max_execution_time
 	1969: unwritten, // max_statement_time, MariaDB
+	4031: unwritten, // the session was ended before, idle for wait_timeout, MySQL 8.0.24
 	1053: unknown,   // shutting down
 	1317: unknown,   // killed
 	1927: unknown,   // connection killed, MariaDB
@@ -115,6 +116,10 @@ var mysqlNumbers = map[uint64]class{
 	1064: notSpoken,
 	1305: notSpoken, // no such function
 	1128: notSpoken,
+	1461: unprepared, // max_prepared_stmt_count
+	1243: unprepared, // no such statement
+	1295: unprepared, // this one cannot be
+	1615: unprepared, // it has to be prepared again
 }
 
 // mysqlNumber finds an error struct with a field Number in err's tree.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -71,6 +72,41 @@ func TestClassifyKilled(t *testing.T) {
 	}
 }
 
+// A server ends a session that was idle for too long, in a transaction too. MySQL says why in answer to the next statement,
+// which it has not executed; other servers say nothing.
+func TestClassifyIdle(t *testing.T) {
+	t.Parallel()
+	for _, name := range mysqls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBed(t, name)
+			conn, err := b.DB.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer discard(conn)
+			var id int
+			if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{"SET SESSION wait_timeout = 1", "BEGIN"} {
+				if _, err := conn.ExecContext(t.Context(), text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "the session is over", func() bool {
+				var sessions int
+				err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", id).Scan(&sessions)
+				return err == nil && sessions == 0
+			})
+			_, err = conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
+			if got := b.Dialect.classify(err); err == nil || got != unwritten && got != unknown {
+				t.Errorf("got class %d of error %v, want one to try again", got, err)
+			}
+		})
+	}
+}
+
 // A class of SQLSTATEs decides where the code itself is not listed.
 func TestClassifySQLState(t *testing.T) {
 	t.Parallel()
@@ -79,6 +115,16 @@ func TestClassifySQLState(t *testing.T) {
 	} {
 		if got := PostgreSQL.classify(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("SQLSTATE %q: got class %d, want %d", code, got, want)
+		}
+	}
+}
+
+// What MySQL alone says, or says where a test cannot bring it to.
+func TestClassifyMySQLNumber(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[uint16]class{1213: unwritten, 3572: unwritten, 4031: unwritten, 1290: readOnly, 1836: readOnly, 1317: unknown, 3169: unknown, 1: other} {
+		if got := MySQL.classify(fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: number})); got != want {
+			t.Errorf("error %d: got class %d, want %d", number, got, want)
 		}
 	}
 }

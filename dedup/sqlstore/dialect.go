@@ -49,6 +49,9 @@ type engine struct {
 	ignore string
 	// skipLocked is the clause that passes over rows which others have locked.
 	skipLocked string
+	// prepares says that a statement of which each connection prepares a copy once is cheaper than its text each time.
+	// PostgreSQL's driver does that by itself where the server, or what is before it, allows.
+	prepares bool
 	// classify says what an error of the driver means.
 	classify func(error) class
 	// identity is a query whose answer says which kind of database this is, and is how its answer looks.
@@ -132,16 +135,17 @@ func fieldError(field, problem string) error {
 type class int
 
 const (
-	other     class = iota // an answer that no retry mends
-	duplicate              // a row with this key is there
-	unwritten              // nothing was written, and a retry may succeed: deadlock, serialization failure, lock timeout, busy
-	unknown                // it may have been written: the connection broke, or there was no answer
-	readOnly               // the server takes no writes
-	noTable                // a table, or its database or schema, is not there
-	noColumn               // a table is there and has not the column
-	denied                 // the user may not
-	notSpoken              // the statement's words are unknown: another kind of database, or a version too old
-	closed                 // the pool was closed by this program
+	other      class = iota // an answer that no retry mends
+	duplicate               // a row with this key is there
+	unwritten               // nothing was written, and a retry may succeed: deadlock, serialization failure, lock timeout, busy
+	unknown                 // it may have been written: the connection broke, or there was no answer
+	readOnly                // the server takes no writes
+	noTable                 // a table, or its database or schema, is not there
+	noColumn                // a table is there and has not the column
+	denied                  // the user may not
+	notSpoken               // the statement's words are unknown: another kind of database, or a version too old
+	closed                  // the pool was closed by this program
+	unprepared              // the server has not the prepared statement, and did nothing
 )
 
 // classify says what err means for a statement of the dialect.

@@ -13,9 +13,10 @@
 // # Drivers
 //
 // The package imports none. It is tested with github.com/jackc/pgx/v5/stdlib, github.com/go-sql-driver/mysql and
-// modernc.org/sqlite, on PostgreSQL 15, MariaDB 10.11 and SQLite 3.5x. It is written for MySQL 8.0 as well, and has not been
-// run on it. See [PostgreSQL], [MySQL] and [SQLite] for the settings that each needs. The store prepares no statement by
-// name and keeps no session's state.
+// modernc.org/sqlite, on PostgreSQL 15, MariaDB 10.11, MySQL 9.7 and SQLite 3.5x. It is written for MySQL 8.0 as well, and
+// has not been run on it. See [PostgreSQL], [MySQL] and [SQLite] for the settings that each needs. The store keeps no
+// session's state and prepares no statement by name. An [Inbox] prepares its INSERT by the protocol, once for each
+// connection, with the drivers of MySQL and SQLite; where that is refused it sends the text.
 //
 // # The tables
 //

@@ -32,6 +32,7 @@ var mysql = &engine{
 	// DUPLICATE KEY UPDATE depend on the driver's clientFoundRows.
 	ignore:     "",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
+	prepares:   true,
 	classify:   classifyMySQL,
 	identity:   "SELECT VERSION()",
 	is:         func(answer string) bool { return answer != "" && answer[0] >= '0' && answer[0] <= '9' },
@@ -48,6 +49,7 @@ var sqlite = &engine{
 	ignore:    "ON CONFLICT (id) DO NOTHING",
 	// Others cannot have locked a row: a writing transaction has the whole file.
 	skipLocked: "",
+	prepares:   true,
 	classify:   classifySQLite,
 	identity:   "SELECT sqlite_version()",
 	is:         func(answer string) bool { return strings.HasPrefix(answer, "3.") },

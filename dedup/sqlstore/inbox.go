@@ -100,6 +100,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		d.tx = guarded{store: i.store, wait: i.wait, mark: d.insert}
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
+			growStack()
 			err := d.tx.run(ctx, func(tx *sql.Tx) error { return h(ctx, m, tx) })
 			return err == nil, err
 		})
@@ -127,6 +128,7 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, er
 	if err := s.inbox.store.use(ctx); err != nil {
 		return dedup.Lease{}, err
 	}
+	s.inbox.store.first.prepare(ctx)
 	if err := d.tx.begin(ctx); err != nil {
 		return dedup.Lease{}, err
 	}

@@ -9,7 +9,10 @@ import (
 )
 
 // servers are the databases with a connection that can break.
-var servers = []string{"PostgreSQL", "MariaDB"}
+var (
+	servers = []string{"PostgreSQL", "MariaDB", "MySQL"}
+	mysqls  = servers[1:] // of the dialect MySQL
+)
 
 // A connection breaks at a statement: before the server has it, or after it was executed and before the answer. The store
 // finds out which, and the caller is told of neither.

@@ -122,6 +122,7 @@ func safely(f func() error) (err error) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
+		growStack()
 		ended := false
 		defer func() {
 			if !ended {

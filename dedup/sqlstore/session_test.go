@@ -22,8 +22,8 @@ func TestSessions(t *testing.T) {
 			"no cache":        "default_query_exec_mode=describe_exec",
 		},
 		MySQL: {
-			"serializable":           "tx_isolation=%27SERIALIZABLE%27",
-			"read committed":         "tx_isolation=%27READ-COMMITTED%27",
+			"serializable":           "transaction_isolation=%27SERIALIZABLE%27",
+			"read committed":         "transaction_isolation=%27READ-COMMITTED%27",
 			"far east":               "time_zone=%27%2B13:00%27",
 			"far west":               "time_zone=%27-11:00%27",
 			"parsed times":           "parseTime=true&loc=Local",
@@ -39,6 +39,7 @@ func TestSessions(t *testing.T) {
 	}
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		stores := map[string]*Store{"default": newStore(t, b)}
+		oldName := b.Dialect == MySQL && !hasVariable(t, b, "transaction_isolation")
 		for name, setting := range settings[b.Dialect] {
 			if b.Dialect == SQLite {
 				// A journal is the file's: each setting has a file of its own.
@@ -49,6 +50,9 @@ func TestSessions(t *testing.T) {
 				}
 				lifeOf(t, storeOn(t, pool, SQLite), pool, name)
 				continue
+			}
+			if oldName {
+				setting = strings.Replace(setting, "transaction_isolation", "tx_isolation", 1)
 			}
 			dsn := b.DSN + "?" + setting
 			if strings.Contains(b.DSN, "?") {
@@ -69,6 +73,21 @@ func TestSessions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// hasVariable reports whether the server knows a setting: MariaDB before 11.1 and MySQL have different names for one.
+func hasVariable(t *testing.T, b *Bed, name string) bool {
+	t.Helper()
+	rows, err := b.DB.QueryContext(t.Context(), "SHOW VARIABLES LIKE '"+name+"'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	has := rows.Next()
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return has
 }
 
 // lifeOf takes one record through its steps, and lets many owners race for another.

@@ -90,31 +90,36 @@ func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 // gets the lock later, and its lease is given back.
 func TestCallerLeavesAfterATimeout(t *testing.T) {
 	t.Parallel()
-	b := NewBed(t, "MariaDB")
-	s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
-	if err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	tx := blocked(t, b, "k")
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	if _, err := s.Acquire(ctx, claim("k", "gone")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("Acquire: got error %v, want the deadline", err)
-	}
-	time.Sleep(200 * time.Millisecond)
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	for range 400 {
-		if l, err := s.Acquire(t.Context(), claim("k", "b")); err == nil {
-			if l.Takeover {
-				t.Error("the next owner is told of a crash")
+	for _, name := range mysqls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBed(t, name)
+			s := newStore(t, b, func(o *Options) { o.Timeout = 200 * time.Millisecond })
+			if err := s.Check(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+			tx := blocked(t, b, "k")
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			if _, err := s.Acquire(ctx, claim("k", "gone")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("Acquire: got error %v, want the deadline", err)
+			}
+			time.Sleep(200 * time.Millisecond)
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			for range 400 {
+				if l, err := s.Acquire(t.Context(), claim("k", "b")); err == nil {
+					if l.Takeover {
+						t.Error("the next owner is told of a crash")
+					}
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Error("the key is held for an owner who left")
+		})
 	}
-	t.Error("the key is held for an owner who left")
 }
 
 // A statement that got its answer late asks for less of a lease than the caller thinks, or more of its time is over: the

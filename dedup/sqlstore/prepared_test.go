@@ -1,0 +1,121 @@
+package sqlstore
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// A connection parses an inbox's INSERT once, where that is worth it.
+func TestInboxPreparesOnce(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		newLedger(t, b)
+		db := b.Open(t)
+		db.SetMaxOpenConns(1)
+		s := storeOn(t, db, b.Dialect)
+		h := newInbox(t, s).Handler(book)
+		for _, id := range []string{"1", "2", "3"} {
+			if err := h(t.Context(), order(id, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expectBalance(t, b.DB, 30)
+		if got := s.first.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
+			t.Errorf("prepared: got %t", got)
+		}
+		if b.Dialect != MySQL {
+			return
+		}
+		for name, want := range map[string]int{"Com_stmt_prepare": 1, "Com_stmt_execute": 3} {
+			var got int
+			if err := db.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+name+"'").Scan(new(string), &got); err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Errorf("%s: got %d, want %d", name, got, want)
+			}
+		}
+	})
+}
+
+// A server that keeps no more prepared statements gets the text, in the same transaction.
+func TestInboxCannotPrepare(t *testing.T) {
+	t.Parallel()
+	b := ownServer(t, "MariaDB")
+	newLedger(t, b)
+	s := newStore(t, b)
+	h := newInbox(t, s).Handler(book)
+	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 0")
+	if err := h(t.Context(), order("1", 1)); err != nil || s.first.stmt.Load() != nil {
+		t.Errorf("not prepared: got error %v and a statement %t, want neither", err, s.first.stmt.Load() != nil)
+	}
+	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 1")
+	if err := h(t.Context(), order("2", 1)); err != nil || s.first.stmt.Load() == nil {
+		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, s.first.stmt.Load() != nil)
+	}
+	first, err := b.DB.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Close() }()
+	if err := h(t.Context(), order("3", 1)); err != nil {
+		t.Errorf("not prepared on another connection: got error %v, want nil", err)
+	}
+	expectBalance(t, b.DB, 30)
+}
+
+// Nobody waits for a connection only to prepare, nor has the last one meanwhile.
+func TestPrepareDoesNotWait(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "SQLite")
+	b.DB.SetMaxOpenConns(1)
+	p := prepared{store: newStore(t, b, func(o *Options) { o.Timeout = -1 }), text: "SELECT 1"}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	conn, err := b.DB.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.prepare(ctx)
+	if ctx.Err() != nil || p.stmt.Load() != nil {
+		t.Errorf("without a connection: got %v and a statement %t, want neither", ctx.Err(), p.stmt.Load() != nil)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	p.prepare(ctx)
+	p.mu.Unlock()
+	if p.stmt.Load() != nil {
+		t.Error("prepared beside another call that is at it")
+	}
+	if p.prepare(ctx); p.stmt.Load() == nil {
+		t.Error("not prepared with a connection")
+	}
+}
+
+// After a failure the transaction may be gone. The text is then not sent behind it.
+func TestPreparedFails(t *testing.T) {
+	t.Parallel()
+	b := NewBed(t, "SQLite")
+	exec(t, b.DB, "CREATE TABLE few (n INTEGER NOT NULL)")
+	failing, err := b.DB.PrepareContext(t.Context(), "INSERT INTO few (n) VALUES (NULL) RETURNING n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := prepared{store: newStore(t, b), text: "INSERT INTO few (n) VALUES (1) RETURNING n"}
+	p.stmt.Store(failing)
+	tx, err := b.DB.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, written, err := p.writeKept(t.Context(), tx); err == nil || written {
+		t.Errorf("got error %v and a row %t, want the failure", err, written)
+	}
+	n := 0
+	if err := tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM few").Scan(&n); err != nil || n != 0 {
+		t.Errorf("rows: got %d and error %v, want none", n, err)
+	}
+}
