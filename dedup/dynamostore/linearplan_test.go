@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sqsonce/sqsonce/internal/linear"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -20,17 +21,8 @@ type linearPlan struct {
 // ownerPlan is one host: its clock is off by skew, and it delivers events one after the other.
 type ownerPlan struct {
 	skew       time.Duration
-	deliveries []delivery
+	deliveries []linear.Delivery
 	late       []latePacket
-}
-
-// delivery acquires, renews, and ends.
-type delivery struct {
-	wait   time.Duration
-	key    int
-	renews []time.Duration // waits before each
-	hold   time.Duration
-	end    string
 }
 
 // latePacket is a packet of the host, counted from 0, that the network delivers this much later; instead, or once more.
@@ -68,13 +60,13 @@ var genOwner = rapid.Custom(func(t *rapid.T) ownerPlan {
 	}
 })
 
-var genDelivery = rapid.Custom(func(t *rapid.T) delivery {
-	return delivery{
-		wait:   duration(9*time.Second).Draw(t, "wait"),
-		key:    rapid.IntRange(0, linearKeys-1).Draw(t, "key"),
-		renews: rapid.SliceOfN(duration(8*time.Second), 0, 2).Draw(t, "renews"),
-		hold:   duration(25*time.Second).Draw(t, "hold"),
-		end:    rapid.SampledFrom([]string{"release", "release", "release", "crash", "complete"}).Draw(t, "end"),
+var genDelivery = rapid.Custom(func(t *rapid.T) linear.Delivery {
+	return linear.Delivery{
+		Wait:   duration(9*time.Second).Draw(t, "wait"),
+		Key:    rapid.IntRange(0, linearKeys-1).Draw(t, "key"),
+		Renews: rapid.SliceOfN(duration(8*time.Second), 0, 2).Draw(t, "renews"),
+		Hold:   duration(25*time.Second).Draw(t, "hold"),
+		End:    rapid.SampledFrom([]string{"release", "release", "release", "crash", "complete"}).Draw(t, "end"),
 	}
 })
 

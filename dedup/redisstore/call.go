@@ -82,5 +82,8 @@ func refused(err error) bool {
 // a command in it was refused with.
 func says(answer redis.Error, code string) bool {
 	text := answer.Error()
-	return strings.HasPrefix(text, code) || strings.Contains(text, ": -"+code+" ")
+	if inside, is := strings.CutPrefix(text, "ERR Error running script "); is {
+		return strings.Contains(inside, ": -"+code) || strings.Contains(inside, ": "+code)
+	}
+	return strings.HasPrefix(text, code)
 }

@@ -58,5 +58,10 @@
 // # Permissions
 //
 // The commands are EVALSHA, EVAL, TIME, HMGET, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
-// [Store.Check], and what go-redis itself sends. Tested with Redis 7.0; the scripts need 5 or later.
+// [Store.Check], and what go-redis itself sends.
+//
+// # Versions
+//
+// Redis 5 or later, or Valkey. Older ones refuse a script that asks for the time and then writes. The tests run on Redis
+// 7.0, and were run on Redis 5.0, 6.0, 6.2 and 8.0 and on Valkey 8.1 and 9.1.
 package redisstore

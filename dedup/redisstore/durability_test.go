@@ -149,15 +149,21 @@ func TestFailoverForgetsWhatTheReplicaHasNot(t *testing.T) {
 
 func replicaOf(master *realserver.Server) func(*realserver.Options) {
 	return func(o *realserver.Options) {
-		o.Args = append(o.Args, "--replicaof", realserver.Host+" "+portOf(master), "--repl-diskless-sync-delay", "0")
+		o.Args = append(o.Args, "--replicaof", realserver.Host, portOf(master), "--repl-diskless-sync-delay", "0")
 	}
 }
 
-// inStep waits until a replica has everything.
+// inStep waits until a replica has everything that was written before.
 func inStep(t *testing.T, master *redis.Client) {
 	t.Helper()
+	conn := master.Conn()
+	closeWith(t, conn)
+	// WAIT waits for what its own connection has written.
+	if err := conn.Incr(t.Context(), "steps").Err(); err != nil {
+		t.Fatal(err)
+	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		n, err := master.Wait(t.Context(), 1, time.Second).Result()
+		n, err := conn.Wait(t.Context(), 1, time.Second).Result()
 		if err == nil && n >= 1 {
 			return
 		}

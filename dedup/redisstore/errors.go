@@ -64,7 +64,8 @@ var problems = []struct {
 	{"NOAUTH", ErrAccessDenied},
 	{"WRONGPASS", ErrAccessDenied},
 	{"NOPERM", ErrAccessDenied},
-	{"ERR The user executing the script can't run", ErrAccessDenied}, // Redis 7.0, of a command inside the script
+	{"The user executing the script can't run", ErrAccessDenied},     // Redis 6, of a command inside the script
+	{"ERR The user executing the script can't run", ErrAccessDenied}, // Redis 7.0
 	{"ERR ACL failure in script", ErrAccessDenied},                   // later ones
 }
 

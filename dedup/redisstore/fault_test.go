@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -154,6 +155,10 @@ func TestLastingRefusals(t *testing.T) {
 		{"WRONGPASS invalid username-password pair or user is disabled.", redisstore.ErrAccessDenied},
 		{"NOPERM this user has no permissions to run the 'evalsha' command", redisstore.ErrAccessDenied},
 		{"WRONGTYPE Operation against a key holding the wrong kind of value", redisstore.ErrRecord},
+		// Of a command inside a script, before Redis 7.
+		{"ERR Error running script (call to f_1): @user_script:15: WRONGTYPE Operation against a key holding the wrong kind of value", redisstore.ErrRecord},
+		{"ERR Error running script (call to f_1): @user_script: 15: -OOM command not allowed when used memory > 'maxmemory'.", redisstore.ErrMemory},
+		{"ERR Error running script (call to f_1): @user_script:39: @user_script: 39: The user executing the script can't run this command or subcommand", redisstore.ErrAccessDenied},
 		{"ERR unknown command 'EVALSHA'", nil},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
@@ -250,6 +255,37 @@ func TestSlowAnswers(t *testing.T) {
 	_, err = s.Acquire(t.Context(), claim("b"))
 	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Before(start.Add(2*time.Minute-slow/2)) {
 		t.Errorf("held: got %v, want not before the server's end", err)
+	}
+}
+
+// What the server counts in whole milliseconds does not make a holder's end later than the record's, when the next owner
+// may come: not by one of them.
+func TestEndsEarly(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := connect(t, realserver.Redis.Shared(t))
+	prefix := t.Name() + ":"
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := claim("a")
+	ends := func(what string, l dedup.Lease) {
+		t.Helper()
+		ms, err := client.HGet(ctx, prefix+c.Key, "until").Int64()
+		if end := time.UnixMilli(ms); err != nil || l.Until.After(end) {
+			t.Errorf("%s: the holder's end is %v, the record's %v, %v", what, l.Until, end, err)
+		}
+	}
+	for i := range 50 {
+		c.Key = fmt.Sprint("test#", i)
+		l := acquire(t, s, c)
+		ends("acquired", l)
+		ends("the same claim again", acquire(t, s, c))
+		if l, err = s.Renew(ctx, l, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		ends("renewed", l)
 	}
 }
 

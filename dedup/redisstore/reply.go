@@ -47,9 +47,10 @@ func (r *reply) number(i int) int64 {
 }
 
 // notAfter is the end of something that the server says lasts so many milliseconds more, for its holder: counted from
-// the request, which was sent before the server looked at its clock.
+// the request, which was sent before the server looked at its clock. The server's milliseconds are rounded down, so that
+// up to one of them was over when it looked.
 func (r *reply) notAfter(i int) time.Time {
-	return r.sent.Add(time.Duration(r.number(i)) * time.Millisecond)
+	return r.sent.Add(time.Duration(r.number(i)-1) * time.Millisecond)
 }
 
 // notBefore is the same end for those who wait for it: counted from the answer.

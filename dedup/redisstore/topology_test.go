@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/internal/realserver"
@@ -26,7 +27,7 @@ func startCluster(t *testing.T, optFns ...func(*realserver.Options)) (*redis.Clu
 	for i := range nodes {
 		server := realserver.Redis.Start(t, optFns...)
 		admin := connect(t, server)
-		if err := admin.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 16384*i/nodes, 16384*(i+1)/nodes-1).Err(); err != nil {
+		if err := admin.ClusterAddSlotsRange(t.Context(), 16384*i/nodes, 16384*(i+1)/nodes-1).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if i > 0 {
@@ -132,7 +133,13 @@ func TestSentinelFailover(t *testing.T) {
 	})
 
 	master.Kill()
-	await(t, "the replica is the master", func() bool { _, err := s.Renew(ctx, held, time.Minute); return err == nil })
+	await(t, "the replica is the master", func() bool {
+		_, err := s.Renew(ctx, held, time.Minute)
+		if errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Fatalf("the replica has not what it had acknowledged: %v", err)
+		}
+		return err == nil
+	})
 	if role := connect(t, replica).Info(ctx, "replication").Val(); !containsAll(role, "role:master") {
 		t.Errorf("the lease was renewed, and the replica says %s", role)
 	}
