@@ -99,7 +99,7 @@ func TestDatabaseIsKilled(t *testing.T) {
 				}
 			}
 			t.Logf("%d events", len(l.confirmed))
-			if len(l.confirmed) < 100 {
+			if len(l.confirmed) < 20 { // a loaded machine does less than an idle one
 				t.Errorf("%d events were completed, want more", len(l.confirmed))
 			}
 		})
