@@ -1,6 +1,7 @@
 package sqsonce
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,9 @@ type RetryError struct {
 	After time.Duration
 	// Err is why. Where it matches [ErrInProgress] the delivery is not counted as a failure.
 	Err error
+	// Ended, where it is not nil, is closed when what the delay waits for has ended in this process. A host that keeps
+	// the message delivers it again then, and after the delay at the latest. Only for hosts of [WithHolding].
+	Ended <-chan struct{}
 }
 
 // RetryAfter returns a [RetryError]. A negative delay counts as 0.
@@ -38,6 +42,18 @@ func (e *RetryError) Error() string {
 }
 
 func (e *RetryError) Unwrap() error { return e.Err }
+
+// WithHolding is for hosts that can keep a message from other consumers while no handler runs for it. Middleware that
+// would wait inside such a host's handler for another delivery of the event, with a slot of the host, returns at once
+// instead: a [RetryError] with Ended set. Without it middleware waits by itself.
+func WithHolding(ctx context.Context) context.Context {
+	return context.WithValue(ctx, holdingContextKey{}, true)
+}
+
+// Holding reports whether ctx is from a host of [WithHolding].
+func Holding(ctx context.Context) bool { return ctx.Value(holdingContextKey{}) != nil }
+
+type holdingContextKey struct{}
 
 // RejectError says that a message can never be handled.
 type RejectError struct{ Err error }

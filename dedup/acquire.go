@@ -53,7 +53,7 @@ func (o *Once) refused(ctx context.Context, t task, err error) error {
 		if e.Crashed {
 			return o.crashed(ctx, t)
 		}
-		return o.inProgress(e.Until)
+		return o.inProgress(e.Until, nil)
 	}
 	if errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.leasesLost.Add(1)
@@ -83,10 +83,11 @@ func (o *Once) duplicate(t task, r Result) error {
 	return nil
 }
 
-// inProgress tells the host when the holder's lease ends, so that the message comes back then and not before.
-func (o *Once) inProgress(until time.Time) error {
+// inProgress tells the host when the holder's lease ends, so that the message comes back then and not before; or when
+// the holder has ended, where that is known.
+func (o *Once) inProgress(until time.Time, ended <-chan struct{}) error {
 	o.counts.inProgress.Add(1)
-	return sqsonce.RetryAfter(time.Until(until)+afterHolder, &InProgressError{Until: until})
+	return &sqsonce.RetryError{After: max(0, time.Until(until)+afterHolder), Err: &InProgressError{Until: until}, Ended: ended}
 }
 
 // crashed answers a delivery whose last holder vanished, under the policies that do not run it again. Neither answer

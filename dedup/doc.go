@@ -55,8 +55,8 @@
 // # Memory
 //
 // A second delivery of an event that this process is handling is answered without a request. It waits for the first one's
-// outcome ([Options.Wait]): after a success it is acknowledged, after a failure it takes its turn, and while the handler
-// goes on it is told when the lease ends. A delivery of an event that this process saw completed less than a minute ago
-// is acknowledged without a request too ([Options.CacheSize]). An operator who deletes a record to let its event run again
-// therefore waits that minute.
+// outcome ([Options.Wait]; a sqsworker holds the message meanwhile, without a slot): after a success it is acknowledged,
+// after a failure it takes its turn, and while the handler goes on it is told when the lease ends. A delivery of an event
+// that this process saw completed less than a minute ago is acknowledged without a request too ([Options.CacheSize]). An
+// operator who deletes a record to let its event run again therefore waits that minute.
 package dedup

@@ -140,6 +140,39 @@ func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 	})
 }
 
+// After StopRenewal there is no renewal any more: neither where it comes at the instant of one, nor in the middle of one.
+func TestNoRenewalAfterStopRenewal(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		for _, at := range []time.Duration{10 * time.Second, 11 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.after = func(_ context.Context, op string, _ int) error {
+					if op == "renew" {
+						time.Sleep(3 * time.Second)
+					}
+					return nil
+				}
+				err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+					time.Sleep(at)
+					if _, err := dedup.StopRenewal(ctx, 0); err != nil {
+						t.Errorf("after %s: got error %v, want nil", at, err)
+					}
+					n := f.seen("renew")
+					time.Sleep(15 * time.Second)
+					if more := f.seen("renew") - n; more > 0 {
+						t.Errorf("after %s: %d renewals after StopRenewal, want none", at, more)
+					}
+					return false, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 func TestStopRenewalOfALostLease(t *testing.T) {
 	t.Parallel()
 	stop := func(ctx context.Context, _ dedup.Lease) (bool, error) {

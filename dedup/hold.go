@@ -24,8 +24,8 @@ type hold struct {
 	length  time.Duration
 	renewed bool
 
-	decided chan struct{} // closed: the store has answered the acquire
-	ended   chan struct{} // closed: the delivery has its outcome, and its record was left
+	decided signal // the store has answered the acquire
+	ended   signal // the delivery has its outcome, and its record was left
 
 	mu      sync.Mutex
 	refused bool  // the store's answer
@@ -36,18 +36,14 @@ type hold struct {
 	cancel  context.CancelCauseFunc
 	expiry  *time.Timer
 
-	stopOnce sync.Once
-	stop     chan struct{} // closed: no more renewals
-	stopped  chan struct{} // closed: none is in flight either
+	renewals
+	out outcome // when the handler has returned
 }
 
 type holdContextKey struct{}
 
 func newHold(o *Once, t task) *hold {
-	h := &hold{
-		once: o, task: t, owner: rand.Text(),
-		decided: make(chan struct{}), ended: make(chan struct{}), stop: make(chan struct{}), stopped: make(chan struct{}),
-	}
+	h := &hold{once: o, task: t, owner: rand.Text()}
 	now := time.Now()
 	h.measure(now)
 	h.lease.Until = now.Add(h.length)
@@ -80,13 +76,13 @@ func (h *hold) decide(err error) {
 	h.mu.Lock()
 	h.refused = err != nil
 	h.mu.Unlock()
-	close(h.decided)
+	h.decided.send()
 }
 
 // end makes room for the next delivery of the event here, and then wakes those that wait for it.
 func (h *hold) end() {
 	h.once.memory.leave(h.task.key, h)
-	close(h.ended)
+	h.ended.send()
 }
 
 // live reports whether the hold is pending or certainly has the record.

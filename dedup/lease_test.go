@@ -140,6 +140,92 @@ func TestUnprovenLeaseCancelsTheHandler(t *testing.T) {
 }
 
 // One lost renewal is no reason to cancel.
+// A lease that was lost is not asked for again, however long the handler goes on.
+func TestRefusedRenewalIsTheLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "renew" {
+				return sqsonce.ErrLeaseLost
+			}
+			return nil
+		}
+		_ = newOnce(t, f).Handler(hang(5*time.Minute))(t.Context(), message("1")) // the store has the last word
+		if n := f.seen("renew"); n != 1 {
+			t.Errorf("%d renewals, want the refused one", n)
+		}
+	})
+}
+
+// What a renewal takes does not put off the next one.
+func TestSlowRenewalsKeepTheirTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "renew" {
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		}
+		if err := newOnce(t, f).Handler(hang(65*time.Second))(t.Context(), message("1")); err != nil {
+			t.Error(err)
+		}
+		if n := f.seen("renew"); n != 6 {
+			t.Errorf("%d renewals in 65 s, want one each 10 s", n)
+		}
+	})
+}
+
+// A handler that has returned does not wait for a renewal: it is given up.
+func TestRenewalIsGivenUpAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(ctx context.Context, op string, _ int) error {
+			if op == "renew" {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}
+		start := time.Now()
+		if err := newOnce(t, f).Handler(hang(11*time.Second))(t.Context(), message("1")); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 11*time.Second {
+			t.Errorf("took %s, want the handler's 11 s", took)
+		}
+	})
+}
+
+// A store that panics in a renewal fails that renewal, and nothing else.
+func TestRenewalThatPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, n int) error {
+			if op == "renew" && n == 1 {
+				panic("broken")
+			}
+			return nil
+		}
+		go func() {
+			time.Sleep(35 * time.Second)
+			if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
+				t.Errorf("after the end of the first lease: got error %v, want in progress", err)
+			}
+		}()
+		o := newOnce(t, f)
+		if err := o.Handler(hang(40*time.Second))(t.Context(), message("1")); err != nil {
+			t.Errorf("got error %v, want nil", err)
+		}
+		if got := o.Stats(); got.StoreErrors != 1 || got.LeasesLost != 0 {
+			t.Errorf("got %+v, want one store error and no lease lost", got)
+		}
+	})
+}
+
 func TestRenewalIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // fromMemory answers a delivery without a request, where this process knows enough: the event was completed, or another
@@ -24,16 +26,31 @@ func (o *Once) fromMemory(ctx context.Context, t task, h *hold) (err error, answ
 		if holder == nil {
 			return nil, false
 		}
+		if o.leaveWaiting(ctx, t) {
+			o.counts.cacheHits.Add(1)
+			return o.inProgress(holder.until(), holder.ended.received()), true
+		}
 		select {
-		case <-holder.decided:
+		case <-holder.decided.received():
 		case <-ctx.Done():
 			return fmt.Errorf("dedup: not started: %w", context.Cause(ctx)), true
 		}
 		if holder.live() && !w.forEnd(ctx, holder, o.o.Wait) && holder.live() {
 			o.counts.cacheHits.Add(1)
-			return o.inProgress(holder.until()), true
+			return o.inProgress(holder.until(), nil), true
 		}
 	}
+}
+
+// leaveWaiting reports whether the host waits better than its handler would: without a slot. A call of Do waits by
+// itself: its caller may have done something that must not be repeated.
+func (o *Once) leaveWaiting(ctx context.Context, t task) bool {
+	return t.replay == nil && o.o.Wait >= 0 && !nested(ctx) && sqsonce.Holding(ctx)
+}
+
+func nested(ctx context.Context) bool {
+	_, nested := ctx.Value(holdContextKey{}).(*hold)
+	return nested
 }
 
 // wait is how long one delivery waits for others here, for all of them together.
@@ -48,7 +65,7 @@ type wait struct {
 
 // forEnd reports whether the holder ended while there was time to wait for it.
 func (w *wait) forEnd(ctx context.Context, holder *hold, most time.Duration) bool {
-	if _, nested := ctx.Value(holdContextKey{}).(*hold); nested || most < 0 {
+	if most < 0 || nested(ctx) {
 		return false
 	}
 	if w.t == nil {
@@ -56,7 +73,7 @@ func (w *wait) forEnd(ctx context.Context, holder *hold, most time.Duration) boo
 		w.over = w.t.C
 	}
 	select {
-	case <-holder.ended:
+	case <-holder.ended.received():
 		return true
 	case <-w.over:
 		return false

@@ -17,7 +17,7 @@ type memory struct {
 
 	mu   sync.Mutex
 	held map[string]*hold
-	done map[string]*list.Element // of doneEntry
+	done map[string]*list.Element // of *doneEntry
 	ages *list.List               // the most recently used first
 }
 
@@ -56,11 +56,21 @@ func (m *memory) leave(key string, h *hold) {
 func (m *memory) complete(key, validation string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.forgetLocked(m.done[key])
-	m.done[key] = m.ages.PushFront(doneEntry{key: key, validation: validation, until: time.Now().Add(rememberFor)})
-	if len(m.done) > m.size { // always, where the cache is off
-		m.forgetLocked(m.ages.Back())
+	if m.size < 1 {
+		return
 	}
+	el := m.done[key]
+	switch {
+	case el != nil:
+	case len(m.done) < m.size:
+		el = m.ages.PushFront(new(doneEntry))
+	default: // full: the oldest makes room, and is used again
+		el = m.ages.Back()
+		delete(m.done, el.Value.(*doneEntry).key)
+	}
+	*el.Value.(*doneEntry) = doneEntry{key: key, validation: validation, until: time.Now().Add(rememberFor)}
+	m.done[key] = el
+	m.ages.MoveToFront(el)
 }
 
 func (m *memory) completed(key string) (Result, bool) {
@@ -70,17 +80,10 @@ func (m *memory) completed(key string) (Result, bool) {
 	if el == nil {
 		return Result{}, false
 	}
-	e := el.Value.(doneEntry)
+	e := el.Value.(*doneEntry)
 	if remaining(e.until, time.Now()) <= 0 {
-		m.forgetLocked(el)
-		return Result{}, false
+		return Result{}, false // it makes room as the oldest, or is completed again
 	}
 	m.ages.MoveToFront(el)
 	return Result{Validation: e.validation}, true
-}
-
-func (m *memory) forgetLocked(el *list.Element) {
-	if el != nil {
-		delete(m.done, m.ages.Remove(el).(doneEntry).key)
-	}
 }

@@ -169,7 +169,7 @@ func TestCacheKeepsTheMostRecent(t *testing.T) {
 		for _, step := range []struct {
 			id       string
 			acquires int
-		}{{"1", 1}, {"2", 2}, {"1", 2}, {"3", 3}, {"1", 3}, {"2", 4}, {"1", 4}, {"3", 5}} {
+		}{{"1", 1}, {"2", 2}, {"1", 2}, {"3", 3}, {"1", 3}, {"2", 4}, {"1", 4}, {"3", 5}, {"4", 6}, {"3", 6}} {
 			if err := h(t.Context(), message(step.id)); err != nil {
 				t.Fatal(err)
 			}

@@ -54,8 +54,9 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //   - any other: the store failed. h was not called; or it succeeded, its record could not be completed before the lease
 //     ended, and the policy is Redeliver.
 //
-// A second delivery of an event that this process is handling waits for that handler for at most Options.Wait; it, and
-// one of an event that this process saw completed within the last minute, is answered from memory, without a request.
+// A second delivery of an event that this process is handling waits for that handler for at most Options.Wait, or is
+// held by its host meanwhile ([sqsonce.WithHolding]); it, and one of an event that this process saw completed within the
+// last minute, is answered from memory, without a request.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}

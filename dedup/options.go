@@ -37,8 +37,9 @@ type Options struct {
 	// OnStoreDown says what becomes of a message while the store cannot be reached. Default: FailClosed.
 	OnStoreDown StorePolicy
 	// Wait is how long a delivery waits for another delivery of its event that this process is handling, before it is
-	// refused as in progress. Meanwhile it has a slot of its host, and on Lambda the time of its invocation. Calls from
-	// inside a guarded handler do not wait. Default: 1 s; negative: none.
+	// refused as in progress. Meanwhile it has a slot of its host, and on Lambda the time of its invocation. A host that
+	// can hold messages (sqsonce.WithHolding, as sqsworker while it has room) waits in its place: without a slot, and
+	// for as long as the other one takes. Calls from inside a guarded handler do not wait. Default: 1 s; negative: none.
 	Wait time.Duration
 	// CacheSize is how many completed keys are remembered, for at most a minute. Default: 1,024; negative: off.
 	CacheSize int

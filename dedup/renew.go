@@ -4,55 +4,91 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 )
 
-// keep renews the lease at a third of its length until the handler has returned, or until stopRenewing. A renewal that
-// fails is tried again sooner; one that is refused ends the renewals.
+// renewals are what a hold knows of its own, under its mu.
+type renewals struct {
+	timer  *time.Timer        // the next one; nil: none are made
+	over   bool               // no more of them
+	idle   chan struct{}      // closed: the one in flight has ended; nil: there is none
+	giveUp context.CancelFunc // of the one in flight
+}
+
+// startRenewing renews the lease at a third of its length until endRenewals. A renewal that fails is tried again sooner;
+// one that is refused is the last.
 //
-// It goes on after the handler's context was cancelled, by the host or by the lease's end: a handler that is slow to
+// They go on after the handler's context was cancelled, by the host or by the lease's end: a handler that is slow to
 // notice still runs, and must keep others away while nobody has taken over.
-func (h *hold) keep(ctx context.Context, returned <-chan struct{}) {
-	defer close(h.stopped)
+func (h *hold) startRenewing(ctx context.Context) {
 	if !h.renewed {
 		return
 	}
-	t := time.NewTimer(min(h.length/3, h.left()))
-	defer t.Stop()
-	for {
-		select {
-		case <-returned:
-			return
-		case <-h.stop:
-			return
-		case <-t.C:
-		}
-		sent := time.Now()
-		next := h.length / 3
-		switch err := h.renewWhile(ctx, returned); {
-		case errors.Is(err, sqsonce.ErrLeaseLost):
-			return
-		case err != nil:
-			next = h.length / 12
-		}
-		t.Reset(max(next-time.Since(sent), h.length/100))
+	first := min(h.length/3, h.left())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.timer = time.AfterFunc(first, func() { h.renewInTime(ctx) })
+}
+
+// renewInTime makes one renewal, and has the next one made.
+func (h *hold) renewInTime(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	h.mu.Lock()
+	if h.over { // while the timer fired, or during the last renewal
+		h.mu.Unlock()
+		return
+	}
+	h.idle, h.giveUp = make(chan struct{}), cancel
+	h.mu.Unlock()
+
+	sent := time.Now()
+	err := h.tryRenewal(ctx)
+	next := h.length / 3
+	if err != nil {
+		next = h.length / 12
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.idle)
+	h.idle = nil
+	if !errors.Is(err, sqsonce.ErrLeaseLost) {
+		h.timer.Reset(max(next-time.Since(sent), h.length/100))
 	}
 }
 
-// renewWhile gives the call up when the handler has returned: what it leaves behind is not kept waiting.
-func (h *hold) renewWhile(ctx context.Context, returned <-chan struct{}) error {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	go func() {
-		select {
-		case <-returned:
-			cancel()
-		case <-ctx.Done():
+// tryRenewal is renew on the timer's goroutine, where a panic of the store would end the process.
+func (h *hold) tryRenewal(ctx context.Context) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &sqsonce.PanicError{Value: v, Stack: debug.Stack()}
+			h.once.counts.storeErrors.Add(1)
+			h.once.o.Logger.Error("dedup: renewal panicked", "key", h.task.key, "error", err)
 		}
 	}()
 	return h.renew(ctx)
+}
+
+// endRenewals ends the renewals, and waits for the one in flight. It can be given up when the handler has returned: what
+// it leaves behind is not kept waiting.
+func (h *hold) endRenewals(giveUp bool) {
+	h.mu.Lock()
+	h.over = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	idle, cancel := h.idle, h.giveUp
+	h.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	if giveUp {
+		cancel()
+	}
+	<-idle
 }
 
 // renew moves the lease's end, and learns from the answer.
@@ -73,8 +109,7 @@ func (h *hold) renew(ctx context.Context) error {
 
 // stopRenewing is StopRenewal.
 func (h *hold) stopRenewing(ctx context.Context, least time.Duration) (Lease, error) {
-	h.stopOnce.Do(func() { close(h.stop) })
-	<-h.stopped // each renewal has a timeout of its own
+	h.endRenewals(false) // each renewal has a timeout of its own
 	h.unwatch()
 	if h.isLost() {
 		return Lease{}, sqsonce.ErrLeaseLost

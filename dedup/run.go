@@ -34,8 +34,8 @@ func (out *outcome) call(ctx context.Context, t task, l Lease) {
 
 // run starts the handler under the lease, and records its outcome.
 //
-// The handler gets a goroutine of its own, and this one renews the lease meanwhile. So runtime.Goexit in a handler ends
-// no goroutine of the host, which could neither release the record nor return an error.
+// The handler gets a goroutine of its own, and the renewals a timer's. So runtime.Goexit in a handler ends no goroutine of
+// the host, which could neither release the record nor return an error.
 func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) error {
 	if err := o.start(ctx, t, h, l); err != nil {
 		return err
@@ -43,17 +43,17 @@ func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) error {
 	handlerCtx, cancel := context.WithCancelCause(context.WithValue(ctx, holdContextKey{}, h))
 	defer cancel(nil)
 	h.watch(cancel)
+	h.startRenewing(ctx)
 
-	var out outcome
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		out.call(handlerCtx, t, h.current())
+		h.out.call(handlerCtx, h.task, h.current())
 	}()
-	h.keep(ctx, returned)
 	<-returned
+	h.endRenewals(true)
 	h.unwatch()
-	return o.finish(ctx, h, out)
+	return o.finish(ctx, h, h.out)
 }
 
 // start decides whether the handler may run under the lease just granted.

@@ -1,0 +1,120 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// ended returns the channel of an in-progress answer, nil where it has none.
+func ended(err error) <-chan struct{} {
+	if retry, _ := sqsonce.Verdict(err); retry != nil && inProgress(err) {
+		return retry.Ended
+	}
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// A host that can hold a message is told at once that its event is in progress here, also while the store has not
+// answered the holder yet, and when the holder has ended, well or not.
+func TestHoldingHostIsTold(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []error{nil, errors.New("declined")} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			f.before = func(_ context.Context, op string, _ int) error {
+				if op == "acquire" {
+					time.Sleep(3 * time.Second)
+				}
+				return nil
+			}
+			o := newOnce(t, f)
+			h := o.Handler(func(context.Context, *sqsonce.Message) error {
+				time.Sleep(5 * time.Minute)
+				return outcome
+			})
+			ctx := sqsonce.WithHolding(t.Context())
+			returned := make(chan error, 1)
+			go func() { returned <- h(ctx, message("1")) }()
+			for range 4 {
+				time.Sleep(time.Second)
+				start := time.Now()
+				err := h(ctx, message("1"))
+				if c := ended(err); c == nil || isClosed(c) || time.Since(start) != 0 {
+					t.Fatalf("got error %v after %s, want in progress at once, with a channel", err, time.Since(start))
+				}
+			}
+			waiting := ended(h(ctx, message("1")))
+			<-waiting
+			synctest.Wait()
+			if err := <-returned; err != outcome {
+				t.Errorf("the holder: got error %v, want %v", err, outcome)
+			}
+			// What the host tries again then finds no holder here.
+			f.before = nil
+			if outcome == nil {
+				if err := h(ctx, message("1")); err != nil {
+					t.Errorf("after the success: got error %v, want nil", err)
+				}
+			} else if err := h(ctx, message("1")); err != outcome {
+				t.Errorf("after the failure: got error %v, want the handler's own", err)
+			}
+		})
+	}
+}
+
+// Not everything can be left to the host: who holds the event in another process does not tell; a caller of Do may have
+// done something before it; a guarded handler may be the holder itself; and a Wait below zero is none.
+func TestNothingToHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := sqsonce.WithHolding(t.Context())
+		f := newFaults()
+		if _, err := other(t, f, recordKey("1")); err != nil {
+			t.Fatal(err)
+		}
+		if err := newOnce(t, f).Handler(hang(0))(ctx, message("1")); !inProgress(err) || ended(err) != nil {
+			t.Errorf("held elsewhere: got error %v, want in progress without a channel", err)
+		}
+
+		o := newOnce(t, newFaults())
+		h := o.Handler(hang(time.Minute))
+		go func() { _ = h(ctx, message("1")) }()
+		synctest.Wait()
+		start := time.Now()
+		if err := h(t.Context(), message("1")); !inProgress(err) || ended(err) != nil || time.Since(start) != time.Second {
+			t.Errorf("another host: got error %v after %s, want in progress after a second, without a channel", err, time.Since(start))
+		}
+		start = time.Now()
+		_, err := dedup.Do(ctx, o, "orders|1", func(context.Context) (int, error) { return 0, nil })
+		if !inProgress(err) || ended(err) != nil || time.Since(start) != time.Second {
+			t.Errorf("Do: got error %v after %s, want in progress after a second, without a channel", err, time.Since(start))
+		}
+		outer := newOnce(t, newFaults()).Handler(func(ctx context.Context, _ *sqsonce.Message) error { return h(ctx, message("1")) })
+		if err := outer(ctx, message("2")); !inProgress(err) || ended(err) != nil {
+			t.Errorf("nested: got error %v, want in progress without a channel", err)
+		}
+
+		o = newOnce(t, newFaults(), func(o *dedup.Options) { o.Wait = -1 })
+		h = o.Handler(hang(time.Minute))
+		go func() { _ = h(ctx, message("1")) }()
+		synctest.Wait()
+		if err := h(ctx, message("1")); !inProgress(err) || ended(err) != nil {
+			t.Errorf("no Wait: got error %v, want in progress without a channel", err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
