@@ -44,6 +44,21 @@ func TestOncePerEvent(t *testing.T) {
 	})
 }
 
+// TestCopiesWaitInTheInvocation: a message cannot be held here. A copy waits for its event in its handler, so that one
+// receive is enough.
+func TestCopiesWaitInTheInvocation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var n atomic.Int64
+		f := wrap(t, once(t, func(ctx context.Context, m *sqsonce.Message) error {
+			n.Add(1)
+			return takes(900*time.Millisecond)(ctx, m)
+		}))
+		if got := answer(t, f, timeout(t, 30*time.Second), batch("1", "1", "1", "2")); got != "" || n.Load() != 2 {
+			t.Errorf("failed %q, %d runs; want none, 2", got, n.Load())
+		}
+	})
+}
+
 // TestAbandonedCompletesItsRecord: a handler that returns after the answer has had its effect, and its record says so:
 // the next delivery is acknowledged without running.
 func TestAbandonedCompletesItsRecord(t *testing.T) {

@@ -29,14 +29,14 @@ func (v *invocation) reject(s *slot, m *sqsonce.Message, reason error) bool {
 	}
 	ctx, cancel := context.WithTimeout(v.sends, sendTimeout)
 	defer cancel()
-	in, dropped := deadletter.Copy(v.opts.DeadLetterQueue, m, reason)
+	var dropped []string
+	err := v.conns.Do(ctx, func(ctx context.Context) (err error) {
+		dropped, err = deadletter.Send(ctx, v.opts.Client, v.opts.DeadLetterQueue, m, reason)
+		return err
+	})
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.ctx, "lambda: no room for attributes of the dead-lettered message", keyMessage, m.ID, "attributes", dropped)
 	}
-	err := v.conns.Do(ctx, func(ctx context.Context) error {
-		_, err := v.opts.Client.SendMessage(ctx, in)
-		return err
-	})
 	if err != nil {
 		v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
 		return false

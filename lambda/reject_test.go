@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,6 +111,50 @@ func TestRejectNeedsAConfirmation(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestRejectFitsASmallerDLQ: what a message grows by on its way to the dead-letter queue is ours, and never keeps it out.
+func TestRejectFitsASmallerDLQ(t *testing.T) {
+	for body, want := range map[int]struct {
+		failed      string
+		key, reason bool
+	}{
+		1024:        {key: true, reason: true},
+		2048 - 120:  {key: true}, // the key is about 110 bytes, the reason 40
+		2048:        {},
+		2048 + 1:    {failed: "kept"},
+		256<<10 - 1: {failed: "kept"},
+	} {
+		withQueue(t, false, nil, func(x *fixture) {
+			if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
+				QueueUrl: &x.dlq, Attributes: map[string]string{"MaximumMessageSize": "2048"},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			x.send(strings.Repeat("x", body))
+			var settled settlements
+			failed := x.failed(x.wrap(rejects(&settled)), 30*time.Second, x.receive())
+			settled.want(x, want.failed == "")
+			dead := x.srv.Messages(x.dlq)
+			if want.failed != "" {
+				if failed == "" || len(dead) != 0 {
+					t.Errorf("%d bytes: in the dead-letter queue %d, want it kept", body, len(dead))
+				}
+				return
+			}
+			if failed != "" || len(dead) != 1 || len(dead[0].Body) != body {
+				t.Fatalf("%d bytes: failed %.10q, %d in the dead-letter queue; want the message there", body, failed, len(dead))
+			}
+			_, key := dead[0].Attributes[sqsonce.AttrEventKey]
+			_, reason := dead[0].Attributes[sqsonce.AttrRejectReason]
+			if key != want.key || reason != want.reason {
+				t.Errorf("%d bytes: key %t, reason %t; want %t, %t", body, key, reason, want.key, want.reason)
+			}
+			if logged := x.log.count("no room for attributes"); logged != 1 && !want.reason {
+				t.Errorf("%d bytes: logged %d times", body, logged)
+			}
+		})
 	}
 }
 

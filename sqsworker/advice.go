@@ -79,16 +79,17 @@ func (w *Worker) adviseDeadLetter(ctx context.Context, q *queue, a attributes) {
 		w.unwise(true, "Options.DeadLetterQueue", q.deadLetter, "does not exist: rejected messages are delivered again")
 		return
 	case err != nil:
-		w.log.Info("sqsworker: the dead-letter queue's attributes were not read", keyError, err)
+		w.log.Debug("sqsworker: the dead-letter queue's attributes were not read", keyError, err)
 		return
 	}
 	// A message that a standard queue's redrive policy moves keeps the time it was sent: what it waited in its queue is
-	// taken off what it may wait in the other. A FIFO queue's gets a new time.
+	// taken off what it may wait in the other. A FIFO queue's gets a new time. Queues made without a thought keep messages
+	// for four days both, which leaves a message that fails from the first some days there: no reason for a line.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	keep := a.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
 	deadKeep := dead.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
-	w.unwise(!w.fifo && keep > 0 && deadKeep > 0 && deadKeep <= keep, "deadLetterQueue.MessageRetentionPeriod", deadKeep,
-		"not longer than the queue's: counted from when a message was sent, it may end as the message arrives")
+	w.unwise(!w.fifo && keep > 0 && deadKeep > 0 && deadKeep < keep, "deadLetterQueue.MessageRetentionPeriod", deadKeep,
+		"shorter than the queue's: counted from when a message was sent, it may be over when the message arrives")
 }
 
 func (w *Worker) unwise(bad bool, setting string, value any, reason string) {

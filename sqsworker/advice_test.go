@@ -41,22 +41,24 @@ func (x *fixture) advice(optFns ...func(*Options)) (settings []string) {
 }
 
 func TestAdvice(t *testing.T) {
-	const day = "86400"
+	const day, twoWeeks = "86400", "1209600"
 	for name, tc := range map[string]struct {
 		setup
 		queue, dead map[string]string // attributes set after the queues were created
 		opts        func(*Options)
 		want        []string
 	}{
-		"nothing to say":       {setup: setup{maxReceives: 5}, queue: map[string]string{"MessageRetentionPeriod": day}},
-		"nothing on FIFO":      {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.FIFORetries = 7 }},
-		"no redrive policy":    {want: []string{"queue.RedrivePolicy"}},
-		"one receive":          {setup: setup{fifo: true, maxReceives: 1}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
-		"two receives":         {setup: setup{fifo: true, maxReceives: 2}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
-		"three receives":       {setup: setup{fifo: true, maxReceives: 3}},
-		"retention not longer": {setup: setup{maxReceives: 5}, want: []string{"deadLetterQueue.MessageRetentionPeriod"}},
+		"AWS's defaults, a redrive policy": {setup: setup{maxReceives: 5}},
+		"the longest retentions": {setup: setup{maxReceives: 5},
+			queue: map[string]string{"MessageRetentionPeriod": twoWeeks}, dead: map[string]string{"MessageRetentionPeriod": twoWeeks}},
+		"nothing on FIFO": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.FIFORetries = 7 }},
+		"AWS's defaults":  {want: []string{"queue.RedrivePolicy"}},
+		"one receive":     {setup: setup{fifo: true, maxReceives: 1}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
+		"two receives":    {setup: setup{fifo: true, maxReceives: 2}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
+		"three receives":  {setup: setup{fifo: true, maxReceives: 3}},
 		"retention shorter": {setup: setup{maxReceives: 5}, dead: map[string]string{"MessageRetentionPeriod": day},
 			want: []string{"deadLetterQueue.MessageRetentionPeriod"}},
+		"retention shorter, FIFO": {setup: setup{fifo: true, maxReceives: 5}, dead: map[string]string{"MessageRetentionPeriod": day}},
 		"short visibility": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Visibility = 4 * time.Second },
 			want: []string{"Options.Visibility"}},
 		"timeout beyond the extension": {setup: setup{fifo: true, maxReceives: 5},
@@ -67,7 +69,7 @@ func TestAdvice(t *testing.T) {
 			want: []string{"Options.StopTimeout"}},
 		"idle slots": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.InFlight, o.Concurrency = 4, 5 },
 			want: []string{"Options.InFlight"}},
-		"FIFO options on a standard queue": {setup: setup{maxReceives: 5}, queue: map[string]string{"MessageRetentionPeriod": day},
+		"FIFO options on a standard queue": {setup: setup{maxReceives: 5},
 			opts: func(o *Options) { o.FIFORetries = 5 }, want: []string{"Options.FIFORetries"}},
 		"several": {opts: func(o *Options) { o.Visibility, o.Wait = time.Second, time.Second },
 			want: []string{"Options.Visibility", "Options.Wait", "queue.RedrivePolicy"}},

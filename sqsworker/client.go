@@ -31,6 +31,10 @@ var _ Client = (*sqs.Client)(nil)
 // handshake, for most calls; and it has no response timeout, so that a long poll on a dead connection waits for the
 // kernel to notice. The buffers hold a receive of ten small messages, and the delete of ten, so that each takes one read
 // or write and not three.
+//
+// A worker has so many calls under way at once, and opens so many connections and a few more: Options.Receivers receives;
+// as many deletes, at least 16; heartbeats for the messages whose extension is due, ten in each; and a send for each
+// message on its way to the dead-letter queue. Only a stop has more.
 func HTTPClient(inFlight int) *awshttp.BuildableClient {
 	// Receives, deletes and visibility changes take ten messages each; the rest is for batches that are not full.
 	conns := max(16, 3*(inFlight/maxBatch+1)+8)

@@ -7,6 +7,11 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
+// leastDeleters is how many deletes may be under way at once with few receivers: so many may hang before others wait. With
+// many there are as many deletes as receives: each takes ten messages and one way to SQS and back. More would only open
+// more connections, and wait there.
+const leastDeleters = 16
+
 // delete removes a message that is done. It stays under the heartbeat until SQS has confirmed that.
 func (l *loop) delete(d *delivery) {
 	l.set(d, deleting)
@@ -44,6 +49,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 		return
 	}
 	l.counters.deletes.Add(1)
+	l.deletes.open++
 	l.call(func() func() {
 		ctx, cancel := context.WithTimeout(l.callCtx, callTimeout)
 		defer cancel()
@@ -59,6 +65,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 			if err != nil && isFatal(err) {
 				l.fail(err)
 			}
+			l.deletes.open--
 			l.deletes.calls -= len(sent)
 			for i, d := range sent {
 				l.deleted(d, handles[i], results[i])

@@ -22,9 +22,13 @@ type delivery struct {
 	handler  runningHandler
 	cancel   context.CancelCauseFunc // of the running handler
 	stuck    bool
-	rejected bool   // is in the dead-letter queue
-	runs     int    // in this receive
-	alarm    *alarm // of a held one
+	rejected bool // is in the dead-letter queue
+	offered  bool // to hold it while its event is in progress in this process
+	runs     int  // in this receive
+
+	// Of a held one:
+	alarm   *alarm
+	unwatch context.CancelFunc // nil: nobody tells when what it waits for has ended
 
 	delay time.Duration // of a release
 	tries int           // of a delete or release
@@ -37,7 +41,7 @@ const (
 	settling  state = iota // what follows is being decided
 	waiting                // for a slot, its group or the end of an orphan
 	running                // its handler
-	held                   // under the heartbeat, without a slot, until its alarm rings
+	held                   // under the heartbeat, without a slot, until its alarm rings or what it waits for has ended
 	rejecting              // being sent to the dead-letter queue
 	deleting               // done, delete not confirmed
 	releasing              // being given back; not extended any more
@@ -51,6 +55,9 @@ func byReceipt(a, b *delivery) int { return a.lease.order.compare(b.lease.order)
 func (l *loop) inTable() []*delivery { return slices.SortedFunc(maps.Values(l.table), byReceipt) }
 
 func (l *loop) set(d *delivery, s state) {
+	if d.state == held {
+		l.unhold(d)
+	}
 	l.counts[d.state]--
 	d.state = s
 	l.counts[s]++
@@ -87,7 +94,6 @@ func (l *loop) leave(d *delivery) {
 	if d.state == gone {
 		return
 	}
-	l.schedule.cancel(d.alarm)
 	l.set(d, gone)
 	l.room.give(reservation{n: 1, size: d.size})
 	if l.table[d.m.ID] == d {

@@ -15,7 +15,10 @@
 //
 // What a handler returns decides what becomes of its message: see package sqsonce. [sqsonce.ErrInProgress] is not a
 // failure: the message comes back when the other delivery should have ended. Where the next receive would move it to
-// the dead-letter queue, and on FIFO queues, it is kept instead, without a slot.
+// the dead-letter queue, and on FIFO queues, it is kept instead, under the heartbeat and without a slot. So is a copy of
+// an event that this process is handling (package dedup knows), while such copies take less than half of what InFlight
+// has beyond Concurrency and of Bytes: it is handled, or deleted, as soon as the other one has ended, in its first
+// receive.
 //
 // # Slow handlers
 //
@@ -69,9 +72,9 @@
 //
 // Run reads the queue's attributes before its first receive, and logs what is unwise in them and in the options, one line
 // each, "sqsworker: unwise setting" with the keys setting, value and reason: no redrive policy, or one of one or two
-// receives; a dead-letter queue that keeps messages no longer than the queue; a stop shorter than a poll; a handler's time
-// beyond what a message can be kept; options without effect on the kind of queue. None of it ends Run. What cannot work
-// does: the queue does not exist, or a call is not allowed.
+// receives; a dead-letter queue that keeps messages for a shorter time than the queue; a stop shorter than a poll; a
+// handler's time beyond what a message can be kept; options without effect on the kind of queue. None of it ends Run. What
+// cannot work does: the queue does not exist, or a call is not allowed.
 //
 // # FIFO
 //

@@ -152,6 +152,109 @@ func (x *fixture) disturb(row disturbance) {
 	}
 }
 
+// undelivered are what may go wrong with sends to the dead-letter queue, and what comes of it. In all of them each
+// rejected message gets there, in the order of its group, and leaves its queue only then. A send that failed proves
+// nothing was sent; it costs a retry by the SDK, then a delivery.
+var undelivered = []struct {
+	name   string
+	rule   fault.Rule
+	length time.Duration // 0: until all is done
+	copies bool          // a lost reply hides a copy that is there: the next send makes another, but not on FIFO, which knows the message's ID
+}{
+	{name: "nothing"},
+	{name: "1 % of sends fail", rule: fault.Rule{Prob: 0.01, Do: fault.Error}},
+	{name: "10 % of sends fail", rule: fault.Rule{Prob: 0.1, Do: fault.Error}},
+	{name: "half of sends fail", rule: fault.Rule{Prob: 0.5, Do: fault.Error}},
+	{name: "half of sends throttled", rule: fault.Rule{Prob: 0.5, Do: fault.Error, Code: "RequestThrottled"}},
+	{name: "half of sends denied", rule: fault.Rule{Prob: 0.5, Do: fault.Error, Code: "AccessDenied"}}, // no reason to stop: only rejected messages need it
+	{name: "no sends for a minute", rule: fault.Rule{Prob: 1, Do: fault.Error}, length: time.Minute},
+	{name: "no connection for a minute", rule: fault.Rule{Prob: 1, Do: fault.Reset}, length: time.Minute},
+	{name: "sends hang for a minute", rule: fault.Rule{Prob: 1, Do: fault.Delay, Delay: 10 * time.Minute}, length: time.Minute},
+	{name: "no answer for a minute", rule: fault.Rule{Prob: 1, Do: fault.LoseReply}, length: time.Minute, copies: true},
+	{name: "half without an answer", rule: fault.Rule{Prob: 0.5, Do: fault.LoseReply}, copies: true},
+	{name: "10 % without an answer", rule: fault.Rule{Prob: 0.1, Do: fault.LoseReply}, copies: true},
+	{name: "1 % without an answer", rule: fault.Rule{Prob: 0.01, Do: fault.LoseReply}, copies: true},
+	{name: "10 % fail after their effect", rule: fault.Rule{Prob: 0.1, Do: fault.Error, After: true}, copies: true},
+}
+
+func TestRejectedWhileSendsFail(t *testing.T) {
+	for _, row := range undelivered {
+		row.rule.Op = opSend
+		for _, fifo := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s fifo=%t", row.name, fifo), func(t *testing.T) {
+				bubble(t, setup{fifo: fifo, maxReceives: 1000}, func(x *fixture) {
+					const groups, perGroup = 3, 20
+					bodies := map[string]bool{}
+					for n := range perGroup {
+						for g := range groups {
+							body := fmt.Sprintf("g%d:%d", g, n)
+							bodies[body] = true
+							x.send(body)
+						}
+					}
+					x.srv.Set(fault.Plan{Seed: 5, Rules: []fault.Rule{row.rule}})
+					j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errTest) }, func(o *Options) {
+						o.Backoff = func(int) time.Duration { return time.Second }
+					})
+					if row.length > 0 {
+						time.AfterFunc(row.length, func() { x.srv.Set(fault.Plan{}) })
+					}
+					for end := time.Now().Add(time.Hour); len(x.queued()) > 0 && time.Now().Before(end); {
+						x.wantSomewhere(bodies)
+						time.Sleep(100 * time.Millisecond)
+					}
+					x.srv.Set(fault.Plan{})
+					j.stopClean()
+					x.wantEmpty()
+
+					var order []string // as the copies came, second ones aside
+					copies := map[string]int{}
+					for _, m := range x.dead() {
+						if copies[m.Body]++; copies[m.Body] == 1 {
+							order = append(order, m.Body)
+						}
+					}
+					if fifo {
+						inOrder(t, order)
+					}
+					lost, more := 0, len(x.dead())-len(bodies)
+					for _, c := range x.srv.Calls() {
+						if c.Op == opSend && c.Fault != nil {
+							lost++
+						}
+					}
+					if len(copies) != len(bodies) || more > 0 && (fifo || !row.copies) || more > lost {
+						t.Errorf("%d of %d messages in the dead-letter queue, %d second copies; %d sends met the fault", len(copies), len(bodies), more, lost)
+					}
+					s := j.Stats()
+					if row.rule.Prob >= 0.1 && lost == 0 && s.Failed == int64(len(bodies)) {
+						t.Error("no send met the fault")
+					}
+					if s.Rejected != int64(len(bodies)) || s.LeasesLost != 0 || s.Undeleted != 0 {
+						t.Errorf("%+v", s)
+					}
+				})
+			})
+		}
+	}
+}
+
+const opSend = "SendMessage"
+
+// wantSomewhere checks that every message is in its queue, or in the dead-letter queue already.
+func (x *fixture) wantSomewhere(bodies map[string]bool) {
+	x.Helper()
+	there := map[string]bool{}
+	for _, m := range append(x.queued(), x.dead()...) { // in this order: a message is sent, then deleted
+		there[m.Body] = true
+	}
+	for body := range bodies {
+		if !there[body] {
+			x.Errorf("%s is in neither queue", body)
+		}
+	}
+}
+
 // TestDeniedCalls: what is not allowed ends Run with that answer, and loses nothing.
 func TestDeniedCalls(t *testing.T) {
 	for _, op := range []string{opReceive, opDelete, opChange} {

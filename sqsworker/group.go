@@ -85,12 +85,12 @@ func (l *loop) headFailed(d *delivery, v verdict) {
 	}
 	switch last := l.followerAtLastReceive(g); {
 	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && local <= l.opts.Visibility:
-		l.hold(d, local)
+		l.hold(d, local, nil)
 	case last && !v.noSend && l.queue.hasDLQ():
 		l.reject(d, v)
 	case last && !l.stopping.cancelled:
 		// Nowhere to send the head, and nothing may go back: it is tried until its lease's end.
-		l.hold(d, local)
+		l.hold(d, local, nil)
 	default:
 		l.releaseGroup(g, v.delay)
 	}

@@ -65,6 +65,23 @@ func TestNextStartsAfterTheDelete(t *testing.T) {
 	})
 }
 
+// TestWaitingGroupDoesNotLinger: a delete that the next of its group waits for goes at once, with what else is there. The
+// last of a group has nobody behind it.
+func TestWaitingGroupDoesNotLinger(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0", "g:1", "g:2", "g:3")
+		var r runs
+		j := x.start(r.take(0), func(o *Options) { o.DeleteLinger = time.Second })
+		time.Sleep(500 * time.Millisecond)
+		if runs, left := len(r.list()), len(x.queued()); runs != 4 || left != 1 {
+			t.Errorf("after half of the linger %d runs, %d messages left; want 4, 1", runs, left)
+		}
+		time.Sleep(time.Second)
+		x.wantEmpty()
+		j.stopClean()
+	})
+}
+
 func TestFairQueueGroupsStayParallel(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendGroup("tenant", "a", "b", "c")

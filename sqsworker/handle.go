@@ -39,7 +39,11 @@ func (l *loop) start(d *delivery) {
 	l.slots--
 	d.runs++
 	l.set(d, running)
-	ctx, cancel := context.WithCancelCause(l.handlerCtx)
+	base := l.handlerCtx
+	if d.offered = l.offersHold(d); d.offered {
+		base = l.holdingCtx
+	}
+	ctx, cancel := context.WithCancelCause(base)
 	d.cancel = cancel
 	l.counters.running.add(&d.handler)
 	count := d.lease.count

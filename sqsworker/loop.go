@@ -27,10 +27,12 @@ type loop struct {
 	endPolls   context.CancelFunc
 	handlerCtx context.Context
 	endHandler context.CancelCauseFunc
+	holdingCtx context.Context // of handlers too: the message can be held
 
 	schedule schedule
 	room     room
-	slots    int // handlers that may still start
+	kept     reservation // room of what is held
+	slots    int         // handlers that may still start
 	table    map[string]*delivery
 	counts   [gone + 1]int // deliveries by state
 	ready    []*delivery   // to start, in order
@@ -59,7 +61,9 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l.callCtx, l.endCalls = context.WithCancel(base)
 	l.pollCtx, l.endPolls = context.WithCancel(base)
 	l.handlerCtx, l.endHandler = context.WithCancelCause(base)
+	l.holdingCtx = sqsonce.WithHolding(l.handlerCtx)
 	l.deletes.send, l.releases.send = l.sendDeletes, l.sendReleases
+	l.deletes.limit = max(leastDeleters, w.opts.Receivers)
 	return l
 }
 

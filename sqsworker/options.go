@@ -30,7 +30,8 @@ type Options struct {
 	// Receivers is the most long polls at once. One polls an idle queue; others join while receives come back full and
 	// find handlers without work, and leave when the queue is empty. Default: enough for InFlight, ten messages each, and
 	// at most 32 for each of the CPUs Go uses (GOMAXPROCS): where a receive takes 15 ms they bring 20,000 messages a
-	// second, about what a CPU can receive and delete. A queue that is farther away may need more.
+	// second, about what a CPU can receive and delete. A queue that is farther away may need more. So many deletes too, and
+	// at least 16, are under way at once; a stop does not wait for its turn.
 	Receivers int
 	// Wait is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way, so
 	// it bounds how fast a worker can stop. Default: 20 s, the most SQS allows; least 1 s.
@@ -41,7 +42,7 @@ type Options struct {
 	// MaxExtension is how long after its receipt a message is kept from others; then its handler's context is cancelled
 	// with cause sqsonce.ErrLeaseLost. Default and most: 12 h, SQS's own limit; least Visibility.
 	MaxExtension time.Duration
-	// HandlerTimeout ends a handler's context with context.DeadlineExceeded. Default: none.
+	// HandlerTimeout ends a handler's context with context.DeadlineExceeded. Default and negative: none.
 	HandlerTimeout time.Duration
 	// DeleteLinger is how long a finished message waits for others to be deleted, or given back, in one call. Messages
 	// of a FIFO group whose next message waits do not linger. Default: 10 ms; most 1 s; negative: none.

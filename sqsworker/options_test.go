@@ -3,7 +3,9 @@ package sqsworker
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,38 +31,45 @@ func fields(err error) (names []string) {
 	return names
 }
 
+var badOptions = map[string]struct {
+	set  func(*Options)
+	want []string
+}{
+	"concurrency":      {func(o *Options) { o.Concurrency = -1 }, []string{"Options.Concurrency"}},
+	"in flight":        {func(o *Options) { o.InFlight = -1 }, []string{"Options.InFlight"}},
+	"too many":         {func(o *Options) { o.InFlight = 120_001 }, []string{"Options.InFlight"}},
+	"bytes":            {func(o *Options) { o.Bytes = 1<<20 - 1 }, []string{"Options.Bytes"}},
+	"receivers":        {func(o *Options) { o.Receivers = -1 }, []string{"Options.Receivers"}},
+	"wait short":       {func(o *Options) { o.Wait = 500 * time.Millisecond }, []string{"Options.Wait"}},
+	"wait long":        {func(o *Options) { o.Wait = 21 * time.Second }, []string{"Options.Wait"}},
+	"wait fraction":    {func(o *Options) { o.Wait = 1500 * time.Millisecond }, []string{"Options.Wait"}},
+	"visibility short": {func(o *Options) { o.Visibility = time.Millisecond }, []string{"Options.Visibility"}},
+	"visibility long":  {func(o *Options) { o.Visibility = 13 * time.Hour }, []string{"Options.Visibility"}},
+	"extension short":  {func(o *Options) { o.MaxExtension = time.Second }, []string{"Options.MaxExtension"}},
+	"visibility below": {func(o *Options) { o.Visibility = -time.Second }, []string{"Options.Visibility"}},
+	"visibility part":  {func(o *Options) { o.Visibility = 1500 * time.Millisecond }, []string{"Options.Visibility"}},
+	"wait below":       {func(o *Options) { o.Wait = -time.Second }, []string{"Options.Wait"}},
+	"bytes below":      {func(o *Options) { o.Bytes = -1 }, []string{"Options.Bytes"}},
+	"extension below":  {func(o *Options) { o.MaxExtension = -time.Second }, []string{"Options.MaxExtension"}},
+	"extension long":   {func(o *Options) { o.MaxExtension = 13 * time.Hour }, []string{"Options.MaxExtension"}},
+	"linger":           {func(o *Options) { o.DeleteLinger = time.Minute }, []string{"Options.DeleteLinger"}},
+	"dlq malformed":    {func(o *Options) { o.DeadLetterQueue = "arn:aws:sqs:x" }, []string{"Options.DeadLetterQueue"}},
+	"dlq itself":       {func(o *Options) { o.DeadLetterQueue = goodURL }, []string{"Options.DeadLetterQueue"}},
+	"dlq kind":         {func(o *Options) { o.DeadLetterQueue = goodURL + ".fifo" }, []string{"Options.DeadLetterQueue"}},
+	"several": {func(o *Options) { o.Concurrency, o.Wait, o.Bytes = -3, time.Minute, 1 },
+		[]string{"Options.Concurrency", "Options.Bytes", "Options.Wait"}},
+	"off": {func(o *Options) {
+		o.DeleteLinger, o.FIFORetries, o.StopTimeout, o.StopGrace, o.HandlerTimeout = -1, -1, -1, -1, -1
+	}, nil},
+	"all": {func(o *Options) {
+		o.Concurrency, o.InFlight, o.Bytes, o.Receivers, o.Wait = 1, 1, 1<<20, 1, time.Second
+		o.Visibility, o.MaxExtension, o.DeadLetterQueue = time.Second, time.Second, goodURL+"-dlq"
+	}, nil},
+}
+
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		set  func(*Options)
-		want []string
-	}{
-		"concurrency":      {func(o *Options) { o.Concurrency = -1 }, []string{"Options.Concurrency"}},
-		"in flight":        {func(o *Options) { o.InFlight = -1 }, []string{"Options.InFlight"}},
-		"too many":         {func(o *Options) { o.InFlight = 120_001 }, []string{"Options.InFlight"}},
-		"bytes":            {func(o *Options) { o.Bytes = 1<<20 - 1 }, []string{"Options.Bytes"}},
-		"receivers":        {func(o *Options) { o.Receivers = -1 }, []string{"Options.Receivers"}},
-		"wait short":       {func(o *Options) { o.Wait = 500 * time.Millisecond }, []string{"Options.Wait"}},
-		"wait long":        {func(o *Options) { o.Wait = 21 * time.Second }, []string{"Options.Wait"}},
-		"wait fraction":    {func(o *Options) { o.Wait = 1500 * time.Millisecond }, []string{"Options.Wait"}},
-		"visibility short": {func(o *Options) { o.Visibility = time.Millisecond }, []string{"Options.Visibility"}},
-		"visibility long":  {func(o *Options) { o.Visibility = 13 * time.Hour }, []string{"Options.Visibility"}},
-		"extension short":  {func(o *Options) { o.MaxExtension = time.Second }, []string{"Options.MaxExtension"}},
-		"extension long":   {func(o *Options) { o.MaxExtension = 13 * time.Hour }, []string{"Options.MaxExtension"}},
-		"linger":           {func(o *Options) { o.DeleteLinger = time.Minute }, []string{"Options.DeleteLinger"}},
-		"dlq malformed":    {func(o *Options) { o.DeadLetterQueue = "arn:aws:sqs:x" }, []string{"Options.DeadLetterQueue"}},
-		"dlq itself":       {func(o *Options) { o.DeadLetterQueue = goodURL }, []string{"Options.DeadLetterQueue"}},
-		"dlq kind":         {func(o *Options) { o.DeadLetterQueue = goodURL + ".fifo" }, []string{"Options.DeadLetterQueue"}},
-		"several": {func(o *Options) { o.Concurrency, o.Wait, o.Bytes = -3, time.Minute, 1 },
-			[]string{"Options.Concurrency", "Options.Bytes", "Options.Wait"}},
-		"off": {func(o *Options) {
-			o.DeleteLinger, o.FIFORetries, o.StopTimeout, o.StopGrace, o.HandlerTimeout = -1, -1, -1, -1, -1
-		}, nil},
-		"all": {func(o *Options) {
-			o.Concurrency, o.InFlight, o.Bytes, o.Receivers, o.Wait = 1, 1, 1<<20, 1, time.Second
-			o.Visibility, o.MaxExtension, o.DeadLetterQueue = time.Second, time.Second, goodURL+"-dlq"
-		}, nil},
-	} {
+	for name, tc := range badOptions {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, err := New(stubClient{}, goodURL, ok, tc.set)
@@ -68,6 +77,25 @@ func TestBadOptions(t *testing.T) {
 				t.Errorf("fields: got %v, want %v (%v)", got, tc.want, err)
 			}
 		})
+	}
+}
+
+// TestEveryOptionHasItsLimits: a new field has a row above, or is here with the reason why every value will do.
+func TestEveryOptionHasItsLimits(t *testing.T) {
+	t.Parallel()
+	known := map[string]string{
+		"HandlerTimeout": "negative is none", "FIFORetries": "negative is none", "StopTimeout": "negative is none",
+		"StopGrace": "negative is none", "Backoff": "nil is the default, and what it returns is bounded", "Logger": "nil is none",
+	}
+	for name, row := range badOptions {
+		for _, field := range row.want {
+			known[strings.TrimPrefix(field, "Options.")] = name
+		}
+	}
+	for f := range reflect.TypeFor[Options]().Fields() {
+		if known[f.Name] == "" {
+			t.Errorf("Options.%s has no row", f.Name)
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ type outbox struct {
 	rush    bool   // send without lingering
 	linger  *alarm // set while something waits for company
 	calls   int    // deliveries in calls under way
+	open    int    // calls under way
+	limit   int    // of those, outside a stop; 0: none
 }
 
 func (o *outbox) put(d *delivery) {
@@ -32,6 +34,10 @@ func (l *loop) flushOutbox(o *outbox, lingered bool) {
 	o.pending = slices.DeleteFunc(o.pending, func(d *delivery) bool { return d.state == gone })
 	rest := lingered || o.rush || l.stopping.begun || l.opts.DeleteLinger < 0
 	for len(o.pending) >= maxBatch || rest && len(o.pending) > 0 {
+		if o.limit > 0 && o.open >= o.limit && !l.stopping.begun {
+			o.rush = o.rush || rest // sent when one of the calls has ended
+			return
+		}
 		n := min(maxBatch, len(o.pending))
 		batch := o.pending[:n:n]
 		o.pending = o.pending[n:]

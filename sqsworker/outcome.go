@@ -15,6 +15,7 @@ type verdict struct {
 	err    error
 	asked  time.Duration // by sqsonce.RetryAfter; negative: nothing was asked for
 	delay  time.Duration // before others may receive the message
+	ended  <-chan struct{}
 	settle func(deadLettered bool)
 	noSend bool // the dead-letter queue did not take the message
 }
@@ -47,7 +48,7 @@ func (w *Worker) judge(err error, count int, settle func(bool)) verdict {
 	}
 	if retry != nil {
 		v.asked = max(0, retry.After)
-		v.delay = v.asked
+		v.delay, v.ended = v.asked, retry.Ended
 	} else if err != nil {
 		v.delay = w.backoff(count)
 	}
@@ -97,7 +98,8 @@ func (l *loop) failed(d *delivery, v verdict) {
 
 // inProgress brings a message back when another delivery of its event should have ended. SQS counts every receive, so a
 // message that bounces while a long handler runs elsewhere could reach the dead-letter queue without having been run:
-// where that is near, and on FIFO, it is kept here, under the heartbeat and without a slot.
+// where that is near, and on FIFO, it is kept here, under the heartbeat and without a slot. Where this process will know
+// when the other one has ended it is kept too, while there is room.
 func (l *loop) inProgress(d *delivery, v verdict) {
 	half := l.opts.Visibility / 2
 	switch {
@@ -109,9 +111,15 @@ func (l *loop) inProgress(d *delivery, v verdict) {
 		if v.asked >= 0 {
 			delay = v.asked
 		}
-		l.hold(d, max(delay, time.Second))
+		l.hold(d, max(delay, time.Second), v.ended)
 	case d.group != nil:
 		l.releaseGroup(d.group, max(v.asked, 0))
+	case v.ended != nil && d.offered && !l.stopping.begun:
+		if !l.canKeep(d) {
+			l.makeReady(d) // others took the room: now its handler waits
+			return
+		}
+		l.hold(d, max(v.asked, time.Second), v.ended)
 	default:
 		delay := maxVisibility
 		if shift := d.lease.count - 1; shift < 20 {
@@ -120,13 +128,6 @@ func (l *loop) inProgress(d *delivery, v verdict) {
 		l.counters.retried.Add(1)
 		l.release(d, max(delay, v.asked))
 	}
-}
-
-// hold keeps a message under the heartbeat, without a slot, and tries it again after delay.
-func (l *loop) hold(d *delivery, delay time.Duration) {
-	l.counters.retried.Add(1)
-	l.set(d, held)
-	d.alarm = l.later(delay, func() { l.makeReady(d) })
 }
 
 // atLastReceive says that SQS moves the message to the dead-letter queue when it is received once more.

@@ -9,7 +9,6 @@ func (l *loop) release(d *delivery, delay time.Duration) {
 		l.lose(d, "visibility timeout passed before the release", nil)
 		return
 	}
-	l.schedule.cancel(d.alarm)
 	l.set(d, releasing)
 	d.delay, d.tries = delay, 0
 	// An extension under way could reach SQS after the release and hide the message for a whole visibility timeout: the
@@ -21,7 +20,7 @@ func (l *loop) release(d *delivery, delay time.Duration) {
 
 // giveBack releases a message whose handler is not to be started or not to be started again, because the worker stops.
 func (l *loop) giveBack(d *delivery) {
-	if d.state == held && d.runs > 0 {
+	if d.state == held {
 		l.counters.retried.Add(1)
 		l.release(d, d.alarm.at.Sub(l.now()))
 		return

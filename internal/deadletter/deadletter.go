@@ -27,13 +27,7 @@ const (
 func Copy(queueURL string, m *sqsonce.Message, reason error) (in *sqs.SendMessageInput, dropped []string) {
 	attrs := make(map[string]sqstypes.MessageAttributeValue, len(m.Attributes)+2)
 	for name, a := range m.Attributes {
-		v := sqstypes.MessageAttributeValue{DataType: aws.String(a.Type)}
-		if strings.HasPrefix(a.Type, "Binary") {
-			v.BinaryValue = a.Binary
-		} else {
-			v.StringValue = aws.String(a.String)
-		}
-		attrs[name] = v
+		attrs[name] = value(a)
 	}
 	in = &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &m.Body, MessageAttributes: attrs}
 	dropped = addOwn(attrs, m, reason)
@@ -51,6 +45,16 @@ func Copy(queueURL string, m *sqsonce.Message, reason error) (in *sqs.SendMessag
 		}
 	}
 	return in, dropped
+}
+
+func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
+	v := sqstypes.MessageAttributeValue{DataType: aws.String(a.Type)}
+	if strings.HasPrefix(a.Type, "Binary") {
+		v.BinaryValue = a.Binary
+	} else {
+		v.StringValue = aws.String(a.String)
+	}
+	return v
 }
 
 // addOwn adds the event's key, then the reason. A key is only needed where the message ID is in it, since the copy has a

@@ -1,0 +1,104 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// narrow is a queue that takes messages up to a size, body and attributes.
+type narrow struct {
+	most  int
+	err   error // of all calls
+	calls []*sqs.SendMessageInput
+}
+
+func (q *narrow) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	sent := *in
+	sent.MessageAttributes = maps.Clone(in.MessageAttributes)
+	q.calls = append(q.calls, &sent)
+	n := len(*in.MessageBody)
+	for name, a := range in.MessageAttributes {
+		n += len(name) + len(*a.DataType) + len(*a.StringValue)
+	}
+	switch {
+	case q.err != nil:
+		return nil, q.err
+	case n > q.most:
+		return nil, &smithy.GenericAPIError{Code: "AWS.SimpleQueueService.InvalidParameterValue",
+			Message: "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."}
+	}
+	return &sqs.SendMessageOutput{}, nil
+}
+
+// TestSendFitsASmallerQueue: what is refused for its size is sent without what is ours, the reason first.
+func TestSendFitsASmallerQueue(t *testing.T) {
+	t.Parallel()
+	const own = 200 // bytes, more than key and reason together
+	for _, tt := range []struct {
+		name     string
+		most     int
+		attrs    map[string]sqsonce.Attribute
+		want     map[string]string
+		dropped  []string
+		calls    int
+		tooLarge bool
+	}{
+		{name: "all fits", most: 1000 + own, calls: 1, want: map[string]string{
+			sqsonce.AttrEventKey:     "String:sqs-message|" + sourceARN + "|id-1",
+			sqsonce.AttrRejectReason: "String:bad order",
+		}},
+		{name: "no room for the reason", most: 1000 + 90, calls: 2, dropped: []string{sqsonce.AttrRejectReason}, want: map[string]string{
+			sqsonce.AttrEventKey: "String:sqs-message|" + sourceARN + "|id-1",
+		}},
+		{name: "no room for either", most: 1000, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, want: map[string]string{}},
+		{name: "no room for itself", most: 999, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, tooLarge: true},
+		{name: "the reason of an earlier rejection", most: 1000 + 20 + 80, calls: 2, dropped: []string{sqsonce.AttrRejectReason},
+			attrs: map[string]sqsonce.Attribute{
+				sqsonce.AttrRejectReason: {Type: "String", String: "x"},
+				sqsonce.AttrEventKey:     {Type: "String", String: strings.Repeat("k", 60)},
+			}, want: map[string]string{
+				sqsonce.AttrRejectReason: "String:x", sqsonce.AttrEventKey: "String:" + strings.Repeat("k", 60),
+			}},
+		{name: "the sender's own are never dropped", most: 1000, calls: 2, dropped: []string{sqsonce.AttrRejectReason},
+			attrs: map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "orders|1"}}, tooLarge: true},
+	} {
+		m := message()
+		m.Body, m.Attributes = strings.Repeat("x", 1000), tt.attrs
+		q := &narrow{most: tt.most}
+		dropped, err := Send(t.Context(), q, standardDLQ, m, errBad)
+		if isTooLarge(err) != tt.tooLarge || (err == nil) == tt.tooLarge || len(q.calls) != tt.calls || !slices.Equal(dropped, tt.dropped) {
+			t.Errorf("%s: got %d calls, dropped %v, error %v; want %d, %v", tt.name, len(q.calls), dropped, err, tt.calls, tt.dropped)
+		}
+		if err != nil {
+			continue
+		}
+		if diff := cmp.Diff(tt.want, texts(q.calls[len(q.calls)-1].MessageAttributes)); diff != "" {
+			t.Errorf("%s: attributes (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestSendOnceForOtherErrors: only a refusal for the size proves that nothing was sent, and can be mended.
+func TestSendOnceForOtherErrors(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		errors.New("connection reset: message must be shorter than"),
+		&smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "no such group"},
+		&smithy.GenericAPIError{Code: "AccessDenied", Message: "shorter than"},
+	} {
+		q := &narrow{err: err}
+		if dropped, got := Send(t.Context(), q, standardDLQ, message(), errBad); got != err || len(q.calls) != 1 || dropped != nil {
+			t.Errorf("%v: got %d calls, dropped %v, error %v", err, len(q.calls), dropped, got)
+		}
+	}
+}

@@ -1,0 +1,360 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// once guards h in one process with a store of its own. The event is what stands before the body's dot, behind its
+// group: "a.1" and "g:a.2" are copies of "a". A copy that waited in its handler would do so for ten minutes.
+func (x *fixture) once(h sqsonce.Handler) (*dedup.Once, sqsonce.Handler) {
+	x.Helper()
+	o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
+		o.Wait = 10 * time.Minute
+		o.Key = func(m *sqsonce.Message) (string, error) {
+			_, name, grouped := strings.Cut(m.Body, ":")
+			if !grouped {
+				name = m.Body
+			}
+			event, _, _ := strings.Cut(name, ".")
+			return event, nil
+		}
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return o, o.Handler(h)
+}
+
+func two(o *Options) { o.Concurrency = 2 }
+
+// TestCopyIsHeldWithoutASlot: while its event is handled here, a copy leaves its slot to another message. It is
+// acknowledged when the handler has returned, in its first receive, and without having been run.
+func TestCopyIsHeldWithoutASlot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		setup
+		inFlight int // 3 leaves no room to hold what could as well be given back
+	}{
+		"standard":        {setup: setup{maxReceives: 5}},
+		"fifo":            {setup: setup{fifo: true, maxReceives: 5}, inFlight: 3},
+		"at last receive": {setup: setup{maxReceives: 1}, inFlight: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, tc.setup, func(x *fixture) {
+				x.send("g:a.1", "h:a.2", "k:c")
+				var r runs
+				once, h := x.once(func(ctx context.Context, m *sqsonce.Message) error {
+					d := 3 * time.Minute // longer than lease and visibility timeout
+					if m.Body == "k:c" {
+						d = 0
+					}
+					return r.take(d)(ctx, m)
+				})
+				j := x.start(h, two, func(o *Options) { o.InFlight = tc.inFlight })
+				time.Sleep(time.Minute)
+				if r.count("g:a.1")+r.count("h:a.2") != 1 || r.count("k:c") != 1 {
+					t.Errorf("started after a minute: %v, want one copy, and the other message", r.list())
+				}
+				if n := len(x.queued()); n != 2 || j.Stats().Running != 1 {
+					t.Errorf("%d messages and %d handlers, want two copies and one", n, j.Stats().Running)
+				}
+				time.Sleep(2*time.Minute + time.Second)
+				x.wantEmpty() // a lease's end would come half a minute later
+				j.stopClean()
+				if s := j.Stats(); s.Received != 3 || s.Done != 3 || s.Failed != 0 || s.LeasesLost != 0 || len(r.list()) != 2 {
+					t.Errorf("%v; %+v", r.list(), s)
+				}
+				if s := once.Stats(); s.First != 2 || s.Completed != 1 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// TestHeldCopyTakesItsTurn: after a failure the next copy runs at once, one at a time; the one that failed comes back.
+func TestHeldCopyTakesItsTurn(t *testing.T) {
+	bubble(t, setup{maxReceives: 10}, func(x *fixture) {
+		x.send("a.1", "a.2", "a.3", "a.4")
+		var r runs
+		var mu sync.Mutex
+		var begun []time.Duration
+		start := time.Now()
+		_, h := x.once(func(ctx context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			begun = append(begun, time.Since(start).Round(time.Second))
+			n := len(begun)
+			mu.Unlock()
+			if err := r.take(20*time.Second)(ctx, m); err != nil || n < 3 {
+				return sqsonce.RetryAfter(10*time.Minute, errTest)
+			}
+			return nil
+		})
+		j := x.start(h)
+		time.Sleep(62 * time.Second)
+		mu.Lock()
+		if want := []time.Duration{0, 20 * time.Second, 40 * time.Second}; !slices.Equal(begun, want) {
+			t.Errorf("started at %v, want %v", begun, want)
+		}
+		mu.Unlock()
+		if n := len(x.queued()); n != 2 {
+			t.Errorf("%d left, want the two that failed", n)
+		}
+		time.Sleep(time.Hour)
+		x.wantEmpty()
+		j.stopClean()
+		if s := j.Stats(); s.Received != 6 || s.Failed != 2 || len(begun) != 3 || r.most != 1 {
+			t.Errorf("%d runs, %d at once; %+v", len(begun), r.most, s)
+		}
+	})
+}
+
+// TestCopyOfAnotherProcessComesBack: whoever holds the event elsewhere does not tell us when it ends.
+func TestCopyOfAnotherProcessComesBack(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("a.1")
+		store := memstore.New()
+		if _, err := store.Acquire(t.Context(), dedup.Claim{Key: "billing#a", Owner: "elsewhere", Lease: time.Minute, Retention: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		once, err := dedup.New(store, "billing", func(o *dedup.Options) {
+			o.Key = func(*sqsonce.Message) (string, error) { return "a", nil }
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := x.start(once.Handler(ok))
+		time.Sleep(30 * time.Second)
+		if m := x.queued()[0]; time.Until(m.VisibleAt) < 30*time.Second {
+			t.Errorf("visible in %s, want after the holder's lease", time.Until(m.VisibleAt))
+		}
+		time.Sleep(2 * time.Minute)
+		x.wantEmpty()
+		j.stopClean()
+		if s := j.Stats(); s.Received != 2 || s.Done != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestHeldCopiesLeaveRoom: a hundred copies of an event do not fill what may be in flight. Those that are not held wait
+// in their handler and come back, and what is behind them is handled all the while.
+func TestHeldCopiesLeaveRoom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		inFlight int
+		filler   int // bytes
+		most     int // copies held: half of what InFlight has beyond Concurrency, or half of Bytes
+	}{
+		"messages": {inFlight: 30, most: 10},
+		"bytes":    {inFlight: 1000, filler: 100 << 10, most: 5},
+		"none":     {inFlight: 10, most: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{maxReceives: 1000}, func(x *fixture) {
+				filler := strings.Repeat("x", tc.filler)
+				send := func(event string, n int) {
+					for i := range n {
+						x.send(fmt.Sprintf("%s.%d%s", event, i, filler))
+					}
+				}
+				o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
+					o.Key = func(m *sqsonce.Message) (string, error) { return m.Body[:1], nil }
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var r runs
+				j := x.start(o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+					if m.Body[0] != 'a' {
+						return nil
+					}
+					return r.take(time.Hour)(ctx, m)
+				}), func(o *Options) { o.Concurrency, o.InFlight, o.Bytes = 10, tc.inFlight, 1<<20 })
+				send("a", 1)
+				time.Sleep(time.Second)
+				send("a", 100)
+				for i := range 9 {
+					send(fmt.Sprint(i), 1)
+				}
+				time.Sleep(10 * time.Minute)
+				held := -1 // the one that runs
+				for _, m := range x.queued() {
+					if m.Body[0] != 'a' {
+						t.Errorf("%.3s waits behind copies of another event", m.Body)
+					}
+					if m.ReceiveCount == 1 {
+						held++
+					}
+				}
+				if held != tc.most {
+					t.Errorf("%d copies held, want %d", held, tc.most)
+				}
+				time.Sleep(24 * time.Hour)
+				x.wantEmpty()
+				j.stopClean()
+				if len(x.dead()) != 0 || len(r.list()) != 1 {
+					t.Errorf("%d runs, %d in the dead-letter queue", len(r.list()), len(x.dead()))
+				}
+			})
+		})
+	}
+}
+
+// TestHeldCopyAtTheStop: at a stop what is held goes back, to come again when the holder's lease would have ended; only
+// at its last receive it is held on, and handled when the holder has returned in time.
+func TestHeldCopyAtTheStop(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		maxReceives int
+		hurry       bool
+		left        int
+	}{
+		{"stop", 5, false, 1},
+		{"hurry", 5, true, 2},
+		{"stop at the last receive", 1, false, 0},
+		{"hurry at the last receive", 1, true, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, setup{maxReceives: tc.maxReceives}, func(x *fixture) {
+				x.send("a.1", "a.2")
+				var r runs
+				_, h := x.once(r.take(20 * time.Second))
+				j := x.start(h, two)
+				time.Sleep(10 * time.Second)
+				if tc.hurry {
+					j.Hurry()
+				}
+				begun := time.Now()
+				if err := j.stop(); err != nil {
+					t.Errorf("Run: got %v, want nil", err)
+				}
+				left := append(x.queued(), x.dead()...) // a poll under way may bring what was cancelled at its last receive once more
+				if len(left) != tc.left || len(r.list()) != 1 {
+					t.Errorf("%d left, %d runs; want %d, one", len(left), len(r.list()), tc.left)
+				}
+				for _, m := range left {
+					if back := m.VisibleAt.Sub(begun); m.Body != r.list()[0] && (back < 15*time.Second || back > time.Minute) {
+						t.Errorf("%s comes back %s after the stop began, want after the holder's lease", m.Body, back)
+					}
+				}
+				if s := j.Stats(); s.Abandoned != 0 || s.Undeleted != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// TestHeldHeadKeepsItsGroup: the messages behind a copy that is held wait too, and then run in order.
+func TestHeldHeadKeepsItsGroup(t *testing.T) {
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.send("g:a.1")
+		var r runs
+		_, h := x.once(func(ctx context.Context, m *sqsonce.Message) error {
+			d := time.Second
+			if m.Body == "g:a.1" {
+				d = time.Minute
+			}
+			return r.take(d)(ctx, m)
+		})
+		j := x.start(h, two)
+		time.Sleep(time.Second)
+		x.send("h:a.2", "h:b", "h:c", "k:d")
+		time.Sleep(50 * time.Second)
+		if got, want := r.list(), []string{"g:a.1", "k:d"}; !slices.Equal(got, want) {
+			t.Errorf("while the copy is held: %v, want %v", got, want)
+		}
+		time.Sleep(20 * time.Second)
+		if got, want := r.list(), []string{"g:a.1", "k:d", "h:b", "h:c"}; !slices.Equal(got, want) {
+			t.Errorf("runs: %v, want %v", got, want)
+		}
+		x.wantEmpty()
+		j.stopClean()
+		if s := j.Stats(); s.Received != 5 || s.LeasesLost != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestHeldCopyLosesItsLease: another consumer may have it then; nothing of it is touched, and it is not tried again here.
+func TestHeldCopyLosesItsLease(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var r runs
+		never := make(chan struct{})
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			return &sqsonce.RetryError{After: 10 * time.Minute, Err: sqsonce.ErrInProgress, Ended: never}
+		})
+		x.send("a")
+		time.Sleep(5 * time.Second)
+		x.receive(0) // nothing: it is held
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Error}, {Op: opReceive, Prob: 1, Do: fault.Error}}})
+		time.Sleep(time.Minute)
+		if s := j.Stats(); s.LeasesLost != 1 || len(r.list()) != 1 {
+			t.Errorf("%v; %+v", r.list(), s)
+		}
+		x.srv.Set(fault.Plan{})
+		time.Sleep(time.Minute)
+		if s := j.Stats(); s.Received != 2 || len(r.list()) != 2 {
+			t.Errorf("%v; %+v", r.list(), s)
+		}
+		j.stopClean()
+	})
+}
+
+// TestHeldCopyBetweenWakeAndStop: what is held is either tried again or given back, also where both come at once.
+func TestHeldCopyBetweenWakeAndStop(t *testing.T) {
+	for range 30 {
+		bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+			x.send("a")
+			var r runs
+			ended := make(chan struct{})
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+				defer r.begin(m.Body)()
+				select {
+				case <-ended:
+					time.Sleep(time.Second)
+					return nil
+				default:
+					return &sqsonce.RetryError{After: time.Minute, Err: sqsonce.ErrInProgress, Ended: ended}
+				}
+			})
+			time.Sleep(time.Second)
+			j.cancel()
+			close(ended)
+			if err := j.wait(); err != nil {
+				t.Errorf("Run: got %v, want nil", err)
+			}
+			if runs, left := len(r.list()), len(x.queued()); runs+left != 2 {
+				t.Errorf("%d runs, %d left; want one and one, or two and none", runs, left)
+			}
+		})
+	}
+}
+
+// TestNothingIsHeldInAStop: a copy that finds its event in progress after the stop has begun goes back.
+func TestNothingIsHeldInAStop(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("a")
+		j := x.start(func(context.Context, *sqsonce.Message) error {
+			time.Sleep(5 * time.Second)
+			return &sqsonce.RetryError{After: time.Minute, Err: sqsonce.ErrInProgress, Ended: make(chan struct{})}
+		}, func(o *Options) { o.Wait = time.Second })
+		time.Sleep(time.Second)
+		begun := time.Now()
+		j.stopClean()
+		if took := time.Since(begun); took > 5*time.Second || len(x.queued()) != 1 {
+			t.Errorf("stopped after %s with %d messages left, want as the handler returns, with the message given back", took, len(x.queued()))
+		}
+	})
+}
