@@ -16,7 +16,7 @@ type request struct {
 	visibility time.Duration
 	wait       time.Duration
 	attempt    string // ReceiveRequestAttemptId, "" for none
-	system     []string
+	system     []func(*systemAttributes, *message)
 	attributes []string
 	rule       *fault.Rule
 }
@@ -48,13 +48,15 @@ func (s *Server) receiveMessage(c *call, in *receiveInput) (*receiveOutput, erro
 }
 
 func (q *queue) request(in *receiveInput, rule *fault.Rule) (*request, error) {
-	r := &request{rule: rule, system: append(in.AttributeNames, in.MessageSystemAttributeNames...), attributes: in.MessageAttributeNames}
+	r := &request{rule: rule, attributes: in.MessageAttributeNames}
 	maximum, errMax := within(in.MaxNumberOfMessages, 1, 1, maxReceive, "MaxNumberOfMessages")
 	visibility, errVisibility := within(in.VisibilityTimeout, int(q.attrs.Visibility/time.Second), 0, maxVisibility, "VisibilityTimeout")
 	wait, errWait := within(in.WaitTimeSeconds, int(q.attrs.Wait/time.Second), 0, maxWait, "WaitTimeSeconds")
-	if err := cmp.Or(errMax, errVisibility, errWait, checkToken(in.ReceiveRequestAttemptID, "ReceiveRequestAttemptId"), checkSystemNames(r.system)); err != nil {
+	system, errSystem := selectSystem(append(in.AttributeNames, in.MessageSystemAttributeNames...))
+	if err := cmp.Or(errMax, errVisibility, errWait, checkToken(in.ReceiveRequestAttemptID, "ReceiveRequestAttemptId"), errSystem); err != nil {
 		return nil, err
 	}
+	r.system = system
 	r.max, r.visibility, r.wait = maximum, time.Duration(visibility)*time.Second, time.Duration(wait)*time.Second
 	if in.ReceiveRequestAttemptID != nil {
 		if !q.attrs.FIFO {

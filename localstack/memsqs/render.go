@@ -8,29 +8,54 @@ import (
 // senderID is the SenderId of every message: there is one user.
 const senderID = "AIDAMEMSQSMEMSQSMEMSQ"
 
-// systemAttributes are the attributes of a received message, by name. "": the message does not have it.
-var systemAttributes = map[string]func(*message) string{
-	"SenderId":                         func(*message) string { return senderID },
-	"SentTimestamp":                    func(m *message) string { return millis(m.sentAt) },
-	"ApproximateReceiveCount":          func(m *message) string { return strconv.Itoa(m.receives) },
-	"ApproximateFirstReceiveTimestamp": func(m *message) string { return millis(m.firstAt) },
-	"MessageGroupId":                   func(m *message) string { return m.group },
-	"MessageDeduplicationId":           func(m *message) string { return m.dedupID },
-	"SequenceNumber":                   func(m *message) string { return m.seq },
-	"AWSTraceHeader":                   func(m *message) string { return m.trace },
-	"DeadLetterQueueSourceArn":         func(m *message) string { return m.sourceARN },
+// systemAttributes are those of a received message. "": it does not have it, or it was not asked for. A struct, since
+// encoding/json sorts the names of a map anew for each message.
+type systemAttributes struct {
+	AWSTraceHeader                   string `json:",omitempty"`
+	ApproximateFirstReceiveTimestamp string `json:",omitempty"`
+	ApproximateReceiveCount          string `json:",omitempty"`
+	DeadLetterQueueSourceARN         string `json:"DeadLetterQueueSourceArn,omitempty"`
+	MessageDeduplicationID           string `json:"MessageDeduplicationId,omitempty"`
+	MessageGroupID                   string `json:"MessageGroupId,omitempty"`
+	SenderID                         string `json:"SenderId,omitempty"`
+	SentTimestamp                    string `json:",omitempty"`
+	SequenceNumber                   string `json:",omitempty"`
+}
+
+// systemAttribute sets the attribute of a name.
+var systemAttribute = map[string]func(*systemAttributes, *message){
+	"SenderId":                         func(a *systemAttributes, _ *message) { a.SenderID = senderID },
+	"SentTimestamp":                    func(a *systemAttributes, m *message) { a.SentTimestamp = millis(m.sentAt) },
+	"ApproximateReceiveCount":          func(a *systemAttributes, m *message) { a.ApproximateReceiveCount = strconv.Itoa(m.receives) },
+	"ApproximateFirstReceiveTimestamp": func(a *systemAttributes, m *message) { a.ApproximateFirstReceiveTimestamp = millis(m.firstAt) },
+	"MessageGroupId":                   func(a *systemAttributes, m *message) { a.MessageGroupID = m.group },
+	"MessageDeduplicationId":           func(a *systemAttributes, m *message) { a.MessageDeduplicationID = m.dedupID },
+	"SequenceNumber":                   func(a *systemAttributes, m *message) { a.SequenceNumber = m.seq },
+	"AWSTraceHeader":                   func(a *systemAttributes, m *message) { a.AWSTraceHeader = m.trace },
+	"DeadLetterQueueSourceArn":         func(a *systemAttributes, m *message) { a.DeadLetterQueueSourceARN = m.sourceARN },
+	"SqsManagedSseEnabled":             func(*systemAttributes, *message) {}, // may be asked for, and no message has it
+	"All": func(a *systemAttributes, m *message) {
+		*a = systemAttributes{
+			AWSTraceHeader: m.trace, ApproximateFirstReceiveTimestamp: millis(m.firstAt), ApproximateReceiveCount: strconv.Itoa(m.receives),
+			DeadLetterQueueSourceARN: m.sourceARN, MessageDeduplicationID: m.dedupID, MessageGroupID: m.group,
+			SenderID: senderID, SentTimestamp: millis(m.sentAt), SequenceNumber: m.seq,
+		}
+	},
 }
 
 func millis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
-func checkSystemNames(names []string) error {
+// selectSystem looks up the attributes of these names.
+func selectSystem(names []string) ([]func(*systemAttributes, *message), error) {
+	out := make([]func(*systemAttributes, *message), 0, len(names))
 	for _, n := range names {
-		// SqsManagedSseEnabled may be asked for, and no message has it.
-		if n != "All" && n != "SqsManagedSseEnabled" && systemAttributes[n] == nil {
-			return invalidAttributeName(n)
+		set := systemAttribute[n]
+		if set == nil {
+			return nil, invalidAttributeName(n)
 		}
+		out = append(out, set)
 	}
-	return nil
+	return out, nil
 }
 
 func (q *queue) render(got []*message, r *request) []receivedMessage {
@@ -39,26 +64,19 @@ func (q *queue) render(got []*message, r *request) []receivedMessage {
 		attrs := selectAttributes(m.attrs, r.attributes)
 		out = append(out, receivedMessage{
 			MessageID: m.id, ReceiptHandle: q.handle(m), Body: m.body, MD5OfBody: m.md5,
-			Attributes: selectSystem(m, r.system), MessageAttributes: attrs, MD5OfMessageAttributes: md5OfAttributes(attrs),
+			Attributes: r.systemOf(m), MessageAttributes: attrs, MD5OfMessageAttributes: md5OfAttributes(attrs),
 		})
 	}
 	return out
 }
 
-func selectSystem(m *message, names []string) map[string]string {
-	out := map[string]string{}
-	for _, n := range names {
-		if n == "All" {
-			for n, get := range systemAttributes {
-				if v := get(m); v != "" {
-					out[n] = v
-				}
-			}
-		} else if get := systemAttributes[n]; get != nil {
-			if v := get(m); v != "" {
-				out[n] = v
-			}
-		}
+func (r *request) systemOf(m *message) *systemAttributes {
+	a := &systemAttributes{}
+	for _, set := range r.system {
+		set(a, m)
 	}
-	return out
+	if *a == (systemAttributes{}) {
+		return nil
+	}
+	return a
 }

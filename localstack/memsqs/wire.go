@@ -89,7 +89,7 @@ type receivedMessage struct {
 	ReceiptHandle          string
 	MD5OfBody              string
 	Body                   string
-	Attributes             map[string]string           `json:",omitempty"`
+	Attributes             *systemAttributes           `json:",omitempty"`
 	MD5OfMessageAttributes string                      `json:",omitempty"`
 	MessageAttributes      map[string]messageAttribute `json:",omitempty"`
 }
