@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -84,6 +85,7 @@ func (l *loop) run() error {
 		timer.Reset(l.sleep())
 		select {
 		case <-l.mail.news:
+			runtime.Gosched() // what else is ready to run may have events too: one turn for all of them
 			l.mail.take()
 		case <-timer.C:
 		case <-l.stop:

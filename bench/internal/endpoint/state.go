@@ -48,7 +48,8 @@ func (s *server) state() State {
 	return st
 }
 
-// awaitEmpty polls for the end of the work, which has just begun. Not too often: the question is a call of the SDK.
+// awaitEmpty polls for the end of the work, which has just begun: not often, since the question is a call of the SDK, until
+// the end is near.
 func (s *server) awaitEmpty(ctx context.Context, with json.RawMessage) (any, error) {
 	var limit time.Duration
 	if err := json.Unmarshal(with, &limit); err != nil {
@@ -58,7 +59,7 @@ func (s *server) awaitEmpty(ctx context.Context, with json.RawMessage) (any, err
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); ; {
 		fed := s.fed.Load() // before the depth: what is sent in between is then counted
 		n, err := s.depth(ctx)
 		now, empty := time.Now(), fed && n == 0
@@ -69,5 +70,10 @@ func (s *server) awaitEmpty(ctx context.Context, with json.RawMessage) (any, err
 			after, err := job.CPU()
 			return Emptied{Empty: empty, At: now, CPU: after - before}, err
 		}
+		wait := 2 * time.Millisecond
+		if n > 1000 {
+			wait *= 10
+		}
+		time.Sleep(wait)
 	}
 }
