@@ -37,7 +37,6 @@ type hold struct {
 	expiry  *time.Timer
 
 	renewals
-	out outcome // when the handler has returned
 }
 
 type holdContextKey struct{}

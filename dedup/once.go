@@ -43,7 +43,8 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //
 //   - nil: h returned nil and the record is completed, or the event was completed before and h was not called.
 //   - h's own error, unchanged: h returned it and the record was released with its text. A panic is a
-//     [*sqsonce.PanicError], and so is [runtime.Goexit]: h runs on a goroutine of its own.
+//     [*sqsonce.PanicError]. After [runtime.Goexit] the record is released as after a panic, and the goroutine ends: the
+//     hosts of this module take that for a failure.
 //   - matching [sqsonce.ErrInProgress]: another delivery holds the event and h was not called. It is a
 //     [*sqsonce.RetryError] whose delay ends a second after the holder's lease, around an [*InProgressError].
 //   - matching [sqsonce.ErrLeaseLost]: another owner took the record over. h may have run; its outcome is not recorded.

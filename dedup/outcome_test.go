@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 func TestFailureReleases(t *testing.T) {
@@ -24,7 +25,6 @@ func TestFailureReleases(t *testing.T) {
 	}{
 		{"error", func(context.Context, *sqsonce.Message) error { return plain }, plain, "card declined"},
 		{"panic", func(context.Context, *sqsonce.Message) error { panic(plain) }, nil, "handler panicked: card declined"},
-		{"Goexit", func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil }, nil, "runtime.Goexit"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -46,18 +46,34 @@ func TestFailureReleases(t *testing.T) {
 	}
 }
 
-// The host's goroutine must survive runtime.Goexit: it still owns the message.
-func TestGoexitEndsOnlyTheHandler(t *testing.T) {
+// Goexit ends the host's goroutine; the record is free by then, and the next delivery here need not wait for it.
+func TestGoexitReleases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		o := newOnce(t, newFaults())
-		returned := make(chan error, 1)
+		f := newFaults()
+		o := newOnce(t, f)
+		ended, returned := make(chan struct{}), false
 		go func() {
-			defer close(returned)
-			returned <- o.Handler(func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil })(t.Context(), message("1"))
+			defer close(ended)
+			_ = o.Handler(func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil })(t.Context(), message("1"))
+			returned = true
 		}()
-		if err := <-returned; err == nil {
-			t.Error("got nil or no return, want an error")
+		<-ended
+		if returned {
+			t.Error("Goexit did not end the goroutine")
+		}
+		ran := false
+		before := time.Now()
+		err := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			l, _ := dedup.LeaseFrom(ctx)
+			ran = true
+			if !strings.Contains(l.LastError, "runtime.Goexit") || l.Takeover {
+				t.Errorf("got %+v, want a released record that names runtime.Goexit", l)
+			}
+			return nil
+		})(t.Context(), message("1"))
+		if err != nil || !ran || time.Since(before) != 0 {
+			t.Errorf("next delivery: got %v, run %t, after %s, want it run at once", err, ran, time.Since(before))
 		}
 	})
 }

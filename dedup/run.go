@@ -17,8 +17,7 @@ type outcome struct {
 	err       error
 }
 
-// call runs the handler. It must be the last call of its goroutine: after runtime.Goexit nothing but deferred functions
-// runs.
+// call runs the handler. It may not return: after runtime.Goexit nothing but deferred functions runs.
 func (out *outcome) call(ctx context.Context, t task, l Lease) {
 	returned := false
 	defer func() {
@@ -32,11 +31,10 @@ func (out *outcome) call(ctx context.Context, t task, l Lease) {
 	returned = true
 }
 
-// run starts the handler under the lease, and records its outcome.
-//
-// The handler gets a goroutine of its own, and the renewals a timer's. So runtime.Goexit in a handler ends no goroutine of
-// the host, which could neither release the record nor return an error.
-func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) error {
+// run starts the handler under the lease, and records its outcome: in a deferred function, since runtime.Goexit in a
+// handler must leave no record behind as held. To give the handler a goroutine of its own would cost each delivery two
+// wake-ups; hosts take Goexit for a failure by themselves.
+func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) (err error) {
 	if err := o.start(ctx, t, h, l); err != nil {
 		return err
 	}
@@ -45,15 +43,14 @@ func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) error {
 	h.watch(cancel)
 	h.startRenewing(ctx)
 
-	returned := make(chan struct{})
-	go func() {
-		defer close(returned)
-		h.out.call(handlerCtx, h.task, h.current())
+	var out outcome
+	defer func() {
+		h.endRenewals(true)
+		h.unwatch()
+		err = o.finish(ctx, h, out)
 	}()
-	<-returned
-	h.endRenewals(true)
-	h.unwatch()
-	return o.finish(ctx, h, h.out)
+	out.call(handlerCtx, t, h.current())
+	return nil // finish knows
 }
 
 // start decides whether the handler may run under the lease just granted.

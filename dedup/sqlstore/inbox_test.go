@@ -35,8 +35,14 @@ func TestInboxFailureIsKept(t *testing.T) {
 					return fail()
 				})
 				for n := 1; n <= 2; n++ { // the first one inserts the note, the second one updates it
-					err := failing(t.Context(), order(orderID, n))
-					if name != "goexit" && !errors.Is(err, errBoom) || err == nil {
+					var err error
+					ended := make(chan struct{})
+					go func() { // goexit ends it
+						defer close(ended)
+						err = failing(t.Context(), order(orderID, n))
+					}()
+					<-ended
+					if name != "goexit" && !errors.Is(err, errBoom) {
 						t.Errorf("delivery %d: got error %v, want the handler's", n, err)
 					}
 					r, err := s.Inspect(t.Context(), orderKey)
