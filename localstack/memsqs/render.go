@@ -1,6 +1,8 @@
 package memsqs
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -34,13 +36,6 @@ var systemAttribute = map[string]func(*systemAttributes, *message){
 	"AWSTraceHeader":                   func(a *systemAttributes, m *message) { a.AWSTraceHeader = m.trace },
 	"DeadLetterQueueSourceArn":         func(a *systemAttributes, m *message) { a.DeadLetterQueueSourceARN = m.sourceARN },
 	"SqsManagedSseEnabled":             func(*systemAttributes, *message) {}, // may be asked for, and no message has it
-	"All": func(a *systemAttributes, m *message) {
-		*a = systemAttributes{
-			AWSTraceHeader: m.trace, ApproximateFirstReceiveTimestamp: millis(m.firstAt), ApproximateReceiveCount: strconv.Itoa(m.receives),
-			DeadLetterQueueSourceARN: m.sourceARN, MessageDeduplicationID: m.dedupID, MessageGroupID: m.group,
-			SenderID: senderID, SentTimestamp: millis(m.sentAt), SequenceNumber: m.seq,
-		}
-	},
 }
 
 func millis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
@@ -50,10 +45,14 @@ func selectSystem(names []string) ([]func(*systemAttributes, *message), error) {
 	out := make([]func(*systemAttributes, *message), 0, len(names))
 	for _, n := range names {
 		set := systemAttribute[n]
-		if set == nil {
+		switch {
+		case n == "All":
+			out = slices.AppendSeq(out, maps.Values(systemAttribute))
+		case set == nil:
 			return nil, invalidAttributeName(n)
+		default:
+			out = append(out, set)
 		}
-		out = append(out, set)
 	}
 	return out, nil
 }
