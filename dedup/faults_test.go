@@ -28,6 +28,16 @@ type faults struct {
 
 func newFaults() *faults { return &faults{Store: memstore.New(), count: make(map[string]int)} }
 
+// slowRenewals has the answer to each renewal come after d.
+func (f *faults) slowRenewals(d time.Duration) {
+	f.after = func(_ context.Context, op string, _ int) error {
+		if op == "renew" {
+			time.Sleep(d)
+		}
+		return nil
+	}
+}
+
 func (f *faults) call(ctx context.Context, op string, do func() error) error {
 	f.mu.Lock()
 	f.calls = append(f.calls, op)

@@ -111,12 +111,7 @@ func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.after = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				time.Sleep(3 * time.Second)
-			}
-			return nil
-		}
+		f.slowRenewals(3 * time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := newOnce(t, f).Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			time.Sleep(11 * time.Second) // a second into the first renewal
@@ -147,12 +142,7 @@ func TestNoRenewalAfterStopRenewal(t *testing.T) {
 		for _, at := range []time.Duration{10 * time.Second, 11 * time.Second} {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
-				f.after = func(_ context.Context, op string, _ int) error {
-					if op == "renew" {
-						time.Sleep(3 * time.Second)
-					}
-					return nil
-				}
+				f.slowRenewals(3 * time.Second)
 				err := newOnce(t, f).Guard(t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
 					time.Sleep(at)
 					if _, err := dedup.StopRenewal(ctx, 0); err != nil {

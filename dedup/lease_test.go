@@ -163,12 +163,7 @@ func TestSlowRenewalsKeepTheirTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.after = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				time.Sleep(3 * time.Second)
-			}
-			return nil
-		}
+		f.slowRenewals(3 * time.Second)
 		if err := newOnce(t, f).Handler(hang(65*time.Second))(t.Context(), message("1")); err != nil {
 			t.Error(err)
 		}
