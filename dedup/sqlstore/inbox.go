@@ -24,6 +24,7 @@ import (
 type Inbox struct {
 	store *Store
 	text  inboxTexts
+	first prepared // the INSERT
 	once  *dedup.Once
 	wait  time.Duration // for a lock, a connection, a commit
 }
@@ -53,6 +54,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
 	}
 	i := &Inbox{store: s, text: newInboxTexts(s.dialect), wait: cmp.Or(o.CallTimeout, ownTimeout)}
+	i.first.store, i.first.text = s, i.text.insert
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -100,7 +102,6 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		d.tx = guarded{store: i.store, wait: i.wait, mark: d.insert}
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
-			growStack()
 			err := d.tx.run(ctx, func(tx *sql.Tx) error { return h(ctx, m, tx) })
 			return err == nil, err
 		})
@@ -128,7 +129,7 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, er
 	if err := s.inbox.store.use(ctx); err != nil {
 		return dedup.Lease{}, err
 	}
-	s.inbox.store.first.prepare(ctx)
+	s.inbox.first.prepare(ctx)
 	if err := d.tx.begin(ctx); err != nil {
 		return dedup.Lease{}, err
 	}

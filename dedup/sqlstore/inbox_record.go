@@ -49,7 +49,7 @@ type delivery struct {
 // INSERT does, and writes nothing where the row has changed.
 func (d *delivery) insert(ctx context.Context, tx *sql.Tx) error {
 	s, c := d.inbox.store, d.claim
-	fence, written, err := s.first.writeKept(ctx, tx,
+	fence, written, err := d.inbox.first.writeKept(ctx, tx,
 		c.Key, c.Owner, c.Retention.Milliseconds(), c.Attempt, c.Validation)
 	if err != nil || written {
 		d.lease = newLease(c, fence, "")

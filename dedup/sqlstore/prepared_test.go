@@ -14,14 +14,15 @@ func TestInboxPreparesOnce(t *testing.T) {
 		db := b.Open(t)
 		db.SetMaxOpenConns(1)
 		s := storeOn(t, db, b.Dialect)
-		h := newInbox(t, s).Handler(book)
+		i := newInbox(t, s)
+		h := i.Handler(book)
 		for _, id := range []string{"1", "2", "3"} {
 			if err := h(t.Context(), order(id, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		expectBalance(t, b.DB, 30)
-		if got := s.first.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
+		if got := i.first.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
 			t.Errorf("prepared: got %t", got)
 		}
 		if b.Dialect != MySQL {
@@ -45,14 +46,15 @@ func TestInboxCannotPrepare(t *testing.T) {
 	b := ownServer(t, "MariaDB")
 	newLedger(t, b)
 	s := newStore(t, b)
-	h := newInbox(t, s).Handler(book)
+	i := newInbox(t, s)
+	h := i.Handler(book)
 	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 0")
-	if err := h(t.Context(), order("1", 1)); err != nil || s.first.stmt.Load() != nil {
-		t.Errorf("not prepared: got error %v and a statement %t, want neither", err, s.first.stmt.Load() != nil)
+	if err := h(t.Context(), order("1", 1)); err != nil || i.first.stmt.Load() != nil {
+		t.Errorf("not prepared: got error %v and a statement %t, want neither", err, i.first.stmt.Load() != nil)
 	}
 	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 1")
-	if err := h(t.Context(), order("2", 1)); err != nil || s.first.stmt.Load() == nil {
-		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, s.first.stmt.Load() != nil)
+	if err := h(t.Context(), order("2", 1)); err != nil || i.first.stmt.Load() == nil {
+		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, i.first.stmt.Load() != nil)
 	}
 	first, err := b.DB.Conn(t.Context())
 	if err != nil {

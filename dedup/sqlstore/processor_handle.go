@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // errCrashed is kept with an event whose attempts ended without an outcome.
@@ -122,7 +123,7 @@ func safely(f func() error) (err error) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		growStack()
+		stack.Grow()
 		ended := false
 		defer func() {
 			if !ended {

@@ -34,7 +34,6 @@ type Store struct {
 	timeout time.Duration
 	logger  *slog.Logger
 	text    texts
-	first   prepared      // the INSERT of an inbox
 	turn    chan struct{} // full while a statement is at work; nil: they need not take turns
 	ready   atomic.Bool   // the database has been checked
 }
@@ -60,7 +59,6 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 		timeout: max(0, cmp.Or(o.Timeout, defaultTimeout)),
 		logger:  cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
-	s.first.store, s.first.text = s, newInboxTexts(dialect).insert
 	if dialect.engine == sqlite {
 		s.turn = make(chan struct{}, 1)
 	}

@@ -1,4 +1,4 @@
-// Package stack is about what it costs to call the SDK on a new goroutine.
+// Package stack is about what it costs to call the SDK, or a database driver, on a new goroutine.
 package stack
 
 // Grow gives the calling goroutine, which should be new, the stack that a call of the SDK needs.

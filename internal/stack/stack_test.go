@@ -6,6 +6,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
+// On the heap the room would make the stack no larger.
+func TestGrow(t *testing.T) {
+	if n := testing.AllocsPerRun(100, func() { stack.Grow() }); n != 0 {
+		t.Errorf("Grow: got %v allocations, want none", n)
+	}
+}
+
 // BenchmarkGrow is a call with the stack of the SDK's, on a new goroutine.
 func BenchmarkGrow(b *testing.B) {
 	done := make(chan byte)
