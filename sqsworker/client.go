@@ -8,11 +8,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/onewrite"
 )
 
 // Client is what a worker needs of SQS. *sqs.Client implements it.
 //
 // SendMessage and GetQueueUrl are only called for dead-letter queues, GetQueueAttributes only when Run starts.
+//
+// The options of each call switch off the SDK's retries, which the worker makes itself, and its check of checksums, which
+// fails ten messages for one; and they have it read receives and send requests at less cost. A wrapper has to pass them
+// on; every other setting of the client, and its middleware, is left as it is.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -29,8 +35,8 @@ var _ Client = (*sqs.Client)(nil)
 //
 // The SDK's own default keeps ten idle connections per host, so that a busy worker opens a new one, with its TLS
 // handshake, for most calls; and it has no response timeout, so that a long poll on a dead connection waits for the
-// kernel to notice. The buffers hold a receive of ten small messages, and the delete of ten, so that each takes one read
-// or write and not three.
+// kernel to notice. The buffers hold a receive of ten small messages, the delete of ten, and what package dynamostore sends
+// for 25 of them, so that each takes one read or write and not three: give it to the DynamoDB client as well.
 //
 // A worker has so many calls under way at once, and opens so many connections and a few more: Options.Receivers receives;
 // as many deletes, at least 16; heartbeats for the messages whose extension is due, ten in each; and a send for each
@@ -42,7 +48,7 @@ func HTTPClient(inFlight int) *awshttp.BuildableClient {
 		t.MaxIdleConnsPerHost = conns
 		t.MaxIdleConns = max(t.MaxIdleConns, 2*conns)
 		t.ResponseHeaderTimeout = maxWait + receiveMargin
-		t.ReadBufferSize, t.WriteBufferSize = 16<<10, 8<<10
+		t.ReadBufferSize, t.WriteBufferSize = 16<<10, 16<<10
 	})
 }
 
@@ -56,4 +62,7 @@ const receiveMargin = 10 * time.Second
 
 // once makes a call a single attempt. The worker retries by itself: it knows how long a lease still holds, and after a
 // lost reply the SDK would repeat a long poll inside a deadline that only fits one.
-func once(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }
+func once(o *sqs.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = onewrite.Client(o.HTTPClient)
+}

@@ -85,6 +85,7 @@ func (l *loop) receive(p *poll) {
 		defer cancel()
 		out, err := l.client.ReceiveMessage(ctx, in, once, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodySums
+			readQuickly(o)
 		})
 		arrival := l.now()
 		if err != nil {

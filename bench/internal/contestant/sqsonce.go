@@ -19,7 +19,7 @@ func worker(ctx context.Context, j job.Job, l *Ledger) error {
 
 // workerDDB is the same with package dedup before the handler, and its records in DynamoDB.
 func workerDDB(ctx context.Context, j job.Job, l *Ledger) error {
-	store, err := dynamostore.New(dynamodbClient(j, httpClient()), j.Table)
+	store, err := dynamostore.New(dynamodbClient(j, sqsworker.HTTPClient(j.InFlight)), j.Table)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 var dedup = Scenario{
 	Name: "dedup",
 	Contestants: []Contestant{
-		{"floor", 15_000}, {"hand+ddb", 1_500}, {"sqs-consumer+powertools", 300}, {"sqsonce+ddb", 9_000},
+		{"floor", 40_000}, {"hand+ddb", 2_800}, {"sqs-consumer+powertools", 500}, {"sqsonce+ddb", 18_000},
 	},
 	Latencies: []time.Duration{near, far},
 	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {

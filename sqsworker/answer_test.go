@@ -1,0 +1,285 @@
+package sqsworker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/schemas"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// deserialize reads an answer through p.
+func deserialize(p smithyhttp.ClientProtocol, status int, body io.Reader) (*sqs.ReceiveMessageOutput, error) {
+	out := &sqs.ReceiveMessageOutput{}
+	op := smithy.NewOperationSchema(schemas.ReceiveMessage, schemas.ReceiveMessageRequest, schemas.ReceiveMessageResult)
+	resp := &smithyhttp.Response{Response: &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(body)}}
+	return out, p.DeserializeResponse(context.Background(), op, sqs.TypeRegistry, resp, out)
+}
+
+// isQuick reports whether the SDK is not asked.
+func isQuick(t testing.TB, text string) bool {
+	t.Helper()
+	var r answerReader
+	if err := r.load(strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	_, ok := r.answer()
+	return ok
+}
+
+// sameAsSDK wants of the worker's protocol what the SDK's own reads.
+func sameAsSDK(t testing.TB, text string) {
+	t.Helper()
+	sdk := awsjson.New10(schemas.AmazonSQS)
+	want, wantErr := deserialize(sdk, http.StatusOK, strings.NewReader(text))
+	got, err := deserialize(protocol{sdk}, http.StatusOK, strings.NewReader(text))
+	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got.Messages, want.Messages) {
+		t.Errorf("%s\ngot  %+v, %v\nwant %+v, %v", text, got.Messages, err, want.Messages, wantErr)
+	}
+}
+
+// fromAWS is an answer of the API reference, with what a worker asks for.
+const fromAWS = `{"Messages":[{"Attributes":{"SenderId":"AIDASSYFHUBOBT7F4XT75","ApproximateFirstReceiveTimestamp":"1677112433437",` +
+	`"ApproximateReceiveCount":"1","SentTimestamp":"1677112427387"},"Body":"This is a test message",` +
+	`"MD5OfBody":"fafb00f5732ab283681e124bf8747ed1","MessageId":"219f8380-5770-4cc2-8c3e-5c715e145f5e",` +
+	`"ReceiptHandle":"AQEBaZ+j5qUoOAoxlmrCQPkBm9njMWXqemmIG6shMHCO6fV20JrQYg/AiZ8JELwLwOu5U61W+aIX5Qzu7GGofxJuvzymr4Ph53RiR0mu=="}]}`
+
+var quickAnswers = []string{
+	`{}`,
+	`{"Messages":[]}`,
+	fromAWS,
+	// Two messages, with everything.
+	`{"Messages":[{"MessageId":"a","ReceiptHandle":"h","MD5OfBody":"m","MD5OfMessageAttributes":"n","Body":"{\"order\":\"1\\n\"}\t\r\b\f\/",` +
+		`"Attributes":{"MessageGroupId":"g","SequenceNumber":"7","AWSTraceHeader":"Root=1"},"MessageAttributes":{` +
+		`"text":{"DataType":"String","StringValue":"Grüße 你好 😀"},"bytes":{"DataType":"Binary","BinaryValue":"AAH/"},"none":{}}},` +
+		`{"MessageId":"b","ReceiptHandle":"i","Body":"","Attributes":{},"MessageAttributes":{}}]}`,
+	// As emulators in Python space it.
+	"{\"Messages\": [{\"MessageId\": \"a\", \"Attributes\": {\"SenderId\": \"s\"},\r\n\t\"Body\": \"b\"}, {}]} \n",
+	// The last one counts.
+	`{"Messages":[{"Body":"a","Body":"b","Attributes":{"k":"1","k":"2"}}]}`,
+}
+
+var slowAnswers = []string{
+	``, ` `, `null`, `[]`, `"Messages"`, `{"Messages":null}`, `{"Messages":{}}`, `{"Messages":[null]}`, `{"Messages":[1]}`,
+	`{"Messages":[{}],"More":1}`, `{"Messages":[{}],"Messages":[{},{}]}`, `{"Messages":[{"New":{"a":[1,2]}}]}`,
+	`{"Messages":[{"Body":null}]}`, `{"Messages":[{"Body":1}]}`, `{"Messages":[{"Body":"\u00e9\ud83d\ude00\ud83d"}]}`,
+	"{\"Messages\":[{\"Body\":\"\xff\"}]}", "{\"Messages\":[{\"Body\":\"a\x01\"}]}", `{"Messages":[{"Body":"\x"}]}`,
+	`{"Messages":[{"Body":"a}]}`, `{"Messages":[{"Body":"a\`, `{"Messages":[{"Body":"a"`, `{"Messages":[{"Body":"a"}`, `{"Messages":[{"Body":"a"}]`,
+	`{"Messages":[{"Body":"a"}]}}`, `{"Messages":[{"Body":"a"},]}`, `{"Messages":[{"Body":"a",}]}`, `{"Messages":[{"Body" "a"}]}`,
+	`{"Messages":[{"Body":"a"}{"Body":"b"}]}`, `{"Messages":[{,"Body":"a"}]}`, `{"Mess\u0061ges":[]}`, `{"Messages":[{"Bödy":"a"}]}`,
+	`{"Messages":[{"Attributes":{"a":1}}]}`, `{"Messages":[{"Attributes":{"a":"1"},"Attributes":{"b":"2"}}]}`,
+	`{"Messages":[{"MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"?"}}}]}`,
+	`{"Messages":[{"MessageAttributes":{"a":{"DataType":"String","StringListValues":["x"]}}}]}`,
+	`{"Messages":[{"MessageAttributes":{"a":{}},"MessageAttributes":{"b":{}}}]}`,
+	`{"Messages":[{},{},{},{},{},{},{},{},{},{},{}]}`,
+}
+
+// TestAnswers: whichever of the two reads an answer, it is the same.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for _, text := range quickAnswers {
+		sameAsSDK(t, text)
+		if !isQuick(t, text) {
+			t.Errorf("left to the SDK: %s", text)
+		}
+	}
+	for _, text := range slowAnswers {
+		sameAsSDK(t, text)
+		if isQuick(t, text) {
+			t.Errorf("not left to the SDK: %s", text)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	for _, text := range append(quickAnswers, slowAnswers...) {
+		f.Add(text)
+	}
+	f.Fuzz(sameAsSDKIfQuick)
+}
+
+// sameAsSDKIfQuick leaves out what the SDK reads in any case.
+func sameAsSDKIfQuick(t *testing.T, text string) {
+	if isQuick(t, text) {
+		sameAsSDK(t, text)
+	}
+}
+
+// TestAnswersOutliveTheirReader: readers are used again.
+func TestAnswersOutliveTheirReader(t *testing.T) {
+	t.Parallel()
+	var r answerReader
+	read := func(text string) *sqs.ReceiveMessageOutput {
+		if err := r.load(strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		messages, ok := r.answer()
+		if !ok {
+			t.Fatalf("left to the SDK: %s", text)
+		}
+		return &sqs.ReceiveMessageOutput{Messages: messages}
+	}
+	text := quickAnswers[3]
+	want := read(text)
+	got := read(text)
+	read(strings.Replace(fromAWS, "This is a test message", strings.Repeat("x", 1000), 1))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestLongAnswersAreNotKept: one message of a megabyte must not occupy the memory of a reader for good.
+func TestLongAnswersAreNotKept(t *testing.T) {
+	t.Parallel()
+	long := `{"Messages":[{"Body":"` + strings.Repeat("x", 2*mostKept) + `"}]}`
+	sameAsSDK(t, long)
+	for range 100 {
+		if r := answerReaders.Get().(*answerReader); r.raw.Cap() > mostKept || cap(r.body) > mostKept {
+			t.Fatalf("kept: %d and %d bytes", r.raw.Cap(), cap(r.body))
+		}
+	}
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	p := protocol{awsjson.New10(schemas.AmazonSQS)}
+	_, err := deserialize(p, http.StatusOK, io.MultiReader(strings.NewReader(fromAWS[:40]), iotest.ErrReader(broken)))
+	if e, ok := errors.AsType[*smithy.DeserializationError](err); !ok || !errors.Is(e, broken) {
+		t.Errorf("a connection that broke: %v", err)
+	}
+	_, err = deserialize(p, http.StatusBadRequest, strings.NewReader(`{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"gone"}`))
+	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "QueueDoesNotExist" {
+		t.Errorf("an error of SQS: %v", err)
+	}
+}
+
+func TestReadQuickly(t *testing.T) {
+	t.Parallel()
+	o := sqs.Options{Protocol: awsjson.New10(schemas.AmazonSQS)}
+	readQuickly(&o)
+	if _, ok := o.Protocol.(protocol); !ok {
+		t.Errorf("protocol %T", o.Protocol)
+	}
+	o.Protocol = awsjson.New11(schemas.AmazonSQS)
+	readQuickly(&o)
+	if _, ok := o.Protocol.(protocol); ok {
+		t.Error("a protocol that is not known was taken over")
+	}
+	o.Protocol = nil
+	readQuickly(&o)
+	if o.Protocol != nil {
+		t.Error("a client without a protocol got one")
+	}
+}
+
+func BenchmarkAnswer(b *testing.B) {
+	message := strings.TrimSuffix(strings.TrimPrefix(fromAWS, `{"Messages":[`), `]}`)
+	text := []byte(`{"Messages":[` + strings.Repeat(message+",", 9) + message + `]}`)
+	sdk := awsjson.New10(schemas.AmazonSQS)
+	for name, p := range map[string]smithyhttp.ClientProtocol{"sdk": sdk, "sqsworker": protocol{sdk}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := deserialize(p, http.StatusOK, bytes.NewReader(text)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// listener hands on what it reads of receives.
+type listener struct {
+	http.RoundTripper
+	heard func(answer string)
+}
+
+func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.RoundTripper.RoundTrip(r)
+	if err != nil || r.Header.Get("X-Amz-Target") != "AmazonSQS.ReceiveMessage" {
+		return resp, err
+	}
+	text, err := io.ReadAll(resp.Body)
+	l.heard(string(text))
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, err
+}
+
+// TestReceivesAreReadQuickly: with everything that a message can carry, and as the handler sees it.
+func TestReceivesAreReadQuickly(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		body := `{"order": "\t/o1/", "to": "Ängström 😀"}`
+		_, err := x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
+			QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"),
+			MessageAttributes: map[string]sqstypes.MessageAttributeValue{
+				"text":  {DataType: aws.String("String"), StringValue: aws.String(`"quoted"`)},
+				"bytes": {DataType: aws.String("Binary"), BinaryValue: []byte{0, 255}},
+			},
+			MessageSystemAttributes: map[string]sqstypes.MessageSystemAttributeValue{
+				"AWSTraceHeader": {DataType: aws.String("String"), StringValue: aws.String("Root=1-5e3d83c1-e6a0db584850d61342823d4c")},
+			},
+		})
+		if err != nil {
+			x.Fatal(err)
+		}
+		var answers []string
+		l := &listener{x.srv, func(answer string) { answers = append(answers, answer) }}
+		c := sqs.New(x.c.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: l} })
+		ctx, cancel := context.WithCancel(x.Context())
+		var got sqsonce.Message
+		w, err := New(c, x.url, func(_ context.Context, m *sqsonce.Message) error {
+			got = *m
+			cancel()
+			return nil
+		})
+		if err != nil {
+			x.Fatal(err)
+		}
+		if err := w.Run(ctx); err != nil {
+			x.Error(err)
+		}
+		x.wantEmpty()
+		for _, text := range answers {
+			if !isQuick(t, text) {
+				x.Errorf("left to the SDK: %s", text)
+			}
+		}
+		want := sqsonce.Message{
+			ID: got.ID, Body: body, ReceiptHandle: got.ReceiptHandle, Group: "g", DedupID: "d", Sequence: got.Sequence,
+			TraceHeader: "Root=1-5e3d83c1-e6a0db584850d61342823d4c", SentAt: got.SentAt, FirstReceivedAt: got.FirstReceivedAt,
+			ReceiveCount: 1, QueueARN: got.QueueARN, KillAt: got.KillAt, Attributes: map[string]sqsonce.Attribute{
+				"text": {Type: "String", String: `"quoted"`}, "bytes": {Type: "Binary", Binary: []byte{0, 255}},
+			},
+		}
+		if !reflect.DeepEqual(got, want) {
+			x.Errorf("handled %+v\nwant    %+v", got, want)
+		}
+		if got.ID == "" || got.ReceiptHandle == "" || got.Sequence == "" || got.SentAt.IsZero() || got.FirstReceivedAt.IsZero() {
+			x.Errorf("incomplete: %+v", got)
+		}
+	})
+}
+
+func TestCallsTakeOneWrite(t *testing.T) {
+	t.Parallel()
+	o := sqs.Options{HTTPClient: http.DefaultClient}
+	once(&o)
+	if o.HTTPClient == sqs.HTTPClient(http.DefaultClient) {
+		t.Error("a request's head goes by itself: see package onewrite")
+	}
+}
