@@ -29,14 +29,25 @@ func OnSettled(ctx context.Context, f func(deadLettered bool)) bool {
 }
 
 // WithSettlement is for hosts. It returns the context to call one handler with, and the function that runs what was
-// left by [OnSettled].
+// left by [OnSettled]. cancel ends the returned context, which is derived from one of [context.WithCancelCause]; it is nil
+// where handlers share theirs.
 //
 // A host calls settle once per call of a handler, whatever the outcome, and before it deletes a rejected message: with
 // true when the dead-letter queue has confirmed the message, else with false. Later calls do nothing. settle runs what
 // was left in the reverse order, on the calling goroutine; it may take as long as a call of the store.
-func WithSettlement(ctx context.Context) (_ context.Context, settle func(deadLettered bool)) {
-	s := &settlement{Context: ctx}
+func WithSettlement(ctx context.Context, cancel context.CancelCauseFunc) (_ context.Context, settle func(deadLettered bool)) {
+	s := &settlement{Context: ctx, cancel: cancel}
 	return s, s.settle
+}
+
+// HandlerCancel returns the function that ends the context which the host has given the handler, or nil where there is
+// none. Middleware that has to end the handler by itself needs no context of its own then. It ends all that the host
+// calls for the message: for middleware that is about the message as a whole only.
+func HandlerCancel(ctx context.Context) context.CancelCauseFunc {
+	if s, ok := ctx.Value(settlementContextKey{}).(*settlement); ok {
+		return s.cancel
+	}
+	return nil
 }
 
 type settlementContextKey struct{}
@@ -44,6 +55,7 @@ type settlementContextKey struct{}
 // settlement is the context too, which a host makes for each message.
 type settlement struct {
 	context.Context
+	cancel  context.CancelCauseFunc
 	mu      sync.Mutex
 	settled bool
 	fns     []func(bool)

@@ -10,7 +10,7 @@ import (
 func TestOnSettled(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []bool{true, false} {
-		ctx, settle := WithSettlement(t.Context())
+		ctx, settle := WithSettlement(t.Context(), nil)
 		var got []any
 		for _, name := range []string{"outer", "inner"} {
 			if !OnSettled(ctx, func(deadLettered bool) { got = append(got, name, deadLettered) }) {
@@ -40,11 +40,33 @@ func TestOnSettledWithoutAHost(t *testing.T) {
 
 func TestSettleMayCallBack(t *testing.T) {
 	t.Parallel()
-	ctx, settle := WithSettlement(t.Context())
+	ctx, settle := WithSettlement(t.Context(), nil)
 	late := true
 	OnSettled(ctx, func(bool) { late = OnSettled(ctx, func(bool) {}) })
 	settle(true)
 	if late {
 		t.Error("OnSettled inside settle: got true, want the caller to act at once")
+	}
+}
+
+func TestHandlerCancel(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ctx, _ = WithSettlement(ctx, cancel)
+	derived, stop := context.WithCancel(ctx)
+	defer stop()
+	end := HandlerCancel(derived)
+	if end == nil {
+		t.Fatal("the host's cancel was not found")
+	}
+	end(ErrLeaseLost)
+	if got := context.Cause(ctx); got != ErrLeaseLost {
+		t.Errorf("cause of the handler's context: got %v, want the middleware's", got)
+	}
+	shared, _ := WithSettlement(t.Context(), nil)
+	for name, ctx := range map[string]context.Context{"no host": t.Context(), "a host whose handlers share a context": shared} {
+		if HandlerCancel(ctx) != nil {
+			t.Errorf("%s: got a cancel", name)
+		}
 	}
 }

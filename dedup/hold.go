@@ -15,8 +15,9 @@ import (
 const afterKill = 2 * time.Second
 
 // hold is one delivery attempt's hold on a record: pending until the store has answered, then a lease that is renewed
-// until the handler has returned.
+// until the handler has returned. It is the handler's context too, that of the host with the hold in it.
 type hold struct {
+	context.Context
 	once  *Once
 	task  task
 	owner string
@@ -40,6 +41,13 @@ type hold struct {
 }
 
 type holdContextKey struct{}
+
+func (h *hold) Value(key any) any {
+	if key == (holdContextKey{}) {
+		return h
+	}
+	return h.Context.Value(key)
+}
 
 func newHold(o *Once, t task) *hold {
 	h := &hold{once: o, task: t, owner: rand.Text()}

@@ -68,6 +68,7 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 		if err != nil {
 			return err
 		}
+		t.whole = true
 		t.run = func(ctx context.Context, l Lease) (Result, bool, error) {
 			return Result{Validation: l.Validation}, false, h(ctx, m)
 		}
@@ -82,6 +83,7 @@ type task struct {
 	validation string
 	attempt    int
 	killAt     time.Time
+	whole      bool // a handler: after it nothing is to be done for the message
 	run        func(context.Context, Lease) (r Result, completed bool, err error)
 	replay     func(Result) error // nil: a duplicate needs no result
 }

@@ -106,7 +106,7 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 	for _, deadLettered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			ctx, settle := sqsonce.WithSettlement(t.Context())
+			ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
 			ctx, cancel := context.WithCancel(ctx)
 			err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
 				return sqsonce.Reject(errors.New("bad order"))
@@ -132,7 +132,7 @@ func TestErrorReleasesBeforeItIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		ctx, settle := sqsonce.WithSettlement(t.Context())
+		ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
 		if err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
 			return sqsonce.RetryAfter(time.Second, sqsonce.Reject(errors.New("not now")))
 		})(ctx, message("1")); err == nil {

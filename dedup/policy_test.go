@@ -104,7 +104,7 @@ func TestDeadLetterFreesTheRecordOnceTheMessageIsSafe(t *testing.T) {
 			vanish(t, f, "1")
 			var e effects
 			h := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }).Handler(e.handler)
-			ctx, settle := sqsonce.WithSettlement(t.Context())
+			ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
 			if err := h(ctx, message("1")); !errors.Is(err, dedup.ErrCrashed) {
 				t.Fatalf("got error %v, want ErrCrashed", err)
 			}

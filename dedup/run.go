@@ -38,8 +38,12 @@ func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) (err error) {
 	if err := o.start(ctx, t, h, l); err != nil {
 		return err
 	}
-	handlerCtx, cancel := context.WithCancelCause(context.WithValue(ctx, holdContextKey{}, h))
-	defer cancel(nil)
+	h.Context = ctx
+	handlerCtx, cancel := context.Context(h), sqsonce.HandlerCancel(ctx)
+	if cancel == nil || !t.whole || nested(ctx) {
+		handlerCtx, cancel = context.WithCancelCause(h)
+		defer cancel(nil)
+	}
 	h.watch(cancel)
 	h.startRenewing(ctx)
 

@@ -16,7 +16,7 @@ func (v *invocation) handle(i int) (ok bool) {
 	}
 	m := &v.messages[i]
 	convert(m, &v.records[i], v.killAt)
-	ctx, settle := sqsonce.WithSettlement(v.ctx)
+	ctx, settle := sqsonce.WithSettlement(v.ctx, nil)
 	var err error
 	returned := false
 	// What follows the handler is deferred: runtime.Goexit ends this goroutine without coming back from it. A panic ends

@@ -85,6 +85,7 @@ var slowAnswers = []string{
 	`{"Messages":[{"MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"?"}}}]}`,
 	`{"Messages":[{"MessageAttributes":{"a":{"DataType":"String","StringListValues":["x"]}}}]}`,
 	`{"Messages":[{"MessageAttributes":{"a":{}},"MessageAttributes":{"b":{}}}]}`,
+	"{\"Messages\":[{\"MessageAttributes\":{\"\xff\":{}}}]}", `{"Messages":[{"MessageAttributes":{"é":{}}}]}`,
 	`{"Messages":[{},{},{},{},{},{},{},{},{},{},{}]}`,
 }
 

@@ -35,8 +35,9 @@ var _ Client = (*sqs.Client)(nil)
 //
 // The SDK's own default keeps ten idle connections per host, so that a busy worker opens a new one, with its TLS
 // handshake, for most calls; and it has no response timeout, so that a long poll on a dead connection waits for the
-// kernel to notice. The buffers hold a receive of ten small messages, the delete of ten, and what package dynamostore sends
-// for 25 of them, so that each takes one read or write and not three: give it to the DynamoDB client as well.
+// kernel to notice. The buffers, 64 KB for each connection that is open, hold a receive of ten messages with bodies of
+// 2 KB, the delete of ten, and what package dynamostore sends for 25, so that each takes one read or write: give it to the
+// DynamoDB client as well.
 //
 // A worker has so many calls under way at once, and opens so many connections and a few more: Options.Receivers receives;
 // as many deletes, at least 16; heartbeats for the messages whose extension is due, ten in each; and a send for each
@@ -48,7 +49,7 @@ func HTTPClient(inFlight int) *awshttp.BuildableClient {
 		t.MaxIdleConnsPerHost = conns
 		t.MaxIdleConns = max(t.MaxIdleConns, 2*conns)
 		t.ResponseHeaderTimeout = maxWait + receiveMargin
-		t.ReadBufferSize, t.WriteBufferSize = 16<<10, 16<<10
+		t.ReadBufferSize, t.WriteBufferSize = 32<<10, 32<<10
 	})
 }
 

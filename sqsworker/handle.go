@@ -51,7 +51,7 @@ func (l *loop) start(d *delivery) {
 	if l.opts.HandlerTimeout > 0 {
 		timeout = l.later(l.opts.HandlerTimeout, func() { l.watch(d) })
 	}
-	go l.invoke(ctx, d, count, func(v verdict) {
+	go l.invoke(ctx, cancel, d, count, func(v verdict) {
 		cancel(nil)
 		l.counters.running.remove(&d.handler)
 		l.mail.put(func() {
@@ -63,13 +63,13 @@ func (l *loop) start(d *delivery) {
 
 // invoke calls the handler and hands its verdict to then. However the handler fails, it fails its message and nothing
 // else: a panic in a bare goroutine would end the process and strand everything in flight.
-func (w *Worker) invoke(ctx context.Context, d *delivery, count int, then func(verdict)) {
+func (w *Worker) invoke(ctx context.Context, cancel context.CancelCauseFunc, d *delivery, count int, then func(verdict)) {
 	if w.opts.HandlerTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.opts.HandlerTimeout)
-		defer cancel()
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, w.opts.HandlerTimeout)
+		defer stop()
 	}
-	ctx, settle := sqsonce.WithSettlement(ctx)
+	ctx, settle := sqsonce.WithSettlement(ctx, cancel)
 	var err error
 	returned := false
 	// All that follows is deferred: runtime.Goexit ends this goroutine without coming back from the handler.

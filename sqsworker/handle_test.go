@@ -52,7 +52,7 @@ func TestPanicError(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(chan verdict, 1)
-	w.invoke(t.Context(), &delivery{m: &sqsonce.Message{}}, 1, func(v verdict) { got <- v })
+	w.invoke(t.Context(), nil, &delivery{m: &sqsonce.Message{}}, 1, func(v verdict) { got <- v })
 	v := <-got
 	p, is := errors.AsType[*sqsonce.PanicError](v.err)
 	if !is || !strings.Contains(string(p.Stack), "handle_test.go") || !errors.Is(v.err, errTest) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,12 +23,20 @@ import (
 type protocol struct {
 	smithyhttp.ClientProtocol
 	texts *statements
+	room  *[]byte // for the body
 }
 
-// withBody is an option of a shared call. A client that speaks another protocol keeps its own serializer.
-func (t *statements) withBody(o *dynamodb.Options) {
-	if o.Protocol != nil && o.Protocol.ID().Name == "awsJson1_0" {
-		o.Protocol = protocol{o.Protocol, t}
+// rooms are used again when their call has returned. Nobody reads the body any more by then: the SDK has closed its
+// request's, whoever still has that, and what package onewrite sends is a copy.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
+// withBody is the option of a shared call whose body has room. A client that speaks another protocol keeps its own
+// serializer.
+func (t *statements) withBody(room *[]byte) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		if o.Protocol != nil && o.Protocol.ID().Name == "awsJson1_0" {
+			o.Protocol = protocol{o.Protocol, t, room}
+		}
 	}
 }
 
@@ -37,10 +47,11 @@ func (p protocol) SerializeRequest(ctx context.Context, op *smithy.OperationSche
 	if !ok {
 		return p.ClientProtocol.SerializeRequest(ctx, op, in, req)
 	}
-	body, ok := p.texts.body(batch)
+	body, ok := p.texts.appendBody((*p.room)[:0], batch)
 	if !ok {
 		return p.ClientProtocol.SerializeRequest(ctx, op, in, req)
 	}
+	*p.room = body
 	if err := p.ClientProtocol.SerializeRequest(ctx, op, nothing{}, req); err != nil {
 		return err
 	}
@@ -57,8 +68,8 @@ type nothing struct{}
 
 func (nothing) Serialize(smithy.ShapeSerializer) {}
 
-// body is the input in JSON. It reports false for one that holds anything but statements with texts and numbers.
-func (t *statements) body(in *dynamodb.BatchExecuteStatementInput) ([]byte, bool) {
+// appendBody appends the input in JSON. It reports false for one that holds anything but statements with texts and numbers.
+func (t *statements) appendBody(b []byte, in *dynamodb.BatchExecuteStatementInput) ([]byte, bool) {
 	const around, statement, parameter = `{"ReturnConsumedCapacity":"","Statements":[]}`, `{"Parameters":[],"Statement":},`, `{"S":""},`
 	size := len(around) + len(in.ReturnConsumedCapacity)
 	for _, r := range in.Statements {
@@ -74,7 +85,7 @@ func (t *statements) body(in *dynamodb.BatchExecuteStatementInput) ([]byte, bool
 			size += len(parameter) + len(text)
 		}
 	}
-	b := make([]byte, 0, size) // and more, where a key has to be escaped
+	b = slices.Grow(b, size) // and more, where a key has to be escaped
 	b = append(b, `{"ReturnConsumedCapacity":`...)
 	b = appendString(b, string(in.ReturnConsumedCapacity))
 	b = append(b, `,"Statements":`...)

@@ -45,7 +45,7 @@ func TestBodyOfTheStoresOwn(t *testing.T) {
 	for _, st := range []*statement{s.insertion(s.newAcquisition(c, 0, s.clock.look())), s.completionOf(c.Key, c.Owner)} {
 		in.Statements = append(in.Statements, ddbtypes.BatchStatementRequest{Statement: st.text, Parameters: st.values})
 	}
-	if _, ok := s.group.texts.body(in); !ok {
+	if _, ok := s.group.texts.appendBody(nil, in); !ok {
 		t.Error("left to the SDK")
 	}
 	sameRequest(t, &s.group.texts, in)
@@ -87,7 +87,7 @@ func TestBodyOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	o := dynamodb.Options{Protocol: otherProtocol{}}
 	texts := newStatements(testTable)
-	texts.withBody(&o)
+	texts.withBody(new([]byte))(&o)
 	if _, kept := o.Protocol.(otherProtocol); !kept {
 		t.Errorf("got protocol %T, want the client's own", o.Protocol)
 	}
@@ -155,7 +155,7 @@ func sameRequest(t interface {
 		}
 		return s
 	}
-	if got, want := send(texts.withBody), send(); !reflect.DeepEqual(got, want) {
+	if got, want := send(texts.withBody(new([]byte))), send(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant, as the SDK's, %+v", got, want)
 	}
 }

@@ -147,9 +147,11 @@ func (g *group) send(b *batch) {
 	for i, st := range going {
 		in.Statements[i] = ddbtypes.BatchStatementRequest{Statement: st.text, Parameters: st.values}
 	}
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
 	var out *dynamodb.BatchExecuteStatementOutput
 	o, err := g.store.attempt(context.Background(), 0, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		out, err = g.store.client.BatchExecuteStatement(ctx, in, single, g.texts.withBody)
+		out, err = g.store.client.BatchExecuteStatement(ctx, in, single, g.texts.withBody(room))
 		return err
 	})
 	g.store.meter.batch(len(going))

@@ -104,7 +104,7 @@ func TestInboxRejectHoldsUntilSettled(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
-		ctx, settle := sqsonce.WithSettlement(t.Context())
+		ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
 		rejecting := newInbox(t, newStore(t, b)).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error {
 			return sqsonce.Reject(errBoom)
 		})

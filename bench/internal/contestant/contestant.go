@@ -19,6 +19,7 @@ type run func(ctx context.Context, j job.Job, l *Ledger) error
 // contestants are all of them, by the name of the job: consumers of a queue, and publishers to a FIFO queue.
 var contestants = map[string]run{
 	"floor":       floor,
+	"floor+http":  floorHTTP,
 	"hand":        hand,
 	"hand+ddb":    handDDB,
 	"gocloud":     gocloud,

@@ -13,12 +13,21 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/bench/internal/job"
+	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
 // floor is the least that the SDK can do the work with: receivers, handlers and batched deletes joined by channels. No
 // heartbeat, no retry of failed deletes, no recovery: it shows what safety costs, and nobody should run it.
 func floor(ctx context.Context, j job.Job, l *Ledger) error {
-	client := sqsClient(j, httpClient())
+	return runFloor(ctx, sqsClient(j, httpClient()), j, l)
+}
+
+// floorHTTP is the same on the connections that sqsonce has.
+func floorHTTP(ctx context.Context, j job.Job, l *Ledger) error {
+	return runFloor(ctx, sqsClient(j, sqsworker.HTTPClient(j.InFlight)), j, l)
+}
+
+func runFloor(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger) error {
 	receivers := floorReceivers(j)
 	// With what receivers and handlers hold this stays below the limit in flight.
 	received := make(chan sqstypes.Message, j.InFlight/4)

@@ -13,7 +13,7 @@ import (
 var worker = Scenario{
 	Name: "worker",
 	Contestants: []Contestant{
-		{"floor", 40_000}, {"hand", 8_000}, {"gocloud", 20_000}, {"sqs-consumer", 4_000}, {"sqsonce", 40_000},
+		{"floor", 40_000}, {"floor+http", 40_000}, {"hand", 8_000}, {"gocloud", 20_000}, {"sqs-consumer", 4_000}, {"sqsonce", 40_000},
 	},
 	Latencies: []time.Duration{near, far},
 	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
