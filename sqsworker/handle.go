@@ -51,12 +51,14 @@ func (l *loop) start(d *delivery) {
 	if l.opts.HandlerTimeout > 0 {
 		timeout = l.later(l.opts.HandlerTimeout, func() { l.watch(d) })
 	}
-	go l.invoke(ctx, cancel, d, count, func(v verdict) {
-		cancel(nil)
-		l.counters.running.remove(&d.handler)
-		l.mail.put(func() {
-			l.schedule.cancel(timeout)
-			l.returned(d, v)
+	l.handlers.do(func() {
+		l.invoke(ctx, cancel, d, count, func(v verdict) {
+			cancel(nil)
+			l.counters.running.remove(&d.handler)
+			l.mail.put(func() {
+				l.schedule.cancel(timeout)
+				l.returned(d, v)
+			})
 		})
 	})
 }

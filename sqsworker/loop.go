@@ -18,8 +18,10 @@ type loop struct {
 	queue queue
 
 	mail  *mailbox
-	calls sync.WaitGroup // goroutines of calls, not of handlers: those may never return
-	stop  <-chan struct{}
+	calls sync.WaitGroup // of the callers, not of handlers: those may never return
+	// Apart, since a call of the SDK takes far more of a stack than most handlers.
+	callers, handlers crew
+	stop              <-chan struct{}
 
 	// None of these is cancelled when Run's context ends.
 	callCtx    context.Context
@@ -53,7 +55,7 @@ type loop struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, stop: ctx.Done(),
-		mail: newMailbox(),
+		mail: newMailbox(), callers: newCrew(), handlers: newCrew(),
 		room: newRoom(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		table: map[string]*delivery{}, groups: map[string]*group{}, orphans: map[string]*delivery{},
 		polling: polling{target: 1},
@@ -119,7 +121,9 @@ func (l *loop) sleep() time.Duration {
 
 // call runs f beside the loop; what it returns runs on the loop.
 func (l *loop) call(f func() (event func())) {
-	l.calls.Go(func() {
+	l.calls.Add(1)
+	l.callers.do(func() {
+		defer l.calls.Done()
 		stack.Grow()
 		l.mail.put(f())
 	})
@@ -135,4 +139,6 @@ func (l *loop) close() {
 	l.endCalls()
 	l.endHandler(sqsonce.ErrShutdown)
 	l.calls.Wait()
+	l.callers.dismiss()
+	l.handlers.dismiss()
 }

@@ -112,6 +112,8 @@ func (l *loop) received(p *poll, batch []incoming, arrival time.Time) {
 	switch n := len(batch); {
 	case n == 0:
 		l.polling.target = max(1, l.polling.target-1)
+		l.callers.dismiss()
+		l.handlers.dismiss()
 	case n == p.reserved.n && l.slots > len(l.ready):
 		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
 	}
