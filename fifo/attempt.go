@@ -13,8 +13,6 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
-
-	"github.com/sqsonce/sqsonce/internal/onewrite"
 )
 
 var (
@@ -47,7 +45,6 @@ func (p *Publisher) attempt(ctx context.Context, batch []*entry) []answer {
 // entries where one checksum does not match.
 func once(o *sqs.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = onewrite.Client(o.HTTPClient)
 	o.DisableMessageChecksumValidation = true
 }
 
