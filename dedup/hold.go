@@ -42,6 +42,7 @@ type hold struct {
 
 type holdContextKey struct{}
 
+// Value implements [context.Context].
 func (h *hold) Value(key any) any {
 	if key == (holdContextKey{}) {
 		return h

@@ -48,7 +48,8 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //   - matching [sqsonce.ErrInProgress]: another delivery holds the event and h was not called. It is a
 //     [*sqsonce.RetryError] whose delay ends a second after the holder's lease, around an [*InProgressError].
 //   - matching [sqsonce.ErrLeaseLost]: another owner took the record over. h may have run; its outcome is not recorded.
-//     The message must be neither deleted nor changed.
+//     The message must be neither deleted nor changed. While h runs its context ends with that cause, and with it the
+//     one that the host has made for the message, if any ([sqsonce.HandlerCancel]).
 //   - a [*sqsonce.RejectError] of [ErrPayloadMismatch], of [ErrCrashed] (policy DeadLetter), or of
 //     [sqsonce.ErrNoEventID]: h was not called.
 //   - matching [ErrCrashed] (policy Block): h was not called.

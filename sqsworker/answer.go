@@ -15,6 +15,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
 // protocol is the SDK's way to the wire, but for the answer to a receive: it is most of what a worker reads, and the SDK
@@ -23,10 +24,10 @@ import (
 // What comes out is the same, and what an answerReader does not know, or finds wrong, the SDK reads instead.
 type protocol struct{ smithyhttp.ClientProtocol }
 
-// readQuickly is an option of a receive. A client that speaks another protocol keeps its own way.
+// readQuickly is an option of a receive. A client that speaks another protocol, or this one in a way of its own, keeps it.
 func readQuickly(o *sqs.Options) {
-	if o.Protocol != nil && o.Protocol.ID().Name == "awsJson1_0" {
-		o.Protocol = protocol{o.Protocol}
+	if p, ok := o.Protocol.(*awsjson.Protocol); ok && p.ID().Name == "awsJson1_0" {
+		o.Protocol = protocol{p}
 	}
 }
 

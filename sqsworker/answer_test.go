@@ -181,6 +181,12 @@ func TestReadQuickly(t *testing.T) {
 	if _, ok := o.Protocol.(protocol); ok {
 		t.Error("a protocol that is not known was taken over")
 	}
+	own := struct{ smithyhttp.ClientProtocol }{awsjson.New10(schemas.AmazonSQS)}
+	o.Protocol = own
+	readQuickly(&o)
+	if o.Protocol != smithyhttp.ClientProtocol(own) {
+		t.Error("a client's own way to read was taken over")
+	}
 	o.Protocol = nil
 	readQuickly(&o)
 	if o.Protocol != nil {
