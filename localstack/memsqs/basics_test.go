@@ -64,7 +64,7 @@ func TestLongPollWakes(t *testing.T) {
 	})
 	t.Run("on a send", func(t *testing.T) {
 		standard(t, func(x *fixture) {
-			time.AfterFunc(3*time.Second, func() { x.send("a") })
+			x.after(3*time.Second, func() { x.send("a") })
 			check(x, 3*time.Second, "a")
 		})
 	})
@@ -79,7 +79,7 @@ func TestLongPollWakes(t *testing.T) {
 		standard(t, func(x *fixture) {
 			x.send("a")
 			m := x.want("a")[0]
-			time.AfterFunc(4*time.Second, func() { x.ok(x.visibility(m, 0)) })
+			x.after(4*time.Second, func() { x.ok(x.visibility(m, 0)) })
 			check(x, 4*time.Second, "a")
 		})
 	})
@@ -94,7 +94,7 @@ func TestLongPollWakes(t *testing.T) {
 			x.send("a1", "a")
 			x.send("a2", "a")
 			m := x.receive(1)[0]
-			time.AfterFunc(2*time.Second, func() { x.ok(x.delete(m)) })
+			x.after(2*time.Second, func() { x.ok(x.delete(m)) })
 			check(x, 2*time.Second, "a2")
 		})
 	})

@@ -82,7 +82,7 @@ func TestDuplicate(t *testing.T) {
 	})
 	t.Run("of a poll that waited", func(t *testing.T) {
 		standard(t, func(x *fixture) {
-			time.AfterFunc(time.Second, func() { x.send("a") })
+			x.after(time.Second, func() { x.send("a") })
 			x.same(x.receive(1, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 5 }), "a")
 			x.want("a")
 			x.want()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -20,9 +22,10 @@ import (
 // fixture is a server with one queue under a real client, inside a bubble.
 type fixture struct {
 	*testing.T
-	srv *memsqs.Server
-	c   *sqs.Client
-	url string
+	srv   *memsqs.Server
+	c     *sqs.Client
+	url   string
+	later *sync.WaitGroup
 }
 
 type attrs = map[string]string
@@ -33,9 +36,20 @@ func run(t *testing.T, name string, a attrs, f func(*fixture), optFns ...func(*m
 	synctest.Test(t, func(t *testing.T) {
 		srv := memsqs.New(optFns...)
 		defer srv.Close()
-		x := &fixture{T: t, srv: srv, c: client(srv, "http://sqs.local")}
+		x := &fixture{T: t, srv: srv, c: client(srv, "http://sqs.local"), later: new(sync.WaitGroup)}
 		x.url = x.create(name, a)
 		f(x)
+		x.later.Wait()
+	})
+}
+
+// after runs f in d. The test does not end before: what f changes can wake a poll, and end the test with it, before f has
+// had its own answer.
+func (x *fixture) after(d time.Duration, f func()) {
+	x.later.Add(1)
+	time.AfterFunc(d, func() {
+		defer x.later.Done()
+		f()
 	})
 }
 

@@ -18,7 +18,7 @@ func TestInFlightQuota(t *testing.T) {
 			x.same(x.receive(1), "b")
 			_, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url})
 			x.code(err, "OverLimit")
-			time.AfterFunc(3*time.Second, func() { x.ok(x.delete(first)) })
+			x.after(3*time.Second, func() { x.ok(x.delete(first)) })
 			start := time.Now()
 			x.same(x.receive(1, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 5 }), "c") // a long poll waits instead
 			if d := time.Since(start); d != 3*time.Second {

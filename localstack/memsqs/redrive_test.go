@@ -86,7 +86,7 @@ func TestRedriveWakesPollOfDeadLetterQueue(t *testing.T) {
 		got := make(chan []types.Message)
 		start := time.Now()
 		go func() { got <- waiting.receive(1, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 20 }) }()
-		time.AfterFunc(12*time.Second, func() { x.want() })
+		x.after(12*time.Second, func() { x.want() })
 		x.same(<-got, "a")
 		if d := time.Since(start); d != 12*time.Second {
 			x.Errorf("the poll woke after %v, want 12 s", d)
