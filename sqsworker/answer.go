@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/binary"
 	"io"
-	"math/bits"
 	"net/http"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -19,7 +16,7 @@ import (
 )
 
 // protocol is the SDK's way to the wire, but for the answer to a receive: it is most of what a worker reads, and the SDK
-// makes some twenty allocations for each message of it. Four will do.
+// makes some twenty allocations for each message of it. Six will do.
 //
 // What comes out is the same, and what an answerReader does not know, or finds wrong, the SDK reads instead.
 type protocol struct{ smithyhttp.ClientProtocol }
@@ -53,12 +50,10 @@ func (p protocol) DeserializeResponse(ctx context.Context, op *smithy.OperationS
 	return p.ClientProtocol.DeserializeResponse(ctx, op, types, resp, out)
 }
 
-// answerReader reads the JSON of one answer. At the first thing that it does not know it gives up: bad.
+// answerReader reads one answer.
 type answerReader struct {
-	raw  bytes.Buffer
-	in   []byte
-	at   int
-	bad  bool
+	raw bytes.Buffer
+	jsonReader
 	text []byte // of one message, but for its body
 	body []byte
 	list []attribute
@@ -87,7 +82,7 @@ func (r *answerReader) giveBack() {
 func (r *answerReader) load(from io.Reader) error {
 	r.raw.Reset()
 	_, err := r.raw.ReadFrom(from)
-	r.in, r.at, r.bad = r.raw.Bytes(), 0, false
+	r.jsonReader = jsonReader{in: r.raw.Bytes()}
 	return err
 }
 
@@ -110,8 +105,7 @@ func (r *answerReader) answer() ([]sqstypes.Message, bool) {
 			r.message(&messages[len(messages)-1], &texts[len(texts)-1])
 		})
 	})
-	r.space()
-	return messages, !r.bad && r.at == len(r.in)
+	return messages, r.end()
 }
 
 // messageText is what the pointers of a message point to.
@@ -158,6 +152,13 @@ func (r *answerReader) message(m *sqstypes.Message, f *messageText) {
 	}
 }
 
+// value reads a string into text.
+func (r *answerReader) value() span {
+	from := len(r.text)
+	r.text = r.appendString(r.text)
+	return span{from, len(r.text)}
+}
+
 func (s span) of(text string) string { return text[s.from:s.to] }
 
 // systemAttribute is the name as a string that exists already.
@@ -188,130 +189,4 @@ func (r *answerReader) messageAttribute() sqstypes.MessageAttributeValue {
 		}
 	})
 	return v
-}
-
-// object calls member at the value of each member.
-func (r *answerReader) object(member func(name []byte)) {
-	r.expect('{')
-	for n := 0; !r.bad && !r.is('}'); n++ {
-		if n > 0 {
-			r.expect(',')
-		}
-		name := r.name()
-		r.expect(':')
-		if !r.bad {
-			member(name)
-		}
-	}
-}
-
-// array calls item at each item.
-func (r *answerReader) array(item func()) {
-	r.expect('[')
-	for n := 0; !r.bad && !r.is(']'); n++ {
-		if n > 0 {
-			r.expect(',')
-		}
-		if !r.bad {
-			item()
-		}
-	}
-}
-
-// name reads a name as it is. One with an escape or a letter of more than a byte is nothing that SQS sends unasked.
-func (r *answerReader) name() []byte {
-	r.expect('"')
-	name := r.in[r.at : r.at+plain(r.in[r.at:])]
-	r.at += len(name)
-	if r.at == len(r.in) || r.in[r.at] != '"' || !ascii(name) {
-		r.bad = true
-		return nil
-	}
-	r.at++
-	return name
-}
-
-func ascii(text []byte) bool {
-	for _, c := range text {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// value reads a string into text.
-func (r *answerReader) value() span {
-	from := len(r.text)
-	r.text = r.appendString(r.text)
-	return span{from, len(r.text)}
-}
-
-// appendString reads a string. It leaves to the SDK what may be changed on its way out of JSON: letters that are spelled
-// as numbers, and what is no UTF-8.
-func (r *answerReader) appendString(to []byte) []byte {
-	r.expect('"')
-	start := len(to)
-	for !r.bad {
-		rest := r.in[r.at:]
-		n := plain(rest)
-		to, rest = append(to, rest[:n]...), rest[n:]
-		r.at += n
-		switch {
-		case len(rest) > 0 && rest[0] == '"':
-			r.at++
-			r.bad = !utf8.Valid(to[start:])
-			return to
-		case len(rest) > 1 && rest[0] == '\\' && escaped[rest[1]] != 0:
-			r.at += 2
-			to = append(to, escaped[rest[1]])
-		default:
-			r.bad = true
-		}
-	}
-	return to
-}
-
-var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// plain is how many bytes at the start of text stand for themselves in a string. It looks at eight of them at once: less
-// or equal, in each byte of a word, is what subtraction borrows from its highest bit. A borrow may spoil the bytes after
-// it, but not the first that is found.
-func plain(text []byte) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	n := 0
-	for ; len(text)-n >= 8; n += 8 {
-		v := binary.LittleEndian.Uint64(text[n:])
-		quote, backslash := v^ones*'"', v^ones*'\\'
-		found := (v-ones*' ')&^v | (quote-ones)&^quote | (backslash-ones)&^backslash
-		if found &= highs; found != 0 {
-			return n + bits.TrailingZeros64(found)/8
-		}
-	}
-	for n < len(text) && text[n] >= ' ' && text[n] != '"' && text[n] != '\\' {
-		n++
-	}
-	return n
-}
-
-func (r *answerReader) expect(c byte) {
-	if !r.bad && !r.is(c) {
-		r.bad = true
-	}
-}
-
-// is reads c, and reports false where something else comes next.
-func (r *answerReader) is(c byte) bool {
-	r.space()
-	if r.at == len(r.in) || r.in[r.at] != c {
-		return false
-	}
-	r.at++
-	return true
-}
-
-func (r *answerReader) space() {
-	for r.at < len(r.in) && (r.in[r.at] == ' ' || r.in[r.at] == '\n' || r.in[r.at] == '\t' || r.in[r.at] == '\r') {
-		r.at++
-	}
 }

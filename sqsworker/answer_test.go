@@ -210,23 +210,6 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// listener hands on what it reads of receives.
-type listener struct {
-	http.RoundTripper
-	heard func(answer string)
-}
-
-func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := l.RoundTripper.RoundTrip(r)
-	if err != nil || r.Header.Get("X-Amz-Target") != "AmazonSQS.ReceiveMessage" {
-		return resp, err
-	}
-	text, err := io.ReadAll(resp.Body)
-	l.heard(string(text))
-	resp.Body = io.NopCloser(bytes.NewReader(text))
-	return resp, err
-}
-
 // TestReceivesAreReadQuickly: with everything that a message can carry, and as the handler sees it.
 func TestReceivesAreReadQuickly(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
@@ -245,8 +228,10 @@ func TestReceivesAreReadQuickly(t *testing.T) {
 			x.Fatal(err)
 		}
 		var answers []string
-		l := &listener{x.srv, func(answer string) { answers = append(answers, answer) }}
-		c := sqs.New(x.c.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: l} })
+		c := x.tapped(func(text []byte) []byte {
+			answers = append(answers, string(text))
+			return text
+		})
 		ctx, cancel := context.WithCancel(x.Context())
 		var got sqsonce.Message
 		w, err := New(c, x.url, func(_ context.Context, m *sqsonce.Message) error {
@@ -280,13 +265,4 @@ func TestReceivesAreReadQuickly(t *testing.T) {
 			x.Errorf("incomplete: %+v", got)
 		}
 	})
-}
-
-func TestCallsTakeOneWrite(t *testing.T) {
-	t.Parallel()
-	o := sqs.Options{HTTPClient: http.DefaultClient}
-	once(&o)
-	if o.HTTPClient == sqs.HTTPClient(http.DefaultClient) {
-		t.Error("a request's head goes by itself: see package onewrite")
-	}
 }

@@ -10,24 +10,21 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 // most is the longest body that is sent with its head: longer ones outgrow write buffers, and are worth no copy.
 const most = 16 << 10
 
-// HTTPClient is that of the SDK's options.
-type HTTPClient interface {
-	Do(*http.Request) (*http.Response, error)
-}
-
 // Client sends through next.
-func Client(next HTTPClient) HTTPClient {
+func Client(next aws.HTTPClient) aws.HTTPClient {
 	return client{next}
 }
 
-type client struct{ next HTTPClient }
+type client struct{ next aws.HTTPClient }
 
-// Do implements [HTTPClient]. The body is a copy: the SDK takes its own back as soon as there is an answer, when net/http
+// Do implements [aws.HTTPClient]. The body is a copy: the SDK takes its own back as soon as there is an answer, when net/http
 // may still be writing. It cannot be had again, as before, so that net/http repeats no request by itself.
 func (c client) Do(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > most {

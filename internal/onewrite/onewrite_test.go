@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 // conn counts writes.
@@ -77,7 +79,7 @@ func TestWrites(t *testing.T) {
 				},
 			}
 			t.Cleanup(transport.CloseIdleConnections)
-			var next HTTPClient = &http.Client{Transport: transport}
+			var next aws.HTTPClient = &http.Client{Transport: transport}
 			if !c.raw {
 				next = Client(next)
 			}
