@@ -90,12 +90,7 @@ func TestNoReleaseAfterSuccess(t *testing.T) {
 	for _, policy := range []dedup.CompletePolicy{dedup.Redeliver, dedup.Acknowledge} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			f.before = func(_ context.Context, op string, _ int) error {
-				if op == "complete" {
-					return errStore
-				}
-				return nil
-			}
+			f.fail("complete", errStore)
 			o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = policy })
 			start := time.Now()
 			err := o.Handler(hang(time.Second))(t.Context(), message("1"))
@@ -123,12 +118,7 @@ func TestUnusableCompleteIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "complete" {
-				return &sqsonce.FieldError{Package: "store", Field: "table", Problem: "has another key"}
-			}
-			return nil
-		}
+		f.fail("complete", &sqsonce.FieldError{Package: "store", Field: "table", Problem: "has another key"})
 		err := newOnce(t, f).Handler(hang(0))(t.Context(), message("1"))
 		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || f.seen("complete") != 1 {
 			t.Errorf("got error %v after %d calls, want *sqsonce.FieldError after 1", err, f.seen("complete"))
@@ -140,12 +130,7 @@ func TestCompleteRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				return errStore
-			}
-			return nil
-		}
+		f.fail("renew", errStore)
 		o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge })
 		err := o.Handler(func(context.Context, *sqsonce.Message) error {
 			time.Sleep(40 * time.Second)
@@ -171,12 +156,7 @@ func TestLateCompleteWithoutTakeover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				return errStore
-			}
-			return nil
-		}
+		f.fail("renew", errStore)
 		err := newOnce(t, f).Handler(hang(time.Hour/2))(t.Context(), message("1"))
 		if err != nil || !completed(t, f.Store, "1") {
 			t.Errorf("got error %v, completed %t, want nil and true", err, completed(t, f.Store, "1"))

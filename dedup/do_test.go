@@ -99,12 +99,7 @@ func TestDoCompleteFailed(t *testing.T) {
 	for _, policy := range []dedup.CompletePolicy{dedup.Redeliver, dedup.Acknowledge} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			f.before = func(_ context.Context, op string, _ int) error {
-				if op == "complete" {
-					return errStore
-				}
-				return nil
-			}
+			f.fail("complete", errStore)
 			o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = policy })
 			got, err := dedup.Do(t.Context(), o, "k", func(context.Context) (int, error) { return 7, nil })
 			if policy == dedup.Redeliver && (got != 0 || !errors.Is(err, errStore)) {

@@ -28,6 +28,16 @@ type faults struct {
 
 func newFaults() *faults { return &faults{Store: memstore.New(), count: make(map[string]int)} }
 
+// fail has every call of op end with err, before it reaches the store.
+func (f *faults) fail(op string, err error) {
+	f.before = func(_ context.Context, called string, _ int) error {
+		if called == op {
+			return err
+		}
+		return nil
+	}
+}
+
 // slowRenewals has the answer to each renewal come after d.
 func (f *faults) slowRenewals(d time.Duration) {
 	f.after = func(_ context.Context, op string, _ int) error {

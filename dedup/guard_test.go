@@ -178,12 +178,7 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				return sqsonce.ErrLeaseLost
-			}
-			return nil
-		}
+		f.fail("renew", sqsonce.ErrLeaseLost)
 		if err := newOnce(t, f).Guard(t.Context(), message("1"), stop); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("refused: got error %v, want ErrLeaseLost", err)
 		}
@@ -201,12 +196,7 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				return errStore
-			}
-			return nil
-		}
+		f.fail("renew", errStore)
 		if err := newOnce(t, f).Guard(t.Context(), message("1"), stop); err != nil {
 			t.Errorf("store down with 21 s left: got error %v, want nil: the lease is still ahead", err)
 		}

@@ -47,12 +47,7 @@ func TestLostLeaseEndsTheHostsContext(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
-				f.before = func(_ context.Context, op string, _ int) error {
-					if op == "renew" {
-						return sqsonce.ErrLeaseLost
-					}
-					return nil
-				}
+				f.fail("renew", sqsonce.ErrLeaseLost)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				ctx, settle := sqsonce.WithSettlement(ctx, cancel)

@@ -145,12 +145,7 @@ func TestRefusedRenewalIsTheLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				return sqsonce.ErrLeaseLost
-			}
-			return nil
-		}
+		f.fail("renew", sqsonce.ErrLeaseLost)
 		_ = newOnce(t, f).Handler(hang(5*time.Minute))(t.Context(), message("1")) // the store has the last word
 		if n := f.seen("renew"); n != 1 {
 			t.Errorf("%d renewals, want the refused one", n)

@@ -119,12 +119,7 @@ func TestFailedKeyIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "complete" {
-				return errStore
-			}
-			return nil
-		}
+		f.fail("complete", errStore)
 		var e effects
 		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge }).Handler(e.handler)
 		for range 2 {
@@ -198,12 +193,7 @@ func TestUnprovenHoldAsksTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				return errStore
-			}
-			return nil
-		}
+		f.fail("renew", errStore)
 		var runs atomic.Int64
 		h := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
 			if runs.Add(1) == 1 {

@@ -152,12 +152,7 @@ func TestFailedReleaseOnlyDelays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "release" {
-				return errStore
-			}
-			return nil
-		}
+		f.fail("release", errStore)
 		o := newOnce(t, f)
 		why := errors.New("why")
 		if err := o.Handler(func(context.Context, *sqsonce.Message) error { return why })(t.Context(), message("1")); err != why {

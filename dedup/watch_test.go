@@ -20,12 +20,7 @@ func TestLeaseThatIsNearlyOverAtTheStart(t *testing.T) {
 			}
 			return nil
 		}
-		f.before = func(_ context.Context, op string, _ int) error {
-			if op == "renew" {
-				return errStore
-			}
-			return nil
-		}
+		f.fail("renew", errStore)
 		start := time.Now()
 		_ = newOnce(t, f).Handler(untilLost(t))(t.Context(), message("1"))
 		if took := time.Since(start); took != 30*time.Second {
