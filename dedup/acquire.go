@@ -124,11 +124,6 @@ func (o *Once) freeCrashed(ctx context.Context, t task, cause error) {
 func (o *Once) runUnguarded(ctx context.Context, t task, cause error) error {
 	o.o.Logger.WarnContext(ctx, "dedup: store down, running without a record", slog.String("key", t.key), slog.Any("error", cause))
 	var out outcome
-	returned := make(chan struct{})
-	go func() {
-		defer close(returned)
-		out.call(ctx, t, Lease{})
-	}()
-	<-returned
+	out.call(ctx, t, Lease{})
 	return out.err
 }

@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +175,20 @@ func TestRunAnywayIsNotForEveryError(t *testing.T) {
 		err := newOnce(t, f, runAnyway).Handler(func(context.Context, *sqsonce.Message) error { panic("boom") })(t.Context(), message("1"))
 		if p, ok := errors.AsType[*sqsonce.PanicError](err); !ok || p.Value != "boom" {
 			t.Errorf("panic without a record: got error %v, want *PanicError", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(context.Context, string, int) error { return errStore }
+		ended, returned := make(chan struct{}), false
+		go func() {
+			defer close(ended)
+			_ = newOnce(t, f, runAnyway).Handler(func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil })(t.Context(), message("1"))
+			returned = true
+		}()
+		<-ended
+		if returned {
+			t.Error("Goexit without a record did not end the host's goroutine, as it does with one")
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
 // protocol is the SDK's way to the wire, but for the body of a shared call: that is written into one buffer of its size,
@@ -30,12 +31,12 @@ type protocol struct {
 // request's, whoever still has that, and what package onewrite sends is a copy.
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
-// withBody is the option of a shared call whose body has room. A client that speaks another protocol keeps its own
-// serializer.
+// withBody is the option of a shared call whose body has room. A client that speaks another protocol, or this one in a
+// way of its own, keeps it.
 func (t *statements) withBody(room *[]byte) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
-		if o.Protocol != nil && o.Protocol.ID().Name == "awsJson1_0" {
-			o.Protocol = protocol{o.Protocol, t, room}
+		if p, ok := o.Protocol.(*awsjson.Protocol); ok && p.ID().Name == "awsJson1_0" {
+			o.Protocol = protocol{p, t, room}
 		}
 	}
 }

@@ -12,9 +12,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/schemas"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 	"pgregory.net/rapid"
 
 	"github.com/sqsonce/sqsonce/dedup"
@@ -82,20 +83,20 @@ func TestBodyOfOtherInputs(t *testing.T) {
 	}
 }
 
-// A client that speaks another protocol than JSON 1.0 is left to speak it.
+// A client that speaks another protocol than JSON 1.0, or that in its own way, is left to speak it.
 func TestBodyOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
-	o := dynamodb.Options{Protocol: otherProtocol{}}
-	texts := newStatements(testTable)
-	texts.withBody(new([]byte))(&o)
-	if _, kept := o.Protocol.(otherProtocol); !kept {
-		t.Errorf("got protocol %T, want the client's own", o.Protocol)
+	json11 := awsjson.New11(schemas.DynamoDB_20120810)
+	itsWay := struct{ smithyhttp.ClientProtocol }{awsjson.New10(schemas.DynamoDB_20120810)}
+	for _, own := range []smithyhttp.ClientProtocol{nil, json11, itsWay} {
+		o := dynamodb.Options{Protocol: own}
+		texts := newStatements(testTable)
+		texts.withBody(new([]byte))(&o)
+		if o.Protocol != own {
+			t.Errorf("got protocol %T, want the client's own %T", o.Protocol, own)
+		}
 	}
 }
-
-type otherProtocol struct{ smithyhttp.ClientProtocol }
-
-func (otherProtocol) ID() smithy.ShapeID { return smithy.ShapeID{Name: "rpcv2Cbor"} }
 
 func statementOf(texts statements) *rapid.Generator[ddbtypes.BatchStatementRequest] {
 	anyText := rapid.OneOf(
