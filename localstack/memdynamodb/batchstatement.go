@@ -3,7 +3,6 @@ package memdynamodb
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
@@ -30,7 +29,7 @@ func (in *batchStatementInput) member(d reader, name []byte) error {
 
 func (in *batchStatementInput) statements(d reader) error {
 	in.Statements = make([]statementInput, 0, maxStatements)
-	var last lastStatement
+	last := lastStatement{all: make([]attr.Value, 0, 4*maxStatements)}
 	return d.Array(func() error {
 		in.Statements = append(in.Statements, statementInput{})
 		st := &in.Statements[len(in.Statements)-1]
@@ -70,13 +69,13 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 	}
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
 	statements := make([]*statement, n) // nil where it failed
-	for i := range in.Statements {
-		st, err := newStatement(&in.Statements[i])
-		if err != nil {
+	all := make([]statement, n)
+	for i := range all {
+		if err := all[i].parse(&in.Statements[i]); err != nil {
 			out.Responses[i].Error = statementFailed(err)
 			continue
 		}
-		statements[i] = st
+		statements[i] = &all[i]
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,18 +118,22 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 
 // alike refuses a call that mixes reads with writes or has one item twice.
 func alike(statements []*statement) error {
-	var seen []*statement
-	for _, st := range statements {
+	var first *statement
+	for i, st := range statements {
 		if st == nil {
 			continue
 		}
-		if len(seen) > 0 && seen[0].reads() != st.reads() {
+		if first == nil {
+			first = st
+		}
+		if first.reads() != st.reads() {
 			return validation("Statements in a BatchExecuteStatement call must be either all reads or all writes")
 		}
-		if slices.ContainsFunc(seen, func(o *statement) bool { return o.change.table == st.change.table && o.change.key == st.change.key }) {
-			return validation("Provided list of item keys contains duplicates")
+		for _, o := range statements[:i] {
+			if o != nil && o.change.key == st.change.key && o.change.table == st.change.table {
+				return validation("Provided list of item keys contains duplicates")
+			}
 		}
-		seen = append(seen, st)
 	}
 	return nil
 }

@@ -29,17 +29,13 @@ func BenchmarkDeliveries(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			srv, _ := start(b)
 			send := connect(b, srv)
-			want := `{"Responses":[` + strings.Repeat(`{"TableName":"orders"},`, batchSize-1) + `{"TableName":"orders"}],"ConsumedCapacity":[{"TableName":"orders","CapacityUnits":23}]}`
-			insert := newBatch(`INSERT INTO \"orders\" VALUE {'id': ?, 'status': ?, 'owner': ?, 'fence': ?, 'in_progress_expiration': ?, 'expiration': ?, 'attempts': ?}`,
-				`{"S":"`+sampleKey+`"},{"S":"INPROGRESS"},{"S":"`+sampleOwner+`"},{"N":"1795309200017"},{"N":"1795309260017"},{"N":"1797901200"},{"N":"1"}`)
-			complete := newBatch(`UPDATE \"orders\" SET \"status\"=? WHERE \"id\"=? AND \"owner\"=?`,
-				`{"S":"COMPLETED"},{"S":"`+sampleKey+`"},{"S":"`+sampleOwner+`"}`)
+			insert, complete := newInserts(), newUpdates()
 			b.ReportAllocs()
 			n, begun := 0, cpu(b)
 			for b.Loop() {
 				for _, body := range []*batchBody{&insert, &complete} {
 					body.number(n)
-					if got := send(body.text); string(got) != want {
+					if got := send(body.text); string(got) != allWritten {
 						b.Fatalf("%s", got)
 					}
 				}
@@ -50,11 +46,55 @@ func BenchmarkDeliveries(b *testing.B) {
 	}
 }
 
+// BenchmarkStatements is a call of each of the two kinds, with nothing around the server. The table stays small: its
+// memory and the garbage collector's way through it are BenchmarkDeliveries' business.
+func BenchmarkStatements(b *testing.B) {
+	b.Run("INSERT", func(b *testing.B) {
+		const calls = 50 // on one table
+		body := newInserts()
+		var srv *memdynamodb.Server
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			if n%calls == 0 {
+				b.StopTimer()
+				srv, _ = start(b)
+				b.StartTimer()
+			}
+			body.number(n * batchSize)
+			serve(b, srv, body.text)
+		}
+	})
+	b.Run("UPDATE", func(b *testing.B) {
+		srv, _ := start(b)
+		insert, update := newInserts(), newUpdates()
+		insert.number(0)
+		update.number(0)
+		serve(b, srv, insert.text)
+		b.ReportAllocs()
+		for b.Loop() {
+			serve(b, srv, update.text)
+		}
+	})
+}
+
 // Texts that are other ones for each delivery: a message's ID behind a consumer's name, and an owner.
 const (
 	sampleKey   = "billing#5f2c1a3e-9a57-4a8e-b1c4-000000000000"
 	sampleOwner = "2NQ5YUNJXUH2J4YXGN00000000"
 )
+
+// allWritten is the answer to a batch of writes that all had their effect.
+var allWritten = `{"Responses":[` + strings.Repeat(`{"TableName":"orders"},`, batchSize-1) + `{"TableName":"orders"}],"ConsumedCapacity":[{"TableName":"orders","CapacityUnits":23}]}`
+
+func newInserts() batchBody {
+	return newBatch(`INSERT INTO \"orders\" VALUE {'id': ?, 'status': ?, 'owner': ?, 'fence': ?, 'in_progress_expiration': ?, 'expiration': ?, 'attempts': ?}`,
+		`{"S":"`+sampleKey+`"},{"S":"INPROGRESS"},{"S":"`+sampleOwner+`"},{"N":"1795309200017"},{"N":"1795309260017"},{"N":"1797901200"},{"N":"1"}`)
+}
+
+func newUpdates() batchBody {
+	return newBatch(`UPDATE \"orders\" SET \"status\"=? WHERE \"id\"=? AND \"owner\"=?`,
+		`{"S":"COMPLETED"},{"S":"`+sampleKey+`"},{"S":"`+sampleOwner+`"}`)
+}
 
 // batchBody is a body whose keys and owners can be made others without making it anew.
 type batchBody struct {
@@ -90,15 +130,28 @@ func (b *batchBody) number(n int) {
 	}
 }
 
+// serve has the server answer without a network and without a goroutine.
+func serve(b *testing.B, srv *memdynamodb.Server, body []byte) {
+	w := httptest.NewRecorder()
+	srv.ServeHTTP(w, newBatchRequest(b, body))
+	if w.Body.String() != allWritten {
+		b.Fatal(w.Body)
+	}
+}
+
+func newBatchRequest(b *testing.B, body []byte) *http.Request {
+	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.BatchExecuteStatement")
+	r.Header.Set("Authorization", "test")
+	return r
+}
+
 func throughRoundTrip(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 	return func(body []byte) []byte {
-		r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.BatchExecuteStatement")
-		r.Header.Set("Authorization", "test")
-		resp, err := srv.RoundTrip(r)
+		resp, err := srv.RoundTrip(newBatchRequest(b, body))
 		if err != nil {
 			b.Fatal(err)
 		}

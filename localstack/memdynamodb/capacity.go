@@ -40,8 +40,10 @@ func blocks(size, block int) float64 { return float64(max(1, (size+block-1)/bloc
 // writeUnits are 1 for each KB of the larger of the item before and after, at least 1.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 func writeUnits(before, after attr.Map) float64 {
-	return blocks(max(before.Size(), after.Size()), 1<<10)
+	return blocks(max(before.Size(), after.Size()), writeBlock)
 }
+
+const writeBlock = 1 << 10
 
 // readUnits are 1 for each 4 KB read with strong consistency, half of it with eventual.
 func readUnits(size int, consistent bool) float64 {

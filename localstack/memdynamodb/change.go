@@ -19,8 +19,8 @@ type change struct {
 	deletes   bool
 	returnOld bool // ReturnValuesOnConditionCheckFailure is ALL_OLD
 
-	old, new attr.Map // set by evaluate
-	touched  []expr.Path
+	old, new      attr.Map // set by evaluate
+	before, after int      // their sizes
 }
 
 // changeInput is the part of a request that describes a change, the same in single-item calls and transactions.
@@ -129,9 +129,13 @@ func (c *change) evaluate() error {
 	c.old = c.table.get(c.key)
 	held := c.condition == nil || c.condition.Eval(c.env, c.old)
 	err := c.compute()
+	c.before, c.after = c.old.Size(), c.new.Size()
 	if !held {
 		// Computed all the same: a failed write is billed for the item it would have made.
 		return errCondition
+	}
+	if err == nil && c.after > maxItem { // a Put has been refused before
+		err = validation("Item size to update has exceeded the maximum allowed size")
 	}
 	return err
 }
@@ -152,16 +156,11 @@ func (c *change) compute() (err error) {
 		if c.update == nil {
 			return nil
 		}
-		if c.new, c.touched, err = c.update.Apply(c.env, c.new); err != nil {
+		if c.new, err = c.update.Apply(c.env, c.new); err != nil {
 			c.new = nil
 			return err
 		}
-		if err := c.table.checkIndexKeys(c.new); err != nil {
-			return err
-		}
-		if c.new.Size() > maxItem {
-			return validation("Item size to update has exceeded the maximum allowed size")
-		}
+		return c.table.checkIndexKeys(c.new)
 	}
 	return nil
 }
@@ -170,7 +169,7 @@ func (c *change) compute() (err error) {
 func (c *change) apply() { c.table.set(c.key, c.new) }
 
 func (c *change) units() units {
-	u := units{write: writeUnits(c.old, c.new)}
+	u := units{write: blocks(max(c.before, c.after), writeBlock)}
 	c.table.indexUnits(&u, c.old, c.new)
 	return u
 }

@@ -3,6 +3,7 @@ package memdynamodb
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
@@ -23,6 +24,7 @@ type statementInput struct {
 type lastStatement struct {
 	text   attr.Last[string]
 	values []attr.Last[attr.Value]
+	all    []attr.Value // parameters of all statements so far, in one piece
 }
 
 func (in *statementInput) member(d reader, last *lastStatement, name []byte) (err error) {
@@ -42,16 +44,17 @@ func (in *statementInput) member(d reader, last *lastStatement, name []byte) (er
 }
 
 func (l *lastStatement) parameters(d reader) ([]attr.Value, error) {
-	values := make([]attr.Value, 0, len(l.values))
+	from := len(l.all)
 	err := d.Array(func() error {
-		if len(values) == len(l.values) {
+		n := len(l.all) - from
+		if n == len(l.values) {
 			l.values = append(l.values, attr.Last[attr.Value]{})
 		}
-		v, err := l.values[len(values)].Read(d.Decoder, d.Value)
-		values = append(values, v)
+		v, err := l.values[n].Read(d.Decoder, d.Value)
+		l.all = append(l.all, v)
 		return err
 	})
-	return values, err
+	return slices.Clip(l.all[from:]), err
 }
 
 // parameters are checked here and not before: one that is wrong is its statement's error, not the request's.
@@ -90,30 +93,31 @@ type executeStatementOutput struct {
 
 // statement is a statement on its one item.
 type statement struct {
-	*expr.Statement
+	expr.Statement
 	change     change
 	consistent bool
 }
 
 func (st *statement) reads() bool { return st.Verb == "SELECT" }
 
-// newStatement parses a statement. It needs no lock.
-func newStatement(in *statementInput) (*statement, error) {
+// parse reads a statement. It needs no lock.
+func (st *statement) parse(in *statementInput) error {
 	if in.Statement == "" {
-		return nil, required("statement")
+		return required("statement")
 	}
 	params, err := in.parameters()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p, err := expr.ParseStatement(in.Statement, params)
-	if err != nil {
-		return nil, err
+	if st.Statement, err = expr.ParseStatement(in.Statement, params); err != nil {
+		return err
 	}
-	return &statement{p, change{
-		env: p.Env, put: p.Item, update: p.Update, updates: p.Update != nil, deletes: p.Verb == "DELETE",
-		returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
-	}, in.ConsistentRead}, nil
+	st.consistent = in.ConsistentRead
+	c := &st.change
+	c.env, c.put, c.update = &st.Env, st.Item, st.Update
+	c.updates, c.deletes = st.Update != nil, st.Verb == "DELETE"
+	c.returnOld = in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"
+	return nil
 }
 
 // locate finds the statement's table and item. The caller holds mu.
@@ -171,13 +175,13 @@ func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, erro
 	if in.NextToken != nil {
 		return nil, validation("Given NextToken is invalid")
 	}
-	st, err := newStatement(&in.statementInput)
-	if err != nil {
+	var st statement
+	if err := st.parse(&in.statementInput); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.locate(st); err != nil {
+	if err := s.locate(&st); err != nil {
 		return nil, err
 	}
 	items, u, err := st.run()

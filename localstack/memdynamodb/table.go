@@ -47,6 +47,9 @@ func (t *table) locate(k key) (p *partition, at int, found bool) {
 	if p == nil {
 		return nil, 0, false
 	}
+	if t.keys.sort == "" {
+		return p, 0, true // its only item
+	}
 	at, found = slices.BinarySearchFunc(p.items, k.sort, func(item attr.Map, sort attr.Value) int {
 		return compareSort(item.Get(t.keys.sort), sort)
 	})

@@ -11,11 +11,11 @@ type tableInput struct{ TableName string }
 
 // table returns the table of a request, which may name it by its ARN. The caller holds mu.
 func (s *Server) table(name string) (*table, error) {
+	if t := s.tables[strings.TrimPrefix(name, arnPrefix)]; t != nil {
+		return t, nil // whose name was valid when it was created
+	}
 	if err := validTable(name); err != nil {
 		return nil, err
-	}
-	if t := s.tables[strings.TrimPrefix(name, arnPrefix)]; t != nil {
-		return t, nil
 	}
 	return nil, tableNotFound()
 }

@@ -116,13 +116,21 @@ func (c *change) returned(values string) *attr.Map {
 	case "ALL_NEW":
 		m = c.new
 	case "UPDATED_OLD":
-		m = expr.Project(c.touched, c.old)
+		m = c.touched(c.old)
 	case "UPDATED_NEW":
-		m = expr.Project(c.touched, c.new)
+		m = c.touched(c.new)
 	}
 	if len(m) == 0 {
 		return nil
 	}
 	some := m // m itself would be allocated where nothing is returned too
 	return &some
+}
+
+// touched is the part of the item that the update was about.
+func (c *change) touched(item attr.Map) attr.Map {
+	if c.update == nil {
+		return nil
+	}
+	return expr.Project(c.update.Paths(c.env), item)
 }

@@ -25,7 +25,8 @@ import (
 // counter is a service with two operations: Count adds one and returns the sum, Refuse returns an error.
 type counter struct {
 	*awsjson.Server
-	n atomic.Int64
+	n    atomic.Int64
+	last atomic.Pointer[string] // body of Remember
 }
 
 func newCounter(rules ...fault.Rule) *counter {
@@ -54,6 +55,11 @@ func newCounter(rules ...fault.Rule) *counter {
 			},
 			"Measure": func(_ context.Context, body []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
 				return map[string]int{"Length": len(body)}, awsjson.Cost{}, nil
+			},
+			"Remember": func(_ context.Context, body []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
+				s := string(body)
+				c.last.Store(&s)
+				return nil, awsjson.Cost{}, nil
 			},
 			"Broken": func(context.Context, []byte, *fault.Rule) (any, awsjson.Cost, error) {
 				return func() {}, awsjson.Cost{}, nil // has no JSON
@@ -240,6 +246,24 @@ func TestDelayAndReplay(t *testing.T) {
 		synctest.Wait()
 		if n, calls := c.n.Load(), len(c.Calls()); n != 3 || calls != 3 {
 			t.Errorf("%d calls, %d recorded after the replay, want 3", n, calls)
+		}
+	})
+}
+
+// A replay has the bytes of its call, whatever came since.
+func TestReplayOfABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter(fault.Rule{Op: "Remember", Nth: 1, Do: fault.Replay, Delay: time.Second})
+		defer c.Close()
+		for _, body := range []string{"first", "later"} {
+			if _, _, err := c.call(t, "Remember", body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got, want := *c.last.Load(), "first"; got != want {
+			t.Errorf("the replay's body is %q, want %q", got, want)
 		}
 	})
 }

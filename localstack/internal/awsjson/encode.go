@@ -9,6 +9,24 @@ import (
 	"strconv"
 )
 
+// Appender is an output that writes its JSON itself: byte for byte what encoding/json would make of it, but quicker.
+type Appender interface {
+	// AppendJSON appends the output to b. It reports false for one that is to be left to encoding/json.
+	AppendJSON(b []byte) ([]byte, bool)
+}
+
+func marshal(out any) ([]byte, error) {
+	if out == nil {
+		return []byte("{}"), nil
+	}
+	if a, ok := out.(Appender); ok {
+		if body, ok := a.AppendJSON(nil); ok {
+			return body, nil
+		}
+	}
+	return json.Marshal(out)
+}
+
 func (s *Server) encodeError(err error) answer {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -32,13 +50,10 @@ func (s *Server) encode(status int, out any, h http.Header) answer {
 	if h == nil {
 		h = http.Header{}
 	}
-	body := []byte("{}")
-	if out != nil {
-		var err error
-		if body, err = json.Marshal(out); err != nil {
-			// An operation returned something that has no JSON: our mistake, not the caller's.
-			status, body = http.StatusInternalServerError, []byte(fmt.Sprintf(`{"__type":"%s#%s"}`, s.svc.Namespace, s.svc.InternalCode))
-		}
+	body, err := marshal(out)
+	if err != nil {
+		// An operation returned something that has no JSON: our mistake, not the caller's.
+		status, body = http.StatusInternalServerError, []byte(fmt.Sprintf(`{"__type":"%s#%s"}`, s.svc.Namespace, s.svc.InternalCode))
 	}
 	h.Set("Content-Type", "application/x-amz-json-1.0")
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -1,6 +1,7 @@
 package awsjson
 
 import (
+	"bytes"
 	"net/http"
 	"time"
 
@@ -42,6 +43,7 @@ func (s *Server) perform(op string, perform Operation, body []byte) answer {
 
 // replay performs the same bytes once more, as a copy of the packet that the network held back would.
 func (s *Server) replay(op string, perform Operation, body []byte, rule *fault.Rule) {
+	body = bytes.Clone(body) // the call that it came with has ended by then
 	s.wg.Go(func() {
 		if !s.sleep(rule.Delay) {
 			return

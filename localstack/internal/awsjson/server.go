@@ -14,7 +14,8 @@ import (
 )
 
 // Operation performs one operation. It reads its input from the body, and the rule where the fault is its own business
-// (entries of a batch, deliveries); it returns the output to encode and what the call counts as.
+// (entries of a batch, deliveries); it returns the output to encode and what the call counts as. The body is
+// another call's once its answer is written: nothing may keep a part of it.
 type Operation func(ctx context.Context, body []byte, rule *fault.Rule) (out any, cost Cost, err error)
 
 // Cost is what a call counts as in the record.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -26,6 +27,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the request never arrived whole
 	}
 	a := s.answer(req)
+	req.release()
 	if a.reset {
 		// net/http closes the connection without a reply and without logging.
 		panic(http.ErrAbortHandler)
@@ -49,7 +51,11 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	done := make(chan answer, 1)
-	s.wg.Go(func() { done <- s.answer(req) })
+	s.wg.Go(func() {
+		a := s.answer(req)
+		req.release()
+		done <- a
+	})
 	select {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
@@ -77,7 +83,20 @@ const maxRequest = 17 << 20 // DynamoDB's largest, BatchWriteItem, is 16 MB
 type request struct {
 	method, target string
 	signed         bool
-	body           []byte // at most maxRequest + 1 bytes
+	body           []byte        // at most maxRequest + 1 bytes
+	room           *bytes.Buffer // that the body is in
+}
+
+// rooms are those of earlier calls. A long body is rare, and its room not kept for the short ones.
+var rooms = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const maxRoom = 64 << 10
+
+// release ends the use of the body.
+func (r request) release() {
+	if r.room != nil && r.room.Cap() <= 2*maxRoom {
+		rooms.Put(r.room)
+	}
 }
 
 func read(r *http.Request) (request, error) {
@@ -85,11 +104,12 @@ func read(r *http.Request) (request, error) {
 	if r.Body == nil {
 		return out, nil
 	}
-	// One allocation for what nearly all bodies are. A longer one may be no more than a promise.
-	size := min(max(r.ContentLength, 0), 64<<10)
-	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
-	_, err := b.ReadFrom(io.LimitReader(r.Body, maxRequest+1))
-	out.body = b.Bytes()
+	out.room = rooms.Get().(*bytes.Buffer)
+	out.room.Reset()
+	// One allocation at most for what nearly all bodies are. A longer one may be no more than a promise.
+	out.room.Grow(int(min(max(r.ContentLength, 0), maxRoom)) + bytes.MinRead)
+	_, err := out.room.ReadFrom(io.LimitReader(r.Body, maxRequest+1))
+	out.body = out.room.Bytes()
 	return out, err
 }
 

@@ -53,16 +53,21 @@ func (Map) Type() string       { return "M" }
 // TypeNames are all the types, in the order DynamoDB's messages list them.
 var TypeNames = []string{"B", "NULL", "SS", "BOOL", "L", "BS", "N", "NS", "S", "M"}
 
+// find is a binary search without a call for each step: it is what this server does most.
 func (m Map) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(m, name, func(f Field, n string) int {
-		switch {
-		case f.Name < n:
-			return -1
-		case f.Name > n:
-			return 1
+	from, to := 0, len(m)
+	for from < to {
+		at := int(uint(from+to) / 2)
+		switch n := m[at].Name; {
+		case n == name:
+			return at, true
+		case n < name:
+			from = at + 1
+		default:
+			to = at
 		}
-		return 0
-	})
+	}
+	return from, false
 }
 
 // Get returns the value of a field, nil if there is none.

@@ -30,8 +30,8 @@ func FuzzExpressions(f *testing.F) {
 			}
 		}
 		if u, err := parseUpdate(src); err == nil && u.Bind(e, "id") == nil {
-			if now, paths, err := u.Apply(e, item); err == nil {
-				Project(paths, now)
+			if now, err := u.Apply(e, item); err == nil {
+				Project(u.Paths(e), now)
 			}
 		}
 		for n := range 3 { // parameters
@@ -40,11 +40,11 @@ func FuzzExpressions(f *testing.F) {
 				continue
 			}
 			if _, c, err := s.Split("id"); err == nil && c != nil {
-				c.Eval(s.Env, item)
+				c.Eval(&s.Env, item)
 			}
-			if s.Update != nil && s.Update.Bind(s.Env, "id") == nil {
-				if now, paths, err := s.Update.Apply(s.Env, item); err == nil {
-					Project(paths, now)
+			if s.Update != nil && s.Update.Bind(&s.Env, "id") == nil {
+				if now, err := s.Update.Apply(&s.Env, item); err == nil {
+					Project(s.Update.Paths(&s.Env), now)
 				}
 			}
 		}

@@ -10,13 +10,18 @@ import (
 // Statement is a parsed PartiQL statement on one item.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html
 type Statement struct {
+	*text
+	Item attr.Map // of an INSERT
+	Env  Env
+}
+
+// text is the part of a statement that does not depend on its parameters.
+type text struct {
 	Verb      string // "INSERT", "UPDATE", "DELETE" or "SELECT"
 	Table     string
-	Item      attr.Map // of an INSERT
-	Update    *Update  // of an UPDATE
-	Paths     []Path   // of a SELECT; nil: *
-	Returning string   // "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW" or ""
-	Env       *Env
+	Update    *Update // of an UPDATE
+	Paths     []Path  // of a SELECT; nil: *
+	Returning string  // "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW" or ""
 	where     node
 }
 
@@ -25,7 +30,7 @@ const maxStatement = 8192
 
 // ParseStatement parses a statement; params are what its question marks stand for, in their order. What it returns shares
 // parts with other statements of the same text and is not to be changed.
-func ParseStatement(src string, params []attr.Value) (*Statement, error) {
+func ParseStatement(src string, params []attr.Value) (Statement, error) {
 	if !strings.Contains(src, "?") {
 		// With its values in it, the text is another one each time: nothing to keep.
 		return parseStatement(src, &parameters{values: params})
@@ -38,21 +43,21 @@ func ParseStatement(src string, params []attr.Value) (*Statement, error) {
 	return p.with(params)
 }
 
-func parseStatement(src string, params *parameters) (*Statement, error) {
-	s := &Statement{Env: &Env{Names: map[string]string{}}}
-	p := &parser{kind: "Statement", src: src, partiql: s.Env}
+func parseStatement(src string, params *parameters) (Statement, error) {
+	s := &Statement{text: &text{}, Env: Env{Names: map[string]string{}}}
+	p := &parser{kind: "Statement", src: src, partiql: &s.Env}
 	err := p.run(func() {
 		if len(src) > maxStatement {
 			p.fail("Statement size has exceeded the maximum allowed size; statement size: %d", len(src))
 		}
-		lexStatement(p, s.Env, params)
+		lexStatement(p, &s.Env, params)
 		s.parse(p)
 		p.punct(";")
 		if p.peek().kind != tokEnd {
 			p.syntax()
 		}
 	})
-	return s, err
+	return *s, err
 }
 
 func (s *Statement) parse(p *parser) {
@@ -63,7 +68,7 @@ func (s *Statement) parse(p *parser) {
 		s.table(p)
 		p.words("VALUE")
 		p.want("{")
-		s.Item = p.tuple(s.Env)
+		s.Item = p.tuple(&s.Env)
 		return
 	case p.keyword("UPDATE"):
 		s.table(p)
@@ -131,9 +136,9 @@ func (s *Statement) columns(p *parser) {
 	if p.punct("*") {
 		return
 	}
-	s.Paths = append(s.Paths, p.path().resolve(s.Env))
+	s.Paths = append(s.Paths, p.path().resolve(&s.Env))
 	for p.punct(",") {
-		s.Paths = append(s.Paths, p.path().resolve(s.Env))
+		s.Paths = append(s.Paths, p.path().resolve(&s.Env))
 	}
 }
 
@@ -191,7 +196,7 @@ func (s *Statement) Split(keys ...string) (attr.Map, *Condition, error) {
 		return key, nil, nil
 	}
 	c := &Condition{kind: "Statement", root: rest}
-	return key, c, c.Bind(s.Env)
+	return key, c, c.Bind(&s.Env)
 }
 
 func (s *Statement) equality(n node) (string, attr.Value) {

@@ -55,22 +55,18 @@ func prepare(src string) (*prepared, error) {
 	if s.Verb == "INSERT" {
 		s.Env.Values = nil // all of them are in its item
 	}
-	return &prepared{*s, params.taken}, nil
+	return &prepared{s, params.taken}, nil
 }
 
 // with returns the statement with its parameters in their places.
-func (p *prepared) with(params []attr.Value) (*Statement, error) {
+func (p *prepared) with(params []attr.Value) (Statement, error) {
 	if len(params) != p.parameters {
-		return nil, errParameters
+		return Statement{}, errParameters
 	}
-	s := &struct { // made in one piece
-		Statement
-		env Env
-	}{p.statement, *p.statement.Env}
-	s.env.Values = bindMap(s.env.Values, params)
-	s.Env = &s.env
+	s := p.statement
+	s.Env.Values = bindMap(s.Env.Values, params)
 	s.Item = bindMap(s.Item, params)
-	return &s.Statement, nil
+	return s, nil
 }
 
 func bindMap(m attr.Map, params []attr.Value) attr.Map {

@@ -63,7 +63,7 @@ func sameStatement(t *testing.T, src string, params []attr.Value) {
 	if err != nil {
 		return
 	}
-	if want.Verb == "INSERT" && reflect.DeepEqual(got.Env, &Env{Names: want.Env.Names}) {
+	if want.Verb == "INSERT" && reflect.DeepEqual(got.Env, Env{Names: want.Env.Names}) {
 		want.Env.Values = nil // an INSERT evaluates nothing
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -75,7 +75,7 @@ func sameStatement(t *testing.T, src string, params []attr.Value) {
 func TestPreparedStatementsAreApart(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{`INSERT INTO t VALUE {'id': ?, 'l': [?], 'm': {'x': ?}}`, `UPDATE t SET a = [?], b = ? WHERE id = ?`} {
-		parse := func(text string) *Statement {
+		parse := func(text string) Statement {
 			s, err := ParseStatement(src, []attr.Value{attr.String(text), attr.String(text), attr.String(text)})
 			if err != nil {
 				t.Fatal(err)

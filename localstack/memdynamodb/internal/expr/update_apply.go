@@ -20,19 +20,25 @@ type change struct {
 	value attr.Value
 }
 
-// Apply returns the item with the update made, and the paths it touched. Every value is computed from the item as it was
-// before any is written.
-func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, []Path, error) {
-	changes := make([]change, 0, len(u.actions))
-	paths := make([]Path, 0, len(u.actions))
+// Paths are what the update touches.
+func (u *Update) Paths(e *Env) []Path {
+	paths := make([]Path, len(u.actions))
+	for i, a := range u.actions {
+		paths[i] = a.path.resolve(e)
+	}
+	return paths
+}
+
+// Apply returns the item with the update made. Every value is computed from the item as it was before any is written.
+func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, error) {
+	var few [4]change // most updates have no more, and these need no allocation
+	changes := few[:0]
 	for _, a := range u.actions {
 		v, err := a.compute(e, item)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		path := a.path.resolve(e)
-		paths = append(paths, path)
-		changes = append(changes, change{path, v})
+		changes = append(changes, change{a.path.resolve(e), v})
 	}
 	// Elements leave a list from its end, so that the indexes of the others still mean what they meant; what is written
 	// goes first, and appended elements in the order of their indexes.
@@ -52,10 +58,10 @@ func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, []Path, error) {
 	for _, c := range changes {
 		var err error
 		if item, err = writeField(item, c.path, c.value); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return item, paths, nil
+	return item, nil
 }
 
 func (a action) compute(e *Env, item attr.Map) (attr.Value, error) {

@@ -34,7 +34,7 @@ func TestUpdate(t *testing.T) {
 	} {
 		item := decode(t, tt.item)
 		before := string(appendMap(item))
-		got, _, err := applyUpdate(t, tt.src, &Env{Values: values}, item)
+		got, err := applyUpdate(t, tt.src, &Env{Values: values}, item)
 		if err != nil {
 			t.Errorf("%s: %v", tt.src, err)
 			continue
@@ -60,14 +60,14 @@ func TestUpdateFails(t *testing.T) {
 		{"SET a.b = :n", `{}`, errPath}, {"SET a.b = :n", `{'a':{'L':[]}}`, errPath}, {"SET a[0] = :n", `{'a':{'M':{}}}`, errPath}, {"SET a[0] = :n", `{}`, errPath}, {"SET a[3].b = :n", `{'a':{'L':[]}}`, errPath}, {"REMOVE a.b", `{'a':{'S':'x'}}`, errPath}, {"REMOVE c.d", `{}`, errPath}, {"REMOVE b[0]", `{}`, errPath},
 		{"ADD a :big", `{'a':{'N':'9E125'}}`, attr.ErrOverflow},
 	} {
-		_, _, err := applyUpdate(t, tt.src, &Env{Values: values}, decode(t, tt.item))
+		_, err := applyUpdate(t, tt.src, &Env{Values: values}, decode(t, tt.item))
 		if err == nil || err.Error() != tt.want.Error() {
 			t.Errorf("%s of %s: got %v, want %v", tt.src, tt.item, err, tt.want)
 		}
 	}
 }
 
-func applyUpdate(t *testing.T, src string, e *Env, item attr.Map) (attr.Map, []Path, error) {
+func applyUpdate(t *testing.T, src string, e *Env, item attr.Map) (attr.Map, error) {
 	t.Helper()
 	u, err := ParseUpdate(src)
 	if err != nil {
