@@ -102,11 +102,6 @@ func (o *Once) finish(ctx context.Context, h *hold, out outcome) error {
 	return out.err
 }
 
-// own returns a context for what must be written although the delivery's context has ended.
-func (o *Once) own(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
-}
-
 // release frees the record after a failure. A rejected message's record is released when its host has settled it: a
 // second delivery must not start while the message is only on its way to the dead-letter queue.
 func (o *Once) release(ctx context.Context, l Lease, cause error) {

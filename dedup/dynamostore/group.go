@@ -44,7 +44,13 @@ type batch struct {
 // await waits for what became of a statement. A caller whose context ends takes back what was not sent. After that an
 // acquire waits for the answer, since a lease that was granted must be released; a complete is done, or is not, whoever
 // waits.
+//
+// A complete whose context leaves time for the answer waits for nothing else: it is cheaper not to make, or to watch, the
+// context's channel, and one that is cancelled meanwhile had better know what it has done.
 func (g *group) await(ctx context.Context, st *statement) verdict {
+	if end, ends := ctx.Deadline(); ends && st.until == 0 && time.Until(end) > g.linger+attemptTimeout {
+		return <-st.answers
+	}
 	select {
 	case v := <-st.answers:
 		return v
@@ -147,11 +153,11 @@ func (g *group) send(b *batch) {
 	for i, st := range going {
 		in.Statements[i] = ddbtypes.BatchStatementRequest{Statement: st.text, Parameters: st.values}
 	}
-	room := rooms.Get().(*[]byte)
-	defer rooms.Put(room)
+	r := rooms.Get().(*room)
+	defer rooms.Put(r)
 	var out *dynamodb.BatchExecuteStatementOutput
 	o, err := g.store.attempt(context.Background(), 0, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		out, err = g.store.client.BatchExecuteStatement(ctx, in, single, g.texts.withBody(room))
+		out, err = g.store.client.BatchExecuteStatement(ctx, in, single, g.texts.with(r))
 		return err
 	})
 	g.store.meter.batch(len(going))
