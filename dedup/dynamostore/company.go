@@ -13,6 +13,12 @@ type company struct {
 	// members are owners, and when their lease is over at the latest. A holder that lost its lease says nothing to the
 	// store: without an end it would be company for ever.
 	members map[string]time.Time
+	latest  [2]member // of them, to be seen without a search; no owner: it has left
+}
+
+type member struct {
+	owner string
+	until time.Time
 }
 
 func (c *company) enter(owner string, until time.Time) {
@@ -22,12 +28,21 @@ func (c *company) enter(owner string, until time.Time) {
 		c.members = map[string]time.Time{}
 	}
 	c.members[owner] = until
+	if c.latest[0].owner != owner {
+		c.latest[1] = c.latest[0]
+	}
+	c.latest[0] = member{owner, until}
 }
 
 func (c *company) leave(owner string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.members, owner)
+	for i := range c.latest {
+		if c.latest[i].owner == owner {
+			c.latest[i] = member{}
+		}
+	}
 }
 
 // others reports whether anybody but owner is there. It looks at the living once and at each of the dead once: those are
@@ -35,6 +50,11 @@ func (c *company) leave(owner string) {
 func (c *company) others(owner string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, m := range c.latest {
+		if m.owner != "" && m.owner != owner && m.until.After(now) {
+			return true
+		}
+	}
 	for o, until := range c.members {
 		switch {
 		case o == owner:

@@ -87,3 +87,41 @@ func TestWhoIsCompany(t *testing.T) {
 		})
 	}
 }
+
+// Whoever entered last is seen without a search, as long as it is there and alive.
+func TestLatestCompany(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	for _, c := range []struct {
+		name string
+		do   func(*company)
+		want bool
+	}{
+		{"nobody", func(*company) {}, false},
+		{"only itself", func(c *company) { c.enter("me", start.Add(1)) }, false},
+		{"itself twice", func(c *company) { c.enter("me", start.Add(1)); c.enter("me", start.Add(2)) }, false},
+		{"another before", func(c *company) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)) }, true},
+		{"another after", func(c *company) { c.enter("me", start.Add(1)); c.enter("a", start.Add(1)) }, true},
+		{"another has left", func(c *company) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)); c.leave("a") }, false},
+		{"another has ended", func(c *company) { c.enter("a", start); c.enter("me", start.Add(1)) }, false},
+		{"the latest have left", func(c *company) {
+			for _, o := range []string{"me", "a", "b", "c"} {
+				c.enter(o, start.Add(1))
+			}
+			c.leave("b")
+			c.leave("c")
+		}, true},
+		{"the latest have ended", func(c *company) {
+			c.enter("a", start.Add(1))
+			c.enter("b", start)
+			c.enter("c", start)
+		}, true},
+		{"renewed", func(c *company) { c.enter("a", start); c.enter("b", start); c.enter("a", start.Add(1)) }, true},
+	} {
+		var at company
+		c.do(&at)
+		if got := at.others("me", start); got != c.want {
+			t.Errorf("%s: others: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
