@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"io"
 	"net/http"
 	"sync"
 
@@ -13,6 +12,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/sqsonce/sqsonce/internal/jsonread"
 )
 
 // protocol is the SDK's way to the wire, but for the answer to a receive: it is most of what a worker reads, and the SDK
@@ -36,24 +37,20 @@ func (p protocol) DeserializeResponse(ctx context.Context, op *smithy.OperationS
 	}
 	r := answerReaders.Get().(*answerReader)
 	defer r.giveBack()
-	if err := r.load(resp.Body); err != nil {
-		return &smithy.DeserializationError{Err: err}
-	}
-	if messages, ok := r.answer(); ok {
-		answer.Messages = messages
-		return nil
-	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{bytes.NewReader(r.raw.Bytes()), resp.Body}
-	return p.ClientProtocol.DeserializeResponse(ctx, op, types, resp, out)
+	return jsonread.Answer(resp, &r.raw, func(text []byte) (ok bool) {
+		r.Reader = jsonread.New(text)
+		answer.Messages, ok = r.answer()
+		return ok
+	}, func() error {
+		answer.Messages = nil
+		return p.ClientProtocol.DeserializeResponse(ctx, op, types, resp, out)
+	})
 }
 
 // answerReader reads one answer.
 type answerReader struct {
 	raw bytes.Buffer
-	jsonReader
+	jsonread.Reader
 	text []byte // of one message, but for its body
 	body []byte
 	list []attribute
@@ -79,33 +76,26 @@ func (r *answerReader) giveBack() {
 	}
 }
 
-func (r *answerReader) load(from io.Reader) error {
-	r.raw.Reset()
-	_, err := r.raw.ReadFrom(from)
-	r.jsonReader = jsonReader{in: r.raw.Bytes()}
-	return err
-}
-
 // answer reads all of it.
 func (r *answerReader) answer() ([]sqstypes.Message, bool) {
 	var messages []sqstypes.Message
-	r.object(func(name []byte) {
+	r.Object(func(name []byte) {
 		if string(name) != "Messages" || messages != nil {
-			r.bad = true
+			r.Fail()
 			return
 		}
 		messages = make([]sqstypes.Message, 0, maxBatch)
 		texts := make([]messageText, 0, maxBatch)
-		r.array(func() {
+		r.Array(func() {
 			if len(messages) == maxBatch {
-				r.bad = true
+				r.Fail()
 				return
 			}
 			messages, texts = messages[:len(messages)+1], texts[:len(texts)+1]
 			r.message(&messages[len(messages)-1], &texts[len(texts)-1])
 		})
 	})
-	return messages, r.end()
+	return messages, r.End()
 }
 
 // messageText is what the pointers of a message point to.
@@ -114,7 +104,7 @@ type messageText struct{ id, handle, body, bodySum, attributesSum string }
 func (r *answerReader) message(m *sqstypes.Message, f *messageText) {
 	r.text, r.list = r.text[:0], r.list[:0]
 	var id, handle, bodySum, attributesSum span
-	r.object(func(name []byte) {
+	r.Object(func(name []byte) {
 		switch string(name) {
 		case "MessageId":
 			id, m.MessageId = r.value(), &f.id
@@ -126,23 +116,23 @@ func (r *answerReader) message(m *sqstypes.Message, f *messageText) {
 			attributesSum, m.MD5OfMessageAttributes = r.value(), &f.attributesSum
 		case "Body":
 			// A string of its own: an ID that somebody keeps is not to keep a body of a megabyte.
-			r.body = r.appendString(r.body[:0])
+			r.body = r.AppendString(r.body[:0])
 			f.body = string(r.body)
 			m.Body = &f.body
 		case "Attributes":
-			r.bad = r.bad || m.Attributes != nil
-			r.object(func(name []byte) {
+			r.FailIf(m.Attributes != nil)
+			r.Object(func(name []byte) {
 				r.list = append(r.list, attribute{systemAttribute(name), r.value()})
 			})
 			m.Attributes = make(map[string]string, len(r.list))
 		case "MessageAttributes":
-			r.bad = r.bad || m.MessageAttributes != nil
+			r.FailIf(m.MessageAttributes != nil)
 			m.MessageAttributes = map[string]sqstypes.MessageAttributeValue{}
-			r.object(func(name []byte) {
+			r.Object(func(name []byte) {
 				m.MessageAttributes[string(name)] = r.messageAttribute()
 			})
 		default:
-			r.bad = true
+			r.Fail()
 		}
 	})
 	text := string(r.text)
@@ -155,7 +145,7 @@ func (r *answerReader) message(m *sqstypes.Message, f *messageText) {
 // value reads a string into text.
 func (r *answerReader) value() span {
 	from := len(r.text)
-	r.text = r.appendString(r.text)
+	r.text = r.AppendString(r.text)
 	return span{from, len(r.text)}
 }
 
@@ -173,8 +163,8 @@ func systemAttribute(name []byte) string {
 
 func (r *answerReader) messageAttribute() sqstypes.MessageAttributeValue {
 	var v sqstypes.MessageAttributeValue
-	r.object(func(name []byte) {
-		text := string(r.appendString(nil))
+	r.Object(func(name []byte) {
+		text := string(r.AppendString(nil))
 		switch string(name) {
 		case "DataType":
 			v.DataType = &text
@@ -183,9 +173,9 @@ func (r *answerReader) messageAttribute() sqstypes.MessageAttributeValue {
 		case "BinaryValue":
 			var err error
 			v.BinaryValue, err = base64.StdEncoding.DecodeString(text)
-			r.bad = r.bad || err != nil
+			r.FailIf(err != nil)
 		default:
-			r.bad = true
+			r.Fail()
 		}
 	})
 	return v

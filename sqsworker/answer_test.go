@@ -20,6 +20,7 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/jsonread"
 )
 
 // deserialize reads an answer through p.
@@ -33,10 +34,7 @@ func deserialize(p smithyhttp.ClientProtocol, status int, body io.Reader) (*sqs.
 // isQuick reports whether the SDK is not asked.
 func isQuick(t testing.TB, text string) bool {
 	t.Helper()
-	var r answerReader
-	if err := r.load(strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
+	r := answerReader{Reader: jsonread.New([]byte(text))}
 	_, ok := r.answer()
 	return ok
 }
@@ -125,9 +123,7 @@ func TestAnswersOutliveTheirReader(t *testing.T) {
 	t.Parallel()
 	var r answerReader
 	read := func(text string) *sqs.ReceiveMessageOutput {
-		if err := r.load(strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
+		r.Reader = jsonread.New([]byte(text))
 		messages, ok := r.answer()
 		if !ok {
 			t.Fatalf("left to the SDK: %s", text)

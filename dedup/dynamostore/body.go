@@ -18,25 +18,31 @@ import (
 
 // protocol is the SDK's way to the wire, but for the body of a shared call: that is written into one buffer of its size,
 // with the texts of the statements in the form in which they were escaped once. The SDK would escape one of the same two
-// texts for every statement, double its buffer until all of them fit, and copy it.
+// texts for every statement, double its buffer until all of them fit, and copy it. See DeserializeResponse for the answer.
 //
-// Everything else is the SDK's: method, headers, endpoint, signature, and the answer.
+// Everything else is the SDK's: method, headers, endpoint, signature, and every answer but the usual one.
 type protocol struct {
 	smithyhttp.ClientProtocol
 	texts *statements
-	room  *[]byte // for the body
+	room  *room
+}
+
+// room is for the bodies of a call and of its answer.
+type room struct {
+	body   []byte
+	answer bytes.Buffer
 }
 
 // rooms are used again when their call has returned. Nobody reads the body any more by then: the SDK has closed its
 // request's, whoever still has that, and what package onewrite sends is a copy.
-var rooms = sync.Pool{New: func() any { return new([]byte) }}
+var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// withBody is the option of a shared call whose body has room. A client that speaks another protocol, or this one in a
+// with is the option of a shared call that has room. A client that speaks another protocol, or this one in a
 // way of its own, keeps it.
-func (t *statements) withBody(room *[]byte) func(*dynamodb.Options) {
+func (t *statements) with(r *room) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
 		if p, ok := o.Protocol.(*awsjson.Protocol); ok && p.ID().Name == "awsJson1_0" {
-			o.Protocol = protocol{p, t, room}
+			o.Protocol = protocol{p, t, r}
 		}
 	}
 }
@@ -48,11 +54,11 @@ func (p protocol) SerializeRequest(ctx context.Context, op *smithy.OperationSche
 	if !ok {
 		return p.ClientProtocol.SerializeRequest(ctx, op, in, req)
 	}
-	body, ok := p.texts.appendBody((*p.room)[:0], batch)
+	body, ok := p.texts.appendBody(p.room.body[:0], batch)
 	if !ok {
 		return p.ClientProtocol.SerializeRequest(ctx, op, in, req)
 	}
-	*p.room = body
+	p.room.body = body
 	if err := p.ClientProtocol.SerializeRequest(ctx, op, nothing{}, req); err != nil {
 		return err
 	}

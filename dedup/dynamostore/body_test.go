@@ -91,7 +91,7 @@ func TestBodyOfAnotherProtocol(t *testing.T) {
 	for _, own := range []smithyhttp.ClientProtocol{nil, json11, itsWay} {
 		o := dynamodb.Options{Protocol: own}
 		texts := newStatements(testTable)
-		texts.withBody(new([]byte))(&o)
+		texts.with(new(room))(&o)
 		if o.Protocol != own {
 			t.Errorf("got protocol %T, want the client's own %T", o.Protocol, own)
 		}
@@ -156,7 +156,7 @@ func sameRequest(t interface {
 		}
 		return s
 	}
-	if got, want := send(texts.withBody(new([]byte))), send(); !reflect.DeepEqual(got, want) {
+	if got, want := send(texts.with(new(room))), send(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant, as the SDK's, %+v", got, want)
 	}
 }

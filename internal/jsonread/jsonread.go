@@ -1,21 +1,34 @@
-package sqsworker
+// Package jsonread reads JSON of a known shape, fast and without reflection, for answers of which there are many. Whatever
+// it does not expect it does not read: its callers leave that to the SDK.
+package jsonread
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"strconv"
 	"unicode/utf8"
 )
 
-// jsonReader reads JSON of which its caller knows the shape. At the first thing that is not as it should be, it gives up:
-// bad, for good.
-type jsonReader struct {
+// Reader reads JSON of which its caller knows the shape. At the first thing that is not as it should be, it gives up for
+// good: it reads nothing more, and End reports false.
+type Reader struct {
 	in  []byte
 	at  int
 	bad bool
 }
 
-// object calls member at the value of each member.
-func (r *jsonReader) object(member func(name []byte)) {
+// New reads text. What it returns are copies.
+func New(text []byte) Reader { return Reader{in: text} }
+
+// Fail gives up: the caller has found what it does not know.
+func (r *Reader) Fail() { r.bad = true }
+
+// FailIf gives up if found.
+func (r *Reader) FailIf(found bool) { r.bad = r.bad || found }
+
+// Object calls member at the value of each member.
+func (r *Reader) Object(member func(name []byte)) {
 	r.expect('{')
 	for n := 0; !r.bad && !r.is('}'); n++ {
 		if n > 0 {
@@ -29,8 +42,8 @@ func (r *jsonReader) object(member func(name []byte)) {
 	}
 }
 
-// array calls item at each item.
-func (r *jsonReader) array(item func()) {
+// Array calls item at each item.
+func (r *Reader) Array(item func()) {
 	r.expect('[')
 	for n := 0; !r.bad && !r.is(']'); n++ {
 		if n > 0 {
@@ -42,8 +55,8 @@ func (r *jsonReader) array(item func()) {
 	}
 }
 
-// name reads a name as it is. One with an escape or a letter of more than a byte is nothing that SQS sends unasked.
-func (r *jsonReader) name() []byte {
+// name reads a name as it is. One with an escape or a letter of more than a byte is nothing that AWS sends unasked.
+func (r *Reader) name() []byte {
 	r.expect('"')
 	name := r.in[r.at : r.at+plain(r.in[r.at:])]
 	r.at += len(name)
@@ -64,9 +77,9 @@ func ascii(text []byte) bool {
 	return true
 }
 
-// appendString reads a string. It leaves to the SDK what may be changed on its way out of JSON: letters that are spelled
+// AppendString reads a string. It leaves to others what may be changed on its way out of JSON: letters that are spelled
 // as numbers, and what is no UTF-8.
-func (r *jsonReader) appendString(to []byte) []byte {
+func (r *Reader) AppendString(to []byte) []byte {
 	r.expect('"')
 	start := len(to)
 	for !r.bad {
@@ -111,14 +124,30 @@ func plain(text []byte) int {
 	return n
 }
 
-func (r *jsonReader) expect(c byte) {
+// Number reads a number as capacities are written: digits, and perhaps a fraction.
+func (r *Reader) Number() float64 {
+	r.space()
+	from := r.at
+	for r.at < len(r.in) && (r.in[r.at] == '.' || '0' <= r.in[r.at] && r.in[r.at] <= '9') {
+		r.at++
+	}
+	text := r.in[from:r.at]
+	whole, fraction, cut := bytes.Cut(text, []byte{'.'})
+	n, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || len(whole) == 0 || len(whole) > 1 && whole[0] == '0' || cut && len(fraction) == 0 {
+		r.bad = true // nothing that JSON calls a number
+	}
+	return n
+}
+
+func (r *Reader) expect(c byte) {
 	if !r.bad && !r.is(c) {
 		r.bad = true
 	}
 }
 
 // is reads c, and reports false where something else comes next.
-func (r *jsonReader) is(c byte) bool {
+func (r *Reader) is(c byte) bool {
 	r.space()
 	if r.at == len(r.in) || r.in[r.at] != c {
 		return false
@@ -127,14 +156,14 @@ func (r *jsonReader) is(c byte) bool {
 	return true
 }
 
-func (r *jsonReader) space() {
+func (r *Reader) space() {
 	for r.at < len(r.in) && (r.in[r.at] == ' ' || r.in[r.at] == '\n' || r.in[r.at] == '\t' || r.in[r.at] == '\r') {
 		r.at++
 	}
 }
 
-// end reports whether all was read, and was as it should be.
-func (r *jsonReader) end() bool {
+// End reports whether all was read, and was as it should be.
+func (r *Reader) End() bool {
 	r.space()
 	return !r.bad && r.at == len(r.in)
 }
