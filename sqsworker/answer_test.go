@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -23,30 +24,46 @@ import (
 	"github.com/sqsonce/sqsonce/internal/jsonread"
 )
 
-// deserialize reads an answer through p.
-func deserialize(p smithyhttp.ClientProtocol, status int, body io.Reader) (*sqs.ReceiveMessageOutput, error) {
-	out := &sqs.ReceiveMessageOutput{}
-	op := smithy.NewOperationSchema(schemas.ReceiveMessage, schemas.ReceiveMessageRequest, schemas.ReceiveMessageResult)
+// answered is an operation whose answers are read quickly.
+type answered struct {
+	op    *smithy.OperationSchema
+	out   func() smithy.Deserializable
+	quick func(*answerReader) bool
+}
+
+var (
+	receive = answered{
+		smithy.NewOperationSchema(schemas.ReceiveMessage, schemas.ReceiveMessageRequest, schemas.ReceiveMessageResult),
+		func() smithy.Deserializable { return &sqs.ReceiveMessageOutput{} },
+		func(r *answerReader) bool { return r.received(&sqs.ReceiveMessageOutput{}) },
+	}
+	deleteBatch = answered{
+		smithy.NewOperationSchema(schemas.DeleteMessageBatch, schemas.DeleteMessageBatchRequest, schemas.DeleteMessageBatchResult),
+		func() smithy.Deserializable { return &sqs.DeleteMessageBatchOutput{} },
+		func(r *answerReader) bool { return r.deleted(&sqs.DeleteMessageBatchOutput{}) },
+	}
+)
+
+// read reads an answer through p.
+func (a answered) read(p smithyhttp.ClientProtocol, status int, body io.Reader) (smithy.Deserializable, error) {
+	out := a.out()
 	resp := &smithyhttp.Response{Response: &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(body)}}
-	return out, p.DeserializeResponse(context.Background(), op, sqs.TypeRegistry, resp, out)
+	return out, p.DeserializeResponse(context.Background(), a.op, sqs.TypeRegistry, resp, out)
 }
 
 // isQuick reports whether the SDK is not asked.
-func isQuick(t testing.TB, text string) bool {
-	t.Helper()
-	r := answerReader{Reader: jsonread.New([]byte(text))}
-	_, ok := r.answer()
-	return ok
+func (a answered) isQuick(text string) bool {
+	return a.quick(&answerReader{Reader: jsonread.New([]byte(text))})
 }
 
 // sameAsSDK wants of the worker's protocol what the SDK's own reads.
-func sameAsSDK(t testing.TB, text string) {
+func (a answered) sameAsSDK(t testing.TB, text string) {
 	t.Helper()
 	sdk := awsjson.New10(schemas.AmazonSQS)
-	want, wantErr := deserialize(sdk, http.StatusOK, strings.NewReader(text))
-	got, err := deserialize(protocol{sdk}, http.StatusOK, strings.NewReader(text))
-	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got.Messages, want.Messages) {
-		t.Errorf("%s\ngot  %+v, %v\nwant %+v, %v", text, got.Messages, err, want.Messages, wantErr)
+	want, wantErr := a.read(sdk, http.StatusOK, strings.NewReader(text))
+	got, err := a.read(protocol{sdk}, http.StatusOK, strings.NewReader(text))
+	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("%s\ngot  %+v, %v\nwant %+v, %v", text, got, err, want, wantErr)
 	}
 }
 
@@ -87,35 +104,54 @@ var slowAnswers = []string{
 	`{"Messages":[{},{},{},{},{},{},{},{},{},{},{}]}`,
 }
 
+var quickDeletes = []string{
+	`{}`,
+	`{"Successful":[]}`,
+	`{"Successful":[{"Id":"0"},{"Id":"1"},{"Id":"9"}]}`,
+	`{ "Failed": [], "Successful": [ {"Id": "3"}, {}, {"Id":"1","Id":"2"} ] }`,
+}
+
+var slowDeletes = []string{
+	``, `null`, `{"Successful":null}`, `{"Successful":{}}`, `{"Successful":[null]}`, `{"Successful":[{"Id":"10"}]}`, `{"Successful":[{"Id":""}]}`,
+	`{"Successful":[{"Id":null}]}`, `{"Successful":[{"Id":1}]}`, `{"Successful":[{"New":"0"}]}`, `{"Successful":[],"Successful":[{"Id":"0"}]}`,
+	`{"Successful":[{"Id":"0"}],"Failed":[{"Id":"1","SenderFault":true,"Code":"ReceiptHandleIsInvalid","Message":"expired"}]}`,
+	`{"Failed":null}`, `{"Failed":[],"Failed":[]}`, `{"New":[]}`, `{"Successful":[{"Id":"0"}]`,
+}
+
 // TestAnswers: whichever of the two reads an answer, it is the same.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	for _, text := range quickAnswers {
-		sameAsSDK(t, text)
-		if !isQuick(t, text) {
-			t.Errorf("left to the SDK: %s", text)
+	for _, c := range []struct {
+		to          answered
+		quick, slow []string
+	}{{receive, quickAnswers, slowAnswers}, {deleteBatch, quickDeletes, slowDeletes}} {
+		for _, text := range c.quick {
+			c.to.sameAsSDK(t, text)
+			if !c.to.isQuick(text) {
+				t.Errorf("left to the SDK: %s", text)
+			}
 		}
-	}
-	for _, text := range slowAnswers {
-		sameAsSDK(t, text)
-		if isQuick(t, text) {
-			t.Errorf("not left to the SDK: %s", text)
+		for _, text := range c.slow {
+			c.to.sameAsSDK(t, text)
+			if c.to.isQuick(text) {
+				t.Errorf("not left to the SDK: %s", text)
+			}
 		}
 	}
 }
 
+// FuzzAnswer leaves out what the SDK reads in any case.
 func FuzzAnswer(f *testing.F) {
-	for _, text := range append(quickAnswers, slowAnswers...) {
+	for _, text := range slices.Concat(quickAnswers, slowAnswers, quickDeletes, slowDeletes) {
 		f.Add(text)
 	}
-	f.Fuzz(sameAsSDKIfQuick)
-}
-
-// sameAsSDKIfQuick leaves out what the SDK reads in any case.
-func sameAsSDKIfQuick(t *testing.T, text string) {
-	if isQuick(t, text) {
-		sameAsSDK(t, text)
-	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, to := range []answered{receive, deleteBatch} {
+			if to.isQuick(text) {
+				to.sameAsSDK(t, text)
+			}
+		}
+	})
 }
 
 // TestAnswersOutliveTheirReader: readers are used again.
@@ -124,11 +160,11 @@ func TestAnswersOutliveTheirReader(t *testing.T) {
 	var r answerReader
 	read := func(text string) *sqs.ReceiveMessageOutput {
 		r.Reader = jsonread.New([]byte(text))
-		messages, ok := r.answer()
-		if !ok {
+		out := &sqs.ReceiveMessageOutput{}
+		if !r.received(out) {
 			t.Fatalf("left to the SDK: %s", text)
 		}
-		return &sqs.ReceiveMessageOutput{Messages: messages}
+		return out
 	}
 	text := quickAnswers[3]
 	want := read(text)
@@ -143,7 +179,7 @@ func TestAnswersOutliveTheirReader(t *testing.T) {
 func TestLongAnswersAreNotKept(t *testing.T) {
 	t.Parallel()
 	long := `{"Messages":[{"Body":"` + strings.Repeat("x", 2*mostKept) + `"}]}`
-	sameAsSDK(t, long)
+	receive.sameAsSDK(t, long)
 	for range 100 {
 		if r := answerReaders.Get().(*answerReader); r.raw.Cap() > mostKept || cap(r.body) > mostKept {
 			t.Fatalf("kept: %d and %d bytes", r.raw.Cap(), cap(r.body))
@@ -155,11 +191,11 @@ func TestAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	p := protocol{awsjson.New10(schemas.AmazonSQS)}
-	_, err := deserialize(p, http.StatusOK, io.MultiReader(strings.NewReader(fromAWS[:40]), iotest.ErrReader(broken)))
+	_, err := receive.read(p, http.StatusOK, io.MultiReader(strings.NewReader(fromAWS[:40]), iotest.ErrReader(broken)))
 	if e, ok := errors.AsType[*smithy.DeserializationError](err); !ok || !errors.Is(e, broken) {
 		t.Errorf("a connection that broke: %v", err)
 	}
-	_, err = deserialize(p, http.StatusBadRequest, strings.NewReader(`{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"gone"}`))
+	_, err = receive.read(p, http.StatusBadRequest, strings.NewReader(`{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"gone"}`))
 	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "QueueDoesNotExist" {
 		t.Errorf("an error of SQS: %v", err)
 	}
@@ -198,7 +234,7 @@ func BenchmarkAnswer(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := deserialize(p, http.StatusOK, bytes.NewReader(text)); err != nil {
+				if _, err := receive.read(p, http.StatusOK, bytes.NewReader(text)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -243,7 +279,7 @@ func TestReceivesAreReadQuickly(t *testing.T) {
 		}
 		x.wantEmpty()
 		for _, text := range answers {
-			if !isQuick(t, text) {
+			if !receive.isQuick(text) {
 				x.Errorf("left to the SDK: %s", text)
 			}
 		}

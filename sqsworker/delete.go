@@ -53,7 +53,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 	l.call(func() func() {
 		ctx, cancel := context.WithTimeout(l.callCtx, callTimeout)
 		defer cancel()
-		out, err := l.client.DeleteMessageBatch(ctx, in, once)
+		out, err := l.client.DeleteMessageBatch(ctx, in, once, readQuickly)
 		results := newResults(len(sent), err)
 		if err == nil {
 			for i := range out.Successful {

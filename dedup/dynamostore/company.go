@@ -8,60 +8,57 @@ import (
 // company is who else is at work: the deliveries that are acquiring a record or hold one. A statement waits for others
 // only where there are others it could wait for: a worker with one handler slot, or a Lambda function with one message
 // at a time, never waits.
+//
+// Only the latest are known, which is cheaper than to know all of them: who came before all of these, and is still at
+// work, takes its time, and is nobody to wait for.
 type company struct {
-	mu sync.Mutex
-	// members are owners, and when their lease is over at the latest. A holder that lost its lease says nothing to the
-	// store: without an end it would be company for ever.
-	members map[string]time.Time
-	latest  [2]member // of them, to be seen without a search; no owner: it has left
+	mu     sync.Mutex
+	latest [8]member
+	next   int // the place of the next one
 }
 
+// member is an owner and when its lease is over at the latest. A holder that lost its lease says nothing to the store:
+// without an end it would be company for ever.
 type member struct {
-	owner string
+	owner string // empty: it has left
 	until time.Time
 }
 
 func (c *company) enter(owner string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.members == nil {
-		c.members = map[string]time.Time{}
+	if m := c.find(owner); m != nil {
+		m.until = until
+		return
 	}
-	c.members[owner] = until
-	if c.latest[0].owner != owner {
-		c.latest[1] = c.latest[0]
-	}
-	c.latest[0] = member{owner, until}
+	c.latest[c.next] = member{owner, until}
+	c.next = (c.next + 1) % len(c.latest)
 }
 
 func (c *company) leave(owner string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.members, owner)
-	for i := range c.latest {
-		if c.latest[i].owner == owner {
-			c.latest[i] = member{}
-		}
+	if m := c.find(owner); m != nil {
+		*m = member{}
 	}
 }
 
-// others reports whether anybody but owner is there. It looks at the living once and at each of the dead once: those are
-// forgotten.
+func (c *company) find(owner string) *member {
+	for i := range c.latest {
+		if c.latest[i].owner == owner {
+			return &c.latest[i]
+		}
+	}
+	return nil
+}
+
+// others reports whether anybody but owner is there.
 func (c *company) others(owner string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range c.latest {
-		if m.owner != "" && m.owner != owner && m.until.After(now) {
+	for i := range c.latest {
+		if m := &c.latest[i]; m.owner != "" && m.owner != owner && m.until.After(now) {
 			return true
-		}
-	}
-	for o, until := range c.members {
-		switch {
-		case o == owner:
-		case until.After(now):
-			return true
-		default:
-			delete(c.members, o)
 		}
 	}
 	return false

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -88,7 +89,7 @@ func TestWhoIsCompany(t *testing.T) {
 	}
 }
 
-// Whoever entered last is seen without a search, as long as it is there and alive.
+// Whoever is among the latest is company, as long as it is there and alive.
 func TestLatestCompany(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -116,6 +117,13 @@ func TestLatestCompany(t *testing.T) {
 			c.enter("b", start)
 			c.enter("c", start)
 		}, true},
+		{"more than are known came later, and have left", func(c *company) {
+			c.enter("a", start.Add(1))
+			for i := range len(c.latest) {
+				c.enter(fmt.Sprint(i), start.Add(1))
+				c.leave(fmt.Sprint(i))
+			}
+		}, false},
 		{"renewed", func(c *company) { c.enter("a", start); c.enter("b", start); c.enter("a", start.Add(1)) }, true},
 	} {
 		var at company

@@ -65,8 +65,8 @@ func (g *group) await(ctx context.Context, st *statement) verdict {
 	return <-st.answers
 }
 
-// join has the statement written together with others. It reports false where it has to go by itself: two statements of one key would have the whole call
-// refused.
+// join has the statement written together with others. It reports false where it has to go by itself: two statements of
+// one key would have the whole call refused.
 func (g *group) join(st *statement) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,10 +13,11 @@ import (
 // errThrottled stands for a statement's own error, of which only the code is known.
 var errThrottled = errors.New("the statement was throttled, or met a transaction")
 
-// join has an acquire sent as an INSERT in a shared call, or returns nil where it goes by itself. It is shared where there may be others to share it with,
-// and the event is likely to be new. A message that comes for the second time has a record in all likelihood, which an
-// INSERT would only find. A call without a receive count, such as that of [dedup.Do], counts as new: being wrong about it
-// costs one read unit, a fifth of what a write costs.
+// join has an acquire sent as an INSERT in a shared call, or returns nil where it goes by itself.
+//
+// It is shared where there may be others to share it with, and the event is likely to be new. A message that comes for the
+// second time has a record in all likelihood, which an INSERT would only find. A call without a receive count, such as
+// that of [dedup.Do], counts as new: being wrong about it costs one read unit, a fifth of what a write costs.
 func (s *Store) join(a acquisition, m moment) *statement {
 	if a.claim.Attempt > 1 || s.group.off.Load() || !s.at.others(a.claim.Owner, m.host) {
 		return nil
