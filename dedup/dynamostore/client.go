@@ -6,10 +6,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Client is what a [Store] needs of DynamoDB. [*dynamodb.Client] implements it. The store retries by itself and switches
-// the SDK's own retries off, call by call, through the options of each call, which a wrapper has to pass on, and writes the
-// body of a shared call from the input as the client's middleware left it; every other setting of the client is left as it
-// is.
+// Client is what a [Store] needs of DynamoDB. [*dynamodb.Client] implements it.
+//
+// The options of each call switch off the SDK's retries, which the store makes itself; and they have it write the body of a
+// shared call, from the input as the client's middleware left it, and read the usual answer, at less cost. A wrapper has
+// to pass them on; every other setting of the client is left as it is.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
