@@ -174,6 +174,9 @@ func (l *loop) receiveFailed(p *poll, err error) {
 		l.later(delay, func() { l.receive(p) })
 		return
 	}
+	if isUnknown(err) {
+		l.counters.unanswered.Add(1)
+	}
 	l.polling.active--
 	l.room.give(p.reserved)
 	l.polling.pause = l.now().Add(delay)

@@ -170,6 +170,34 @@ func TestTransientReceiveErrorsBackOff(t *testing.T) {
 	})
 }
 
+// TestUnansweredReceives: what a receive took whose answer was lost is stranded until it comes back, and counted. On FIFO
+// the attempt is repeated and gets the same messages.
+func TestUnansweredReceives(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule           fault.Rule
+		standard, fifo int64
+	}{
+		"reply lost": {fault.Rule{Op: opReceive, Nth: 1, Do: fault.LoseReply}, 1, 0},
+		"failed":     {fault.Rule{Op: opReceive, Nth: 1, Do: fault.Error, Code: "InternalError"}, 1, 0},
+		"throttled":  {fault.Rule{Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"}, 0, 0},
+	} {
+		for fifo, want := range map[bool]int64{false: c.standard, true: c.fifo} {
+			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
+				bubble(t, setup{fifo: fifo, faults: []fault.Rule{c.rule}}, func(x *fixture) {
+					x.send("g:a")
+					j := x.start(ok)
+					time.Sleep(10 * time.Minute)
+					j.stopClean()
+					x.wantEmpty()
+					if got := j.Stats(); got.Unanswered != want || got.Done != 1 {
+						t.Errorf("got %+v, want %d unanswered and 1 done", got, want)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestFatalErrorsEndRun(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "AccessDeniedException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "KmsDisabled"} {
 		t.Run(code, func(t *testing.T) {

@@ -23,6 +23,7 @@ type Stats struct {
 	Undeleted int64 // messages done whose delete was never confirmed
 
 	Receives   int64 // ReceiveMessage calls
+	Unanswered int64 // of these, without an answer: what they took comes back after the visibility timeout
 	Deletes    int64 // DeleteMessageBatch calls
 	Extensions int64 // ChangeMessageVisibilityBatch calls, those that give messages back included
 
@@ -33,7 +34,7 @@ type Stats struct {
 type counters struct {
 	received, done, failed, retried, rejected, leasesLost, stuck atomic.Int64
 	drained, released, abandoned, undeleted                      atomic.Int64
-	receives, deletes, extensions                                atomic.Int64
+	receives, unanswered, deletes, extensions                    atomic.Int64
 	lastPoll                                                     atomic.Pointer[time.Time]
 	running                                                      runningHandlers
 }
@@ -45,7 +46,7 @@ func (w *Worker) Stats() Stats {
 		Received: c.received.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Retried: c.retried.Load(),
 		Rejected: c.rejected.Load(), LeasesLost: c.leasesLost.Load(), Stuck: c.stuck.Load(),
 		Drained: c.drained.Load(), Released: c.released.Load(), Abandoned: c.abandoned.Load(), Undeleted: c.undeleted.Load(),
-		Receives: c.receives.Load(), Deletes: c.deletes.Load(), Extensions: c.extensions.Load(),
+		Receives: c.receives.Load(), Unanswered: c.unanswered.Load(), Deletes: c.deletes.Load(), Extensions: c.extensions.Load(),
 	}
 	if p := c.lastPoll.Load(); p != nil {
 		s.LastPoll = *p
