@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,7 @@ func TestOwnContextWakes(t *testing.T) {
 	})
 }
 
+// TestOwnContextCostsLittle: no timer and no channel where nobody waits, and no goroutine for a context made of it.
 func TestOwnContextCostsLittle(t *testing.T) {
 	o := &Once{o: Options{CallTimeout: time.Minute}}
 	delivery, end := context.WithCancel(t.Context())
@@ -102,6 +104,14 @@ func TestOwnContextCostsLittle(t *testing.T) {
 			t.Error(ctx.Err())
 		}
 	}); n > 3 {
-		t.Errorf("%v allocations where nobody waits, want 3: no timer, no channel", n)
+		t.Errorf("%v allocations where nobody waits, want 3", n)
+	}
+	ctx, cancel := o.own(delivery)
+	defer cancel()
+	before := runtime.NumGoroutine()
+	_, cancelChild := context.WithCancel(ctx)
+	defer cancelChild()
+	if n := runtime.NumGoroutine() - before; n != 0 {
+		t.Errorf("%d goroutines for a context made of it", n)
 	}
 }

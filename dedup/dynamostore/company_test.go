@@ -117,6 +117,7 @@ func TestLatestCompany(t *testing.T) {
 			c.enter("b", start)
 			c.enter("c", start)
 		}, true},
+		{"renewed, and has left", func(c *company) { c.enter("a", start.Add(1)); c.enter("a", start.Add(2)); c.leave("a") }, false},
 		{"more than are known came later, and have left", func(c *company) {
 			c.enter("a", start.Add(1))
 			for i := range len(c.latest) {

@@ -55,7 +55,7 @@ var writtenAnswers = []string{
 }
 
 var otherAnswers = []string{
-	``, `null`, `[]`, `{"Responses":null}`, `{"Responses":[null]}`, `{"Responses":[1]}`, `{"Responses":{}}`, `{"Responses":[{}],"Responses":[]}`,
+	``, `null`, `[]`, `{"Responses":null}`, `{"Responses":[null]}`, `{"Responses":[1]}`, `{"Responses":{}}`, `{"Responses":[{"New":"a"}]}`, `{"Responses":[{}],"Responses":[]}`,
 	`{"Responses":[{"Error":{"Code":"DuplicateItem","Message":"Duplicate primary key exists in table"}}]}`,
 	`{"Responses":[{"TableName":"a","Item":{"id":{"S":"b"}}}]}`, `{"Responses":[{"TableName":null}]}`, `{"Responses":[{"TableName":1}]}`,
 	`{"ConsumedCapacity":[{"TableName":"a","CapacityUnits":1.0,"Table":{"CapacityUnits":1.0}}]}`, `{"ConsumedCapacity":[],"ConsumedCapacity":[]}`,
