@@ -9,12 +9,12 @@ import (
 // only where there are others it could wait for: a worker with one handler slot, or a Lambda function with one message
 // at a time, never waits.
 //
-// Only the latest are known, which is cheaper than to know all of them: who came before all of these, and is still at
-// work, takes its time, and is nobody to wait for.
+// Of more than eight at once only the latest are known, which is cheaper than to know all of them: who came before all of
+// these, and is still at work, takes its time, and is nobody to wait for.
 type company struct {
 	mu     sync.Mutex
 	latest [8]member
-	next   int // the place of the next one
+	next   int // the place to be taken when none is free
 }
 
 // member is an owner and when its lease is over at the latest. A holder that lost its lease says nothing to the store:
@@ -27,12 +27,15 @@ type member struct {
 func (c *company) enter(owner string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m := c.find(owner); m != nil {
-		m.until = until
-		return
+	m := c.find(owner)
+	if m == nil {
+		m = c.find("") // a place that is free
 	}
-	c.latest[c.next] = member{owner, until}
-	c.next = (c.next + 1) % len(c.latest)
+	if m == nil {
+		m = &c.latest[c.next]
+		c.next = (c.next + 1) % len(c.latest)
+	}
+	*m = member{owner, until}
 }
 
 func (c *company) leave(owner string) {

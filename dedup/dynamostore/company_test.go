@@ -122,9 +122,18 @@ func TestLatestCompany(t *testing.T) {
 			c.enter("a", start.Add(1))
 			for i := range len(c.latest) {
 				c.enter(fmt.Sprint(i), start.Add(1))
+			}
+			for i := range len(c.latest) {
 				c.leave(fmt.Sprint(i))
 			}
 		}, false},
+		{"many came later, one after the other", func(c *company) {
+			c.enter("a", start.Add(1))
+			for i := range 100 {
+				c.enter(fmt.Sprint(i), start.Add(1))
+				c.leave(fmt.Sprint(i))
+			}
+		}, true},
 		{"renewed", func(c *company) { c.enter("a", start); c.enter("b", start); c.enter("a", start.Add(1)) }, true},
 	} {
 		var at company
