@@ -46,20 +46,27 @@ func TestFailureReleases(t *testing.T) {
 	}
 }
 
+func exits(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil }
+
+// outlives reports whether the host's goroutine outlives its call of h.
+func outlives(t *testing.T, h sqsonce.Handler) (returned bool) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = h(t.Context(), message("1"))
+		returned = true
+	}()
+	<-ended
+	return returned
+}
+
 // Goexit ends the host's goroutine; the record is free by then, and the next delivery here need not wait for it.
 func TestGoexitReleases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		o := newOnce(t, f)
-		ended, returned := make(chan struct{}), false
-		go func() {
-			defer close(ended)
-			_ = o.Handler(func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil })(t.Context(), message("1"))
-			returned = true
-		}()
-		<-ended
-		if returned {
+		if outlives(t, o.Handler(exits)) {
 			t.Error("Goexit did not end the goroutine")
 		}
 		ran := false

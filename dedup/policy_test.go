@@ -3,7 +3,6 @@ package dedup_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,14 +179,7 @@ func TestRunAnywayIsNotForEveryError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.before = func(context.Context, string, int) error { return errStore }
-		ended, returned := make(chan struct{}), false
-		go func() {
-			defer close(ended)
-			_ = newOnce(t, f, runAnyway).Handler(func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil })(t.Context(), message("1"))
-			returned = true
-		}()
-		<-ended
-		if returned {
+		if outlives(t, newOnce(t, f, runAnyway).Handler(exits)) {
 			t.Error("Goexit without a record did not end the host's goroutine, as it does with one")
 		}
 	})

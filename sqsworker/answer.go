@@ -11,7 +11,6 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 
 	"github.com/sqsonce/sqsonce/internal/jsonread"
 )
@@ -22,11 +21,10 @@ import (
 // What comes out is the same, and what an answerReader does not know, or finds wrong, the SDK reads instead.
 type protocol struct{ smithyhttp.ClientProtocol }
 
-// readQuickly is an option of receives and deletes. A client that speaks another protocol, or this one in a way of its
-// own, keeps it.
+// readQuickly is an option of receives and deletes.
 func readQuickly(o *sqs.Options) {
-	if p, ok := o.Protocol.(*awsjson.Protocol); ok && p.ID().Name == "awsJson1_0" {
-		o.Protocol = protocol{p}
+	if jsonread.Speaks(o.Protocol) {
+		o.Protocol = protocol{o.Protocol}
 	}
 }
 

@@ -1,13 +1,11 @@
 package sqsworker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -22,50 +20,31 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/jsonread"
+	"github.com/sqsonce/sqsonce/internal/jsonread/jsonreadtest"
 )
-
-// answered is an operation whose answers are read quickly.
-type answered struct {
-	op    *smithy.OperationSchema
-	out   func() smithy.Deserializable
-	quick func(*answerReader) bool
-}
 
 var (
-	receive = answered{
-		smithy.NewOperationSchema(schemas.ReceiveMessage, schemas.ReceiveMessageRequest, schemas.ReceiveMessageResult),
-		func() smithy.Deserializable { return &sqs.ReceiveMessageOutput{} },
-		func(r *answerReader) bool { return r.received(&sqs.ReceiveMessageOutput{}) },
+	receiveAnswers = jsonreadtest.Answers{
+		Op:      smithy.NewOperationSchema(schemas.ReceiveMessage, schemas.ReceiveMessageRequest, schemas.ReceiveMessageResult),
+		Types:   sqs.TypeRegistry,
+		Out:     func() smithy.Deserializable { return &sqs.ReceiveMessageOutput{} },
+		SDK:     awsjson.New10(schemas.AmazonSQS),
+		Own:     protocol{awsjson.New10(schemas.AmazonSQS)},
+		IsQuick: func(text string) bool { return readerOf(text).received(&sqs.ReceiveMessageOutput{}) },
+		Quick:   quickAnswers, Slow: slowAnswers,
 	}
-	deleteBatch = answered{
-		smithy.NewOperationSchema(schemas.DeleteMessageBatch, schemas.DeleteMessageBatchRequest, schemas.DeleteMessageBatchResult),
-		func() smithy.Deserializable { return &sqs.DeleteMessageBatchOutput{} },
-		func(r *answerReader) bool { return r.deleted(&sqs.DeleteMessageBatchOutput{}) },
+	deleteAnswers = jsonreadtest.Answers{
+		Op:      smithy.NewOperationSchema(schemas.DeleteMessageBatch, schemas.DeleteMessageBatchRequest, schemas.DeleteMessageBatchResult),
+		Types:   sqs.TypeRegistry,
+		Out:     func() smithy.Deserializable { return &sqs.DeleteMessageBatchOutput{} },
+		SDK:     receiveAnswers.SDK,
+		Own:     receiveAnswers.Own,
+		IsQuick: func(text string) bool { return readerOf(text).deleted(&sqs.DeleteMessageBatchOutput{}) },
+		Quick:   quickDeletes, Slow: slowDeletes,
 	}
 )
 
-// read reads an answer through p.
-func (a answered) read(p smithyhttp.ClientProtocol, status int, body io.Reader) (smithy.Deserializable, error) {
-	out := a.out()
-	resp := &smithyhttp.Response{Response: &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(body)}}
-	return out, p.DeserializeResponse(context.Background(), a.op, sqs.TypeRegistry, resp, out)
-}
-
-// isQuick reports whether the SDK is not asked.
-func (a answered) isQuick(text string) bool {
-	return a.quick(&answerReader{Reader: jsonread.New([]byte(text))})
-}
-
-// sameAsSDK wants of the worker's protocol what the SDK's own reads.
-func (a answered) sameAsSDK(t testing.TB, text string) {
-	t.Helper()
-	sdk := awsjson.New10(schemas.AmazonSQS)
-	want, wantErr := a.read(sdk, http.StatusOK, strings.NewReader(text))
-	got, err := a.read(protocol{sdk}, http.StatusOK, strings.NewReader(text))
-	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
-		t.Errorf("%s\ngot  %+v, %v\nwant %+v, %v", text, got, err, want, wantErr)
-	}
-}
+func readerOf(text string) *answerReader { return &answerReader{Reader: jsonread.New([]byte(text))} }
 
 // fromAWS is an answer of the API reference, with what a worker asks for.
 const fromAWS = `{"Messages":[{"Attributes":{"SenderId":"AIDASSYFHUBOBT7F4XT75","ApproximateFirstReceiveTimestamp":"1677112433437",` +
@@ -118,41 +97,13 @@ var slowDeletes = []string{
 	`{"Failed":null}`, `{"Failed":[],"Failed":[]}`, `{"New":[]}`, `{"Successful":[{"Id":"0"}]`,
 }
 
-// TestAnswers: whichever of the two reads an answer, it is the same.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		to          answered
-		quick, slow []string
-	}{{receive, quickAnswers, slowAnswers}, {deleteBatch, quickDeletes, slowDeletes}} {
-		for _, text := range c.quick {
-			c.to.sameAsSDK(t, text)
-			if !c.to.isQuick(text) {
-				t.Errorf("left to the SDK: %s", text)
-			}
-		}
-		for _, text := range c.slow {
-			c.to.sameAsSDK(t, text)
-			if c.to.isQuick(text) {
-				t.Errorf("not left to the SDK: %s", text)
-			}
-		}
-	}
+	receiveAnswers.Test(t)
+	deleteAnswers.Test(t)
 }
 
-// FuzzAnswer leaves out what the SDK reads in any case.
-func FuzzAnswer(f *testing.F) {
-	for _, text := range slices.Concat(quickAnswers, slowAnswers, quickDeletes, slowDeletes) {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, to := range []answered{receive, deleteBatch} {
-			if to.isQuick(text) {
-				to.sameAsSDK(t, text)
-			}
-		}
-	})
-}
+func FuzzAnswer(f *testing.F) { jsonreadtest.Fuzz(f, receiveAnswers, deleteAnswers) }
 
 // TestAnswersOutliveTheirReader: readers are used again.
 func TestAnswersOutliveTheirReader(t *testing.T) {
@@ -179,7 +130,7 @@ func TestAnswersOutliveTheirReader(t *testing.T) {
 func TestLongAnswersAreNotKept(t *testing.T) {
 	t.Parallel()
 	long := `{"Messages":[{"Body":"` + strings.Repeat("x", 2*mostKept) + `"}]}`
-	receive.sameAsSDK(t, long)
+	receiveAnswers.SameAsSDK(t, long)
 	for range 100 {
 		if r := answerReaders.Get().(*answerReader); r.raw.Cap() > mostKept || cap(r.body) > mostKept {
 			t.Fatalf("kept: %d and %d bytes", r.raw.Cap(), cap(r.body))
@@ -190,12 +141,11 @@ func TestLongAnswersAreNotKept(t *testing.T) {
 func TestAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	p := protocol{awsjson.New10(schemas.AmazonSQS)}
-	_, err := receive.read(p, http.StatusOK, io.MultiReader(strings.NewReader(fromAWS[:40]), iotest.ErrReader(broken)))
+	_, err := receiveAnswers.Read(receiveAnswers.Own, http.StatusOK, io.MultiReader(strings.NewReader(fromAWS[:40]), iotest.ErrReader(broken)))
 	if e, ok := errors.AsType[*smithy.DeserializationError](err); !ok || !errors.Is(e, broken) {
 		t.Errorf("a connection that broke: %v", err)
 	}
-	_, err = receive.read(p, http.StatusBadRequest, strings.NewReader(`{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"gone"}`))
+	_, err = receiveAnswers.Read(receiveAnswers.Own, http.StatusBadRequest, strings.NewReader(`{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"gone"}`))
 	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "QueueDoesNotExist" {
 		t.Errorf("an error of SQS: %v", err)
 	}
@@ -228,18 +178,7 @@ func TestReadQuickly(t *testing.T) {
 
 func BenchmarkAnswer(b *testing.B) {
 	message := strings.TrimSuffix(strings.TrimPrefix(fromAWS, `{"Messages":[`), `]}`)
-	text := []byte(`{"Messages":[` + strings.Repeat(message+",", 9) + message + `]}`)
-	sdk := awsjson.New10(schemas.AmazonSQS)
-	for name, p := range map[string]smithyhttp.ClientProtocol{"sdk": sdk, "sqsworker": protocol{sdk}} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := receive.read(p, http.StatusOK, bytes.NewReader(text)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	receiveAnswers.Benchmark(b, `{"Messages":[`+strings.Repeat(message+",", 9)+message+`]}`)
 }
 
 // TestReceivesAreReadQuickly: with everything that a message can carry, and as the handler sees it.
@@ -279,7 +218,7 @@ func TestReceivesAreReadQuickly(t *testing.T) {
 		}
 		x.wantEmpty()
 		for _, text := range answers {
-			if !receive.isQuick(text) {
+			if !receiveAnswers.IsQuick(text) {
 				x.Errorf("left to the SDK: %s", text)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/sqsonce/sqsonce/internal/jsonread"
 )
 
 // protocol is the SDK's way to the wire, but for the body of a shared call: that is written into one buffer of its size,
@@ -37,12 +38,11 @@ type room struct {
 // request's, whoever still has that, and what package onewrite sends is a copy.
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// with is the option of a shared call that has room. A client that speaks another protocol, or this one in a
-// way of its own, keeps it.
+// with is the option of a shared call that has room.
 func (t *statements) with(r *room) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
-		if p, ok := o.Protocol.(*awsjson.Protocol); ok && p.ID().Name == "awsJson1_0" {
-			o.Protocol = protocol{p, t, r}
+		if jsonread.Speaks(o.Protocol) {
+			o.Protocol = protocol{o.Protocol, t, r}
 		}
 	}
 }

@@ -21,17 +21,13 @@ func (p protocol) DeserializeResponse(ctx context.Context, op *smithy.OperationS
 	if !ok || resp.StatusCode != http.StatusOK {
 		return slow()
 	}
-	return jsonread.Answer(resp, &p.room.answer, func(text []byte) (ok bool) {
-		answer.Responses, answer.ConsumedCapacity, ok = readWritten(text)
-		return ok
-	}, func() error {
-		answer.Responses, answer.ConsumedCapacity = nil, nil
-		return slow()
-	})
+	return jsonread.Answer(resp, &p.room.answer, func(text []byte) bool { return readWritten(text, answer) }, slow)
 }
 
 // readWritten reads the answer to a shared call of which everything was written, and reports false for any other.
-func readWritten(text []byte) (responses []ddbtypes.BatchStatementResponse, capacity []ddbtypes.ConsumedCapacity, ok bool) {
+func readWritten(text []byte, out *dynamodb.BatchExecuteStatementOutput) bool {
+	var responses []ddbtypes.BatchStatementResponse
+	var capacity []ddbtypes.ConsumedCapacity
 	r := writtenReader{Reader: jsonread.New(text)}
 	r.Object(func(name []byte) {
 		switch string(name) {
@@ -49,7 +45,11 @@ func readWritten(text []byte) (responses []ddbtypes.BatchStatementResponse, capa
 			r.Fail()
 		}
 	})
-	return responses, capacity, r.End()
+	if !r.End() {
+		return false
+	}
+	out.Responses, out.ConsumedCapacity = responses, capacity
+	return true
 }
 
 type writtenReader struct {

@@ -2,11 +2,9 @@ package dynamostore
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,32 +14,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/schemas"
 	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/sqsonce/sqsonce/internal/jsonread/jsonreadtest"
 )
 
-// readAnswer reads an answer to a shared call through p.
-func readAnswer(p smithyhttp.ClientProtocol, text string) (*dynamodb.BatchExecuteStatementOutput, error) {
-	out := &dynamodb.BatchExecuteStatementOutput{}
-	op := smithy.NewOperationSchema(schemas.BatchExecuteStatement, schemas.BatchExecuteStatementInput, schemas.BatchExecuteStatementOutput)
-	resp := &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}}
-	return out, p.DeserializeResponse(context.Background(), op, dynamodb.TypeRegistry, resp, out)
-}
-
-// sameAsSDK wants of the store's protocol what the SDK's own reads.
-func sameAsSDK(t testing.TB, text string) {
-	t.Helper()
-	sdk := awsjson.New10(schemas.DynamoDB_20120810)
-	want, wantErr := readAnswer(sdk, text)
-	got, err := readAnswer(protocol{ClientProtocol: sdk, room: new(room)}, text)
-	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
-		t.Errorf("%s\ngot  %+v, %v\nwant %+v, %v", text, got, err, want, wantErr)
-	}
-}
-
-func isWritten(text string) bool {
-	_, _, ok := readWritten([]byte(text))
-	return ok
+// sharedCalls are answers to shared calls.
+var sharedCalls = jsonreadtest.Answers{
+	Op:      smithy.NewOperationSchema(schemas.BatchExecuteStatement, schemas.BatchExecuteStatementInput, schemas.BatchExecuteStatementOutput),
+	Types:   dynamodb.TypeRegistry,
+	Out:     func() smithy.Deserializable { return &dynamodb.BatchExecuteStatementOutput{} },
+	SDK:     awsjson.New10(schemas.DynamoDB_20120810),
+	Own:     protocol{ClientProtocol: awsjson.New10(schemas.DynamoDB_20120810), room: new(room)},
+	IsQuick: func(text string) bool { return readWritten([]byte(text), &dynamodb.BatchExecuteStatementOutput{}) },
+	Quick:   writtenAnswers, Slow: otherAnswers,
 }
 
 var writtenAnswers = []string{
@@ -64,33 +50,12 @@ var otherAnswers = []string{
 	`{"ConsumedCapacity":[{"CapacityUnits":1.2.3}]}`, `{"ConsumedCapacity":[{"CapacityUnits":}]}`, `{"New":1}`, `{"Responses":[{}]`, `{"Responses":[{}]}}`,
 }
 
-// TestWrittenAnswers: whichever of the two reads an answer, it is the same.
 func TestWrittenAnswers(t *testing.T) {
 	t.Parallel()
-	for _, text := range writtenAnswers {
-		sameAsSDK(t, text)
-		if !isWritten(text) {
-			t.Errorf("left to the SDK: %s", text)
-		}
-	}
-	for _, text := range otherAnswers {
-		sameAsSDK(t, text)
-		if isWritten(text) {
-			t.Errorf("not left to the SDK: %s", text)
-		}
-	}
+	sharedCalls.Test(t)
 }
 
-func FuzzWrittenAnswer(f *testing.F) {
-	for _, text := range append(writtenAnswers, otherAnswers...) {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if isWritten(text) {
-			sameAsSDK(t, text)
-		}
-	})
-}
+func FuzzWrittenAnswer(f *testing.F) { jsonreadtest.Fuzz(f, sharedCalls) }
 
 // TestSharedCallsAreReadQuickly: what a store's calls are answered is what is read quickly.
 func TestSharedCallsAreReadQuickly(t *testing.T) {
@@ -105,7 +70,7 @@ func TestSharedCallsAreReadQuickly(t *testing.T) {
 		text, err := io.ReadAll(resp.Body)
 		resp.Body = io.NopCloser(bytes.NewReader(text))
 		answers.Add(1)
-		if !isWritten(string(text)) {
+		if !sharedCalls.IsQuick(string(text)) {
 			t.Errorf("left to the SDK: %s", text)
 		}
 		return resp, err
@@ -129,17 +94,6 @@ func TestSharedCallsAreReadQuickly(t *testing.T) {
 }
 
 func BenchmarkWrittenAnswer(b *testing.B) {
-	text := `{"ConsumedCapacity":[{"TableName":"records","CapacityUnits":25.0}],"Responses":[` +
-		strings.Repeat(`{"TableName":"records"},`, maxStatements-1) + `{"TableName":"records"}]}`
-	sdk := awsjson.New10(schemas.DynamoDB_20120810)
-	for name, p := range map[string]smithyhttp.ClientProtocol{"sdk": sdk, "dynamostore": protocol{ClientProtocol: sdk, room: new(room)}} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := readAnswer(p, text); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	sharedCalls.Benchmark(b, `{"ConsumedCapacity":[{"TableName":"records","CapacityUnits":25.0}],"Responses":[`+
+		strings.Repeat(`{"TableName":"records"},`, maxStatements-1)+`{"TableName":"records"}]}`)
 }
