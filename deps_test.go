@@ -23,12 +23,27 @@ var dependencyRules = []struct {
 }{
 	{
 		pkg:    module,
-		only:   []string{},
+		only:   []string{module + "/internal/settle"},
 		reason: "handlers import the vocabulary; it must not bring an SDK or a store with it",
 	},
 	{
+		pkg:    module + "/internal/settle",
+		only:   []string{},
+		reason: "the root imports it",
+	},
+	{
+		pkg:    module + "/internal/host",
+		only:   []string{module, module + "/internal/settle"},
+		reason: "dedup imports it, which knows no SDK",
+	},
+	{
+		pkg:    module + "/internal/deadletter",
+		only:   []string{module, module + "/internal/settle", module + "/internal/host", sdk + "/...", "github.com/aws/smithy-go/..."},
+		reason: "it needs the SQS client and the vocabulary",
+	},
+	{
 		pkg:    module + "/dedup",
-		only:   []string{module, "golang.org/x/sync/..."},
+		only:   []string{module, module + "/internal/settle", module + "/internal/host"},
 		reason: "the middleware knows neither the hosts nor the stores",
 	},
 	{

@@ -18,7 +18,7 @@
 // # Keys
 //
 // [EventKey] is the one function that publisher and consumer share: the publisher derives the FIFO
-// MessageDeduplicationId from it, the consumer the key of the event's record ([Message.EventID]).
+// MessageDeduplicationId from it, the consumer the key of the event's record ([Message.Key]).
 //
-// The package depends on the standard library alone.
+// The package imports the standard library alone.
 package sqsonce

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -65,4 +66,86 @@ func legalKeyPart(s string) bool {
 		}
 	}
 	return true
+}
+
+// KeySource says where the key of an event comes from.
+type KeySource uint8
+
+// The key sources. Keys from an attribute, from CloudEvents and of a user's own function survive a redrive from the
+// dead-letter queue and a producer that sends the event again.
+const (
+	KeyFromAttribute   KeySource = iota + 1 // the event-key attribute, else event-id with event-source
+	KeyFromCloudEvents                      // a CloudEvents source and id
+	KeyFromMessageID                        // the queue's ARN and the message ID: new after a redrive or a second send
+	KeyFromDedupID                          // the queue's ARN, the group and the MessageDeduplicationId: only by opting in
+	KeyFromFunction                         // a user's key function
+)
+
+var keySourceNames = [...]string{"none", "attribute", "cloudevents", "message-id", "dedup-id", "function"}
+
+// String returns the source's name in lower case.
+func (s KeySource) String() string {
+	if int(s) < len(keySourceNames) {
+		return keySourceNames[s]
+	}
+	return fmt.Sprintf("key source %d", uint8(s))
+}
+
+// Key returns the key of the event that the message carries, and where it was found:
+//
+//  1. the event-key attribute as it is, else [EventKey] of the event-source and event-id attributes;
+//  2. EventKey of a CloudEvents source and id, only where specversion, id, source and type are all present and not
+//     empty, as message attributes (plain, or prefixed "ce-" or "ce_") or in a JSON body;
+//  3. the queue's ARN and the message ID.
+//
+// The error wraps [ErrNoEventID]: an identifying attribute is there but empty or binary, or the message has not even a
+// message ID. Such a message gets no key rather than a shared one.
+//
+// The MessageDeduplicationId is not used: SQS remembers it for five minutes only, derives it from the body on some
+// queues and replaces it on the way to a dead-letter queue. See [Message.DedupKey].
+func (m *Message) Key() (key string, source KeySource, err error) {
+	if a, ok := m.Attributes[AttrEventKey]; ok {
+		if a.String == "" {
+			return "", KeyFromAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventKey)
+		}
+		return a.String, KeyFromAttribute, nil
+	}
+	if a, ok := m.Attributes[AttrEventID]; ok {
+		if a.String == "" {
+			return "", KeyFromAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventID)
+		}
+		src, ok := m.Attributes[AttrEventSource]
+		if ok && src.String == "" {
+			return "", KeyFromAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventSource)
+		}
+		key, err = EventKey(src.String, a.String)
+		return key, KeyFromAttribute, err
+	}
+	if ce, ok := m.cloudEvent(); ok {
+		key, err = EventKey(ce.source, ce.id)
+		return key, KeyFromCloudEvents, err
+	}
+	if m.ID == "" {
+		return "", KeyFromMessageID, fmt.Errorf("%w: no event ID and no message ID", ErrNoEventID)
+	}
+	return deliveryKey(messageIDKey, m.QueueARN, m.ID), KeyFromMessageID, nil
+}
+
+// DedupKey returns a key made of the queue's ARN, the group and the MessageDeduplicationId, or false without one. It is
+// for queues whose producers give every event a MessageDeduplicationId of its own, for ever: dedup.Options.TrustDedupID.
+func (m *Message) DedupKey() (key string, ok bool) {
+	if m.DedupID == "" {
+		return "", false
+	}
+	return deliveryKey(dedupIDKey, m.QueueARN, m.Group, m.DedupID), true
+}
+
+// deliveryKey joins parts that SQS made. ARNs and message IDs hold no '|'; groups and dedup IDs may, so these are hashed.
+func deliveryKey(prefix string, parts ...string) string {
+	for _, p := range parts {
+		if strings.Contains(p, "|") {
+			return prefix + "|" + hashKey(parts...)
+		}
+	}
+	return prefix + "|" + strings.Join(parts, "|")
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // Conditions that hosts and dedup share, one value each: hosts do not import dedup.
@@ -26,9 +28,6 @@ type RetryError struct {
 	After time.Duration
 	// Err is why. Where it matches [ErrInProgress] the delivery is not counted as a failure.
 	Err error
-	// Ended, where it is not nil, is closed when what the delay waits for has ended in this process. A host that keeps
-	// the message delivers it again then, and after the delay at the latest. Only for hosts of [WithHolding].
-	Ended <-chan struct{}
 }
 
 // RetryAfter returns a [RetryError]. A negative delay counts as 0.
@@ -42,18 +41,6 @@ func (e *RetryError) Error() string {
 }
 
 func (e *RetryError) Unwrap() error { return e.Err }
-
-// WithHolding is for hosts that can keep a message from other consumers while no handler runs for it. Middleware that
-// would wait inside such a host's handler for another delivery of the event, with a slot of the host, returns at once
-// instead: a [RetryError] with Ended set. Without it middleware waits by itself.
-func WithHolding(ctx context.Context) context.Context {
-	return context.WithValue(ctx, holdingContextKey{}, true)
-}
-
-// Holding reports whether ctx is from a host of [WithHolding].
-func Holding(ctx context.Context) bool { return ctx.Value(holdingContextKey{}) != nil }
-
-type holdingContextKey struct{}
 
 // RejectError says that a message can never be handled.
 type RejectError struct{ Err error }
@@ -70,33 +57,6 @@ func (e *RejectError) Error() string {
 }
 
 func (e *RejectError) Unwrap() error { return e.Err }
-
-// Verdict is what the outermost [RetryError] or [RejectError] of an error asks for. At most one is not nil; both are nil
-// for an error that leaves the decision to the host, as every [*PanicError] does.
-func Verdict(err error) (retry *RetryError, reject *RejectError) {
-	// One walk, not two errors.As: which comes first decides. errors.Join's branches are searched in order.
-	switch e := err.(type) {
-	case nil:
-		return nil, nil
-	case *RetryError:
-		return e, nil
-	case *RejectError:
-		return nil, e
-	case *PanicError:
-		return nil, nil // a bug, not a decision, also where the panic's value is one of the two
-	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		return Verdict(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, branch := range e.Unwrap() {
-			if retry, reject = Verdict(branch); retry != nil || reject != nil {
-				return retry, reject
-			}
-		}
-	}
-	return nil, nil
-}
 
 // PanicError is a panic of a handler, turned into an error so that it fails one message and not the process.
 type PanicError struct {
@@ -126,3 +86,14 @@ type FieldError struct {
 }
 
 func (e *FieldError) Error() string { return e.Package + ": " + e.Field + ": " + e.Problem }
+
+// OnSettled leaves f to the host that called the handler with ctx: the host runs it once, when the message is settled.
+// It is for middleware whose work must follow the dead-letter queue's confirmation: a record that is released while the
+// rejected message is still on its way there lets a second delivery of the event start in between.
+//
+// deadLettered says that the dead-letter queue has confirmed the message. False says that the message is done, or that
+// the delivery counts as failed.
+//
+// It returns false, and does nothing, where ctx is not from such a host or the message is settled already: the caller
+// then acts at once.
+func OnSettled(ctx context.Context, f func(deadLettered bool)) bool { return settle.Later(ctx, f) }

@@ -10,56 +10,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-func TestVerdict(t *testing.T) {
-	t.Parallel()
-	cause := errors.New("card network down")
-	retry := sqsonce.RetryAfter(time.Minute, cause)
-	reject := sqsonce.Reject(cause)
-	tests := []struct {
-		name string
-		err  error
-		want string
-	}{
-		{"nil", nil, "host"},
-		{"plain", cause, "host"},
-		{"retry", retry, "retry"},
-		{"reject", reject, "reject"},
-		{"wrapped retry", fmt.Errorf("charge: %w", retry), "retry"},
-		{"wrapped reject", fmt.Errorf("charge: %w", reject), "reject"},
-		{"retry outside reject", sqsonce.RetryAfter(time.Second, reject), "retry"},
-		{"reject outside retry", sqsonce.Reject(retry), "reject"},
-		{"reject outside retry, wrapped", fmt.Errorf("a: %w", sqsonce.Reject(fmt.Errorf("b: %w", retry))), "reject"},
-		{"join, plain first", errors.Join(cause, reject), "reject"},
-		{"join, retry first", errors.Join(retry, reject), "retry"},
-		{"join, reject first", errors.Join(reject, retry), "reject"},
-		{"join in a join", errors.Join(errors.Join(cause, retry), reject), "retry"},
-		{"join of two errors by Errorf", fmt.Errorf("%w and %w", cause, reject), "reject"},
-		{"no cause", sqsonce.Reject(nil), "reject"},
-		{"lease lost", sqsonce.ErrLeaseLost, "host"},
-		{"panic", &sqsonce.PanicError{Value: "boom"}, "host"},
-		{"panic with a reject", &sqsonce.PanicError{Value: reject}, "host"},
-		{"reject of a panic", sqsonce.Reject(&sqsonce.PanicError{Value: "boom"}), "reject"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			retry, reject := sqsonce.Verdict(tt.err)
-			got := "host"
-			switch {
-			case retry != nil && reject != nil:
-				got = "both"
-			case retry != nil:
-				got = "retry"
-			case reject != nil:
-				got = "reject"
-			}
-			if got != tt.want {
-				t.Errorf("Verdict(%v): %s decides, want %s", tt.err, got, tt.want)
-			}
-		})
-	}
-}
-
 func TestOutcomesKeepTheirCause(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
@@ -79,8 +29,8 @@ func TestOutcomesKeepTheirCause(t *testing.T) {
 
 func TestRetryAfterIsNeverNegative(t *testing.T) {
 	t.Parallel()
-	retry, _ := sqsonce.Verdict(sqsonce.RetryAfter(-time.Second, nil))
-	if retry.After != 0 {
+	retry, ok := errors.AsType[*sqsonce.RetryError](sqsonce.RetryAfter(-time.Second, nil))
+	if !ok || retry.After != 0 {
 		t.Errorf("After = %v, want 0", retry.After)
 	}
 }
@@ -133,7 +83,7 @@ func ExampleReject() {
 		return nil
 	}
 	err := handler(context.Background(), &sqsonce.Message{})
-	_, reject := sqsonce.Verdict(err)
-	fmt.Println(reject != nil, err)
+	_, reject := errors.AsType[*sqsonce.RejectError](err)
+	fmt.Println(reject, err)
 	// Output: true sqsonce: rejected: order has no amount
 }

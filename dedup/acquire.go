@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // afterHolder is how long after the holder's lease a duplicate comes back: SQS counts visibility in whole seconds.
@@ -87,7 +88,11 @@ func (o *Once) duplicate(t task, r Result) error {
 // the holder has ended, where that is known.
 func (o *Once) inProgress(until time.Time, ended <-chan struct{}) error {
 	o.counts.inProgress.Add(1)
-	return &sqsonce.RetryError{After: max(0, time.Until(until)+afterHolder), Err: &InProgressError{Until: until}, Ended: ended}
+	var err error = &InProgressError{Until: until}
+	if ended != nil {
+		err = host.WithEnded(err, ended)
+	}
+	return sqsonce.RetryAfter(time.Until(until)+afterHolder, err)
 }
 
 // crashed answers a delivery whose last holder vanished, under the policies that do not run it again. Neither answer
@@ -121,9 +126,11 @@ func (o *Once) freeCrashed(ctx context.Context, t task, cause error) {
 }
 
 // runUnguarded runs the handler without a record: the store is down and the policy says so.
-func (o *Once) runUnguarded(ctx context.Context, t task, cause error) error {
+func (o *Once) runUnguarded(ctx context.Context, t task, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: store down, running without a record", slog.String("key", t.key), slog.Any("error", cause))
-	var out outcome
-	out.call(ctx, t, Lease{})
-	return out.err
+	host.Run(func() error {
+		_, _, err := t.run(ctx, Lease{})
+		return err
+	}, func(handlerErr error) { err = handlerErr })
+	return err
 }

@@ -48,7 +48,7 @@
 //
 // # Keys
 //
-// A record's key is the consumer's name, '#' and the event's key; see [sqsonce.Message.EventID] for where that comes
+// A record's key is the consumer's name, '#' and the event's key; see [sqsonce.Message.Key] for where that comes
 // from. [Once.Stats] counts the rungs: a count under message-id is of events that a redrive or a producer's second send
 // would run again. Over 1,024 bytes the event's key is hashed with SHA-256.
 //

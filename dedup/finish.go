@@ -53,3 +53,8 @@ func (o *Once) tryComplete(ctx context.Context, l Lease, r Result) error {
 	defer cancel()
 	return o.store.Complete(ctx, l, r)
 }
+
+// own returns a context for what must be written although the delivery's context has ended.
+func (o *Once) own(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
+}

@@ -15,9 +15,8 @@ import (
 const afterKill = 2 * time.Second
 
 // hold is one delivery attempt's hold on a record: pending until the store has answered, then a lease that is renewed
-// until the handler has returned. It is the handler's context too, that of the host with the hold in it.
+// until the handler has returned.
 type hold struct {
-	context.Context
 	once  *Once
 	task  task
 	owner string
@@ -25,8 +24,8 @@ type hold struct {
 	length  time.Duration
 	renewed bool
 
-	decided signal // the store has answered the acquire
-	ended   signal // the delivery has its outcome, and its record was left
+	decided chan struct{} // closed: the store has answered the acquire
+	ended   chan struct{} // closed: the delivery has its outcome, and its record was left
 
 	mu      sync.Mutex
 	refused bool  // the store's answer
@@ -42,16 +41,8 @@ type hold struct {
 
 type holdContextKey struct{}
 
-// Value implements [context.Context].
-func (h *hold) Value(key any) any {
-	if key == (holdContextKey{}) {
-		return h
-	}
-	return h.Context.Value(key)
-}
-
 func newHold(o *Once, t task) *hold {
-	h := &hold{once: o, task: t, owner: rand.Text()}
+	h := &hold{once: o, task: t, owner: rand.Text(), decided: make(chan struct{}), ended: make(chan struct{})}
 	now := time.Now()
 	h.measure(now)
 	h.lease.Until = now.Add(h.length)
@@ -84,13 +75,13 @@ func (h *hold) decide(err error) {
 	h.mu.Lock()
 	h.refused = err != nil
 	h.mu.Unlock()
-	h.decided.send()
+	close(h.decided)
 }
 
 // end makes room for the next delivery of the event here, and then wakes those that wait for it.
 func (h *hold) end() {
 	h.once.memory.leave(h.task.key, h)
-	h.ended.send()
+	close(h.ended)
 }
 
 // live reports whether the hold is pending or certainly has the record.

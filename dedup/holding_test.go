@@ -9,12 +9,14 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // ended returns the channel of an in-progress answer, nil where it has none.
 func ended(err error) <-chan struct{} {
-	if retry, _ := sqsonce.Verdict(err); retry != nil && inProgress(err) {
-		return retry.Ended
+	if inProgress(err) {
+		return host.Ended(err)
 	}
 	return nil
 }
@@ -46,7 +48,7 @@ func TestHoldingHostIsTold(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				return outcome
 			})
-			ctx := sqsonce.WithHolding(t.Context())
+			ctx := settle.WithHolding(t.Context())
 			returned := make(chan error, 1)
 			go func() { returned <- h(ctx, message("1")) }()
 			for range 4 {
@@ -81,7 +83,7 @@ func TestHoldingHostIsTold(t *testing.T) {
 func TestNothingToHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx := sqsonce.WithHolding(t.Context())
+		ctx := settle.WithHolding(t.Context())
 		f := newFaults()
 		if _, err := other(t, f, recordKey("1")); err != nil {
 			t.Fatal(err)

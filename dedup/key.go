@@ -23,32 +23,32 @@ func (o *Once) Key(m *sqsonce.Message) (string, error) {
 // keyOf returns the key of the record for the event that m carries. A message without a key gets an error: one key that
 // all of them shared would let the first of them swallow the others.
 func (o *Once) keyOf(m *sqsonce.Message) (string, error) {
-	key, rung, err := o.eventKey(m)
+	key, source, err := o.eventKey(m)
 	switch {
 	case errors.Is(err, sqsonce.ErrNoEventID):
 		return "", sqsonce.Reject(fmt.Errorf("dedup: key of message %s: %w", m.ID, err)) // no redelivery gives it an ID
 	case err != nil:
 		return "", fmt.Errorf("dedup: key of message %s: %w", m.ID, err)
 	}
-	o.counts.rungs[rung-1].Add(1)
+	o.counts.keySources[source].Add(1)
 	return recordKey(o.consumer, key), nil
 }
 
-func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.Rung, error) {
+func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 	if o.o.Key != nil {
 		key, err := o.o.Key(m)
 		if err == nil && key == "" {
 			err = sqsonce.ErrNoEventID
 		}
-		return key, sqsonce.RungCustom, err
+		return key, sqsonce.KeyFromFunction, err
 	}
-	key, rung, err := m.EventID()
-	if rung == sqsonce.RungMessageID && o.o.TrustDedupID {
+	key, source, err := m.Key()
+	if source == sqsonce.KeyFromMessageID && o.o.TrustDedupID {
 		if k, ok := m.DedupKey(); ok {
-			return k, sqsonce.RungDedupID, nil
+			return k, sqsonce.KeyFromDedupID, nil
 		}
 	}
-	return key, rung, err
+	return key, source, err
 }
 
 // recordKey joins the consumer and the event's key with a '#'. Consumers hold none, so two consumers never share a

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // keys is a store that notes what it is asked for.
@@ -43,7 +44,7 @@ func custom(key string) func(*dedup.Options) {
 	return func(o *dedup.Options) { o.Key = func(*sqsonce.Message) (string, error) { return key, nil } }
 }
 
-func TestKeyRungs(t *testing.T) {
+func TestKeySources(t *testing.T) {
 	t.Parallel()
 	fifo := &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d"}
 	cloud := &sqsonce.Message{ID: "m1", QueueARN: "q", DedupID: "d", Body: `{"specversion":"1.0","id":"7","source":"s","type":"t"}`}
@@ -53,15 +54,15 @@ func TestKeyRungs(t *testing.T) {
 		m    *sqsonce.Message
 		opt  func(*dedup.Options)
 		want string
-		rung sqsonce.Rung
+		keys dedup.KeySources
 	}{
-		{"attribute", message("1"), trust, "billing#orders|1", sqsonce.RungAttribute},
-		{"CloudEvents", cloud, trust, "billing#s|7", sqsonce.RungCloudEvents},
-		{"message ID", fifo, func(*dedup.Options) {}, "billing#sqs-message|q|m1", sqsonce.RungMessageID},
-		{"dedup ID", fifo, trust, "billing#sqs-dedup|q|g|d", sqsonce.RungDedupID},
-		{"dedup ID without a message ID", &sqsonce.Message{QueueARN: "q", DedupID: "d"}, trust, "billing#sqs-dedup|q||d", sqsonce.RungDedupID},
-		{"no dedup ID to trust", &sqsonce.Message{ID: "m1", QueueARN: "q"}, trust, "billing#sqs-message|q|m1", sqsonce.RungMessageID},
-		{"custom", message("1"), custom("abc"), "billing#abc", sqsonce.RungCustom},
+		{"attribute", message("1"), trust, "billing#orders|1", dedup.KeySources{Attribute: 1}},
+		{"CloudEvents", cloud, trust, "billing#s|7", dedup.KeySources{CloudEvents: 1}},
+		{"message ID", fifo, func(*dedup.Options) {}, "billing#sqs-message|q|m1", dedup.KeySources{MessageID: 1}},
+		{"dedup ID", fifo, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
+		{"dedup ID without a message ID", &sqsonce.Message{QueueARN: "q", DedupID: "d"}, trust, "billing#sqs-dedup|q||d", dedup.KeySources{DedupID: 1}},
+		{"no dedup ID to trust", &sqsonce.Message{ID: "m1", QueueARN: "q"}, trust, "billing#sqs-message|q|m1", dedup.KeySources{MessageID: 1}},
+		{"custom", message("1"), custom("abc"), "billing#abc", dedup.KeySources{Function: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,10 +70,8 @@ func TestKeyRungs(t *testing.T) {
 			if c.Key != tt.want {
 				t.Errorf("key: got %q, want %q", c.Key, tt.want)
 			}
-			want := [5]int64{}
-			want[tt.rung-1] = 1
-			if diff := cmp.Diff(want, o.Stats().Rungs); diff != "" {
-				t.Errorf("rungs (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.keys, o.Stats().KeySources); diff != "" {
+				t.Errorf("key sources (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -103,7 +102,7 @@ func TestMissingKey(t *testing.T) {
 			f := newFaults()
 			var e effects
 			err := newOnce(t, f, tt.opt).Handler(e.handler)(t.Context(), tt.m)
-			_, reject := sqsonce.Verdict(err)
+			_, reject := host.Asked(err)
 			if !errors.Is(err, tt.want) || (reject != nil) != tt.reject {
 				t.Errorf("got error %v, want %v, a Reject: %t", err, tt.want, tt.reject)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 func TestLongHandlerKeepsItsLease(t *testing.T) {
@@ -79,7 +80,7 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 			if verdict == nil {
 				return // in TestCompleteRefused: the store decides
 			}
-			if retry, reject := sqsonce.Verdict(err); !errors.Is(err, sqsonce.ErrLeaseLost) || retry != nil || reject != nil {
+			if retry, reject := host.Asked(err); !errors.Is(err, sqsonce.ErrLeaseLost) || retry != nil || reject != nil {
 				t.Errorf("got error %v, want ErrLeaseLost without a verdict: the message is another's", err)
 			}
 			if f.seen("release") != 0 {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // fromMemory answers a delivery without a request, where this process knows enough: the event was completed, or another
@@ -28,10 +28,10 @@ func (o *Once) fromMemory(ctx context.Context, t task, h *hold) (err error, answ
 		}
 		if o.leaveWaiting(ctx, t) {
 			o.counts.cacheHits.Add(1)
-			return o.inProgress(holder.until(), holder.ended.received()), true
+			return o.inProgress(holder.until(), holder.ended), true
 		}
 		select {
-		case <-holder.decided.received():
+		case <-holder.decided:
 		case <-ctx.Done():
 			return fmt.Errorf("dedup: not started: %w", context.Cause(ctx)), true
 		}
@@ -45,7 +45,7 @@ func (o *Once) fromMemory(ctx context.Context, t task, h *hold) (err error, answ
 // leaveWaiting reports whether the host waits better than its handler would: without a slot. A call of Do waits by
 // itself: its caller may have done something that must not be repeated.
 func (o *Once) leaveWaiting(ctx context.Context, t task) bool {
-	return t.replay == nil && o.o.Wait >= 0 && !nested(ctx) && sqsonce.Holding(ctx)
+	return t.replay == nil && o.o.Wait >= 0 && !nested(ctx) && settle.Holding(ctx)
 }
 
 func nested(ctx context.Context) bool {
@@ -73,7 +73,7 @@ func (w *wait) forEnd(ctx context.Context, holder *hold, most time.Duration) boo
 		w.over = w.t.C
 	}
 	select {
-	case <-holder.ended.received():
+	case <-holder.ended:
 		return true
 	case <-w.over:
 		return false

@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // A key held in this process answers a second copy without a request, also while its handler goes on.
@@ -28,7 +29,7 @@ func TestSecondCopyInThisProcess(t *testing.T) {
 
 		start := time.Now()
 		err := h(t.Context(), message("1"))
-		retry, _ := sqsonce.Verdict(err)
+		retry, _ := host.Asked(err)
 		if !inProgress(err) || retry == nil || retry.After != 29*time.Second {
 			t.Errorf("second copy: got error %v, want in progress, back in the 28 s of the lease and one", err)
 		}

@@ -48,17 +48,16 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //   - matching [sqsonce.ErrInProgress]: another delivery holds the event and h was not called. It is a
 //     [*sqsonce.RetryError] whose delay ends a second after the holder's lease, around an [*InProgressError].
 //   - matching [sqsonce.ErrLeaseLost]: another owner took the record over. h may have run; its outcome is not recorded.
-//     The message must be neither deleted nor changed. While h runs its context ends with that cause, and with it the
-//     one that the host has made for the message, if any ([sqsonce.HandlerCancel]).
+//     The message must be neither deleted nor changed. While h runs its context ends with that cause.
 //   - a [*sqsonce.RejectError] of [ErrPayloadMismatch], of [ErrCrashed] (policy DeadLetter), or of
 //     [sqsonce.ErrNoEventID]: h was not called.
 //   - matching [ErrCrashed] (policy Block): h was not called.
 //   - any other: the store failed. h was not called; or it succeeded, its record could not be completed before the lease
 //     ended, and the policy is Redeliver.
 //
-// A second delivery of an event that this process is handling waits for that handler for at most Options.Wait, or is
-// held by its host meanwhile ([sqsonce.WithHolding]); it, and one of an event that this process saw completed within the
-// last minute, is answered from memory, without a request.
+// A second delivery of an event that this process is handling waits for that handler for at most Options.Wait, or its
+// host holds the message meanwhile, as sqsworker does. Such a delivery, and one of an event that this process saw
+// completed within the last minute, is answered from memory, without a request.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
@@ -69,7 +68,6 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 		if err != nil {
 			return err
 		}
-		t.whole = true
 		t.run = func(ctx context.Context, l Lease) (Result, bool, error) {
 			return Result{Validation: l.Validation}, false, h(ctx, m)
 		}
@@ -84,7 +82,6 @@ type task struct {
 	validation string
 	attempt    int
 	killAt     time.Time
-	whole      bool // a handler: after it nothing is to be done for the message
 	run        func(context.Context, Lease) (r Result, completed bool, err error)
 	replay     func(Result) error // nil: a duplicate needs no result
 }

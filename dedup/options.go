@@ -9,7 +9,7 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// Key returns the event's key; it must be stable over redeliveries. Default: Message.EventID.
+	// Key returns the event's key; it must be stable over redeliveries. Default: Message.Key.
 	Key func(*sqsonce.Message) (string, error)
 	// Validate returns a hash of the payload. The same key with another hash is ErrPayloadMismatch, a Reject that leaves
 	// the record as it is. Default: none.
@@ -38,7 +38,7 @@ type Options struct {
 	OnStoreDown StorePolicy
 	// Wait is how long a delivery waits for another delivery of its event that this process is handling, before it is
 	// refused as in progress. Meanwhile it has a slot of its host, and on Lambda the time of its invocation. A host that
-	// can hold messages (sqsonce.WithHolding, as sqsworker while it has room) waits in its place: without a slot, and
+	// can hold messages (as sqsworker while there is room) waits in its place: without a slot, and
 	// for as long as the other one takes. Calls from inside a guarded handler do not wait. Default: 1 s; negative: none.
 	Wait time.Duration
 	// CacheSize is how many completed keys are remembered, for at most a minute. Default: 1,024; negative: off.

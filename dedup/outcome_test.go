@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 func TestFailureReleases(t *testing.T) {
@@ -113,7 +114,7 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 	for _, deadLettered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
+			ctx, settle := settle.New(t.Context())
 			ctx, cancel := context.WithCancel(ctx)
 			err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
 				return sqsonce.Reject(errors.New("bad order"))
@@ -139,7 +140,7 @@ func TestErrorReleasesBeforeItIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
+		ctx, settle := settle.New(t.Context())
 		if err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
 			return sqsonce.RetryAfter(time.Second, sqsonce.Reject(errors.New("not now")))
 		})(ctx, message("1")); err == nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // vanish leaves the record of message(id) as a crashed holder does: its lease over, not released.
@@ -52,7 +54,7 @@ func TestOnCrash(t *testing.T) {
 					if inProgress(err) {
 						t.Errorf("error %v matches ErrInProgress: a host would wait for a holder that is gone", err)
 					}
-					if _, reject := sqsonce.Verdict(err); (reject != nil) != tt.reject {
+					if _, reject := host.Asked(err); (reject != nil) != tt.reject {
 						t.Errorf("got error %v, want a Reject: %t", err, tt.reject)
 					}
 					time.Sleep(10 * time.Minute)
@@ -78,7 +80,7 @@ func TestOnCrashLeavesTheLivingAlone(t *testing.T) {
 			}
 			var e effects
 			err = o.Handler(e.handler)(t.Context(), message("1"))
-			retry, _ := sqsonce.Verdict(err)
+			retry, _ := host.Asked(err)
 			if !inProgress(err) || retry == nil || retry.After != time.Minute+time.Second {
 				t.Errorf("policy %d: got error %v, want in progress, back a second after the holder's minute", policy, err)
 			}
@@ -104,7 +106,7 @@ func TestDeadLetterFreesTheRecordOnceTheMessageIsSafe(t *testing.T) {
 			vanish(t, f, "1")
 			var e effects
 			h := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }).Handler(e.handler)
-			ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
+			ctx, settle := settle.New(t.Context())
 			if err := h(ctx, message("1")); !errors.Is(err, dedup.ErrCrashed) {
 				t.Fatalf("got error %v, want ErrCrashed", err)
 			}
@@ -206,7 +208,7 @@ func TestValidate(t *testing.T) {
 			changed := message("1")
 			changed.Body = `{"amount":1000}`
 			err := h(t.Context(), changed)
-			if _, reject := sqsonce.Verdict(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) || e.got() != 1 {
+			if _, reject := host.Asked(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) || e.got() != 1 {
 				t.Errorf("other payload: got error %v and %d runs, want a Reject of ErrPayloadMismatch and 1", err, e.got())
 			}
 			if after := f.log(); cacheSize > 0 && after != before {

@@ -4,57 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// outcome is what a handler left behind.
-type outcome struct {
-	result    Result
-	completed bool
-	err       error
-}
-
-// call runs the handler. It may not return: after runtime.Goexit nothing but deferred functions runs.
-func (out *outcome) call(ctx context.Context, t task, l Lease) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		// recover returns nil after Goexit only: panic(nil) is a *runtime.PanicNilError.
-		*out = outcome{err: &sqsonce.PanicError{Value: recover(), Stack: debug.Stack()}}
-	}()
-	out.result, out.completed, out.err = t.run(ctx, l)
-	returned = true
-}
-
-// run starts the handler under the lease, and records its outcome: in a deferred function, since runtime.Goexit in a
-// handler must leave no record behind as held. To give the handler a goroutine of its own would cost each delivery two
-// wake-ups; hosts take Goexit for a failure by themselves.
+// run starts the handler under the lease, and records what it returned: also after runtime.Goexit, which must leave no
+// record behind as held. The handler has no goroutine of its own, which would cost each delivery two wake-ups.
 func (o *Once) run(ctx context.Context, t task, h *hold, l Lease) (err error) {
 	if err := o.start(ctx, t, h, l); err != nil {
 		return err
 	}
-	h.Context = ctx
-	handlerCtx, cancel := context.Context(h), sqsonce.HandlerCancel(ctx)
-	if cancel == nil || !t.whole || nested(ctx) {
-		handlerCtx, cancel = context.WithCancelCause(h)
-		defer cancel(nil)
-	}
+	handlerCtx, cancel := context.WithCancelCause(context.WithValue(ctx, holdContextKey{}, h))
+	defer cancel(nil)
 	h.watch(cancel)
 	h.startRenewing(ctx)
 
-	var out outcome
-	defer func() {
+	var r Result
+	completed := false
+	host.Run(func() (err error) {
+		r, completed, err = t.run(handlerCtx, h.current())
+		return err
+	}, func(handlerErr error) {
 		h.endRenewals(true)
 		h.unwatch()
-		err = o.finish(ctx, h, out)
-	}()
-	out.call(handlerCtx, t, h.current())
-	return nil // finish knows
+		err = o.finish(ctx, h, r, completed, handlerErr)
+	})
+	return err
 }
 
 // start decides whether the handler may run under the lease just granted.
@@ -82,24 +59,24 @@ func (o *Once) start(ctx context.Context, t task, h *hold, l Lease) error {
 	return nil
 }
 
-// finish records what the handler left behind.
-func (o *Once) finish(ctx context.Context, h *hold, out outcome) error {
+// finish records what the handler returned.
+func (o *Once) finish(ctx context.Context, h *hold, r Result, completed bool, handlerErr error) error {
 	l := h.current()
-	if errors.Is(out.err, ErrForeignWriter) && !h.isLost() {
+	if errors.Is(handlerErr, ErrForeignWriter) && !h.isLost() {
 		o.counts.foreign.Add(1) // an inbox's commit
 	}
 	switch {
-	case out.completed:
+	case completed:
 		o.memory.complete(h.task.key, l.Validation)
-		return out.err
-	case out.err == nil:
-		return o.completeRecord(ctx, h, out.result)
+		return handlerErr
+	case handlerErr == nil:
+		return o.completeRecord(ctx, h, r)
 	case h.isLost():
 		// The handler's verdict is another owner's to give by now: not even a Reject may move the message.
-		return fmt.Errorf("%w: handler returned: %v", sqsonce.ErrLeaseLost, out.err)
+		return fmt.Errorf("%w: handler returned: %v", sqsonce.ErrLeaseLost, handlerErr)
 	}
-	o.release(ctx, l, out.err)
-	return out.err
+	o.release(ctx, l, handlerErr)
+	return handlerErr
 }
 
 // release frees the record after a failure. A rejected message's record is released when its host has settled it: a
@@ -110,7 +87,7 @@ func (o *Once) release(ctx context.Context, l Lease, cause error) {
 		defer cancel()
 		o.free(ctx, l, cause)
 	}
-	if _, reject := sqsonce.Verdict(cause); reject != nil && sqsonce.OnSettled(ctx, free) {
+	if _, reject := host.Asked(cause); reject != nil && sqsonce.OnSettled(ctx, free) {
 		return
 	}
 	free(false)

@@ -34,9 +34,9 @@ func TestKeyAllTheWay(t *testing.T) {
 				check := func(where, url string, dedupID func(m *sqsonce.Message) string) {
 					x.Helper()
 					m := message(url, x.receive(url, 1)[0])
-					key, rung, err := m.EventID()
-					if key != want || rung != sqsonce.RungAttribute || err != nil {
-						x.Errorf("%s: EventID() = %q, %v, %v, want %q", where, key, rung, err, want)
+					key, source, err := m.Key()
+					if key != want || source != sqsonce.KeyFromAttribute || err != nil {
+						x.Errorf("%s: Key() = %q, %v, %v, want %q", where, key, source, err, want)
 					}
 					if d := dedupID(m); m.DedupID != d {
 						x.Errorf("%s: MessageDeduplicationId is %q, want %q", where, m.DedupID, d)
@@ -51,7 +51,7 @@ func TestKeyAllTheWay(t *testing.T) {
 				x.moveBack("orders-dlq.fifo")
 				time.Sleep(time.Minute)
 				m := message(x.url, x.receive(x.url, 1)[0])
-				if key, _, err := m.EventID(); key != want || err != nil || m.ID == r.MessageID {
+				if key, _, err := m.Key(); key != want || err != nil || m.ID == r.MessageID {
 					x.Errorf("after a redrive: EventID() = %q, %v of message %s, want %q of a new one", key, err, m.ID, want)
 				}
 			})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 var errWindowOver = errors.New("fifo: deduplication window is over")
@@ -16,7 +14,6 @@ func (p *Publisher) send(l *lane, batch []*entry) {
 	batch, late := p.begin(batch)
 	var answers []answer
 	if len(batch) > 0 {
-		stack.Grow() // this goroutine is new
 		answers = p.attempt(l.ctx, batch)
 	}
 	p.mu.Lock()

@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,11 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
-	maxEntries   = 10              // of one call
 	delayTimeout = 5 * time.Second // for all calls of an invocation, if the deadline leaves as much
 )
 
@@ -39,11 +37,11 @@ func (v *invocation) delay(ctx context.Context, r results) {
 	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(v.opts.Concurrency, (len(entries)+maxEntries-1)/maxEntries) {
+	for range min(v.opts.Concurrency, (len(entries)+host.MaxBatch-1)/host.MaxBatch) {
 		wg.Go(func() {
 			for {
-				to := int(next.Add(maxEntries))
-				from := to - maxEntries
+				to := int(next.Add(host.MaxBatch))
+				from := to - host.MaxBatch
 				if from >= len(entries) {
 					return
 				}
@@ -97,10 +95,9 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 	now := time.Now()
 	for i, e := range entries {
 		in.Entries = append(in.Entries, sqstypes.ChangeMessageVisibilityBatchRequestEntry{
-			// Positional: SQS refuses a batch whose IDs are not distinct, and the same message may be in it twice.
-			Id:                aws.String(strconv.Itoa(i)),
+			Id:                host.EntryID(i),
 			ReceiptHandle:     &v.records[e.record].ReceiptHandle,
-			VisibilityTimeout: backoff.Seconds(e.retry.Sub(now), maxDelay),
+			VisibilityTimeout: host.Seconds(e.retry.Sub(now), maxDelay),
 		})
 	}
 	var out *sqs.ChangeMessageVisibilityBatchOutput
@@ -115,7 +112,7 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 	// SQS answers with success where single entries have failed.
 	for _, f := range out.Failed {
 		id := ""
-		if i, err := strconv.Atoi(aws.ToString(f.Id)); err == nil && i >= 0 && i < len(entries) {
+		if i, ok := host.EntryIndex(f.Id, len(entries)); ok {
 			id = v.records[entries[i].record].MessageId
 		}
 		v.log.WarnContext(ctx, "lambda: visibility not changed", keyMessage, id, "code", aws.ToString(f.Code), keyError, aws.ToString(f.Message))

@@ -268,17 +268,3 @@ func TestBackoffThatPanics(t *testing.T) {
 		}
 	})
 }
-
-func TestURLOfARN(t *testing.T) {
-	t.Parallel()
-	for arn, want := range map[string]string{
-		"arn:aws:sqs:eu-west-1:123456789012:jobs.fifo":      "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs.fifo",
-		"arn:aws-cn:sqs:cn-north-1:123456789012:jobs":       "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/jobs",
-		"arn:aws-us-gov:sqs:us-gov-west-1:123456789012:job": "https://sqs.us-gov-west-1.amazonaws.com/123456789012/job",
-	} {
-		q, err := parseARN(arn)
-		if got := urlOf(q); got != want || err != nil {
-			t.Errorf("%s: got %s, %v; want %s", arn, got, err, want)
-		}
-	}
-}

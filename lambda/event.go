@@ -3,9 +3,10 @@ package lambda
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 var errNoRecords = errors.New("lambda: event has no records: not from an SQS event source mapping")
@@ -31,23 +32,8 @@ func check(records []events.SQSMessage) error {
 		}
 	}
 	// The ARN says whether order matters and is part of the key of events without an ID of their own.
-	if _, err := parseARN(queue); err != nil {
-		return err
+	if _, err := host.ParseQueueARN(queue); err != nil {
+		return fmt.Errorf("lambda: eventSourceARN %w", err)
 	}
 	return nil
 }
-
-// queueARN is arn:partition:sqs:region:account:name.
-type queueARN struct{ partition, region, account, name string }
-
-func parseARN(arn string) (queueARN, error) {
-	p := strings.Split(arn, ":")
-	if len(p) != 6 || p[0] != "arn" || p[2] != "sqs" || p[3] == "" || p[4] == "" || p[5] == "" {
-		return queueARN{}, fmt.Errorf("lambda: eventSourceARN %.256q is not a queue's ARN", arn)
-	}
-	return queueARN{partition: p[1], region: p[3], account: p[4], name: p[5]}, nil
-}
-
-// isFIFO goes by the name, which must end in .fifo exactly for FIFO queues. A group ID does not tell: standard queues
-// carry one for fair queues.
-func isFIFO(arn string) bool { return strings.HasSuffix(arn, ".fifo") }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // handle runs the handler for a record and reports whether it succeeded in time.
@@ -16,32 +17,20 @@ func (v *invocation) handle(i int) (ok bool) {
 	}
 	m := &v.messages[i]
 	convert(m, &v.records[i], v.killAt)
-	ctx, settle := sqsonce.WithSettlement(v.ctx, nil)
-	var err error
-	returned := false
-	// What follows the handler is deferred: runtime.Goexit ends this goroutine without coming back from it. A panic ends
-	// here: in a bare goroutine it would end the process, and with it every success of the batch.
-	defer func() {
-		if value := recover(); !returned {
-			// recover returns nil after Goexit only: panic(nil) is a *runtime.PanicNilError.
-			err = &sqsonce.PanicError{Value: value, Stack: debug.Stack()}
-		}
-		ok = v.conclude(i, err, settle)
-	}()
-	err = v.handler(ctx, m)
-	returned = true
-	return
+	ctx, settled := settle.New(v.ctx)
+	host.Run(func() error { return v.handler(ctx, m) }, func(err error) { ok = v.conclude(i, err, settled) })
+	return ok
 }
 
 // conclude turns what the handler left behind into its record's result. It reports whether that is a success and came
 // in time.
-func (v *invocation) conclude(i int, err error, settle func(deadLettered bool)) bool {
+func (v *invocation) conclude(i int, err error, settled func(deadLettered bool)) bool {
 	s, m := &v.slots[i], &v.messages[i]
 	sent := false
-	if isReject(err) {
+	if host.OutcomeOf(err) == host.Rejected {
 		sent = v.reject(s, m, err)
 	}
-	v.settle(m, settle, sent)
+	v.settle(m, settled, sent)
 	if err == nil || sent {
 		if s.change(running, succeeded) {
 			return true
@@ -58,22 +47,15 @@ func (v *invocation) conclude(i int, err error, settle func(deadLettered bool)) 
 	return false
 }
 
-// isReject says that the handler asks for the dead-letter queue. Where the lease was lost the message is another
-// delivery's to judge; in progress elsewhere is no verdict on it at all.
-func isReject(err error) bool {
-	_, reject := sqsonce.Verdict(err)
-	return reject != nil && !errors.Is(err, sqsonce.ErrLeaseLost) && !errors.Is(err, sqsonce.ErrInProgress)
-}
-
 // settle runs what middleware left until the message's fate is decided. A panic there decides nothing and must not end
 // the process.
-func (v *invocation) settle(m *sqsonce.Message, settle func(bool), deadLettered bool) {
+func (v *invocation) settle(m *sqsonce.Message, settled func(bool), deadLettered bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			v.log.ErrorContext(v.ctx, "lambda: settling panicked", keyMessage, m.ID, keyError, p, keyStack, string(debug.Stack()))
 		}
 	}()
-	settle(deadLettered)
+	settled(deadLettered)
 }
 
 // maxDelay keeps a delay inside SQS's 12 h after the receive, which the event does not tell: a batching window is at
@@ -86,14 +68,14 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	if v.opts.Client == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
 		return time.Time{} // a message whose lease was lost is not ours to touch
 	}
-	retry, _ := sqsonce.Verdict(err)
+	retry, _ := host.Asked(err)
 	var d time.Duration
 	switch {
 	case errors.Is(err, sqsonce.ErrInProgress) && retry == nil:
 		return time.Time{}
 	case errors.Is(err, sqsonce.ErrInProgress):
 		// SQS counts each receive. A holder that goes on renewing must not drive its duplicate to the dead-letter queue.
-		d = backoff.Double(retry.After, maxDelay, m.ReceiveCount)
+		d = host.Double(retry.After, maxDelay, m.ReceiveCount)
 	case retry != nil:
 		d = retry.After
 	default:
@@ -106,7 +88,7 @@ func (v *invocation) backoff(receiveCount int) (d time.Duration) {
 	defer func() {
 		if p := recover(); p != nil {
 			v.log.ErrorContext(v.ctx, "lambda: Options.Backoff panicked", keyError, p)
-			d = backoff.Default(receiveCount)
+			d = host.DefaultBackoff(receiveCount)
 		}
 	}()
 	return v.opts.Backoff(receiveCount)

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // invocation is one event on its way.
@@ -37,7 +38,7 @@ func (a *adapter) begin(ctx context.Context, records []events.SQSMessage) *invoc
 	v := &invocation{
 		adapter: a, records: records, begun: time.Now(),
 		messages: make([]sqsonce.Message, len(records)), slots: make([]slot, len(records)),
-		chains: newChains(records, isFIFO(records[0].EventSourceARN)),
+		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
 		budget: budget{grace: leastMargin / 2}, ended: make(chan struct{}),
 	}
 	if deadline, ok := ctx.Deadline(); ok {

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Options configure [Wrap] and [Start]. The zero value of each field is its default.
@@ -48,7 +47,7 @@ const maxTimeout = 15 * time.Minute
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
 	if o.Backoff == nil {
-		o.Backoff = backoff.Default
+		o.Backoff = host.DefaultBackoff
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -71,12 +70,9 @@ func validate(h sqsonce.Handler, o *Options) error {
 	add(isSDK && sdk == nil, "Options.Client", "is a nil *sqs.Client")
 	add(o.Client == nil && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs Options.Client")
 	add(o.Client == nil && o.Backoff != nil, "Options.Backoff", "needs Options.Client")
-	add(o.DeadLetterQueue != "" && !isURL(o.DeadLetterQueue), "Options.DeadLetterQueue",
-		"is %.256q, must be the URL of a queue, not its name or ARN", o.DeadLetterQueue)
+	if o.DeadLetterQueue != "" {
+		problem := host.QueueURLProblem(o.DeadLetterQueue)
+		add(problem != "", "Options.DeadLetterQueue", "%s", problem)
+	}
 	return errors.Join(errs...)
-}
-
-func isURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(u.Path) > 1
 }

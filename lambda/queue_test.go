@@ -64,7 +64,7 @@ func (x *fixture) send(bodies ...string) {
 	x.Helper()
 	for _, b := range bodies {
 		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &b}
-		if isFIFO(x.arn) {
+		if strings.HasSuffix(x.arn, ".fifo") {
 			in.MessageGroupId, in.MessageDeduplicationId = aws.String(b[:1]), &b
 		}
 		if _, err := x.c.SendMessage(context.Background(), in); err != nil {

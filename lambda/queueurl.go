@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // queueURL returns the URL of the queue with that ARN, asked for once per process. Where the role may not ask, the URL
@@ -16,13 +18,13 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 	if url, ok := a.queueURLs.Load(arn); ok {
 		return url.(string), nil
 	}
-	q, err := parseARN(arn)
+	q, err := host.ParseQueueARN(arn)
 	if err != nil {
 		return "", err
 	}
 	var out *sqs.GetQueueUrlOutput
 	err = a.conns.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = a.opts.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.name, QueueOwnerAWSAccountId: &q.account})
+		out, err = a.opts.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
 		return err
 	})
 	url := ""
@@ -31,7 +33,7 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 		url = aws.ToString(out.QueueUrl)
 	case isAccessDenied(err):
 		a.log.WarnContext(ctx, "lambda: sqs:GetQueueUrl is not allowed: the queue's URL is made from its ARN", keyError, err)
-		url = urlOf(q)
+		url = q.URL()
 	default:
 		return "", err // not remembered: the next invocation asks again
 	}
@@ -42,13 +44,4 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 func isAccessDenied(err error) bool {
 	e, ok := errors.AsType[smithy.APIError](err)
 	return ok && strings.Contains(e.ErrorCode(), "AccessDenied")
-}
-
-// urlOf is the form of https://docs.aws.amazon.com/general/latest/gr/sqs-service.html.
-func urlOf(q queueARN) string {
-	domain := "amazonaws.com"
-	if q.partition == "aws-cn" {
-		domain += ".cn"
-	}
-	return "https://sqs." + q.region + "." + domain + "/" + q.account + "/" + q.name
 }

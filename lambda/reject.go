@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // sendTimeout bounds a send to the dead-letter queue, with the SDK's own retries.
@@ -54,7 +55,7 @@ func (v *invocation) cannotReject(source string) string {
 	}
 	// A function whose queue is the dead-letter queue, as when it was put behind the wrong mapping, would send each
 	// rejected message to itself for ever.
-	if q, err := parseARN(source); err != nil || strings.HasSuffix(v.opts.DeadLetterQueue, "/"+q.account+"/"+q.name) {
+	if q, err := host.ParseQueueARN(source); err != nil || strings.HasSuffix(v.opts.DeadLetterQueue, "/"+q.Account+"/"+q.Name) {
 		return "the function's queue is Options.DeadLetterQueue itself"
 	}
 	return ""

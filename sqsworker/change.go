@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // callTimeout is the longest a delete, a release or an extension may take before it is tried again.
@@ -22,16 +22,37 @@ type change struct {
 	last       bool // of an extension: no more after it
 }
 
-// changeVisibility sends up to ten changes in one call and hands one result per change to then, on the loop.
-func (l *loop) changeVisibility(changes []change, timeout time.Duration, then func(results []error)) {
+// visibilityChanged is the answer to one call of ChangeMessageVisibilityBatch.
+type visibilityChanged struct {
+	changes  []change
+	results  results
+	err      error     // of the whole call
+	start    time.Time // before the call
+	releases bool      // else extensions
+}
+
+func (l *loop) visibilityChanged(e visibilityChanged) {
+	if e.err != nil && isFatal(e.err) {
+		l.fail(e.err)
+	}
+	if e.releases {
+		l.releasesAnswered(e)
+	} else {
+		l.extensionsAnswered(e)
+	}
+}
+
+// changeVisibility sends up to ten changes in one call.
+func (l *loop) changeVisibility(changes []change, timeout time.Duration, releases bool) {
+	start := l.now()
 	l.counters.extensions.Add(1)
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &l.queueURL}
 	for i, c := range changes {
 		in.Entries = append(in.Entries, sqstypes.ChangeMessageVisibilityBatchRequestEntry{
-			Id: entryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: backoff.Seconds(c.visibility, maxVisibility),
+			Id: host.EntryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: host.Seconds(c.visibility, maxVisibility),
 		})
 	}
-	l.call(func() func() {
+	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, timeout)
 		defer cancel()
 		out, err := l.client.ChangeMessageVisibilityBatch(ctx, in, once)
@@ -42,11 +63,6 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, then fu
 			}
 			results.failed(out.Failed)
 		}
-		return func() {
-			if err != nil && isFatal(err) {
-				l.fail(err)
-			}
-			then(results)
-		}
+		return visibilityChanged{changes, results, err, start, releases}
 	})
 }

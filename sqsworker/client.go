@@ -8,8 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
-	"github.com/sqsonce/sqsonce/internal/onewrite"
 )
 
 // Client is what a worker needs of SQS. *sqs.Client implements it.
@@ -17,8 +15,7 @@ import (
 // SendMessage and GetQueueUrl are only called for dead-letter queues, GetQueueAttributes only when Run starts.
 //
 // The options of each call switch off the SDK's retries, which the worker makes itself, and its check of checksums, which
-// fails ten messages for one; and they have it send requests, and read the answers to receives and deletes, at less cost.
-// A wrapper has to pass them on; every other setting of the client, and its middleware, is left as it is.
+// fails ten messages for one. A wrapper has to pass them on.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -66,5 +63,4 @@ const receiveMargin = 10 * time.Second
 // lost reply the SDK would repeat a long poll inside a deadline that only fits one.
 func once(o *sqs.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = onewrite.Client(o.HTTPClient)
 }

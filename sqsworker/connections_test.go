@@ -157,12 +157,3 @@ func (c *countedClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sq
 	defer c.changes.begin()()
 	return c.Client.ChangeMessageVisibilityBatch(ctx, in, optFns...)
 }
-
-func TestCallsTakeOneWrite(t *testing.T) {
-	t.Parallel()
-	o := sqs.Options{HTTPClient: http.DefaultClient}
-	once(&o)
-	if o.HTTPClient == sqs.HTTPClient(http.DefaultClient) {
-		t.Error("a request's head goes by itself: see package onewrite")
-	}
-}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // leastDeleters is how many deletes may be under way at once with few receivers: so many may hang before others wait. With
@@ -40,7 +42,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 		}
 		handles = append(handles, d.lease.handle)
 		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
-			Id: entryID(len(sent)), ReceiptHandle: &handles[len(sent)],
+			Id: host.EntryID(len(sent)), ReceiptHandle: &handles[len(sent)],
 		})
 		d.sent = true
 		sent = append(sent, d)
@@ -50,10 +52,10 @@ func (l *loop) sendDeletes(batch []*delivery) {
 	}
 	l.counters.deletes.Add(1)
 	l.deletes.open++
-	l.call(func() func() {
+	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, callTimeout)
 		defer cancel()
-		out, err := l.client.DeleteMessageBatch(ctx, in, once, readQuickly)
+		out, err := l.client.DeleteMessageBatch(ctx, in, once)
 		results := newResults(len(sent), err)
 		if err == nil {
 			for i := range out.Successful {
@@ -61,17 +63,27 @@ func (l *loop) sendDeletes(batch []*delivery) {
 			}
 			results.failed(out.Failed)
 		}
-		return func() {
-			if err != nil && isFatal(err) {
-				l.fail(err)
-			}
-			l.deletes.open--
-			l.deletes.calls -= len(sent)
-			for i, d := range sent {
-				l.deleted(d, handles[i], results[i])
-			}
-		}
+		return deletesAnswered{sent, handles, results, err}
 	})
+}
+
+// deletesAnswered is the answer to one call of DeleteMessageBatch.
+type deletesAnswered struct {
+	batch   []*delivery
+	handles []string // as they were sent
+	results results
+	err     error // of the whole call
+}
+
+func (l *loop) deletesAnswered(e deletesAnswered) {
+	if e.err != nil && isFatal(e.err) {
+		l.fail(e.err)
+	}
+	l.deletes.open--
+	l.deletes.calls -= len(e.batch)
+	for i, d := range e.batch {
+		l.deleted(d, e.handles[i], e.results[i])
+	}
 }
 
 func (l *loop) deleted(d *delivery, handle string, err error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -140,7 +141,7 @@ func (x *fixture) disturb(row disturbance) {
 	if len(done) != groups*perGroup || len(r.twice) > 0 || s.Undeleted != 0 != row.undeleted || s.Abandoned != 0 {
 		x.Errorf("%d of %d messages done, run twice at once: %v; %+v", len(done), groups*perGroup, r.twice, s)
 	}
-	if isFIFO(x.url) {
+	if host.IsFIFO(x.url) {
 		inOrder(x, done)
 	}
 	if row.leases == keepsAll && s.LeasesLost > 0 || row.leases == losesSome && s.LeasesLost == 0 {

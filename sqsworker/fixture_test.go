@@ -17,6 +17,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -85,7 +86,7 @@ func (x *fixture) send(bodies ...string) {
 	x.Helper()
 	for _, b := range bodies {
 		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &b}
-		if isFIFO(x.url) {
+		if host.IsFIFO(x.url) {
 			group, _, _ := strings.Cut(b, ":")
 			in.MessageGroupId, in.MessageDeduplicationId = &group, &b
 		}
@@ -102,7 +103,7 @@ func (x *fixture) sendMany(n int) {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &x.url}
 		for i := range min(maxBatch, n-from) {
 			in.Entries = append(in.Entries, sqstypes.SendMessageBatchRequestEntry{
-				Id: entryID(i), MessageBody: aws.String(fmt.Sprint(from + i)),
+				Id: host.EntryID(i), MessageBody: aws.String(fmt.Sprint(from + i)),
 			})
 		}
 		if out, err := x.c.SendMessageBatch(x.Context(), in); err != nil || len(out.Failed) > 0 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // group is what this worker holds of one FIFO message group, over all receives. Its messages run one after the other:
@@ -77,22 +77,22 @@ func (l *loop) stopGroup(g *group) {
 // SQS hands them out together, so that they could reach the dead-letter queue without ever having been run. Therefore
 // the head is first run again here, under its lease; and at the last receive of a follower the head, not the follower,
 // goes to the dead-letter queue.
-func (l *loop) headFailed(d *delivery, v verdict) {
+func (l *loop) headFailed(d *delivery, r result) {
 	g := d.group
-	local := v.asked
+	local := r.asked
 	if local < 0 {
-		local = backoff.Jitter(time.Second, 15*time.Minute, d.runs)
+		local = host.Jitter(time.Second, 15*time.Minute, d.runs)
 	}
 	switch last := l.followerAtLastReceive(g); {
 	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && local <= l.opts.Visibility:
 		l.hold(d, local, nil)
-	case last && !v.noSend && l.queue.hasDLQ():
-		l.reject(d, v)
+	case last && !r.noSend && l.queue.hasDLQ():
+		l.reject(d, r)
 	case last && !l.stopping.cancelled:
 		// Nowhere to send the head, and nothing may go back: it is tried until its lease's end.
 		l.hold(d, local, nil)
 	default:
-		l.releaseGroup(g, v.delay)
+		l.releaseGroup(g, r.delay)
 	}
 }
 

@@ -2,9 +2,9 @@ package sqsworker
 
 import (
 	"context"
-	"runtime/debug"
 
-	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // makeReady queues a delivery for a handler. One that is done already is deleted without running.
@@ -51,42 +51,27 @@ func (l *loop) start(d *delivery) {
 	if l.opts.HandlerTimeout > 0 {
 		timeout = l.later(l.opts.HandlerTimeout, func() { l.watch(d) })
 	}
-	l.handlers.do(func() {
-		l.invoke(ctx, cancel, d, count, func(v verdict) {
-			cancel(nil)
-			l.counters.running.remove(&d.handler)
-			l.mail.put(func() {
-				l.schedule.cancel(timeout)
-				l.returned(d, v)
-			})
-		})
+	go l.invoke(ctx, d, count, func(r result) {
+		cancel(nil)
+		l.counters.running.remove(&d.handler)
+		l.put(handlerReturned{d, r, timeout})
 	})
 }
 
-// invoke calls the handler and hands its verdict to then. However the handler fails, it fails its message and nothing
-// else: a panic in a bare goroutine would end the process and strand everything in flight.
-func (w *Worker) invoke(ctx context.Context, cancel context.CancelCauseFunc, d *delivery, count int, then func(verdict)) {
+// invoke calls the handler and hands its result to then. However the handler fails, it fails its message and nothing else.
+func (w *Worker) invoke(ctx context.Context, d *delivery, count int, then func(result)) {
 	if w.opts.HandlerTimeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, w.opts.HandlerTimeout)
 		defer stop()
 	}
-	ctx, settle := sqsonce.WithSettlement(ctx, cancel)
-	var err error
-	returned := false
-	// All that follows is deferred: runtime.Goexit ends this goroutine without coming back from the handler.
-	defer func() {
-		if value := recover(); !returned {
-			err = &sqsonce.PanicError{Value: value, Stack: debug.Stack()}
+	ctx, settled := settle.New(ctx)
+	host.Run(func() error {
+		if d.damaged {
+			return errChecksum
 		}
-		then(w.judge(err, count, settle))
-	}()
-	if d.damaged {
-		err = errChecksum
-	} else {
-		err = w.handler(ctx, d.m)
-	}
-	returned = true
+		return w.handler(ctx, d.m)
+	}, func(err error) { then(w.judge(err, count, settled)) })
 }
 
 // watch gives back the slot of a handler that does not return after its context has ended.
@@ -109,8 +94,16 @@ func (l *loop) markStuck(d *delivery) {
 	l.log.Error("sqsworker: handler does not return after its context has ended", keyMessage, d.m.ID, keyGroup, d.m.Group)
 }
 
-// returned takes over when a handler has ended.
-func (l *loop) returned(d *delivery, v verdict) {
+// handlerReturned says that a handler has ended.
+type handlerReturned struct {
+	d       *delivery
+	result  result
+	timeout *alarm // of Options.HandlerTimeout
+}
+
+func (l *loop) handlerReturned(e handlerReturned) {
+	d, r := e.d, e.result
+	l.schedule.cancel(e.timeout)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
 		l.counters.stuck.Add(-1)
@@ -120,34 +113,34 @@ func (l *loop) returned(d *delivery, v verdict) {
 	if l.stopping.begun {
 		l.counters.drained.Add(1)
 	}
-	l.count(d, v)
+	l.count(d, r)
 	if d.lease.lost || d.state == gone {
-		l.returnedLate(d, v)
+		l.returnedLate(d, r)
 		return
 	}
 	l.set(d, settling)
-	switch v.kind {
-	case outcomeDone:
+	switch r.outcome {
+	case host.Done:
 		l.delete(d)
-	case outcomeLeaseLost:
-		l.lose(d, "another delivery took the event over", v.err)
-	case outcomeInProgress:
-		l.inProgress(d, v)
-	case outcomeReject:
-		l.reject(d, v)
+	case host.LeaseLost:
+		l.lose(d, "another delivery took the event over", r.err)
+	case host.InProgress:
+		l.inProgress(d, r)
+	case host.Rejected:
+		l.reject(d, r)
 	default:
-		l.failed(d, v)
+		l.failed(d, r)
 	}
 }
 
 // returnedLate is for a handler whose lease was lost while it ran, or that outlived the stop. Its message is not ours to
 // touch.
-func (l *loop) returnedLate(d *delivery, v verdict) {
-	if v.kind == outcomeDone {
+func (l *loop) returnedLate(d *delivery, r result) {
+	if r.outcome == host.Done {
 		l.remember(d)
 	}
-	if v.kind == outcomeReject {
-		l.settle(v)
+	if r.outcome == host.Rejected {
+		l.settle(r)
 	}
 	if l.orphans[d.m.ID] == d {
 		delete(l.orphans, d.m.ID)

@@ -51,8 +51,8 @@ func TestPanicError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan verdict, 1)
-	w.invoke(t.Context(), nil, &delivery{m: &sqsonce.Message{}}, 1, func(v verdict) { got <- v })
+	got := make(chan result, 1)
+	w.invoke(t.Context(), &delivery{m: &sqsonce.Message{}}, 1, func(v result) { got <- v })
 	v := <-got
 	p, is := errors.AsType[*sqsonce.PanicError](v.err)
 	if !is || !strings.Contains(string(p.Stack), "handle_test.go") || !errors.Is(v.err, errTest) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // beatBy has the heartbeat look at the leases at that time, or earlier.
@@ -79,13 +79,15 @@ func (l *loop) extend(batch []*delivery) {
 	if len(changes) == 0 {
 		return
 	}
-	l.changeVisibility(changes, l.patience(), func(results []error) {
-		l.slow = l.now().Sub(start) >= l.firstPatience()
-		early := rand.Float64()
-		for i, c := range changes {
-			l.extended(c, results[i], start, early)
-		}
-	})
+	l.changeVisibility(changes, l.patience(), false)
+}
+
+func (l *loop) extensionsAnswered(e visibilityChanged) {
+	l.slow = l.now().Sub(e.start) >= l.firstPatience()
+	early := rand.Float64()
+	for i, c := range e.changes {
+		l.extended(c, e.results[i], e.start, early)
+	}
 }
 
 // patience is how long an extension may wait for its answer. Three tries fit between half the visibility timeout and its
@@ -131,7 +133,7 @@ func (l *loop) extended(c change, err error, start time.Time, early float64) {
 			le.warned = true
 			l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
 		}
-		le.due = now.Add(min(backoff.Jitter(200*time.Millisecond, 5*time.Second, le.failures), le.left(now)/4+time.Millisecond))
+		le.due = now.Add(min(host.Jitter(200*time.Millisecond, 5*time.Second, le.failures), le.left(now)/4+time.Millisecond))
 	}
 	if d.state == releasing {
 		l.releases.put(d) // it waited for this answer

@@ -232,8 +232,7 @@ func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
 	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
 		t.Errorf("%d started, %d lost, want 1 and 1", l.counts[running], l.counters.leasesLost.Load())
 	}
-	<-l.mail.news
-	l.mail.take()
+	l.handle(<-l.events)
 }
 
 // TestNoDeleteWithAnExpiredLease: the heartbeat notices first in most cases; after a suspend it may not.

@@ -21,13 +21,18 @@ func (l *loop) hold(d *delivery, delay time.Duration, ended <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 		case <-ended:
-			l.mail.put(func() {
-				if d.state == held { // to try it too early, when it is held again by now, does no harm
-					l.makeReady(d)
-				}
-			})
+			l.put(holderEnded{d})
 		}
 	})
+}
+
+// holderEnded says that the delivery of this process that a held message waits for has ended.
+type holderEnded struct{ waiting *delivery }
+
+func (l *loop) holderEnded(e holderEnded) {
+	if e.waiting.state == held { // to try it too early, when it is held again by now, does no harm
+		l.makeReady(e.waiting)
+	}
 }
 
 // unhold is for a message that is held no longer, whatever becomes of it.

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -293,7 +294,7 @@ func TestHeldCopyLosesItsLease(t *testing.T) {
 		never := make(chan struct{})
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
 			defer r.begin(m.Body)()
-			return &sqsonce.RetryError{After: 10 * time.Minute, Err: sqsonce.ErrInProgress, Ended: never}
+			return sqsonce.RetryAfter(10*time.Minute, host.WithEnded(sqsonce.ErrInProgress, never))
 		})
 		x.send("a")
 		time.Sleep(5 * time.Second)
@@ -326,7 +327,7 @@ func TestHeldCopyBetweenWakeAndStop(t *testing.T) {
 					time.Sleep(time.Second)
 					return nil
 				default:
-					return &sqsonce.RetryError{After: time.Minute, Err: sqsonce.ErrInProgress, Ended: ended}
+					return sqsonce.RetryAfter(time.Minute, host.WithEnded(sqsonce.ErrInProgress, ended))
 				}
 			})
 			time.Sleep(time.Second)
@@ -348,7 +349,7 @@ func TestNothingIsHeldInAStop(t *testing.T) {
 		x.send("a")
 		j := x.start(func(context.Context, *sqsonce.Message) error {
 			time.Sleep(5 * time.Second)
-			return &sqsonce.RetryError{After: time.Minute, Err: sqsonce.ErrInProgress, Ended: make(chan struct{})}
+			return sqsonce.RetryAfter(time.Minute, host.WithEnded(sqsonce.ErrInProgress, make(chan struct{})))
 		}, func(o *Options) { o.Wait = time.Second })
 		time.Sleep(time.Second)
 		begun := time.Now()

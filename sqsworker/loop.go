@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/stack"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // loop owns everything a running worker knows: deliveries, leases, groups, room. One goroutine, that of Run, reads and
@@ -17,11 +17,10 @@ type loop struct {
 	*Worker
 	queue queue
 
-	mail  *mailbox
-	calls sync.WaitGroup // of the callers, not of handlers: those may never return
-	// Apart, since a call of the SDK takes far more of a stack than most handlers.
-	callers, handlers crew
-	stop              <-chan struct{}
+	events chan event
+	ended  chan struct{}  // closed: nobody reads events any more
+	calls  sync.WaitGroup // to SQS; not handlers, which may never return
+	stop   <-chan struct{}
 
 	// None of these is cancelled when Run's context ends.
 	callCtx    context.Context
@@ -46,8 +45,8 @@ type loop struct {
 	polling  polling
 	beating  *alarm
 	slow     bool // the last extension's answer took long, or did not come
-	deletes  outbox
-	releases outbox
+	deletes  batchQueue
+	releases batchQueue
 	stopping stopping
 	noDLQ    sync.Once // logs a missing dead-letter queue
 }
@@ -55,7 +54,7 @@ type loop struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, stop: ctx.Done(),
-		mail: newMailbox(), callers: newCrew(), handlers: newCrew(),
+		events: make(chan event, min(w.opts.InFlight, 1024)), ended: make(chan struct{}),
 		room: newRoom(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		table: map[string]*delivery{}, groups: map[string]*group{}, orphans: map[string]*delivery{},
 		polling: polling{target: 1},
@@ -64,7 +63,7 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l.callCtx, l.endCalls = context.WithCancel(base)
 	l.pollCtx, l.endPolls = context.WithCancel(base)
 	l.handlerCtx, l.endHandler = context.WithCancelCause(base)
-	l.holdingCtx = sqsonce.WithHolding(l.handlerCtx)
+	l.holdingCtx = settle.WithHolding(l.handlerCtx)
 	l.deletes.send, l.releases.send = l.sendDeletes, l.sendReleases
 	l.deletes.limit = max(leastDeleters, w.opts.Receivers)
 	return l
@@ -86,9 +85,12 @@ func (l *loop) run() error {
 		}
 		timer.Reset(l.sleep())
 		select {
-		case <-l.mail.news:
-			runtime.Gosched() // what else is ready to run may have events too: one turn for all of them
-			l.mail.take()
+		case e := <-l.events:
+			l.handle(e)
+			runtime.Gosched() // goroutines that are ready to run may have events too: one turn for all of them
+			for len(l.events) > 0 {
+				l.handle(<-l.events)
+			}
 		case <-timer.C:
 		case <-l.stop:
 			l.stop = nil
@@ -107,8 +109,8 @@ func (l *loop) turn() {
 	l.lastTurn.Store(now.UnixNano())
 	l.schedule.run(now)
 	l.startReady()
-	l.flushOutbox(&l.deletes, false)
-	l.flushOutbox(&l.releases, false)
+	l.flush(&l.deletes, false)
+	l.flush(&l.releases, false)
 	l.ask()
 }
 
@@ -119,13 +121,44 @@ func (l *loop) sleep() time.Duration {
 	return idleTurn
 }
 
-// call runs f beside the loop; what it returns runs on the loop.
-func (l *loop) call(f func() (event func())) {
-	l.calls.Add(1)
-	l.callers.do(func() {
-		defer l.calls.Done()
-		stack.Grow()
-		l.mail.put(f())
+// event is what happened beside the loop: one of the types in handle.
+type event any
+
+// handle has the loop act on an event.
+func (l *loop) handle(e event) {
+	switch e := e.(type) {
+	case received:
+		l.received(e)
+	case receiveFailed:
+		l.receiveFailed(e)
+	case handlerReturned:
+		l.handlerReturned(e)
+	case deletesAnswered:
+		l.deletesAnswered(e)
+	case visibilityChanged:
+		l.visibilityChanged(e)
+	case deadLettered:
+		l.deadLettered(e)
+	case holderEnded:
+		l.holderEnded(e)
+	}
+}
+
+// put hands an event to the loop, from any other goroutine. When the loop has ended the event is dropped: a stuck handler
+// that returns then has nobody to tell.
+func (l *loop) put(e event) {
+	select {
+	case l.events <- e:
+	case <-l.ended:
+	}
+}
+
+// call runs f, which calls SQS, beside the loop. The loop gets the event that f returns, if any.
+func (l *loop) call(f func() event) {
+	l.calls.Go(func() {
+		if e := f(); e != nil {
+			l.put(e)
+		}
 	})
 }
 
@@ -134,11 +167,9 @@ func (l *loop) later(d time.Duration, f func()) *alarm { return l.schedule.add(l
 
 // close ends what is left; nothing is unless the stop's time was over.
 func (l *loop) close() {
-	l.mail.close()
+	close(l.ended)
 	l.endPolls()
 	l.endCalls()
 	l.endHandler(sqsonce.ErrShutdown)
 	l.calls.Wait()
-	l.callers.dismiss()
-	l.handlers.dismiss()
 }

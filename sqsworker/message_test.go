@@ -68,18 +68,3 @@ func TestSystemAttributesArrive(t *testing.T) {
 		j.stopClean()
 	})
 }
-
-func TestARNOf(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]string{
-		"https://sqs.eu-west-1.amazonaws.com/123/jobs.fifo":     "arn:aws:sqs:eu-west-1:123:jobs.fifo",
-		"https://sqs.cn-north-1.amazonaws.com.cn/123/jobs":      "arn:aws-cn:sqs:cn-north-1:123:jobs",
-		"https://sqs.us-gov-west-1.amazonaws.com/123/jobs":      "arn:aws-us-gov:sqs:us-gov-west-1:123:jobs",
-		"http://localhost:4566/000000000000/jobs":               "",
-		"https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/job": "",
-	} {
-		if got := arnOf(url); got != want {
-			t.Errorf("%s: got %q, want %q", url, got, want)
-		}
-	}
-}

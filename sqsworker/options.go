@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"regexp"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Options configure [New]. The zero value of each field is its default.
@@ -78,11 +75,6 @@ const (
 	defaultFIFORetries = 2
 )
 
-// queueName is what SQS allows: 80 characters with the suffix.
-var queueName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$|^[A-Za-z0-9_-]{1,75}\.fifo$`)
-
-func isFIFO(queueURL string) bool { return strings.HasSuffix(queueURL, ".fifo") }
-
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
 	o.InFlight = cmp.Or(o.InFlight, 2*o.Concurrency+10)
@@ -97,7 +89,7 @@ func (o *Options) setDefaults() {
 	o.StopGrace = cmp.Or(o.StopGrace, 2*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Backoff == nil {
-		o.Backoff = backoff.Default
+		o.Backoff = host.DefaultBackoff
 	}
 }
 
@@ -115,7 +107,7 @@ func validate(c Client, queueURL string, h sqsonce.Handler, o *Options) error {
 	sdk, isSDK := c.(*sqs.Client)
 	p.add(c == nil || isSDK && sdk == nil, "client", "is nil")
 	p.add(h == nil, "handler", "is nil")
-	p.add(badQueueURL(queueURL) != "", "queueURL", "%s", badQueueURL(queueURL))
+	p.add(host.QueueURLProblem(queueURL) != "", "queueURL", "%s", host.QueueURLProblem(queueURL))
 
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }
 	p.add(o.Concurrency < 1, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
@@ -133,23 +125,9 @@ func validate(c Client, queueURL string, h sqsonce.Handler, o *Options) error {
 		"Options.MaxExtension", "is %s, must be from Visibility (%s) to 12 h", o.MaxExtension, o.Visibility)
 	p.add(o.DeleteLinger > time.Second, "Options.DeleteLinger", "is %s, must be at most 1 s", o.DeleteLinger)
 	if u := o.DeadLetterQueue; u != "" {
-		p.add(badQueueURL(u) != "", "Options.DeadLetterQueue", "%s", badQueueURL(u))
+		p.add(host.QueueURLProblem(u) != "", "Options.DeadLetterQueue", "%s", host.QueueURLProblem(u))
 		p.add(u == queueURL, "Options.DeadLetterQueue", "is the worker's own queue")
-		p.add(isFIFO(u) != isFIFO(queueURL), "Options.DeadLetterQueue", "must be FIFO if the queue is, and standard if it is not")
+		p.add(host.IsFIFO(u) != host.IsFIFO(queueURL), "Options.DeadLetterQueue", "must be FIFO if the queue is, and standard if it is not")
 	}
 	return errors.Join(p...)
-}
-
-func badQueueURL(s string) string {
-	if s == "" {
-		return "is empty"
-	}
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "is not an http or https URL"
-	}
-	if !queueName.MatchString(s[strings.LastIndexByte(s, '/')+1:]) {
-		return "does not end in a queue name"
-	}
-	return ""
 }

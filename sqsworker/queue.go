@@ -3,7 +3,6 @@ package sqsworker
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"strings"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // queue is what Run learns of its queue before the first receive.
@@ -38,7 +37,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		if ctx.Err() != nil {
 			return queue{}, nil
 		}
-		delay := backoff.Jitter(100*time.Millisecond, 20*time.Second, try)
+		delay := host.Jitter(100*time.Millisecond, 20*time.Second, try)
 		w.log.Warn("sqsworker: reading the queue's attributes", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():
@@ -57,7 +56,10 @@ func (w *Worker) readQueue(ctx context.Context) (queue, error) {
 	a, err := w.attributesOf(ctx, w.queueURL)
 	if isAccessDenied(err) {
 		w.log.Warn("sqsworker: sqs:GetQueueAttributes is not allowed: the redrive policy is not known", keyError, err)
-		q.arn, q.maxReceives = arnOf(w.queueURL), unknownMaxReceives
+		q.maxReceives = unknownMaxReceives
+		if arn, ok := host.ARNOfURL(w.queueURL); ok {
+			q.arn = arn.String()
+		}
 		w.advise(ctx, &q, nil)
 		return q, nil
 	}
@@ -103,42 +105,21 @@ func (w *Worker) readRedrive(ctx context.Context, q *queue, a attributes) error 
 // deadLetterURL finds the URL of the queue with that ARN. SQS wants a dead-letter queue in the account and region of its
 // queue, so where it may not be asked the URLs differ in the name alone.
 func (w *Worker) deadLetterURL(ctx context.Context, arn string) (string, error) {
-	parts := strings.Split(arn, ":")
-	if len(parts) != 6 {
-		w.log.Warn("sqsworker: redrive policy without a queue's ARN", keyReason, arn)
+	q, err := host.ParseQueueARN(arn)
+	if err != nil {
+		w.log.Warn("sqsworker: redrive policy without a queue's ARN", keyError, err)
 		return "", nil
 	}
-	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]}, once)
+	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account}, once)
 	switch {
 	case err == nil:
 		return aws.ToString(out.QueueUrl), nil
 	case isAccessDenied(err):
-		return w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + parts[5], nil
+		return w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + q.Name, nil
 	case isMissing(err):
 		w.log.Error("sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, arn)
 		return "", nil
 	default:
 		return "", err
 	}
-}
-
-// arnOf derives the ARN from a URL of AWS's form, and "" from any other.
-func arnOf(queueURL string) string {
-	u, err := url.Parse(queueURL)
-	if err != nil {
-		return ""
-	}
-	host := strings.Split(u.Hostname(), ".") // sqs.REGION.amazonaws.com[.cn]
-	path := strings.Split(strings.Trim(u.Path, "/"), "/")
-	if len(host) < 4 || host[0] != "sqs" || host[2] != "amazonaws" || len(path) != 2 {
-		return ""
-	}
-	partition := "aws"
-	switch region := host[1]; {
-	case strings.HasPrefix(region, "cn-"):
-		partition = "aws-cn"
-	case strings.HasPrefix(region, "us-gov-"):
-		partition = "aws-us-gov"
-	}
-	return strings.Join([]string{"arn", partition, "sqs", host[1], path[0], path[1]}, ":")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // polling decides how many receives are under way: one on an idle queue, more while they come back full and find
@@ -80,28 +80,34 @@ func (l *loop) receive(p *poll) {
 	if p.attempt != "" {
 		in.ReceiveRequestAttemptId = &p.attempt
 	}
-	l.call(func() func() {
+	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.pollCtx, wait+receiveMargin)
 		defer cancel()
 		out, err := l.client.ReceiveMessage(ctx, in, once, func(o *sqs.Options) {
-			o.DisableMessageChecksumValidation = true // see bodySums
-			readQuickly(o)
+			o.DisableMessageChecksumValidation = true // see bodyMatches
 		})
 		arrival := l.now()
 		if err != nil {
-			return func() { l.receiveFailed(p, err) }
+			return receiveFailed{p, err}
 		}
 		batch := make([]incoming, len(out.Messages))
-		var sums bodySums
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], l.queue.arn)
-			batch[i] = incoming{m: m, damaged: !sums.match(&out.Messages[i]), size: size(m)}
+			batch[i] = incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
 		}
-		return func() { l.received(p, batch, arrival) }
+		return received{p, batch, arrival}
 	})
 }
 
-func (l *loop) received(p *poll, batch []incoming, arrival time.Time) {
+// received is the answer to a receive.
+type received struct {
+	poll    *poll
+	batch   []incoming
+	arrival time.Time
+}
+
+func (l *loop) received(e received) {
+	p, batch, arrival := e.poll, e.batch, e.arrival
 	l.polling.active--
 	l.polling.failures = 0
 	l.polling.receives++
@@ -112,8 +118,6 @@ func (l *loop) received(p *poll, batch []incoming, arrival time.Time) {
 	switch n := len(batch); {
 	case n == 0:
 		l.polling.target = max(1, l.polling.target-1)
-		l.callers.dismiss()
-		l.handlers.dismiss()
 	case n == p.reserved.n && l.slots > len(l.ready):
 		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
 	}
@@ -159,10 +163,17 @@ func (l *loop) place(ds []*delivery) {
 	}
 }
 
-func (l *loop) receiveFailed(p *poll, err error) {
+// receiveFailed says that a receive has failed, or got no answer.
+type receiveFailed struct {
+	poll *poll
+	err  error
+}
+
+func (l *loop) receiveFailed(e receiveFailed) {
+	p, err := e.poll, e.err
 	l.polling.failures++
 	l.polling.target = 1
-	delay := backoff.Jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
+	delay := host.Jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
 	if isFatal(err) {
 		l.fail(err)
 	} else {

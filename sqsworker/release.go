@@ -45,12 +45,14 @@ func (l *loop) sendReleases(batch []*delivery) {
 	if len(changes) == 0 {
 		return
 	}
-	l.changeVisibility(changes, callTimeout, func(results []error) {
-		l.releases.calls -= len(changes)
-		for i, c := range changes {
-			l.givenBack(c.d, results[i])
-		}
-	})
+	l.changeVisibility(changes, callTimeout, true)
+}
+
+func (l *loop) releasesAnswered(e visibilityChanged) {
+	l.releases.calls -= len(e.changes)
+	for i, c := range e.changes {
+		l.givenBack(c.d, e.results[i])
+	}
 }
 
 func (l *loop) givenBack(d *delivery, err error) {

@@ -17,6 +17,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const soakHeap = 1 << 20 // a leak of a few bytes for each message is more
@@ -151,7 +152,7 @@ type footprint struct {
 
 func soak(t *testing.T, url string, n int) {
 	sample := max(n/10, 50_000) // the memory of finished messages is full by then
-	s := &spring{fifo: isFIFO(url), left: sample, handed: map[string]int{}, counts: map[string]int{}}
+	s := &spring{fifo: host.IsFIFO(url), left: sample, handed: map[string]int{}, counts: map[string]int{}}
 	w, err := New(s, url, func(_ context.Context, m *sqsonce.Message) error {
 		id, err := strconv.Atoi(m.Body)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Worker receives the messages of one queue and calls a handler for each. Make one with [New] and run it once.
@@ -43,7 +44,7 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 		return nil, err
 	}
 	return &Worker{
-		client: c, queueURL: queueURL, fifo: isFIFO(queueURL), handler: h, opts: o,
+		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, opts: o,
 		log: o.Logger.With(keyQueue, queueURL),
 		now: time.Now, hurry: make(chan struct{}),
 	}, nil

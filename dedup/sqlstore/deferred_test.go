@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // What was received is what the handler gets, its receive count apart.
@@ -92,7 +93,7 @@ func TestDeferredBatchErrors(t *testing.T) {
 			if !errors.Is(errs[i], want) {
 				t.Errorf("message %d: got error %v, want %v", i, errs[i], want)
 			}
-			if _, reject := sqsonce.Verdict(errs[i]); (reject != nil) != (want != nil) {
+			if _, reject := host.Asked(errs[i]); (reject != nil) != (want != nil) {
 				t.Errorf("message %d: got error %v, want a Reject: %t", i, errs[i], want != nil)
 			}
 		}

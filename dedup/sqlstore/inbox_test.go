@@ -11,6 +11,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // A failure leaves nothing of the handler, and in the record what it was and which delivery.
@@ -104,7 +106,7 @@ func TestInboxRejectHoldsUntilSettled(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
-		ctx, settle := sqsonce.WithSettlement(t.Context(), nil)
+		ctx, settle := settle.New(t.Context())
 		rejecting := newInbox(t, newStore(t, b)).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error {
 			return sqsonce.Reject(errBoom)
 		})
@@ -181,7 +183,7 @@ func TestInboxPayloadMismatch(t *testing.T) {
 		m := order(orderID, 1)
 		m.Body = "something else"
 		err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), m)
-		if _, reject := sqsonce.Verdict(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) {
+		if _, reject := host.Asked(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) {
 			t.Errorf("other payload: got error %v, want a Reject of ErrPayloadMismatch", err)
 		}
 		expectBalance(t, b.DB, 10)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
@@ -77,7 +78,7 @@ func (p *Processor) mark(ctx context.Context, tx *sql.Tx, j job) error {
 // failed records an attempt that was rolled back.
 func (p *Processor) failed(ctx context.Context, j job, cause error) {
 	attempt := j.message.ReceiveCount
-	retry, reject := sqsonce.Verdict(cause)
+	retry, reject := host.Asked(cause)
 	switch {
 	case errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
 		p.record(ctx, j, "give back", p.inbox.text.giveBack, j.seq, j.owner)

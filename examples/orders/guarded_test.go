@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // The call and the booking are apart: a booking that fails does not repeat the call, and a booking that crashed after it
@@ -42,7 +43,7 @@ func TestGuarded(t *testing.T) {
 		}
 		other := message("not json")
 		other.ID = "m-2"
-		if _, reject := sqsonce.Verdict(handler(t.Context(), other)); reject == nil {
+		if _, reject := host.Asked(handler(t.Context(), other)); reject == nil {
 			t.Error("poison was not rejected")
 		}
 		ledger, err := ReadLedger(t.Context(), stack.DynamoDB, "ledger")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
@@ -91,7 +92,7 @@ func TestPoisonIsRejected(t *testing.T) {
 		handler, _ := newHandler(t, "")
 		for _, body := range []string{"not json", `{"id":"ord-1/placed","account":"a","review":"soon"}`} {
 			err := handler(t.Context(), message(body))
-			if _, reject := sqsonce.Verdict(err); reject == nil {
+			if _, reject := host.Asked(err); reject == nil {
 				t.Errorf("%s: got %v, want a reject", body, err)
 			}
 		}

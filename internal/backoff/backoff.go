@@ -1,51 +1,13 @@
-// Package backoff is how long a failed message stays away, and how long a failed call waits: the same in both hosts, so
-// that a handler that moves from one to the other is retried alike.
+// Package backoff forwards to internal/host.
 package backoff
 
-import (
-	"context"
-	"math/rand/v2"
-	"time"
+import "github.com/sqsonce/sqsonce/internal/host"
+
+// The functions of internal/host.
+var (
+	Default = host.DefaultBackoff
+	Jitter  = host.Jitter
+	Double  = host.Double
+	Wait    = host.Wait
+	Seconds = host.Seconds
 )
-
-const (
-	first = time.Second
-	limit = 15 * time.Minute
-)
-
-// Default returns the delay after a failure, from SQS's receive count, 1 for the first delivery: a random part of 1 s,
-// doubled with each receive up to 15 min. The jitter is full: messages that failed together do not come back together.
-func Default(receiveCount int) time.Duration { return Jitter(first, limit, receiveCount) }
-
-// Jitter returns a random part of d, doubled with each try after the first up to most.
-func Jitter(d, most time.Duration, try int) time.Duration { return 1 + rand.N(Double(d, most, try)) }
-
-// Double returns d, doubled with each try after the first, and never more than most. A negative d counts as 0.
-func Double(d, most time.Duration, try int) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	shift := max(try, 1) - 1
-	if shift >= 63 || d > most>>shift {
-		return most
-	}
-	return d << shift
-}
-
-// Wait waits for d. It reports false where ctx has ended by then.
-func Wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// Seconds rounds a delay up to the whole seconds that SQS takes, inside 0 and most.
-func Seconds(d, most time.Duration) int32 {
-	d = max(0, min(d, most))
-	return int32((d + time.Second - 1) / time.Second)
-}

@@ -74,7 +74,7 @@ func addOwn(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message,
 		used += grows
 		attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
 	}
-	if key, rung, err := m.EventID(); err == nil && rung == sqsonce.RungMessageID {
+	if key, source, err := m.Key(); err == nil && source == sqsonce.KeyFromMessageID {
 		add(sqsonce.AttrEventKey, key)
 	}
 	if reason != nil {

@@ -87,7 +87,7 @@ func TestCopyKeepsTheKey(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes = attrs
-		want, _, err := m.EventID()
+		want, _, err := m.Key()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestCopyKeepsTheKey(t *testing.T) {
 		for n, a := range in.MessageAttributes {
 			redriven.Attributes[n] = sqsonce.Attribute{Type: *a.DataType, String: *a.StringValue}
 		}
-		if got, _, err := redriven.EventID(); got != want || err != nil {
+		if got, _, err := redriven.Key(); got != want || err != nil {
 			t.Errorf("%s: key after the redrive: got %q, %v; want %q", name, got, err, want)
 		}
 	}

@@ -1,10 +1,40 @@
 package sqsonce
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
+
+// ByType returns a handler that routes on the event type: the event-type attribute, else a CloudEvents type. The
+// handler under "" takes every type that has none of its own; without it an unknown type is a [Reject].
+func ByType(h map[string]Handler) Handler {
+	routes := maps.Clone(h) // the caller may go on changing its map
+	return func(ctx context.Context, m *Message) error {
+		t := m.eventType()
+		if f := routes[t]; f != nil {
+			return f(ctx, m)
+		}
+		if f := routes[""]; f != nil {
+			return f(ctx, m)
+		}
+		return Reject(fmt.Errorf("sqsonce: no handler for event type %.128q", t))
+	}
+}
+
+func (m *Message) eventType() string {
+	if t := m.Attributes[AttrEventType].String; t != "" {
+		return t
+	}
+	e, ok := m.cloudEvent()
+	if !ok {
+		return ""
+	}
+	return e.eventType
+}
 
 // cloudEvent is what names and routes an event of https://github.com/cloudevents/spec. Its source and id together are
 // unique for each distinct event.
@@ -29,7 +59,7 @@ func (m *Message) cloudEvent() (cloudEvent, bool) {
 	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
 	var body map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
-		return cloudEvent{}, false // not a CloudEvent: the next rung decides
+		return cloudEvent{}, false // not a CloudEvent: the next key source decides
 	}
 	return newCloudEvent(func(name string) string { return jsonString(body[name]) })
 }

@@ -27,90 +27,90 @@ func with(m map[string]sqsonce.Attribute, name string, a sqsonce.Attribute) map[
 	return m
 }
 
-func TestEventID(t *testing.T) {
+func TestMessageKey(t *testing.T) {
 	t.Parallel()
 	binary := sqsonce.Attribute{Type: "Binary", Binary: []byte("1")}
 	cloudEvent := `{"specversion":"1.0","id":"A-1","source":"/orders","type":"created","data":{}}`
 	tests := []struct {
-		name string
-		m    sqsonce.Message
-		want string
-		rung sqsonce.Rung
+		name   string
+		m      sqsonce.Message
+		want   string
+		source sqsonce.KeySource
 	}{
 		{"event-key is taken as it is",
 			sqsonce.Message{Attributes: text("event-key", "any text | at all", "event-id", "1"), Body: cloudEvent},
-			"any text | at all", sqsonce.RungAttribute},
+			"any text | at all", sqsonce.KeyFromAttribute},
 		{"event-id with event-source",
 			sqsonce.Message{Attributes: text("event-id", "1", "event-source", "orders"), Body: cloudEvent},
-			"orders|1", sqsonce.RungAttribute},
+			"orders|1", sqsonce.KeyFromAttribute},
 		{"event-id alone",
-			sqsonce.Message{Attributes: text("event-id", "1")}, "|1", sqsonce.RungAttribute},
+			sqsonce.Message{Attributes: text("event-id", "1")}, "|1", sqsonce.KeyFromAttribute},
 		{"event-id as a number",
 			sqsonce.Message{Attributes: map[string]sqsonce.Attribute{"event-id": {Type: "Number", String: "7"}}},
-			"|7", sqsonce.RungAttribute},
+			"|7", sqsonce.KeyFromAttribute},
 		{"event-source alone is no ID",
-			sqsonce.Message{Attributes: text("event-source", "orders")}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Attributes: text("event-source", "orders")}, msgKey, sqsonce.KeyFromMessageID},
 		{"attribute names are case-sensitive",
-			sqsonce.Message{Attributes: text("Event-Id", "1", "EVENT-KEY", "k")}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Attributes: text("Event-Id", "1", "EVENT-KEY", "k")}, msgKey, sqsonce.KeyFromMessageID},
 
 		{"CloudEvents attributes, plain",
 			sqsonce.Message{Attributes: text("specversion", "1.0", "id", "A-1", "source", "/orders", "type", "created")},
-			"/orders|A-1", sqsonce.RungCloudEvents},
+			"/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvents attributes, ce-",
 			sqsonce.Message{Attributes: text("ce-specversion", "1.0", "ce-id", "A-1", "ce-source", "/orders", "ce-type", "created")},
-			"/orders|A-1", sqsonce.RungCloudEvents},
+			"/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvents attributes, ce_",
 			sqsonce.Message{Attributes: text("ce_specversion", "1.0", "ce_id", "A-1", "ce_source", "/orders", "ce_type", "created")},
-			"/orders|A-1", sqsonce.RungCloudEvents},
+			"/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvents attributes of two spellings are none",
 			sqsonce.Message{Attributes: text("ce-specversion", "1.0", "ce_id", "A-1", "source", "/orders", "ce-type", "created")},
-			msgKey, sqsonce.RungMessageID},
+			msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents attributes without type",
 			sqsonce.Message{Attributes: text("specversion", "1.0", "id", "A-1", "source", "/orders")},
-			msgKey, sqsonce.RungMessageID},
+			msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents attributes with a binary id",
 			sqsonce.Message{Attributes: with(text("specversion", "1.0", "source", "/orders", "type", "created"), "id", binary)},
-			msgKey, sqsonce.RungMessageID},
+			msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents attributes in upper case",
 			sqsonce.Message{Attributes: text("Specversion", "1.0", "ID", "A-1", "Source", "/orders", "Type", "created")},
-			msgKey, sqsonce.RungMessageID},
+			msgKey, sqsonce.KeyFromMessageID},
 		{"incomplete attributes, complete body",
-			sqsonce.Message{Attributes: text("id", "other"), Body: cloudEvent}, "/orders|A-1", sqsonce.RungCloudEvents},
+			sqsonce.Message{Attributes: text("id", "other"), Body: cloudEvent}, "/orders|A-1", sqsonce.KeyFromCloudEvents},
 
-		{"CloudEvents body", sqsonce.Message{Body: cloudEvent}, "/orders|A-1", sqsonce.RungCloudEvents},
+		{"CloudEvents body", sqsonce.Message{Body: cloudEvent}, "/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvents body without specversion",
-			sqsonce.Message{Body: `{"id":"A-1","source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Body: `{"id":"A-1","source":"/orders","type":"created"}`}, msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents body with an empty id",
-			sqsonce.Message{Body: `{"specversion":"1.0","id":"","source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Body: `{"specversion":"1.0","id":"","source":"/orders","type":"created"}`}, msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents body with a number for id",
-			sqsonce.Message{Body: `{"specversion":"1.0","id":1,"source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Body: `{"specversion":"1.0","id":1,"source":"/orders","type":"created"}`}, msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents body with null for source",
-			sqsonce.Message{Body: `{"specversion":"1.0","id":"1","source":null,"type":"created"}`}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Body: `{"specversion":"1.0","id":"1","source":null,"type":"created"}`}, msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents body in upper case",
-			sqsonce.Message{Body: `{"specversion":"1.0","ID":"A-1","Source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Body: `{"specversion":"1.0","ID":"A-1","Source":"/orders","type":"created"}`}, msgKey, sqsonce.KeyFromMessageID},
 		{"CloudEvents body with half a surrogate pair",
-			sqsonce.Message{Body: `{"specversion":"1.0","id":"\ud800","source":"/orders","type":"created"}`}, msgKey, sqsonce.RungMessageID},
-		{"CloudEvents batch", sqsonce.Message{Body: "[" + cloudEvent + "]"}, msgKey, sqsonce.RungMessageID},
-		{"truncated CloudEvent", sqsonce.Message{Body: cloudEvent[:60]}, msgKey, sqsonce.RungMessageID},
+			sqsonce.Message{Body: `{"specversion":"1.0","id":"\ud800","source":"/orders","type":"created"}`}, msgKey, sqsonce.KeyFromMessageID},
+		{"CloudEvents batch", sqsonce.Message{Body: "[" + cloudEvent + "]"}, msgKey, sqsonce.KeyFromMessageID},
+		{"truncated CloudEvent", sqsonce.Message{Body: cloudEvent[:60]}, msgKey, sqsonce.KeyFromMessageID},
 
-		{"nothing but the message", sqsonce.Message{Body: "plain"}, msgKey, sqsonce.RungMessageID},
-		{"the MessageDeduplicationId is not a rung",
-			sqsonce.Message{Group: "g", DedupID: "d"}, msgKey, sqsonce.RungMessageID},
+		{"nothing but the message", sqsonce.Message{Body: "plain"}, msgKey, sqsonce.KeyFromMessageID},
+		{"the MessageDeduplicationId is not a key source",
+			sqsonce.Message{Group: "g", DedupID: "d"}, msgKey, sqsonce.KeyFromMessageID},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tt.m.ID, tt.m.QueueARN = msgID, queueARN
-			got, rung, err := tt.m.EventID()
-			if got != tt.want || rung != tt.rung || err != nil {
-				t.Errorf("EventID() = %q, %v, %v, want %q, %v", got, rung, err, tt.want, tt.rung)
+			got, source, err := tt.m.Key()
+			if got != tt.want || source != tt.source || err != nil {
+				t.Errorf("Key() = %q, %v, %v, want %q, %v", got, source, err, tt.want, tt.source)
 			}
 		})
 	}
 }
 
-// A message whose identity is damaged gets no key: the next rung's would not be the one its other copies have.
-func TestEventIDRefuses(t *testing.T) {
+// A message whose identity is damaged gets no key: the next key source's would not be the one its other copies have.
+func TestMessageKeyRefuses(t *testing.T) {
 	t.Parallel()
 	binary := sqsonce.Attribute{Type: "Binary", Binary: []byte("1")}
 	tests := []struct {
@@ -127,8 +127,8 @@ func TestEventIDRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if key, _, err := tt.m.EventID(); key != "" || !errors.Is(err, sqsonce.ErrNoEventID) {
-				t.Errorf("EventID() = %q, %v, want no key and ErrNoEventID", key, err)
+			if key, _, err := tt.m.Key(); key != "" || !errors.Is(err, sqsonce.ErrNoEventID) {
+				t.Errorf("Key() = %q, %v, want no key and ErrNoEventID", key, err)
 			}
 		})
 	}
@@ -162,9 +162,9 @@ func TestDedupKey(t *testing.T) {
 
 func TestRungString(t *testing.T) {
 	t.Parallel()
-	for r, want := range map[sqsonce.Rung]string{
-		0: "none", sqsonce.RungAttribute: "attribute", sqsonce.RungCloudEvents: "cloudevents",
-		sqsonce.RungMessageID: "message-id", sqsonce.RungDedupID: "dedup-id", sqsonce.RungCustom: "custom", 9: "rung(9)",
+	for r, want := range map[sqsonce.KeySource]string{
+		0: "none", sqsonce.KeyFromAttribute: "attribute", sqsonce.KeyFromCloudEvents: "cloudevents",
+		sqsonce.KeyFromMessageID: "message-id", sqsonce.KeyFromDedupID: "dedup-id", sqsonce.KeyFromFunction: "function", 9: "key source 9",
 	} {
 		if got := r.String(); got != want {
 			t.Errorf("Rung(%d).String() = %q, want %q", r, got, want)
@@ -172,9 +172,9 @@ func TestRungString(t *testing.T) {
 	}
 }
 
-// FuzzEventID checks what no input may change: a key or an error, and that the message ID matters on its own rung only,
+// FuzzMessageKey checks what no input may change: a key or an error, and that the message ID matters for its own key source only,
 // since it is new after a redrive and a second send.
-func FuzzEventID(f *testing.F) {
+func FuzzMessageKey(f *testing.F) {
 	f.Add("", "", "", "", "plain")
 	f.Add("k", "", "", "", "")
 	f.Add("", "1", "orders", "", `{"id":1}`)
@@ -198,16 +198,16 @@ func FuzzEventID(f *testing.F) {
 		second := first
 		second.ID, second.QueueARN = "m-2", queueARN+"-dlq"
 
-		k1, r1, err := first.EventID()
+		k1, r1, err := first.Key()
 		if (k1 == "") != (err != nil) {
-			t.Fatalf("EventID() = %q, %v, want a key or an error", k1, err)
+			t.Fatalf("Key() = %q, %v, want a key or an error", k1, err)
 		}
-		k2, r2, _ := second.EventID()
+		k2, r2, _ := second.Key()
 		if r1 != r2 {
-			t.Errorf("rung %v, and %v under another message ID", r1, r2)
+			t.Errorf("key source %v, and %v under another message ID", r1, r2)
 		}
-		if stable := r1 != sqsonce.RungMessageID; stable != (k1 == k2) {
-			t.Errorf("rung %v: keys %q and %q of two message IDs", r1, k1, k2)
+		if stable := r1 != sqsonce.KeyFromMessageID; stable != (k1 == k2) {
+			t.Errorf("key source %v: keys %q and %q of two message IDs", r1, k1, k2)
 		}
 	})
 }

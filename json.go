@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"strings"
 )
@@ -64,29 +63,46 @@ func JSON[T any](f func(context.Context, T) error) Handler {
 	}
 }
 
-// ByType returns a handler that routes on the event type: the event-type attribute, else a CloudEvents type. The
-// handler under "" takes every type that has none of its own; without it an unknown type is a [Reject].
-func ByType(h map[string]Handler) Handler {
-	routes := maps.Clone(h) // the caller may go on changing its map
-	return func(ctx context.Context, m *Message) error {
-		t := m.eventType()
-		if f := routes[t]; f != nil {
-			return f(ctx, m)
+// declaredPath returns the longest beginning of a dotted path of JSON names that t's struct fields declare. What follows
+// may be a map's key, which the sender chose and which may be personal; also a type's own UnmarshalJSON may report any
+// path.
+func declaredPath(t reflect.Type, path string) string {
+	var declared []string
+	for name := range strings.SplitSeq(path, ".") {
+		t = element(t)
+		if t.Kind() != reflect.Struct {
+			break
 		}
-		if f := routes[""]; f != nil {
-			return f(ctx, m)
+		field, ok := fieldByJSONName(t, name)
+		if !ok {
+			break
 		}
-		return Reject(fmt.Errorf("sqsonce: no handler for event type %.128q", t))
+		declared = append(declared, name)
+		t = field.Type
 	}
+	return strings.Join(declared, ".")
 }
 
-func (m *Message) eventType() string {
-	if t := m.Attributes[AttrEventType].String; t != "" {
-		return t
+// element returns what is left of a type without its pointers, slices and arrays, which have no JSON name. It gives up
+// after a few, since a type may be a slice of itself.
+func element(t reflect.Type) reflect.Type {
+	for range 8 {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			t = t.Elem()
+		default:
+			return t
+		}
 	}
-	e, ok := m.cloudEvent()
-	if !ok {
-		return ""
+	return t
+}
+
+func fieldByJSONName(t reflect.Type, name string) (reflect.StructField, bool) {
+	for _, f := range reflect.VisibleFields(t) {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == name || tag == "" && f.Name == name {
+			return f, true
+		}
 	}
-	return e.eventType
+	return reflect.StructField{}, false
 }

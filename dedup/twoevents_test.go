@@ -5,14 +5,16 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// TestLostLeaseEndsTheHostsContext: what speaks for the whole message ends the host's context and needs none of its own.
-// What does not, ends only its own.
-func TestLostLeaseEndsTheHostsContext(t *testing.T) {
+// A lost lease ends the context of the call it guards, and no other: not the host's, and not that of another event of
+// the same message.
+func TestLostLeaseEndsItsOwnContextOnly(t *testing.T) {
 	t.Parallel()
 	waits := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -28,38 +30,72 @@ func TestLostLeaseEndsTheHostsContext(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		run  func(ctx context.Context, o *dedup.Once, outer *dedup.Once) error
-		host bool // its context ends
 	}{
 		{"handler", func(ctx context.Context, o, _ *dedup.Once) error {
 			return o.Handler(handler)(ctx, message("1"))
-		}, true},
+		}},
 		{"handler in another's", func(ctx context.Context, o, outer *dedup.Once) error {
 			return outer.Handler(o.Handler(handler))(ctx, message("1"))
-		}, false},
+		}},
 		{"call", func(ctx context.Context, o, _ *dedup.Once) error {
 			_, err := dedup.Do(ctx, o, "key", func(ctx context.Context) (int, error) { return 0, waits(ctx) })
 			return err
-		}, false},
+		}},
 		{"guard", func(ctx context.Context, o, _ *dedup.Once) error {
 			return o.Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
-		}, false},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
 				f.fail("renew", sqsonce.ErrLeaseLost)
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				ctx, settle := sqsonce.WithSettlement(ctx, cancel)
-				defer settle(false)
+				ctx, done := settle.New(t.Context())
+				defer done(false)
 				// The store accepts the complete in the end: nobody has taken over.
 				if err := c.run(ctx, newOnce(t, f), newOnce(t, newFaults())); err != nil {
 					t.Error(err)
 				}
-				if got := ctx.Err() != nil; got != c.host {
-					t.Errorf("the host's context has ended: got %t, want %t", got, c.host)
+				if ctx.Err() != nil {
+					t.Error("the host's context has ended")
 				}
 			})
 		})
 	}
+}
+
+// A message can carry several events, each handled under its own record. When the lease of one is lost, the others go on.
+func TestTwoEventsOfOneMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lost, kept := newFaults(), newFaults()
+		lost.fail("renew", sqsonce.ErrLeaseLost)
+		a, b := newOnce(t, lost), newOnce(t, kept)
+		// The host's context, as sqsworker makes it.
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		ctx, done := settle.New(ctx)
+		defer done(false)
+
+		errA := make(chan error, 1)
+		go func() {
+			errA <- a.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})(ctx, message("A"))
+		}()
+		err := b.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(5 * time.Minute):
+				return nil
+			}
+		})(ctx, message("B"))
+		if err != nil {
+			t.Errorf("event B, which owns its record: got %v, want nil", err)
+		}
+		if err := <-errA; !errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("event A, whose renewal was refused: got %v, want ErrLeaseLost", err)
+		}
+	})
 }

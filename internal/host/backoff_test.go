@@ -1,4 +1,4 @@
-package backoff
+package host
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestDefault(t *testing.T) {
+func TestDefaultBackoff(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		count int
@@ -26,15 +26,15 @@ func TestDefault(t *testing.T) {
 	} {
 		var longest time.Duration
 		for range 1000 {
-			d := Default(tt.count)
+			d := DefaultBackoff(tt.count)
 			if d <= 0 || d > tt.most {
-				t.Fatalf("Default(%d): got %v, want above 0 and at most %v", tt.count, d, tt.most)
+				t.Fatalf("DefaultBackoff(%d): got %v, want above 0 and at most %v", tt.count, d, tt.most)
 			}
 			longest = max(longest, d)
 		}
 		// The chance that a thousand draws all stay below half is 2^-1000.
 		if longest < tt.most/2 {
-			t.Errorf("Default(%d): the longest of 1000 is %v, want one above half of %v", tt.count, longest, tt.most)
+			t.Errorf("DefaultBackoff(%d): the longest of 1000 is %v, want one above half of %v", tt.count, longest, tt.most)
 		}
 	}
 }

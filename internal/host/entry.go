@@ -1,0 +1,23 @@
+package host
+
+import "strconv"
+
+// MaxBatch is the most entries of one batch call of SQS.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+const MaxBatch = 10
+
+// EntryID is the ID of the i-th entry of a batch call. It is positional: the same message may be in a batch twice, and SQS
+// refuses a batch whose IDs are not distinct.
+func EntryID(i int) *string {
+	id := strconv.Itoa(i)
+	return &id
+}
+
+// EntryIndex returns the position of the entry that an answer names, or false for an ID that is none of a batch of n.
+func EntryIndex(id *string, n int) (int, bool) {
+	if id == nil {
+		return 0, false
+	}
+	i, err := strconv.Atoi(*id)
+	return i, err == nil && i >= 0 && i < n
+}

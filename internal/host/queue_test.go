@@ -1,0 +1,79 @@
+package host
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestQueueURLProblem(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/orders":                               "",
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo":                          "",
+		"http://localhost:9324/000000000000/orders":                                             "",
+		"http://sqs.eu-west-1.localhost.localstack.cloud:4566/000000000000/o":                   "",
+		"http://127.0.0.1:4566/queue/eu-west-1/000000000000/" + strings.Repeat("q", 80):         "",
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/" + strings.Repeat("q", 75) + ".fifo": "",
+		"":       "is empty",
+		"orders": "must be a URL",
+		"arn:aws:sqs:eu-west-1:123456789012:orders":           "must be a URL",
+		"ftp://host/1/orders":                                 "must be a URL",
+		"https:///1/orders":                                   "must be a URL",
+		"https://host/1/orders?Action=SendMessage":            "must be a URL",
+		"https://host/1/orders#top":                           "must be a URL",
+		"https://host":                                        "must end in a queue's name",
+		"https://host/1/":                                     "must end in a queue's name",
+		"https://host/1/ord.ers":                              "must end in a queue's name",
+		"https://host/1/.fifo":                                "must end in a queue's name",
+		"https://host/1/" + strings.Repeat("q", 81):           "must end in a queue's name",
+		"https://host/1/" + strings.Repeat("q", 76) + ".fifo": "must end in a queue's name",
+	} {
+		if got := QueueURLProblem(url); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q", url, got, want)
+		}
+	}
+}
+
+func TestQueueARN(t *testing.T) {
+	t.Parallel()
+	for arn, url := range map[string]string{
+		"arn:aws:sqs:eu-west-1:123456789012:orders.fifo":       "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
+		"arn:aws-cn:sqs:cn-north-1:123456789012:orders":        "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/orders",
+		"arn:aws-us-gov:sqs:us-gov-west-1:123456789012:orders": "https://sqs.us-gov-west-1.amazonaws.com/123456789012/orders",
+	} {
+		q, err := ParseQueueARN(arn)
+		if err != nil || q.String() != arn || q.URL() != url {
+			t.Errorf("%s: got %s, URL %s, error %v, want URL %s", arn, q, q.URL(), err, url)
+		}
+		if back, ok := ARNOfURL(url); !ok || back != q {
+			t.Errorf("%s: got ARN %s (%t), want %s", url, back, ok, arn)
+		}
+	}
+	for _, arn := range []string{"", "orders", "arn:aws:sns:eu-west-1:123456789012:topic", "arn:aws:sqs:eu-west-1:123456789012", "arn:aws:sqs:::orders", "arn:aws:sqs:r:1:"} {
+		if q, err := ParseQueueARN(arn); err == nil {
+			t.Errorf("%q: got %v, want an error", arn, q)
+		}
+	}
+	for _, url := range []string{"http://localhost:4566/000000000000/orders", "https://sqs.eu-west-1.amazonaws.com/orders", "::", "https://host/1/orders", "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/orders"} {
+		if q, ok := ARNOfURL(url); ok {
+			t.Errorf("%q: got %v, want none: not of AWS's form", url, q)
+		}
+	}
+}
+
+func TestEntryIndex(t *testing.T) {
+	t.Parallel()
+	for i := range MaxBatch {
+		if got, ok := EntryIndex(EntryID(i), MaxBatch); !ok || got != i {
+			t.Errorf("entry %d: got %d, %t", i, got, ok)
+		}
+	}
+	for _, id := range []string{"", "x", "-1", "10", "1 "} {
+		if got, ok := EntryIndex(&id, MaxBatch); ok {
+			t.Errorf("%q: got %d, want none", id, got)
+		}
+	}
+	if _, ok := EntryIndex(nil, MaxBatch); ok {
+		t.Error("nil: got an entry")
+	}
+}

@@ -1,0 +1,57 @@
+// Package settle is what a host and middleware tell each other through the handler's context.
+//
+// A host settles each message once: the message is in the dead-letter queue, or the delivery failed, or it is done.
+// Middleware can leave work until then. A host that can hold messages says so, and middleware then does not wait inside
+// the handler.
+package settle
+
+import (
+	"context"
+	"sync"
+)
+
+// New returns the context to call one handler with, and the function that settles its message.
+//
+// A host calls settle once for each call of a handler, whatever the outcome, and before it deletes a rejected message:
+// with true when the dead-letter queue has confirmed the message, else with false. Later calls do nothing. settle runs
+// what was left by [Later] in the reverse order, on the calling goroutine; it may take as long as a call of the store.
+func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool)) {
+	s := &settlement{}
+	return context.WithValue(ctx, settlementKey{}, s), s.settle
+}
+
+// Later leaves f to the host that called the handler with ctx. It returns false, and does nothing, where ctx is not from
+// such a host or the message is settled already: the caller then acts at once.
+func Later(ctx context.Context, f func(deadLettered bool)) bool {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	return ok && s.add(f)
+}
+
+type settlementKey struct{}
+
+type settlement struct {
+	mu      sync.Mutex
+	settled bool
+	later   []func(deadLettered bool)
+}
+
+func (s *settlement) add(f func(bool)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settled {
+		return false
+	}
+	s.later = append(s.later, f)
+	return true
+}
+
+func (s *settlement) settle(deadLettered bool) {
+	s.mu.Lock()
+	later := s.later
+	s.settled, s.later = true, nil
+	s.mu.Unlock()
+	// Outside the lock: what was left may call the store, and a handler that still runs may call Later.
+	for i := len(later) - 1; i >= 0; i-- {
+		later[i](deadLettered)
+	}
+}

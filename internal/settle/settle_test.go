@@ -1,0 +1,60 @@
+package settle
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLater(t *testing.T) {
+	t.Parallel()
+	for _, dead := range []bool{true, false} {
+		ctx, settle := New(t.Context())
+		var got []any
+		for _, name := range []string{"outer", "inner"} {
+			if !Later(ctx, func(deadLettered bool) { got = append(got, name, deadLettered) }) {
+				t.Fatalf("Later(%s): got false before the host has settled", name)
+			}
+		}
+		if got != nil {
+			t.Fatalf("ran %v before the host has settled", got)
+		}
+		settle(dead)
+		settle(!dead)
+		if diff := cmp.Diff([]any{"inner", dead, "outer", dead}, got); diff != "" {
+			t.Errorf("settle(%t) (-want +got):\n%s", dead, diff)
+		}
+		if Later(ctx, func(bool) { t.Error("ran after the host has settled") }) {
+			t.Error("Later: got true after the host has settled")
+		}
+	}
+}
+
+func TestLaterWithoutAHost(t *testing.T) {
+	t.Parallel()
+	if Later(context.Background(), func(bool) { t.Error("ran without a host") }) {
+		t.Error("Later: got true without a host")
+	}
+}
+
+func TestSettleMayCallBack(t *testing.T) {
+	t.Parallel()
+	ctx, settle := New(t.Context())
+	late := true
+	Later(ctx, func(bool) { late = Later(ctx, func(bool) {}) })
+	settle(true)
+	if late {
+		t.Error("Later inside settle: got true, want the caller to act at once")
+	}
+}
+
+func TestHolding(t *testing.T) {
+	t.Parallel()
+	if Holding(t.Context()) {
+		t.Error("a context of no host: got holding")
+	}
+	if !Holding(WithHolding(t.Context())) {
+		t.Error("a context of WithHolding: got no holding")
+	}
+}
