@@ -1,0 +1,119 @@
+package sqsonce_test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The README's Go code stands in the Example functions and commands of the module, line for line, so that it compiles. It
+// leaves out checks of errors, and what a line of "..." stands for.
+func TestReadmeCodeIsFromExamples(t *testing.T) {
+	t.Parallel()
+	var sources [][]string
+	for _, pattern := range []string{"*_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			sources = append(sources, exampleLines(t, name))
+		}
+	}
+	blocks := goBlocks(t, "README.md")
+	if len(blocks) == 0 {
+		t.Fatal("the README has no Go code: nothing was checked")
+	}
+	for _, block := range blocks {
+		if !slices.ContainsFunc(sources, func(source []string) bool { return containsParts(source, block) }) {
+			t.Errorf("in no example:\n%s", strings.Join(block, "\n"))
+		}
+	}
+}
+
+// exampleLines returns the lines of a file's Example functions, and those of its whole code where it is no test.
+func exampleLines(t *testing.T, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(name, "_test.go") {
+		return trimmedLines(string(text))
+	}
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\nfunc Example") {
+		return nil
+	}
+	// Helpers of the examples count too: the whole file, without its imports.
+	last := file.Name.End()
+	if n := len(file.Imports); n > 0 {
+		last = file.Imports[n-1].End()
+	}
+	return trimmedLines(string(text[fset.Position(last).Offset:]))
+}
+
+func goBlocks(t *testing.T, name string) (blocks [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range strings.Split(string(text), "```") {
+		if code, ok := strings.CutPrefix(part, "go\n"); ok && i%2 == 1 {
+			blocks = append(blocks, trimmedLines(code))
+		}
+	}
+	return blocks
+}
+
+// trimmedLines returns the lines that are not empty, without indentation, alignment and checks of errors.
+func trimmedLines(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	for i := 0; i+2 < len(lines); i++ {
+		if lines[i] == "if err != nil {" && lines[i+2] == "}" {
+			lines = slices.Delete(lines, i, i+3)
+			i--
+		}
+	}
+	return lines
+}
+
+// containsParts reports whether source holds the parts of block, which "..." separates, one after the other.
+func containsParts(source, block []string) bool {
+	for len(block) > 0 {
+		part := block
+		if i := slices.Index(block, "..."); i >= 0 {
+			part, block = block[:i], block[i+1:]
+		} else {
+			block = nil
+		}
+		i := indexLines(source, part)
+		if i < 0 {
+			return false
+		}
+		source = source[i+len(part):]
+	}
+	return true
+}
+
+func indexLines(source, part []string) int {
+	for i := 0; i+len(part) <= len(source); i++ {
+		if slices.Equal(source[i:i+len(part)], part) {
+			return i
+		}
+	}
+	return -1
+}
