@@ -28,6 +28,7 @@ var contestants = map[string]run{
 
 	"fifo:raw":     rawPublisher,
 	"fifo:raw16":   rawPublisher,
+	"fifo:raw16+a": rawPublisherWithAttributes,
 	"fifo:gocloud": gocloudPublisher,
 	"fifo:sqsonce": publisher,
 }

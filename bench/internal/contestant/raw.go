@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 )
 
@@ -16,6 +17,24 @@ import (
 // batch's answer calls failed is sent again until it is accepted, under the same MessageDeduplicationId; the SDK's own
 // retries are on.
 func rawPublisher(ctx context.Context, j job.Job, l *Ledger) error {
+	return rawPublish(ctx, j, l, func(job.Event) map[string]sqstypes.MessageAttributeValue { return nil })
+}
+
+// rawPublisherWithAttributes gives each message the two attributes that fifo.Publisher writes.
+func rawPublisherWithAttributes(ctx context.Context, j job.Job, l *Ledger) error {
+	text := func(s string) sqstypes.MessageAttributeValue {
+		return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
+	}
+	return rawPublish(ctx, j, l, func(e job.Event) map[string]sqstypes.MessageAttributeValue {
+		return map[string]sqstypes.MessageAttributeValue{
+			sqsonce.AttrEventID: text(job.EventID(e.N)), sqsonce.AttrEventSource: text("bench"),
+		}
+	})
+}
+
+type attributesOf func(job.Event) map[string]sqstypes.MessageAttributeValue
+
+func rawPublish(ctx context.Context, j job.Job, l *Ledger, attributes attributesOf) error {
 	client, batches := sqsClient(j, httpClient()), make(chan []job.Event)
 	var sending sync.WaitGroup
 	var first sync.Once
@@ -23,7 +42,7 @@ func rawPublisher(ctx context.Context, j job.Job, l *Ledger) error {
 	for range j.Slots {
 		sending.Go(func() {
 			for events := range batches {
-				if err := rawSend(ctx, client, j, l, events); err != nil {
+				if err := rawSend(ctx, client, j, l, events, attributes); err != nil {
 					first.Do(func() { failed = err })
 				}
 			}
@@ -39,13 +58,14 @@ func rawPublisher(ctx context.Context, j job.Job, l *Ledger) error {
 	return failed
 }
 
-func rawSend(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger, events []job.Event) error {
+func rawSend(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger, events []job.Event, attributes attributesOf) error {
 	for len(events) > 0 {
 		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(j.QueueURL)}
 		for i, e := range events {
 			in.Entries = append(in.Entries, sqstypes.SendMessageBatchRequestEntry{
 				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(body(e)),
 				MessageGroupId: aws.String(group(e)), MessageDeduplicationId: aws.String(job.EventID(e.N)),
+				MessageAttributes: attributes(e),
 			})
 		}
 		out, err := client.SendMessageBatch(ctx, in)

@@ -49,7 +49,7 @@ func rates(failing float64) []Contestant {
 	if failing > 0 {
 		raw = 250
 	}
-	return []Contestant{{"raw", raw}, {"raw16", 5_000}, {"gocloud", 2_500}, {"sqsonce", 7_000}}
+	return []Contestant{{"raw", raw}, {"raw16", 5_000}, {"raw16+a", 5_000}, {"gocloud", 2_500}, {"sqsonce", 7_000}}
 }
 
 // failures fails each entry of a batch, and each answer, with the same chance.
