@@ -34,7 +34,7 @@ func BenchmarkDuplicate(b *testing.B) {
 		if err == nil {
 			return s.Complete(b.Context(), l, dedup.Result{})
 		}
-		if outcomeOf(err) == "completed" || outcomeOf(err) == "in progress" {
+		if resultOf(err) == "completed" || resultOf(err) == "in progress" {
 			return nil
 		}
 		return err

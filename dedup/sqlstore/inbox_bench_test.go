@@ -75,7 +75,7 @@ type inboxKind struct {
 func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	newLedger(b, bed)
 	store := newStore(b, bed)
-	insert := newInboxTexts(bed.Dialect).insert
+	insert := newInboxStatements(bed.Dialect).insert
 	inbox := newInbox(b, store).Handler(book)
 	again := newStore(b, bed)
 	if err := again.Check(b.Context()); err != nil {
@@ -87,7 +87,7 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 		}},
 		{"insert", func(ctx context.Context, id string) error {
 			return transact(ctx, bed.DB, func(tx *sql.Tx) error {
-				_, _, err := bed.Dialect.writeKept(ctx, tx, insert, "bare#orders|"+id, "owner", int64(1e9), 1, "")
+				_, _, err := bed.Dialect.writeReturning(ctx, tx, insert, "bare#orders|"+id, "owner", int64(1e9), 1, "")
 				return err
 			})
 		}},

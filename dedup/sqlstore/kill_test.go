@@ -1,9 +1,15 @@
 package sqlstore
 
 import (
+	"bufio"
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	osexec "os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,7 +118,7 @@ func deliver(t *testing.T, s *Store, l *ledger, key string) {
 		c := claim(key, fmt.Sprintf("%p-%d-%d", &n, n, time.Now().UnixNano()))
 		c.Lease, c.Attempt = 2*time.Second, n
 		lease, err := s.Acquire(t.Context(), c)
-		switch outcomeOf(err) {
+		switch resultOf(err) {
 		case "completed":
 			return
 		case "acquired":
@@ -129,4 +135,168 @@ func deliver(t *testing.T, s *Store, l *ledger, key string) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	t.Errorf("%s: not done after 200 deliveries", key)
+}
+
+// A consumer process is killed with SIGKILL in the middle of its handler's transaction, after the effect was written and
+// before it was committed. Nothing of it is there, and the next consumer has the effect once.
+func TestConsumerKilled(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Bed, w way) {
+		if w.name == "Deferred" {
+			receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
+		}
+		child := osexec.Command(os.Args[0])
+		child.Env = append(os.Environ(), childWay+"="+w.name, childDriver+"="+b.Driver, childDSN+"="+b.DSN)
+		child.Stderr = os.Stderr
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil || line != wrote {
+			t.Fatalf("the child's first line: got %q and error %v, want %q", line, err, wrote)
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait() // it was killed
+		expectBalance(t, b.DB, 0)
+
+		redeliver(t, w.consumer(t, b, addTen), orderID)
+		w.settle(t, b)
+		expectBalance(t, b.DB, 10)
+		if w.name == "Deferred" {
+			if e, err := newDeferred(t, newStore(t, b)).Inspect(t.Context(), orderKey); err != nil || e.Attempts != 2 {
+				t.Errorf("event: got %+v and error %v, want it done by the second attempt", e, err)
+			}
+		}
+	})
+}
+
+const (
+	childWay    = "SQLSTORE_TEST_CHILD"
+	childDriver = "SQLSTORE_TEST_DRIVER"
+	childDSN    = "SQLSTORE_TEST_DSN"
+	wrote       = "wrote\n"
+)
+
+// In the child process of TestConsumerKilled the package's tests never begin.
+func init() {
+	name := os.Getenv(childWay)
+	if name == "" {
+		return
+	}
+	if err := consume(name, os.Getenv(childDriver), os.Getenv(childDSN)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(1)
+}
+
+// consume handles one delivery and stops in its middle.
+func consume(name, driver, dsn string) error {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return err
+	}
+	dialect := map[string]Dialect{"pgx": PostgreSQL, "mysql": MySQL, "sqlite": SQLite}[driver]
+	s, err := New(db, dialect)
+	if err != nil {
+		return err
+	}
+	inTheMiddle := func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+		if err := addTen(ctx, tx); err != nil {
+			return err
+		}
+		fmt.Print(wrote)
+		time.Sleep(time.Hour)
+		return nil
+	}
+	switch ctx := context.Background(); name {
+	case "Inbox":
+		i, err := NewInbox(s, "billing")
+		if err != nil {
+			return err
+		}
+		return i.Handler(inTheMiddle)(ctx, order(orderID, 1))
+	case "Once":
+		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease = time.Second })
+		if err != nil {
+			return err
+		}
+		return once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			return inTheMiddle(ctx, m, tx)
+		})(ctx, order(orderID, 1))
+	default:
+		d, err := NewDeferred(s, "billing")
+		if err != nil {
+			return err
+		}
+		p, err := NewProcessor(d, quick)
+		if err != nil {
+			return err
+		}
+		return p.Run(ctx, inTheMiddle)
+	}
+}
+
+// kill -9 of the database while a handler's transaction is open: nothing of it is there afterwards, the delivery fails,
+// and the next one has its effect.
+func TestDatabaseKilled(t *testing.T) {
+	t.Parallel()
+	for _, name := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := ownServer(t, name)
+			newLedger(t, b)
+			killIn := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				if err := book(ctx, m, tx); err != nil {
+					return err
+				}
+				b.Server.Kill()
+				// PostgreSQL's process for this connection outlives the server's by a moment, and could still commit.
+				eventually(t, "the connection is dead", func() bool {
+					_, err := tx.ExecContext(ctx, "SELECT 1")
+					return err != nil
+				})
+				return nil
+			}
+			i := newInbox(t, newStore(t, b))
+			if err := i.Handler(killIn)(t.Context(), order(orderID, 1)); err == nil {
+				t.Error("delivery: got nil, want an error: its transaction died with the server")
+			}
+			b.Server.Restart(t)
+			// The pool has connections to the server that was killed.
+			eventually(t, "the database answers", func() bool { return b.DB.PingContext(t.Context()) == nil })
+			expectBalance(t, b.DB, 0)
+			redeliver(t, i.Handler(book), orderID)
+			expectBalance(t, b.DB, 10)
+
+			d := newDeferred(t, newStore(t, b))
+			receive(t, d, order("43", 1))
+			var runs atomic.Int64
+			restarted := make(chan error, 1)
+			process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				if runs.Add(1) > 1 {
+					return book(ctx, m, tx)
+				}
+				defer func() { go func() { restarted <- b.Server.Relaunch(context.Background()) }() }()
+				return killIn(ctx, m, tx)
+			})
+			if err := <-restarted; err != nil {
+				t.Fatal(err)
+			}
+			awaitCounts(t, d, 0, 0)
+			expectBalance(t, b.DB, 20)
+			if n := runs.Load(); n < 2 {
+				t.Errorf("the handler ran %d times, want a second time after the kill", n)
+			}
+		})
+	}
 }

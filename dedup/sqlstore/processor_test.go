@@ -198,7 +198,7 @@ func TestProcessorFence(t *testing.T) {
 			return errBoom
 		}
 		slow.handle(t.Context(), stale[0], never)
-		slow.failed(t.Context(), stale[0], errBoom) // nor does its failure change anything
+		slow.fail(t.Context(), stale[0], errBoom) // nor does its failure change anything
 		if e, err := d.Inspect(t.Context(), orderKey); err != nil || e.Error != "" {
 			t.Errorf("event: got %+v and error %v, want it as the new owner has it", e, err)
 		}

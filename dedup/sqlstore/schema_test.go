@@ -22,8 +22,8 @@ func TestMigrateAgain(t *testing.T) {
 		if err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); outcomeOf(err) != "completed" {
-			t.Errorf("after a second Migrate the record is %s, want completed", outcomeOf(err))
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); resultOf(err) != "completed" {
+			t.Errorf("after a second Migrate the record is %s, want completed", resultOf(err))
 		}
 	})
 }

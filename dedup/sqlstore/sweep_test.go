@@ -64,8 +64,8 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%d records left, want 3", n)
 		}
 		for key, want := range map[string]string{"live": "in progress", "completed": "completed", "forgotten": "acquired"} {
-			if _, err := s.Acquire(t.Context(), claim(key, "b")); outcomeOf(err) != want {
-				t.Errorf("%s: got %s, want %s", key, outcomeOf(err), want)
+			if _, err := s.Acquire(t.Context(), claim(key, "b")); resultOf(err) != want {
+				t.Errorf("%s: got %s, want %s", key, resultOf(err), want)
 			}
 		}
 		if l := mustAcquire(t, s, claim("crashed", "b")); !l.Takeover {
@@ -147,7 +147,7 @@ func TestSweepUsesTheIndex(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		fill(t, b, 3000)
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET expires_at = {now} + 1000000 WHERE id <> 'old-7'"))
-		explained, args := "EXPLAIN "+newTexts(b.Dialect).sweepRecords, []any{1000}
+		explained, args := "EXPLAIN "+newStatements(b.Dialect).sweepRecords, []any{1000}
 		switch b.Dialect {
 		case PostgreSQL:
 			exec(t, b.DB, "ANALYZE sqsonce_records")

@@ -20,8 +20,8 @@ func TestRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		age(t, b, "k", 3*time.Hour-time.Minute)
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); outcomeOf(err) != "completed" {
-			t.Fatalf("just before the retention's end: got %s, want completed", outcomeOf(err))
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); resultOf(err) != "completed" {
+			t.Fatalf("just before the retention's end: got %s, want completed", resultOf(err))
 		}
 		age(t, b, "k", time.Minute+time.Second)
 		l := mustAcquire(t, s, claim("k", "b"))

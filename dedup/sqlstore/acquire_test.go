@@ -215,7 +215,7 @@ func TestZombies(t *testing.T) {
 		}
 		age(t, b, "k", 2*time.Hour)
 		stale, err := s.find(t.Context(), b.DB, "k") // free, as a taker has read it
-		if err != nil || stale.standing(claim("k", "b")) != free {
+		if err != nil || stale.stateFor(claim("k", "b")) != free {
 			t.Fatalf("got %+v, %v, want it free", stale, err)
 		}
 		if _, err := s.Renew(t.Context(), a, time.Hour); err != nil {

@@ -2,9 +2,12 @@ package sqlstore
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
@@ -85,4 +88,49 @@ func TestBrokenConnection(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What says something about the record is an answer: it is returned as it is, and nothing is asked again.
+func TestAnswersAreFinal(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	held := mustAcquire(t, s, claim("k", "a"))
+	stranger := held
+	stranger.Owner = "b"
+	_, err := s.Renew(t.Context(), stranger, time.Hour)
+	for _, err := range []error{err, s.Complete(t.Context(), stranger, dedup.Result{}), s.Delete(t.Context(), "k"), fmt.Errorf("%w: x", ErrRecord)} {
+		if s.mayRetry(err) {
+			t.Errorf("%v would be tried again", err)
+		}
+		if explain(SQLite, "op", err) != err {
+			t.Errorf("%v is wrapped", err)
+		}
+	}
+	if err := s.Complete(t.Context(), stranger, dedup.Result{}); err != sqsonce.ErrLeaseLost {
+		t.Errorf("Complete by a stranger: got error %v, want ErrLeaseLost itself", err)
+	}
+}
+
+// A statement that the database ended, since a lock was held too long, is run again.
+func TestConflictsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		dsn, held := b.DSN, 500*time.Millisecond
+		switch b.Dialect {
+		case PostgreSQL:
+			dsn += "&lock_timeout=50ms"
+		case MySQL:
+			dsn += "&innodb_lock_wait_timeout=1"
+			held = 1500 * time.Millisecond
+		case SQLite:
+			dsn = strings.Replace(dsn, "busy_timeout(10000)", "busy_timeout(50)", 1)
+		}
+		s := storeOn(t, open(t, b.Driver, dsn), b.Dialect)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		time.AfterFunc(held, func() { _ = tx.Rollback() })
+		mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
+	})
 }

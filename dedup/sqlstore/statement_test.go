@@ -22,7 +22,7 @@ func TestInboxPreparesOnce(t *testing.T) {
 			}
 		}
 		expectBalance(t, b.DB, 30)
-		if got := i.first.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
+		if got := i.insert.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
 			t.Errorf("prepared: got %t", got)
 		}
 		if b.Dialect != MySQL {
@@ -49,12 +49,12 @@ func TestInboxCannotPrepare(t *testing.T) {
 	i := newInbox(t, s)
 	h := i.Handler(book)
 	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 0")
-	if err := h(t.Context(), order("1", 1)); err != nil || i.first.stmt.Load() != nil {
-		t.Errorf("not prepared: got error %v and a statement %t, want neither", err, i.first.stmt.Load() != nil)
+	if err := h(t.Context(), order("1", 1)); err != nil || i.insert.stmt.Load() != nil {
+		t.Errorf("not prepared: got error %v and a statement %t, want neither", err, i.insert.stmt.Load() != nil)
 	}
 	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 1")
-	if err := h(t.Context(), order("2", 1)); err != nil || i.first.stmt.Load() == nil {
-		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, i.first.stmt.Load() != nil)
+	if err := h(t.Context(), order("2", 1)); err != nil || i.insert.stmt.Load() == nil {
+		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, i.insert.stmt.Load() != nil)
 	}
 	first, err := b.DB.Conn(t.Context())
 	if err != nil {
@@ -113,7 +113,7 @@ func TestPreparedFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, written, err := p.writeKept(t.Context(), tx); err == nil || written {
+	if _, written, err := p.writeReturning(t.Context(), tx); err == nil || written {
 		t.Errorf("got error %v and a row %t, want the failure", err, written)
 	}
 	n := 0

@@ -4,11 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
@@ -166,27 +164,6 @@ func TestReadOnlyFile(t *testing.T) {
 	s := storeOn(t, open(t, "sqlite", b.DSN+"&mode=ro"), SQLite)
 	if _, err := s.Acquire(t.Context(), claim("k", "a")); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Acquire: got error %v, want ErrReadOnly", err)
-	}
-}
-
-// What says something about the record is an answer: it is returned as it is, and nothing is asked again.
-func TestAnswersAreFinal(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, NewBed(t, "SQLite"))
-	held := mustAcquire(t, s, claim("k", "a"))
-	stranger := held
-	stranger.Owner = "b"
-	_, err := s.Renew(t.Context(), stranger, time.Hour)
-	for _, err := range []error{err, s.Complete(t.Context(), stranger, dedup.Result{}), s.Delete(t.Context(), "k"), fmt.Errorf("%w: x", ErrRecord)} {
-		if s.again(err) {
-			t.Errorf("%v would be tried again", err)
-		}
-		if explain(SQLite, "op", err) != err {
-			t.Errorf("%v is wrapped", err)
-		}
-	}
-	if err := s.Complete(t.Context(), stranger, dedup.Result{}); err != sqsonce.ErrLeaseLost {
-		t.Errorf("Complete by a stranger: got error %v, want ErrLeaseLost itself", err)
 	}
 }
 

@@ -6,10 +6,69 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
+
+// What the row says is an answer and is not asked for again; what the database could not do is.
+func TestGuardedBegin(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	_, busy := s.db.Exec("not SQL")
+	if busy == nil {
+		t.Fatal("the database took what is not SQL")
+	}
+	for name, c := range map[string]struct {
+		err   error
+		marks int
+	}{
+		"completed":   {&dedup.CompletedError{}, 1},
+		"in progress": {&dedup.InProgressError{}, 1},
+		"lost":        {sqsonce.ErrLeaseLost, 1},
+		"ours":        {errOwnCommit, 1},
+		"not SQL":     {busy, 1},
+		"contended":   {errContended, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			marks := 0
+			g := eventTx{store: s, wait: 5 * time.Second, mark: func(context.Context, *sql.Tx) error {
+				if marks++; marks == 3 {
+					return nil
+				}
+				return c.err
+			}}
+			err := g.begin(t.Context())
+			if c.marks == 3 && err != nil || c.marks == 1 && !errors.Is(err, c.err) {
+				t.Errorf("begin: got error %v after %v", err, c.err)
+			}
+			g.rollback()
+			if marks != c.marks {
+				t.Errorf("the row was asked %d times, want %d", marks, c.marks)
+			}
+		})
+	}
+}
+
+// A transaction's statements are cut off by their own limit, not by the caller's end alone.
+func TestGuardedLeavesWithItsCaller(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	g := eventTx{store: s, wait: 5 * time.Second, mark: func(own context.Context, _ *sql.Tx) error {
+		cancel(errBoom)
+		<-own.Done()
+		return own.Err()
+	}}
+	if err := g.begin(ctx); !errors.Is(err, errBoom) {
+		t.Errorf("begin: got error %v, want the cause", err)
+	}
+	if g.tx != nil {
+		t.Error("the transaction stays open")
+	}
+}
 
 // A commit without an answer: the delivery finds out what became of it, also where the server has it still to do, and the
 // message is acknowledged with one effect.
@@ -87,61 +146,6 @@ func TestInboxUnknownOutcome(t *testing.T) {
 				t.Errorf("redelivery: got error %v, want nil", err)
 			}
 			expectBalance(t, b.DB, 10)
-		})
-	}
-}
-
-// kill -9 of the database while a handler's transaction is open: nothing of it is there afterwards, the delivery fails,
-// and the next one has its effect.
-func TestDatabaseKilled(t *testing.T) {
-	t.Parallel()
-	for _, name := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := ownServer(t, name)
-			newLedger(t, b)
-			killIn := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-				if err := book(ctx, m, tx); err != nil {
-					return err
-				}
-				b.Server.Kill()
-				// PostgreSQL's process for this connection outlives the server's by a moment, and could still commit.
-				eventually(t, "the connection is dead", func() bool {
-					_, err := tx.ExecContext(ctx, "SELECT 1")
-					return err != nil
-				})
-				return nil
-			}
-			i := newInbox(t, newStore(t, b))
-			if err := i.Handler(killIn)(t.Context(), order(orderID, 1)); err == nil {
-				t.Error("delivery: got nil, want an error: its transaction died with the server")
-			}
-			b.Server.Restart(t)
-			// The pool has connections to the server that was killed.
-			eventually(t, "the database answers", func() bool { return b.DB.PingContext(t.Context()) == nil })
-			expectBalance(t, b.DB, 0)
-			redeliver(t, i.Handler(book), orderID)
-			expectBalance(t, b.DB, 10)
-
-			d := newDeferred(t, newStore(t, b))
-			receive(t, d, order("43", 1))
-			var runs atomic.Int64
-			restarted := make(chan error, 1)
-			process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-				if runs.Add(1) > 1 {
-					return book(ctx, m, tx)
-				}
-				defer func() { go func() { restarted <- b.Server.Relaunch(context.Background()) }() }()
-				return killIn(ctx, m, tx)
-			})
-			if err := <-restarted; err != nil {
-				t.Fatal(err)
-			}
-			awaitCounts(t, d, 0, 0)
-			expectBalance(t, b.DB, 20)
-			if n := runs.Load(); n < 2 {
-				t.Errorf("the handler ran %d times, want a second time after the kill", n)
-			}
 		})
 	}
 }
