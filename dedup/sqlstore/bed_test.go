@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // which says of every connection that tests break that it is broken
+	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // it logs every connection that the tests break
 	realserver.Main(m)
 }
 
@@ -28,16 +28,16 @@ type Bed struct {
 	Dialect
 	// Driver and DSN open the database, and Name is its name on its server.
 	Driver, DSN, Name string
-	// DB is a pool on the database, closed at the end of the test. The tables are there.
+	// DB is a pool on the database, closed at the end of the test. The tables exist, except in an EmptyBed.
 	DB *sql.DB
-	// Server is the database's, where it is the test's own.
+	// Server is the database's server, if it is the test's own.
 	Server *realserver.Server
-	// Open returns another pool on the same database, as another process would have, closed at the end of the test.
+	// Open returns another pool on the same database, like another process's. It is closed at the end of the test.
 	Open func(t testing.TB) *sql.DB
 }
 
-// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. Where there is no
-// server the subtest is skipped, or fails with EMULATORS=required; SQLite is always there, and MySQL is skipped unless
+// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. If a server is
+// missing, the subtest is skipped, or fails with EMULATORS=required. SQLite is never missing. MySQL is skipped unless
 // REALSERVER_MYSQL names its server.
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
@@ -84,7 +84,7 @@ func newBed(t testing.TB, d Dialect, driver, dsn, name string) *Bed {
 	return b
 }
 
-// ownServer returns a migrated database on a server of the test's own, which it may kill.
+// ownServer returns a migrated database on a server of the test's own, which the test may kill.
 func ownServer(t testing.TB, name string) *Bed {
 	t.Helper()
 	var b *Bed
@@ -113,7 +113,7 @@ func ownServer(t testing.TB, name string) *Bed {
 var beds = []struct {
 	name    string
 	dialect Dialect
-	// create makes a database of that name, and returns its driver and its data source name.
+	// create creates a database of that name, and returns its driver and its data source name.
 	create func(t testing.TB, name string) (driver, dsn string)
 }{
 	{"PostgreSQL", PostgreSQL, createPostgreSQL},
@@ -154,7 +154,7 @@ func createPostgreSQL(t testing.TB, name string) (driver, dsn string) {
 	return "pgx", server.DSN(name)
 }
 
-// create makes databases on the shared MariaDB or MySQL.
+// create returns a function that creates databases on the shared MariaDB or MySQL.
 func create(k *realserver.Kind) func(t testing.TB, name string) (driver, dsn string) {
 	return func(t testing.TB, name string) (driver, dsn string) {
 		t.Helper()
@@ -178,7 +178,7 @@ func storeOn(t testing.TB, db *sql.DB, d Dialect, optFns ...func(*Options)) *Sto
 	return s
 }
 
-// claim is a first delivery's request, with a lease that does not end in a test.
+// claim is a first delivery's request, with a lease that does not end during a test.
 func claim(key, owner string) dedup.Claim {
 	return dedup.Claim{Key: key, Owner: owner, Lease: time.Hour, Retention: 24 * time.Hour, Attempt: 1}
 }
@@ -199,7 +199,7 @@ func mustComplete(t testing.TB, s dedup.Store, l dedup.Lease) {
 	}
 }
 
-// resultOf names what an acquire answered.
+// resultOf names the result of an acquire.
 func resultOf(err error) string {
 	_, inProgress := errors.AsType[*dedup.InProgressError](err)
 	_, completed := errors.AsType[*dedup.CompletedError](err)
@@ -217,7 +217,7 @@ func resultOf(err error) string {
 	}
 }
 
-// age moves a record's times into the past, as if it had been written then.
+// age moves a record's times into the past, as if it had been written earlier.
 func age(t testing.TB, b *Bed, key string, by time.Duration) {
 	t.Helper()
 	ms := by.Milliseconds()

@@ -44,7 +44,7 @@ func TestClassify(t *testing.T) {
 	})
 }
 
-// A server that is told to end a session: what was at work may be committed or not.
+// A server ends a session by an administrator's command: the outcome of its running statement is unknown.
 func TestClassifyKilled(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
@@ -73,8 +73,8 @@ func TestClassifyKilled(t *testing.T) {
 	}
 }
 
-// A server ends a session that was idle for too long, in a transaction too. MySQL says why in answer to the next statement,
-// which it has not executed; other servers say nothing.
+// A server ends a session that was idle for too long, also in a transaction. MySQL refuses the next statement with the
+// reason and does not execute it. Other servers only close the connection.
 func TestClassifyIdle(t *testing.T) {
 	t.Parallel()
 	for _, name := range mysqls {
@@ -102,13 +102,13 @@ func TestClassifyIdle(t *testing.T) {
 			})
 			_, err = conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
 			if got := b.Dialect.classify(err); err == nil || got != unwritten && got != unknown {
-				t.Errorf("got class %d of error %v, want one to try again", got, err)
+				t.Errorf("got class %d of error %v, want one that may be retried", got, err)
 			}
 		})
 	}
 }
 
-// A class of SQLSTATEs decides where the code itself is not listed.
+// If a SQLSTATE is not listed, its class decides.
 func TestClassifySQLState(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]class{
@@ -120,7 +120,7 @@ func TestClassifySQLState(t *testing.T) {
 	}
 }
 
-// What MySQL alone says, or says where a test cannot bring it to.
+// Errors of MySQL only, and errors that a test cannot provoke.
 func TestClassifyMySQLNumber(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[uint16]class{1213: unwritten, 3572: unwritten, 4031: unwritten, 1290: readOnly, 1836: readOnly, 1317: unknown, 3169: unknown, 1: other} {
@@ -130,14 +130,14 @@ func TestClassifyMySQLNumber(t *testing.T) {
 	}
 }
 
-// pets is a table with two transactions on it.
+// pets is a table with two open transactions.
 type pets struct {
 	t        *testing.T
 	b        *Bed
 	one, two *sql.Conn
 }
 
-// newPets begins two transactions, each after a setting of its session.
+// newPets begins two transactions, each in a session with the setting.
 func newPets(t *testing.T, b *Bed, setting string) *pets {
 	t.Helper()
 	exec(t, b.DB, "CREATE TABLE IF NOT EXISTS pets (id int PRIMARY KEY, n int NOT NULL)")
@@ -167,17 +167,18 @@ func (p *pets) add(c *sql.Conn, id int) error {
 	return err
 }
 
-// expect expects one of the errors to be of a transaction that the database has ended, and ends both.
+// expect expects one of the errors to say that the database rolled its transaction back. It ends both transactions.
 func (p *pets) expect(errs ...error) {
 	p.t.Helper()
 	discard(p.one)
 	discard(p.two)
 	if err := errors.Join(errs...); !p.b.Dialect.rolledBack(err) {
-		p.t.Errorf("got error %v of class %d, want one to run again", err, p.b.Dialect.classify(err))
+		p.t.Errorf("got error %v of class %d, want one that may be run again", err, p.b.Dialect.classify(err))
 	}
 }
 
-// Transactions that the database ends are told from those whose outcome is open: only the first may be run again.
+// A transaction that the database rolled back is distinguished from one with an unknown outcome: only the first may be run
+// again.
 func TestClassifyConflicts(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -200,11 +201,11 @@ func TestClassifyConflicts(t *testing.T) {
 		go func() {
 			err := p.add(p.one, 2)
 			if err != nil {
-				discard(p.one) // so that the other goes on
+				discard(p.one) // so that the other continues
 			}
 			first <- err
 		}()
-		time.Sleep(50 * time.Millisecond) // either may be the one who closes the circle
+		time.Sleep(50 * time.Millisecond) // either transaction may be the one that closes the cycle
 		second := p.add(p.two, 1)
 		if second != nil {
 			discard(p.two)

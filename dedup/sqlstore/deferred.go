@@ -224,7 +224,7 @@ func decode(messageID string, payload []byte, attributes string, attempts int) (
 	}, nil
 }
 
-// The statuses of a row, beside DONE.
+// The statuses of a row, other than DONE.
 const (
 	pending = "PENDING"
 	parked  = "PARKED"

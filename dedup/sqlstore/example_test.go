@@ -16,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 )
 
-// openDB stands for sql.Open("pgx", os.Getenv("DATABASE_URL")): here it is SQLite in memory.
+// openDB stands for sql.Open("pgx", os.Getenv("DATABASE_URL")). Here it is SQLite in memory.
 func openDB() *sql.DB {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -64,8 +64,8 @@ func Example() {
 	// Output: charged
 }
 
-// At start: the tables, a store, and the sweeper, which ends with the process's context. Check says at once what a first
-// message would find out.
+// At start: create the tables, make a store, and run the sweeper until the process's context ends. Check finds problems
+// before the first message does.
 func ExampleNew() {
 	ctx := context.Background()
 	db, err := sql.Open("pgx", "postgres://app@db.internal/shop")
@@ -91,7 +91,7 @@ func ExampleNew() {
 	}()
 }
 
-// What an operator sees of an event, and how its next delivery is made to run again.
+// What an operator sees of an event, and how to make its next delivery run the handler again.
 func ExampleStore_Inspect() {
 	ctx := context.Background()
 	db := openDB()
@@ -180,7 +180,7 @@ func ExampleProcessor_Run() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	receive := sqsonce.Batch(inbox.ReceiveBatch) // what a worker or a Lambda function calls
+	receive := sqsonce.Batch(inbox.ReceiveBatch) // the handler of a worker or a Lambda function
 	for range 2 {
 		fmt.Println("acknowledged:", receive(context.Background(), paid))
 	}

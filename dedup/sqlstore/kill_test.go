@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// ledger is what the handlers of one test have done, apart from any store.
+// ledger records what the handlers of one test have done, independently of any store.
 type ledger struct {
 	mu        sync.Mutex
 	running   map[string]dedup.Lease
@@ -30,7 +30,7 @@ func (l *ledger) started(lease dedup.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if other, ok := l.running[lease.Key]; ok && time.Now().Before(other.Until) {
-		l.faults = append(l.faults, fmt.Sprintf("%s started by %s while %s holds it", lease.Key, lease.Owner, other.Owner))
+		l.faults = append(l.faults, fmt.Sprintf("%s started by %s during the lease of %s", lease.Key, lease.Owner, other.Owner))
 	}
 	if lease.Fence <= l.fences[lease.Key] {
 		l.faults = append(l.faults, fmt.Sprintf("%s: fence %d after %d", lease.Key, lease.Fence, l.fences[lease.Key]))
@@ -48,9 +48,9 @@ func (l *ledger) completed(lease dedup.Lease) {
 	l.confirmed[lease.Key]++
 }
 
-// The database is killed under load, twice, and comes back: no lease is held by two, no fence comes twice, and what was
-// confirmed as completed stays completed.
-func TestDatabaseIsKilled(t *testing.T) {
+// The database is killed under load and started again, twice. No two owners have a lease at once, no fence comes twice,
+// and an event whose completion was confirmed stays completed.
+func TestStoreOnKilledDatabase(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestDatabaseIsKilled(t *testing.T) {
 			b := ownServer(t, name)
 			b.DB.SetMaxOpenConns(16)
 			s := newStore(t, b)
-			// Once before the load: a first acquire that fails would be the same as any other here.
+			// Check runs before the load.
 			if err := s.Check(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestDatabaseIsKilled(t *testing.T) {
 				stop   = make(chan struct{})
 				events = make(chan string)
 			)
-			wg.Go(func() { // each event in three copies
+			wg.Go(func() { // each event is delivered three times
 				defer close(events)
 				for i := 0; ; i++ {
 					for range 3 {
@@ -105,14 +105,14 @@ func TestDatabaseIsKilled(t *testing.T) {
 				}
 			}
 			t.Logf("%d events", len(l.confirmed))
-			if len(l.confirmed) < 20 { // a loaded machine does less than an idle one
+			if len(l.confirmed) < 20 { // low enough for a loaded machine
 				t.Errorf("%d events were completed, want more", len(l.confirmed))
 			}
 		})
 	}
 }
 
-// deliver redelivers a message until its event is done.
+// deliver delivers a message again and again until its event is done.
 func deliver(t *testing.T, s *Store, l *ledger, key string) {
 	for n := 1; n < 200; n++ {
 		c := claim(key, fmt.Sprintf("%p-%d-%d", &n, n, time.Now().UnixNano()))
@@ -137,8 +137,8 @@ func deliver(t *testing.T, s *Store, l *ledger, key string) {
 	t.Errorf("%s: not done after 200 deliveries", key)
 }
 
-// A consumer process is killed with SIGKILL in the middle of its handler's transaction, after the effect was written and
-// before it was committed. Nothing of it is there, and the next consumer has the effect once.
+// A consumer process is killed with SIGKILL inside its handler's transaction, after the effect was written and before it
+// was committed. Nothing of it remains, and the next consumer has the effect once.
 func TestConsumerKilled(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Bed, w way) {
@@ -166,7 +166,7 @@ func TestConsumerKilled(t *testing.T) {
 		expectBalance(t, b.DB, 0)
 
 		redeliver(t, w.consumer(t, b, addTen), orderID)
-		w.settle(t, b)
+		w.finish(t, b)
 		expectBalance(t, b.DB, 10)
 		if w.name == "Deferred" {
 			if e, err := newDeferred(t, newStore(t, b)).Inspect(t.Context(), orderKey); err != nil || e.Attempts != 2 {
@@ -183,7 +183,7 @@ const (
 	wrote       = "wrote\n"
 )
 
-// In the child process of TestConsumerKilled the package's tests never begin.
+// In the child process of TestConsumerKilled this runs instead of the package's tests.
 func init() {
 	name := os.Getenv(childWay)
 	if name == "" {
@@ -195,7 +195,7 @@ func init() {
 	os.Exit(1)
 }
 
-// consume handles one delivery and stops in its middle.
+// consume handles one delivery and stops inside the handler.
 func consume(name, driver, dsn string) error {
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -206,7 +206,7 @@ func consume(name, driver, dsn string) error {
 	if err != nil {
 		return err
 	}
-	inTheMiddle := func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+	writeAndWait := func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
 		if err := addTen(ctx, tx); err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func consume(name, driver, dsn string) error {
 		if err != nil {
 			return err
 		}
-		return i.Handler(inTheMiddle)(ctx, order(orderID, 1))
+		return i.Handler(writeAndWait)(ctx, order(orderID, 1))
 	case "Once":
 		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease = time.Second })
 		if err != nil {
@@ -231,7 +231,7 @@ func consume(name, driver, dsn string) error {
 			if err != nil {
 				return err
 			}
-			return inTheMiddle(ctx, m, tx)
+			return writeAndWait(ctx, m, tx)
 		})(ctx, order(orderID, 1))
 	default:
 		d, err := NewDeferred(s, "billing")
@@ -242,13 +242,13 @@ func consume(name, driver, dsn string) error {
 		if err != nil {
 			return err
 		}
-		return p.Run(ctx, inTheMiddle)
+		return p.Run(ctx, writeAndWait)
 	}
 }
 
-// kill -9 of the database while a handler's transaction is open: nothing of it is there afterwards, the delivery fails,
+// The database is killed while a handler's transaction is open. Nothing of the transaction remains, the delivery fails,
 // and the next one has its effect.
-func TestDatabaseKilled(t *testing.T) {
+func TestTransactionOnKilledDatabase(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestDatabaseKilled(t *testing.T) {
 					return err
 				}
 				b.Server.Kill()
-				// PostgreSQL's process for this connection outlives the server's by a moment, and could still commit.
+				// PostgreSQL's process for this connection lives a little longer than the server's, and could still commit.
 				eventually(t, "the connection is dead", func() bool {
 					_, err := tx.ExecContext(ctx, "SELECT 1")
 					return err != nil
@@ -269,10 +269,10 @@ func TestDatabaseKilled(t *testing.T) {
 			}
 			i := newInbox(t, newStore(t, b))
 			if err := i.Handler(killIn)(t.Context(), order(orderID, 1)); err == nil {
-				t.Error("delivery: got nil, want an error: its transaction died with the server")
+				t.Error("delivery: got nil, want an error: its transaction ended with the server")
 			}
 			b.Server.Restart(t)
-			// The pool has connections to the server that was killed.
+			// The pool still has connections to the killed server.
 			eventually(t, "the database answers", func() bool { return b.DB.PingContext(t.Context()) == nil })
 			expectBalance(t, b.DB, 0)
 			redeliver(t, i.Handler(book), orderID)

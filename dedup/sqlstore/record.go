@@ -17,7 +17,7 @@ const (
 )
 
 // ErrRecord says that a row of the table is not a record that the store writes: another program has changed it. The store
-// leaves such a row alone. Delete it with [Store.Delete] and Force, and the event runs again.
+// does not use such a row. Delete it with [Store.Delete] and Force, and the event runs again.
 var ErrRecord = errors.New("sqlstore: row is not a record")
 
 // record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A connection parses an inbox's INSERT once, where that is worth it.
+// A connection parses an inbox's INSERT once, on engines where that is cheaper.
 func TestInboxPreparesOnce(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -40,7 +40,7 @@ func TestInboxPreparesOnce(t *testing.T) {
 	})
 }
 
-// A server that keeps no more prepared statements gets the text, in the same transaction.
+// A server that accepts no more prepared statements gets the text, in the same transaction.
 func TestInboxCannotPrepare(t *testing.T) {
 	t.Parallel()
 	b := ownServer(t, "MariaDB")
@@ -67,7 +67,7 @@ func TestInboxCannotPrepare(t *testing.T) {
 	expectBalance(t, b.DB, 30)
 }
 
-// Nobody waits for a connection only to prepare, nor has the last one meanwhile.
+// Preparing waits for no connection, and does not use the pool's last one.
 func TestPrepareDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "SQLite")
@@ -90,14 +90,14 @@ func TestPrepareDoesNotWait(t *testing.T) {
 	p.prepare(ctx)
 	p.mu.Unlock()
 	if p.stmt.Load() != nil {
-		t.Error("prepared beside another call that is at it")
+		t.Error("prepared while another call prepares")
 	}
 	if p.prepare(ctx); p.stmt.Load() == nil {
 		t.Error("not prepared with a connection")
 	}
 }
 
-// After a failure the transaction may be gone. The text is then not sent behind it.
+// After a failure the transaction may be rolled back, so the text is not sent after it.
 func TestPreparedFails(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "SQLite")

@@ -18,7 +18,7 @@ func TestStore(t *testing.T) {
 	for _, k := range beds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			NewBed(t, k.name) // skips where there is no server
+			NewBed(t, k.name) // skips the test if there is no server
 			storetest.Run(t, storetest.Harness{
 				New:      func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, k.name)) },
 				Lease:    unit,
@@ -29,7 +29,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// Sessions of a program that has set other defaults: the store's statements mean the same in each.
+// Sessions with other defaults: the store's statements mean the same in each.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	settings := map[Dialect]map[string]string{
@@ -62,7 +62,7 @@ func TestSessions(t *testing.T) {
 		oldName := b.Dialect == MySQL && !hasVariable(t, b, "transaction_isolation")
 		for name, setting := range settings[b.Dialect] {
 			if b.Dialect == SQLite {
-				// A journal is the file's: each setting has a file of its own.
+				// The journal belongs to the file: each setting has a file of its own.
 				words := strings.Split(setting, " for ")
 				pool := open(t, "sqlite", strings.Replace(EmptyBed(t, "SQLite").DSN, words[1], words[0], 1))
 				if err := Migrate(t.Context(), pool, SQLite); err != nil {
@@ -83,19 +83,19 @@ func TestSessions(t *testing.T) {
 			stores[name] = storeOn(t, pool, b.Dialect)
 			lifeOf(t, stores[name], pool, name)
 		}
-		// What one session holds, every other finds held: they agree about the time.
-		for holder, s := range stores {
-			mustAcquire(t, s, claim("held by "+holder, "a"))
+		// Every session sees the lease of every other as live: they agree about the time.
+		for owner, s := range stores {
+			mustAcquire(t, s, claim("leased by "+owner, "a"))
 			for name, other := range stores {
-				if _, err := other.Acquire(t.Context(), claim("held by "+holder, "b")); resultOf(err) != "in progress" {
-					t.Errorf("held by %s, for %s: got %s, want in progress", holder, name, resultOf(err))
+				if _, err := other.Acquire(t.Context(), claim("leased by "+owner, "b")); resultOf(err) != "in progress" {
+					t.Errorf("leased by %s, for %s: got %s, want in progress", owner, name, resultOf(err))
 				}
 			}
 		}
 	})
 }
 
-// hasVariable reports whether the server knows a setting: MariaDB before 11.1 and MySQL have different names for one.
+// hasVariable reports whether the server has a setting: MariaDB before 11.1 and MySQL name one of them differently.
 func hasVariable(t *testing.T, b *Bed, name string) bool {
 	t.Helper()
 	rows, err := b.DB.QueryContext(t.Context(), "SHOW VARIABLES LIKE '"+name+"'")
@@ -110,15 +110,15 @@ func hasVariable(t *testing.T, b *Bed, name string) bool {
 	return has
 }
 
-// lifeOf takes one record through its steps, and lets many owners race for another.
+// lifeOf takes one record through all operations, and lets many owners race for another.
 func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 	t.Helper()
 	key := name + ` 'é\" %s ключ`
 	l := mustAcquire(t, s, claim(key, "a"))
 	if left := time.Until(l.Until); left < 59*time.Minute || left > time.Hour {
-		t.Errorf("%s: %v left of a lease of an hour", name, left)
+		t.Errorf("%s: %v remain of a lease of an hour", name, left)
 	}
-	// Twice the same within a millisecond is still a renewal.
+	// The same renewal twice within a millisecond succeeds.
 	for range 3 {
 		var err error
 		if l, err = s.Renew(t.Context(), l, time.Minute); err != nil {
@@ -132,7 +132,7 @@ func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 	again.Attempt = 2
 	l = mustAcquire(t, s, again)
 	if l.LastError != `zażółć 🂡 '\` || l.Takeover {
-		t.Errorf("%s: got %+v, want the error that was kept", name, l)
+		t.Errorf("%s: got %+v, want the error that was stored", name, l)
 	}
 	for range 2 {
 		mustComplete(t, s, l)
@@ -165,7 +165,7 @@ func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
 	}
 }
 
-// A pool of one connection serves any number of handlers: nobody holds it while waiting for something else.
+// A pool of one connection serves any number of handlers: no call keeps it while it waits for something else.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {

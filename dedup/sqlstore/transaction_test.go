@@ -12,13 +12,13 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// What the row says is an answer and is not asked for again; what the database could not do is.
-func TestGuardedBegin(t *testing.T) {
+// A refusal by the row is not retried. A failure of the database is.
+func TestEventTxBegin(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, NewBed(t, "SQLite"))
 	_, busy := s.db.Exec("not SQL")
 	if busy == nil {
-		t.Fatal("the database took what is not SQL")
+		t.Fatal("the database executed what is not SQL")
 	}
 	for name, c := range map[string]struct {
 		err   error
@@ -34,44 +34,44 @@ func TestGuardedBegin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			marks := 0
-			g := eventTx{store: s, wait: 5 * time.Second, mark: func(context.Context, *sql.Tx) error {
+			tx := eventTx{store: s, wait: 5 * time.Second, mark: func(context.Context, *sql.Tx) error {
 				if marks++; marks == 3 {
 					return nil
 				}
 				return c.err
 			}}
-			err := g.begin(t.Context())
+			err := tx.begin(t.Context())
 			if c.marks == 3 && err != nil || c.marks == 1 && !errors.Is(err, c.err) {
 				t.Errorf("begin: got error %v after %v", err, c.err)
 			}
-			g.rollback()
+			tx.rollback()
 			if marks != c.marks {
-				t.Errorf("the row was asked %d times, want %d", marks, c.marks)
+				t.Errorf("the row was marked %d times, want %d", marks, c.marks)
 			}
 		})
 	}
 }
 
-// A transaction's statements are cut off by their own limit, not by the caller's end alone.
-func TestGuardedLeavesWithItsCaller(t *testing.T) {
+// Until the row is marked, the end of the caller's context cancels the transaction.
+func TestEventTxCancelled(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, NewBed(t, "SQLite"))
 	ctx, cancel := context.WithCancelCause(t.Context())
-	g := eventTx{store: s, wait: 5 * time.Second, mark: func(own context.Context, _ *sql.Tx) error {
+	tx := eventTx{store: s, wait: 5 * time.Second, mark: func(own context.Context, _ *sql.Tx) error {
 		cancel(errBoom)
 		<-own.Done()
 		return own.Err()
 	}}
-	if err := g.begin(ctx); !errors.Is(err, errBoom) {
+	if err := tx.begin(ctx); !errors.Is(err, errBoom) {
 		t.Errorf("begin: got error %v, want the cause", err)
 	}
-	if g.tx != nil {
+	if tx.tx != nil {
 		t.Error("the transaction stays open")
 	}
 }
 
-// A commit without an answer: the delivery finds out what became of it, also where the server has it still to do, and the
-// message is acknowledged with one effect.
+// A commit's reply is lost. The delivery finds out whether the commit happened, also if the server executes it later, and
+// the message is acknowledged with one effect.
 func TestInboxLostCommit(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
@@ -79,15 +79,15 @@ func TestInboxLostCommit(t *testing.T) {
 			cut  func(*proxy, string)
 			runs int64
 		}{
-			"before the server has it": {(*proxy).loseStatement, 2},
-			"after the server did it":  {(*proxy).loseAnswer, 1},
-			"before the server did it": {(*proxy).loseAnswerFirst, 1},
+			"before the server receives it": {(*proxy).loseStatement, 2},
+			"after the server executed it":  {(*proxy).loseReply, 1},
+			"before the server executes it": {(*proxy).loseReplyEarly, 1},
 		} {
 			t.Run(name+"/"+at, func(t *testing.T) {
 				t.Parallel()
 				b := NewBed(t, name)
 				newLedger(t, b)
-				p, away := throughProxy(t, b)
+				p, proxied := throughProxy(t, b)
 				var runs atomic.Int64
 				counted := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 					if runs.Add(1) == 1 {
@@ -95,7 +95,7 @@ func TestInboxLostCommit(t *testing.T) {
 					}
 					return book(ctx, m, tx)
 				}
-				i := newInbox(t, newStore(t, away))
+				i := newInbox(t, newStore(t, proxied))
 				if err := i.Handler(counted)(t.Context(), order(orderID, 1)); err != nil {
 					t.Errorf("delivery: got error %v, want nil", err)
 				}
@@ -108,9 +108,9 @@ func TestInboxLostCommit(t *testing.T) {
 				}
 				expectBalance(t, b.DB, 10)
 
-				// And the same for a processor.
+				// The same for a processor.
 				runs.Store(0)
-				d := newDeferred(t, newStore(t, away))
+				d := newDeferred(t, newStore(t, proxied))
 				receive(t, d, order("43", 1))
 				pr, stop := process(t, d, counted)
 				awaitCounts(t, newDeferred(t, newStore(t, b)), 0, 0)
@@ -124,7 +124,7 @@ func TestInboxLostCommit(t *testing.T) {
 	}
 }
 
-// Where nobody can be asked the outcome is unknown, and the message is not acknowledged.
+// If the database cannot be reached after a lost reply, the outcome is unknown and the message is not acknowledged.
 func TestInboxUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
@@ -132,11 +132,11 @@ func TestInboxUnknownOutcome(t *testing.T) {
 			t.Parallel()
 			b := NewBed(t, name)
 			newLedger(t, b)
-			p, away := throughProxy(t, b)
-			h := newInbox(t, newStore(t, away), func(o *dedup.Options) { o.CallTimeout = 1e9 }).Handler(
+			p, proxied := throughProxy(t, b)
+			h := newInbox(t, newStore(t, proxied), func(o *dedup.Options) { o.CallTimeout = 1e9 }).Handler(
 				func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-					p.loseAnswer(commitOf(b))
-					_ = p.listen.Close() // and no way back
+					p.loseReply(commitOf(b))
+					_ = p.listen.Close() // no new connection
 					return book(ctx, m, tx)
 				})
 			if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, ErrOutcomeUnknown) {
@@ -150,7 +150,7 @@ func TestInboxUnknownOutcome(t *testing.T) {
 	}
 }
 
-// commitOf is the word that a driver sends.
+// commitOf is the statement by which the driver commits.
 func commitOf(b *Bed) string {
 	if b.Dialect == PostgreSQL {
 		return "commit"
