@@ -35,8 +35,8 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if r.text(4) != "0" {
 		rec.Until = r.ownerEnd(5)
 	}
-	if left := r.number(10); left >= 0 { // negative: another program has removed the expiry
-		rec.ExpiresAt = r.received.Add(time.Duration(left) * time.Millisecond)
+	if rest := r.number(10); rest >= 0 { // negative: another program has removed the expiry
+		rec.ExpiresAt = r.received.Add(time.Duration(rest) * time.Millisecond)
 	}
 	return rec, explain("inspect", r.err)
 }
