@@ -1,6 +1,6 @@
 package memstore
 
-// Len is the number of records in memory, retained or not.
+// Len is the number of records in memory, including those whose retention is over.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,11 +1,11 @@
 // Package memstore keeps the records of package dedup in memory, for tests and local experiments.
 //
-// It must never guard production traffic. Records are lost with the process, so every event in flight at a deployment
-// or a crash runs again; and they are seen by one process, so two workers or two Lambda environments both run the
-// handler for the same event.
+// Never use it in production. Records are lost with the process, so every event in flight at a deployment or a crash runs
+// again. And only one process sees them, so two workers or two Lambda environments both run the handler for the same
+// event.
 //
-// Its clock is the caller's own, which makes it exact: a lease is taken over in the instant it ends, without the guard
-// that stores on other machines need.
+// Its clock is the caller's own, so a lease can be taken over at the instant at which it ends. Stores on other machines
+// wait longer, because clocks differ.
 package memstore
 
 import (
@@ -30,7 +30,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	records map[string]*record
-	sweepAt int // number of records at which expired ones are looked for next
+	sweepAt int // number of records at which the next sweep runs
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -56,7 +56,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	defer s.mu.Unlock()
 	now := s.now()
 	s.sweepLocked(now)
-	r := s.retainedLocked(c.Key, now)
+	r := s.findLocked(c.Key, now)
 	l := dedup.Lease{
 		Key: c.Key, Owner: c.Owner, Fence: now.UnixMilli(), Until: now.Add(c.Lease),
 		Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
@@ -66,7 +66,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		case r.completed:
 			return dedup.Lease{}, &dedup.CompletedError{Result: clone(r.result)}
 		case r.lease.Owner == c.Owner && r.released:
-			return dedup.Lease{}, sqsonce.ErrLeaseLost // a delayed copy of a call whose owner has let go
+			return dedup.Lease{}, sqsonce.ErrLeaseLost // a late copy of an acquire whose owner has released
 		case r.lease.Owner == c.Owner:
 			own := r.lease
 			own.OwnRetry = true
@@ -76,7 +76,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		case !r.released && c.NoTakeover:
 			return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
 		}
-		// Two owners in one millisecond: the clock alone would give them one fence.
+		// Two owners in one millisecond would get the same fence from the clock.
 		l.Fence = max(l.Fence, r.lease.Fence+1)
 		l.Takeover = !r.released
 		l.LastError = r.lastError
@@ -100,8 +100,8 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 	if until := now.Add(d); until.After(r.lease.Until) {
 		r.lease.Until = until
 	}
-	if least := r.lease.Until.Add(leastAfterLease); least.After(r.expires) {
-		r.expires = least
+	if earliest := r.lease.Until.Add(afterLease); earliest.After(r.expires) {
+		r.expires = earliest
 	}
 	return r.lease, nil
 }
@@ -118,7 +118,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return sqsonce.ErrLeaseLost
 	}
 	if r.completed {
-		return nil // the first result stays: a delayed copy must not replace it
+		return nil // a late copy must not replace the first result
 	}
 	res.Validation = cmp.Or(res.Validation, l.Validation)
 	r.completed, r.result = true, clone(res)
@@ -141,3 +141,38 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	}
 	return nil
 }
+
+// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
+// released record has a zero Until.
+func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return dedup.Record{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.findLocked(key, s.now())
+	if r == nil {
+		return dedup.Record{}, dedup.ErrNotFound
+	}
+	rec := dedup.Record{Lease: r.lease, Completed: r.completed, Result: clone(r.result), ExpiresAt: r.expires}
+	rec.LastError = r.lastError
+	if r.released {
+		rec.Until = time.Time{}
+	}
+	return rec, nil
+}
+
+// Delete deletes the record of key in any state. A handler that runs with its lease gets [sqsonce.ErrLeaseLost]. The error
+// is nil if there is no record.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, key)
+	return nil
+}
+
+// Check reports whether the store can be used. It always can, so the error is that of ctx.
+func (s *Store) Check(ctx context.Context) error { return ctx.Err() }

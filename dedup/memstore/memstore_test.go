@@ -1,8 +1,13 @@
 package memstore_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
@@ -13,4 +18,131 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		New: func(*testing.T) dedup.Store { return memstore.New() },
 	})
+}
+
+func claim(key, owner string) dedup.Claim {
+	return dedup.Claim{Key: key, Owner: owner, Lease: time.Minute, Retention: 2 * time.Hour, Attempt: 2}
+}
+
+// The store uses the test's clock.
+func TestNow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
+	if _, err := s.Acquire(t.Context(), claim("k", "a")); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Minute - 1)
+	if _, err := s.Acquire(t.Context(), claim("k", "b")); !errors.Is(err, sqsonce.ErrInProgress) {
+		t.Errorf("just before the end: got error %v, want in progress", err)
+	}
+	now = now.Add(1)
+	if l, err := s.Acquire(t.Context(), claim("k", "b")); err != nil || !l.Takeover {
+		t.Errorf("at the end: got %+v, %v, want a takeover", l, err)
+	}
+}
+
+func TestInspectAndDelete(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := memstore.New()
+	if err := s.Check(ctx); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	if _, err := s.Inspect(ctx, "k"); !errors.Is(err, dedup.ErrNotFound) {
+		t.Errorf("no record: got error %v, want ErrNotFound", err)
+	}
+	l, err := s.Acquire(ctx, claim("k", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Inspect(ctx, "k")
+	if err != nil || r.Completed || r.Until != l.Until || r.Owner != "a" || r.Attempts != 2 || time.Until(r.ExpiresAt) < time.Hour {
+		t.Errorf("leased: got %+v, %v", r, err)
+	}
+	if err := s.Release(ctx, l, errors.New("declined")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Inspect(ctx, "k"); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
+		t.Errorf("released: got %+v, %v, want a zero Until and the error", r, err)
+	}
+	if l, err = s.Acquire(ctx, claim("k", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	r, err = s.Inspect(ctx, "k")
+	if err != nil || !r.Completed || string(r.Result.Data) != "1" {
+		t.Errorf("completed: got %+v, %v", r, err)
+	}
+	r.Result.Data[0] = 'x' // the caller's copy
+	if r, err := s.Inspect(ctx, "k"); err != nil || string(r.Result.Data) != "1" {
+		t.Errorf("after a caller's change: got %+v, %v", r, err)
+	}
+	for range 2 {
+		if err := s.Delete(ctx, "k"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l, err := s.Acquire(ctx, claim("k", "c")); err != nil || l.Takeover {
+		t.Errorf("after a delete: got %+v, %v, want a new lease", l, err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.Inspect(ended, "k"); err == nil {
+		t.Error("Inspect with an ended context: got nil, want an error")
+	}
+	if err := s.Delete(ended, "k"); err == nil {
+		t.Error("Delete with an ended context: got nil, want an error")
+	}
+}
+
+func TestEmptyNamesAreTyped(t *testing.T) {
+	t.Parallel()
+	for _, c := range []dedup.Claim{claim("", "a"), claim("k", "")} {
+		_, err := memstore.New().Acquire(t.Context(), c)
+		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
+			t.Errorf("key %q, owner %q: got error %v, want *sqsonce.FieldError", c.Key, c.Owner, err)
+		}
+	}
+}
+
+// The store copies the result when it stores it and when it returns it.
+func TestResultIsCopied(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	l, err := s.Acquire(t.Context(), claim("k", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := []byte("1")
+	if err := s.Complete(t.Context(), l, dedup.Result{Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	data[0] = 'x'
+	for range 2 {
+		_, err := s.Acquire(t.Context(), claim("k", "b"))
+		done, ok := errors.AsType[*dedup.CompletedError](err)
+		if !ok || string(done.Result.Data) != "1" {
+			t.Fatalf("got error %v with %+v, want the first result", err, done)
+		}
+		done.Result.Data[0] = 'y'
+	}
+}
+
+// The number of records in memory depends on what is retained, not on what was ever stored.
+func TestExpiredRecordsAreDeleted(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := memstore.New(func(o *memstore.Options) { o.Now = func() time.Time { return now } })
+	for i := range 20_000 {
+		now = now.Add(10 * time.Second) // 720 acquires per retention
+		if _, err := s.Acquire(t.Context(), claim(fmt.Sprint(i), "a")); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Len(); n > 2048 {
+			t.Fatalf("%d records in memory after %d acquires, and 720 of them are retained", n, i)
+		}
+	}
 }

@@ -11,14 +11,16 @@ import (
 )
 
 const (
-	// leastAfterLease keeps a record this long after its lease's end, so that a short retention frees no live lease.
-	leastAfterLease = time.Hour
-	// maxError is the most bytes of a release's cause that are kept.
+	// afterLease is how long a record is retained after its lease's end at least, so that a short retention deletes no live
+	// lease.
+	afterLease = time.Hour
+	// maxError is how much of the text of a release's cause is stored, in bytes.
 	maxError = 256
+	// minSweep is the number of records below which nothing is swept.
 	minSweep = 1024
 )
 
-// record is one event. The owner of a released record stays in its lease: a delayed acquire of it is refused by that.
+// record is one event's record. After a release the owner stays in the lease, so that a late copy of its acquire is refused.
 type record struct {
 	lease     dedup.Lease
 	released  bool
@@ -28,7 +30,7 @@ type record struct {
 	expires   time.Time
 }
 
-// clone copies what a caller could change.
+// clone copies the data, which a caller could change.
 func clone(r dedup.Result) dedup.Result {
 	r.Data = slices.Clone(r.Data)
 	return r
@@ -48,15 +50,15 @@ func check(ctx context.Context, c dedup.Claim) error {
 }
 
 func retainUntil(l dedup.Lease, now time.Time) time.Time {
-	byClaim, byLease := now.Add(l.Retention), l.Until.Add(leastAfterLease)
+	byClaim, byLease := now.Add(l.Retention), l.Until.Add(afterLease)
 	if byClaim.After(byLease) {
 		return byClaim
 	}
 	return byLease
 }
 
-// retainedLocked returns the record of key, or nil where there is none or its retention is over.
-func (s *Store) retainedLocked(key string, now time.Time) *record {
+// findLocked returns the record of key. It deletes a record whose retention is over and returns nil.
+func (s *Store) findLocked(key string, now time.Time) *record {
 	r := s.records[key]
 	if r == nil || !now.Before(r.expires) {
 		delete(s.records, key)
@@ -65,23 +67,23 @@ func (s *Store) retainedLocked(key string, now time.Time) *record {
 	return r
 }
 
-// ownedLocked returns the record that l's owner holds, held, released or completed; nil where it is another's or gone.
+// ownedLocked returns the record of l's key if its owner is l's, in any state, and nil otherwise.
 func (s *Store) ownedLocked(l dedup.Lease, now time.Time) *record {
-	r := s.retainedLocked(l.Key, now)
+	r := s.findLocked(l.Key, now)
 	if r == nil || r.lease.Owner != l.Owner {
 		return nil
 	}
 	return r
 }
 
-// sweepLocked forgets the records whose retention is over. It looks at all of them only when their number has doubled
-// since the last time, which keeps an acquire's share constant and needs no goroutine.
+// sweepLocked deletes the records whose retention is over. It runs only when the number of records has doubled since the
+// last sweep, so that its cost per acquire is constant, and it needs no goroutine.
 func (s *Store) sweepLocked(now time.Time) {
 	if len(s.records) < s.sweepAt {
 		return
 	}
 	for key := range s.records {
-		s.retainedLocked(key, now)
+		s.findLocked(key, now)
 	}
 	s.sweepAt = max(minSweep, 2*len(s.records))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Check asks the server, or each master of a cluster, whether it is fit to hold records, and joins a [*ServerError] for
-// everything that is not. It needs INFO alone. A server without an append-only file, [ErrVolatile], is an error unless
-// [Options.Volatile] accepts it. How often the file is synced, and what the replicas have, INFO does not say.
+// Check asks the server, or each master of a cluster, whether it is configured to keep records. The error joins one
+// [*ServerError] per problem. A server without an append-only file is [ErrVolatile], unless [Options.Volatile] accepts it.
+// Check uses INFO only, which does not say how often the file is synced and what the replicas have received.
 func (s *Store) Check(ctx context.Context) error {
 	cluster, isCluster := s.client.(interface {
 		ForEachMaster(context.Context, func(context.Context, *redis.Client) error) error
@@ -38,35 +38,35 @@ func (s *Store) check(ctx context.Context, client Client) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// Without sections: all that are not costly. Redis before 7 takes one section a call.
+	// INFO without a section returns all that are cheap. Redis before 7 accepts only one section per call.
 	text, err := client.Info(ctx).Result()
 	if err != nil {
 		return explain("check", err)
 	}
 	info := parseInfo(text)
 	var errs []error
-	bad := func(problem error, detail string) {
+	add := func(problem error, detail string) {
 		errs = append(errs, &ServerError{Problem: problem, Detail: detail})
 	}
 	version := info["redis_version"]
 	if major, _, _ := strings.Cut(version, "."); !atLeast(major, 5) {
-		bad(ErrVersion, "redis_version "+strconv.Quote(version))
+		add(ErrVersion, "redis_version "+strconv.Quote(version))
 	}
 	if role := info["role"]; role != "master" {
-		bad(ErrReplica, "role "+strconv.Quote(role))
+		add(ErrReplica, "role "+strconv.Quote(role))
 	}
 	if policy := info["maxmemory_policy"]; policy != "noeviction" {
-		bad(ErrEviction, "maxmemory_policy "+strconv.Quote(policy))
+		add(ErrEviction, "maxmemory_policy "+strconv.Quote(policy))
 	}
 	if !s.volatile && info["aof_enabled"] != "1" {
-		bad(ErrVolatile, "aof_enabled "+strconv.Quote(info["aof_enabled"]))
+		add(ErrVolatile, "aof_enabled "+strconv.Quote(info["aof_enabled"]))
 	}
 	return errors.Join(errs...)
 }
 
-func atLeast(number string, least int) bool {
+func atLeast(number string, minimum int) bool {
 	n, err := strconv.Atoi(number)
-	return err == nil && n >= least
+	return err == nil && n >= minimum
 }
 
 // parseInfo reads INFO's lines of name:value.

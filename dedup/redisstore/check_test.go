@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Real servers say these things themselves; each is an error with a type and never a lease.
+// Problems that real servers report: each is a typed error, and never a lease.
 func TestUnfitServers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -124,7 +124,7 @@ func TestUnfitServers(t *testing.T) {
 			t.Errorf("complete with memory again: %v", err)
 		}
 		if l, err := s.Acquire(ctx, c); err != nil || l.Takeover {
-			t.Errorf("the refused acquire left something: %+v, %v", l, err)
+			t.Errorf("after the refused acquire: got %+v, %v, want a new lease", l, err)
 		}
 	})
 }

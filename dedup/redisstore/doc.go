@@ -1,67 +1,69 @@
-// Package redisstore keeps the records of package dedup in Redis: a plain server, one behind Sentinel, or a cluster.
+// Package redisstore keeps the records of package dedup in Redis: a single server, one with Sentinel, or a cluster.
 //
-// [Store] is a [dedup.Store]. Each step of a record's life is one script on one key: an acquire, a renewal, a complete or
-// a release is one round trip, and a duplicate is one too. The scripts carry owner and fence in their conditions as the
-// other stores do, recognise their own repetition after a lost reply, and take the time from the server's TIME.
+// [Store] is a [dedup.Store]. Each operation is one script on one key: an acquire, a renewal, a complete and a release
+// are one round trip each, and so is a duplicate. The scripts check owner and fence as the other stores do, recognise
+// their own repetition after a lost reply, and use the time of the server's TIME command.
 //
 // # What Redis can lose
 //
-// A store promises "once done, never again" as long as it keeps its records. Redis keeps them as well as it is told to:
+// A store guarantees "once done, never again" for as long as it has the record. How long Redis has it depends on its
+// configuration:
 //
-//   - Without an append-only file a restart forgets every record since the last snapshot, or all. A completed event that
-//     is delivered again runs again. The server is then a filter for most duplicates, not a guarantee.
-//   - With appendonly yes and appendfsync everysec, the default, the crash of the process loses nothing, and that of the
-//     machine up to two seconds. With appendfsync always it loses nothing that was acknowledged.
-//   - Replication is asynchronous. After a failover, of Sentinel's or a cluster's, the new master does not know what the
-//     old one had acknowledged and not yet sent: a completed event may run again, and a held one may be given to a second
-//     holder while the first one works, until its next renewal tells it ([sqsonce.ErrLeaseLost]). min-replicas-to-write
-//     and min-replicas-max-lag bound how long a master that is cut off goes on; they do not close the gap.
-//   - An eviction policy other than noeviction forgets records when memory is full, in the order of its own choosing:
-//     with every record having an expiry, volatile-lru, which some managed services set, takes them first.
+//   - Without an append-only file a restart loses every record since the last snapshot, or all records. A completed event
+//     that is delivered again then runs again. Such a server filters most duplicates, and guarantees nothing.
+//   - With appendonly yes and appendfsync everysec, the default, a crash of the process loses nothing, and a crash of the
+//     machine loses up to two seconds. With appendfsync always it loses nothing that was acknowledged.
+//   - Replication is asynchronous. After a failover, by Sentinel or in a cluster, the new master lacks what the old one had
+//     acknowledged and not yet sent. A completed event may run again. An event that is running may be acquired by a second
+//     owner, until the first owner's next renewal fails with [sqsonce.ErrLeaseLost]. min-replicas-to-write and
+//     min-replicas-max-lag limit how long a disconnected master accepts writes; they do not exclude the loss.
+//   - An eviction policy other than noeviction deletes records when memory is full. Every record has an expiry, so
+//     volatile-lru, which some managed services set, deletes records first.
 //
-// [Store.Check] refuses a server that evicts, a replica, and a server without an append-only file; call it at the start.
-// A lost lease is no danger to what is recorded: a record that is gone refuses its holder, and is never brought back.
-// Where a second effect costs money, keep the record where the effect is, in one transaction: package dynamostore's
-// Inbox, or sqlstore's. Or give the outside system dedup.FenceFrom's number.
+// [Store.Check] refuses a server that evicts, a replica, and a server without an append-only file. Call it at start. A
+// lost record does not make its owner overwrite anything: the owner is refused, and the record is not created again. If a
+// second effect is expensive, commit the record with the effect in one transaction: use the Inbox of package dynamostore
+// or sqlstore. Or give the number of dedup.FenceFrom to the system that has the effect, and let it refuse smaller ones.
 //
 // # The record
 //
-// A hash at [Options.Prefix] + the record's key, of some 250 bytes and at most 300 more for a failure's text:
+// A record is a hash at [Options.Prefix] + the record's key. It has about 250 bytes, and up to 300 more for a failure's
+// text:
 //
 //	status                 INPROGRESS or COMPLETED
-//	owner                  the delivery attempt; stays after a release and refuses late copies of its commands
+//	owner                  the delivery attempt; stays after a release, so that late copies of its commands are refused
 //	fence                  grows with every owner
 //	until                  end of the lease, milliseconds of the server's clock; 0: released
 //	attempts               receive count at the last acquire
 //	error                  the last failure, at most 256 bytes
 //	data, validation       result and payload hash, where used
 //
-// The key's expiry is the end of retention, and at least an hour after the lease's end. Leases never expire keys: a record
-// that went away with its lease could neither say that its holder vanished nor refuse it. At the default retention of 29
-// days a thousand events a second are 2.5 billion records: shorten dedup.Options.Retention to what your queues need, or
-// take a store that keeps its records on disk.
+// The hash expires at the end of retention, and at least an hour after the lease's end. It does not expire with its lease:
+// then it could neither show that its owner had crashed nor refuse that owner. With the default retention of 29 days, a
+// thousand events per second are 2.5 billion records. Shorten dedup.Options.Retention to what your queues need, or use a
+// store that keeps its records on disk.
 //
 // # Clocks
 //
-// Only the server's clock decides. A lease that it grants ends for the holder so long after the holder had sent its
-// request, and for everybody else at the server. A clock that is stepped forward by more than what is left of a lease
-// ends it for others too early; a failover does that where the two servers' clocks are apart. Keep them in step with one
-// another, and by slewing.
+// Only the server's clock decides. For its owner a lease lasts from when the owner sent the request; for others it lasts
+// from when the server received it. A server's clock that jumps forward by more than the rest of a lease ends it too
+// early for others. A failover does the same if the two servers' clocks differ. Synchronise the servers' clocks, and let
+// them adjust slowly.
 //
 // # Retries
 //
-// go-redis retries by itself. The store goes on for two seconds after that, where the server could not be reached or said
-// that it is loading, failing over or moving slots; a failover takes longer, and the message comes again after it. A call
-// whose outcome stays unknown is an error. What an acquire of that kind may have taken is released in the background;
-// where that fails too, the key waits for one lease that nobody holds. Refusals that no retry mends are a [*ServerError].
+// go-redis retries by itself. The store retries for two more seconds if the server cannot be reached, or says that it is
+// loading, failing over or moving slots. A failover takes longer; the message then comes again after it. A call with an
+// unknown outcome is an error. If that call is an acquire, the store releases in the background what it may have acquired.
+// If the release fails too, the key waits for one lease that nobody uses. A [*ServerError] says that no retry helps.
 //
 // # Permissions
 //
 // The commands are EVALSHA, EVAL, TIME, HMGET, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
-// [Store.Check], and what go-redis itself sends.
+// [Store.Check], and those that go-redis itself sends.
 //
 // # Versions
 //
-// Redis 5 or later, or Valkey. Older ones refuse a script that asks for the time and then writes. The tests run on Redis
-// 7.0, and were run on Redis 5.0, 6.0, 6.2 and 8.0 and on Valkey 8.1 and 9.1.
+// Redis 5 or later, or Valkey. Older versions refuse a script that asks for the time and then writes. The tests run on
+// Redis 7.0, and have run on Redis 5.0, 6.0, 6.2 and 8.0 and on Valkey 8.1 and 9.1.
 package redisstore

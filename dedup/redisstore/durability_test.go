@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/realserver"
 )
 
-// What the package documentation says about a restart, shown: an event is handled, Redis is killed and started again, and
-// the message comes a second time.
+// A restart, as the package documentation describes it: an event is handled, Redis is killed and started again, and the
+// message is delivered a second time.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -48,9 +48,9 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A holder whose record a restart has taken away is told so, and does not bring it back: another may have had the key in
-// between.
-func TestHolderOfAForgottenRecord(t *testing.T) {
+// An owner whose record was lost in a restart gets ErrLeaseLost, and does not create the record again: another owner may
+// have had the key since.
+func TestOwnerOfALostRecord(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := realserver.Redis.Start(t)
@@ -66,7 +66,7 @@ func TestHolderOfAForgottenRecord(t *testing.T) {
 	}
 }
 
-// While Redis is away nothing is acquired, and a completion that began before the restart gets through after it.
+// A complete that began before a restart of Redis succeeds after it.
 func TestCompleteOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	server := realserver.Redis.Start(t, realserver.AppendOnly)
@@ -100,9 +100,9 @@ func TestCompleteOutlivesARestart(t *testing.T) {
 	}
 }
 
-// Replication is asynchronous: what the master had acknowledged and the replica had not received is gone after a
-// failover. Here the link is cut, as by a partition, before the event is handled.
-func TestFailoverForgetsWhatTheReplicaHasNot(t *testing.T) {
+// Replication is asynchronous: what the master has acknowledged and the replica has not received is lost in a failover.
+// Here the link is cut before the event is handled, as by a partition.
+func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	master := realserver.Redis.Start(t, realserver.AppendOnly)
@@ -123,25 +123,25 @@ func TestFailoverForgetsWhatTheReplicaHasNot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	early, late := message(1), message(1)
-	early.Attributes = map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "early"}}
-	late.Attributes = map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "late"}}
+	replicated, unreplicated := message(1), message(1)
+	replicated.Attributes = map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "replicated"}}
+	unreplicated.Attributes = map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "unreplicated"}}
 
-	deliver(storeOn(onMaster), early)
-	inStep(t, onMaster)
-	if err := onReplica.Do(ctx, "REPLICAOF", realserver.Host, "1").Err(); err != nil { // where nobody is
+	deliver(storeOn(onMaster), replicated)
+	awaitReplica(t, onMaster)
+	if err := onReplica.Do(ctx, "REPLICAOF", realserver.Host, "1").Err(); err != nil { // no server has this port
 		t.Fatal(err)
 	}
-	deliver(storeOn(onMaster), late)
+	deliver(storeOn(onMaster), unreplicated)
 	master.Kill()
 	if err := onReplica.Do(ctx, "REPLICAOF", "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
-	deliver(storeOn(onReplica), early)
+	deliver(storeOn(onReplica), replicated)
 	if effects != 2 {
-		t.Errorf("%d effects: the event that the replica knew of ran again", effects)
+		t.Errorf("%d effects: the event that the replica had received ran again", effects)
 	}
-	deliver(storeOn(onReplica), late)
+	deliver(storeOn(onReplica), unreplicated)
 	if effects != 3 {
 		t.Errorf("%d effects: the event that the replica had not received did not run again; is replication synchronous?", effects)
 	}
@@ -153,8 +153,8 @@ func replicaOf(master *realserver.Server) func(*realserver.Options) {
 	}
 }
 
-// inStep waits until a replica has everything that was written before.
-func inStep(t *testing.T, master *redis.Client) {
+// awaitReplica waits until a replica has received all earlier writes.
+func awaitReplica(t *testing.T, master *redis.Client) {
 	t.Helper()
 	conn := master.Conn()
 	closeWith(t, conn)
@@ -168,14 +168,14 @@ func inStep(t *testing.T, master *redis.Client) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the replica is not in step: %d, %v", n, err)
+			t.Fatalf("the replica has not received all writes: %d, %v", n, err)
 		}
 	}
 }
 
-// A server that stands still: the acquire that was given up is carried out when it goes on, and must not give the key to
-// two.
-func TestServerStandsStill(t *testing.T) {
+// A server is stopped and continues later. It then executes the acquire that was given up, and must not lease the key to
+// two owners.
+func TestServerPaused(t *testing.T) {
 	t.Parallel()
 	server := realserver.Redis.Start(t)
 	s := newStore(t, connect(t, server))
@@ -192,7 +192,7 @@ func TestServerStandsStill(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if l, err := s.Acquire(ctx, c); err == nil {
-		t.Fatalf("got %+v of a server that stands still", l)
+		t.Fatalf("got %+v from a paused server, want an error", l)
 	}
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
@@ -204,11 +204,11 @@ func TestServerStandsStill(t *testing.T) {
 			break
 		}
 		if !errors.Is(err, sqsonce.ErrInProgress) || time.Now().After(deadline) {
-			t.Fatalf("got %v, want in progress and then the key", err)
+			t.Fatalf("got %v, want in progress and then a lease", err)
 		}
 	}
 	if l, err := s.Acquire(t.Context(), c); err == nil {
-		t.Errorf("a holds the key beside b: %+v", l)
+		t.Errorf("a has a lease during that of b: %+v", l)
 	}
 	if err := s.Complete(t.Context(), b, dedup.Result{}); err != nil {
 		t.Error(err)

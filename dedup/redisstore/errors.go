@@ -3,38 +3,40 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // What can be wrong with a server. A [*ServerError] matches one of them.
 var (
-	// ErrEviction: the server may forget any record when its memory is full, and the handler runs again.
-	ErrEviction = errors.New("maxmemory-policy is not noeviction")
-	// ErrVolatile: the server keeps nothing, or too little, over a restart. See the package documentation for what is lost.
-	ErrVolatile = errors.New("no append-only file: a restart forgets records")
+	// ErrEviction: the server may delete any record when its memory is full, and the record's handler then runs again.
+	ErrEviction = errors.New("server may evict records: set maxmemory-policy to noeviction")
+	// ErrVolatile: the server loses records at a restart. See the package documentation. [Options.Volatile] accepts that.
+	ErrVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes")
 	// ErrReplica: the server is a replica, which takes no writes.
-	ErrReplica = errors.New("the server is a read-only replica")
-	// ErrVersion: the server is older than Redis 5, whose scripts cannot both ask for the time and write.
-	ErrVersion = errors.New("the server is older than Redis 5")
-	// ErrMemory: the server's memory is full. It refuses new records, and so nothing runs.
-	ErrMemory = errors.New("the server's memory is full")
-	// ErrDisk: the server cannot write its files and therefore refuses to write at all.
-	ErrDisk = errors.New("the server cannot write its files")
-	// ErrAccessDenied: the user may not do this, or the password is wrong.
-	ErrAccessDenied = errors.New("access was refused")
+	ErrReplica = errors.New("server is a read-only replica: connect to the master")
+	// ErrVersion: the server is older than Redis 5, whose scripts cannot ask for the time and then write.
+	ErrVersion = errors.New("server is older than Redis 5")
+	// ErrMemory: the server's memory is full. It refuses new records, so no handler runs.
+	ErrMemory = errors.New("server's memory is full: raise maxmemory or shorten the retention")
+	// ErrDisk: the server cannot write its files, and therefore refuses all writes.
+	ErrDisk = errors.New("server cannot write its files: check its disk")
+	// ErrAccessDenied: the user may not run a command, or the password is wrong.
+	ErrAccessDenied = errors.New("access denied: check the user, its password and its permissions")
 )
 
-// ErrRecord says that a key of the store's holds something that the store did not write. It is left as it is.
-var ErrRecord = errors.New("redisstore: the key holds no record")
+// ErrRecord says that a key with the store's prefix holds data that the store did not write. The store does not change it.
+var ErrRecord = errors.New("redisstore: the key's value is not a record")
 
-// ServerError says why a server cannot be used. No retry mends it.
+// ServerError says why a server cannot be used. No retry helps.
 type ServerError struct {
 	// Problem is one of the errors above.
 	Problem error
-	// Detail is what was found, or what was tried.
+	// Detail is what was found, or the operation.
 	Detail string
-	// Err is the server's answer, if it refused something.
+	// Err is the server's error, if there is one.
 	Err error
 }
 
@@ -46,7 +48,7 @@ func (e *ServerError) Error() string {
 	return s
 }
 
-// Unwrap returns the problem and the server's answer.
+// Unwrap returns the problem and the server's error.
 func (e *ServerError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Problem}
@@ -64,9 +66,9 @@ var problems = []struct {
 	{"NOAUTH", ErrAccessDenied},
 	{"WRONGPASS", ErrAccessDenied},
 	{"NOPERM", ErrAccessDenied},
-	{"The user executing the script can't run", ErrAccessDenied},     // Redis 6, of a command inside the script
+	{"The user executing the script can't run", ErrAccessDenied},     // Redis 6, for a command inside the script
 	{"ERR The user executing the script can't run", ErrAccessDenied}, // Redis 7.0
-	{"ERR ACL failure in script", ErrAccessDenied},                   // later ones
+	{"ERR ACL failure in script", ErrAccessDenied},                   // later versions
 }
 
 // explain gives an operation's final error its type and its name.
@@ -74,14 +76,52 @@ func explain(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	answer, isAnswer := errors.AsType[redis.Error](err)
-	if isAnswer && says(answer, "WRONGTYPE") {
+	serverErr, isServer := errors.AsType[redis.Error](err)
+	if isServer && hasCode(serverErr, "WRONGTYPE") {
 		return fmt.Errorf("%w: %s: %w", ErrRecord, op, err)
 	}
 	for _, p := range problems {
-		if isAnswer && says(answer, p.code) {
+		if isServer && hasCode(serverErr, p.code) {
 			return &ServerError{Problem: p.problem, Detail: op, Err: err}
 		}
 	}
 	return fmt.Errorf("redisstore: %s: %w", op, err)
+}
+
+// transientCodes are the errors of a server that is starting, that was the master until now or whose replicas are away,
+// and of a cluster that moves slots or has not agreed on its nodes yet.
+var transientCodes = []string{"LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "ERR max number of clients"}
+
+// isTransient reports whether the same call may succeed later. An error that is not the server's is the network's, and
+// counts as transient unless the client is closed.
+func isTransient(err error) bool {
+	serverErr, isServer := errors.AsType[redis.Error](err)
+	if !isServer {
+		return !errors.Is(err, redis.ErrClosed)
+	}
+	for _, code := range transientCodes {
+		if hasCode(serverErr, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// notExecuted reports whether the server has certainly not executed the call: it said so, or was never reached.
+func notExecuted(err error) bool {
+	if _, isServer := errors.AsType[redis.Error](err); isServer {
+		return true
+	}
+	op, isOp := errors.AsType[*net.OpError](err)
+	return isOp && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout)
+}
+
+// hasCode reports whether a server's error has the code: at its beginning, or, before Redis 7, inside the error of a script
+// in which a command was refused.
+func hasCode(err redis.Error, code string) bool {
+	text := err.Error()
+	if inside, is := strings.CutPrefix(text, "ERR Error running script "); is {
+		return strings.Contains(inside, ": -"+code) || strings.Contains(inside, ": "+code)
+	}
+	return strings.HasPrefix(text, code)
 }

@@ -17,7 +17,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Refuses a server that may forget records. Options.Volatile takes one that forgets them at a restart.
+	// Check refuses a server that may lose records. Options.Volatile accepts one that loses them at a restart.
 	if err := store.Check(context.Background()); err != nil {
 		log.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func Example() {
 	_ = handler // for a worker or a Lambda function
 }
 
-// Behind Sentinel, and in a cluster, only the client differs.
+// With Sentinel, and in a cluster, only the client differs.
 func ExampleNew_sentinel() {
 	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: "orders", SentinelAddrs: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},

@@ -7,10 +7,10 @@ var Scripts = map[string]*redis.Script{
 	"acquire": acquireScript, "renew": renewScript, "complete": completeScript, "release": releaseScript,
 }
 
-// Sources are the texts of Scripts, without what they have in common.
+// Sources are the texts of Scripts without Clock.
 var Sources = map[string]string{
 	"acquire": acquireSource, "renew": renewSource, "complete": completeSource, "release": releaseSource,
 }
 
-// Clock is what they have in common.
+// Clock is the text that comes before every script.
 var Clock = clockSource

@@ -19,10 +19,10 @@ import (
 	"github.com/sqsonce/sqsonce/internal/realserver"
 )
 
-// fault stands between the store and its client. The client's own retries are below it.
+// fault replaces replies between the store and its client. The client's own retries are below it.
 type fault struct {
-	before func() error // an answer in the server's place; nil: ask the server
-	after  func() error // an answer in place of the server's, which has carried the command out
+	before func() error // an error instead of the call; nil: make the call
+	after  func() error // an error instead of the reply, after the server has executed the command
 }
 
 func (f *fault) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -33,7 +33,7 @@ func (f *fault) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !strings.HasPrefix(cmd.Name(), "eval") { // a connection's own
+		if !strings.HasPrefix(cmd.Name(), "eval") { // a command of the connection itself
 			return next(ctx, cmd)
 		}
 		if f.before != nil {
@@ -52,7 +52,7 @@ func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// refusal is what a server says.
+// refusal is an error that a server returns.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -76,7 +76,7 @@ func faulty(t *testing.T, f *fault) *redisstore.Store {
 	return s
 }
 
-// A reply that is lost is asked for again, and the script knows its own repetition.
+// A call whose reply is lost is repeated, and the script recognises its own repetition.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	f := &fault{}
@@ -118,8 +118,8 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// What a server refuses while it starts or fails over, and a cluster while slots move, is asked again.
-func TestPassingRefusals(t *testing.T) {
+// A call is retried if the server starts or fails over, or if a cluster moves slots.
+func TestTransientRefusals(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"LOADING Redis is loading the dataset in memory",
@@ -142,8 +142,8 @@ func TestPassingRefusals(t *testing.T) {
 	}
 }
 
-// What no retry mends is an error at once, and never a lease.
-func TestLastingRefusals(t *testing.T) {
+// A permanent refusal is an error at once, and never a lease.
+func TestPermanentRefusals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text string
@@ -155,7 +155,7 @@ func TestLastingRefusals(t *testing.T) {
 		{"WRONGPASS invalid username-password pair or user is disabled.", redisstore.ErrAccessDenied},
 		{"NOPERM this user has no permissions to run the 'evalsha' command", redisstore.ErrAccessDenied},
 		{"WRONGTYPE Operation against a key holding the wrong kind of value", redisstore.ErrRecord},
-		// Of a command inside a script, before Redis 7.
+		// For a command inside a script, before Redis 7.
 		{"ERR Error running script (call to f_1): @user_script:15: WRONGTYPE Operation against a key holding the wrong kind of value", redisstore.ErrRecord},
 		{"ERR Error running script (call to f_1): @user_script: 15: -OOM command not allowed when used memory > 'maxmemory'.", redisstore.ErrMemory},
 		{"ERR Error running script (call to f_1): @user_script:39: @user_script: 39: The user executing the script can't run this command or subcommand", redisstore.ErrAccessDenied},
@@ -170,17 +170,17 @@ func TestLastingRefusals(t *testing.T) {
 				t.Errorf("got %+v, %v, want %v", l, err, tt.want)
 			}
 			if errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, sqsonce.ErrInProgress) {
-				t.Errorf("got %v, which is an answer about the record", err)
+				t.Errorf("got %v, which says something about the record", err)
 			}
 			if n := calls.Load(); n != 1 {
-				t.Errorf("asked %d times, want once", n)
+				t.Errorf("called %d times, want once", n)
 			}
 		})
 	}
 }
 
-// A server that stays away is given up, before a handler's lease is over, and the error says what is the matter.
-func TestServerAway(t *testing.T) {
+// A call to a server that cannot be reached is given up before a handler's lease ends, with the network's error.
+func TestServerUnreachable(t *testing.T) {
 	t.Parallel()
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	s := faulty(t, &fault{before: func() error { return dial }})
@@ -194,7 +194,8 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// A caller that leaves while the answer is out: what it may have taken is released, or the key would wait a minute.
+// A caller's context ends and its reply is lost: what the call may have acquired is released. Without that the key would
+// wait a minute.
 func TestAbandonedAcquireIsReleased(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,12 +215,12 @@ func TestAbandonedAcquireIsReleased(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the key is still held: %v", err)
+			t.Fatalf("the key is still leased: %v", err)
 		}
 	}
 }
 
-// A caller that has left before the call sends nothing.
+// A call whose context has ended before it sends nothing.
 func TestEndedContextSendsNothing(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -234,8 +235,9 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	}
 }
 
-// A slow answer: the holder's end is counted from the request, never later than the server's; a waiter's from the answer.
-func TestSlowAnswers(t *testing.T) {
+// With a slow reply the lease's end for its owner is counted from the request, never later than the server's. For others
+// it is counted from the reply.
+func TestSlowReplies(t *testing.T) {
 	t.Parallel()
 	const slow = 400 * time.Millisecond
 	f := &fault{}
@@ -244,7 +246,7 @@ func TestSlowAnswers(t *testing.T) {
 	start := time.Now()
 	l := acquire(t, s, claim("a"))
 	if latest := start.Add(time.Minute + slow/2); l.Until.After(latest) {
-		t.Errorf("Until is %v after the request and a minute, want about none", l.Until.Sub(start)-time.Minute)
+		t.Errorf("Until: got %v after the request, want at most a minute", l.Until.Sub(start))
 	}
 	start = time.Now()
 	l, err := s.Renew(t.Context(), l, 2*time.Minute)
@@ -254,12 +256,12 @@ func TestSlowAnswers(t *testing.T) {
 	start = time.Now()
 	_, err = s.Acquire(t.Context(), claim("b"))
 	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Before(start.Add(2*time.Minute-slow/2)) {
-		t.Errorf("held: got %v, want not before the server's end", err)
+		t.Errorf("leased: got %v, want not before the server's end", err)
 	}
 }
 
-// What the server counts in whole milliseconds does not make a holder's end later than the record's, when the next owner
-// may come: not by one of them.
+// The server's clock has whole milliseconds. This rounding does not make the lease's end for its owner later than the
+// record's, not even by one millisecond.
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -274,7 +276,7 @@ func TestEndsEarly(t *testing.T) {
 		t.Helper()
 		ms, err := client.HGet(ctx, prefix+c.Key, "until").Int64()
 		if end := time.UnixMilli(ms); err != nil || l.Until.After(end) {
-			t.Errorf("%s: the holder's end is %v, the record's %v, %v", what, l.Until, end, err)
+			t.Errorf("%s: Until is %v, later than the record's %v (%v)", what, l.Until, end, err)
 		}
 	}
 	for i := range 50 {
@@ -289,7 +291,7 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
-func TestUnexpectedAnswers(t *testing.T) {
+func TestForeignValues(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := connect(t, realserver.Redis.Shared(t))
@@ -322,9 +324,9 @@ func TestUnexpectedAnswers(t *testing.T) {
 	check("half")
 }
 
-func TestForgottenScripts(t *testing.T) {
+func TestFlushedScripts(t *testing.T) {
 	t.Parallel()
-	server := realserver.Redis.Start(t) // its own: others would lose their scripts too
+	server := realserver.Redis.Start(t) // its own, because other tests would lose their scripts too
 	client := connect(t, server)
 	s := newStore(t, client)
 	l := acquire(t, s, claim("a"))

@@ -7,17 +7,18 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect returns the record of key, or [dedup.ErrNotFound]. A released record has a zero Until, and its LastError is why.
-// Retention and Takeover are not stored and stay zero. The record's key is the consumer's name, '#' and the event's key.
+// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
+// released record has a zero Until, and its LastError says why it was released. Retention and Takeover are not stored and
+// stay zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
-	if err := named("key", key); err != nil {
+	if err := checkNames("key", key); err != nil {
 		return dedup.Record{}, err
 	}
 	r, err := s.call(ctx, inspectScript, key)
 	if err != nil {
 		return dedup.Record{}, explain("inspect", err)
 	}
-	switch r.word() {
+	switch r.status() {
 	case "none":
 		return dedup.Record{}, dedup.ErrNotFound
 	case "record":
@@ -32,26 +33,29 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 		Result: dedup.Result{Data: r.bytes(7), Validation: r.text(8)},
 	}
 	if r.text(4) != "0" {
-		rec.Until = r.notAfter(5)
+		rec.Until = r.ownerEnd(5)
 	}
-	if left := r.number(10); left >= 0 { // negative: somebody has taken the expiry away
-		rec.ExpiresAt = r.received.Add(time.Duration(left) * time.Millisecond)
+	if rest := r.number(10); rest >= 0 { // negative: another program has removed the expiry
+		rec.ExpiresAt = r.received.Add(time.Duration(rest) * time.Millisecond)
 	}
 	return rec, explain("inspect", r.err)
 }
 
 // DeleteOptions configure [Store.Delete].
 type DeleteOptions struct {
-	// Force also deletes a record whose lease is live: its holder is told that it lost the lease and another delivery may
-	// run beside it. Default: false.
+	// Force also deletes a record whose lease is live. Its owner gets [sqsonce.ErrLeaseLost], and another delivery may run
+	// at the same time. Default: false.
 	Force bool
 }
 
-// Delete forgets the record of key, so that the event's next delivery runs the handler, also where it was completed
-// before. A record whose lease is live is a [*dedup.InProgressError] and stays, unless forced; a key without a record is
-// nil. An acquire that is still under way to the server may take the key for one lease although nobody runs.
+// Delete deletes the record of key, so that the event's next delivery runs the handler, also if the event was completed.
+// The error is a [*dedup.InProgressError] if the lease is live, and the record then stays unless forced. It is nil if there
+// is no record.
+//
+// Without its record a late copy of an earlier delivery's acquire is not refused: it can lease the key once, although no
+// handler runs.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
-	if err := named("key", key); err != nil {
+	if err := checkNames("key", key); err != nil {
 		return err
 	}
 	o := DeleteOptions{}
@@ -62,11 +66,11 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 	if err != nil {
 		return explain("delete", err)
 	}
-	switch r.word() {
+	switch r.status() {
 	case "done":
 		return nil
-	case "held":
-		until := r.notBefore(1)
+	case "leased":
+		until := r.othersEnd(1)
 		if r.err == nil {
 			return &dedup.InProgressError{Until: until}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/realserver"
 )
 
-// The key's own expiry is the end of retention, never of the lease: a record that went with its lease could not say that
-// its holder vanished, nor refuse it.
+// The key expires at the end of retention, never with the lease: a record that expired with its lease could neither show
+// that its owner had crashed nor refuse that owner.
 func TestExpiryIsRetention(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -67,7 +67,7 @@ func TestExpiryIsRetention(t *testing.T) {
 	}
 }
 
-// A server whose clock was set back, or a replica that is behind, still gives growing fences.
+// Fences grow also if the server's clock was set back, or differs after a failover.
 func TestFenceGrowsOverClocks(t *testing.T) {
 	t.Parallel()
 	client := connect(t, realserver.Redis.Shared(t))
@@ -104,11 +104,11 @@ func TestInspectAndDelete(t *testing.T) {
 	r, err := s.Inspect(ctx, c.Key)
 	if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 3 ||
 		r.Until.Sub(l.Until).Abs() > 5*time.Second || (time.Until(r.ExpiresAt)-24*time.Hour).Abs() > 5*time.Second {
-		t.Errorf("held: got %+v, %v", r, err)
+		t.Errorf("leased: got %+v, %v", r, err)
 	}
 	err = s.Delete(ctx, c.Key)
 	if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || in.Until.Sub(l.Until).Abs() > 5*time.Second {
-		t.Errorf("held: delete: got %v, want *InProgressError with the lease's end", err)
+		t.Errorf("leased: delete: got %v, want *InProgressError with the lease's end", err)
 	}
 	if err := s.Release(ctx, l, errors.New("declined")); err != nil {
 		t.Fatal(err)

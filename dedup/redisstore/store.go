@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,21 +10,39 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+)
+
+// Client is what a [Store] needs of Redis: scripts, and INFO for [Store.Check]. A [*redis.Client], also one of
+// redis.NewFailoverClient for Sentinel, and a [*redis.ClusterClient] implement it. [New] refuses a [*redis.Ring], which
+// implements it too: it sends the keys of a server that does not respond to another server, which lacks their records.
+//
+// The client's own retries are safe. The store retries after the client has given up. Set ContextTimeoutEnabled: without
+// it go-redis waits for a reply until ReadTimeout, also if the context's deadline comes first.
+type Client interface {
+	redis.Scripter
+	Info(ctx context.Context, sections ...string) *redis.StringCmd
+}
+
+var (
+	_ Client = (*redis.Client)(nil)
+	_ Client = (*redis.ClusterClient)(nil)
 )
 
 // Options configure [New].
 type Options struct {
-	// Prefix is put before each record's key, so that the records are told from what else the server holds. Stores with
-	// the same prefix share records. Default: "sqsonce:".
+	// Prefix comes before each record's key, to separate records from other data on the server. Stores with the same prefix
+	// share records. Default: "sqsonce:".
 	Prefix string
-	// Volatile says that it is acceptable that a restart of the server forgets records, and that the handler then runs
-	// again: [Store.Check] does not ask for an append-only file. Default: false.
+	// Volatile says that the server may lose records at a restart, after which their handlers run again: [Store.Check] then
+	// does not demand an append-only file. Default: false.
 	Volatile bool
 }
 
 const defaultPrefix = "sqsonce:"
 
-// Store is a [dedup.Store] in Redis. It is safe for concurrent use, starts nothing, and does not close its client.
+// Store is a [dedup.Store] in Redis. It is safe for concurrent use, starts no goroutine in New, and does not close its
+// client.
 type Store struct {
 	client   Client
 	prefix   string
@@ -32,18 +51,18 @@ type Store struct {
 
 var _ dedup.Store = (*Store)(nil)
 
-// New returns a store on the client. It makes no call: [Store.Check] tells whether the server is fit to hold records. The
-// error is a [*sqsonce.FieldError].
+// New returns a store on the client. It makes no call: use [Store.Check] to learn whether the server is configured to keep
+// records. The error is a [*sqsonce.FieldError].
 func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	o := Options{}
 	for _, fn := range optFns {
 		fn(&o)
 	}
 	if client == nil {
-		return nil, &sqsonce.FieldError{Package: "redisstore", Field: "client", Problem: "is nil"}
+		return nil, fieldError("client", "is nil")
 	}
 	if _, ring := client.(*redis.Ring); ring {
-		return nil, &sqsonce.FieldError{Package: "redisstore", Field: "client", Problem: "is a Ring: it looks for the records of a server that is down on another"}
+		return nil, fieldError("client", "is a Ring, which looks for the records of a failed server on another one: use a Client or ClusterClient")
 	}
 	if o.Prefix == "" {
 		o.Prefix = defaultPrefix
@@ -53,7 +72,7 @@ func New(client Client, optFns ...func(*Options)) (*Store, error) {
 
 // Acquire implements [dedup.Store].
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
-	if err := named("Claim.Key", c.Key, "Claim.Owner", c.Owner); err != nil {
+	if err := checkNames("Claim.Key", c.Key, "Claim.Owner", c.Owner); err != nil {
 		return dedup.Lease{}, err
 	}
 	r, err := s.call(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.Attempt, flag(c.NoTakeover))
@@ -63,27 +82,28 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		}
 		return dedup.Lease{}, explain("acquire", err)
 	}
-	l, err := read(c, r)
+	l, err := readLease(c, r)
 	if r.err != nil {
 		return dedup.Lease{}, explain("acquire", r.err)
 	}
 	return l, err
 }
 
-// read turns the answer to a claim into a lease or the reason why there is none. What cannot be read is in r.err.
-func read(c dedup.Claim, r *reply) (dedup.Lease, error) {
-	switch r.word() {
+// readLease returns the lease of an acquire's reply, or the reason why there is none. If the reply cannot be read, r.err
+// is set.
+func readLease(c dedup.Claim, r *reply) (dedup.Lease, error) {
+	switch r.status() {
 	case "granted", "own":
-		own := r.word() == "own"
+		own := r.status() == "own"
 		return dedup.Lease{
-			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.notAfter(2), LastError: r.text(3),
+			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
 			Takeover: !own && r.number(4) == 1, OwnRetry: own,
 			Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
 		}, nil
 	case "completed":
 		return dedup.Lease{}, &dedup.CompletedError{Result: dedup.Result{Data: r.bytes(1), Validation: r.text(2)}}
-	case "held":
-		return dedup.Lease{}, &dedup.InProgressError{Until: r.notBefore(1)}
+	case "leased":
+		return dedup.Lease{}, &dedup.InProgressError{Until: r.othersEnd(1)}
 	case "crashed":
 		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
 	case "lost":
@@ -93,11 +113,12 @@ func read(c dedup.Claim, r *reply) (dedup.Lease, error) {
 	return dedup.Lease{}, r.err
 }
 
-// abandonTimeout bounds the release of a lease that nobody will use.
+// abandonTimeout limits the release of a lease that nobody will use.
 const abandonTimeout = 2 * time.Second
 
-// abandon releases what an acquire without an answer may have taken, once: else the key would wait for a lease that has
-// no holder. The caller does not wait. Where it fails, or overtakes the acquire, the lease ends by itself.
+// abandon releases what an acquire with an unknown outcome may have acquired. Without it the key would wait for a lease
+// that nobody uses. It tries once, and the caller does not wait. If it fails, or comes before the acquire, the key waits
+// for the lease's end.
 func (s *Store) abandon(ctx context.Context, c dedup.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	go func() {
@@ -108,16 +129,16 @@ func (s *Store) abandon(ctx context.Context, c dedup.Claim) {
 
 // Renew implements [dedup.Store].
 func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
-	if err := named("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
+	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return dedup.Lease{}, err
 	}
 	r, err := s.call(ctx, renewScript, l.Key, l.Owner, d.Milliseconds())
 	if err != nil {
 		return dedup.Lease{}, explain("renew", err)
 	}
-	switch r.word() {
-	case "held":
-		l.Until = r.notAfter(1)
+	switch r.status() {
+	case "renewed":
+		l.Until = r.ownerEnd(1)
 		return l, explain("renew", r.err)
 	case "lost":
 		return dedup.Lease{}, sqsonce.ErrLeaseLost
@@ -127,18 +148,14 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 
 // Complete implements [dedup.Store].
 func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) error {
-	if err := named("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
+	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
 	}
-	validation := res.Validation
-	if validation == "" {
-		validation = l.Validation
-	}
-	r, err := s.call(ctx, completeScript, l.Key, l.Owner, validation, res.Data)
+	r, err := s.call(ctx, completeScript, l.Key, l.Owner, cmp.Or(res.Validation, l.Validation), res.Data)
 	if err != nil {
 		return explain("complete", err)
 	}
-	switch r.word() {
+	switch r.status() {
 	case "done":
 		return nil
 	case "lost":
@@ -149,14 +166,18 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 
 // Release implements [dedup.Store].
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
-	if err := named("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
+	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
 	}
-	r, err := s.call(ctx, releaseScript, l.Key, l.Owner, causeText(cause))
+	text := ""
+	if cause != nil {
+		text = failure.Text(cause)
+	}
+	r, err := s.call(ctx, releaseScript, l.Key, l.Owner, text)
 	if err != nil {
 		return explain("release", err)
 	}
-	if w := r.word(); w != "done" && w != "lost" {
+	if status := r.status(); status != "done" && status != "lost" {
 		return explain("release", r.unexpected())
 	}
 	return nil
@@ -169,12 +190,16 @@ func flag(b bool) int {
 	return 0
 }
 
-// named refuses empty names: all events would share one record.
-func named(pairs ...string) error {
+// checkNames refuses empty names, with which all events would share one record. It takes pairs of field and value.
+func checkNames(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
-			return &sqsonce.FieldError{Package: "redisstore", Field: pairs[i], Problem: "is empty"}
+			return fieldError(pairs[i], "is empty")
 		}
 	}
 	return nil
+}
+
+func fieldError(field, problem string) error {
+	return &sqsonce.FieldError{Package: "redisstore", Field: field, Problem: problem}
 }

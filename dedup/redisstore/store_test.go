@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { consumerMain(); realserver.Main(m) }
 
-// connect returns a client of the server's, closed with the test.
+// connect returns a client of the server, closed at the end of the test.
 func connect(t testing.TB, s *realserver.Server, optFns ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	o := &redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true}
@@ -37,7 +37,7 @@ func closeWith(t testing.TB, c interface{ Close() error }) {
 	})
 }
 
-// newStore returns a store of its own among those that share the server.
+// newStore returns a store with a prefix of its own.
 func newStore(t testing.TB, c redisstore.Client, optFns ...func(*redisstore.Options)) *redisstore.Store {
 	t.Helper()
 	prefix := rand.Text() + ":"

@@ -76,7 +76,7 @@ func TestCluster(t *testing.T) {
 		}
 		for i, a := range admins {
 			if n := a.DBSize(t.Context()).Val(); n == 0 {
-				t.Errorf("node %d holds nothing", i)
+				t.Errorf("node %d has no keys", i)
 			}
 		}
 	})
@@ -99,14 +99,14 @@ func isCompleted(err error) bool {
 	return ok
 }
 
-// A sentinel makes the replica the master when the master is killed. The store goes on with the same client, and knows
-// what the replica had.
+// A sentinel promotes the replica when the master is killed. The store continues with the same client, and finds the
+// records that the replica had received.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	master := realserver.Redis.Start(t, realserver.AppendOnly)
 	replica := realserver.Redis.Start(t, realserver.AppendOnly, replicaOf(master))
-	inStep(t, connect(t, master))
+	awaitReplica(t, connect(t, master))
 	sentinel := realserver.Redis.Start(t, func(o *realserver.Options) {
 		o.Config = fmt.Sprintf("sentinel monitor orders %s %d 1\nsentinel down-after-milliseconds orders 500\nsentinel failover-timeout orders 3000\n", realserver.Host, master.Port)
 		o.Args = []string{"--sentinel"}
@@ -122,9 +122,9 @@ func TestSentinelFailover(t *testing.T) {
 	if err := s.Complete(ctx, acquire(t, s, done), dedup.Result{}); err != nil {
 		t.Fatal(err)
 	}
-	held := acquire(t, s, claim("a"))
-	inStep(t, connect(t, master))
-	// The sentinel must have heard of the replica.
+	l := acquire(t, s, claim("a"))
+	awaitReplica(t, connect(t, master))
+	// The sentinel must know the replica before the kill.
 	sentinelAdmin := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr()})
 	closeWith(t, sentinelAdmin)
 	await(t, "the sentinel knows the replica", func() bool {
@@ -134,16 +134,16 @@ func TestSentinelFailover(t *testing.T) {
 
 	master.Kill()
 	await(t, "the replica is the master", func() bool {
-		_, err := s.Renew(ctx, held, time.Minute)
+		_, err := s.Renew(ctx, l, time.Minute)
 		if errors.Is(err, sqsonce.ErrLeaseLost) {
-			t.Fatalf("the replica has not what it had acknowledged: %v", err)
+			t.Fatalf("the replica lacks what it had acknowledged: %v", err)
 		}
 		return err == nil
 	})
 	if role := connect(t, replica).Info(ctx, "replication").Val(); !containsAll(role, "role:master") {
-		t.Errorf("the lease was renewed, and the replica says %s", role)
+		t.Errorf("the lease was renewed, and the replica's role is %s", role)
 	}
-	if err := s.Complete(ctx, held, dedup.Result{}); err != nil {
+	if err := s.Complete(ctx, l, dedup.Result{}); err != nil {
 		t.Error(err)
 	}
 	done.Owner = "b"
@@ -156,7 +156,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it never came to it: %s", what)
+			t.Fatalf("not within 30 s: %s", what)
 		}
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Acquire implements [dedup.Store]. The first delivery of an event is one INSERT; any other is a read, and an UPDATE
-// where the record is free.
+// Acquire implements [dedup.Store]. The first delivery of an event is one INSERT. Any other delivery is a read, and an
+// UPDATE if the record is free.
 //
-// A caller whose context ends while a statement is out leaves at once. What becomes of the statement is then the store's
-// business: it waits for the answer and releases what was granted, so that the key is not blocked for a lease that nobody
-// knows of.
+// If ctx ends while a statement runs, Acquire returns at once. The store then waits for the statement's result in the
+// background and releases what it granted, so that the key does not wait for a lease that nobody uses.
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	if ctx.Err() != nil {
 		return dedup.Lease{}, fmt.Errorf("sqlstore: acquire: %w", context.Cause(ctx))
@@ -23,20 +22,20 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	if err := checkClaim(c); err != nil {
 		return dedup.Lease{}, err
 	}
-	if err := s.use(ctx); err != nil {
+	if err := s.ensureChecked(ctx); err != nil {
 		return dedup.Lease{}, err
 	}
-	type answer struct {
+	type result struct {
 		lease dedup.Lease
 		err   error
 	}
-	// Not buffered: either the caller takes the answer or, having left, never will. There is no third case in which both
+	// Not buffered: either the caller receives the result, or it has returned and never will. With a buffer each side could
 	// believe that the other has the lease.
-	answers := make(chan answer)
+	results := make(chan result)
 	go func() {
 		l, err := s.acquire(ctx, c)
 		select {
-		case answers <- answer{l, err}:
+		case results <- result{l, err}:
 		case <-ctx.Done():
 			if err == nil {
 				s.abandon(ctx, l.Key, l.Owner)
@@ -44,43 +43,48 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		}
 	}()
 	select {
-	case a := <-answers:
-		return a.lease, a.err
+	case r := <-results:
+		return r.lease, r.err
 	case <-ctx.Done():
 		return dedup.Lease{}, fmt.Errorf("sqlstore: acquire: %w", context.Cause(ctx))
 	}
 }
 
-var errContended = errors.New("the record was free and could not be acquired")
+var (
+	// errContended says that the record changed between the read and the write.
+	errContended = errors.New("another delivery changed the record between the read and the write")
+	// errNotSent wraps an error that came before the first statement.
+	errNotSent = errors.New("no turn or no connection")
+)
 
-// acquire attempts until there is an answer.
+// acquire repeats acquireOnce until the result is known.
 func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
-	waiting := ctx
-	outstanding := false // an attempt may have been written, or may yet be
+	waitCtx := ctx
+	outstanding := false // an attempt has an unknown outcome
 	var err error
 	for n := range maxAttempts {
-		// The first attempt after a lost race needs no wait: the winner's record is there.
-		if n > 0 && !(n == 1 && errors.Is(err, errContended)) && !pause(waiting, n) || waiting.Err() != nil {
-			err = because(context.Cause(waiting), err)
+		// The first attempt after a lost race needs no wait: the winner's record exists.
+		if n > 0 && !(n == 1 && errors.Is(err, errContended)) && !pause(waitCtx, n) || waitCtx.Err() != nil {
+			err = gaveUp(context.Cause(waitCtx), err)
 			break
 		}
 		var l dedup.Lease
-		l, err = s.attempt(waiting, c)
+		l, err = s.acquireOnce(waitCtx, c)
 		if errors.Is(err, errContended) {
 			continue
 		}
-		if err == nil || isAnswer(err) {
+		if err == nil || isRefusal(err) {
 			return l, err
 		}
-		if !s.again(err) {
+		if !s.mayRetry(err) {
 			break
 		}
-		if s.dialect.classify(err) == unknown && !errors.Is(err, errUnsent) {
-			// Whoever has left without an answer still gets one, since a release alone might be overtaken: by a statement
-			// that was given up and still waits for a lock. The lease that is granted here and then released leaves its owner
-			// in the record, and refuses that statement.
+		if s.dialect.classify(err) == unknown && !errors.Is(err, errNotSent) {
+			// Go on also after the caller's context has ended. A release alone could be overtaken by the statement that was
+			// given up and still waits for a lock. An acquire that is granted here and then released leaves its owner in the
+			// record, and that refuses the late statement.
 			outstanding = true
-			waiting = context.WithoutCancel(ctx)
+			waitCtx = context.WithoutCancel(ctx)
 		}
 	}
 	if outstanding {
@@ -89,41 +93,29 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	return dedup.Lease{}, explain(s.dialect, "acquire", err)
 }
 
-// isAnswer knows the errors that say what the record is. They are nobody's failure, and are returned as they are.
-func isAnswer(err error) bool {
-	switch err.(type) {
-	case *dedup.InProgressError, *dedup.CompletedError:
-		return true
-	}
-	return err == sqsonce.ErrLeaseLost || errors.Is(err, ErrRecord)
-}
-
-// errUnsent is around an error before the first statement.
-var errUnsent = errors.New("no turn or no connection")
-
-// attempt asks once. The waits for a turn and for a connection end with ctx. The statements do not: one that was cut off would have an
-// unknown outcome for no reason, and a release sent after it could overtake it.
-func (s *Store) attempt(ctx context.Context, c dedup.Claim) (l dedup.Lease, err error) {
-	endTurn, err := s.inTurn(ctx)
+// acquireOnce makes one attempt. The waits for a turn and for a connection end with ctx. The statements do not: cancelling
+// one would make its outcome unknown, and a release sent after it could overtake it.
+func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim) (l dedup.Lease, err error) {
+	endTurn, err := s.waitTurn(ctx)
 	if err != nil {
-		return dedup.Lease{}, fmt.Errorf("%w: %w", errUnsent, err)
+		return dedup.Lease{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer endTurn()
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		return dedup.Lease{}, fmt.Errorf("%w: %w", errUnsent, err)
+		return dedup.Lease{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	defer func() { _ = conn.Close() }() // back to the pool, or it is broken and gone
-	err = s.timed(context.WithoutCancel(ctx), func(ctx context.Context) error {
-		l, err = s.ask(ctx, conn, c)
+	defer func() { _ = conn.Close() }() // returns it to the pool, which drops a broken one
+	err = s.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		l, err = s.insertOrTake(ctx, conn, c)
 		return err
 	})
 	return l, err
 }
 
-// ask inserts the record, or reads it and takes it where it is free. A redelivery's record is there as a rule and is read
-// at once.
-func (s *Store) ask(ctx context.Context, q queryer, c dedup.Claim) (dedup.Lease, error) {
+// insertOrTake inserts the record, or reads it and takes it if it is free. A redelivery reads first, because its record
+// usually exists.
+func (s *Store) insertOrTake(ctx context.Context, q queryer, c dedup.Claim) (dedup.Lease, error) {
 	if c.Attempt <= 1 {
 		if l, granted, err := s.insert(ctx, q, c); granted || err != nil {
 			return l, err
@@ -140,16 +132,16 @@ func (s *Store) ask(ctx context.Context, q queryer, c dedup.Claim) (dedup.Lease,
 	if err != nil {
 		return dedup.Lease{}, err
 	}
-	switch r.standing(c) {
-	case ours:
-		// As it was granted, also where it is over by now: the holder renews it before it starts anything.
+	switch r.stateFor(c) {
+	case owned:
+		// Returned as it was granted, also if it has ended since: its owner renews it before it starts anything.
 		l := newLease(c, r.fence, r.lastError)
-		l.OwnRetry, l.Until = true, early(sent, r.until-r.now)
+		l.OwnRetry, l.Until = true, ownerEnd(sent, r.until-r.now)
 		return l, nil
-	case lost:
+	case released:
 		return dedup.Lease{}, sqsonce.ErrLeaseLost
-	case held:
-		return dedup.Lease{}, &dedup.InProgressError{Until: late(r.until - r.now)}
+	case leased:
+		return dedup.Lease{}, &dedup.InProgressError{Until: othersEnd(r.until - r.now)}
 	case crashed:
 		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
 	case done:
@@ -161,8 +153,8 @@ func (s *Store) ask(ctx context.Context, q queryer, c dedup.Claim) (dedup.Lease,
 
 func (s *Store) insert(ctx context.Context, q queryer, c dedup.Claim) (l dedup.Lease, granted bool, err error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.writeKept(ctx, q, s.text.insert,
-		c.Key, c.Owner, c.Lease.Milliseconds(), retain(c).Milliseconds(), c.Attempt)
+	fence, written, err := s.dialect.writeReturning(ctx, q, s.stmts.insert,
+		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt)
 	if err != nil || !written {
 		return dedup.Lease{}, false, err
 	}
@@ -170,11 +162,11 @@ func (s *Store) insert(ctx context.Context, q queryer, c dedup.Claim) (l dedup.L
 	return l, true, err
 }
 
-// take replaces a free record. It is errContended where the record is no longer what was read.
+// take replaces a free record. It returns errContended if the record has changed since it was read.
 func (s *Store) take(ctx context.Context, q queryer, c dedup.Claim, r record) (dedup.Lease, error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.writeKept(ctx, q, s.text.take,
-		c.Owner, c.Lease.Milliseconds(), retain(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
+	fence, written, err := s.dialect.writeReturning(ctx, q, s.stmts.take,
+		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
 	switch {
 	case err != nil:
 		return dedup.Lease{}, err
@@ -184,4 +176,30 @@ func (s *Store) take(ctx context.Context, q queryer, c dedup.Claim, r record) (d
 	l := newLease(c, fence, r.lastError)
 	l.Takeover = r.status == inProgress && r.until > 0
 	return s.start(ctx, q, l, sent, c.Lease)
+}
+
+func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
+	return dedup.Lease{
+		Key: c.Key, Owner: c.Owner, Fence: fence, Retention: c.Retention,
+		Attempts: c.Attempt, LastError: lastError, Validation: c.Validation,
+	}
+}
+
+// start gives a new lease its end. It renews the lease first if less than half of it remains, because the statement waited
+// for a lock or the reply was slow: an owner renews after a third of the lease, which would then be too late.
+func (s *Store) start(ctx context.Context, q queryer, l dedup.Lease, sent time.Time, d time.Duration) (dedup.Lease, error) {
+	l.Until = ownerEnd(sent, d.Milliseconds())
+	if time.Until(l.Until) > d/2 {
+		return l, nil
+	}
+	return s.renew(ctx, q, l, d)
+}
+
+// abandon releases a lease that nobody will use, also after ctx has ended. If this fails too, the key waits for the
+// lease's end.
+func (s *Store) abandon(ctx context.Context, key, owner string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	// No caller is left for this error: the acquire's own error has been returned, or its context has ended.
+	_ = s.release(ctx, key, owner, nil)
 }

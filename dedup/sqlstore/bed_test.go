@@ -3,19 +3,23 @@ package sqlstore
 import (
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/realserver"
 )
 
 func TestMain(m *testing.M) {
-	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // which says of every connection that tests break that it is broken
+	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // it logs every connection that the tests break
 	realserver.Main(m)
 }
 
@@ -24,16 +28,16 @@ type Bed struct {
 	Dialect
 	// Driver and DSN open the database, and Name is its name on its server.
 	Driver, DSN, Name string
-	// DB is a pool on the database, closed at the end of the test. The tables are there.
+	// DB is a pool on the database, closed at the end of the test. The tables exist, except in an EmptyBed.
 	DB *sql.DB
-	// Server is the database's, where it is the test's own.
+	// Server is the database's server, if it is the test's own.
 	Server *realserver.Server
-	// Open returns another pool on the same database, as another process would have, closed at the end of the test.
+	// Open returns another pool on the same database, like another process's. It is closed at the end of the test.
 	Open func(t testing.TB) *sql.DB
 }
 
-// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. Where there is no
-// server the subtest is skipped, or fails with EMULATORS=required; SQLite is always there, and MySQL is skipped unless
+// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. If a server is
+// missing, the subtest is skipped, or fails with EMULATORS=required. SQLite is never missing. MySQL is skipped unless
 // REALSERVER_MYSQL names its server.
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
@@ -80,7 +84,7 @@ func newBed(t testing.TB, d Dialect, driver, dsn, name string) *Bed {
 	return b
 }
 
-// ownServer returns a migrated database on a server of the test's own, which it may kill.
+// ownServer returns a migrated database on a server of the test's own, which the test may kill.
 func ownServer(t testing.TB, name string) *Bed {
 	t.Helper()
 	var b *Bed
@@ -109,7 +113,7 @@ func ownServer(t testing.TB, name string) *Bed {
 var beds = []struct {
 	name    string
 	dialect Dialect
-	// create makes a database of that name, and returns its driver and its data source name.
+	// create creates a database of that name, and returns its driver and its data source name.
 	create func(t testing.TB, name string) (driver, dsn string)
 }{
 	{"PostgreSQL", PostgreSQL, createPostgreSQL},
@@ -150,7 +154,7 @@ func createPostgreSQL(t testing.TB, name string) (driver, dsn string) {
 	return "pgx", server.DSN(name)
 }
 
-// create makes databases on the shared MariaDB or MySQL.
+// create returns a function that creates databases on the shared MariaDB or MySQL.
 func create(k *realserver.Kind) func(t testing.TB, name string) (driver, dsn string) {
 	return func(t testing.TB, name string) (driver, dsn string) {
 		t.Helper()
@@ -159,3 +163,66 @@ func create(k *realserver.Kind) func(t testing.TB, name string) (driver, dsn str
 		return "mysql", server.DSN(name) + "?interpolateParams=true"
 	}
 }
+
+func newStore(t testing.TB, b *Bed, optFns ...func(*Options)) *Store {
+	t.Helper()
+	return storeOn(t, b.DB, b.Dialect, optFns...)
+}
+
+func storeOn(t testing.TB, db *sql.DB, d Dialect, optFns ...func(*Options)) *Store {
+	t.Helper()
+	s, err := New(db, d, optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// claim is a first delivery's request, with a lease that does not end during a test.
+func claim(key, owner string) dedup.Claim {
+	return dedup.Claim{Key: key, Owner: owner, Lease: time.Hour, Retention: 24 * time.Hour, Attempt: 1}
+}
+
+func mustAcquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Acquire by %s: %v", c.Owner, err)
+	}
+	return l
+}
+
+func mustComplete(t testing.TB, s dedup.Store, l dedup.Lease) {
+	t.Helper()
+	if err := s.Complete(t.Context(), l, dedup.Result{}); err != nil {
+		t.Fatalf("Complete by %s: %v", l.Owner, err)
+	}
+}
+
+// resultOf names the result of an acquire.
+func resultOf(err error) string {
+	_, inProgress := errors.AsType[*dedup.InProgressError](err)
+	_, completed := errors.AsType[*dedup.CompletedError](err)
+	switch {
+	case err == nil:
+		return "acquired"
+	case inProgress:
+		return "in progress"
+	case completed:
+		return "completed"
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		return "lost"
+	default:
+		return "error: " + err.Error()
+	}
+}
+
+// age moves a record's times into the past, as if it had been written earlier.
+func age(t testing.TB, b *Bed, key string, by time.Duration) {
+	t.Helper()
+	ms := by.Milliseconds()
+	exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET lease_until = CASE WHEN lease_until = 0 THEN 0 ELSE lease_until - ? END,"+
+		" expires_at = expires_at - ? WHERE id = ?"), ms, ms, key)
+}
+
+func replaceUser(dsn, old, name string) string { return strings.Replace(dsn, old+"@", name+"@", 1) }

@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// BenchmarkFirstDelivery is an acquire and a complete, each durable before its answer. Beside the time it reports how
-// many messages a second that is and this process's CPU time of a message: SQLite's is all there, a server's is not.
+// BenchmarkFirstDelivery is an acquire and a complete, each durable before it returns. Besides the time it reports the
+// messages per second, and this process's CPU time per message. That includes all of SQLite's work and none of a server's.
 func BenchmarkFirstDelivery(b *testing.B) {
 	benchmark(b, func(b *testing.B, s *Store, key string) error {
 		l, err := s.Acquire(b.Context(), claim(key, rand.Text()))
@@ -26,7 +26,7 @@ func BenchmarkFirstDelivery(b *testing.B) {
 	})
 }
 
-// BenchmarkDuplicate is an acquire that is told that the event was completed.
+// BenchmarkDuplicate is an acquire of a completed event.
 func BenchmarkDuplicate(b *testing.B) {
 	benchmark(b, func(b *testing.B, s *Store, _ string) error {
 		c := claim("completed", "a")
@@ -34,7 +34,7 @@ func BenchmarkDuplicate(b *testing.B) {
 		if err == nil {
 			return s.Complete(b.Context(), l, dedup.Result{})
 		}
-		if outcomeOf(err) == "completed" || outcomeOf(err) == "in progress" {
+		if resultOf(err) == "completed" || resultOf(err) == "in progress" {
 			return nil
 		}
 		return err

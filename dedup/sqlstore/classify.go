@@ -5,33 +5,58 @@ import (
 	"database/sql/driver"
 	"errors"
 	"reflect"
+	"strings"
 )
 
-// The drivers' errors are told apart without importing the drivers, which are the user's choice.
-//
-//   - PostgreSQL: pgx's error has a method SQLState, and so has lib/pq's.
-//   - SQLite: modernc's error has a method Code, the extended result code.
-//   - MySQL: go-sql-driver's error has no method but Error and Is; its field Number is exported and is read by reflection.
-//     The text begins with the number too, but the text also quotes values, which are the sender's.
+// class is what a driver's error says about the statement.
+type class int
 
-// withoutAnswer classifies an error that is not the server's.
-func withoutAnswer(err error) class {
+const (
+	other          class = iota // an error that no retry helps against
+	duplicate                   // a row with this key exists
+	unwritten                   // nothing was written, and a retry may succeed: deadlock, serialization failure, lock timeout, busy
+	unknown                     // unknown outcome: the connection broke, or no reply came
+	readOnly                    // the server takes no writes
+	noTable                     // a table, or its database or schema, does not exist
+	noColumn                    // the table exists and lacks the column
+	denied                      // the user may not do this
+	unknownSyntax               // the statement's words are unknown: another kind of database, or a version too old
+	connPoolClosed              // this program has closed the pool
+	notPrepared                 // the server does not have the prepared statement, and did nothing
+)
+
+// classify says what err means for a statement of the dialect.
+func (d Dialect) classify(err error) class { return d.engine.classify(err) }
+
+// rolledBack reports whether a transaction that ended in err was rolled back and may be run again, such as a deadlock's
+// victim. It is false for an error after which the commit's outcome is unknown.
+func (d Dialect) rolledBack(err error) bool { return err != nil && d.classify(err) == unwritten }
+
+// The drivers' errors are recognised without importing the drivers, which are the user's choice:
+//
+//   - PostgreSQL: the errors of pgx and lib/pq have a method SQLState.
+//   - SQLite: modernc's error has a method Code, the extended result code.
+//   - MySQL: go-sql-driver's error has no method but Error and Is. Its exported field Number is read by reflection. The text
+//     begins with the number too, but the text also quotes values, which the sender chooses.
+
+// classifyNoReply classifies an error that is not the server's.
+func classifyNoReply(err error) class {
 	switch {
 	case errors.Is(err, driver.ErrBadConn):
-		return unwritten // a driver says this only where the server cannot have got the statement
+		return unwritten // a driver returns this only if the server cannot have received the statement
 	case errors.Is(err, sql.ErrNoRows), errors.Is(err, sql.ErrTxDone):
 		return other
 	case isClosed(err):
-		return closed
+		return connPoolClosed
 	}
-	// A connection that broke, a timeout, an answer that could not be read.
+	// A connection that broke, a timeout, a reply that could not be read.
 	return unknown
 }
 
-// isClosed knows the error of a closed sql.DB, which has no name, by its text; it is never wrapped.
+// isClosed recognises the error of a closed sql.DB by its text: database/sql does not export it, and never wraps it.
 func isClosed(err error) bool { return err != nil && err.Error() == "sql: database is closed" }
 
-// sqlState is met by the errors of pgx and of lib/pq.
+// sqlState is implemented by the errors of pgx and lib/pq.
 type sqlState interface {
 	error
 	SQLState() string
@@ -41,7 +66,7 @@ type sqlState interface {
 func classifyPostgreSQL(err error) class {
 	e, ok := errors.AsType[sqlState](err)
 	if !ok {
-		return withoutAnswer(err)
+		return classifyNoReply(err)
 	}
 	code := e.SQLState()
 	if c, ok := postgresqlCodes[code]; ok {
@@ -60,9 +85,9 @@ var postgresqlCodes = map[string]class{
 	"55P03": unwritten, // lock_timeout
 	"57014": unwritten, // statement_timeout, or cancelled: the statement was rolled back
 	"53300": unwritten, // too many connections
-	"57P03": unwritten, // starting up
+	"57P03": unwritten, // the server is starting
 	"40003": unknown,
-	"57P01": unknown, // shut down while the statement was at work
+	"57P01": unknown, // shut down while the statement ran
 	"57P02": unknown,
 	"57P05": unknown,
 	"25006": readOnly,
@@ -71,10 +96,10 @@ var postgresqlCodes = map[string]class{
 	"3F000": noTable, // schema
 	"42703": noColumn,
 	"42501": denied,
-	"42601": notSpoken,
-	"42883": notSpoken, // no such function
-	"42704": notSpoken, // no such object
-	"42P10": noColumn,  // no unique constraint for ON CONFLICT
+	"42601": unknownSyntax,
+	"42883": unknownSyntax, // no such function
+	"42704": unknownSyntax, // no such object
+	"42P10": noColumn,      // no unique constraint for ON CONFLICT
 }
 
 var postgresqlClasses = map[string]class{"08": unknown, "28": denied}
@@ -84,7 +109,7 @@ var postgresqlClasses = map[string]class{"08": unknown, "28": denied}
 func classifyMySQL(err error) class {
 	number, ok := mysqlNumber(err)
 	if !ok {
-		return withoutAnswer(err)
+		return classifyNoReply(err)
 	}
 	return mysqlNumbers[number]
 }
@@ -96,33 +121,33 @@ var mysqlNumbers = map[uint64]class{
 	1020: unwritten, // changed since last read: MariaDB's innodb_snapshot_isolation
 	3572: unwritten, // NOWAIT
 	1040: unwritten, // too many connections
-	1203: unwritten, // of this user
-	1226: unwritten, // of this user, by its limits
+	1203: unwritten, // too many connections of this user
+	1226: unwritten, // a limit of this user
 	3024: unwritten, // max_execution_time
 	1969: unwritten, // max_statement_time, MariaDB
-	4031: unwritten, // the session was ended before, idle for wait_timeout, MySQL 8.0.24
-	1053: unknown,   // shutting down
+	4031: unwritten, // the session had ended after wait_timeout, MySQL 8.0.24
+	1053: unknown,   // the server is shutting down
 	1317: unknown,   // killed
 	1927: unknown,   // connection killed, MariaDB
 	3169: unknown,   // session killed
-	1290: readOnly,  // running with --read-only
+	1290: readOnly,  // the server runs with --read-only
 	1792: readOnly,  // in a transaction READ ONLY
-	1836: readOnly,  // in read-only mode
+	1836: readOnly,  // the server is in read-only mode
 	1146: noTable,
 	1049: noTable, // database
 	1046: noTable, // no database chosen
 	1054: noColumn,
 	1044: denied, 1045: denied, 1142: denied, 1143: denied, 1227: denied, 1698: denied,
-	1064: notSpoken,
-	1305: notSpoken, // no such function
-	1128: notSpoken,
-	1461: unprepared, // max_prepared_stmt_count
-	1243: unprepared, // no such statement
-	1295: unprepared, // this one cannot be
-	1615: unprepared, // it has to be prepared again
+	1064: unknownSyntax,
+	1305: unknownSyntax, // no such function
+	1128: unknownSyntax,
+	1461: notPrepared, // max_prepared_stmt_count
+	1243: notPrepared, // unknown statement
+	1295: notPrepared, // not supported in the prepared protocol
+	1615: notPrepared, // needs to be prepared again
 }
 
-// mysqlNumber finds an error struct with a field Number in err's tree.
+// mysqlNumber returns the field Number of the first *MySQLError in err's tree.
 func mysqlNumber(err error) (uint64, bool) {
 	if err == nil {
 		return 0, false
@@ -144,4 +169,55 @@ func mysqlNumber(err error) (uint64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// resultCode is implemented by the error of modernc.org/sqlite.
+type resultCode interface {
+	error
+	Code() int
+}
+
+// See https://www.sqlite.org/rescode.html.
+func classifySQLite(err error) class {
+	e, ok := errors.AsType[resultCode](err)
+	if !ok {
+		return classifyNoReply(err)
+	}
+	switch e.Code() { // the extended code
+	case 1555, 2067: // primary key, unique
+		return duplicate
+	}
+	switch e.Code() & 0xff { // the primary code
+	case 5, 6: // busy, locked
+		return unwritten
+	case 8:
+		return readOnly
+	case 9, 10, 14: // interrupted, I/O error, cannot open
+		return unknown
+	case 23:
+		return denied
+	case 1: // SQLITE_ERROR: only the text says more
+		return classifySQLiteText(err.Error())
+	}
+	return other
+}
+
+func classifySQLiteText(text string) class {
+	for _, t := range []struct {
+		part string
+		class
+	}{
+		{"no such table", noTable},
+		{"no such column", noColumn},
+		{"has no column named", noColumn},
+		{"ON CONFLICT clause does not match", noColumn},
+		{"no such function", unknownSyntax},
+		{"syntax error", unknownSyntax},
+		{"unrecognized token", unknownSyntax},
+	} {
+		if strings.Contains(text, t.part) {
+			return t.class
+		}
+	}
+	return other
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +27,8 @@ func TestClassify(t *testing.T) {
 			{"no table", "SELECT * FROM cats", noTable},
 			{"no column", "SELECT age FROM pets", noColumn},
 			{"no column to insert into", "INSERT INTO pets (age) VALUES (1)", noColumn},
-			{"syntax", "SELEC 1", notSpoken},
-			{"no function", "SELECT no_such_function(1)", notSpoken},
+			{"syntax", "SELEC 1", unknownSyntax},
+			{"no function", "SELECT no_such_function(1)", unknownSyntax},
 			{"not null", "INSERT INTO pets VALUES (3, NULL)", other},
 		} {
 			_, err := b.DB.ExecContext(t.Context(), tt.text)
@@ -43,7 +44,7 @@ func TestClassify(t *testing.T) {
 	})
 }
 
-// A server that is told to end a session: what was at work may be committed or not.
+// A server ends a session by an administrator's command: the outcome of its running statement is unknown.
 func TestClassifyKilled(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
@@ -72,8 +73,8 @@ func TestClassifyKilled(t *testing.T) {
 	}
 }
 
-// A server ends a session that was idle for too long, in a transaction too. MySQL says why in answer to the next statement,
-// which it has not executed; other servers say nothing.
+// A server ends a session that was idle for too long, also in a transaction. MySQL refuses the next statement with the
+// reason and does not execute it. Other servers only close the connection.
 func TestClassifyIdle(t *testing.T) {
 	t.Parallel()
 	for _, name := range mysqls {
@@ -101,13 +102,13 @@ func TestClassifyIdle(t *testing.T) {
 			})
 			_, err = conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
 			if got := b.Dialect.classify(err); err == nil || got != unwritten && got != unknown {
-				t.Errorf("got class %d of error %v, want one to try again", got, err)
+				t.Errorf("got class %d of error %v, want one that may be retried", got, err)
 			}
 		})
 	}
 }
 
-// A class of SQLSTATEs decides where the code itself is not listed.
+// If a SQLSTATE is not listed, its class decides.
 func TestClassifySQLState(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]class{
@@ -119,7 +120,7 @@ func TestClassifySQLState(t *testing.T) {
 	}
 }
 
-// What MySQL alone says, or says where a test cannot bring it to.
+// Errors of MySQL only, and errors that a test cannot provoke.
 func TestClassifyMySQLNumber(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[uint16]class{1213: unwritten, 3572: unwritten, 4031: unwritten, 1290: readOnly, 1836: readOnly, 1317: unknown, 3169: unknown, 1: other} {
@@ -127,4 +128,97 @@ func TestClassifyMySQLNumber(t *testing.T) {
 			t.Errorf("error %d: got class %d, want %d", number, got, want)
 		}
 	}
+}
+
+// pets is a table with two open transactions.
+type pets struct {
+	t        *testing.T
+	b        *Bed
+	one, two *sql.Conn
+}
+
+// newPets begins two transactions, each in a session with the setting.
+func newPets(t *testing.T, b *Bed, setting string) *pets {
+	t.Helper()
+	exec(t, b.DB, "CREATE TABLE IF NOT EXISTS pets (id int PRIMARY KEY, n int NOT NULL)")
+	exec(t, b.DB, "DELETE FROM pets")
+	exec(t, b.DB, "INSERT INTO pets VALUES (1, 0), (2, 0)")
+	p := &pets{t: t, b: b}
+	p.one, p.two = p.begin(setting), p.begin(setting)
+	return p
+}
+
+func (p *pets) begin(setting string) *sql.Conn {
+	p.t.Helper()
+	conn, err := p.b.DB.Conn(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, text := range []string{setting, "BEGIN"} {
+		if _, err := conn.ExecContext(p.t.Context(), text); err != nil {
+			p.t.Fatalf("%s: %v", text, err)
+		}
+	}
+	return conn
+}
+
+func (p *pets) add(c *sql.Conn, id int) error {
+	_, err := c.ExecContext(p.t.Context(), fmt.Sprintf("UPDATE pets SET n = n + 1 WHERE id = %d", id))
+	return err
+}
+
+// expect expects one of the errors to say that the database rolled its transaction back. It ends both transactions.
+func (p *pets) expect(errs ...error) {
+	p.t.Helper()
+	discard(p.one)
+	discard(p.two)
+	if err := errors.Join(errs...); !p.b.Dialect.rolledBack(err) {
+		p.t.Errorf("got error %v of class %d, want one that may be run again", err, p.b.Dialect.classify(err))
+	}
+}
+
+// A transaction that the database rolled back is distinguished from one with an unknown outcome: only the first may be run
+// again.
+func TestClassifyConflicts(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		if b.Dialect == SQLite {
+			p := newPets(t, b, "PRAGMA busy_timeout = 0")
+			p.expect(p.add(p.one, 1), p.add(p.two, 2))
+			return
+		}
+		lockTimeout := map[Dialect]string{
+			PostgreSQL: "SET lock_timeout = '50ms'", MySQL: "SET SESSION innodb_lock_wait_timeout = 1",
+		}[b.Dialect]
+		p := newPets(t, b, lockTimeout)
+		p.expect(p.add(p.one, 1), p.add(p.two, 1))
+
+		p = newPets(t, b, "SELECT 1")
+		if err := errors.Join(p.add(p.one, 1), p.add(p.two, 2)); err != nil {
+			t.Fatal(err)
+		}
+		first := make(chan error, 1)
+		go func() {
+			err := p.add(p.one, 2)
+			if err != nil {
+				discard(p.one) // so that the other continues
+			}
+			first <- err
+		}()
+		time.Sleep(50 * time.Millisecond) // either transaction may be the one that closes the cycle
+		second := p.add(p.two, 1)
+		if second != nil {
+			discard(p.two)
+		}
+		p.expect(<-first, second)
+
+		if b.Dialect == PostgreSQL {
+			p := newPets(t, b, "SET default_transaction_isolation = 'repeatable read'")
+			if err := p.one.QueryRowContext(t.Context(), "SELECT sum(n) FROM pets").Scan(new(int)); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, b.DB, "UPDATE pets SET n = 9 WHERE id = 1")
+			p.expect(p.add(p.one, 1))
+		}
+	})
 }

@@ -3,8 +3,10 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -12,27 +14,27 @@ import (
 )
 
 // Deferred is an inbox that stores messages first and handles them later: [Deferred.Receive] writes the message and
-// acknowledges it, and a [Processor] runs the handler from the table. SQS is then done with the message within
-// milliseconds, however long its handler takes or however often it fails: no visibility timeout, no receive count and
-// no dead-letter queue are in play any more, and the table can be asked what is waiting, and why.
+// acknowledges it, and a [Processor] runs the handler from the table. SQS has done its part within milliseconds, however
+// long the handler takes and however often it fails: visibility timeout, receive count and dead-letter queue no longer
+// matter. The table shows which events wait, and why.
 //
-// An event is stored once for as long as its row is retained, and its handler's effect in this database is there once.
+// An event is stored once for as long as its row is retained, and its handler's effect in this database happens once.
 type Deferred struct {
 	store     *Store
 	consumer  string
 	keys      *dedup.Once
 	retention time.Duration
-	wait      time.Duration
+	wait      time.Duration // for a connection, a lock, a commit
 	validate  func(*sqsonce.Message) string
-	text      deferredTexts
+	stmts     deferredStatements
 }
 
 // defaultRetention is that of dedup.Options.
 const defaultRetention = 29 * 24 * time.Hour
 
 // NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
-// Key, Validate, TrustDedupID, Retention and CallTimeout. Retention counts from the arrival, and again from the moment at
-// which the event is done.
+// Key, Validate, TrustDedupID, Retention and CallTimeout. Retention counts from the arrival, and again from when the event
+// is done. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
 func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Deferred, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -46,22 +48,23 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 		fn(&o)
 	}
 	return &Deferred{
-		store: s, consumer: consumer, keys: keys, validate: o.Validate, text: newDeferredTexts(s.dialect),
-		retention: cmp.Or(o.Retention, defaultRetention), wait: cmp.Or(o.CallTimeout, ownTimeout),
+		store: s, consumer: consumer, keys: keys, validate: o.Validate, stmts: newDeferredStatements(s.dialect),
+		retention: cmp.Or(o.Retention, defaultRetention), wait: cmp.Or(o.CallTimeout, cleanupTimeout),
 	}, nil
 }
 
-// Receive stores the message, and is a [sqsonce.Handler]. A nil error says that the event is stored, by this delivery or
-// by an earlier one. It is safe to repeat: an event that is there, waiting or done, stays as it is.
+// Receive stores the message. It is a [sqsonce.Handler]. A nil error says that the event is stored, by this delivery or by
+// an earlier one. It is safe to repeat: an event that is stored, pending or done, does not change.
 //
-// A message without an ID is a [sqsonce.Reject]; so is, where Options.Validate is set, one with the key and another
-// payload than the stored event: it matches [dedup.ErrPayloadMismatch].
+// A message without an ID is a [sqsonce.Reject]. If Options.Validate is set, a message with the key of a stored event and
+// another payload is one too, and matches [dedup.ErrPayloadMismatch].
 func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 	return d.ReceiveBatch(ctx, []*sqsonce.Message{m})[0]
 }
 
-// ReceiveBatch is Receive for several messages in one statement; [sqsonce.Batch] makes a handler of it. Messages of one
-// group are stored in the slice's order. Where the statement fails, all of its messages do.
+// ReceiveBatch is Receive for several messages in one statement; [sqsonce.Batch] makes a handler of it. It returns an error
+// for each message. Messages of one group are stored in the slice's order. If the statement fails, all of its messages
+// fail.
 func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []error {
 	errs := make([]error, len(ms))
 	rows := make([]row, 0, len(ms))
@@ -83,31 +86,20 @@ func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []er
 	return errs
 }
 
-func (d *Deferred) newRow(m *sqsonce.Message) (row, error) {
-	key, err := d.keys.Key(m)
-	if err != nil {
-		return row{}, err
-	}
-	if err := checkText("key", key, maxKey); err != nil {
-		return row{}, err
-	}
-	return newRow(key, m)
-}
-
 // insert stores the rows, and returns an error for each.
 func (d *Deferred) insert(ctx context.Context, rows []row) []error {
 	errs := make([]error, len(rows))
 	var inserted int64
-	err := d.store.use(ctx)
+	err := d.store.ensureChecked(ctx)
 	if err == nil {
-		inserted, err = d.insertTogether(ctx, rows)
+		inserted, err = d.insertBatch(ctx, rows)
 	}
-	together := err == nil
 	for i, r := range rows {
 		switch {
-		case together && (d.validate == nil || inserted == int64(len(rows))):
-		case together || d.store.dialect.classify(err) == duplicate:
-			// MySQL refuses a whole statement for one duplicate. And who compares payloads wants to know which they were.
+		case err == nil && (d.validate == nil || inserted == int64(len(rows))):
+		case err == nil || d.store.dialect.classify(err) == duplicate:
+			// MySQL refuses the whole statement for one duplicate. And the number of rows does not say which ones are
+			// duplicates, whose payloads have to be compared.
 			errs[i] = d.insertOne(ctx, r)
 		default:
 			errs[i] = explain(d.store.dialect, "receive", err)
@@ -116,8 +108,8 @@ func (d *Deferred) insert(ctx context.Context, rows []row) []error {
 	return errs
 }
 
-func (d *Deferred) insertTogether(ctx context.Context, rows []row) (inserted int64, err error) {
-	text := d.text.insert(len(rows))
+func (d *Deferred) insertBatch(ctx context.Context, rows []row) (inserted int64, err error) {
+	text := d.stmts.insert(len(rows))
 	var args []any
 	for _, r := range rows {
 		args = append(args, r.args(d)...)
@@ -135,7 +127,7 @@ func (d *Deferred) insertTogether(ctx context.Context, rows []row) (inserted int
 }
 
 func (d *Deferred) insertOne(ctx context.Context, r row) error {
-	text := d.text.insert(1)
+	text := d.stmts.insert(1)
 	var written bool
 	err := d.store.retry(ctx, "receive", func(ctx context.Context) (err error) {
 		written, err = d.store.dialect.write(ctx, d.store.db, text, r.args(d)...)
@@ -147,11 +139,166 @@ func (d *Deferred) insertOne(ctx context.Context, r row) error {
 	e, err := d.Inspect(ctx, r.key)
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
-		return fmt.Errorf("sqlstore: receive: the row of %s was deleted meanwhile", r.key)
+		return fmt.Errorf("sqlstore: receive: the row of key %q was deleted before its payload was compared", r.key)
 	case err != nil:
 		return err
 	case d.validate(e.Message) != d.validate(r.message):
 		return sqsonce.Reject(fmt.Errorf("%w: %s", dedup.ErrPayloadMismatch, r.key))
 	}
 	return nil
+}
+
+// row is a message that is about to be stored.
+type row struct {
+	key        string
+	message    *sqsonce.Message
+	attributes []byte
+}
+
+// envelope is the content of the column attributes: the message's own attributes, and its properties in SQS.
+type envelope struct {
+	Attributes      map[string]sqsonce.Attribute `json:"attributes,omitempty"`
+	QueueARN        string                       `json:"queueArn,omitempty"`
+	Group           string                       `json:"group,omitempty"`
+	Sequence        string                       `json:"sequence,omitempty"`
+	DedupID         string                       `json:"dedupId,omitempty"`
+	TraceHeader     string                       `json:"traceHeader,omitempty"`
+	SentAt          time.Time                    `json:"sentAt,omitzero"`
+	FirstReceivedAt time.Time                    `json:"firstReceivedAt,omitzero"`
+}
+
+func (d *Deferred) newRow(m *sqsonce.Message) (row, error) {
+	key, err := d.keys.Key(m)
+	if err != nil {
+		return row{}, err
+	}
+	if err := checkText("key", key, maxKey); err != nil {
+		return row{}, err
+	}
+	attributes, err := json.Marshal(envelope{
+		Attributes: m.Attributes, QueueARN: m.QueueARN, Group: m.Group, Sequence: m.Sequence, DedupID: m.DedupID,
+		TraceHeader: m.TraceHeader, SentAt: m.SentAt, FirstReceivedAt: m.FirstReceivedAt,
+	})
+	if err != nil {
+		return row{}, fmt.Errorf("sqlstore: receive: attributes of key %q: %w", key, err)
+	}
+	return row{key: key, message: m, attributes: attributes}, nil
+}
+
+// args are the arguments of the INSERT for one row. The columns event_id, source and event_type are for operators' queries
+// and may be cut; attributes holds the whole values.
+func (r row) args(d *Deferred) []any {
+	m := r.message
+	_, event, _ := strings.Cut(r.key, "#")
+	return []any{
+		r.key, d.consumer, event,
+		columnText(m.Attributes[sqsonce.AttrEventSource].String), columnText(m.Attributes[sqsonce.AttrEventType].String),
+		orderGroup(m), columnText(m.ID), []byte(m.Body), string(r.attributes), d.retention.Milliseconds(),
+	}
+}
+
+// orderGroup is the group in which messages are handled one after the other, or "". Only a FIFO queue's group orders: on a
+// standard queue, whose messages have no sequence number, the group is a fair queue's tenant.
+func orderGroup(m *sqsonce.Message) string {
+	if m.Sequence == "" {
+		return ""
+	}
+	return m.Group
+}
+
+func columnText(text string) string {
+	const limit = 128
+	return strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), limit)], "\x00", ""), "")
+}
+
+// decode restores the message of a row. Its receive count is the row's attempts.
+func decode(messageID string, payload []byte, attributes string, attempts int) (*sqsonce.Message, error) {
+	var e envelope
+	if err := json.Unmarshal([]byte(attributes), &e); err != nil {
+		return nil, fmt.Errorf("sqlstore: inbox: attributes of message %s: %w", messageID, err)
+	}
+	return &sqsonce.Message{
+		ID: messageID, Body: string(payload), Attributes: e.Attributes, Group: e.Group, Sequence: e.Sequence,
+		DedupID: e.DedupID, ReceiveCount: attempts, SentAt: e.SentAt, FirstReceivedAt: e.FirstReceivedAt,
+		QueueARN: e.QueueARN, TraceHeader: e.TraceHeader,
+	}, nil
+}
+
+// The statuses of a row, other than DONE.
+const (
+	pending = "PENDING"
+	parked  = "PARKED"
+)
+
+// deferredStatements are the statements of a deferred inbox.
+type deferredStatements struct {
+	dialect Dialect
+	// For operators.
+	inspect, parked, unpark, count string
+	// A processor's claim: one statement. Where an UPDATE cannot return rows, claim is empty, and lock, lease and claimed run
+	// in a transaction.
+	claim, lock, lease, claimed string
+	// How an attempt ends. Each is refused if another claim has the row by then.
+	markDone, status, delay, park, undo string
+}
+
+func newDeferredStatements(d Dialect) deferredStatements {
+	const (
+		entries  = "SELECT " + entryColumns + " FROM {inbox} WHERE consumer = ? AND "
+		row      = "seq, id, message_id, payload, attributes, attempts, error"
+		setLease = "attempts = attempts + 1, owner = ?, lease_until = {now} + ?"
+		ifOwned  = " WHERE seq = ? AND owner = ? AND status = 'PENDING'"
+
+		// Of a group only the oldest row that is pending. The inner query takes and skips no locks: it also sees a row that is
+		// locked because its handler runs, or that is not due because its handler failed.
+		//
+		// A row whose lease is over and whose handler still runs is locked, and the outer query skips it.
+		due = "SELECT seq FROM {inbox} i WHERE i.consumer = ? AND i.status = 'PENDING' AND i.due_at <= {past} AND i.lease_until < {past}" +
+			" AND (i.group_id = '' OR NOT EXISTS (SELECT 1 FROM {inbox} o WHERE o.consumer = i.consumer" +
+			" AND o.group_id = i.group_id AND o.status = 'PENDING' AND o.seq < i.seq))" +
+			" ORDER BY i.due_at, i.seq LIMIT ? {skip locked}"
+	)
+	sql := func(text string) string { return d.sql(strings.ReplaceAll(text, "{past}", d.engine.past)) }
+	s := deferredStatements{
+		dialect: d,
+		inspect: sql(entries + "id = ?"),
+		parked:  sql(entries + "status = 'PARKED' ORDER BY seq LIMIT ?"),
+		unpark: sql("UPDATE {inbox} SET status = 'PENDING', attempts = 0, owner = '', lease_until = 0, due_at = {now}" +
+			" WHERE consumer = ? AND id = ? AND status = 'PARKED'"),
+		count: sql("SELECT COALESCE(SUM(CASE status WHEN 'PENDING' THEN 1 ELSE 0 END), 0)," +
+			" COALESCE(SUM(CASE status WHEN 'PARKED' THEN 1 ELSE 0 END), 0)," +
+			" COALESCE(MIN(CASE status WHEN 'PENDING' THEN received_at END), 0), {now}" +
+			" FROM {inbox} WHERE consumer = ? AND status <> 'DONE'"),
+
+		lock:    sql(due),
+		lease:   "UPDATE {inbox} SET " + setLease + " WHERE seq IN (", // completed by leaseRows
+		claimed: sql("SELECT " + row + " FROM {inbox} WHERE consumer = ? AND owner = ? ORDER BY seq"),
+
+		markDone: sql("UPDATE {inbox} SET error = '', lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
+			" status = 'DONE'" + ifOwned),
+		status: sql("SELECT status, owner FROM {inbox} WHERE seq = ?"),
+		delay:  sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
+		park:   sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
+		undo:   sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = ''" + ifOwned),
+	}
+	update := "UPDATE {inbox} SET " + setLease + " WHERE seq "
+	switch d.engine {
+	case postgresql:
+		// An array is evaluated once. A subquery in IN may be evaluated again, each time with other rows.
+		s.claim = sql(update + "= ANY(ARRAY(" + due + ")) RETURNING " + row)
+	case sqlite:
+		s.claim = sql(update + "IN (" + due + ") RETURNING " + row)
+	}
+	return s
+}
+
+// leaseRows is the statement lease for that many rows.
+func (s deferredStatements) leaseRows(rows int) string {
+	return s.dialect.sql(s.lease + "?" + strings.Repeat(", ?", rows-1) + ")")
+}
+
+func (s deferredStatements) insert(rows int) string {
+	const values = "(?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, 'PENDING', {now}, {now} + ?)"
+	return s.dialect.sql("INSERT INTO {inbox} (id, consumer, event_id, source, event_type, group_id, message_id, payload," +
+		" attributes, received_at, status, due_at, expires_at) VALUES " + values + strings.Repeat(", "+values, rows-1) + " {ignore}")
 }

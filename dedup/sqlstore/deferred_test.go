@@ -16,8 +16,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// What was received is what the handler gets, its receive count apart.
-func TestDeferredKeepsTheMessage(t *testing.T) {
+// The stored message is the received one, except for its receive count.
+func TestDeferredStoresTheMessage(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		d := newDeferred(t, newStore(t, b))
@@ -52,7 +52,7 @@ func TestDeferredKeepsTheMessage(t *testing.T) {
 	})
 }
 
-// Stored once, by whoever comes first: again, in a batch with its own copy, and by five consumers at once.
+// An event is stored once: when it is received again, twice in a batch, and by five consumers at once.
 func TestDeferredReceivesOnce(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {

@@ -8,8 +8,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. It is a value and can be compared. The
-// zero Dialect is refused wherever one is asked for.
+// Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. It is a value and can be compared.
+// Functions that take a Dialect refuse the zero Dialect.
 type Dialect struct {
 	engine *engine
 	prefix string
@@ -20,45 +20,99 @@ var (
 	// PostgreSQL is for version 12 and later, with the driver github.com/jackc/pgx/v5/stdlib.
 	PostgreSQL = Dialect{postgresql, defaultPrefix}
 	// MySQL is for MySQL 8.0 and MariaDB 10.6 and later, with the driver github.com/go-sql-driver/mysql. The parameter
-	// interpolateParams=true in the data source name saves two round trips with every statement. The parameter autocommit
-	// must not be off: nothing of the store would be committed.
+	// interpolateParams=true in the data source name saves two round trips per statement. The parameter autocommit must
+	// not be off: no statement of the store would be committed.
 	MySQL = Dialect{mysql, defaultPrefix}
-	// SQLite is for version 3.35 and later, with the driver modernc.org/sqlite. The file must be on a disk of the machine
-	// itself: leases are as good as its locks. _pragma=busy_timeout(5000) and _pragma=journal_mode(WAL) in the data source
-	// name let connections wait for one another.
+	// SQLite is for version 3.35 and later, with the driver modernc.org/sqlite. The file must be on a local disk, because
+	// leases depend on its locks. With _pragma=busy_timeout(5000) and _pragma=journal_mode(WAL) in the data source name,
+	// connections wait for one another.
 	SQLite = Dialect{sqlite, defaultPrefix}
 )
 
 const defaultPrefix = "sqsonce_"
 
-// engine is what the kinds of database do differently.
+// engine is what differs between the kinds of database.
 type engine struct {
 	name string
-	// now is the database's clock in whole milliseconds of the epoch, rounded down. It is evaluated where it stands.
+	// now is the database's clock in whole milliseconds since the Unix epoch, rounded down. It is evaluated where it stands.
 	now string
-	// past is now, or a little before it, as one value for a whole statement, by which an index can be searched.
+	// past is now or a little earlier, as one value for the whole statement, so that an index can be searched for it.
 	past string
 	// greatest is the function that returns the larger of its arguments.
 	greatest string
-	// numbered placeholders are $1, $2; others are ?.
+	// numbered says that placeholders are $1, $2. Otherwise they are ?.
 	numbered bool
-	// returning says that a statement can hand back a number of the row it wrote. MySQL has LAST_INSERT_ID for that.
+	// returning says that a statement can return a number of the row it wrote. MySQL has LAST_INSERT_ID for that.
 	returning bool
-	// ignore ends an INSERT that writes nothing where the id is there already. Where it is empty the database answers a
-	// duplicate with an error.
+	// ignore is the end of an INSERT that writes nothing if the id exists. If it is empty, the database reports a duplicate
+	// as an error.
 	ignore string
-	// skipLocked is the clause that passes over rows which others have locked.
+	// skipLocked is the clause that skips rows locked by other transactions.
 	skipLocked string
-	// prepares says that a statement of which each connection prepares a copy once is cheaper than its text each time.
-	// PostgreSQL's driver does that by itself where the server, or what is before it, allows.
+	// prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
+	// PostgreSQL's driver does that by itself where the server, or a proxy before it, allows it.
 	prepares bool
 	// classify says what an error of the driver means.
 	classify func(error) class
-	// identity is a query whose answer says which kind of database this is, and is how its answer looks.
+	// identity is a query for the database's version, and is reports whether that version is of this kind.
 	identity string
-	is       func(answer string) bool
-	// readOnly is a query that is true where this server, or this connection, takes no writes.
+	is       func(version string) bool
+	// readOnly is a query that returns 1 if this server, or this connection, takes no writes.
 	readOnly string
+}
+
+var postgresql = &engine{
+	name: "PostgreSQL",
+	// clock_timestamp, not now, which is the start of the transaction: a statement that waited for a lock, or that is in a
+	// long transaction, would judge leases by an old time.
+	now:        "floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
+	past:       "floor(extract(epoch from statement_timestamp()) * 1000)::bigint",
+	greatest:   "greatest",
+	numbered:   true,
+	returning:  true,
+	ignore:     "ON CONFLICT (id) DO NOTHING",
+	skipLocked: "FOR UPDATE SKIP LOCKED",
+	classify:   classifyPostgreSQL,
+	identity:   "SELECT version()",
+	is:         func(version string) bool { return strings.HasPrefix(version, "PostgreSQL") },
+	readOnly:   "SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END",
+}
+
+var mysql = &engine{
+	name: "MySQL",
+	// UTC_TIMESTAMP is the start of the statement: one value wherever it stands in it, and the same on a replica. A statement
+	// that then waited for a lock uses an old time. That is safe: it takes fewer leases than it could and asks for a shorter
+	// one, and its caller also counts from before the statement. SYSDATE would be later, but it is in the session's time
+	// zone, where one hour a year comes twice.
+	now:      "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
+	past:     "{now}",
+	greatest: "greatest",
+	// INSERT IGNORE would also cut a key that is too long, and the rows affected by ON DUPLICATE KEY UPDATE depend on the
+	// driver's clientFoundRows.
+	ignore:     "",
+	skipLocked: "FOR UPDATE SKIP LOCKED",
+	prepares:   true,
+	classify:   classifyMySQL,
+	identity:   "SELECT VERSION()",
+	is:         func(version string) bool { return version != "" && version[0] >= '0' && version[0] <= '9' },
+	readOnly:   "SELECT CASE WHEN @@global.read_only OR @@global.innodb_read_only THEN 1 ELSE 0 END",
+}
+
+var sqlite = &engine{
+	name: "SQLite",
+	// SQLite evaluates 'now' once for a whole step of a statement.
+	now:       "(CAST(strftime('%s', 'now') AS INTEGER) * 1000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER))",
+	past:      "{now}",
+	greatest:  "max",
+	returning: true,
+	ignore:    "ON CONFLICT (id) DO NOTHING",
+	// Not needed: a writing transaction locks the whole file.
+	skipLocked: "",
+	prepares:   true,
+	classify:   classifySQLite,
+	identity:   "SELECT sqlite_version()",
+	is:         func(version string) bool { return strings.HasPrefix(version, "3.") },
+	readOnly:   "SELECT query_only FROM pragma_query_only",
 }
 
 // String returns the name of the kind of database.
@@ -69,8 +123,8 @@ func (d Dialect) String() string {
 	return d.engine.name
 }
 
-// prefixes are names of tables without quotes, in every dialect, with or without a schema before them. PostgreSQL's
-// longest name has 63 bytes.
+// prefixes matches table names that need no quotes in any dialect, with or without a schema. PostgreSQL's names have at
+// most 63 bytes.
 var prefixes = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,39}$`)
 
 // WithPrefix returns the dialect with other table names: prefix followed by records, inbox and schema. A prefix may begin
@@ -81,22 +135,22 @@ func (d Dialect) WithPrefix(prefix string) Dialect {
 	return d
 }
 
-// check returns what is wrong with the dialect as an argument, or nil.
+// check returns a [*sqsonce.FieldError] if the dialect cannot be used.
 func (d Dialect) check() error {
 	switch {
 	case d.engine == nil:
 		return fieldError("dialect", "is none of PostgreSQL, MySQL and SQLite")
 	case !prefixes.MatchString(d.prefix):
-		return fieldError("dialect", "has a prefix "+strconv.Quote(d.prefix)+" that is no table's name of a-z, 0-9 and '_', with at most one '.'")
+		return fieldError("dialect", "has prefix "+strconv.Quote(d.prefix)+", which is not 1 to 40 characters of a-z, 0-9 and '_', with at most one schema and '.' before them")
 	case d.engine == sqlite && strings.Contains(d.prefix, "."):
-		return fieldError("dialect", "has a prefix with a schema, which SQLite has not")
+		return fieldError("dialect", "has prefix "+strconv.Quote(d.prefix)+" with a schema, and SQLite has no schemas")
 	default:
 		return nil
 	}
 }
 
-// sql completes a statement: the names of our tables and the words that differ are in braces, and arguments are question
-// marks. A statement holds neither in any other meaning.
+// sql completes a statement: table names and the words that differ are in braces, and arguments are question marks. A
+// statement uses braces and question marks for nothing else.
 func (d Dialect) sql(text string) string {
 	index := d.prefix
 	if _, name, qualified := strings.Cut(d.prefix, "."); qualified {
@@ -130,27 +184,3 @@ func (d Dialect) sql(text string) string {
 func fieldError(field, problem string) error {
 	return &sqsonce.FieldError{Package: "sqlstore", Field: field, Problem: problem}
 }
-
-// class is what an error of the database says about the statement.
-type class int
-
-const (
-	other      class = iota // an answer that no retry mends
-	duplicate               // a row with this key is there
-	unwritten               // nothing was written, and a retry may succeed: deadlock, serialization failure, lock timeout, busy
-	unknown                 // it may have been written: the connection broke, or there was no answer
-	readOnly                // the server takes no writes
-	noTable                 // a table, or its database or schema, is not there
-	noColumn                // a table is there and has not the column
-	denied                  // the user may not
-	notSpoken               // the statement's words are unknown: another kind of database, or a version too old
-	closed                  // the pool was closed by this program
-	unprepared              // the server has not the prepared statement, and did nothing
-)
-
-// classify says what err means for a statement of the dialect.
-func (d Dialect) classify(err error) class { return d.engine.classify(err) }
-
-// retryable reports whether a whole transaction that ended in err may be run again: it was rolled back, as a deadlock's
-// victim for one. Never for an error that leaves the outcome of a commit open.
-func (d Dialect) retryable(err error) bool { return err != nil && d.classify(err) == unwritten }

@@ -7,16 +7,23 @@ import (
 
 // What can be wrong with a database. A [*DatabaseError] matches one of them.
 var (
-	ErrDialect       = errors.New("the database is of another kind than the dialect")
-	ErrNoTable       = errors.New("there is no such table: see Migrate")
-	ErrSchemaVersion = errors.New("the schema's version is too old: see Migrate")
-	ErrReadOnly      = errors.New("the database takes no writes")
-	ErrAccessDenied  = errors.New("access was refused")
-	ErrClosed        = errors.New("the pool is closed")
-	ErrAutocommit    = errors.New("autocommit is off: nothing would be committed")
+	// ErrDialect: the store was made with a dialect for another kind of database.
+	ErrDialect = errors.New("database is not of the dialect's kind: choose its own dialect")
+	// ErrNoTable: a table, or its database or schema, does not exist.
+	ErrNoTable = errors.New("table does not exist: run Migrate, or check the dialect's prefix")
+	// ErrSchemaVersion: the tables are of an older version than [SchemaVersion].
+	ErrSchemaVersion = errors.New("schema version is too old: run Migrate")
+	// ErrReadOnly: the server or the connection takes no writes, as a replica does. A failover can cause it for a while.
+	ErrReadOnly = errors.New("database is read-only: connect to the primary")
+	// ErrAccessDenied: the user may not log in, or may not use the tables.
+	ErrAccessDenied = errors.New("access denied: check the user, its password and its rights on the tables")
+	// ErrClosed: this program has closed the connection pool.
+	ErrClosed = errors.New("connection pool is closed")
+	// ErrAutocommit: the MySQL session has autocommit off, so nothing of the store would be committed.
+	ErrAutocommit = errors.New("autocommit is off and nothing would be committed: turn it on in the data source name")
 )
 
-// DatabaseError says why the database cannot be used. No retry mends it, but for ErrReadOnly in a failover.
+// DatabaseError says why the database cannot be used. No retry helps, except for ErrReadOnly during a failover.
 type DatabaseError struct {
 	// Dialect is the one that the store was made with.
 	Dialect Dialect
@@ -24,7 +31,7 @@ type DatabaseError struct {
 	Problem error
 	// Detail is the operation, or what was found instead.
 	Detail string
-	// Err is the database's answer, if there was one.
+	// Err is the driver's error, if there is one.
 	Err error
 }
 
@@ -39,7 +46,7 @@ func (e *DatabaseError) Error() string {
 	return s
 }
 
-// Unwrap returns the problem and the database's answer.
+// Unwrap returns the problem and the driver's error.
 func (e *DatabaseError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Problem}
@@ -48,21 +55,18 @@ func (e *DatabaseError) Unwrap() []error {
 }
 
 var problems = map[class]error{
-	readOnly:  ErrReadOnly,
-	noTable:   ErrNoTable,
-	noColumn:  ErrSchemaVersion,
-	denied:    ErrAccessDenied,
-	notSpoken: ErrDialect,
-	closed:    ErrClosed,
+	readOnly:       ErrReadOnly,
+	noTable:        ErrNoTable,
+	noColumn:       ErrSchemaVersion,
+	denied:         ErrAccessDenied,
+	unknownSyntax:  ErrDialect,
+	connPoolClosed: ErrClosed,
 }
 
-// explain gives an operation's final error its type and its name. It leaves nil, what says something about the record,
-// and what is explained already.
+// explain gives an operation's final error its type and its name. It returns nil, a refusal by the record and a
+// [*DatabaseError] unchanged.
 func explain(d Dialect, op string, err error) error {
-	if err == nil || isAnswer(err) {
-		return err
-	}
-	if _, done := errors.AsType[*DatabaseError](err); done {
+	if err == nil || isRefusal(err) || isDatabaseError(err) {
 		return err
 	}
 	if problem := problems[d.classify(err)]; problem != nil {
@@ -70,3 +74,11 @@ func explain(d Dialect, op string, err error) error {
 	}
 	return fmt.Errorf("sqlstore: %s: %w", op, err)
 }
+
+func isDatabaseError(err error) bool {
+	_, is := errors.AsType[*DatabaseError](err)
+	return is
+}
+
+// isPermanent reports whether no retry helps, also not after a failover.
+func isPermanent(err error) bool { return isDatabaseError(err) && !errors.Is(err, ErrReadOnly) }

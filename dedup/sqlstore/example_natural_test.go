@@ -12,8 +12,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// The simplest guard is an effect that does not grow when it is repeated. SET is such an effect and += is not: it needs an
-// Inbox.
+// An effect that does not change when it is repeated needs no Inbox. SET is such an effect. += is not: it needs an Inbox.
 func Example_naturalSet() {
 	db := scratch("CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER)")
 	defer db.Close()
@@ -33,7 +32,7 @@ func Example_naturalSet() {
 	// +=: once 10, twice 20, ten times 100, five at once 50
 }
 
-// A row that is named by the event cannot be there twice, whoever inserts it.
+// A row whose primary key comes from the event cannot exist twice, whoever inserts it.
 func Example_naturalOnConflict() {
 	db := scratch("CREATE TABLE invoice (order_id TEXT PRIMARY KEY, amount INTEGER)")
 	defer db.Close()
@@ -47,8 +46,8 @@ func Example_naturalOnConflict() {
 	// invoices: once 1, twice 1, ten times 1, five at once 1
 }
 
-// A state that is left once: the rows affected say whether this delivery made the step, and only then is there more to
-// do. The rest must be in the same transaction, or a crash in between would lose it.
+// A state changes only once: the rows affected say whether this delivery changed it, and only then is there more to do.
+// The rest must be in the same transaction, or a crash between them would lose it.
 func Example_naturalStateTransition() {
 	db := scratch("CREATE TABLE orders (id TEXT PRIMARY KEY, status TEXT)", "CREATE TABLE mail (order_id TEXT)")
 	defer db.Close()
@@ -60,7 +59,7 @@ func Example_naturalStateTransition() {
 			return err
 		}
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return err // paid before
+			return err // paid by an earlier delivery
 		}
 		_, err = tx.ExecContext(ctx, "INSERT INTO mail (order_id) VALUES ('42')")
 		return err
@@ -69,10 +68,10 @@ func Example_naturalStateTransition() {
 	// mails: once 1, twice 1, ten times 1, five at once 1
 }
 
-// A decision about a row is taken under its lock: SELECT ... FOR UPDATE. On SQLite a transaction that begins with BEGIN
-// IMMEDIATE, here by the parameter _txlock of the data source name, is the only one that writes, and needs no more.
+// A decision about a row needs its lock: SELECT ... FOR UPDATE. On SQLite a transaction that begins with BEGIN IMMEDIATE,
+// here by the parameter _txlock of the data source name, is the only one that writes, and needs no other lock.
 //
-// The lock keeps the stock above zero. It does not know which event it is: a repeated one takes a piece more.
+// The lock keeps the stock from falling below zero. It does not recognise a repeated event, which takes one more piece.
 func Example_naturalRowLock() {
 	db := scratch("CREATE TABLE stock (item TEXT PRIMARY KEY, pieces INTEGER)")
 	defer db.Close()
@@ -111,7 +110,7 @@ func scratch(tables ...string) *sql.DB {
 	return db
 }
 
-// table runs the handler as deliveries of one message, each in a transaction, and prints what they left behind.
+// table runs the handler for several deliveries of one message, each in a transaction, and prints the results.
 func table(db *sql.DB, name, fresh, read string, handler func(context.Context, *sql.Tx) error) {
 	ctx := context.Background()
 	deliver := func() {

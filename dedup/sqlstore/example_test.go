@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 )
 
-// openDB stands for sql.Open("pgx", os.Getenv("DATABASE_URL")): here it is SQLite in memory.
+// openDB stands for sql.Open("pgx", os.Getenv("DATABASE_URL")). Here it is SQLite in memory.
 func openDB() *sql.DB {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -63,8 +64,8 @@ func Example() {
 	// Output: charged
 }
 
-// At start: the tables, a store, and the sweeper, which ends with the process's context. Check says at once what a first
-// message would find out.
+// At start: create the tables, make a store, and run the sweeper until the process's context ends. Check finds problems
+// before the first message does.
 func ExampleNew() {
 	ctx := context.Background()
 	db, err := sql.Open("pgx", "postgres://app@db.internal/shop")
@@ -90,7 +91,7 @@ func ExampleNew() {
 	}()
 }
 
-// What an operator sees of an event, and how its next delivery is made to run again.
+// What an operator sees of an event, and how to make its next delivery run the handler again.
 func ExampleStore_Inspect() {
 	ctx := context.Background()
 	db := openDB()
@@ -123,4 +124,93 @@ func ExampleStore_Inspect() {
 	// Output:
 	// completed: true receives: 1
 	// dedup: no record
+}
+
+var paid = &sqsonce.Message{
+	ID:           "6f2c",
+	Body:         `{"order":"42"}`,
+	ReceiveCount: 1,
+	Attributes: map[string]sqsonce.Attribute{
+		sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+		sqsonce.AttrEventID:     {Type: "String", String: "42"},
+	},
+}
+
+func newStore(db *sql.DB) *sqlstore.Store {
+	if err := sqlstore.Migrate(context.Background(), db, sqlstore.SQLite); err != nil {
+		log.Fatal(err)
+	}
+	store, err := sqlstore.New(db, sqlstore.SQLite)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return store
+}
+
+// The balance and the event's record change together or not at all.
+func ExampleInbox_Handler() {
+	db := scratch("CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER)", "INSERT INTO account VALUES ('alice', 0)")
+	defer db.Close()
+	inbox, err := sqlstore.NewInbox(newStore(db), "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler := inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance + 10 WHERE id = 'alice'")
+		return err
+	})
+	for range 10 {
+		if err := handler(context.Background(), paid); err != nil {
+			log.Fatal(err)
+		}
+	}
+	var balance int
+	if err := db.QueryRow("SELECT balance FROM account").Scan(&balance); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("balance:", balance)
+	// Output: balance: 10
+}
+
+// Messages are stored and acknowledged at once, and handled from the table.
+func ExampleProcessor_Run() {
+	db := scratch()
+	defer db.Close()
+	inbox, err := sqlstore.NewDeferred(newStore(db), "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	receive := sqsonce.Batch(inbox.ReceiveBatch) // the handler of a worker or a Lambda function
+	for range 2 {
+		fmt.Println("acknowledged:", receive(context.Background(), paid))
+	}
+
+	processor, err := sqlstore.NewProcessor(inbox, func(o *sqlstore.ProcessorOptions) {
+		o.Poll = 10 * time.Millisecond
+		o.MaxAttempts = 5
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	err = processor.Run(ctx, func(_ context.Context, m *sqsonce.Message, _ *sql.Tx) error {
+		stop()
+		return sqsonce.Reject(errors.New("no such account"))
+	})
+	fmt.Println("stopped:", err)
+
+	parked, err := inbox.Parked(context.Background(), 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, e := range parked {
+		fmt.Println("parked:", e.Key, "after", e.Attempts, "attempt:", e.Error)
+		fmt.Println("unparked:", inbox.Unpark(context.Background(), e.Key))
+	}
+	// Output:
+	// acknowledged: <nil>
+	// acknowledged: <nil>
+	// stopped: <nil>
+	// parked: billing#orders|42 after 1 attempt: sqsonce: rejected: no such account
+	// unparked: <nil>
 }

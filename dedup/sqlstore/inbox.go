@@ -12,32 +12,35 @@ import (
 )
 
 // Inbox runs a handler in the transaction that writes its event's record: both are committed, or neither is. A crash at
-// any point leaves the event as if its handler had never run, or as done; the handler's writes to this database have
-// their effect exactly once for as long as the record is retained.
+// any point leaves the event either not handled or done. The handler's writes to this database have their effect exactly
+// once, for as long as the record is retained.
 //
-// Only what goes through the handler's *sql.Tx is so protected. Everything else a handler does may be repeated.
+// This holds only for what goes through the handler's *sql.Tx. Everything else that a handler does may be repeated.
 //
-// The record's row is locked while the handler runs, and that lock is all there is: no lease, nothing to renew, no second
-// commit. A second delivery of the event waits for the lock in another process, and in this one for the first delivery
-// itself ([dedup.Options.Wait]). It costs a bare transaction one INSERT more. While it runs, a delivery has one of the
-// pool's connections: the pool must be larger than the host's concurrency where handlers use others beside.
+// The record's row is locked while the handler runs. There is no lease, no renewal and no second commit. A second delivery
+// of the event waits: in another process for the row's lock, in this process for the first delivery itself
+// ([dedup.Options.Wait]). An inbox adds one INSERT to the handler's transaction. Each running delivery uses one connection
+// of the pool. If handlers use others too, the pool must be larger than the host's concurrency.
 type Inbox struct {
-	store *Store
-	text  inboxTexts
-	first prepared // the INSERT
-	once  *dedup.Once
-	wait  time.Duration // for a lock, a connection, a commit
+	store  *Store
+	stmts  inboxStatements
+	insert prepared
+	once   *dedup.Once
+	wait   time.Duration // for a lock, a connection, a commit
 }
 
 // NewInbox returns an inbox for the consumer: see [dedup.New]. It shares the table and the keys with a [dedup.Once] of
 // the same store and consumer, and each respects the other's records.
 //
-// These options mean something else than for a Once:
+// These options have another meaning than for a Once:
 //
-//   - CallTimeout is also how long a delivery waits for another process's delivery of its event, and for a connection.
+//   - CallTimeout also limits how long a delivery waits for a connection, and for another process's delivery of its event.
 //   - Lease only tells a second delivery in this process when to come back.
-//   - OnCrash must be Rerun, since a crash leaves nothing behind that could be blocked, and OnStoreDown FailClosed, since
-//     without the record there is no transaction. OnCompleteFailed is never asked: success and record are one.
+//   - OnCrash must be Rerun, because a crash is rolled back and leaves no record to block. OnStoreDown must be FailClosed,
+//     because without the record there is no transaction. OnCompleteFailed is not used: the handler's writes and the record
+//     are committed together.
+//
+// The error joins one [*sqsonce.FieldError] per argument that cannot be used.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -48,13 +51,13 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	}
 	var errs []error
 	if o.OnStoreDown == dedup.RunAnyway {
-		errs = append(errs, fieldError("Options.OnStoreDown", "RunAnyway has no transaction"))
+		errs = append(errs, fieldError("Options.OnStoreDown", "must be FailClosed: without the database there is no transaction"))
 	}
 	if o.OnCrash == dedup.Block || o.OnCrash == dedup.DeadLetter {
 		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
 	}
-	i := &Inbox{store: s, text: newInboxTexts(s.dialect), wait: cmp.Or(o.CallTimeout, ownTimeout)}
-	i.first.store, i.first.text = s, i.text.insert
+	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, cleanupTimeout)}
+	i.insert.store, i.insert.text = s, i.stmts.insert
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -67,31 +70,31 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //
 // Its error is:
 //
-//   - nil: h returned nil and its writes are committed with the record; or the event was completed before, h was not
+//   - nil: h returned nil and its writes are committed with the record. Or the event was completed before; then h was not
 //     called and nothing was written.
-//   - h's own error, unchanged: the transaction was rolled back. The record keeps the error's text and the receive count.
-//     A panic is a [*sqsonce.PanicError]. After a [sqsonce.Reject] the transaction stays open, and the event locked, until
+//   - h's own error, unchanged: the transaction was rolled back. The record stores the error's text and the receive count.
+//     A panic is a [*sqsonce.PanicError]. After a [sqsonce.Reject] the transaction stays open and the event locked until
 //     the host has settled the message.
-//   - matching [sqsonce.ErrInProgress]: another delivery holds the event, or its row was locked for longer than
+//   - matching [sqsonce.ErrInProgress]: another delivery is handling the event, or its row was locked for longer than
 //     CallTimeout. h was not called.
-//   - matching [ErrOutcomeUnknown]: the commit's answer was lost and the database could not be asked afterwards. The next
+//   - matching [ErrOutcomeUnknown]: the commit's reply was lost and the database could not be asked afterwards. The next
 //     delivery finds out.
-//   - [ErrTxEnded]: h rolled its transaction back itself and returned nil.
-//   - a [*DatabaseError], or any other: the record could not be checked, and h was not called, or the commit was refused.
+//   - [ErrTxEnded]: h rolled its transaction back and returned nil.
+//   - a [*DatabaseError], or any other: the record could not be checked and h was not called, or the commit was refused.
 //
-// h may be called again within one delivery, in a new transaction after the old one was rolled back: where the database
-// ended it as a deadlock's victim or as not serializable, in a statement or in the commit, and where a commit's answer
-// was lost and the record shows that it did not happen. That is tried a few times, with jitter. So h must do nothing but
-// read and write through its Tx that it would not do again, must return the errors of its statements, and must not keep
-// results in variables of its own from one call to the next.
+// One delivery may call h more than once, each time in a new transaction after the old one was rolled back. This happens
+// if the database ends the transaction as a deadlock's victim or as not serializable, in a statement or in the commit. It
+// also happens if a commit's reply was lost and the record shows that the commit did not happen. The number of calls is
+// limited, with jitter between them. So h must do nothing that is not safe to repeat, except reads and writes through its
+// Tx. It must return the errors of its statements. It must not keep results in variables from one call to the next.
 //
-// On MySQL this is more than advice: a deadlock rolls the whole transaction back and later statements of the same Tx
-// are committed one by one, so a handler that goes on after one would have an effect without a record.
+// On MySQL this is necessary: a deadlock rolls the whole transaction back, and later statements of the same Tx are
+// committed one by one. A handler that continues after a deadlock has an effect without a record.
 //
-// The commit is not cut off by the end of ctx: a host that stops does not undo what has succeeded. CallTimeout bounds it
-// with pgx; with the MySQL driver only the parameter readTimeout of the data source name does.
+// The end of ctx does not cancel the commit: a host that stops does not undo what has succeeded. CallTimeout limits the
+// commit with pgx. With the MySQL driver only the parameter readTimeout of the data source name does.
 //
-// The isolation level is the database's default. Any will do.
+// The isolation level is the database's default. All levels work.
 func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error) sqsonce.Handler {
 	if h == nil {
 		err := fieldError("handler", "is nil")
@@ -99,7 +102,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 	}
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		d := &delivery{inbox: i}
-		d.tx = guarded{store: i.store, wait: i.wait, mark: d.insert}
+		d.tx = eventTx{store: i.store, wait: i.wait, mark: d.writeRecord}
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			err := d.tx.run(ctx, func(tx *sql.Tx) error { return h(ctx, m, tx) })
@@ -108,12 +111,12 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 	}
 }
 
-// Stats returns what the inbox has counted: see [dedup.Once.Stats].
+// Stats returns the inbox's counters: see [dedup.Once.Stats].
 func (i *Inbox) Stats() dedup.Stats { return i.once.Stats() }
 
-// inboxStore is how a Once sees the transactions: a record is acquired by writing it as completed in a transaction that
-// is not committed, released by rolling that back, and completed by the commit, which is not the Once's to do. All of a
-// delivery's calls have contexts that carry it.
+// inboxStore presents the transactions to a Once as a store. Acquire writes the record as completed in a transaction that
+// is not committed. Release rolls it back. The transaction's commit completes the record, so the Once never calls Complete.
+// The contexts of all calls carry the delivery.
 type inboxStore struct{ inbox *Inbox }
 
 type deliveryKey struct{}
@@ -126,17 +129,17 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, er
 	if err := checkClaim(c); err != nil {
 		return dedup.Lease{}, err
 	}
-	if err := s.inbox.store.use(ctx); err != nil {
+	if err := s.inbox.store.ensureChecked(ctx); err != nil {
 		return dedup.Lease{}, err
 	}
-	s.inbox.first.prepare(ctx)
+	s.inbox.insert.prepare(ctx)
 	if err := d.tx.begin(ctx); err != nil {
 		return dedup.Lease{}, err
 	}
 	return s.Renew(ctx, d.lease, c.Lease)
 }
 
-// Renew asks nobody: the row's lock has no end, and the transaction's connection is the handler's.
+// Renew makes no call: the row's lock lasts as long as the transaction.
 func (s inboxStore) Renew(_ context.Context, l dedup.Lease, length time.Duration) (dedup.Lease, error) {
 	l.Until = time.Now().Add(length)
 	return l, nil
@@ -149,5 +152,93 @@ func (s inboxStore) Complete(context.Context, dedup.Lease, dedup.Result) error {
 func (s inboxStore) Release(ctx context.Context, _ dedup.Lease, cause error) error {
 	d := deliveryFrom(ctx)
 	d.tx.rollback()
-	return d.note(ctx, cause)
+	return d.recordFailure(ctx, cause)
+}
+
+// inboxStatements are the statements of an inbox. The record is written as completed at once: others see it only after the
+// commit, and the commit then needs no further statement.
+type inboxStatements struct{ insert, take, insertFailure, updateFailure string }
+
+func newInboxStatements(d Dialect) inboxStatements {
+	return inboxStatements{
+		insert: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, validation)" +
+			" VALUES (?, 'COMPLETED', ?, " + d.returned("{now}") + ", 0, {now} + ?, ?, ?) {ignore}" + d.returning("fence")),
+
+		// Only if it has not changed since it was read, and is free: see statements.take.
+		take: d.sql("UPDATE {records} SET owner = ?, fence = " + d.returned("{greatest}(fence + 1, {now})") + "," +
+			" expires_at = {now} + ?, attempts = ?, validation = ?, result = NULL, lease_until = 0, status = 'COMPLETED'" +
+			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.returning("fence")),
+
+		insertFailure: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
+			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),
+
+		// In MySQL an assignment sees the assignments before it, so the columns of isFree come last.
+		updateFailure: d.sql("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), attempts = ?, error = ?, result = NULL," +
+			" expires_at = {now} + ?, lease_until = 0, status = 'INPROGRESS' WHERE id = ? AND " + isFree),
+	}
+}
+
+// delivery is one delivery's claim to an event, and its transaction.
+type delivery struct {
+	inbox *Inbox
+	claim dedup.Claim
+	lease dedup.Lease
+	tx    eventTx
+}
+
+// writeRecord writes the record in the transaction, unless an existing record refuses it.
+//
+// If two deliveries come at once, both insert, and the second one's statement waits for the first one's transaction. When
+// that is committed, the second finds the record completed. When it is rolled back, the second has inserted. The read and
+// the UPDATE after it cannot race: the UPDATE names what was read, waits for the row's lock as the INSERT does, and writes
+// nothing if the row has changed.
+func (d *delivery) writeRecord(ctx context.Context, tx *sql.Tx) error {
+	s, c := d.inbox.store, d.claim
+	fence, written, err := d.inbox.insert.writeReturning(ctx, tx,
+		c.Key, c.Owner, c.Retention.Milliseconds(), c.Attempt, c.Validation)
+	if err != nil || written {
+		d.lease = newLease(c, fence, "")
+		return err
+	}
+	r, err := s.find(ctx, tx, c.Key)
+	if err != nil {
+		if isMissing(err) { // swept or deleted since
+			err = errContended
+		}
+		return err
+	}
+	switch r.stateFor(c) {
+	case done: // also by this owner, after a commit whose reply was lost
+		return &dedup.CompletedError{Result: r.result}
+	case free:
+	default: // a Once has a lease on it
+		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
+	}
+	fence, written, err = s.dialect.writeReturning(ctx, tx, d.inbox.stmts.take,
+		c.Owner, c.Retention.Milliseconds(), c.Attempt, c.Validation, c.Key, r.fence, r.until)
+	if err == nil && !written {
+		err = errContended
+	}
+	d.lease = newLease(c, fence, r.lastError)
+	d.lease.Takeover = r.status == inProgress && r.until > 0
+	return err
+}
+
+// recordFailure stores the error and the receive count of a delivery whose transaction was rolled back, if the record is
+// free. A record that another delivery has completed or leased does not change.
+func (d *delivery) recordFailure(ctx context.Context, cause error) error {
+	if errors.Is(cause, sqsonce.ErrInProgress) {
+		return nil // another delivery is handling the event: this one has not failed
+	}
+	s, c, text := d.inbox.store, d.claim, errorText(cause)
+	return s.retry(ctx, "record failure", func(ctx context.Context) error {
+		written, err := s.dialect.write(ctx, s.db, d.inbox.stmts.insertFailure,
+			c.Key, c.Owner, d.lease.Fence, c.Retention.Milliseconds(), c.Attempt, text)
+		if err != nil || written {
+			return err
+		}
+		_, err = s.dialect.write(ctx, s.db, d.inbox.stmts.updateFailure,
+			c.Owner, d.lease.Fence, c.Attempt, text, c.Retention.Milliseconds(), c.Key)
+		return err
+	})
 }

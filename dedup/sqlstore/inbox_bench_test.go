@@ -11,15 +11,15 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// What an inbox adds to a bare business transaction, beside what the same INSERT adds when the transaction sends it
-// itself: by the same driver, as text, on a context that can be cancelled, as a host's can.
+// BenchmarkInbox measures what an inbox adds to a bare business transaction, compared with what the same INSERT adds when
+// the transaction sends it itself: by the same driver, as text, on a context that can be cancelled, like a host's.
 //
-// An iteration is a round, in which the kinds take turns, so that whatever else the machine does meets them alike. Each
-// reports the median of its rounds' medians in microseconds. What it adds is taken within a round; -spread-µs is the width
-// of the middle half of the rounds, and a smaller difference than that says nothing.
+// An iteration is a round in which the kinds take turns, so that other load on the machine affects them equally. Each kind
+// reports the median of its rounds' medians in microseconds. The added time is computed within a round. -spread-µs is the
+// width of the middle half of the rounds; smaller differences are not significant.
 //
-// Before each message is a moment of work that is not measured. A transaction that follows another at once finds the
-// server awake, the bare one most of all: each microsecond of work before its BEGIN would seem to cost three.
+// Before each message there is a short busy wait that is not measured. A transaction that follows another one at once is
+// faster, the bare one most of all: each microsecond of work before its BEGIN would seem to cost three.
 //
 //	go test -run '^$' -bench Inbox -benchtime 60x
 func BenchmarkInbox(b *testing.B) {
@@ -49,7 +49,7 @@ func BenchmarkInbox(b *testing.B) {
 					took[i], adds[i] = append(took[i], m), append(adds[i], m-bare)
 				}
 			}
-			b.ReportMetric(0, "ns/op") // of all kinds together, and of no use
+			b.ReportMetric(0, "ns/op") // hides the time of all kinds together
 			for i, kind := range kinds {
 				b.ReportMetric(quantile(took[i], 1, 2), kind.name+"-µs")
 				if i > 0 {
@@ -75,7 +75,7 @@ type inboxKind struct {
 func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	newLedger(b, bed)
 	store := newStore(b, bed)
-	insert := newInboxTexts(bed.Dialect).insert
+	insert := newInboxStatements(bed.Dialect).insert
 	inbox := newInbox(b, store).Handler(book)
 	again := newStore(b, bed)
 	if err := again.Check(b.Context()); err != nil {
@@ -87,13 +87,13 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 		}},
 		{"insert", func(ctx context.Context, id string) error {
 			return transact(ctx, bed.DB, func(tx *sql.Tx) error {
-				_, _, err := bed.Dialect.writeKept(ctx, tx, insert, "bare#orders|"+id, "owner", int64(1e9), 1, "")
+				_, _, err := bed.Dialect.writeReturning(ctx, tx, insert, "bare#orders|"+id, "owner", int64(1e9), 1, "")
 				return err
 			})
 		}},
 		{"inbox", func(ctx context.Context, id string) error { return inbox(ctx, order(id, 1)) }},
 		{"duplicate", func(ctx context.Context, id string) error {
-			return newInbox(b, again).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { // remembers nothing
+			return newInbox(b, again).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { // a new inbox has nothing cached
 				return errBoom
 			})(ctx, order(id, 2))
 		}},

@@ -15,8 +15,8 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// A failure leaves nothing of the handler, and in the record what it was and which delivery.
-func TestInboxFailureIsKept(t *testing.T) {
+// A failure rolls the handler's writes back, and stores the error and the receive count in the record.
+func TestInboxFailureIsRecorded(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() error{
 		"error":  func() error { return errBoom },
@@ -36,10 +36,10 @@ func TestInboxFailureIsKept(t *testing.T) {
 					}
 					return fail()
 				})
-				for n := 1; n <= 2; n++ { // the first one inserts the note, the second one updates it
+				for n := 1; n <= 2; n++ { // the first failure inserts the record, the second updates it
 					var err error
 					ended := make(chan struct{})
-					go func() { // goexit ends it
+					go func() { // goexit ends this goroutine
 						defer close(ended)
 						err = failing(t.Context(), order(orderID, n))
 					}()
@@ -72,7 +72,7 @@ func TestInboxFailureIsKept(t *testing.T) {
 	}
 }
 
-// Each attempt's fence is greater than every earlier one's, also than those whose transactions were rolled back.
+// Each attempt's fence is greater than every earlier one's, also of attempts whose transactions were rolled back.
 func TestInboxFenceGrows(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -81,7 +81,7 @@ func TestInboxFenceGrows(t *testing.T) {
 		if err := s.Release(t.Context(), l, nil); err != nil {
 			t.Fatal(err)
 		}
-		// Ahead of the clock, so that the clock's going on does not hide a number that stands still.
+		// Ahead of the clock: a fence that only follows the clock would not grow.
 		last := l.Fence + time.Hour.Milliseconds()
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET fence = ?"), last)
 		h := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
@@ -100,9 +100,9 @@ func TestInboxFenceGrows(t *testing.T) {
 	})
 }
 
-// A rejected event stays locked until its host has settled the message: no second delivery starts while the message is
-// only on its way to the dead-letter queue.
-func TestInboxRejectHoldsUntilSettled(t *testing.T) {
+// A rejected event stays locked until its host has settled the message: no second delivery starts before the message is
+// in the dead-letter queue.
+func TestInboxRejectLocksUntilSettled(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
@@ -128,7 +128,7 @@ func TestInboxRejectHoldsUntilSettled(t *testing.T) {
 	})
 }
 
-// The host stops, or loses the message, when the handler has returned: what has succeeded is committed.
+// The host stops, or loses the message, after the handler has returned: the handler's writes are committed.
 func TestInboxCommitsAfterStop(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -149,7 +149,7 @@ func TestInboxCommitsAfterStop(t *testing.T) {
 	})
 }
 
-// A handler has the whole *sql.Tx, and may end it.
+// A handler can end its *sql.Tx itself.
 func TestInboxHandlerEndsItsTx(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -190,7 +190,7 @@ func TestInboxPayloadMismatch(t *testing.T) {
 	})
 }
 
-// A record whose retention is over is no obstacle, completed or released.
+// A completed record whose retention is over does not stop the handler.
 func TestInboxAfterRetention(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -222,4 +222,48 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	if err := newInbox(t, s).Handler(nil)(t.Context(), order(orderID, 1)); !hasField(err, "handler") {
 		t.Errorf("Handler(nil): got error %v, want one that names it", err)
 	}
+}
+
+// Another delivery may come between the read of a free record and the statement that takes it. The statement takes only
+// the record that was read, and only if it is free.
+func TestInboxTakesWhatItRead(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		i := newInbox(t, s)
+		take := func(fence, until int64) bool {
+			t.Helper()
+			_, written, err := b.Dialect.writeReturning(t.Context(), b.DB, i.stmts.take,
+				"taker", time.Hour.Milliseconds(), 1, "", "k", fence, until)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return written
+		}
+		read := func() record {
+			t.Helper()
+			r, err := s.find(t.Context(), b.DB, "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		l := mustAcquire(t, s, claim("k", "owner"))
+		if r := read(); take(r.fence, r.until) {
+			t.Error("a live lease was taken")
+		}
+		if err := s.Release(t.Context(), l, errBoom); err != nil {
+			t.Fatal(err)
+		}
+		r := read()
+		if take(r.fence-1, r.until) || take(r.fence, r.until+1) {
+			t.Error("a record was taken that has changed since the read")
+		}
+		if !take(r.fence, r.until) {
+			t.Error("a free record was not taken")
+		}
+		if r := read(); r.status != completed || take(r.fence, r.until) {
+			t.Errorf("record: got %+v, want it completed, and not taken", r)
+		}
+	})
 }

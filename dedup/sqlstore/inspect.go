@@ -7,9 +7,9 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect returns the record of key, or [dedup.ErrNotFound]. A released record has a zero Until, and its LastError is
-// why. Retention and Takeover are not stored and stay zero. The record's key is the consumer's name, '#' and the event's
-// key.
+// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
+// released record has a zero Until, and its LastError says why it was released. Retention and Takeover are not stored and
+// stay zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkText("key", key, maxKey); err != nil {
 		return dedup.Record{}, err
@@ -36,27 +36,27 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 		},
 		Completed: r.status == completed,
 		Result:    r.result,
-		ExpiresAt: early(sent, r.expires-r.now),
+		ExpiresAt: ownerEnd(sent, r.expires-r.now),
 	}
 	if r.until > 0 {
-		rec.Until = early(sent, r.until-r.now)
+		rec.Until = ownerEnd(sent, r.until-r.now)
 	}
 	return rec, nil
 }
 
 // DeleteOptions configure [Store.Delete].
 type DeleteOptions struct {
-	// Force also deletes a record whose lease is live: its holder is told that it lost the lease and another delivery may
-	// run beside it. Default: false.
+	// Force also deletes a record whose lease is live. Its owner gets [sqsonce.ErrLeaseLost], and another delivery may run
+	// at the same time. Default: false.
 	Force bool
 }
 
-// Delete forgets the record of key, so that the event's next delivery runs the handler, also where it was completed
-// before. A record whose lease is live is a [*dedup.InProgressError] and stays, unless forced; a key without a record is
-// nil.
+// Delete deletes the record of key, so that the event's next delivery runs the handler, also if the event was completed.
+// The error is a [*dedup.InProgressError] if the lease is live, and the record then stays unless forced. It is nil if there
+// is no record.
 //
-// A statement of an earlier delivery that the database still executes, which no record refuses now, can take the key for
-// one lease although nobody runs.
+// Without its record a late copy of an earlier delivery's INSERT is not refused: it can lease the key once, although no
+// handler runs.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkText("key", key, maxKey); err != nil {
 		return err
@@ -65,9 +65,9 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	text := s.text.remove
+	text := s.stmts.remove
 	if o.Force {
-		text = s.text.removeAny
+		text = s.stmts.removeAny
 	}
 	return s.retry(ctx, "delete", func(ctx context.Context) error {
 		written, err := s.dialect.write(ctx, s.db, text, key)
@@ -81,6 +81,6 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 		case err != nil:
 			return err
 		}
-		return &dedup.InProgressError{Until: late(max(0, r.until-r.now))}
+		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
 	})
 }

@@ -19,7 +19,7 @@ func TestInspectAndDelete(t *testing.T) {
 		l := mustAcquire(t, s, claim("k", "a"))
 		r, err := s.Inspect(t.Context(), "k")
 		if err != nil || r.Completed || r.Owner != "a" || r.Fence != l.Fence || r.Attempts != 1 || r.Until.Sub(l.Until).Abs() > time.Second {
-			t.Errorf("held: got %+v, %v", r, err)
+			t.Errorf("leased: got %+v, %v", r, err)
 		}
 		in, ok := errors.AsType[*dedup.InProgressError](s.Delete(t.Context(), "k"))
 		if !ok || in.Until.Before(l.Until) {
@@ -60,7 +60,7 @@ func TestInspectAndDelete(t *testing.T) {
 	})
 }
 
-// Texts that one database would refuse, or keep as something else, are refused in all.
+// A text that one database would refuse or change is refused for all.
 func TestBadTexts(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {

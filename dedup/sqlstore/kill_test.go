@@ -1,9 +1,15 @@
 package sqlstore
 
 import (
+	"bufio"
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	osexec "os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// ledger is what the handlers of one test have done, apart from any store.
+// ledger records what the handlers of one test have done, independently of any store.
 type ledger struct {
 	mu        sync.Mutex
 	running   map[string]dedup.Lease
@@ -24,7 +30,7 @@ func (l *ledger) started(lease dedup.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if other, ok := l.running[lease.Key]; ok && time.Now().Before(other.Until) {
-		l.faults = append(l.faults, fmt.Sprintf("%s started by %s while %s holds it", lease.Key, lease.Owner, other.Owner))
+		l.faults = append(l.faults, fmt.Sprintf("%s started by %s during the lease of %s", lease.Key, lease.Owner, other.Owner))
 	}
 	if lease.Fence <= l.fences[lease.Key] {
 		l.faults = append(l.faults, fmt.Sprintf("%s: fence %d after %d", lease.Key, lease.Fence, l.fences[lease.Key]))
@@ -42,9 +48,9 @@ func (l *ledger) completed(lease dedup.Lease) {
 	l.confirmed[lease.Key]++
 }
 
-// The database is killed under load, twice, and comes back: no lease is held by two, no fence comes twice, and what was
-// confirmed as completed stays completed.
-func TestDatabaseIsKilled(t *testing.T) {
+// The database is killed under load and started again, twice. No two owners have a lease at once, no fence comes twice,
+// and an event whose completion was confirmed stays completed.
+func TestStoreOnKilledDatabase(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +58,7 @@ func TestDatabaseIsKilled(t *testing.T) {
 			b := ownServer(t, name)
 			b.DB.SetMaxOpenConns(16)
 			s := newStore(t, b)
-			// Once before the load: a first acquire that fails would be the same as any other here.
+			// Check runs before the load.
 			if err := s.Check(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +68,7 @@ func TestDatabaseIsKilled(t *testing.T) {
 				stop   = make(chan struct{})
 				events = make(chan string)
 			)
-			wg.Go(func() { // each event in three copies
+			wg.Go(func() { // each event is delivered three times
 				defer close(events)
 				for i := 0; ; i++ {
 					for range 3 {
@@ -99,20 +105,20 @@ func TestDatabaseIsKilled(t *testing.T) {
 				}
 			}
 			t.Logf("%d events", len(l.confirmed))
-			if len(l.confirmed) < 20 { // a loaded machine does less than an idle one
+			if len(l.confirmed) < 20 { // low enough for a loaded machine
 				t.Errorf("%d events were completed, want more", len(l.confirmed))
 			}
 		})
 	}
 }
 
-// deliver redelivers a message until its event is done.
+// deliver delivers a message again and again until its event is done.
 func deliver(t *testing.T, s *Store, l *ledger, key string) {
 	for n := 1; n < 200; n++ {
 		c := claim(key, fmt.Sprintf("%p-%d-%d", &n, n, time.Now().UnixNano()))
 		c.Lease, c.Attempt = 2*time.Second, n
 		lease, err := s.Acquire(t.Context(), c)
-		switch outcomeOf(err) {
+		switch resultOf(err) {
 		case "completed":
 			return
 		case "acquired":
@@ -129,4 +135,168 @@ func deliver(t *testing.T, s *Store, l *ledger, key string) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	t.Errorf("%s: not done after 200 deliveries", key)
+}
+
+// A consumer process is killed with SIGKILL inside its handler's transaction, after the effect was written and before it
+// was committed. Nothing of it remains, and the next consumer has the effect once.
+func TestConsumerKilled(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Bed, w way) {
+		if w.name == "Deferred" {
+			receive(t, newDeferred(t, newStore(t, b)), order(orderID, 1))
+		}
+		child := osexec.Command(os.Args[0])
+		child.Env = append(os.Environ(), childWay+"="+w.name, childDriver+"="+b.Driver, childDSN+"="+b.DSN)
+		child.Stderr = os.Stderr
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil || line != wrote {
+			t.Fatalf("the child's first line: got %q and error %v, want %q", line, err, wrote)
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait() // it was killed
+		expectBalance(t, b.DB, 0)
+
+		redeliver(t, w.consumer(t, b, addTen), orderID)
+		w.finish(t, b)
+		expectBalance(t, b.DB, 10)
+		if w.name == "Deferred" {
+			if e, err := newDeferred(t, newStore(t, b)).Inspect(t.Context(), orderKey); err != nil || e.Attempts != 2 {
+				t.Errorf("event: got %+v and error %v, want it done by the second attempt", e, err)
+			}
+		}
+	})
+}
+
+const (
+	childWay    = "SQLSTORE_TEST_CHILD"
+	childDriver = "SQLSTORE_TEST_DRIVER"
+	childDSN    = "SQLSTORE_TEST_DSN"
+	wrote       = "wrote\n"
+)
+
+// In the child process of TestConsumerKilled this runs instead of the package's tests.
+func init() {
+	name := os.Getenv(childWay)
+	if name == "" {
+		return
+	}
+	if err := consume(name, os.Getenv(childDriver), os.Getenv(childDSN)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(1)
+}
+
+// consume handles one delivery and stops inside the handler.
+func consume(name, driver, dsn string) error {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return err
+	}
+	dialect := map[string]Dialect{"pgx": PostgreSQL, "mysql": MySQL, "sqlite": SQLite}[driver]
+	s, err := New(db, dialect)
+	if err != nil {
+		return err
+	}
+	writeAndWait := func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
+		if err := addTen(ctx, tx); err != nil {
+			return err
+		}
+		fmt.Print(wrote)
+		time.Sleep(time.Hour)
+		return nil
+	}
+	switch ctx := context.Background(); name {
+	case "Inbox":
+		i, err := NewInbox(s, "billing")
+		if err != nil {
+			return err
+		}
+		return i.Handler(writeAndWait)(ctx, order(orderID, 1))
+	case "Once":
+		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease = time.Second })
+		if err != nil {
+			return err
+		}
+		return once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			return writeAndWait(ctx, m, tx)
+		})(ctx, order(orderID, 1))
+	default:
+		d, err := NewDeferred(s, "billing")
+		if err != nil {
+			return err
+		}
+		p, err := NewProcessor(d, quick)
+		if err != nil {
+			return err
+		}
+		return p.Run(ctx, writeAndWait)
+	}
+}
+
+// The database is killed while a handler's transaction is open. Nothing of the transaction remains, the delivery fails,
+// and the next one has its effect.
+func TestTransactionOnKilledDatabase(t *testing.T) {
+	t.Parallel()
+	for _, name := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := ownServer(t, name)
+			newLedger(t, b)
+			killIn := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				if err := book(ctx, m, tx); err != nil {
+					return err
+				}
+				b.Server.Kill()
+				// PostgreSQL's process for this connection lives a little longer than the server's, and could still commit.
+				eventually(t, "the connection is dead", func() bool {
+					_, err := tx.ExecContext(ctx, "SELECT 1")
+					return err != nil
+				})
+				return nil
+			}
+			i := newInbox(t, newStore(t, b))
+			if err := i.Handler(killIn)(t.Context(), order(orderID, 1)); err == nil {
+				t.Error("delivery: got nil, want an error: its transaction ended with the server")
+			}
+			b.Server.Restart(t)
+			// The pool still has connections to the killed server.
+			eventually(t, "the database answers", func() bool { return b.DB.PingContext(t.Context()) == nil })
+			expectBalance(t, b.DB, 0)
+			redeliver(t, i.Handler(book), orderID)
+			expectBalance(t, b.DB, 10)
+
+			d := newDeferred(t, newStore(t, b))
+			receive(t, d, order("43", 1))
+			var runs atomic.Int64
+			restarted := make(chan error, 1)
+			process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				if runs.Add(1) > 1 {
+					return book(ctx, m, tx)
+				}
+				defer func() { go func() { restarted <- b.Server.Relaunch(context.Background()) }() }()
+				return killIn(ctx, m, tx)
+			})
+			if err := <-restarted; err != nil {
+				t.Fatal(err)
+			}
+			awaitCounts(t, d, 0, 0)
+			expectBalance(t, b.DB, 20)
+			if n := runs.Load(); n < 2 {
+				t.Errorf("the handler ran %d times, want a second time after the kill", n)
+			}
+		})
+	}
 }

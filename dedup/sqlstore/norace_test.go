@@ -4,5 +4,5 @@ package sqlstore
 
 import "time"
 
-// unit is storetest's.
+// unit is storetest's lease.
 const unit = 2 * time.Second

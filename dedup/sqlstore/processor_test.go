@@ -30,7 +30,7 @@ func inGroup(group, id string) *sqsonce.Message {
 	return m
 }
 
-// Five processors with several handlers each: every event once, and each group in its order.
+// Five processors with several handlers each: every event is done once, and each group in its order.
 func TestProcessorsShareTheWork(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -66,7 +66,7 @@ func TestProcessorsShareTheWork(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for g, got := range order {
-			got = slices.Compact(got) // one that the database made run again stands twice
+			got = slices.Compact(got) // a handler that was rolled back and run again is there twice
 			var want []string
 			for n := range each {
 				want = append(want, fmt.Sprintf("m-%s-%d", g, n))
@@ -78,8 +78,8 @@ func TestProcessorsShareTheWork(t *testing.T) {
 	})
 }
 
-// The next of a group waits while the oldest is at work, and while it backs off; others do not. A standard queue's group
-// is no order.
+// The next event of a group waits while the oldest one runs and while it backs off; other events do not wait. On a standard
+// queue a group has no order.
 func TestProcessorGroupWaitsForItsHead(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -99,7 +99,7 @@ func TestProcessorGroupWaitsForItsHead(t *testing.T) {
 			return ids
 		}
 		if got := claimed(); !slices.Equal(got, []string{"head", "other", "tenant-2"}) {
-			t.Errorf("first claim: got %v, want the heads and what is in no group", got)
+			t.Errorf("first claim: got %v, want the head of each group and the event without an order", got)
 		}
 		if got := claimed(); got != nil {
 			t.Errorf("while the head is leased: got %v, want nothing", got)
@@ -118,7 +118,8 @@ func TestProcessorGroupWaitsForItsHead(t *testing.T) {
 	})
 }
 
-// A handler outlives its event's lease: its row is locked, and neither it nor the next of its group is given away.
+// A handler runs for longer than its event's lease. The row is locked, so neither the event nor the next one of its group
+// is claimed.
 func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -129,7 +130,7 @@ func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
 		d := newDeferred(t, newStore(t, b))
 		receive(t, d, inGroup("g", "1"), inGroup("g", "2"))
 		var runs atomic.Int64
-		begun, release, first, beside := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		begun, release, first, otherDone := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 		slow := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 			switch m.ID {
 			case "m-1":
@@ -143,10 +144,10 @@ func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
 				select {
 				case <-first:
 				default:
-					t.Error("the next of the group ran before its head had ended")
+					t.Error("the next event of the group ran before its head had ended")
 				}
 			default:
-				close(beside)
+				close(otherDone)
 			}
 			_, err := tx.ExecContext(ctx, b.Dialect.sql("INSERT INTO ledger (account, balance) VALUES (?, 1)"), m.ID)
 			return err
@@ -155,13 +156,13 @@ func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
 			process(t, newDeferred(t, otherProcess(t, b)), slow)
 		}
 		<-begun
-		time.Sleep(1200 * time.Millisecond) // the lease, which the database's clock measures
-		if b.Dialect != SQLite {            // where one transaction at a time writes
+		time.Sleep(1200 * time.Millisecond) // longer than the lease, by the database's clock
+		if b.Dialect != SQLite {            // on SQLite one transaction at a time writes
 			receive(t, d, order("3", 1))
 			select {
-			case <-beside:
+			case <-otherDone:
 			case <-time.After(20 * time.Second):
-				t.Error("an event beside the locked one waits for it")
+				t.Error("another event waits for the locked one")
 			}
 		}
 		close(release)
@@ -172,7 +173,7 @@ func TestProcessorHandlerOutlivesItsLease(t *testing.T) {
 	})
 }
 
-// A processor that lost its lease starts nothing; one that lost its transaction commits nothing.
+// A processor that lost its lease runs no handler, and commits nothing.
 func TestProcessorFence(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -198,20 +199,21 @@ func TestProcessorFence(t *testing.T) {
 			return errBoom
 		}
 		slow.handle(t.Context(), stale[0], never)
-		slow.failed(t.Context(), stale[0], errBoom) // nor does its failure change anything
+		slow.fail(t.Context(), stale[0], errBoom) // a failure of it changes nothing
 		if e, err := d.Inspect(t.Context(), orderKey); err != nil || e.Error != "" {
-			t.Errorf("event: got %+v and error %v, want it as the new owner has it", e, err)
+			t.Errorf("event: got %+v and error %v, want it unchanged", e, err)
 		}
 		quickly.handle(t.Context(), fresh[0], book)
 		slow.handle(t.Context(), stale[0], never)
 		expectBalance(t, b.DB, 10)
 		if s := slow.Stats(); s.Lost != 2 || s.Done != 0 {
-			t.Errorf("the slow one's stats: got %+v, want 2 lost", s)
+			t.Errorf("stats of the slow processor: got %+v, want 2 lost", s)
 		}
 	})
 }
 
-// An attempt is committed before its transaction begins: what never comes to an outcome is counted, and parked in the end.
+// An attempt is counted and committed before its transaction begins. So attempts that never end are counted, and their
+// event is parked in the end.
 func TestProcessorCountsCrashes(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -220,7 +222,7 @@ func TestProcessorCountsCrashes(t *testing.T) {
 		most := func(o *ProcessorOptions) { o.MaxAttempts = 3 }
 		p := newProcessor(t, d, most)
 		for range 3 {
-			jobs, err := p.claim(t.Context(), 1) // and the process dies
+			jobs, err := p.claim(t.Context(), 1) // then the process dies
 			if err != nil || len(jobs) != 1 {
 				t.Fatalf("claim: got %v and error %v, want the event", jobs, err)
 			}
@@ -233,13 +235,13 @@ func TestProcessorCountsCrashes(t *testing.T) {
 		awaitCounts(t, d, 0, 1)
 		all, err := d.Parked(t.Context(), 1)
 		if err != nil || len(all) != 1 || !strings.Contains(all[0].Error, "without an outcome") {
-			t.Errorf("Parked: got %+v and error %v, want the event with why", all, err)
+			t.Errorf("Parked: got %+v and error %v, want the event with the reason", all, err)
 		}
 		eventually(t, "it is counted", func() bool { return p.Stats().Crashed == 1 && p.Stats().Parked == 1 })
 	})
 }
 
-// What a handler returns decides.
+// What a handler returns decides what happens to its event.
 func TestProcessorOutcomes(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -261,7 +263,7 @@ func TestProcessorOutcomes(t *testing.T) {
 		for id := range outcomes {
 			receive(t, d, order(strings.TrimPrefix(id, "m-"), 1))
 		}
-		var asked atomic.Int64
+		var attempts atomic.Int64
 		p, stop := process(t, d, func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 			if err := addTen(ctx, tx); err != nil {
 				return err
@@ -270,7 +272,7 @@ func TestProcessorOutcomes(t *testing.T) {
 		}, func(o *ProcessorOptions) {
 			o.MaxAttempts = 6
 			o.Backoff = func(attempt int) time.Duration {
-				asked.Add(int64(attempt))
+				attempts.Add(int64(attempt))
 				return 0
 			}
 		})
@@ -293,8 +295,8 @@ func TestProcessorOutcomes(t *testing.T) {
 				t.Errorf("%s: got %d attempts and %q, want %d and %q", e.Message.ID, e.Attempts, e.Error, want, text)
 			}
 		}
-		if n := asked.Load(); n != 3*(1+2+3+4+5) {
-			t.Errorf("Backoff was asked for %d in all, want the attempts of the three that have no delay of their own", n)
+		if n := attempts.Load(); n != 3*(1+2+3+4+5) {
+			t.Errorf("Backoff: the attempts add up to %d, want those of the three events without a delay of their own", n)
 		}
 		if s := p.Stats(); s.Done != 1 || s.Parked != 4 || s.Failed != 3*5+5 {
 			t.Errorf("stats: got %+v, want 1 done, 4 parked, 20 failed", s)
@@ -302,7 +304,7 @@ func TestProcessorOutcomes(t *testing.T) {
 	})
 }
 
-// A stop lets handlers end; those that take too long are cancelled, and their attempt does not count.
+// A stop lets handlers end. Those that take too long are cancelled, and their attempts are not counted.
 func TestProcessorStops(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -320,7 +322,7 @@ func TestProcessorStops(t *testing.T) {
 		go func() { stop(); close(stopped) }()
 		select {
 		case <-stopped:
-			t.Error("Run returned while a handler was at work")
+			t.Error("Run returned while a handler was running")
 		case <-time.After(50 * time.Millisecond):
 		}
 		close(end)

@@ -6,24 +6,25 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// proxy is between a pool and its server, and breaks connections at a statement that the test names.
+// proxy stands between a pool and its server, and breaks a connection at a statement that the test names.
 type proxy struct {
 	server string
 	listen net.Listener
 
 	mu     sync.Mutex
-	word   []byte // the next packet with it breaks its connection
-	answer bool   // only the answer is lost: the server has executed the statement
-	late   bool   // the client sees the connection break a while before the server gets the statement
+	word   []byte // the next packet that contains it breaks its connection
+	send   bool   // the server executes the statement, and only the reply is lost
+	delay  bool   // the client sees the connection break before the server receives the statement
 	broken int
 	conns  []net.Conn
 }
 
-// throughProxy returns a pool that reaches b's server through a proxy. Every statement is one packet there and back.
+// throughProxy returns a pool that reaches b's server through a proxy. Every statement is one packet in each direction.
 func throughProxy(t *testing.T, b *Bed) (*proxy, *Bed) {
 	t.Helper()
 	var address, dsn string
@@ -68,33 +69,34 @@ func throughProxy(t *testing.T, b *Bed) (*proxy, *Bed) {
 	return p, newBed(t, b.Dialect, b.Driver, dsn, b.Name)
 }
 
-// loseAnswer lets the server execute the next statement with word, and breaks the connection instead of answering.
-func (p *proxy) loseAnswer(word string) { p.set(word, true) }
+// loseReply lets the server execute the next statement that contains word, and breaks the connection instead of returning
+// the reply.
+func (p *proxy) loseReply(word string) { p.set(word, true) }
 
-// loseStatement breaks the connection instead of sending the next statement with word.
+// loseStatement breaks the connection instead of sending the next statement that contains word.
 func (p *proxy) loseStatement(word string) { p.set(word, false) }
 
-// loseAnswerFirst is loseAnswer, and the connection breaks long before the server gets the statement.
-func (p *proxy) loseAnswerFirst(word string) {
+// loseReplyEarly is loseReply, but the connection breaks 300 ms before the server receives the statement.
+func (p *proxy) loseReplyEarly(word string) {
 	p.set(word, true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.late = true
+	p.delay = true
 }
 
-func (p *proxy) isLate() bool {
+func (p *proxy) isDelayed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.late
+	return p.delay
 }
 
-func (p *proxy) set(word string, answer bool) {
+func (p *proxy) set(word string, send bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.word, p.answer, p.late = []byte(word), answer, false
+	p.word, p.send, p.delay = []byte(word), send, false
 }
 
-// breaks reports whether the packet breaks its connection, and whether it is to be sent before.
+// breaks reports whether the packet breaks its connection, and whether it is sent before that.
 func (p *proxy) breaks(packet []byte) (breaks, send bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +105,7 @@ func (p *proxy) breaks(packet []byte) (breaks, send bool) {
 	}
 	p.word = nil
 	p.broken++
-	return true, p.answer
+	return true, p.send
 }
 
 func (p *proxy) count() int {
@@ -121,18 +123,14 @@ func (p *proxy) serve(client net.Conn) {
 	p.mu.Lock()
 	p.conns = append(p.conns, client, server)
 	p.mu.Unlock()
-	var swallow sync.Mutex // held: the server's next packet is the answer that is lost
-	var lost bool
+	var lost atomic.Bool // the server's next packet is the reply that is lost
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer client.Close()
 		buffer := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buffer)
-			swallow.Lock()
-			end := lost
-			swallow.Unlock()
-			if err != nil || end {
+			if err != nil || lost.Load() {
 				return
 			}
 			if _, err := client.Write(buffer[:n]); err != nil {
@@ -148,14 +146,12 @@ func (p *proxy) serve(client net.Conn) {
 		}
 		breaks, send := p.breaks(buffer[:n])
 		if breaks {
-			swallow.Lock()
-			lost = true
-			swallow.Unlock()
+			lost.Store(true)
 		}
 		if !send {
 			break
 		}
-		if breaks && p.isLate() {
+		if breaks && p.isDelayed() {
 			_ = client.Close()
 			time.Sleep(300 * time.Millisecond)
 		}
@@ -163,7 +159,7 @@ func (p *proxy) serve(client net.Conn) {
 			break
 		}
 		if breaks {
-			wg.Wait() // until the server has answered
+			wg.Wait() // until the server has replied
 			break
 		}
 	}

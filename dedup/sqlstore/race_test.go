@@ -4,6 +4,6 @@ package sqlstore
 
 import "time"
 
-// unit is storetest's. Under the race detector SQLite, which is all Go here, takes a good part of a second for what takes
-// it a millisecond.
+// unit is storetest's lease. Under the race detector SQLite, which is all Go here, needs a good part of a second for what
+// takes a millisecond without it.
 const unit = 8 * time.Second

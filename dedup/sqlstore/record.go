@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
@@ -14,10 +16,11 @@ const (
 	completed  = "COMPLETED"
 )
 
-// ErrRecord says that a row of the table is no record that the store would write. Nothing is done with such a row.
+// ErrRecord says that a row of the table is not a record that the store writes: another program has changed it. The store
+// does not use such a row. Delete it with [Store.Delete] and Force, and the event runs again.
 var ErrRecord = errors.New("sqlstore: row is not a record")
 
-// record is a row, with the database's clock as it was read. All times are milliseconds of the epoch.
+// record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.
 type record struct {
 	status, owner, lastError string
 	fence, until, expires    int64
@@ -26,44 +29,46 @@ type record struct {
 	now                      int64
 }
 
-// find reads the record of key as it is now. The error is sql.ErrNoRows where there is none.
+// find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q queryer, key string) (record, error) {
 	var r record
-	err := q.QueryRowContext(ctx, s.text.read, key).Scan(
+	err := q.QueryRowContext(ctx, s.stmts.read, key).Scan(
 		&r.status, &r.owner, &r.fence, &r.until, &r.expires, &r.attempts, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
 	if err == nil && r.status != inProgress && r.status != completed {
-		err = fmt.Errorf("%w: status is %q", ErrRecord, r.status)
+		err = fmt.Errorf("%w: status of key %q is %q", ErrRecord, key, r.status)
 	}
 	return r, err
 }
 
-// standing is what a record is to a claim that was not granted.
-type standing int
+func isMissing(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// state is what a record means to a claim that was not granted by its INSERT.
+type state int
 
 const (
-	free    standing = iota // nobody holds it
-	ours                    // held by this owner: an earlier copy of the acquire was granted
-	lost                    // released by this owner: it gets the record no more
-	held                    // another's lease lives
-	crashed                 // another's lease ended without a release, and such a record is not taken over
-	done                    // completed, and its retention is not over
+	free     state = iota // nobody has a lease on it
+	owned                 // leased by the claim's own owner: an earlier copy of the acquire was granted
+	released              // released by the claim's own owner, which cannot acquire it again
+	leased                // another owner's lease is live
+	crashed               // another owner's lease ended without a release, and the claim does not take over such a record
+	done                  // completed, and its retention is not over
 )
 
-// standing judges the record by the clock that was read with it. Every comparison is the statements' own.
-func (r record) standing(c dedup.Claim) standing {
+// stateFor judges the record by the clock that was read with it. Its comparisons are those of the statements.
+func (r record) stateFor(c dedup.Claim) state {
 	switch {
 	case r.status == completed && r.expires < r.now:
 		return free
 	case r.status == completed:
 		return done
 	case r.owner == c.Owner && r.until > 0:
-		return ours
+		return owned
 	case r.owner == c.Owner:
-		return lost
+		return released
 	case r.until == 0:
 		return free
 	case r.until >= r.now:
-		return held
+		return leased
 	case c.NoTakeover:
 		return crashed
 	default:
@@ -71,4 +76,75 @@ func (r record) standing(c dedup.Claim) standing {
 	}
 }
 
-func isMissing(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+// isRefusal reports whether the error says what state the record is in. Such an error is not a failure: it is returned
+// unchanged and not retried.
+func isRefusal(err error) bool {
+	switch err.(type) {
+	case *dedup.InProgressError, *dedup.CompletedError:
+		return true
+	}
+	return err == sqsonce.ErrLeaseLost || errors.Is(err, ErrRecord)
+}
+
+// afterLease is how long a record is retained after its lease's end at least, so that Sweep deletes no live lease.
+const afterLease = time.Hour
+
+// retention is how long the record is retained from the acquire on.
+func retention(c dedup.Claim) time.Duration { return max(c.Retention, c.Lease+afterLease) }
+
+// ownerEnd is a lease's end in the caller's clock, for its owner: never later than the database's. It is what remained when
+// the statement was evaluated, counted from before it was sent. The database's clock is rounded down to the millisecond,
+// so what remained may be one millisecond too long.
+func ownerEnd(sent time.Time, remaining int64) time.Time {
+	return sent.Add(time.Duration(remaining-1) * time.Millisecond)
+}
+
+// othersEnd is a lease's end in the caller's clock, for those who wait for it: never earlier than the database's. It is
+// counted from after the reply, up to the first millisecond in which the record can be taken.
+func othersEnd(remaining int64) time.Time {
+	return time.Now().Add(time.Duration(remaining+2) * time.Millisecond)
+}
+
+// statements are the store's statements in its dialect. Each one that writes is one atomic step, and its WHERE clause
+// decides it. A read only says why a step was refused, or names the record that the next step may replace.
+type statements struct {
+	insert, read, take, renew, complete, release, remove, removeAny, sweepRecords, sweepInbox string
+}
+
+// isFree is the condition that a record has no live lease and no retained result, by the database's clock.
+const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMPLETED' AND expires_at < {now})"
+
+func newStatements(d Dialect) statements {
+	return statements{
+		// A new key. If two come at once, the primary key accepts one.
+		insert: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts)" +
+			" VALUES (?, 'INPROGRESS', ?, " + d.returned("{now}") + ", {now} + ?, {now} + ?, ?) {ignore}" + d.returning("fence")),
+
+		read: d.sql("SELECT status, owner, fence, lease_until, expires_at, attempts, error, validation, result, {now}" +
+			" FROM {records} WHERE id = ?"),
+
+		// A record that was read as free. It is taken only if it has not changed since: every acquire, renewal and release
+		// changes fence or lease_until. And it is taken only if it is free by the database's clock in this statement.
+		take: d.sql("UPDATE {records} SET owner = ?, fence = " + d.returned("{greatest}(fence + 1, {now})") + "," +
+			" lease_until = {now} + ?, expires_at = {now} + ?, attempts = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
+			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.returning("fence")),
+
+		// It returns what remains of the lease and not its end, so that MySQL can return it.
+		renew: d.sql("UPDATE {records} SET lease_until = " + d.returned("{greatest}(lease_until - {now}, ?)") + " + {now}," +
+			" expires_at = {greatest}(expires_at, {now} + ?)" +
+			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0" + d.returning("lease_until - {now}")),
+
+		complete: d.sql("UPDATE {records} SET result = ?, validation = ?, status = 'COMPLETED'" +
+			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'"),
+
+		// The owner stays, so that a late copy of its acquire is refused. Without a new error the last one stays too.
+		release: d.sql("UPDATE {records} SET lease_until = 0, error = COALESCE(?, error)" +
+			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0"),
+
+		remove:    d.sql("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
+		removeAny: d.sql("DELETE FROM {records} WHERE id = ?"),
+
+		sweepRecords: d.sweep("{records}", "id", "expires_at < {past}"),
+		sweepInbox:   d.sweep("{inbox}", "seq", "status = 'DONE' AND expires_at < {past}"),
+	}
+}

@@ -22,13 +22,13 @@ func TestMigrateAgain(t *testing.T) {
 		if err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); outcomeOf(err) != "completed" {
-			t.Errorf("after a second Migrate the record is %s, want completed", outcomeOf(err))
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); resultOf(err) != "completed" {
+			t.Errorf("after a second Migrate: got %s, want completed", resultOf(err))
 		}
 	})
 }
 
-// A fleet that starts: each process migrates through a pool of its own.
+// Many processes start at once: each migrates through a pool of its own.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, k := range beds {
@@ -45,7 +45,7 @@ func TestMigrateAtOnce(t *testing.T) {
 			}
 			for round := range 8 {
 				d := b.Dialect.WithPrefix(fmt.Sprintf("round%d_", round))
-				if round%2 == 1 { // from an earlier version, which each finds there
+				if round%2 == 1 { // from an earlier version
 					if err := migrateTo(t.Context(), b.DB, d, 1); err != nil {
 						t.Fatal(err)
 					}
@@ -86,7 +86,7 @@ func TestMigrateFromAnEarlierVersion(t *testing.T) {
 					t.Fatalf("version: got %d, %v, want %d", got, err, target)
 				}
 			}
-			// The schema of a later release, while this program goes on.
+			// The schema of a later release, while this program still runs.
 			exec(t, b.DB, b.Dialect.sql("INSERT INTO {schema} (version, applied_at) VALUES (99, 0)"))
 			if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
 				t.Errorf("Migrate on a later schema: %v", err)
@@ -98,7 +98,7 @@ func TestMigrateFromAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// A migration that fails half way leaves nothing, where the database can do that.
+// A migration that fails changes nothing, on databases that can roll it back.
 func TestMigrateFails(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"PostgreSQL", "SQLite"} {
@@ -106,7 +106,7 @@ func TestMigrateFails(t *testing.T) {
 			t.Parallel()
 			b := EmptyBed(t, name)
 			b.DB.SetMaxOpenConns(1)
-			// In the way of the second migration.
+			// The second migration fails at this view.
 			exec(t, b.DB, "CREATE VIEW sqsonce_inbox AS SELECT 1 AS id")
 			if err := Migrate(t.Context(), b.DB, b.Dialect); err == nil {
 				t.Fatal("Migrate with a view in the way: got nil, want an error")
@@ -114,7 +114,7 @@ func TestMigrateFails(t *testing.T) {
 			if _, err := version(t.Context(), b.DB, b.Dialect); b.Dialect.classify(err) != noTable {
 				t.Errorf("after a failed Migrate: got %v, want no table", err)
 			}
-			exec(t, b.DB, "DROP VIEW sqsonce_inbox") // also: the one connection has no transaction open
+			exec(t, b.DB, "DROP VIEW sqsonce_inbox") // works only if the one connection has no open transaction
 			if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
 				t.Error(err)
 			}
@@ -122,7 +122,7 @@ func TestMigrateFails(t *testing.T) {
 	}
 }
 
-// What DDL prints makes the same tables by another tool's hand, any number of times.
+// Another tool can create the tables from DDL's statements, and run them again.
 func TestDDL(t *testing.T) {
 	t.Parallel()
 	for _, k := range beds {
@@ -145,7 +145,7 @@ func TestDDL(t *testing.T) {
 	}
 }
 
-// Two prefixes are two stores, and a schema of the database is one too.
+// Stores with different prefixes are independent, also if only the database schema differs.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -160,7 +160,7 @@ func TestPrefix(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := storeOn(t, b.DB, d)
-			mustAcquire(t, s, claim("k", "owner of "+prefix)) // not held in any other
+			mustAcquire(t, s, claim("k", "owner of "+prefix)) // leased in no other
 			if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
 				t.Errorf("Sweep: got %d, %v", n, err)
 			}

@@ -1,6 +1,11 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +18,7 @@ func TestStore(t *testing.T) {
 	for _, k := range beds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			NewBed(t, k.name) // skips where there is no server
+			NewBed(t, k.name) // skips the test if there is no server
 			storetest.Run(t, storetest.Harness{
 				New:      func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, k.name)) },
 				Lease:    unit,
@@ -22,4 +27,167 @@ func TestStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Sessions with other defaults: the store's statements mean the same in each.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	settings := map[Dialect]map[string]string{
+		PostgreSQL: {
+			"serializable":    "default_transaction_isolation=serializable",
+			"repeatable read": "default_transaction_isolation=repeatable%20read",
+			"far east":        "TimeZone=Pacific/Kiritimati",
+			"far west":        "TimeZone=Pacific/Midway",
+			"simple protocol": "default_query_exec_mode=simple_protocol",
+			"no cache":        "default_query_exec_mode=describe_exec",
+		},
+		MySQL: {
+			"serializable":           "transaction_isolation=%27SERIALIZABLE%27",
+			"read committed":         "transaction_isolation=%27READ-COMMITTED%27",
+			"far east":               "time_zone=%27%2B13:00%27",
+			"far west":               "time_zone=%27-11:00%27",
+			"parsed times":           "parseTime=true&loc=Local",
+			"found rows":             "clientFoundRows=true",
+			"prepared":               "interpolateParams=false",
+			"an old character set":   "charset=latin1",
+			"no backslashes, strict": "sql_mode=%27NO_BACKSLASH_ESCAPES,ANSI,TRADITIONAL%27",
+		},
+		SQLite: {
+			"rollback journal": "journal_mode(DELETE) for journal_mode(WAL)",
+			"deferred":         "_txlock=deferred for _txlock=immediate",
+		},
+	}
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		stores := map[string]*Store{"default": newStore(t, b)}
+		oldName := b.Dialect == MySQL && !hasVariable(t, b, "transaction_isolation")
+		for name, setting := range settings[b.Dialect] {
+			if b.Dialect == SQLite {
+				// The journal belongs to the file: each setting has a file of its own.
+				words := strings.Split(setting, " for ")
+				pool := open(t, "sqlite", strings.Replace(EmptyBed(t, "SQLite").DSN, words[1], words[0], 1))
+				if err := Migrate(t.Context(), pool, SQLite); err != nil {
+					t.Fatal(err)
+				}
+				lifeOf(t, storeOn(t, pool, SQLite), pool, name)
+				continue
+			}
+			if oldName {
+				setting = strings.Replace(setting, "transaction_isolation", "tx_isolation", 1)
+			}
+			dsn := b.DSN + "?" + setting
+			if strings.Contains(b.DSN, "?") {
+				dsn = b.DSN + "&" + setting
+			}
+			dsn = strings.Replace(dsn, "interpolateParams=true&interpolateParams=false", "interpolateParams=false", 1)
+			pool := open(t, b.Driver, dsn)
+			stores[name] = storeOn(t, pool, b.Dialect)
+			lifeOf(t, stores[name], pool, name)
+		}
+		// Every session sees the lease of every other as live: they agree about the time.
+		for owner, s := range stores {
+			mustAcquire(t, s, claim("leased by "+owner, "a"))
+			for name, other := range stores {
+				if _, err := other.Acquire(t.Context(), claim("leased by "+owner, "b")); resultOf(err) != "in progress" {
+					t.Errorf("leased by %s, for %s: got %s, want in progress", owner, name, resultOf(err))
+				}
+			}
+		}
+	})
+}
+
+// hasVariable reports whether the server has a setting: MariaDB before 11.1 and MySQL name one of them differently.
+func hasVariable(t *testing.T, b *Bed, name string) bool {
+	t.Helper()
+	rows, err := b.DB.QueryContext(t.Context(), "SHOW VARIABLES LIKE '"+name+"'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	has := rows.Next()
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return has
+}
+
+// lifeOf takes one record through all operations, and lets many owners race for another.
+func lifeOf(t *testing.T, s *Store, pool *sql.DB, name string) {
+	t.Helper()
+	key := name + ` 'é\" %s ключ`
+	l := mustAcquire(t, s, claim(key, "a"))
+	if left := time.Until(l.Until); left < 59*time.Minute || left > time.Hour {
+		t.Errorf("%s: %v remain of a lease of an hour", name, left)
+	}
+	// The same renewal twice within a millisecond succeeds.
+	for range 3 {
+		var err error
+		if l, err = s.Renew(t.Context(), l, time.Minute); err != nil {
+			t.Errorf("%s: Renew: %v", name, err)
+		}
+	}
+	if err := s.Release(t.Context(), l, fmt.Errorf("zażółć 🂡 '\\\x00\xff")); err != nil {
+		t.Errorf("%s: Release: %v", name, err)
+	}
+	again := claim(key, "b")
+	again.Attempt = 2
+	l = mustAcquire(t, s, again)
+	if l.LastError != `zażółć 🂡 '\` || l.Takeover {
+		t.Errorf("%s: got %+v, want the error that was stored", name, l)
+	}
+	for range 2 {
+		mustComplete(t, s, l)
+	}
+	if _, err := s.Renew(t.Context(), l, time.Hour); resultOf(err) != "lost" {
+		t.Errorf("%s: Renew after Complete: got %s, want lost", name, resultOf(err))
+	}
+	const racers = 8
+	pool.SetMaxOpenConns(racers)
+	var wg sync.WaitGroup
+	outcomes := make([]string, racers)
+	for i := range racers {
+		wg.Go(func() {
+			_, err := s.Acquire(t.Context(), claim(name+" race", fmt.Sprint(i)))
+			outcomes[i] = resultOf(err)
+		})
+	}
+	wg.Wait()
+	won, refused := 0, 0
+	for _, o := range outcomes {
+		switch o {
+		case "acquired":
+			won++
+		case "in progress":
+			refused++
+		}
+	}
+	if won != 1 || refused != racers-1 {
+		t.Errorf("%s: racers got %q, want one winner", name, outcomes)
+	}
+}
+
+// A pool of one connection serves any number of handlers: no call keeps it while it waits for something else.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		b.DB.SetMaxOpenConns(1)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		var handlers sync.WaitGroup
+		for h := range 16 {
+			handlers.Go(func() {
+				for n := range 5 {
+					l, err := s.Acquire(ctx, claim(fmt.Sprint("order ", h, ".", n), "owner"))
+					if err == nil {
+						err = s.Complete(ctx, l, dedup.Result{})
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		handlers.Wait()
+	})
 }

@@ -2,19 +2,18 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // SweepOptions configure [Store.Sweep] and [Store.SweepEvery].
 type SweepOptions struct {
-	// Batch is how many rows one statement deletes at most. Default: 1,000.
+	// Batch is how many rows one statement deletes at most, not negative. Default: 1,000.
 	Batch int
-	// Pause is between two statements, so that the deliveries come in between. Default: 10 ms; negative: none.
+	// Pause is the wait between two statements, so that deliveries run between them. Default: 10 ms; negative: none.
 	Pause time.Duration
 }
 
@@ -23,19 +22,19 @@ const (
 	defaultPause = 10 * time.Millisecond
 )
 
-// Sweep deletes the records whose retention is over, and the deferred inbox's rows that are done and whose retention is
-// over, the oldest first. It returns how many it deleted, also with an error. Nothing else deletes them, and until it is
-// done they are respected as they should be: a completed record that is over is no obstacle. A live lease is never
-// deleted, since a record is kept for an hour after it.
+// Sweep deletes the records whose retention is over, and the rows of deferred inboxes that are done and whose retention is
+// over, the oldest first. It returns how many rows it deleted, also with an error. Nothing else deletes them. A row that
+// waits for Sweep changes no result: a completed record whose retention is over counts as free. A live lease is never
+// deleted, because a record is retained for at least an hour after its lease.
 //
-// Each statement deletes a bounded number of rows by an index and is a transaction of its own. Any number of processes
-// may sweep at once.
+// Each statement deletes at most Batch rows through an index, in a transaction of its own. Any number of processes may
+// sweep at once.
 func (s *Store) Sweep(ctx context.Context, optFns ...func(*SweepOptions)) (deleted int64, err error) {
 	o, err := sweepOptions(optFns)
 	if err != nil {
 		return 0, err
 	}
-	for _, text := range []string{s.text.sweepRecords, s.text.sweepInbox} {
+	for _, text := range []string{s.stmts.sweepRecords, s.stmts.sweepInbox} {
 		n, err := s.sweep(ctx, text, o)
 		deleted += n
 		if err != nil {
@@ -76,15 +75,15 @@ func (s *Store) sweep(ctx context.Context, text string, o SweepOptions) (deleted
 		if err != nil || n < int64(o.Batch) {
 			return deleted, err
 		}
-		if !backoff.Wait(ctx, o.Pause) {
+		if !host.Wait(ctx, o.Pause) {
 			return deleted, explain(s.dialect, "sweep", context.Cause(ctx))
 		}
 	}
 }
 
-// SweepEvery sweeps at once and then every interval, by up to a tenth earlier or later so that the processes of a fleet
-// spread. It blocks until ctx ends, and then returns nil. A round that failed is logged, and the next one tries again; a
-// [*DatabaseError] ends it and is returned, unless it is ErrReadOnly, which a failover brings and takes away.
+// SweepEvery sweeps at once and then every interval, up to a tenth earlier or later, so that the processes of a fleet do
+// not sweep together. It blocks until ctx ends, and then returns nil. A round that fails is logged, and the next round
+// tries again. A [*DatabaseError] ends SweepEvery and is returned, except ErrReadOnly, which a failover causes for a while.
 func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns ...func(*SweepOptions)) error {
 	if interval <= 0 {
 		return fieldError("interval", "is not positive")
@@ -94,23 +93,22 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns .
 	}
 	for {
 		deleted, err := s.Sweep(ctx, optFns...)
-		_, final := errors.AsType[*DatabaseError](err)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case final && !errors.Is(err, ErrReadOnly):
+		case isPermanent(err):
 			return err
 		case err != nil:
-			s.logger.ErrorContext(ctx, "sqlstore: sweep failed, and is tried again", "error", err, "deleted", deleted)
+			s.logger.ErrorContext(ctx, "sqlstore: sweep failed; the next round tries again", "error", err, "deleted", deleted)
 		}
-		if !backoff.Wait(ctx, interval*9/10+rand.N(interval/5+1)) {
+		if !host.Wait(ctx, interval*9/10+rand.N(interval/5+1)) {
 			return nil
 		}
 	}
 }
 
-// sweep is the statement that deletes up to ? rows of table which meet where, in which {past} is the time. The time is
-// one value for the whole statement, so that the index can be searched for it.
+// sweep returns the statement that deletes up to ? rows of table that match where. The time in where is {past}, one value
+// for the whole statement, so that the index can be searched for it.
 func (d Dialect) sweep(table, key, where string) string {
 	where = strings.ReplaceAll(where, "{past}", d.engine.past)
 	rows := " FROM " + table + " WHERE " + where + " ORDER BY expires_at LIMIT ?"
@@ -118,7 +116,7 @@ func (d Dialect) sweep(table, key, where string) string {
 	case mysql:
 		return d.sql("DELETE" + rows)
 	case postgresql:
-		// An array is evaluated once; a subquery under IN may be again, each time with other rows. Two sweeps take
+		// An array is evaluated once. A subquery in IN may be evaluated again, each time with other rows. Two sweeps take
 		// different rows, and neither waits for the other.
 		return d.sql("DELETE FROM " + table + " WHERE " + key + " = ANY(ARRAY(SELECT " + key + rows + " {skip locked})) AND " + where)
 	default:

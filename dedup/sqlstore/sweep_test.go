@@ -46,12 +46,12 @@ func TestSweep(t *testing.T) {
 		mustAcquire(t, s, claim("live", "a"))
 		mustComplete(t, s, mustAcquire(t, s, claim("completed", "a")))
 		mustAcquire(t, s, claim("crashed", "a"))
-		age(t, b, "crashed", 2*time.Hour) // over, and retained
+		age(t, b, "crashed", 2*time.Hour) // its lease is over, its retention is not
 		mustAcquire(t, s, claim("forgotten", "a"))
 		age(t, b, "forgotten", 25*time.Hour)
 		fill(t, b, 25)
 		exec(t, b.DB, b.Dialect.sql("INSERT INTO {inbox} (id, consumer, event_id, payload, attributes, received_at, status, expires_at) VALUES "+
-			"('done', 'c', 'e', 'x', '{}', 0, 'DONE', 1), ('kept', 'c', 'e', 'x', '{}', 0, 'DONE', {now} + 60000), "+
+			"('done', 'c', 'e', 'x', '{}', 0, 'DONE', 1), ('retained', 'c', 'e', 'x', '{}', 0, 'DONE', {now} + 60000), "+
 			"('pending', 'c', 'e', 'x', '{}', 0, 'PENDING', 1), ('parked', 'c', 'e', 'x', '{}', 0, 'PARKED', 1)"))
 		n, err := s.Sweep(t.Context(), func(o *SweepOptions) { o.Batch, o.Pause = 10, -1 })
 		if n != 27 || err != nil {
@@ -61,15 +61,15 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%d rows in the inbox, want the 3 that are not done or are retained", n)
 		}
 		if n := count(t, b, "{records}"); n != 3 {
-			t.Errorf("%d records left, want 3", n)
+			t.Errorf("%d records remain, want 3", n)
 		}
 		for key, want := range map[string]string{"live": "in progress", "completed": "completed", "forgotten": "acquired"} {
-			if _, err := s.Acquire(t.Context(), claim(key, "b")); outcomeOf(err) != want {
-				t.Errorf("%s: got %s, want %s", key, outcomeOf(err), want)
+			if _, err := s.Acquire(t.Context(), claim(key, "b")); resultOf(err) != want {
+				t.Errorf("%s: got %s, want %s", key, resultOf(err), want)
 			}
 		}
 		if l := mustAcquire(t, s, claim("crashed", "b")); !l.Takeover {
-			t.Error("the crashed holder's record is gone")
+			t.Error("the crashed owner's record is gone")
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestSweepIsBounded(t *testing.T) {
 		s := newStore(t, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		// The pause after the first batch is endless.
+		// The pause after the first batch outlasts the test.
 		done := make(chan error, 1)
 		go func() {
 			_, err := s.Sweep(ctx, func(o *SweepOptions) { o.Batch, o.Pause = 10, time.Hour })
@@ -92,20 +92,20 @@ func TestSweepIsBounded(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		cancel()
-		// In the pause, or before the answer about the first batch.
+		// It came in the pause, or before the reply to the first statement.
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("Sweep that was cancelled: got error %v, want the cancellation", err)
 		}
-		if left := count(t, b, "{records}"); left != 20 {
-			t.Errorf("%d records left, want 20", left)
+		if n := count(t, b, "{records}"); n != 20 {
+			t.Errorf("%d records remain, want 20", n)
 		}
 		if oldest := count(t, b, "{records} WHERE id IN ('old-20', 'old-29')"); oldest != 0 {
-			t.Error("younger records were deleted before the oldest")
+			t.Error("newer records were deleted before the oldest")
 		}
 	})
 }
 
-// Processes that sweep at once share the work and none fails; deliveries go on meanwhile.
+// Processes that sweep at once share the work, and none fails. Deliveries continue meanwhile.
 func TestSweepsAtOnce(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -135,25 +135,25 @@ func TestSweepsAtOnce(t *testing.T) {
 		if sum := n[0] + n[1] + n[2] + n[3]; sum != rows {
 			t.Errorf("%d rows deleted, want %d", sum, rows)
 		}
-		if left := count(t, b, "{records}"); left != 50 {
-			t.Errorf("%d records left, want the 50 new ones", left)
+		if n := count(t, b, "{records}"); n != 50 {
+			t.Errorf("%d records remain, want the 50 new ones", n)
 		}
 	})
 }
 
-// A table that is large and mostly retained is not read through.
+// A sweep uses the index: it does not read a large table whose rows are mostly retained.
 func TestSweepUsesTheIndex(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		fill(t, b, 3000)
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET expires_at = {now} + 1000000 WHERE id <> 'old-7'"))
-		explained, args := "EXPLAIN "+newTexts(b.Dialect).sweepRecords, []any{1000}
+		explained, args := "EXPLAIN "+newStatements(b.Dialect).sweepRecords, []any{1000}
 		switch b.Dialect {
 		case PostgreSQL:
 			exec(t, b.DB, "ANALYZE sqsonce_records")
 		case MySQL:
 			exec(t, b.DB, "ANALYZE TABLE sqsonce_records")
-			explained = strings.Replace(explained, "EXPLAIN", "EXPLAIN FORMAT=TRADITIONAL", 1) // another is MySQL's default
+			explained = strings.Replace(explained, "EXPLAIN", "EXPLAIN FORMAT=TRADITIONAL", 1) // MySQL has another default
 		case SQLite:
 			explained = strings.Replace(explained, "EXPLAIN", "EXPLAIN QUERY PLAN", 1)
 		}

@@ -1,4 +1,4 @@
--- KEYS: record. ARGV: owner, lease ms, retention ms, attempt, 1 to leave a crashed holder's record alone.
+-- KEYS: record. ARGV: owner, lease ms, retention ms, attempt, 1 to refuse the record of a crashed owner.
 local now = clock()
 local status, owner, fence, ends, failure, data, validation =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'owner', 'fence', 'until', 'error', 'data', 'validation'))
@@ -8,12 +8,12 @@ if status then
   if status == 'COMPLETED' then return {'completed', data or '', validation or ''} end
   fence, ends = tonumber(fence), tonumber(ends)
   if owner == ARGV[1] then
-    -- The claim was granted before: its reply was lost, or this is a late copy. Neither the end nor the fence moves. A
-    -- released record keeps its owner for this: a late copy must not lease the key to somebody who does not run.
+    -- The claim was granted before: its reply was lost, or this is a late copy. Neither the end nor the fence changes. A
+    -- released record keeps its owner for this: a late copy must not lease the key again, because no handler would run.
     if ends == 0 then return {'lost'} end
     return {'own', fence, ends - now, failure or ''}
   end
-  if ends > now then return {'held', ends - now} end
+  if ends > now then return {'leased', ends - now} end
   if ends > 0 then
     if ARGV[5] == '1' then return {'crashed'} end
     takeover = 1

@@ -1,11 +1,11 @@
--- Put before every script. The server's clock in milliseconds: the same for a whole script, and nobody else's.
+-- Comes before every script. clock is the server's clock in milliseconds, one value for a whole script.
 local function clock()
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
--- Lua's own way to write a number turns 13 digits into an exponent.
+-- tostring would write a number of 13 digits with an exponent.
 local function whole(n) return string.format('%.0f', n) end
 
--- A record is not freed by its retention while its lease may be live, nor in the hour after.
+-- A record is retained for an hour after its lease's end at least.
 local hour = 3600000

@@ -5,7 +5,7 @@ if not (status and owner and fence and ends) then
   if redis.call('EXISTS', KEYS[1]) == 1 then return {'foreign'} end
   return {'none'}
 end
-local left = 0
-if ends ~= '0' then left = tonumber(ends) - clock() end
-return {'record', status, owner, tonumber(fence), ends, left, failure or '', data or '', validation or '', tonumber(attempts or 0),
+local rest = 0
+if ends ~= '0' then rest = tonumber(ends) - clock() end
+return {'record', status, owner, tonumber(fence), ends, rest, failure or '', data or '', validation or '', tonumber(attempts or 0),
   redis.call('PTTL', KEYS[1])}

@@ -1,4 +1,4 @@
--- KEYS: record. ARGV: owner, the failure or ''. The owner stays in the record: see acquire.
+-- KEYS: record. ARGV: owner, the failure's text or ''. The owner stays in the record: see acquire.
 local status, owner = unpack(redis.call('HMGET', KEYS[1], 'status', 'owner'))
 if owner ~= ARGV[1] or status ~= 'INPROGRESS' then return {'lost'} end
 redis.call('HSET', KEYS[1], 'until', '0')

@@ -11,7 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// blocked begins a transaction that has written the key, so that every INSERT of it waits.
+// blocked begins a transaction that writes the key, so that every INSERT of the key waits.
 func blocked(t *testing.T, b *Bed, key string) *sql.Tx {
 	t.Helper()
 	tx, err := b.DB.BeginTx(t.Context(), nil)
@@ -27,9 +27,9 @@ func blocked(t *testing.T, b *Bed, key string) *sql.Tx {
 	return tx
 }
 
-// A caller leaves while its INSERT waits for a lock. It is told at once; when the INSERT is through after all, nobody
-// knows of the lease, and the store gives it back.
-func TestCallerLeaves(t *testing.T) {
+// A caller's context ends while its INSERT waits for a lock. Acquire returns at once. When the INSERT is executed after
+// all, nobody uses the lease, and the store releases it.
+func TestAcquireCancelled(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		db := b.Open(t)
@@ -41,10 +41,10 @@ func TestCallerLeaves(t *testing.T) {
 		}
 		tx := blocked(t, b, "k")
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(200*time.Millisecond, cancel) // the INSERT waits by then, or has not begun: both must hold
+		time.AfterFunc(200*time.Millisecond, cancel) // the INSERT waits by then, or has not begun: both must work
 		begun := time.Now()
 		if _, err := s.Acquire(ctx, claim("k", "gone")); !errors.Is(err, context.Canceled) {
-			t.Fatalf("Acquire of a caller who left: got error %v, want its cancellation", err)
+			t.Fatalf("Acquire: got error %v, want the cancellation", err)
 		}
 		if took := time.Since(begun); took > 2*time.Second {
 			t.Errorf("the caller waited %v", took)
@@ -61,17 +61,17 @@ func TestCallerLeaves(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if r.Owner != "gone" || !r.Until.IsZero() {
-			t.Fatalf("record: got %+v, want it released by the owner who left", r)
+			t.Fatalf("record: got %+v, want it released by the cancelled owner", r)
 		}
 		if _, err := s.Acquire(t.Context(), claim("k", "gone")); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("a late copy of that acquire: got %v, want ErrLeaseLost", err)
 		}
 		if l := mustAcquire(t, s, claim("k", "b")); l.Takeover {
-			t.Error("the next owner is told of a crash")
+			t.Error("the next lease is a takeover, want the record released")
 		}
-		// The statement was not cut off: that breaks the connection too.
+		// The statement was not cancelled: that would break the connection.
 		if after := session(t, b, db); after != before {
-			t.Errorf("session %d is gone, and %d is there instead", before, after)
+			t.Errorf("session: got %d, want %d as before", after, before)
 		}
 	})
 }
@@ -86,9 +86,9 @@ func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 	return id
 }
 
-// A statement that the store gave up still waits for a lock, on a server that does not notice, when its caller leaves. It
-// gets the lock later, and its lease is given back.
-func TestCallerLeavesAfterATimeout(t *testing.T) {
+// The store gives a statement up, and the server does not notice: the statement still waits for a lock. Then the caller's
+// context ends. When the statement gets the lock, its lease is released.
+func TestAcquireCancelledAfterTimeout(t *testing.T) {
 	t.Parallel()
 	for _, name := range mysqls {
 		t.Run(name, func(t *testing.T) {
@@ -111,19 +111,19 @@ func TestCallerLeavesAfterATimeout(t *testing.T) {
 			for range 400 {
 				if l, err := s.Acquire(t.Context(), claim("k", "b")); err == nil {
 					if l.Takeover {
-						t.Error("the next owner is told of a crash")
+						t.Error("the next lease is a takeover, want the record released")
 					}
 					return
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			t.Error("the key is held for an owner who left")
+			t.Error("the key is leased to the cancelled owner")
 		})
 	}
 }
 
-// A statement that got its answer late asks for less of a lease than the caller thinks, or more of its time is over: the
-// lease is renewed before anybody starts by it.
+// An INSERT that waited for a lock leaves less of the lease than the caller asked for. The lease is renewed before Acquire
+// returns.
 func TestSlowInsert(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -137,7 +137,7 @@ func TestSlowInsert(t *testing.T) {
 		c.Lease = 2 * time.Second
 		l := mustAcquire(t, s, c)
 		if left := time.Until(l.Until); left < time.Second {
-			t.Errorf("%v are left of a new lease of 2 s", left)
+			t.Errorf("new lease of 2 s: %v remain, want at least 1 s", left)
 		}
 		r, err := s.find(t.Context(), b.DB, "k")
 		if err != nil || l.Until.After(time.UnixMilli(r.until)) {
@@ -146,7 +146,7 @@ func TestSlowInsert(t *testing.T) {
 	})
 }
 
-// The end that the holder is told is never later than the record's, however long the statement took.
+// The lease's end for its owner is never later than the record's, however long the statement took.
 func TestSlowInsertEndsEarly(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -174,7 +174,7 @@ func TestSlowInsertEndsEarly(t *testing.T) {
 	})
 }
 
-// A pool without a connection to spare: the wait is the caller's to end, and nothing was sent.
+// A pool without a free connection: the wait ends with the caller's context, and nothing was sent.
 func TestNoConnection(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -196,15 +196,15 @@ func TestNoConnection(t *testing.T) {
 		if err := conn.Close(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // were something still to come, it would have
+		time.Sleep(100 * time.Millisecond) // time for a statement that must not be sent
 		if _, err := newStore(t, b).Inspect(t.Context(), "k"); !errors.Is(err, dedup.ErrNotFound) {
 			t.Errorf("Inspect: got %v, want no record", err)
 		}
 	})
 }
 
-// Late copies of every statement, to a record that has gone on: they change nothing.
-func TestZombies(t *testing.T) {
+// Late copies of every statement, on a record that has changed since: they change nothing.
+func TestLateCopies(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
@@ -214,24 +214,24 @@ func TestZombies(t *testing.T) {
 			t.Fatal(err)
 		}
 		age(t, b, "k", 2*time.Hour)
-		stale, err := s.find(t.Context(), b.DB, "k") // free, as a taker has read it
-		if err != nil || stale.standing(claim("k", "b")) != free {
+		stale, err := s.find(t.Context(), b.DB, "k") // free, as another owner has read it
+		if err != nil || stale.stateFor(claim("k", "b")) != free {
 			t.Fatalf("got %+v, %v, want it free", stale, err)
 		}
 		if _, err := s.Renew(t.Context(), a, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		// The taker's UPDATE comes now, when the holder has renewed.
+		// The other owner's UPDATE comes now, after the renewal.
 		if l, err := s.take(t.Context(), b.DB, claim("k", "b"), stale); !errors.Is(err, errContended) {
-			t.Errorf("taking a record that was renewed since: got %+v, %v, want it refused", l, err)
+			t.Errorf("take of a record that was renewed since: got %+v, %v, want it refused", l, err)
 		}
-		// And one that names the record as it is, whose lease is live: the database's clock refuses it.
+		// An UPDATE that names the record as it is, with a live lease: the database's clock refuses it.
 		live, err := s.find(t.Context(), b.DB, "k")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if l, err := s.take(t.Context(), b.DB, claim("k", "b"), live); !errors.Is(err, errContended) {
-			t.Errorf("taking a live lease: got %+v, %v, want it refused", l, err)
+			t.Errorf("take of a live lease: got %+v, %v, want it refused", l, err)
 		}
 		mustComplete(t, s, a)
 		done, err := s.find(t.Context(), b.DB, "k")
@@ -240,7 +240,7 @@ func TestZombies(t *testing.T) {
 		}
 		for _, r := range []record{old, stale, live, done} {
 			if l, err := s.take(t.Context(), b.DB, claim("k", "b"), r); !errors.Is(err, errContended) {
-				t.Errorf("taking a completed record: got %+v, %v, want it refused", l, err)
+				t.Errorf("take of a completed record: got %+v, %v, want it refused", l, err)
 			}
 		}
 		if err := s.Complete(t.Context(), a, dedup.Result{Data: []byte("again")}); err != nil {
@@ -252,9 +252,9 @@ func TestZombies(t *testing.T) {
 	})
 }
 
-// A taker under the policies that leave a crashed holder's record alone has read a record that was released. By the time
-// its UPDATE comes another owner has taken the record and crashed.
-func TestZombieTakesNoCrashedRecord(t *testing.T) {
+// With NoTakeover, an acquire reads a record that was released. Before its UPDATE another owner takes the record and
+// crashes. The UPDATE must not take the crashed record.
+func TestLateTakeOfCrashedRecord(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)

@@ -15,9 +15,9 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// firstAtWork starts a delivery in a process of its own and returns when its handler has written. The delivery goes on
-// when the function is called, and ends with the error that it is given.
-func firstAtWork(t *testing.T, b *Bed, id string, receive int) (end func(error)) {
+// startFirst starts a delivery in a process of its own and returns when its handler has written. The delivery continues
+// when the returned function is called: its handler returns that function's argument.
+func startFirst(t *testing.T, b *Bed, id string, receive int) (end func(error)) {
 	t.Helper()
 	writing, outcome, ended := make(chan struct{}), make(chan error), make(chan struct{})
 	h := newInbox(t, otherProcess(t, b)).Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
@@ -29,7 +29,7 @@ func firstAtWork(t *testing.T, b *Bed, id string, receive int) (end func(error))
 	})
 	go func() {
 		defer close(ended)
-		_ = h(context.Background(), order(id, receive)) // its error is the outcome
+		_ = h(context.Background(), order(id, receive)) // the error is the caller's own
 	}()
 	<-writing
 	return func(err error) {
@@ -38,8 +38,8 @@ func firstAtWork(t *testing.T, b *Bed, id string, receive int) (end func(error))
 	}
 }
 
-// The second of two deliveries waits for the first one's transaction. It then skips, or after a failure runs. The first
-// may have inserted the record, or found one that a failure had left.
+// The second of two deliveries waits for the first one's transaction. If that succeeds, the second does not run its
+// handler; if it fails, the second runs it. The first inserts the record, or takes the record of an earlier failure.
 func TestInboxSecondWaits(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []bool{false, true} {
@@ -49,9 +49,9 @@ func TestInboxSecondWaits(t *testing.T) {
 				EachDialect(t, func(t *testing.T, b *Bed) {
 					newLedger(t, b)
 					if failed {
-						firstAtWork(t, b, orderID, 1)(errBoom)
+						startFirst(t, b, orderID, 1)(errBoom)
 					}
-					end := firstAtWork(t, b, orderID, 2)
+					end := startFirst(t, b, orderID, 2)
 					var runs atomic.Int64
 					second := newInbox(t, newStore(t, b)).Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 						runs.Add(1)
@@ -61,18 +61,18 @@ func TestInboxSecondWaits(t *testing.T) {
 					go func() { done <- second(t.Context(), order(orderID, 2)) }()
 					select {
 					case err := <-done:
-						t.Errorf("second delivery: got error %v while the first was at work, want it to wait", err)
+						t.Errorf("second delivery: got error %v while the first was running, want it to wait", err)
 					case <-time.After(200 * time.Millisecond):
 					}
 					if n := runs.Load(); n != 0 {
-						t.Errorf("the second handler started beside the first")
+						t.Errorf("the second handler started while the first was running")
 					}
 					end(outcome)
 					if err := <-done; err != nil {
 						t.Errorf("second delivery: got error %v, want nil", err)
 					}
 					expectBalance(t, b.DB, 10)
-					// The first one's failure, recorded late, does not undo the second one's success.
+					// The first one's failure, which is recorded later, does not undo the second one's success.
 					if r, err := newStore(t, b).Inspect(t.Context(), orderKey); err != nil || !r.Completed {
 						t.Errorf("record: got %+v and error %v, want it completed", r, err)
 					}
@@ -85,19 +85,19 @@ func TestInboxSecondWaits(t *testing.T) {
 	}
 }
 
-// Who waits for longer than CallTimeout is told that the event is in progress, and has not run its handler.
+// A delivery that waits for longer than CallTimeout gets ErrInProgress, and has not run its handler.
 func TestInboxWaitHasAnEnd(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		if b.Dialect == SQLite {
-			// The lock is the file's, and the wait for it has its bound in the data source name.
+			// The lock is the file's, and the data source name limits the wait for it.
 			b = shortBusy(t, b)
 		}
 		newLedger(t, b)
-		end := firstAtWork(t, b, orderID, 1)
+		end := startFirst(t, b, orderID, 1)
 		short := func(o *dedup.Options) { o.CallTimeout = 200 * time.Millisecond }
 		h := newInbox(t, newStore(t, b), short).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error {
-			t.Error("the handler ran beside the first")
+			t.Error("the handler ran while the first was running")
 			return nil
 		})
 		start := time.Now()
@@ -122,8 +122,8 @@ func shortBusy(t *testing.T, b *Bed) *Bed {
 	return short
 }
 
-// An inbox and a Once of the same consumer share their events.
-func TestInboxBesideOnce(t *testing.T) {
+// An inbox and a Once of the same consumer share their records.
+func TestInboxAndOnce(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		newLedger(t, b)
@@ -143,12 +143,12 @@ func TestInboxBesideOnce(t *testing.T) {
 			t.Errorf("Once after the inbox: got error %v, want nil", err)
 		}
 
-		l := mustAcquire(t, s, claim("billing#orders|43", "holder"))
+		l := mustAcquire(t, s, claim("billing#orders|43", "owner"))
 		if err := newInbox(t, s).Handler(book)(t.Context(), order("43", 1)); !errors.Is(err, sqsonce.ErrInProgress) {
-			t.Errorf("inbox beside a live lease: got error %v, want ErrInProgress", err)
+			t.Errorf("inbox during a live lease: got error %v, want ErrInProgress", err)
 		}
-		if r, err := s.Inspect(t.Context(), l.Key); err != nil || r.Owner != "holder" || r.LastError != "" {
-			t.Errorf("record: got %+v and error %v, want the holder's as it was", r, err)
+		if r, err := s.Inspect(t.Context(), l.Key); err != nil || r.Owner != "owner" || r.LastError != "" {
+			t.Errorf("record: got %+v and error %v, want the owner's, unchanged", r, err)
 		}
 		mustComplete(t, s, l)
 		if err := newInbox(t, s).Handler(book)(t.Context(), order("43", 1)); err != nil {
@@ -168,7 +168,7 @@ func TestInboxBesideOnce(t *testing.T) {
 	})
 }
 
-// Handlers that take two rows in opposite orders end in deadlocks. The database's victim runs again, and every event has
+// Handlers that lock two rows in opposite orders end in deadlocks. The database's victim runs again, and every event has
 // its effect once.
 func TestInboxDeadlock(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,8 @@ func TestInboxDeadlock(t *testing.T) {
 	})
 }
 
-// Read, think, write: at the level SERIALIZABLE the database refuses the loser of a race, in its statement or its commit.
+// At the level SERIALIZABLE the database refuses one of two handlers that read and then write the same row, in its
+// statement or in its commit. The handler runs again.
 func TestInboxSerializationFailure(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "PostgreSQL")

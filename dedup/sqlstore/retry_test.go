@@ -2,30 +2,33 @@ package sqlstore
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// servers are the databases with a connection that can break.
+// servers are the databases whose connection can break.
 var (
 	servers = []string{"PostgreSQL", "MariaDB", "MySQL"}
-	mysqls  = servers[1:] // of the dialect MySQL
+	mysqls  = servers[1:] // those with the dialect MySQL
 )
 
-// A connection breaks at a statement: before the server has it, or after it was executed and before the answer. The store
-// finds out which, and the caller is told of neither.
+// A connection breaks at a statement: before the server receives it, or after the server executed it and before the reply.
+// The store finds out which. The caller gets the same result in both cases.
 func TestBrokenConnection(t *testing.T) {
 	t.Parallel()
 	for _, name := range servers {
 		for _, lost := range []struct {
 			name string
 			at   func(*proxy, string)
-			own  bool // an acquire finds its own
+			own  bool // an acquire finds that it was granted
 		}{
 			{"statement", (*proxy).loseStatement, false},
-			{"answer", (*proxy).loseAnswer, true},
+			{"reply", (*proxy).loseReply, true},
 		} {
 			t.Run(name+"/"+lost.name, func(t *testing.T) {
 				t.Parallel()
@@ -85,4 +88,49 @@ func TestBrokenConnection(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An error that says what state the record is in is returned unchanged and not retried.
+func TestRefusalsAreFinal(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	owned := mustAcquire(t, s, claim("k", "a"))
+	other := owned
+	other.Owner = "b"
+	_, err := s.Renew(t.Context(), other, time.Hour)
+	for _, err := range []error{err, s.Complete(t.Context(), other, dedup.Result{}), s.Delete(t.Context(), "k"), fmt.Errorf("%w: x", ErrRecord)} {
+		if s.mayRetry(err) {
+			t.Errorf("%v would be retried", err)
+		}
+		if explain(SQLite, "op", err) != err {
+			t.Errorf("%v is wrapped", err)
+		}
+	}
+	if err := s.Complete(t.Context(), other, dedup.Result{}); err != sqsonce.ErrLeaseLost {
+		t.Errorf("Complete by another owner: got error %v, want ErrLeaseLost itself", err)
+	}
+}
+
+// A statement that the database ended, because it waited too long for a lock, is run again.
+func TestConflictsAreRetried(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		dsn, locked := b.DSN, 500*time.Millisecond
+		switch b.Dialect {
+		case PostgreSQL:
+			dsn += "&lock_timeout=50ms"
+		case MySQL:
+			dsn += "&innodb_lock_wait_timeout=1"
+			locked = 1500 * time.Millisecond
+		case SQLite:
+			dsn = strings.Replace(dsn, "busy_timeout(10000)", "busy_timeout(50)", 1)
+		}
+		s := storeOn(t, open(t, b.Driver, dsn), b.Dialect)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		time.AfterFunc(locked, func() { _ = tx.Rollback() })
+		mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
+	})
 }

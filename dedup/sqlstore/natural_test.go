@@ -10,7 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 )
 
-// natural is a handler that is safe, or not, by its statements alone.
+// natural is a handler, and the effects of its repetitions without any store.
 type natural struct {
 	name    string
 	tables  []string
@@ -38,7 +38,7 @@ var naturals = []natural{
 			return run(ctx, tx, "UPDATE account SET balance = balance + 10 WHERE id = 'alice'")
 		},
 		read: "SELECT balance FROM account",
-		want: [4]int{10, 20, 100, 50}, // not safe: what an Inbox is for
+		want: [4]int{10, 20, 100, 50}, // not safe: it needs an Inbox
 	}, {
 		name:   "ON CONFLICT",
 		tables: []string{"CREATE TABLE invoice (order_id VARCHAR(9) PRIMARY KEY, amount INT)"},
@@ -84,7 +84,7 @@ func run(ctx context.Context, tx *sql.Tx, text string) error {
 	return err
 }
 
-// forUpdate is empty for SQLite: its transactions here begin with BEGIN IMMEDIATE, and one at a time writes.
+// forUpdate is empty for SQLite, whose transactions here begin with BEGIN IMMEDIATE: one at a time writes.
 func forUpdate(d sqlstore.Dialect) string {
 	if d == sqlstore.SQLite {
 		return ""
@@ -92,19 +92,19 @@ func forUpdate(d sqlstore.Dialect) string {
 	return " FOR UPDATE"
 }
 
-// sell takes a piece from the stock while there is one. read is called between the read and the write.
-func sell(ctx context.Context, tx *sql.Tx, lock string, read func()) error {
+// sell takes a piece from the stock if there is one. afterRead is called between the read and the write.
+func sell(ctx context.Context, tx *sql.Tx, lock string, afterRead func()) error {
 	var pieces int
 	if err := tx.QueryRowContext(ctx, "SELECT pieces FROM stock WHERE item = 'book'"+lock).Scan(&pieces); err != nil {
 		return err
 	}
-	if read != nil {
-		read()
+	if afterRead != nil {
+		afterRead()
 	}
 	if pieces == 0 {
 		return nil
 	}
-	// Not pieces - 1 in SQL, which would need no lock but the UPDATE's own: the decision is the program's.
+	// Not pieces - 1 in SQL, which would need only the UPDATE's own lock: the program decides.
 	return run(ctx, tx, fmt.Sprintf("UPDATE stock SET pieces = %d WHERE item = 'book'", pieces-1))
 }
 
@@ -165,7 +165,7 @@ func TestNatural(t *testing.T) {
 	}
 }
 
-// Why the lock: two that read before either writes both sell the same piece, and nothing tells them.
+// Why the lock is needed: two handlers that both read before either writes sell the same piece, without an error.
 func TestNaturalWithoutTheLock(t *testing.T) {
 	t.Parallel()
 	b := sqlstore.NewBed(t, "PostgreSQL")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// newLedger makes business data: a balance that every run of the handler adds 10 to, so that a repetition shows.
+// newLedger creates business data: a balance to which every run of the handler adds 10, so that a repetition is visible.
 func newLedger(t testing.TB, b *Bed) {
 	t.Helper()
 	exec(t, b.DB, "CREATE TABLE ledger (account VARCHAR(64) PRIMARY KEY, balance BIGINT NOT NULL)")
@@ -58,7 +59,7 @@ const (
 	orderKey = "billing#orders|42"
 )
 
-// otherProcess returns a store with a pool of its own, as another consumer process has.
+// otherProcess returns a store with a pool of its own, like another consumer process's.
 func otherProcess(t testing.TB, b *Bed) *Store {
 	t.Helper()
 	return storeOn(t, b.Open(t), b.Dialect)
@@ -73,14 +74,14 @@ func newInbox(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Inbox {
 	return i
 }
 
-// way is one of the three ways to run a handler once on a database. Each consumer is a process: it has its own pool and
-// nothing in memory of the others.
+// way is one of the three ways to run a handler once on a database. Each consumer acts as a process: it has its own pool
+// and shares no memory with the others.
 type way struct {
 	name string
-	// consumer returns what a host calls. The effect goes through q.
+	// consumer returns the handler that a host calls. The effect uses q.
 	consumer func(t *testing.T, b *Bed, effect func(ctx context.Context, q queryer) error) sqsonce.Handler
-	// settle returns when nothing is at work any more.
-	settle func(t *testing.T, b *Bed)
+	// finish returns when no handler runs any more.
+	finish func(t *testing.T, b *Bed)
 }
 
 var ways = []way{
@@ -97,7 +98,7 @@ var ways = []way{
 			t.Fatal(err)
 		}
 		return once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-			// A transaction of the handler's own: a failure leaves nothing behind.
+			// A transaction of the handler's own, so that a failure writes nothing.
 			tx, err := s.db.BeginTx(ctx, nil)
 			if err != nil {
 				return err
@@ -141,7 +142,7 @@ func newDeferred(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Deferr
 	return d
 }
 
-// quick polls and retries without the waits of production.
+// quick makes a processor poll and retry with short waits.
 func quick(o *ProcessorOptions) {
 	o.Poll = 10 * time.Millisecond
 	o.Backoff = func(int) time.Duration { return time.Millisecond }
@@ -174,7 +175,7 @@ func process(t testing.TB, d *Deferred, h func(context.Context, *sqsonce.Message
 	return p, stop
 }
 
-// eventually waits for what another goroutine or process does.
+// eventually waits until the condition holds.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -182,7 +183,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 			return
 		}
 	}
-	t.Fatalf("after 30 s still not: %s", what)
+	t.Fatalf("not within 30 s: %s", what)
 }
 
 func awaitCounts(t testing.TB, d *Deferred, pending, parked int64) {
@@ -200,7 +201,7 @@ func awaitCounts(t testing.TB, d *Deferred, pending, parked int64) {
 	})
 }
 
-// redeliver calls a consumer as a queue does, until it acknowledges.
+// redeliver delivers a message to a consumer as a queue does, until the consumer acknowledges it.
 func redeliver(t testing.TB, h sqsonce.Handler, id string) {
 	t.Helper()
 	receive := 0
@@ -214,7 +215,7 @@ func redeliver(t testing.TB, h sqsonce.Handler, id string) {
 	})
 }
 
-// counter counts an effect's runs, those that were rolled back included.
+// counter counts an effect's runs, including those that were rolled back.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) effect(f func(run int64) error) func(context.Context, queryer) error {
@@ -228,3 +229,108 @@ func (c *counter) effect(f func(run int64) error) func(context.Context, queryer)
 }
 
 var errBoom = errors.New("boom")
+
+// The same message once, twice, ten times.
+func TestSameMessageAgain(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Bed, w way) {
+		for i, times := range []int{1, 2, 10} {
+			id := fmt.Sprint("order-", times)
+			h := w.consumer(t, b, addTen)
+			for n := range times {
+				if err := h(t.Context(), order(id, n+1)); err != nil {
+					t.Errorf("delivery %d of %d: got error %v, want nil", n+1, times, err)
+				}
+			}
+			w.finish(t, b)
+			expectBalance(t, b.DB, int64(i+1)*10)
+		}
+	})
+}
+
+// The same message again, each time in another process.
+func TestSameMessageInOtherProcesses(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Bed, w way) {
+		for n := range 3 {
+			if err := w.consumer(t, b, addTen)(t.Context(), order(orderID, n+1)); err != nil {
+				t.Errorf("delivery %d: got error %v, want nil", n+1, err)
+			}
+		}
+		w.finish(t, b)
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+// Five consumers at once with a slow handler: one effect, and every consumer acknowledges its message in the end.
+func TestFiveConsumersAtOnce(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Bed, w way) {
+		var (
+			c     counter
+			wg    sync.WaitGroup
+			start = make(chan struct{})
+		)
+		slow := c.effect(func(int64) error {
+			time.Sleep(100 * time.Millisecond)
+			return nil
+		})
+		for range 5 {
+			h := w.consumer(t, b, slow)
+			wg.Go(func() {
+				<-start
+				redeliver(t, h, orderID)
+			})
+		}
+		close(start)
+		wg.Wait()
+		w.finish(t, b)
+		expectBalance(t, b.DB, 10)
+		// There are no deadlocks, whose victims would run again: the handlers lock nothing but the record.
+		if n := c.n.Load(); n != 1 {
+			t.Errorf("the handler ran %d times, want 1", n)
+		}
+	})
+}
+
+// The effect has happened and the acknowledgement is lost, because the process or its request failed.
+func TestLostAcknowledgement(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Bed, w way) {
+		h := w.consumer(t, b, addTen)
+		if err := h(t.Context(), order(orderID, 1)); err != nil {
+			t.Fatal(err)
+		}
+		w.finish(t, b)
+		expectBalance(t, b.DB, 10)
+		again := w.consumer(t, b, func(context.Context, queryer) error {
+			t.Error("the handler ran again")
+			return nil
+		})
+		if err := again(t.Context(), order(orderID, 2)); err != nil {
+			t.Errorf("redelivery: got error %v, want nil", err)
+		}
+		w.finish(t, b)
+		expectBalance(t, b.DB, 10)
+	})
+}
+
+// A handler fails and is rolled back, and its message is redelivered.
+func TestHandlerFails(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *Bed, w way) {
+		var c counter
+		h := w.consumer(t, b, c.effect(func(run int64) error {
+			if run <= 2 {
+				return errBoom
+			}
+			return nil
+		}))
+		redeliver(t, h, orderID)
+		w.finish(t, b)
+		expectBalance(t, b.DB, 10)
+		if n := c.n.Load(); n != 3 {
+			t.Errorf("the handler ran %d times, want 3", n)
+		}
+	})
+}

@@ -4,21 +4,20 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// What is wrong with a database is said by name, by Check and by the first acquire of a program that did not call it.
+// Check reports what is wrong with a database by a typed error, and so does the first acquire of a program that did not
+// call Check.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		want error
-		// make returns a broken database and the dialect that a user has chosen for it.
+		// make returns a database that cannot be used, and the dialect that a user has chosen for it.
 		make func(t *testing.T, b *Bed) (*sql.DB, Dialect)
 	}{
 		{"no table", ErrNoTable, func(t *testing.T, b *Bed) (*sql.DB, Dialect) {
@@ -52,7 +51,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// notOf is d, or for a database of that kind another dialect.
+// notOf is d, or another dialect if the database is of that kind.
 func notOf(b *Bed, d Dialect) Dialect {
 	switch {
 	case d != b.Dialect:
@@ -88,7 +87,7 @@ func expectProblem(t *testing.T, db *sql.DB, d Dialect, want error) {
 	}
 }
 
-// A server that takes no writes: a standby or a read-only replica, or a connection that was opened so.
+// A server that takes no writes, such as a standby or a read-only replica, or a read-only connection.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestReadOnly(t *testing.T) {
 			s := storeOn(t, plain, MySQL)
 			l := mustAcquire(t, s, claim("k", "a"))
 			exec(t, b.DB, "SET GLOBAL read_only = 1")
-			expectProblem(t, b.DB, MySQL, ErrReadOnly) // whom the server would let write
+			expectProblem(t, b.DB, MySQL, ErrReadOnly) // the server would still let this user write
 			expectProblem(t, plain, MySQL, ErrReadOnly)
 			if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, ErrReadOnly) {
 				t.Errorf("Complete: got error %v, want ErrReadOnly", err)
@@ -121,7 +120,7 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// A database that takes no writes from some time on says so by name in each operation.
+// If a database becomes read-only later, each operation returns ErrReadOnly.
 func TestReadOnlyLater(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -166,27 +165,6 @@ func TestReadOnlyFile(t *testing.T) {
 	s := storeOn(t, open(t, "sqlite", b.DSN+"&mode=ro"), SQLite)
 	if _, err := s.Acquire(t.Context(), claim("k", "a")); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Acquire: got error %v, want ErrReadOnly", err)
-	}
-}
-
-// What says something about the record is an answer: it is returned as it is, and nothing is asked again.
-func TestAnswersAreFinal(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, NewBed(t, "SQLite"))
-	held := mustAcquire(t, s, claim("k", "a"))
-	stranger := held
-	stranger.Owner = "b"
-	_, err := s.Renew(t.Context(), stranger, time.Hour)
-	for _, err := range []error{err, s.Complete(t.Context(), stranger, dedup.Result{}), s.Delete(t.Context(), "k"), fmt.Errorf("%w: x", ErrRecord)} {
-		if s.again(err) {
-			t.Errorf("%v would be tried again", err)
-		}
-		if explain(SQLite, "op", err) != err {
-			t.Errorf("%v is wrapped", err)
-		}
-	}
-	if err := s.Complete(t.Context(), stranger, dedup.Result{}); err != sqsonce.ErrLeaseLost {
-		t.Errorf("Complete by a stranger: got error %v, want ErrLeaseLost itself", err)
 	}
 }
 

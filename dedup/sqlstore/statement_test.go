@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A connection parses an inbox's INSERT once, where that is worth it.
+// A connection parses an inbox's INSERT once, on engines where that is cheaper.
 func TestInboxPreparesOnce(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -22,7 +22,7 @@ func TestInboxPreparesOnce(t *testing.T) {
 			}
 		}
 		expectBalance(t, b.DB, 30)
-		if got := i.first.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
+		if got := i.insert.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
 			t.Errorf("prepared: got %t", got)
 		}
 		if b.Dialect != MySQL {
@@ -40,7 +40,7 @@ func TestInboxPreparesOnce(t *testing.T) {
 	})
 }
 
-// A server that keeps no more prepared statements gets the text, in the same transaction.
+// A server that accepts no more prepared statements gets the text, in the same transaction.
 func TestInboxCannotPrepare(t *testing.T) {
 	t.Parallel()
 	b := ownServer(t, "MariaDB")
@@ -49,12 +49,12 @@ func TestInboxCannotPrepare(t *testing.T) {
 	i := newInbox(t, s)
 	h := i.Handler(book)
 	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 0")
-	if err := h(t.Context(), order("1", 1)); err != nil || i.first.stmt.Load() != nil {
-		t.Errorf("not prepared: got error %v and a statement %t, want neither", err, i.first.stmt.Load() != nil)
+	if err := h(t.Context(), order("1", 1)); err != nil || i.insert.stmt.Load() != nil {
+		t.Errorf("not prepared: got error %v and a statement %t, want neither", err, i.insert.stmt.Load() != nil)
 	}
 	exec(t, b.DB, "SET GLOBAL max_prepared_stmt_count = 1")
-	if err := h(t.Context(), order("2", 1)); err != nil || i.first.stmt.Load() == nil {
-		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, i.first.stmt.Load() != nil)
+	if err := h(t.Context(), order("2", 1)); err != nil || i.insert.stmt.Load() == nil {
+		t.Errorf("prepared on one connection: got error %v and a statement %t, want one", err, i.insert.stmt.Load() != nil)
 	}
 	first, err := b.DB.Conn(t.Context())
 	if err != nil {
@@ -67,7 +67,7 @@ func TestInboxCannotPrepare(t *testing.T) {
 	expectBalance(t, b.DB, 30)
 }
 
-// Nobody waits for a connection only to prepare, nor has the last one meanwhile.
+// Preparing waits for no connection, and does not use the pool's last one.
 func TestPrepareDoesNotWait(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "SQLite")
@@ -90,14 +90,14 @@ func TestPrepareDoesNotWait(t *testing.T) {
 	p.prepare(ctx)
 	p.mu.Unlock()
 	if p.stmt.Load() != nil {
-		t.Error("prepared beside another call that is at it")
+		t.Error("prepared while another call prepares")
 	}
 	if p.prepare(ctx); p.stmt.Load() == nil {
 		t.Error("not prepared with a connection")
 	}
 }
 
-// After a failure the transaction may be gone. The text is then not sent behind it.
+// After a failure the transaction may be rolled back, so the text is not sent after it.
 func TestPreparedFails(t *testing.T) {
 	t.Parallel()
 	b := NewBed(t, "SQLite")
@@ -113,7 +113,7 @@ func TestPreparedFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, written, err := p.writeKept(t.Context(), tx); err == nil || written {
+	if _, written, err := p.writeReturning(t.Context(), tx); err == nil || written {
 		t.Errorf("got error %v and a row %t, want the failure", err, written)
 	}
 	n := 0

@@ -9,33 +9,33 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// ErrNotParked says that an event is waiting, at work or done, and needs no [Deferred.Unpark].
-var ErrNotParked = errors.New("sqlstore: inbox: the event is not parked")
+// ErrNotParked says that [Deferred.Unpark] found the event pending or done, and changed nothing.
+var ErrNotParked = errors.New("sqlstore: inbox: event is not parked")
 
-// Entry is a stored event as operators see it. Times are the database's.
+// Entry is a stored event as operators see it. Its times are of the database's clock.
 type Entry struct {
 	Key     string
 	Message *sqsonce.Message // its ReceiveCount is Attempts
 	Done    bool
 	Parked  bool
-	// Attempts is how often the handler was started, crashes included.
+	// Attempts is how often an attempt began, including those that crashed.
 	Attempts int
-	// Error is the last failure, at most 256 bytes.
+	// Error is the text of the last failure, at most 256 bytes.
 	Error             string
 	ReceivedAt, DueAt time.Time
 }
 
 // Counts are a deferred inbox's events that are not done.
 type Counts struct {
-	Pending int64 // waiting or at work
+	Pending int64 // waiting, or their handlers run
 	Parked  int64
-	// Oldest is how long ago the oldest pending event arrived; 0 without one.
+	// Oldest is the age of the oldest pending event; 0 without one.
 	Oldest time.Duration
 }
 
-// Inspect returns the event of key, which is the consumer's name, '#' and the event's key, or [dedup.ErrNotFound].
+// Inspect returns the event of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key.
 func (d *Deferred) Inspect(ctx context.Context, key string) (Entry, error) {
-	all, err := d.entries(ctx, "inspect", d.text.inspect, d.consumer, key)
+	all, err := d.entries(ctx, "inspect", d.stmts.inspect, d.consumer, key)
 	if err == nil && len(all) == 0 {
 		err = dedup.ErrNotFound
 	}
@@ -45,20 +45,20 @@ func (d *Deferred) Inspect(ctx context.Context, key string) (Entry, error) {
 	return all[0], nil
 }
 
-// Parked returns up to limit parked events, the oldest first.
+// Parked returns up to limit parked events, the oldest first. The limit must be positive.
 func (d *Deferred) Parked(ctx context.Context, limit int) ([]Entry, error) {
 	if limit <= 0 {
 		return nil, fieldError("limit", "is not positive")
 	}
-	return d.entries(ctx, "parked", d.text.parked, d.consumer, limit)
+	return d.entries(ctx, "parked", d.stmts.parked, d.consumer, limit)
 }
 
-// Unpark lets a parked event be tried again from its first attempt, at once. Events of its group that came after it may
-// have been handled meanwhile, or be at work. It returns [dedup.ErrNotFound] or [ErrNotParked].
+// Unpark makes a parked event due at once, beginning with its first attempt. Events of its group that came after it may
+// have been handled already, or be running. The error is [dedup.ErrNotFound] or [ErrNotParked].
 func (d *Deferred) Unpark(ctx context.Context, key string) error {
 	written := false
 	err := d.store.retry(ctx, "unpark", func(ctx context.Context) (err error) {
-		written, err = d.store.dialect.write(ctx, d.store.db, d.text.unpark, d.consumer, key)
+		written, err = d.store.dialect.write(ctx, d.store.db, d.stmts.unpark, d.consumer, key)
 		return err
 	})
 	if err != nil || written {
@@ -70,14 +70,14 @@ func (d *Deferred) Unpark(ctx context.Context, key string) error {
 	return ErrNotParked
 }
 
-// Count counts the events that are not done: what an alarm should look at.
+// Count counts the events that are not done. Alarms should watch these numbers.
 func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 	var (
 		c              Counts
 		oldest, newest int64
 	)
 	err := d.store.retry(ctx, "count", func(ctx context.Context) error {
-		return d.store.db.QueryRowContext(ctx, d.text.count, d.consumer).Scan(&c.Pending, &c.Parked, &oldest, &newest)
+		return d.store.db.QueryRowContext(ctx, d.stmts.count, d.consumer).Scan(&c.Pending, &c.Parked, &oldest, &newest)
 	})
 	if c.Pending > 0 {
 		c.Oldest = time.Duration(newest-oldest) * time.Millisecond
@@ -95,7 +95,7 @@ func (d *Deferred) entries(ctx context.Context, op, text string, args ...any) ([
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // rows.Err has told
+		defer func() { _ = rows.Close() }() // rows.Err reports the errors
 		for rows.Next() {
 			var (
 				e                             Entry

@@ -8,7 +8,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// The cases of storetest that need hours of the store's clock: here the record is moved into the past instead.
+// The cases of storetest that need hours of the store's clock. Here the record is moved into the past instead.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -20,8 +20,8 @@ func TestRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		age(t, b, "k", 3*time.Hour-time.Minute)
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); outcomeOf(err) != "completed" {
-			t.Fatalf("just before the retention's end: got %s, want completed", outcomeOf(err))
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); resultOf(err) != "completed" {
+			t.Fatalf("just before the retention's end: got %s, want completed", resultOf(err))
 		}
 		age(t, b, "k", time.Minute+time.Second)
 		l := mustAcquire(t, s, claim("k", "b"))
@@ -39,7 +39,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// A live lease is retained for an hour after its end, whatever retention was asked for, and a renewal shortens nothing.
+// A record is retained for an hour after its lease's end, whatever the claim's retention. A renewal shortens nothing.
 func TestRetentionCoversTheLease(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -70,7 +70,7 @@ func TestRetentionCoversTheLease(t *testing.T) {
 		}
 		again := mustAcquire(t, s, func() dedup.Claim { c := c; c.Owner, c.Attempt = "b", 2; return c }())
 		expect("taken again for 4 h", 5*time.Hour)
-		// Only the deletion of what is over, never of a lease that lives longer than its retention.
+		// Sweep deletes no lease that is longer than its retention.
 		if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
 			t.Errorf("Sweep: got %d, %v, want nothing deleted", n, err)
 		}
@@ -78,7 +78,7 @@ func TestRetentionCoversTheLease(t *testing.T) {
 	})
 }
 
-// A record whose fence is ahead of the database's clock, as after a failover to a server whose clock is behind.
+// A record's fence is ahead of the database's clock, as after a failover to a server whose clock is behind.
 func TestFenceAheadOfTheClock(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -97,7 +97,7 @@ func TestFenceAheadOfTheClock(t *testing.T) {
 	})
 }
 
-// A row that another program has written is no record: it is neither taken nor believed.
+// A row that another program has changed is not a record: it is neither taken nor reported as completed.
 func TestForeignRow(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {

@@ -1,0 +1,152 @@
+package redisstore
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Each operation is one script on one key. Redis executes nothing else while a script runs, so a record does not change
+// between the script's read and its write. In a cluster the script runs where the key is. The arguments are durations and
+// never times.
+var (
+	acquireScript  = load(acquireSource)
+	renewScript    = load(renewSource)
+	completeScript = load(completeSource)
+	releaseScript  = load(releaseSource)
+	deleteScript   = load(deleteSource)
+	inspectScript  = load(inspectSource)
+)
+
+var (
+	//go:embed script/clock.lua
+	clockSource string
+	//go:embed script/acquire.lua
+	acquireSource string
+	//go:embed script/renew.lua
+	renewSource string
+	//go:embed script/complete.lua
+	completeSource string
+	//go:embed script/release.lua
+	releaseSource string
+	//go:embed script/delete.lua
+	deleteSource string
+	//go:embed script/inspect.lua
+	inspectSource string
+)
+
+func load(source string) *redis.Script { return redis.NewScript(clockSource + source) }
+
+const (
+	// retryFor is how long the store retries after the client has given up. It is longer than it takes to move a slot or to
+	// replace a connection, and shorter than a failover, after which the message comes again.
+	retryFor   = 2 * time.Second
+	firstPause = 20 * time.Millisecond
+	maxPause   = 400 * time.Millisecond
+)
+
+// errUnknown wraps the error of a call that may have been executed although no reply came.
+var errUnknown = errors.New("unknown outcome")
+
+// call runs a script on a record's key until it gets a reply, the error is permanent, ctx ends or retryFor has passed. It
+// sends the script's text to a server that does not know the script. Every script recognises its own repetition, so a call
+// whose reply was lost is safe to repeat.
+func (s *Store) call(ctx context.Context, script *redis.Script, key string, args ...any) (*reply, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	start, unknown := time.Now(), false
+	for limit := firstPause; ; limit = min(2*limit, maxPause) {
+		sent := time.Now()
+		values, err := script.Run(ctx, s.client, []string{s.prefix + key}, args...).Slice()
+		if err == nil {
+			return &reply{values: values, sent: sent, received: time.Now()}, nil
+		}
+		retryable := isTransient(err)
+		unknown = unknown || retryable && !notExecuted(err)
+		pause := limit/2 + rand.N(limit/2)
+		if retryable && time.Since(start)+pause <= retryFor && host.Wait(ctx, pause) {
+			continue
+		}
+		if unknown {
+			err = fmt.Errorf("%w: %w", errUnknown, err)
+		}
+		return nil, err
+	}
+}
+
+// reply is a script's reply: a status and its values. err is the first value that does not have the expected type.
+type reply struct {
+	values         []any
+	sent, received time.Time // of the attempt that got the reply
+	err            error
+}
+
+var errReply = errors.New("unexpected reply")
+
+func (r *reply) status() string { return r.text(0) }
+
+func (r *reply) text(i int) string {
+	if i < len(r.values) {
+		if s, ok := r.values[i].(string); ok {
+			return s
+		}
+	}
+	r.fail(i, "a string")
+	return ""
+}
+
+// bytes returns nil for an empty string.
+func (r *reply) bytes(i int) []byte {
+	if s := r.text(i); s != "" {
+		return []byte(s)
+	}
+	return nil
+}
+
+func (r *reply) number(i int) int64 {
+	if i < len(r.values) {
+		if n, ok := r.values[i].(int64); ok {
+			return n
+		}
+	}
+	r.fail(i, "a number")
+	return 0
+}
+
+// ownerEnd is a lease's end in the caller's clock, for its owner: never later than the server's. Value i is the rest of the
+// lease in milliseconds, counted from when the request was sent. The server's clock is rounded down to the millisecond,
+// so the rest may be one millisecond too long.
+func (r *reply) ownerEnd(i int) time.Time {
+	return r.sent.Add(time.Duration(r.number(i)-1) * time.Millisecond)
+}
+
+// othersEnd is a lease's end in the caller's clock, for those who wait for it: never earlier than the server's. It is
+// counted from when the reply came.
+func (r *reply) othersEnd(i int) time.Time {
+	return r.received.Add(time.Duration(r.number(i)) * time.Millisecond)
+}
+
+func (r *reply) fail(i int, want string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: value %d of %.80q is not %s", errReply, i, r.values, want)
+	}
+}
+
+// unexpected returns the error of a reply whose status the caller does not know.
+func (r *reply) unexpected() error {
+	if r.err == nil && r.status() == "foreign" {
+		return ErrRecord
+	}
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %.80q", errReply, r.values)
+	}
+	return r.err
+}

@@ -1,0 +1,159 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// A refusal by the row is not retried. A failure of the database is.
+func TestEventTxBegin(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	_, busy := s.db.Exec("not SQL")
+	if busy == nil {
+		t.Fatal("the database executed what is not SQL")
+	}
+	for name, c := range map[string]struct {
+		err   error
+		marks int
+	}{
+		"completed":   {&dedup.CompletedError{}, 1},
+		"in progress": {&dedup.InProgressError{}, 1},
+		"lost":        {sqsonce.ErrLeaseLost, 1},
+		"ours":        {errOwnCommit, 1},
+		"not SQL":     {busy, 1},
+		"contended":   {errContended, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			marks := 0
+			tx := eventTx{store: s, wait: 5 * time.Second, mark: func(context.Context, *sql.Tx) error {
+				if marks++; marks == 3 {
+					return nil
+				}
+				return c.err
+			}}
+			err := tx.begin(t.Context())
+			if c.marks == 3 && err != nil || c.marks == 1 && !errors.Is(err, c.err) {
+				t.Errorf("begin: got error %v after %v", err, c.err)
+			}
+			tx.rollback()
+			if marks != c.marks {
+				t.Errorf("the row was marked %d times, want %d", marks, c.marks)
+			}
+		})
+	}
+}
+
+// Until the row is marked, the end of the caller's context cancels the transaction.
+func TestEventTxCancelled(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tx := eventTx{store: s, wait: 5 * time.Second, mark: func(own context.Context, _ *sql.Tx) error {
+		cancel(errBoom)
+		<-own.Done()
+		return own.Err()
+	}}
+	if err := tx.begin(ctx); !errors.Is(err, errBoom) {
+		t.Errorf("begin: got error %v, want the cause", err)
+	}
+	if tx.tx != nil {
+		t.Error("the transaction stays open")
+	}
+}
+
+// A commit's reply is lost. The delivery finds out whether the commit happened, also if the server executes it later, and
+// the message is acknowledged with one effect.
+func TestInboxLostCommit(t *testing.T) {
+	t.Parallel()
+	for _, name := range servers {
+		for at, c := range map[string]struct {
+			cut  func(*proxy, string)
+			runs int64
+		}{
+			"before the server receives it": {(*proxy).loseStatement, 2},
+			"after the server executed it":  {(*proxy).loseReply, 1},
+			"before the server executes it": {(*proxy).loseReplyEarly, 1},
+		} {
+			t.Run(name+"/"+at, func(t *testing.T) {
+				t.Parallel()
+				b := NewBed(t, name)
+				newLedger(t, b)
+				p, proxied := throughProxy(t, b)
+				var runs atomic.Int64
+				counted := func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+					if runs.Add(1) == 1 {
+						c.cut(p, commitOf(b))
+					}
+					return book(ctx, m, tx)
+				}
+				i := newInbox(t, newStore(t, proxied))
+				if err := i.Handler(counted)(t.Context(), order(orderID, 1)); err != nil {
+					t.Errorf("delivery: got error %v, want nil", err)
+				}
+				expectBalance(t, b.DB, 10)
+				if runs.Load() != c.runs || p.count() != 1 {
+					t.Errorf("the handler ran %d times and %d commits were cut, want %d and 1", runs.Load(), p.count(), c.runs)
+				}
+				if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 2)); err != nil {
+					t.Errorf("redelivery: got error %v, want nil", err)
+				}
+				expectBalance(t, b.DB, 10)
+
+				// The same for a processor.
+				runs.Store(0)
+				d := newDeferred(t, newStore(t, proxied))
+				receive(t, d, order("43", 1))
+				pr, stop := process(t, d, counted)
+				awaitCounts(t, newDeferred(t, newStore(t, b)), 0, 0)
+				stop()
+				expectBalance(t, b.DB, 20)
+				if s := pr.Stats(); runs.Load() != c.runs || s.Done != 1 || s.Failed != 0 {
+					t.Errorf("the handler ran %d times, stats %+v; want %d and one done", runs.Load(), s, c.runs)
+				}
+			})
+		}
+	}
+}
+
+// If the database cannot be reached after a lost reply, the outcome is unknown and the message is not acknowledged.
+func TestInboxUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for _, name := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBed(t, name)
+			newLedger(t, b)
+			p, proxied := throughProxy(t, b)
+			h := newInbox(t, newStore(t, proxied), func(o *dedup.Options) { o.CallTimeout = 1e9 }).Handler(
+				func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+					p.loseReply(commitOf(b))
+					_ = p.listen.Close() // no new connection
+					return book(ctx, m, tx)
+				})
+			if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, ErrOutcomeUnknown) {
+				t.Errorf("delivery: got error %v, want ErrOutcomeUnknown", err)
+			}
+			if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 2)); err != nil {
+				t.Errorf("redelivery: got error %v, want nil", err)
+			}
+			expectBalance(t, b.DB, 10)
+		})
+	}
+}
+
+// commitOf is the statement by which the driver commits.
+func commitOf(b *Bed) string {
+	if b.Dialect == PostgreSQL {
+		return "commit"
+	}
+	return "COMMIT"
+}
