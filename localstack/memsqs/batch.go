@@ -9,7 +9,26 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-const maxEntries = 10
+type batchInput[E any] struct {
+	QueueURL string `json:"QueueUrl"`
+	Entries  []E
+}
+
+type batchOutput[R any] struct {
+	Successful []R          `json:",omitempty"`
+	Failed     []batchError `json:",omitempty"`
+}
+
+type batchDone struct {
+	ID string `json:"Id"`
+}
+
+type batchError struct {
+	ID          string `json:"Id"`
+	SenderFault bool
+	Code        string
+	Message     string `json:",omitempty"`
+}
 
 // runBatch checks a batch request as a whole, performs its entries in order, and sorts the results into those that
 // succeeded and those that failed. whole may be nil.

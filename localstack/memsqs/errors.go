@@ -59,19 +59,6 @@ func newError(name, message string) *awsjson.Error {
 	return &awsjson.Error{Status: shapes[name].status, Code: name, QueryCode: shapes[name].query, Message: message}
 }
 
-// injected is the error of a fault plan's code, which is a shape's name or its query code; nil for any other code.
-func injected(code string) *awsjson.Error {
-	if _, ok := shapes[code]; ok {
-		return newError(code, "injected fault")
-	}
-	for name, s := range shapes {
-		if s.query == code && code != "" {
-			return newError(name, "injected fault")
-		}
-	}
-	return nil
-}
-
 func invalidParameter(format string, args ...any) *awsjson.Error {
 	return newError("InvalidParameterValueException", fmt.Sprintf(format, args...))
 }
@@ -103,3 +90,6 @@ func invalidAttributeValue(name string) *awsjson.Error {
 func invalidContents(message string) *awsjson.Error {
 	return newError("InvalidMessageContents", message)
 }
+
+// serverFaults are the codes for which AWS does not blame the sender.
+var serverFaults = []string{"InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"}

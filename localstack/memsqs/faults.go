@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
-
-// serverFaults are the codes for which AWS does not blame the sender.
-var serverFaults = []string{"InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"}
 
 // failsEntry returns the failure that the call's rule gives entry i of a batch, or nil.
 func (c *call) failsEntry(i int, id string) *batchError {
@@ -43,3 +41,16 @@ func (q *queue) copyOf(m *message, now time.Time) {
 }
 
 func (s *Server) chance(p float64) bool { return p > 0 && s.rng.Float64() < p }
+
+// injected is the error of a fault plan's code, which is a shape's name or its query code; nil for any other code.
+func injected(code string) *awsjson.Error {
+	if _, ok := shapes[code]; ok {
+		return newError(code, "injected fault")
+	}
+	for name, s := range shapes {
+		if s.query == code && code != "" {
+			return newError(name, "injected fault")
+		}
+	}
+	return nil
+}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
+	"time"
 )
 
 // A receipt handle names a queue, one copy of a message in it and one receive of that copy. Like AWS's it is opaque to
@@ -35,4 +37,107 @@ func (q *queue) find(handle *string) (m *message, newest bool, err error) {
 	}
 	m = q.messages[binary.BigEndian.Uint64(b[8:])]
 	return m, m != nil && m.receipt == binary.BigEndian.Uint64(b[16:]), nil
+}
+
+type deleteEntry struct {
+	ID            string `json:"Id"`
+	ReceiptHandle *string
+}
+
+type deleteInput struct {
+	QueueURL string `json:"QueueUrl"`
+	deleteEntry
+}
+
+func (s *Server) deleteMessage(_ *call, in *deleteInput) (*empty, error) {
+	return &empty{}, s.update(func(now time.Time) error {
+		q, err := s.queue(in.QueueURL, now)
+		if err != nil {
+			return err
+		}
+		return q.deleteByHandle(in.ReceiptHandle)
+	})
+}
+
+func (s *Server) deleteMessageBatch(c *call, in *batchInput[deleteEntry]) (*batchOutput[batchDone], error) {
+	return runBatch(c, s, in, func(e *deleteEntry) string { return e.ID }, nil, func(q *queue, e *deleteEntry, _ time.Time) (batchDone, error) {
+		return batchDone{e.ID}, q.deleteByHandle(e.ReceiptHandle)
+	})
+}
+
+// deleteByHandle deletes what a receipt handle names. A message that is gone is deleted: success.
+//
+// A standard queue takes any handle it issued: the newest deletes, also after its visibility timeout; an older one
+// succeeds and deletes nothing. A FIFO queue refuses both, since another receive may have, or may by now get, the group.
+func (q *queue) deleteByHandle(handle *string) error {
+	m, newest, err := q.find(handle)
+	switch {
+	case err != nil:
+		return err
+	case m == nil:
+		return nil
+	case q.attrs.FIFO && (!newest || !m.hidden):
+		return invalidValue(*handle, "ReceiptHandle", "The receipt handle has expired.")
+	case newest:
+		q.remove(m)
+	}
+	return nil
+}
+
+type visibilityEntry struct {
+	ID                string `json:"Id"`
+	ReceiptHandle     *string
+	VisibilityTimeout *int
+}
+
+type visibilityInput struct {
+	QueueURL string `json:"QueueUrl"`
+	visibilityEntry
+}
+
+func (s *Server) changeVisibility(_ *call, in *visibilityInput) (*empty, error) {
+	return &empty{}, s.update(func(now time.Time) error {
+		q, err := s.queue(in.QueueURL, now)
+		if err != nil {
+			return err
+		}
+		return q.changeVisibility(&in.visibilityEntry, now)
+	})
+}
+
+func (s *Server) changeVisibilityBatch(c *call, in *batchInput[visibilityEntry]) (*batchOutput[batchDone], error) {
+	return runBatch(c, s, in, func(e *visibilityEntry) string { return e.ID }, nil, func(q *queue, e *visibilityEntry, now time.Time) (batchDone, error) {
+		return batchDone{e.ID}, q.changeVisibility(e, now)
+	})
+}
+
+// changeVisibility makes a message in flight visible VisibilityTimeout from now. The whole time in flight, counted from
+// the receive, is limited to 12 h; a longer one is refused, not shortened.
+func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
+	if e.VisibilityTimeout == nil {
+		return missingParameter("VisibilityTimeout")
+	}
+	seconds := *e.VisibilityTimeout
+	if seconds < 0 || seconds > maxVisibility {
+		return invalidValue(seconds, "VisibilityTimeout", fmt.Sprintf("VisibilityTimeout must be between 0 and %d.", maxVisibility))
+	}
+	m, newest, err := q.find(e.ReceiptHandle)
+	switch {
+	case err != nil:
+		return err
+	case m == nil || !newest && !q.server.opts.LooseHandles:
+		return invalidValue(*e.ReceiptHandle, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
+	case !m.inFlight() && q.server.opts.LooseHandles:
+		return nil
+	case !m.inFlight():
+		return newError("MessageNotInflight", "The specified message isn't in flight.")
+	}
+	until := now.Add(time.Duration(seconds) * time.Second)
+	if until.Sub(m.receivedAt) > maxVisibility*time.Second {
+		return invalidValue(seconds, "VisibilityTimeout", fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds].", maxVisibility))
+	}
+	m.changes++
+	q.hide(m, until)
+	q.advance(now) // a timeout of 0 ends at once
+	return nil
 }

@@ -1,6 +1,8 @@
 package memsqs
 
-import "cmp"
+import (
+	"cmp"
+)
 
 // heap is a binary heap whose items know their place in it, so that any item can be removed or moved in O(log n).
 type heap[T any] struct {

@@ -1,6 +1,9 @@
 package memsqs
 
 import (
+	"encoding/base64"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -66,4 +69,138 @@ func (t *moveTask) step(now time.Time) {
 		// A step that cannot go on records it in the task.
 		_ = t.server.update(func(now time.Time) error { t.step(now); return nil })
 	})
+}
+
+type startMoveInput struct {
+	SourceARN      string `json:"SourceArn"`
+	DestinationARN string `json:"DestinationArn"`
+	PerSecond      *int   `json:"MaxNumberOfMessagesPerSecond"`
+}
+
+type taskHandle struct {
+	TaskHandle string
+}
+
+func (s *Server) startMove(_ *call, in *startMoveInput) (*taskHandle, error) {
+	perSecond, err := within(in.PerSecond, maxMovesPerSecond, 1, maxMovesPerSecond, "MaxNumberOfMessagesPerSecond")
+	if err != nil {
+		return nil, err
+	}
+	out := &taskHandle{}
+	return out, s.update(func(now time.Time) error {
+		source, err := s.arn(in.SourceARN, "SourceArn")
+		if err != nil {
+			return err
+		}
+		if in.DestinationARN != "" {
+			to, err := s.arn(in.DestinationARN, "DestinationArn")
+			if err != nil {
+				return err
+			}
+			if to == source || to.attrs.FIFO != source.attrs.FIFO {
+				return invalidValue(in.DestinationARN, "DestinationArn", "The destination must be another queue of the same type.")
+			}
+		}
+		if len(s.sourcesOf(source)) == 0 {
+			return invalidParameter("Source queue must be configured as a Dead Letter Queue.")
+		}
+		if slices.ContainsFunc(s.moves, func(t *moveTask) bool { return t.source == source && t.status == moveRunning }) {
+			return invalidParameter("There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+		}
+		t := &moveTask{
+			server: s, source: source, destination: in.DestinationARN, perSecond: perSecond, status: moveRunning, started: now,
+			total:  len(source.messages) - source.inFlight - source.delayed,
+			handle: base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"taskId":"%s","sourceArn":"%s"}`, s.newID(), source.arn)),
+		}
+		s.moves = append(s.moves, t)
+		out.TaskHandle = t.handle
+		t.step(now)
+		return nil
+	})
+}
+
+type moveResult struct {
+	TaskHandle       string `json:",omitempty"` // only while it can be cancelled
+	Status           string
+	SourceARN        string `json:"SourceArn"`
+	DestinationARN   string `json:"DestinationArn,omitempty"`
+	PerSecond        int    `json:"MaxNumberOfMessagesPerSecond"`
+	Moved            int    `json:"ApproximateNumberOfMessagesMoved"`
+	Total            int    `json:"ApproximateNumberOfMessagesToMove"`
+	FailureReason    string `json:",omitempty"`
+	StartedTimestamp int64
+}
+
+type listMovesInput struct {
+	SourceARN  string `json:"SourceArn"`
+	MaxResults *int
+}
+
+type listMovesOutput struct {
+	Results []moveResult `json:",omitempty"`
+}
+
+// listMoves returns the newest tasks of a queue first.
+func (s *Server) listMoves(_ *call, in *listMovesInput) (*listMovesOutput, error) {
+	most, err := within(in.MaxResults, 1, 1, 10, "MaxResults")
+	if err != nil {
+		return nil, err
+	}
+	out := &listMovesOutput{}
+	return out, s.update(func(time.Time) error {
+		source, err := s.arn(in.SourceARN, "SourceArn")
+		if err != nil {
+			return err
+		}
+		for _, t := range slices.Backward(s.moves) {
+			if t.source == source && len(out.Results) < most {
+				out.Results = append(out.Results, t.result())
+			}
+		}
+		return nil
+	})
+}
+
+func (t *moveTask) result() moveResult {
+	r := moveResult{
+		Status: t.status, SourceARN: t.source.arn, DestinationARN: t.destination, PerSecond: t.perSecond,
+		Moved: t.moved, Total: t.total, FailureReason: t.failure, StartedTimestamp: t.started.UnixMilli(),
+	}
+	if t.status == moveRunning {
+		r.TaskHandle = t.handle
+	}
+	return r
+}
+
+type cancelMoveOutput struct {
+	Moved int `json:"ApproximateNumberOfMessagesMoved"`
+}
+
+func (s *Server) cancelMove(_ *call, in *taskHandle) (*cancelMoveOutput, error) {
+	out := &cancelMoveOutput{}
+	return out, s.update(func(time.Time) error {
+		i := slices.IndexFunc(s.moves, func(t *moveTask) bool { return t.handle == in.TaskHandle })
+		if i < 0 {
+			return newError("ResourceNotFoundException", "Task does not exist.")
+		}
+		t := s.moves[i]
+		if t.status != moveRunning {
+			return newError("UnsupportedOperation", "Only active tasks can be cancelled.")
+		}
+		t.status = moveCancelled
+		out.Moved = t.moved
+		return nil
+	})
+}
+
+// arn returns the queue of an ARN.
+func (s *Server) arn(arn, parameter string) (*queue, error) {
+	if arn == "" {
+		return nil, missingParameter(parameter)
+	}
+	q := s.byARN(arn)
+	if q == nil {
+		return nil, newError("ResourceNotFoundException", "The resource that you specified for the "+parameter+" parameter doesn't exist.")
+	}
+	return q, nil
 }

@@ -4,19 +4,6 @@ import (
 	"time"
 )
 
-// shelf decides which visible messages may be handed out, and in which order: standard or fifo.
-type shelf interface {
-	// add puts m in the queue, at its end; before, if not nil, is the message it goes in front of.
-	add(m, before *message)
-	// remove takes m out of the queue.
-	remove(m *message)
-	// changed is called after m was hidden or shown.
-	changed(m *message)
-	// pick returns the first messages to hand out, at most n. It may return fewer while more remain, but returns none only
-	// if there are none. It changes nothing.
-	pick(n int) []*message
-}
-
 // queue is one queue. Server.mu guards it.
 type queue struct {
 	server    *Server
@@ -35,7 +22,7 @@ type queue struct {
 	messages map[uint64]*message // by serial
 	shelf    shelf
 	hidden   heap[*message] // by visibleAt
-	ages     line[*message] // by enqueuedAt
+	ages     heap[*message] // by enqueuedAt
 	delayed  int
 	inFlight int
 
@@ -59,12 +46,12 @@ func newQueue(s *Server, name string, attrs attributes, now time.Time) *queue {
 		},
 		place: func(m *message) *int { return &m.hiddenAt },
 	}
-	q.ages = line[*message]{heap: heap[*message]{
+	q.ages = heap[*message]{
 		less: func(a, b *message) bool {
 			return byTime(a.enqueuedAt.UnixNano(), b.enqueuedAt.UnixNano(), a.serial, b.serial)
 		},
 		place: func(m *message) *int { return &m.ageAt },
-	}}
+	}
 	if attrs.FIFO {
 		q.shelf = newGroups()
 	} else {

@@ -2,13 +2,39 @@ package memsqs
 
 import (
 	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// maxInFlight is AWS's quota of messages in flight in a queue.
-const maxInFlight = 120_000
+type receiveInput struct {
+	QueueURL                    string `json:"QueueUrl"`
+	AttributeNames              []string
+	MessageSystemAttributeNames []string
+	MessageAttributeNames       []string
+	MaxNumberOfMessages         *int
+	VisibilityTimeout           *int
+	WaitTimeSeconds             *int
+	ReceiveRequestAttemptID     *string `json:"ReceiveRequestAttemptId"`
+}
+
+type receiveOutput struct {
+	Messages []receivedMessage `json:",omitempty"`
+}
+
+type receivedMessage struct {
+	MessageID              string `json:"MessageId"`
+	ReceiptHandle          string
+	MD5OfBody              string
+	Body                   string
+	Attributes             *systemAttributes           `json:",omitempty"`
+	MD5OfMessageAttributes string                      `json:",omitempty"`
+	MessageAttributes      map[string]messageAttribute `json:",omitempty"`
+}
 
 // request is what a ReceiveMessage asks for, checked.
 type request struct {
@@ -111,4 +137,130 @@ func (q *queue) deliver(m *message, visibility time.Duration, now time.Time) {
 	m.receivedAt = now
 	m.receipt = q.server.nextSerial()
 	q.hide(m, now.Add(visibility))
+}
+
+// selectSystem looks up the attributes of these names.
+func selectSystem(names []string) ([]func(*systemAttributes, *message), error) {
+	out := make([]func(*systemAttributes, *message), 0, len(names))
+	for _, n := range names {
+		set := systemAttribute[n]
+		switch {
+		case n == "All":
+			out = slices.AppendSeq(out, maps.Values(systemAttribute))
+		case set == nil:
+			return nil, invalidAttributeName(n)
+		default:
+			out = append(out, set)
+		}
+	}
+	return out, nil
+}
+
+func (q *queue) render(got []*message, r *request) []receivedMessage {
+	out := make([]receivedMessage, 0, len(got))
+	for _, m := range got {
+		attrs := selectAttributes(m.attrs, r.attributes)
+		out = append(out, receivedMessage{
+			MessageID: m.id, ReceiptHandle: q.handle(m), Body: m.body, MD5OfBody: m.md5,
+			Attributes: r.systemOf(m), MessageAttributes: attrs, MD5OfMessageAttributes: md5OfAttributes(attrs),
+		})
+	}
+	return out
+}
+
+func (r *request) systemOf(m *message) *systemAttributes {
+	a := &systemAttributes{}
+	for _, set := range r.system {
+		set(a, m)
+	}
+	if *a == (systemAttributes{}) {
+		return nil
+	}
+	return a
+}
+
+// selectAttributes returns the attributes that a receive asked for: by name, "All" or ".*", or "prefix.*".
+func selectAttributes(attrs map[string]messageAttribute, names []string) map[string]messageAttribute {
+	if len(attrs) == 0 || len(names) == 0 {
+		return nil
+	}
+	out := map[string]messageAttribute{}
+	for name, a := range attrs {
+		for _, want := range names {
+			prefix, wild := strings.CutSuffix(want, ".*")
+			if want == "All" || want == name || wild && strings.HasPrefix(name, prefix) {
+				out[name] = a
+				break
+			}
+		}
+	}
+	return out
+}
+
+// poll is a ReceiveMessage that waits. A message that becomes receivable goes to the oldest poll of its queue, whether or
+// not the client of that poll is still there: AWS cannot tell either, and the message stays hidden for its visibility
+// timeout.
+type poll struct {
+	q    *queue
+	r    *request
+	got  []receivedMessage
+	err  error
+	done chan struct{} // closed when got or err is set
+}
+
+// wait makes a poll wait for messages. The caller holds the server's lock and calls await without it.
+func (q *queue) wait(r *request) *poll {
+	p := &poll{q: q, r: r, done: make(chan struct{})}
+	q.polls = append(q.polls, p)
+	q.disturb() // arms the timer
+	return p
+}
+
+// await returns what a poll was given, or nothing at the end of its wait time or of the server.
+func (s *Server) await(ctx context.Context, p *poll) ([]receivedMessage, error) {
+	t := time.NewTimer(p.r.wait)
+	defer t.Stop()
+	select {
+	case <-p.done:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	err := s.update(func(now time.Time) error {
+		if i := slices.Index(p.q.polls, p); i >= 0 {
+			// A message that appears in the very moment the wait ends may be taken: settle before leaving.
+			p.q.settle(now)
+		}
+		if i := slices.Index(p.q.polls, p); i >= 0 {
+			p.q.polls = slices.Delete(p.q.polls, i, i+1)
+			p.q.disturb()
+		}
+		return p.err
+	})
+	return p.got, err
+}
+
+// settle gives receivable messages to the polls that wait, oldest poll first, and sets the timer for the next moment at
+// which time alone can make a message receivable.
+func (q *queue) settle(now time.Time) {
+	q.advance(now)
+	for len(q.polls) > 0 {
+		p := q.polls[0]
+		if q.gone {
+			p.err = queueDoesNotExist()
+		} else if p.got, p.err = q.receive(p.r, now); len(p.got) == 0 && p.err == nil {
+			break
+		}
+		q.polls = q.polls[1:]
+		close(p.done)
+	}
+	if q.timer != nil {
+		q.timer.Stop()
+		q.timer = nil
+	}
+	if len(q.polls) > 0 && q.hidden.len() > 0 {
+		q.timer = time.AfterFunc(q.hidden.top().visibleAt.Sub(now), func() {
+			// update finds nothing else to do, and never fails.
+			_ = q.server.update(func(time.Time) error { q.disturb(); return nil })
+		})
+	}
 }

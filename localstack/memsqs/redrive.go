@@ -1,11 +1,56 @@
 package memsqs
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
+
+type redrivePolicy struct {
+	TargetARN       string
+	MaxReceiveCount int
+}
+
+// parseRedrive reads a redrive policy. AWS takes maxReceiveCount as a number and as a string.
+func parseRedrive(value string) (*redrivePolicy, error) {
+	var p struct {
+		DeadLetterTargetARN string          `json:"deadLetterTargetArn"`
+		MaxReceiveCount     json.RawMessage `json:"maxReceiveCount"`
+	}
+	bad := func(reason string) error { return invalidValue(value, "RedrivePolicy", reason) }
+	if err := json.Unmarshal([]byte(value), &p); err != nil {
+		return nil, bad("Redrive policy is not a valid JSON map.")
+	}
+	if p.DeadLetterTargetARN == "" {
+		return nil, bad("Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")
+	}
+	if p.MaxReceiveCount == nil {
+		return nil, bad("Redrive policy does not contain mandatory attribute: maxReceiveCount.")
+	}
+	n, err := strconv.Atoi(strings.Trim(string(p.MaxReceiveCount), `"`))
+	if err != nil || n < 1 || n > 1000 {
+		return nil, bad("Invalid value for maxReceiveCount: " + string(p.MaxReceiveCount) + ", valid values are from 1 to 1000 both inclusive.")
+	}
+	return &redrivePolicy{p.DeadLetterTargetARN, n}, nil
+}
+
+// checkRedrive: the dead-letter queue must exist and be of the same type.
+func (s *Server) checkRedrive(a attributes) error {
+	if a.Redrive == nil {
+		return nil
+	}
+	dlq := s.byARN(a.Redrive.TargetARN)
+	if dlq == nil {
+		return invalidValue(a.set["RedrivePolicy"], "RedrivePolicy", "Dead letter target does not exist.")
+	}
+	if dlq.attrs.FIFO != a.FIFO {
+		return invalidValue(a.set["RedrivePolicy"], "RedrivePolicy", "Dead-letter queue must be same type of queue as the source.")
+	}
+	return nil
+}
 
 // deadLetterQueue returns where m goes instead of being received once more, or nil. Without its target the policy has no
 // effect, so that nothing is lost.

@@ -1,12 +1,36 @@
 package memsqs
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"time"
 )
+
+// sendEntry is what SendMessage takes besides the queue, and an entry of SendMessageBatch.
+type sendEntry struct {
+	ID                      string `json:"Id"`
+	MessageBody             *string
+	DelaySeconds            *int
+	MessageAttributes       map[string]messageAttribute
+	MessageSystemAttributes map[string]messageAttribute
+	MessageDeduplicationID  *string `json:"MessageDeduplicationId"`
+	MessageGroupID          *string `json:"MessageGroupId"`
+}
+
+type sendInput struct {
+	QueueURL string `json:"QueueUrl"`
+	sendEntry
+}
+
+type sendOutput struct {
+	ID                           string `json:"Id,omitempty"`
+	MessageID                    string `json:"MessageId"`
+	MD5OfMessageBody             string
+	MD5OfMessageAttributes       string `json:",omitempty"`
+	MD5OfMessageSystemAttributes string `json:",omitempty"`
+	SequenceNumber               string `json:",omitempty"`
+}
 
 func (s *Server) sendMessage(_ *call, in *sendInput) (*sendOutput, error) {
 	var out *sendOutput
@@ -104,58 +128,6 @@ func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
 		MD5OfMessageAttributes:       md5OfAttributes(e.MessageAttributes),
 		MD5OfMessageSystemAttributes: md5OfAttributes(e.MessageSystemAttributes),
 	}, nil
-}
-
-func (q *queue) checkEntry(e *sendEntry) error {
-	if e.MessageBody == nil || *e.MessageBody == "" {
-		return missingParameter("MessageBody")
-	}
-	if r, bad := illegalRune(*e.MessageBody); bad {
-		return invalidContents(fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U.", r))
-	}
-	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
-		return err
-	}
-	if err := checkSystemAttributes(e.MessageSystemAttributes); err != nil {
-		return err
-	}
-	if e.size() > q.attrs.MaximumMessageSize {
-		return invalidParameter("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", q.attrs.MaximumMessageSize)
-	}
-	if d := e.DelaySeconds; d != nil {
-		if *d < 0 || *d > maxDelay {
-			return invalidValue(*d, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
-		}
-		if *d > 0 && q.attrs.FIFO {
-			return notForThisQueue(*d, "DelaySeconds")
-		}
-	}
-	if e.MessageDeduplicationID != nil && !q.attrs.FIFO {
-		return notForThisQueue(*e.MessageDeduplicationID, "MessageDeduplicationId")
-	}
-	return cmp.Or(checkToken(e.MessageGroupID, "MessageGroupId"), checkToken(e.MessageDeduplicationID, "MessageDeduplicationId"))
-}
-
-func notForThisQueue(value any, parameter string) error {
-	return invalidValue(value, parameter, "The request include parameter that is not valid for this queue type.")
-}
-
-const traceHeader = "AWSTraceHeader"
-
-// checkSystemAttributes: AWSTraceHeader, a string, is the only one a sender may set.
-func checkSystemAttributes(attrs map[string]messageAttribute) error {
-	for name, a := range attrs {
-		if name != traceHeader {
-			return invalidParameter("Message system attribute name '%s' is invalid.", name)
-		}
-		if a.DataType != "String" {
-			return invalidParameter("The type of message system attribute '%s' is invalid. You must use only the following supported type prefixes: String.", name)
-		}
-		if err := checkAttributeValue(name, a); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // newID returns a message ID: a random UUID, from the server's seed.

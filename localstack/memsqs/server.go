@@ -1,9 +1,13 @@
 package memsqs
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,6 +93,7 @@ func New(optFns ...func(*Options)) *Server {
 }
 
 var _ http.Handler = (*Server)(nil)
+
 var _ http.RoundTripper = (*Server)(nil)
 
 // update runs f with the server locked and then hands messages that f made receivable to the long polls that wait for
@@ -110,4 +115,110 @@ func (s *Server) update(f func(now time.Time) error) error {
 func (s *Server) nextSerial() uint64 {
 	s.serial++
 	return s.serial
+}
+
+// call is one request being performed.
+type call struct {
+	ctx   context.Context // ends with the server
+	rule  *fault.Rule
+	count int // entries, for the record of calls
+}
+
+// operation decodes the input of f and encodes its output. Unknown members are ignored, as AWS does.
+func operation[I, O any](f func(c *call, in *I) (*O, error)) awsjson.Operation {
+	return func(ctx context.Context, body []byte, rule *fault.Rule) (any, awsjson.Cost, error) {
+		c := &call{ctx: ctx, rule: rule, count: 1}
+		in := new(I)
+		if len(bytes.TrimSpace(body)) > 0 {
+			if err := json.Unmarshal(body, in); err != nil {
+				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", err.Error())
+			}
+		}
+		out, err := f(c, in)
+		if err != nil {
+			return nil, awsjson.Cost{Entries: c.count}, err
+		}
+		return out, awsjson.Cost{Entries: c.count}, nil
+	}
+}
+
+type empty struct{}
+
+// operations is what the server can do, by name.
+func (s *Server) operations() map[string]awsjson.Operation {
+	return map[string]awsjson.Operation{
+		"CreateQueue":                  operation(s.createQueue),
+		"DeleteQueue":                  operation(s.deleteQueue),
+		"GetQueueUrl":                  operation(s.getQueueURL),
+		"ListQueues":                   operation(s.listQueues),
+		"GetQueueAttributes":           operation(s.getQueueAttributes),
+		"SetQueueAttributes":           operation(s.setQueueAttributes),
+		"PurgeQueue":                   operation(s.purgeQueue),
+		"ListDeadLetterSourceQueues":   operation(s.listSources),
+		"StartMessageMoveTask":         operation(s.startMove),
+		"ListMessageMoveTasks":         operation(s.listMoves),
+		"CancelMessageMoveTask":        operation(s.cancelMove),
+		"TagQueue":                     operation(s.tagQueue),
+		"UntagQueue":                   operation(s.untagQueue),
+		"ListQueueTags":                operation(s.listQueueTags),
+		"SendMessage":                  operation(s.sendMessage),
+		"SendMessageBatch":             operation(s.sendMessageBatch),
+		"ReceiveMessage":               operation(s.receiveMessage),
+		"DeleteMessage":                operation(s.deleteMessage),
+		"DeleteMessageBatch":           operation(s.deleteMessageBatch),
+		"ChangeMessageVisibility":      operation(s.changeVisibility),
+		"ChangeMessageVisibilityBatch": operation(s.changeVisibilityBatch),
+	}
+}
+
+// QueuedMessage is a message in a queue, for assertions.
+type QueuedMessage struct {
+	ID, Body, Group, DedupID string
+	// ReceiveCount is how often it was received.
+	ReceiveCount int
+	// InFlight: received, and its visibility timeout has not ended.
+	InFlight bool
+	// VisibleAt is when it becomes or became visible.
+	VisibleAt time.Time
+	// SourceARN is the queue that a message in a dead-letter queue came from.
+	SourceARN string
+	// Attributes are its message attributes with text values.
+	Attributes map[string]string
+}
+
+// Messages returns what the queue of that name or URL holds, delayed and in flight included, in the order of the queue.
+// It changes nothing. A queue that does not exist has no messages.
+func (s *Server) Messages(queue string) []QueuedMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[queue[strings.LastIndexByte(queue, '/')+1:]]
+	if q == nil {
+		return nil
+	}
+	now := s.opts.Now()
+	all := make([]*message, 0, len(q.messages))
+	for _, m := range q.messages {
+		if now.Before(m.enqueuedAt.Add(q.attrs.Retention)) {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b *message) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.serial, b.serial)) })
+	out := make([]QueuedMessage, 0, len(all))
+	for _, m := range all {
+		out = append(out, QueuedMessage{
+			ID: m.id, Body: m.body, Group: m.group, DedupID: m.dedupID, ReceiveCount: m.receives, SourceARN: m.sourceARN,
+			InFlight: m.inFlight() && now.Before(m.visibleAt), VisibleAt: m.visibleAt, Attributes: texts(m.attrs),
+		})
+	}
+	return out
+}
+
+func texts(attrs map[string]messageAttribute) map[string]string {
+	out := map[string]string{}
+	for name, a := range attrs {
+		if a.StringValue != nil {
+			out[name] = *a.StringValue
+		}
+	}
+	return out
 }

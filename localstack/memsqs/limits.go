@@ -1,6 +1,8 @@
 package memsqs
 
-import "unicode/utf8"
+import (
+	"time"
+)
 
 const (
 	maxMessageSize = 1 << 20 // of one message and of a batch together, in bytes, inclusive
@@ -39,22 +41,6 @@ func consists(s string, most int, legal func(byte) bool) bool {
 	return 1 <= len(s) && len(s) <= most
 }
 
-// illegalRune returns the first character that SQS refuses in bodies and string attributes: it takes what XML 1.0 does.
-func illegalRune(s string) (rune, bool) {
-	for i, r := range s {
-		switch {
-		case r == utf8.RuneError:
-			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
-				return r, true // not UTF-8
-			}
-		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xFFFD, r >= 0x10000:
-		default:
-			return r, true
-		}
-	}
-	return 0, false
-}
-
 func checkToken(v *string, parameter string) error {
 	if v != nil && !isToken(*v) {
 		return invalidParameter("Value %s for parameter %s is invalid. Reason: %s can only include alphanumeric and punctuation characters. 1 to 128 in length.", *v, parameter, parameter)
@@ -72,3 +58,18 @@ func within(v *int, otherwise, low, high int, parameter string) (int, error) {
 	}
 	return *v, nil
 }
+
+const maxEntries = 10
+
+const maxMessageAttributes = 10
+
+const maxTags = 50
+
+// recently is how long after DeleteQueue a name cannot be used, and after PurgeQueue no other purge is taken.
+const recently = 60 * time.Second
+
+// maxInFlight is AWS's quota of messages in flight in a queue.
+const maxInFlight = 120_000
+
+// interval is how long a FIFO queue remembers deduplication IDs and receive attempts.
+const interval = 5 * time.Minute

@@ -2,6 +2,7 @@ package memsqs_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -13,8 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
-
-	"errors"
 
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )

@@ -122,34 +122,3 @@ func TestMessagesInQueueOrder(t *testing.T) {
 		}
 	})
 }
-
-func TestLooseHandles(t *testing.T) {
-	loose := func(o *memsqs.Options) { o.LooseHandles = true }
-	t.Run("superseded", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			first := x.want("a")[0]
-			x.ok(x.visibility(first, 0))
-			x.want("a")
-			x.ok(x.visibility(first, 0))
-			x.want("a")
-		}, loose)
-	})
-	t.Run("expired", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(30 * time.Second)
-			x.ok(x.visibility(m, 100))
-			x.want("a")
-		}, loose)
-	})
-	t.Run("deleted", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			x.ok(x.delete(m))
-			x.code(x.visibility(m, 0), "InvalidParameterValue")
-		}, loose)
-	})
-}

@@ -111,18 +111,3 @@ func TestDigests(t *testing.T) {
 		}
 	})
 }
-
-func TestReceiveLimits(t *testing.T) {
-	standard(t, func(x *fixture) {
-		for _, in := range []sqs.ReceiveMessageInput{{MaxNumberOfMessages: 11}, {MaxNumberOfMessages: -1}, {WaitTimeSeconds: 21}, {VisibilityTimeout: 43201}} {
-			in.QueueUrl = &x.url
-			_, err := x.c.ReceiveMessage(x.Context(), &in)
-			x.code(err, invalidValue)
-		}
-		x.send("a")
-		x.send("b")
-		out, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url})
-		x.ok(err)
-		x.same(out.Messages, "a") // one, if no number is given
-	})
-}

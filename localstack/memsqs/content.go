@@ -1,14 +1,66 @@
 package memsqs
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-const maxMessageAttributes = 10
+func (q *queue) checkEntry(e *sendEntry) error {
+	if e.MessageBody == nil || *e.MessageBody == "" {
+		return missingParameter("MessageBody")
+	}
+	if r, bad := illegalRune(*e.MessageBody); bad {
+		return invalidContents(fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U.", r))
+	}
+	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
+		return err
+	}
+	if err := checkSystemAttributes(e.MessageSystemAttributes); err != nil {
+		return err
+	}
+	if e.size() > q.attrs.MaximumMessageSize {
+		return invalidParameter("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", q.attrs.MaximumMessageSize)
+	}
+	if d := e.DelaySeconds; d != nil {
+		if *d < 0 || *d > maxDelay {
+			return invalidValue(*d, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
+		}
+		if *d > 0 && q.attrs.FIFO {
+			return notForThisQueue(*d, "DelaySeconds")
+		}
+	}
+	if e.MessageDeduplicationID != nil && !q.attrs.FIFO {
+		return notForThisQueue(*e.MessageDeduplicationID, "MessageDeduplicationId")
+	}
+	return cmp.Or(checkToken(e.MessageGroupID, "MessageGroupId"), checkToken(e.MessageDeduplicationID, "MessageDeduplicationId"))
+}
+
+func notForThisQueue(value any, parameter string) error {
+	return invalidValue(value, parameter, "The request include parameter that is not valid for this queue type.")
+}
+
+const traceHeader = "AWSTraceHeader"
+
+// checkSystemAttributes: AWSTraceHeader, a string, is the only one a sender may set.
+func checkSystemAttributes(attrs map[string]messageAttribute) error {
+	for name, a := range attrs {
+		if name != traceHeader {
+			return invalidParameter("Message system attribute name '%s' is invalid.", name)
+		}
+		if a.DataType != "String" {
+			return invalidParameter("The type of message system attribute '%s' is invalid. You must use only the following supported type prefixes: String.", name)
+		}
+		if err := checkAttributeValue(name, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 var attributeNumber = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 
@@ -82,32 +134,18 @@ func invalidType(name, dataType string) *awsjson.Error {
 	return invalidParameter("The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String. (%s)", name, dataType)
 }
 
-// sizeOfAttributes is what attributes add to the size of a message: names, types and values.
-func sizeOfAttributes(attrs map[string]messageAttribute) int {
-	n := 0
-	for name, a := range attrs {
-		n += len(name) + len(a.DataType) + len(a.BinaryValue)
-		if a.StringValue != nil {
-			n += len(*a.StringValue)
-		}
-	}
-	return n
-}
-
-// selectAttributes returns the attributes that a receive asked for: by name, "All" or ".*", or "prefix.*".
-func selectAttributes(attrs map[string]messageAttribute, names []string) map[string]messageAttribute {
-	if len(attrs) == 0 || len(names) == 0 {
-		return nil
-	}
-	out := map[string]messageAttribute{}
-	for name, a := range attrs {
-		for _, want := range names {
-			prefix, wild := strings.CutSuffix(want, ".*")
-			if want == "All" || want == name || wild && strings.HasPrefix(name, prefix) {
-				out[name] = a
-				break
+// illegalRune returns the first character that SQS refuses in bodies and string attributes: it takes what XML 1.0 does.
+func illegalRune(s string) (rune, bool) {
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError:
+			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
+				return r, true // not UTF-8
 			}
+		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xFFFD, r >= 0x10000:
+		default:
+			return r, true
 		}
 	}
-	return out
+	return 0, false
 }
