@@ -110,3 +110,25 @@ func (c Config) check() error {
 	}
 	return errors.Join(errs...)
 }
+
+// checkVisibility refuses what CreateEventSourceMapping refuses with an InvalidParameterValueException.
+func checkVisibility(cfg Config, q queue) error {
+	if q.visibility < cfg.FunctionTimeout {
+		return &ConfigError{
+			Field:   "FunctionTimeout",
+			Problem: fmt.Sprintf("queue visibility timeout: %s is less than function timeout: %s", q.visibility, cfg.FunctionTimeout),
+		}
+	}
+	return nil
+}
+
+// receiveVisibility is the visibility timeout to receive with. A message may spend the window in the buffer before its
+// invocation starts, so where the queue's own timeout is too short for both, Lambda asks for window + timeout + 30 s.
+// 0: the queue's own, as always without a window.
+func receiveVisibility(cfg Config, q queue) time.Duration {
+	if cfg.BatchingWindow+cfg.FunctionTimeout > q.visibility {
+		// Rounded up: the parameter has whole seconds.
+		return (cfg.BatchingWindow + cfg.FunctionTimeout + 30*time.Second + time.Second - 1).Truncate(time.Second)
+	}
+	return 0
+}

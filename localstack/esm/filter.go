@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // filters are the patterns of a mapping. A message passes if it matches one of them, or if there is none.
@@ -71,4 +74,194 @@ func (fs filters) match(body string) bool {
 		}
 	}
 	return false
+}
+
+// pattern is a filter pattern, or a part of one: a list of rules for a value, of which one must match, or names with the
+// pattern for each, of which all must.
+// https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html#filtering-syntax
+type pattern struct {
+	rules  []rule
+	fields map[string]*pattern
+	either []*pattern // $or
+}
+
+// rule matches a value that is not an object: string, float64, bool, nil.
+type rule func(v any, present bool) bool
+
+func (p *pattern) empty() bool { return p.rules == nil && len(p.fields) == 0 && len(p.either) == 0 }
+
+func parsePattern(path string, v any) (*pattern, error) {
+	switch v := v.(type) {
+	case []any:
+		if len(v) == 0 {
+			return nil, fmt.Errorf("%s: the list of values is empty", path)
+		}
+		p := &pattern{}
+		for _, alternative := range v {
+			r, err := parseRule(alternative)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			p.rules = append(p.rules, r)
+		}
+		return p, nil
+	case map[string]any:
+		if len(v) == 0 {
+			return nil, fmt.Errorf("%s: the object is empty", path)
+		}
+		p := &pattern{fields: map[string]*pattern{}}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if err := p.parseField(path, name, v[name]); err != nil {
+				return nil, err
+			}
+		}
+		return p, nil
+	default:
+		return nil, fmt.Errorf("%s: values are given as a list, such as [\"order\"]", path)
+	}
+}
+
+func (p *pattern) parseField(path, name string, v any) error {
+	if name != "$or" {
+		field, err := parsePattern(path+"."+name, v)
+		p.fields[name] = field
+		return err
+	}
+	list, ok := v.([]any)
+	if !ok || len(list) < 2 {
+		return fmt.Errorf("%s: $or takes a list of at least two patterns", path)
+	}
+	for _, alternative := range list {
+		if _, ok := alternative.(map[string]any); !ok {
+			return fmt.Errorf("%s: $or takes a list of objects", path)
+		}
+		a, err := parsePattern(path, alternative)
+		if err != nil {
+			return err
+		}
+		p.either = append(p.either, a)
+	}
+	return nil
+}
+
+// match: of a list in the message, one element that matches is enough.
+func (p *pattern) match(v any, present bool) bool {
+	if list, ok := v.([]any); ok {
+		return slices.ContainsFunc(list, func(e any) bool { return p.match(e, true) })
+	}
+	object, isObject := v.(map[string]any)
+	if p.rules != nil {
+		return slices.ContainsFunc(p.rules, func(r rule) bool { return r(v, present && !isObject) })
+	}
+	for name, field := range p.fields {
+		value, ok := object[name]
+		if !field.match(value, ok) {
+			return false
+		}
+	}
+	return len(p.either) == 0 || slices.ContainsFunc(p.either, func(a *pattern) bool { return a.match(v, present) })
+}
+
+// equal compares a value of a pattern and one of a message: same kind, same value.
+func equal(want any) (rule, error) {
+	switch want.(type) {
+	case string, float64, bool, nil:
+		return func(v any, present bool) bool { return present && v == want }, nil
+	}
+	return nil, errors.New("a value is a string, a number, true, false or null")
+}
+
+// parseRule reads one alternative of a list: a value to equal, or an object with one operator.
+func parseRule(v any) (rule, error) {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return equal(v)
+	}
+	if len(object) != 1 {
+		return nil, errors.New("a rule has exactly one operator")
+	}
+	var operator string
+	for operator = range object {
+	}
+	return parseOperator(operator, object[operator])
+}
+
+func parseOperator(operator string, operand any) (rule, error) {
+	switch operator {
+	case "prefix":
+		return text(operator, operand, strings.HasPrefix)
+	case "suffix":
+		return text(operator, operand, strings.HasSuffix)
+	case "equals-ignore-case":
+		return text(operator, operand, strings.EqualFold)
+	case "exists":
+		want, ok := operand.(bool)
+		if !ok {
+			return nil, errors.New("exists takes true or false")
+		}
+		return func(_ any, present bool) bool { return present == want }, nil
+	case "anything-but":
+		return anythingBut(operand)
+	case "numeric":
+		return numeric(operand)
+	default:
+		return nil, fmt.Errorf("operator %q is not supported", operator)
+	}
+}
+
+func text(operator string, operand any, match func(s, operand string) bool) (rule, error) {
+	want, ok := operand.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s takes a string", operator)
+	}
+	return func(v any, present bool) bool {
+		s, ok := v.(string)
+		return present && ok && match(s, want)
+	}, nil
+}
+
+func anythingBut(operand any) (rule, error) {
+	list, ok := operand.([]any)
+	if !ok {
+		list = []any{operand}
+	}
+	for _, v := range list {
+		switch v.(type) {
+		case string, float64:
+		default:
+			return nil, errors.New("anything-but takes strings and numbers")
+		}
+	}
+	return func(v any, present bool) bool { return present && !slices.Contains(list, v) }, nil
+}
+
+var comparisons = map[string]func(v, limit float64) bool{
+	"=":  func(v, limit float64) bool { return v == limit },
+	"<":  func(v, limit float64) bool { return v < limit },
+	"<=": func(v, limit float64) bool { return v <= limit },
+	">":  func(v, limit float64) bool { return v > limit },
+	">=": func(v, limit float64) bool { return v >= limit },
+}
+
+// numeric takes pairs of comparison and number, all of which must hold: [">", 10, "<=", 20].
+func numeric(operand any) (rule, error) {
+	bad := errors.New(`numeric takes a comparison and a number, or two of each, such as [">", 10, "<=", 20]`)
+	list, ok := operand.([]any)
+	if !ok || len(list) != 2 && len(list) != 4 {
+		return nil, bad
+	}
+	var all []func(float64) bool
+	for pair := range slices.Chunk(list, 2) {
+		name, _ := pair[0].(string)
+		compare := comparisons[name]
+		limit, ok := pair[1].(float64)
+		if compare == nil || !ok {
+			return nil, bad
+		}
+		all = append(all, func(v float64) bool { return compare(v, limit) })
+	}
+	return func(v any, present bool) bool {
+		n, ok := v.(float64)
+		return present && ok && !slices.ContainsFunc(all, func(holds func(float64) bool) bool { return !holds(n) })
+	}, nil
 }

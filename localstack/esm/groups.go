@@ -10,6 +10,7 @@ import (
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) next() int64 { return c.n.Add(1) }
+
 func (c *counter) last() int64 { return c.n.Load() }
 
 // groups keeps a FIFO group in one invocation at a time, and its messages in order.

@@ -4,13 +4,31 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
+
+// Client is what a mapping needs of SQS. *sqs.Client implements it.
+//
+// ChangeMessageVisibilityBatch is only called when Run stops, for messages that no invocation got: Lambda itself never
+// changes a visibility timeout.
+type Client interface {
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+var _ Client = (*sqs.Client)(nil)
 
 // Run is the event source mapping: it polls, invokes and deletes until ctx ends, and then returns nil. It first checks
 // cfg as Lambda does when a mapping is created; the error joins one [*ConfigError] per bad field. It also returns an
@@ -158,4 +176,33 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
+}
+
+// queue is what a mapping knows of its queue. Lambda checks a mapping when it is created; a visibility timeout that is
+// changed while Run runs is not noticed.
+type queue struct {
+	url, arn, region string
+	visibility       time.Duration
+}
+
+func lookUp(ctx context.Context, c Client, url string) (queue, error) {
+	out, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: aws.String(url),
+		AttributeNames: []sqstypes.QueueAttributeName{
+			sqstypes.QueueAttributeNameQueueArn, sqstypes.QueueAttributeNameVisibilityTimeout,
+		},
+	})
+	if err != nil {
+		return queue{}, fmt.Errorf("esm: queue attributes: %w", err)
+	}
+	arn := out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)]
+	parts := strings.Split(arn, ":") // arn:partition:sqs:region:account:name
+	if len(parts) != 6 {
+		return queue{}, fmt.Errorf("esm: queue attributes: QueueArn is %q", arn)
+	}
+	seconds, err := strconv.Atoi(out.Attributes[string(sqstypes.QueueAttributeNameVisibilityTimeout)])
+	if err != nil {
+		return queue{}, fmt.Errorf("esm: queue attributes: VisibilityTimeout: %w", err)
+	}
+	return queue{url: url, arn: arn, region: parts[3], visibility: time.Duration(seconds) * time.Second}, nil
 }
