@@ -2,10 +2,13 @@ package runtimeapi
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -143,4 +146,140 @@ func (f *Function) KillOne() (pid int, err error) {
 	f.mu.Unlock()
 	<-victim.gone
 	return pid, nil
+}
+
+// Waits before a start, after processes that failed their init.
+const (
+	minStartWait = 100 * time.Millisecond
+	maxStartWait = 5 * time.Second
+)
+
+// initFailedLocked makes the next start wait: a bootstrap that crashes at once would otherwise be started as fast as
+// invocations come in.
+func (f *Function) initFailedLocked() {
+	f.startWait = min(max(2*f.startWait, minStartWait), maxStartWait)
+	f.startAt = time.Now().Add(f.startWait)
+}
+
+func (f *Function) initDoneLocked() { f.startWait, f.startAt = 0, time.Time{} }
+
+// waitToStart reports whether a process may be started now.
+func (f *Function) waitToStart() bool {
+	f.mu.Lock()
+	wait := time.Until(f.startAt)
+	f.mu.Unlock()
+	t := time.NewTimer(max(wait, 0))
+	defer t.Stop()
+	select {
+	case <-f.closing:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// Close refuses further invocations, waits for those that run, and then ends the processes: SIGTERM and 500 ms later
+// SIGKILL to one that registered an extension, SIGKILL to the others. When ctx ends first, everything is killed and its
+// cause returned. Close returns when all processes are gone.
+func (f *Function) Close(ctx context.Context) error {
+	f.stopWatch()
+	f.mu.Lock()
+	f.closeLocked()
+	f.mu.Unlock()
+
+	var err error
+	for inv := f.anyRunning(); inv != nil && err == nil; inv = f.anyRunning() {
+		select {
+		case <-inv.ended:
+		case <-ctx.Done():
+			err = fmt.Errorf("runtimeapi: closed with invocations running: %w", context.Cause(ctx)) // killed below
+		}
+	}
+	f.mu.Lock()
+	processes := slices.Clone(f.processes)
+	for _, p := range processes {
+		p.terminateLocked()
+	}
+	f.mu.Unlock()
+	for _, p := range processes {
+		select {
+		case <-p.gone:
+		case <-ctx.Done():
+			f.kill()
+			<-p.gone
+		}
+	}
+	return err
+}
+
+func (f *Function) closeLocked() {
+	if !f.closed {
+		f.closed = true
+		close(f.closing)
+	}
+}
+
+func (f *Function) anyRunning() *invocation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.processes {
+		if len(p.running) > 0 {
+			return p.running[0]
+		}
+	}
+	return nil
+}
+
+// kill ends every process at once.
+func (f *Function) kill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closeLocked()
+	for _, p := range f.processes {
+		p.killLocked()
+	}
+}
+
+// maxPayload is the limit of events and responses: the 6 MB of a synchronous invocation.
+// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+const maxPayload = 6 << 20
+
+// errNotDelivered: the process ended before it asked for the invocation.
+var errNotDelivered = errors.New("runtimeapi: not delivered")
+
+// invocation is one event on its way: given to a process, delivered when the process asks for it, answered, and ended
+// when the process asks for the next one or exits. Function.mu guards it until ended is closed.
+type invocation struct {
+	id        string
+	event     []byte
+	delivered bool
+	answered  bool
+	timer     *time.Timer // of the timeout, once delivered
+	response  []byte
+	err       error
+	ended     chan struct{}
+}
+
+func newInvocation(event []byte) *invocation {
+	return &invocation{id: requestID(), event: event, ended: make(chan struct{})}
+}
+
+func (i *invocation) answerLocked(response []byte, err error) {
+	i.answered, i.response, i.err = true, response, err
+}
+
+func (i *invocation) endLocked() {
+	if i.timer != nil {
+		i.timer.Stop()
+	}
+	close(i.ended)
+}
+
+// requestID returns a random UUID.
+func requestID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails: it ends the program instead
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	s := hex.EncodeToString(b)
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
