@@ -3,8 +3,14 @@
 package awsjson
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,3 +79,160 @@ func (s *Server) Close() {
 func (s *Server) Serves(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), s.svc.Target+".")
 }
+
+func (s *Server) perform(op string, perform Operation, body []byte) answer {
+	rule := s.Next(op)
+	cost := Cost{}
+	defer func() { s.Record(fault.Call{Op: op, Entries: cost.Entries, Units: cost.Units, Fault: rule}) }()
+
+	if rule != nil {
+		switch {
+		case rule.Do == fault.Error && !rule.After:
+			return s.encodeError(s.injected(rule))
+		case rule.Do == fault.Reset && !rule.After:
+			return answer{reset: true}
+		case rule.Do == fault.Delay:
+			s.sleep(rule.Delay)
+		}
+	}
+	out, c, err := perform(s.ctx, body, rule)
+	cost = c
+	if rule != nil {
+		switch rule.Do {
+		case fault.Error:
+			return s.encodeError(s.injected(rule))
+		case fault.LoseReply, fault.Reset:
+			return answer{reset: true}
+		case fault.Replay:
+			s.replay(op, perform, body, rule)
+		}
+	}
+	if err != nil {
+		return s.encodeError(err)
+	}
+	return s.encode(http.StatusOK, out, nil)
+}
+
+// replay performs the same bytes once more, as a copy of the packet that the network held back would.
+func (s *Server) replay(op string, perform Operation, body []byte, rule *fault.Rule) {
+	body = bytes.Clone(body) // the call that it came with has ended by then
+	s.wg.Go(func() {
+		if !s.sleep(rule.Delay) {
+			return
+		}
+		_, c, _ := perform(s.ctx, body, nil) // nobody is left to answer
+		s.Record(fault.Call{Op: op, Entries: c.Entries, Units: c.Units, Fault: rule})
+	})
+}
+
+func (s *Server) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+func (s *Server) injected(r *fault.Rule) *Error {
+	if s.svc.Injected != nil {
+		if e := s.svc.Injected(r.Code); e != nil {
+			return e
+		}
+	}
+	e := &Error{Code: r.Code, Message: "injected fault"}
+	if r.Code == "" || r.Code == s.svc.InternalCode {
+		e.Code, e.Status = s.svc.InternalCode, http.StatusInternalServerError
+	}
+	return e
+}
+
+// Appender is an output that writes its JSON itself: byte for byte what encoding/json would make of it, but quicker.
+type Appender interface {
+	// AppendJSON appends the output to b. It reports false for one that is to be left to encoding/json.
+	AppendJSON(b []byte) ([]byte, bool)
+}
+
+func marshal(out any) ([]byte, error) {
+	if out == nil {
+		return []byte("{}"), nil
+	}
+	if a, ok := out.(Appender); ok {
+		if body, ok := a.AppendJSON(nil); ok {
+			return body, nil
+		}
+	}
+	return json.Marshal(out)
+}
+
+func (s *Server) encodeError(err error) answer {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Status: http.StatusInternalServerError, Code: s.svc.InternalCode, Message: err.Error()}
+	}
+	out := map[string]any{"__type": s.svc.Namespace + "#" + e.Code}
+	if e.Message != "" {
+		out["message"] = e.Message
+	}
+	for k, v := range e.Fields {
+		out[k] = v
+	}
+	h := http.Header{}
+	if e.QueryCode != "" {
+		h.Set("X-Amzn-Query-Error", e.QueryCode+";"+e.fault())
+	}
+	return s.encode(e.status(), out, h)
+}
+
+func (s *Server) encode(status int, out any, h http.Header) answer {
+	if h == nil {
+		h = http.Header{}
+	}
+	body, err := marshal(out)
+	if err != nil {
+		// An operation returned something that has no JSON: our mistake, not the caller's.
+		status, body = http.StatusInternalServerError, []byte(fmt.Sprintf(`{"__type":"%s#%s"}`, s.svc.Namespace, s.svc.InternalCode))
+	}
+	h.Set("Content-Type", "application/x-amz-json-1.0")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Amzn-Requestid", fmt.Sprintf("00000000-0000-4000-8000-%012x", s.nextID.Add(1)))
+	h.Set("Date", s.svc.Now().UTC().Format(http.TimeFormat))
+	if s.svc.CRC {
+		h.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
+	}
+	return answer{status: status, header: h, body: body}
+}
+
+// Error is an error answer of a service. Operations return it; anything else they return is an internal error.
+type Error struct {
+	// Status is the HTTP status. Default: 400.
+	Status int
+	// Code is the error's shape name, such as "QueueDoesNotExist" or "ConditionalCheckFailedException".
+	Code string
+	// QueryCode is the code that services which once spoke the Query protocol also send (x-amzn-query-error).
+	QueryCode string
+	Message   string
+	// Fields are further members of the error's shape, such as DynamoDB's Item and CancellationReasons.
+	Fields map[string]any
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+func (e *Error) status() int {
+	if e.Status == 0 {
+		return http.StatusBadRequest
+	}
+	return e.Status
+}
+
+func (e *Error) fault() string {
+	if e.status() >= 500 {
+		return "Receiver"
+	}
+	return "Sender"
+}
+
+// Invalid returns a 400 with the given code and message.
+func Invalid(code, message string) *Error { return &Error{Code: code, Message: message} }
