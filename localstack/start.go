@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -16,6 +17,37 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
+
+// Options say what [Start] sets up.
+type Options struct {
+	// Queues to create.
+	Queues []Queue
+	// Tables are idempotency tables: string key "id", TTL on "expiration".
+	Tables []string
+	// Endpoint is the URL of both services. Default: from the environment, else memory: see [Start].
+	Endpoint string
+	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It has no effect
+	// where a service is at an endpoint. Do not set it in a synctest bubble: sockets know no virtual time. Default: false.
+	HTTP bool
+}
+
+// Queue is a queue that [Start] creates.
+type Queue struct {
+	// Name of the queue; with the suffix ".fifo" it is a FIFO queue, and so is its dead-letter queue.
+	Name string
+	// MaxReceiveCount is after how many receives a message is moved to the dead-letter queue, which is called Name-dlq
+	// (the suffix ".fifo" stays last). Default: 5; negative: no dead-letter queue.
+	MaxReceiveCount int
+	// Attributes are further queue attributes, such as VisibilityTimeout.
+	Attributes map[string]string
+}
+
+func (q Queue) maxReceiveCount() string {
+	if q.MaxReceiveCount == 0 {
+		return "5"
+	}
+	return strconv.Itoa(q.MaxReceiveCount)
+}
 
 // Stack is a running SQS and DynamoDB with what [Start] created.
 type Stack struct {
@@ -158,5 +190,20 @@ func credentials() aws.CredentialsProvider {
 			SecretAccessKey: cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
 			SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
 		}, nil
+	})
+}
+
+// Handler serves both services on one port, told apart by their X-Amz-Target header as the AWS protocol has it. A GET of
+// any path answers 200, for health checks.
+func Handler(q *memsqs.Server, d *memdynamodb.Server) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			w.WriteHeader(http.StatusOK)
+		case d.Serves(r):
+			d.ServeHTTP(w, r)
+		default:
+			q.ServeHTTP(w, r) // also answers what neither knows, in AWS's shape
+		}
 	})
 }
