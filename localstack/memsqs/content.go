@@ -10,12 +10,13 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
+// checkEntry applies AWS's rules for one message to send.
 func (q *queue) checkEntry(e *sendEntry) error {
 	if e.MessageBody == nil || *e.MessageBody == "" {
 		return missingParameter("MessageBody")
 	}
-	if r, bad := illegalRune(*e.MessageBody); bad {
-		return invalidContents(fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U.", r))
+	if err := checkCharacters(*e.MessageBody, ""); err != nil {
+		return err
 	}
 	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
 		return err
@@ -46,7 +47,7 @@ func notForThisQueue(value any, parameter string) error {
 
 const traceHeader = "AWSTraceHeader"
 
-// checkSystemAttributes: AWSTraceHeader, a string, is the only one a sender may set.
+// checkSystemAttributes allows a sender to set AWSTraceHeader, a string, and nothing else.
 func checkSystemAttributes(attrs map[string]messageAttribute) error {
 	for name, a := range attrs {
 		if name != traceHeader {
@@ -64,8 +65,8 @@ func checkSystemAttributes(attrs map[string]messageAttribute) error {
 
 var attributeNumber = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 
-// checkMessageAttributes applies AWS's rules for message attributes: at most ten, legal names, a known type with an
-// optional custom part, and a value that is not empty and fits the type.
+// checkMessageAttributes applies AWS's rules for message attributes: at most ten, a legal name, a known type with an
+// optional custom part, and a value that fits the type and is not empty.
 func checkMessageAttributes(attrs map[string]messageAttribute) error {
 	if len(attrs) > maxMessageAttributes {
 		return invalidParameter("Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attrs), maxMessageAttributes)
@@ -110,8 +111,8 @@ func checkAttributeValue(name string, a messageAttribute) error {
 		if a.StringValue == nil || *a.StringValue == "" || len(a.BinaryValue) > 0 {
 			return emptyAttribute(name, a.DataType)
 		}
-		if r, bad := illegalRune(*a.StringValue); bad {
-			return invalidContents(fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U in message attribute '%s'.", r, name))
+		if err := checkCharacters(*a.StringValue, " in message attribute '"+name+"'"); err != nil {
+			return err
 		}
 		if logical == "Number" && !attributeNumber.MatchString(*a.StringValue) {
 			return invalidParameter("Can't cast the value of message (user) attribute '%s' to a number.", name)
@@ -134,18 +135,18 @@ func invalidType(name, dataType string) *awsjson.Error {
 	return invalidParameter("The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String. (%s)", name, dataType)
 }
 
-// illegalRune returns the first character that SQS refuses in bodies and string attributes: it takes what XML 1.0 does.
-func illegalRune(s string) (rune, bool) {
+// checkCharacters refuses characters that XML 1.0 does not allow, as SQS does, and bytes that are not UTF-8. where is the
+// end of the error's text.
+func checkCharacters(s, where string) error {
 	for i, r := range s {
-		switch {
-		case r == utf8.RuneError:
-			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
-				return r, true // not UTF-8
-			}
-		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xFFFD, r >= 0x10000:
-		default:
-			return r, true
+		valid := r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xFFFD || r >= 0x10000
+		if r == utf8.RuneError {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			valid = n > 1 // U+FFFD itself, not a byte that is not UTF-8
+		}
+		if !valid {
+			return newError("InvalidMessageContents", fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U%s.", r, where))
 		}
 	}
-	return 0, false
+	return nil
 }

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// A receipt handle names a queue, one copy of a message in it and one receive of that copy. Like AWS's it is opaque to
-// clients; a sum makes handles that this server did not issue recognisable.
-
+// A receipt handle identifies a queue, one copy of a message in it and one receive of that copy. As on AWS it is opaque to
+// clients. It ends with a checksum: a handle that this server did not issue is an error.
 const handleSize = 3*8 + 16
 
 func (q *queue) handle(m *message) string {
@@ -22,8 +21,9 @@ func (q *queue) handle(m *message) string {
 	return base64.StdEncoding.EncodeToString(append(b, sum[:16]...))
 }
 
-// find returns the message of a receipt handle, nil if it is gone, and whether the handle is the newest of that message.
-func (q *queue) find(handle *string) (m *message, newest bool, err error) {
+// findByHandle returns the message of a receipt handle, or nil if the message is deleted, and whether the handle is the
+// newest one of the message.
+func (q *queue) findByHandle(handle *string) (m *message, newest bool, err error) {
 	if handle == nil || *handle == "" {
 		return nil, false, missingParameter("ReceiptHandle")
 	}
@@ -50,11 +50,7 @@ type deleteInput struct {
 }
 
 func (s *Server) deleteMessage(_ *call, in *deleteInput) (*empty, error) {
-	return &empty{}, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		return q.deleteByHandle(in.ReceiptHandle)
 	})
 }
@@ -65,12 +61,14 @@ func (s *Server) deleteMessageBatch(c *call, in *batchInput[deleteEntry]) (*batc
 	})
 }
 
-// deleteByHandle deletes what a receipt handle names. A message that is gone is deleted: success.
+// deleteByHandle deletes the message of a receipt handle. If the message is already deleted, it succeeds.
 //
-// A standard queue takes any handle it issued: the newest deletes, also after its visibility timeout; an older one
-// succeeds and deletes nothing. A FIFO queue refuses both, since another receive may have, or may by now get, the group.
+// A standard queue accepts every handle that it issued. The newest one deletes the message, even after its visibility
+// timeout; an older one succeeds and deletes nothing. A FIFO queue refuses an older handle, and any handle after the
+// visibility timeout, because another receive may already have messages of the group.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html
 func (q *queue) deleteByHandle(handle *string) error {
-	m, newest, err := q.find(handle)
+	m, newest, err := q.findByHandle(handle)
 	switch {
 	case err != nil:
 		return err
@@ -96,11 +94,7 @@ type visibilityInput struct {
 }
 
 func (s *Server) changeVisibility(_ *call, in *visibilityInput) (*empty, error) {
-	return &empty{}, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		return q.changeVisibility(&in.visibilityEntry, now)
 	})
 }
@@ -111,8 +105,9 @@ func (s *Server) changeVisibilityBatch(c *call, in *batchInput[visibilityEntry])
 	})
 }
 
-// changeVisibility makes a message in flight visible VisibilityTimeout from now. The whole time in flight, counted from
-// the receive, is limited to 12 h; a longer one is refused, not shortened.
+// changeVisibility sets the visibility timeout of a message in flight, counted from now. The time in flight, counted from
+// the receive, is at most 12 h: a longer timeout is an error and is not shortened.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
 func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
 	if e.VisibilityTimeout == nil {
 		return missingParameter("VisibilityTimeout")
@@ -121,7 +116,7 @@ func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
 	if seconds < 0 || seconds > maxVisibility {
 		return invalidValue(seconds, "VisibilityTimeout", fmt.Sprintf("VisibilityTimeout must be between 0 and %d.", maxVisibility))
 	}
-	m, newest, err := q.find(e.ReceiptHandle)
+	m, newest, err := q.findByHandle(e.ReceiptHandle)
 	switch {
 	case err != nil:
 		return err
@@ -138,6 +133,6 @@ func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
 	}
 	m.changes++
 	q.hide(m, until)
-	q.advance(now) // a timeout of 0 ends at once
+	q.advance(now) // for a timeout of 0
 	return nil
 }

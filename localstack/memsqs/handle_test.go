@@ -179,7 +179,7 @@ func TestChangeVisibility(t *testing.T) {
 			x.code(x.visibility(m, 2), invalidValue)
 			time.Sleep(time.Second)
 			again := x.want("a")[0]
-			x.ok(x.visibility(again, 43200)) // a new receive counts anew
+			x.ok(x.visibility(again, 43200)) // the limit counts from the new receive
 		})
 	})
 }

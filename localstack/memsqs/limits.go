@@ -1,38 +1,46 @@
 package memsqs
 
-import (
-	"time"
-)
+import "time"
 
+// Quotas of https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-quotas.html and limits of the
+// API reference.
 const (
-	maxMessageSize = 1 << 20 // of one message and of a batch together, in bytes, inclusive
-	maxDelay       = 900     // seconds
-	maxVisibility  = 43200   // seconds: 12 h
-	maxWait        = 20      // seconds
-	maxReceive     = 10      // messages
+	maxMessageSize       = 1 << 20 // bytes, of one message and of all messages of a batch together
+	maxDelay             = 900     // seconds
+	maxVisibility        = 43200   // seconds: 12 h
+	maxWait              = 20      // seconds
+	maxReceive           = 10      // messages of one receive
+	maxInFlight          = 120_000 // messages in flight in one queue
+	maxEntries           = 10      // entries of one batch
+	maxMessageAttributes = 10      // message attributes of one message
+	maxTags              = 50      // tags of one queue
+	maxMovesPerSecond    = 500     // messages that one move task moves in a second
+
+	dedupInterval  = 5 * time.Minute  // a FIFO queue remembers deduplication IDs and receive attempt IDs
+	deleteInterval = 60 * time.Second // from DeleteQueue until a queue of the same name can be created
+	purgeInterval  = 60 * time.Second // from PurgeQueue until the next one
 )
 
-// isName: a queue name, without the suffix of a FIFO queue, or the ID of an entry of a batch.
+// isName checks a queue name (without the suffix of a FIFO queue) and the ID of a batch entry.
 func isName(s string) bool {
-	return consists(s, 80, func(c byte) bool { return isAlphanumeric(c) || c == '-' || c == '_' })
+	return hasOnly(s, 80, func(c byte) bool { return isAlphanumeric(c) || c == '-' || c == '_' })
 }
 
-// isToken: a message group ID, deduplication ID or receive attempt ID: printable ASCII without the space.
+// isToken checks a message group ID, deduplication ID or receive attempt ID: printable ASCII without the space.
 func isToken(s string) bool {
-	return consists(s, 128, func(c byte) bool { return '!' <= c && c <= '~' })
+	return hasOnly(s, 128, func(c byte) bool { return '!' <= c && c <= '~' })
 }
 
-// isAttributeName: the characters of a message attribute's name.
 func isAttributeName(s string) bool {
-	return consists(s, 256, func(c byte) bool { return isAlphanumeric(c) || c == '-' || c == '_' || c == '.' })
+	return hasOnly(s, 256, func(c byte) bool { return isAlphanumeric(c) || c == '-' || c == '_' || c == '.' })
 }
 
 func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// consists reports whether s is of 1 to most legal bytes.
-func consists(s string, most int, legal func(byte) bool) bool {
+// hasOnly reports whether s has 1 to most bytes, all of them legal.
+func hasOnly(s string, most int, legal func(byte) bool) bool {
 	for i := range len(s) {
 		if !legal(s[i]) {
 			return false
@@ -48,28 +56,13 @@ func checkToken(v *string, parameter string) error {
 	return nil
 }
 
-// within returns *v, or otherwise if v is nil; outside of [low, high] it is refused.
-func within(v *int, otherwise, low, high int, parameter string) (int, error) {
+// intParameter returns *v, or absent if v is nil. A value outside of [low, high] is an error.
+func intParameter(v *int, absent, low, high int, parameter string) (int, error) {
 	if v == nil {
-		return otherwise, nil
+		return absent, nil
 	}
 	if *v < low || *v > high {
 		return 0, invalidParameter("Value %d for parameter %s is invalid. Reason: Must be between %d and %d, if provided.", *v, parameter, low, high)
 	}
 	return *v, nil
 }
-
-const maxEntries = 10
-
-const maxMessageAttributes = 10
-
-const maxTags = 50
-
-// recently is how long after DeleteQueue a name cannot be used, and after PurgeQueue no other purge is taken.
-const recently = 60 * time.Second
-
-// maxInFlight is AWS's quota of messages in flight in a queue.
-const maxInFlight = 120_000
-
-// interval is how long a FIFO queue remembers deduplication IDs and receive attempts.
-const interval = 5 * time.Minute

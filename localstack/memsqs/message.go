@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// message is one stored message. What the sender gave never changes after it is stored.
+// message is a stored message. The fields of the sender do not change after it is stored.
 type message struct {
 	id      string
 	body    string
@@ -24,32 +24,32 @@ type message struct {
 	seq     string // SequenceNumber
 
 	sentAt     time.Time // SentTimestamp
-	enqueuedAt time.Time // what retention counts from
+	enqueuedAt time.Time // start of the retention period
 	sourceARN  string    // DeadLetterQueueSourceArn
 
-	serial uint64 // names this copy in receipt handles; unique in the server
-	order  uint64 // place in the queue
+	serial uint64 // unique in the server; identifies this copy of the message in receipt handles
+	order  uint64 // position in the queue
 
-	receives   int       // ApproximateReceiveCount
-	tries      int       // receives from this queue, which maxReceiveCount limits
-	firstAt    time.Time // first receive
-	receivedAt time.Time // last receive: visibility ends at most 12 h after it
-	receipt    uint64    // number of the newest receipt handle; 0: never received
-	changes    uint64    // visibility changes, which end the replay of a receive attempt
+	receives      int       // ApproximateReceiveCount
+	queueReceives int       // receives from this queue, compared with maxReceiveCount
+	firstAt       time.Time // first receive
+	receivedAt    time.Time // last receive: visibility ends at most 12 h after it
+	receipt       uint64    // number of the newest receipt handle; 0: never received
+	changes       uint64    // number of visibility changes; a change ends the replay of a receive attempt
 
 	hidden    bool      // delayed or in flight
-	visibleAt time.Time // when hidden ends, or ended
+	visibleAt time.Time // when hidden ends or ended
 
-	readyAt, hiddenAt, ageAt int // places in the queue's line and heaps
+	readyIndex, hiddenIndex, ageIndex int // positions in the heaps of the queue and its ordering
 
-	in         *group   // FIFO
-	prev, next *message // in the group
+	in         *messageGroup // of a FIFO queue
+	prev, next *message      // in that group
 }
 
-// delayed: not received yet, and its delay has not ended.
+// delayed is true before the first receive, while the message's delay has not ended.
 func (m *message) delayed() bool { return m.hidden && m.receipt == 0 }
 
-// inFlight: received, and its visibility timeout has not ended.
+// inFlight is true after a receive, while the visibility timeout has not ended.
 func (m *message) inFlight() bool { return m.hidden && m.receipt != 0 }
 
 type messageAttribute struct {
@@ -63,32 +63,45 @@ type messageAttribute struct {
 // senderID is the SenderId of every message: there is one user.
 const senderID = "AIDAMEMSQSMEMSQSMEMSQ"
 
-// systemAttributes are those of a received message. "": it does not have it, or it was not asked for. A struct, since
-// encoding/json sorts the names of a map anew for each message.
-type systemAttributes struct {
-	AWSTraceHeader                   string `json:",omitempty"`
-	ApproximateFirstReceiveTimestamp string `json:",omitempty"`
-	ApproximateReceiveCount          string `json:",omitempty"`
-	DeadLetterQueueSourceARN         string `json:"DeadLetterQueueSourceArn,omitempty"`
-	MessageDeduplicationID           string `json:"MessageDeduplicationId,omitempty"`
-	MessageGroupID                   string `json:"MessageGroupId,omitempty"`
-	SenderID                         string `json:"SenderId,omitempty"`
-	SentTimestamp                    string `json:",omitempty"`
-	SequenceNumber                   string `json:",omitempty"`
+// systemAttribute returns the value of a system attribute, by its name; "": the message does not have it.
+var systemAttribute = map[string]func(*message) string{
+	"SenderId":                         func(*message) string { return senderID },
+	"SentTimestamp":                    func(m *message) string { return millis(m.sentAt) },
+	"ApproximateReceiveCount":          func(m *message) string { return strconv.Itoa(m.receives) },
+	"ApproximateFirstReceiveTimestamp": func(m *message) string { return millis(m.firstAt) },
+	"MessageGroupId":                   func(m *message) string { return m.group },
+	"MessageDeduplicationId":           func(m *message) string { return m.dedupID },
+	"SequenceNumber":                   func(m *message) string { return m.seq },
+	"AWSTraceHeader":                   func(m *message) string { return m.trace },
+	"DeadLetterQueueSourceArn":         func(m *message) string { return m.sourceARN },
+	"SqsManagedSseEnabled":             func(*message) string { return "" }, // can be requested, and no message has it
 }
 
-// systemAttribute sets the attribute of a name.
-var systemAttribute = map[string]func(*systemAttributes, *message){
-	"SenderId":                         func(a *systemAttributes, _ *message) { a.SenderID = senderID },
-	"SentTimestamp":                    func(a *systemAttributes, m *message) { a.SentTimestamp = millis(m.sentAt) },
-	"ApproximateReceiveCount":          func(a *systemAttributes, m *message) { a.ApproximateReceiveCount = strconv.Itoa(m.receives) },
-	"ApproximateFirstReceiveTimestamp": func(a *systemAttributes, m *message) { a.ApproximateFirstReceiveTimestamp = millis(m.firstAt) },
-	"MessageGroupId":                   func(a *systemAttributes, m *message) { a.MessageGroupID = m.group },
-	"MessageDeduplicationId":           func(a *systemAttributes, m *message) { a.MessageDeduplicationID = m.dedupID },
-	"SequenceNumber":                   func(a *systemAttributes, m *message) { a.SequenceNumber = m.seq },
-	"AWSTraceHeader":                   func(a *systemAttributes, m *message) { a.AWSTraceHeader = m.trace },
-	"DeadLetterQueueSourceArn":         func(a *systemAttributes, m *message) { a.DeadLetterQueueSourceARN = m.sourceARN },
-	"SqsManagedSseEnabled":             func(*systemAttributes, *message) {}, // may be asked for, and no message has it
+// selectSystem returns the system attributes of m with these names.
+func selectSystem(m *message, names []string) map[string]string {
+	out := map[string]string{}
+	for _, name := range names {
+		if v := systemAttribute[name](m); v != "" {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// checkSystemNames returns the names of the requested system attributes, all of them for "All".
+func checkSystemNames(requested []string) ([]string, error) {
+	var names []string
+	for _, n := range requested {
+		switch {
+		case n == "All":
+			names = slices.AppendSeq(names, maps.Keys(systemAttribute))
+		case systemAttribute[n] == nil:
+			return nil, invalidAttributeName(n)
+		default:
+			names = append(names, n)
+		}
+	}
+	return names, nil
 }
 
 func millis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
@@ -98,8 +111,9 @@ func md5Hex(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// md5OfAttributes is the digest of message attributes as AWS documents it: sorted by name; name, type and value each after
-// its length in four bytes, and before the value one byte that says whether it is text or binary.
+// md5OfAttributes is the digest of message attributes that AWS documents: the attributes are sorted by name; a name, a
+// type and a value each follow their length in four bytes; one byte before the value is 1 for a string, 2 for binary.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 func md5OfAttributes(attrs map[string]messageAttribute) string {
 	if len(attrs) == 0 {
 		return ""
@@ -124,7 +138,7 @@ func md5OfAttributes(attrs map[string]messageAttribute) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sizeOfAttributes is what attributes add to the size of a message: names, types and values.
+// sizeOfAttributes returns how many bytes the attributes add to the size of a message: names, types and values count.
 func sizeOfAttributes(attrs map[string]messageAttribute) int {
 	n := 0
 	for name, a := range attrs {

@@ -85,7 +85,7 @@ func TestAttributesOnlyAsAskedFor(t *testing.T) {
 	})
 }
 
-// The digests come from other implementations of AWS's text, in Python.
+// The expected digests come from independent implementations in Python.
 func TestDigests(t *testing.T) {
 	standard(t, func(x *fixture) {
 		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("hello")}

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// moveTask moves messages from a dead-letter queue back to where they came from, or elsewhere, at some number a second.
-// Server.mu guards it.
+// moveTask moves messages from a dead-letter queue to the queues that they came from, or to another queue. Server.mu
+// guards it.
 type moveTask struct {
 	server      *Server
 	handle      string
 	source      *queue
-	destination string // ARN; "": the queue each message came from
+	destination string // ARN; "": the queue that each message came from
 	perSecond   int
 	status      string
 	failure     string
@@ -27,19 +27,17 @@ const (
 	moveCompleted = "COMPLETED"
 	moveFailed    = "FAILED"
 	moveCancelled = "CANCELLED"
-
-	maxMovesPerSecond = 500
 )
 
-// step moves what fits in one second, and comes back in a second while there is more. A moved message is a new one: it
-// has a new message ID and SentTimestamp, no receives, and goes to the end of its group.
+// step moves the messages of one second and, if there may be more, runs again after a second. A moved message is new in
+// its queue: it has a new message ID and SentTimestamp and a receive count of 0, and is the last of its group.
 func (t *moveTask) step(now time.Time) {
 	if t.status != moveRunning {
 		return
 	}
 	t.source.advance(now)
 	for range t.perSecond {
-		next := t.source.shelf.pick(1)
+		next := t.source.order.next(1)
 		if len(next) == 0 {
 			t.status = moveCompleted
 			return
@@ -50,24 +48,23 @@ func (t *moveTask) step(now time.Time) {
 			arn = m.sourceARN
 		}
 		to := t.server.byARN(arn)
-		if to == nil || t.source.gone {
+		if to == nil || t.source.deleted {
 			t.status, t.failure = moveFailed, "CouldNotDetermineMessageSource"
 			return
 		}
 		t.source.remove(m)
-		again := &message{
+		moved := &message{
 			id: t.server.newID(), body: m.body, md5: m.md5, attrs: m.attrs, trace: m.trace, group: m.group, dedupID: m.dedupID,
 			sentAt: now, enqueuedAt: now, visibleAt: now,
 		}
 		if to.attrs.FIFO {
-			again.seq = t.server.nextSequence()
+			moved.seq = t.server.nextSequence()
 		}
-		to.insert(again, nil, now) // past deduplication: a move loses nothing
+		to.insert(moved, nil, now) // without deduplication: a move loses no message
 		t.moved++
 	}
 	time.AfterFunc(time.Second, func() {
-		// A step that cannot go on records it in the task.
-		_ = t.server.update(func(now time.Time) error { t.step(now); return nil })
+		_ = t.server.update(func(now time.Time) error { t.step(now); return nil }) // a failure is in the task
 	})
 }
 
@@ -82,18 +79,18 @@ type taskHandle struct {
 }
 
 func (s *Server) startMove(_ *call, in *startMoveInput) (*taskHandle, error) {
-	perSecond, err := within(in.PerSecond, maxMovesPerSecond, 1, maxMovesPerSecond, "MaxNumberOfMessagesPerSecond")
+	perSecond, err := intParameter(in.PerSecond, maxMovesPerSecond, 1, maxMovesPerSecond, "MaxNumberOfMessagesPerSecond")
 	if err != nil {
 		return nil, err
 	}
 	out := &taskHandle{}
 	return out, s.update(func(now time.Time) error {
-		source, err := s.arn(in.SourceARN, "SourceArn")
+		source, err := s.queueOfARN(in.SourceARN, "SourceArn")
 		if err != nil {
 			return err
 		}
 		if in.DestinationARN != "" {
-			to, err := s.arn(in.DestinationARN, "DestinationArn")
+			to, err := s.queueOfARN(in.DestinationARN, "DestinationArn")
 			if err != nil {
 				return err
 			}
@@ -120,7 +117,7 @@ func (s *Server) startMove(_ *call, in *startMoveInput) (*taskHandle, error) {
 }
 
 type moveResult struct {
-	TaskHandle       string `json:",omitempty"` // only while it can be cancelled
+	TaskHandle       string `json:",omitempty"` // only while the task is running
 	Status           string
 	SourceARN        string `json:"SourceArn"`
 	DestinationARN   string `json:"DestinationArn,omitempty"`
@@ -140,20 +137,20 @@ type listMovesOutput struct {
 	Results []moveResult `json:",omitempty"`
 }
 
-// listMoves returns the newest tasks of a queue first.
+// listMoves returns the tasks of a queue, newest first.
 func (s *Server) listMoves(_ *call, in *listMovesInput) (*listMovesOutput, error) {
-	most, err := within(in.MaxResults, 1, 1, 10, "MaxResults")
+	limit, err := intParameter(in.MaxResults, 1, 1, 10, "MaxResults")
 	if err != nil {
 		return nil, err
 	}
 	out := &listMovesOutput{}
 	return out, s.update(func(time.Time) error {
-		source, err := s.arn(in.SourceARN, "SourceArn")
+		source, err := s.queueOfARN(in.SourceARN, "SourceArn")
 		if err != nil {
 			return err
 		}
 		for _, t := range slices.Backward(s.moves) {
-			if t.source == source && len(out.Results) < most {
+			if t.source == source && len(out.Results) < limit {
 				out.Results = append(out.Results, t.result())
 			}
 		}
@@ -193,8 +190,8 @@ func (s *Server) cancelMove(_ *call, in *taskHandle) (*cancelMoveOutput, error) 
 	})
 }
 
-// arn returns the queue of an ARN.
-func (s *Server) arn(arn, parameter string) (*queue, error) {
+// queueOfARN returns the queue of an ARN that is a required parameter.
+func (s *Server) queueOfARN(arn, parameter string) (*queue, error) {
 	if arn == "" {
 		return nil, missingParameter(parameter)
 	}

@@ -1,32 +1,38 @@
 package memsqs
 
-// shelf decides which visible messages may be handed out, and in which order: standard or fifo.
-type shelf interface {
-	// add puts m in the queue, at its end; before, if not nil, is the message it goes in front of.
+import "cmp"
+
+// ordering decides which visible messages a receive may return, and in which order.
+type ordering interface {
+	// add adds m at the end of the queue or, if before is not nil, in front of before.
 	add(m, before *message)
-	// remove takes m out of the queue.
 	remove(m *message)
 	// changed is called after m was hidden or shown.
 	changed(m *message)
-	// pick returns the first messages to hand out, at most n. It may return fewer while more remain, but returns none only
-	// if there are none. It changes nothing.
-	pick(n int) []*message
+	// next returns the first receivable messages, at most n. It may return fewer than there are, but returns none only if
+	// there are none. It changes nothing.
+	next(n int) []*message
 }
 
-// standard is the shelf of a standard queue: all visible messages, oldest first, or nearly so.
-type standard struct {
+// lessBy orders two items by their keys a and b, and items with equal keys by their serial numbers.
+func lessBy[K cmp.Ordered](a, b K, serialA, serialB uint64) bool {
+	return cmp.Or(cmp.Compare(a, b), cmp.Compare(serialA, serialB)) < 0
+}
+
+// standardOrder is the ordering of a standard queue: the oldest visible message first, except for Options.Reorder.
+type standardOrder struct {
 	server *Server
-	ready  heap[*message]
+	ready  indexedHeap[*message]
 }
 
-func newStandard(s *Server) *standard {
-	return &standard{server: s, ready: heap[*message]{
-		less:  func(a, b *message) bool { return byTime(int64(a.order), int64(b.order), a.serial, b.serial) },
-		place: func(m *message) *int { return &m.readyAt },
+func newStandardOrder(s *Server) *standardOrder {
+	return &standardOrder{server: s, ready: indexedHeap[*message]{
+		less:     func(a, b *message) bool { return lessBy(a.order, b.order, a.serial, b.serial) },
+		position: func(m *message) *int { return &m.readyIndex },
 	}}
 }
 
-func (t *standard) add(m, before *message) {
+func (t *standardOrder) add(m, before *message) {
 	if before != nil {
 		m.order = before.order
 	}
@@ -35,9 +41,9 @@ func (t *standard) add(m, before *message) {
 	}
 }
 
-func (t *standard) remove(m *message) { t.ready.remove(m) }
+func (t *standardOrder) remove(m *message) { t.ready.remove(m) }
 
-func (t *standard) changed(m *message) {
+func (t *standardOrder) changed(m *message) {
 	switch {
 	case m.hidden:
 		t.ready.remove(m)
@@ -46,40 +52,40 @@ func (t *standard) changed(m *message) {
 	}
 }
 
-// pick returns one message: the caller asks again.
-func (t *standard) pick(n int) []*message {
-	if n < 1 || t.ready.len() == 0 {
+// next returns one message: the caller asks again.
+func (t *standardOrder) next(n int) []*message {
+	if n < 1 || t.ready.Len() == 0 {
 		return nil
 	}
 	return []*message{t.ready.top()}
 }
 
-// groups is the shelf of a FIFO queue. A message may be handed out while it and every message before it in its group is
-// visible: one that is in flight or delayed holds back all that follow it in the group, and nothing else.
-type groups struct {
-	byID  map[string]*group
-	ready heap[*group] // groups whose first message is visible, by that message's place in the queue
+// fifoOrder is the ordering of a FIFO queue. A message is receivable while it and every message before it in its message
+// group is visible: a message in flight or delayed blocks the messages behind it in its group, and no other group.
+type fifoOrder struct {
+	byID  map[string]*messageGroup
+	ready indexedHeap[*messageGroup] // groups whose first message is visible, by that message's order
 }
 
-// group is a message group: its messages, oldest first, visible or not.
-type group struct {
+// messageGroup is the list of a group's messages, oldest first, visible or not.
+type messageGroup struct {
 	id          string
 	first, last *message
 	order       uint64 // of the first message, while in ready
-	readyAt     int
+	readyIndex  int
 }
 
-func newGroups() *groups {
-	return &groups{byID: map[string]*group{}, ready: heap[*group]{
-		less:  func(a, b *group) bool { return a.order < b.order },
-		place: func(g *group) *int { return &g.readyAt },
+func newFIFOOrder() *fifoOrder {
+	return &fifoOrder{byID: map[string]*messageGroup{}, ready: indexedHeap[*messageGroup]{
+		less:     func(a, b *messageGroup) bool { return a.order < b.order },
+		position: func(g *messageGroup) *int { return &g.readyIndex },
 	}}
 }
 
-func (s *groups) add(m, before *message) {
+func (s *fifoOrder) add(m, before *message) {
 	g := s.byID[m.group]
 	if g == nil {
-		g = &group{id: m.group}
+		g = &messageGroup{id: m.group}
 		s.byID[m.group] = g
 	}
 	m.in = g
@@ -101,7 +107,7 @@ func (s *groups) add(m, before *message) {
 	}
 }
 
-func (s *groups) remove(m *message) {
+func (s *fifoOrder) remove(m *message) {
 	g := m.in
 	if m.prev != nil {
 		m.prev.next = m.next
@@ -120,10 +126,10 @@ func (s *groups) remove(m *message) {
 	s.refresh(g)
 }
 
-func (s *groups) changed(m *message) { s.refresh(m.in) }
+func (s *fifoOrder) changed(m *message) { s.refresh(m.in) }
 
-// refresh puts the group in its place among the receivable ones, or takes it out.
-func (s *groups) refresh(g *group) {
+// refresh adds the group to ready, moves it there, or removes it, depending on its first message.
+func (s *fifoOrder) refresh(g *messageGroup) {
 	if g.first == nil || g.first.hidden {
 		s.ready.remove(g)
 		return
@@ -136,9 +142,9 @@ func (s *groups) refresh(g *group) {
 	s.ready.push(g)
 }
 
-// pick returns as many messages of one group as fit: AWS fills a receive from one group before it takes the next.
-func (s *groups) pick(n int) []*message {
-	if s.ready.len() == 0 {
+// next returns up to n messages of one group: AWS fills a receive from one group before it uses the next.
+func (s *fifoOrder) next(n int) []*message {
+	if s.ready.Len() == 0 {
 		return nil
 	}
 	var out []*message

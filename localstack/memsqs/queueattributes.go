@@ -3,6 +3,7 @@ package memsqs
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -12,9 +13,9 @@ const (
 	scopeGroup = "messageGroup"
 )
 
-// attributes are a queue's attributes that can be set, with AWS's defaults.
+// attributes are the queue attributes that a client can set.
 type attributes struct {
-	set map[string]string // as given, with defaults
+	set map[string]string // as given, and AWS's defaults
 
 	Delay                     time.Duration
 	MaximumMessageSize        int
@@ -39,27 +40,24 @@ func defaults(fifo bool) map[string]string {
 	return d
 }
 
-// ranges are the numeric attributes: least and greatest value.
+// ranges are the least and the greatest value of the numeric attributes.
 var ranges = map[string][2]int{
 	"DelaySeconds": {0, maxDelay}, "MaximumMessageSize": {1024, maxMessageSize}, "MessageRetentionPeriod": {60, 1209600},
 	"ReceiveMessageWaitTimeSeconds": {0, maxWait}, "VisibilityTimeout": {0, maxVisibility}, "KmsDataKeyReusePeriodSeconds": {60, 86400},
 }
 
-// choices are the attributes with fixed values.
+// choices are the values of the attributes with fixed values.
 var choices = map[string][]string{
 	"FifoQueue": {"true"}, "ContentBasedDeduplication": {"true", "false"}, "SqsManagedSseEnabled": {"true", "false"},
 	"DeduplicationScope": {scopeQueue, scopeGroup}, "FifoThroughputLimit": {"perQueue", "perMessageGroupId"},
 }
 
-// fifoOnly are refused on a standard queue.
+// fifoOnly are the attributes that a standard queue refuses.
 var fifoOnly = map[string]bool{"FifoQueue": true, "ContentBasedDeduplication": true, "DeduplicationScope": true, "FifoThroughputLimit": true}
 
-// with returns the attributes with changes made. An empty policy is removed.
+// with returns a copy of a with the changes applied. An empty value removes the attribute.
 func (a attributes) with(changes map[string]string, fifo bool) (attributes, error) {
-	set := map[string]string{}
-	for k, v := range a.set {
-		set[k] = v
-	}
+	set := maps.Clone(a.set)
 	for k, v := range changes {
 		if err := checkAttribute(k, v, fifo); err != nil {
 			return a, err
@@ -87,7 +85,7 @@ func (a attributes) with(changes map[string]string, fifo bool) (attributes, erro
 }
 
 func seconds(s string) time.Duration {
-	n, _ := strconv.Atoi(s) // checked before
+	n, _ := strconv.Atoi(s) // checked by checkAttribute
 	return time.Duration(n) * time.Second
 }
 
@@ -102,12 +100,10 @@ func checkAttribute(name, value string, fifo bool) error {
 		return nil
 	}
 	if c, ok := choices[name]; ok {
-		for _, v := range c {
-			if v == value {
-				return nil
-			}
+		if !slices.Contains(c, value) {
+			return invalidAttributeValue(name)
 		}
-		return invalidAttributeValue(name)
+		return nil
 	}
 	switch name {
 	case "RedrivePolicy":
@@ -138,11 +134,7 @@ type attributesOutput struct {
 
 func (s *Server) getQueueAttributes(_ *call, in *getAttributesInput) (*attributesOutput, error) {
 	out := &attributesOutput{Attributes: map[string]string{}}
-	return out, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return out, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		all := q.allAttributes()
 		for _, name := range in.AttributeNames {
 			if name == "All" {
@@ -152,7 +144,7 @@ func (s *Server) getQueueAttributes(_ *call, in *getAttributesInput) (*attribute
 			v, ok := all[name]
 			if ok {
 				out.Attributes[name] = v
-			} else if !knownAttribute(name) {
+			} else if !isKnownAttribute(name) {
 				return invalidAttributeName(name)
 			}
 		}
@@ -171,10 +163,11 @@ func (q *queue) allAttributes() map[string]string {
 	return out
 }
 
-func knownAttribute(name string) bool {
-	_, ranged := ranges[name]
-	_, chosen := choices[name]
-	return ranged || chosen || name == "RedrivePolicy" || name == "RedriveAllowPolicy" || name == "Policy" || name == "KmsMasterKeyId"
+// isKnownAttribute is true for an attribute that a queue may have, even if this queue does not have it.
+func isKnownAttribute(name string) bool {
+	_, hasRange := ranges[name]
+	_, hasChoices := choices[name]
+	return hasRange || hasChoices || name == "RedrivePolicy" || name == "RedriveAllowPolicy" || name == "Policy" || name == "KmsMasterKeyId"
 }
 
 type setAttributesInput struct {
@@ -183,11 +176,7 @@ type setAttributesInput struct {
 }
 
 func (s *Server) setQueueAttributes(_ *call, in *setAttributesInput) (*empty, error) {
-	return &empty{}, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		if len(in.Attributes) == 0 {
 			return missingParameter("Attributes")
 		}
@@ -201,17 +190,17 @@ func (s *Server) setQueueAttributes(_ *call, in *setAttributesInput) (*empty, er
 		if err := s.checkRedrive(attrs); err != nil {
 			return err
 		}
-		q.change(attrs, now)
+		q.setAttributes(attrs, now)
 		return nil
 	})
 }
 
-// change sets new attributes. They are in force at once; AWS takes up to a minute. A delay of the queue also applies to
-// messages that a FIFO queue already has, and only to new ones in a standard queue.
-func (q *queue) change(attrs attributes, now time.Time) {
-	redelay := q.attrs.FIFO && attrs.Delay != q.attrs.Delay
+// setAttributes applies new attributes at once; on AWS it takes up to a minute. A new queue delay also applies to the
+// messages that a FIFO queue already has. In a standard queue it applies to new messages only.
+func (q *queue) setAttributes(attrs attributes, now time.Time) {
+	delayChanged := q.attrs.FIFO && attrs.Delay != q.attrs.Delay
 	q.attrs, q.modified = attrs, now
-	if redelay {
+	if delayChanged {
 		for _, m := range q.messages {
 			if m.receipt == 0 {
 				q.hide(m, m.enqueuedAt.Add(attrs.Delay))
@@ -219,5 +208,5 @@ func (q *queue) change(attrs attributes, now time.Time) {
 		}
 	}
 	q.advance(now)
-	q.disturb()
+	q.markChanged()
 }

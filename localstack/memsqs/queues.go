@@ -45,7 +45,7 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 		}
 		return q, nil
 	}
-	if at, ok := s.deleted[in.QueueName]; ok && now.Before(at.Add(recently)) {
+	if at, ok := s.deleted[in.QueueName]; ok && now.Before(at.Add(deleteInterval)) {
 		return nil, newError("QueueDeletedRecently", "You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
 	attrs, err := attributes{set: defaults(fifo)}.with(in.Attributes, fifo)
@@ -63,15 +63,11 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 }
 
 func (s *Server) deleteQueue(_ *call, in *queueInput) (*empty, error) {
-	return &empty{}, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		delete(s.queues, q.name)
 		s.deleted[q.name] = now
-		q.gone = true
-		q.disturb() // its polls end
+		q.deleted = true
+		q.markChanged() // to end its polls
 		return nil
 	})
 }
@@ -84,8 +80,8 @@ type queueOutput struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
-// queue returns the queue of a URL, with everything done that time does.
-func (s *Server) queue(queueURL string, now time.Time) (*queue, error) {
+// queue returns the queue of a URL. The host of the URL does not matter.
+func (s *Server) queue(queueURL string) (*queue, error) {
 	if queueURL == "" {
 		return nil, missingParameter("QueueUrl")
 	}
@@ -98,7 +94,6 @@ func (s *Server) queue(queueURL string, now time.Time) (*queue, error) {
 	if q == nil || account != s.opts.Account {
 		return nil, queueDoesNotExist()
 	}
-	q.advance(now)
 	return q, nil
 }
 
@@ -133,9 +128,10 @@ type listOutput struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// listQueues returns up to 1,000 URLs by name. With MaxResults there is a next page, and its token is the last name.
+// listQueues returns up to 1,000 URLs, sorted by queue name. Only with MaxResults is there a token for the next page: the
+// last name of this one.
 func (s *Server) listQueues(_ *call, in *listInput) (*listOutput, error) {
-	most, err := within(in.MaxResults, 1000, 1, 1000, "MaxResults")
+	limit, err := intParameter(in.MaxResults, 1000, 1, 1000, "MaxResults")
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +142,7 @@ func (s *Server) listQueues(_ *call, in *listInput) (*listOutput, error) {
 			if !strings.HasPrefix(name, in.QueueNamePrefix) || name <= in.NextToken {
 				continue
 			}
-			if len(out.QueueURLs) == most {
+			if len(out.QueueURLs) == limit {
 				if in.MaxResults != nil {
 					out.NextToken = last
 				}
@@ -160,19 +156,15 @@ func (s *Server) listQueues(_ *call, in *listInput) (*listOutput, error) {
 }
 
 func (s *Server) purgeQueue(_ *call, in *queueInput) (*empty, error) {
-	return &empty{}, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
-		if !q.purgedAt.IsZero() && now.Before(q.purgedAt.Add(recently)) {
+	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
+		if !q.purgedAt.IsZero() && now.Before(q.purgedAt.Add(purgeInterval)) {
 			return newError("PurgeQueueInProgress", "Only one PurgeQueue operation on "+q.name+" is allowed every 60 seconds.")
 		}
 		q.purgedAt = now
 		for _, m := range q.messages {
 			q.remove(m)
 		}
-		q.dedup.clear() // a FIFO queue forgets what it accepted
+		q.dedup.clear()
 		q.attempts.clear()
 		return nil
 	})
@@ -189,11 +181,7 @@ type tagsOutput struct {
 }
 
 func (s *Server) tagQueue(_ *call, in *tagInput) (*empty, error) {
-	return &empty{}, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		if len(in.Tags) == 0 {
 			return missingParameter("Tags")
 		}
@@ -209,11 +197,7 @@ func (s *Server) tagQueue(_ *call, in *tagInput) (*empty, error) {
 }
 
 func (s *Server) untagQueue(_ *call, in *tagInput) (*empty, error) {
-	return &empty{}, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return &empty{}, s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		if len(in.TagKeys) == 0 {
 			return missingParameter("TagKeys")
 		}
@@ -226,11 +210,8 @@ func (s *Server) untagQueue(_ *call, in *tagInput) (*empty, error) {
 
 func (s *Server) listQueueTags(_ *call, in *queueInput) (*tagsOutput, error) {
 	out := &tagsOutput{}
-	return out, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err == nil {
-			out.Tags = maps.Clone(q.tags)
-		}
-		return err
+	return out, s.withQueue(in.QueueURL, func(q *queue, _ time.Time) error {
+		out.Tags = maps.Clone(q.tags)
+		return nil
 	})
 }

@@ -3,7 +3,6 @@ package memsqs
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,32 +30,28 @@ type receivedMessage struct {
 	ReceiptHandle          string
 	MD5OfBody              string
 	Body                   string
-	Attributes             *systemAttributes           `json:",omitempty"`
+	Attributes             map[string]string           `json:",omitempty"`
 	MD5OfMessageAttributes string                      `json:",omitempty"`
 	MessageAttributes      map[string]messageAttribute `json:",omitempty"`
 }
 
-// request is what a ReceiveMessage asks for, checked.
-type request struct {
+// receiveRequest is a checked ReceiveMessage with the defaults of its queue.
+type receiveRequest struct {
 	max        int
 	visibility time.Duration
 	wait       time.Duration
-	attempt    string // ReceiveRequestAttemptId, "" for none
-	system     []func(*systemAttributes, *message)
-	attributes []string
+	attempt    string   // ReceiveRequestAttemptId, "" for none
+	system     []string // names of system attributes
+	attributes []string // names of message attributes
 	rule       *fault.Rule
 }
 
 func (s *Server) receiveMessage(c *call, in *receiveInput) (*receiveOutput, error) {
 	var p *poll
 	out := &receiveOutput{}
-	c.count = 0
-	err := s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
-		r, err := q.request(in, c.rule)
+	c.entries = 0
+	err := s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
+		r, err := q.checkReceive(in, c.rule)
 		if err != nil {
 			return err
 		}
@@ -69,16 +64,16 @@ func (s *Server) receiveMessage(c *call, in *receiveInput) (*receiveOutput, erro
 	if p != nil {
 		out.Messages, err = s.await(c.ctx, p)
 	}
-	c.count = len(out.Messages)
+	c.entries = len(out.Messages)
 	return out, err
 }
 
-func (q *queue) request(in *receiveInput, rule *fault.Rule) (*request, error) {
-	r := &request{rule: rule, attributes: in.MessageAttributeNames}
-	maximum, errMax := within(in.MaxNumberOfMessages, 1, 1, maxReceive, "MaxNumberOfMessages")
-	visibility, errVisibility := within(in.VisibilityTimeout, int(q.attrs.Visibility/time.Second), 0, maxVisibility, "VisibilityTimeout")
-	wait, errWait := within(in.WaitTimeSeconds, int(q.attrs.Wait/time.Second), 0, maxWait, "WaitTimeSeconds")
-	system, errSystem := selectSystem(append(in.AttributeNames, in.MessageSystemAttributeNames...))
+func (q *queue) checkReceive(in *receiveInput, rule *fault.Rule) (*receiveRequest, error) {
+	r := &receiveRequest{rule: rule, attributes: in.MessageAttributeNames}
+	maximum, errMax := intParameter(in.MaxNumberOfMessages, 1, 1, maxReceive, "MaxNumberOfMessages")
+	visibility, errVisibility := intParameter(in.VisibilityTimeout, int(q.attrs.Visibility/time.Second), 0, maxVisibility, "VisibilityTimeout")
+	wait, errWait := intParameter(in.WaitTimeSeconds, int(q.attrs.Wait/time.Second), 0, maxWait, "WaitTimeSeconds")
+	system, errSystem := checkSystemNames(append(in.AttributeNames, in.MessageSystemAttributeNames...))
 	if err := cmp.Or(errMax, errVisibility, errWait, checkToken(in.ReceiveRequestAttemptID, "ReceiveRequestAttemptId"), errSystem); err != nil {
 		return nil, err
 	}
@@ -93,44 +88,45 @@ func (q *queue) request(in *receiveInput, rule *fault.Rule) (*request, error) {
 	return r, nil
 }
 
-// receive hands out up to r.max messages, moving those that were tried too often to the dead-letter queue instead. With a
-// visibility timeout of 0 a message is visible again when the queue settles, so one receive does not take it twice.
-func (q *queue) receive(r *request, now time.Time) ([]receivedMessage, error) {
-	if again := q.replay(r, now); again != nil {
+// receive returns up to r.max messages. Messages that reached their maxReceiveCount it moves to the dead-letter queue. A
+// message received with a visibility timeout of 0 becomes visible in the next call of advance, after this receive, so one
+// receive does not return it twice.
+func (q *queue) receive(r *receiveRequest, now time.Time) ([]receivedMessage, error) {
+	if again := q.replayAttempt(r, now); again != nil {
 		return q.render(again, r), nil
 	}
 	if q.inFlight >= q.server.maxInFlight {
 		if q.attrs.FIFO || r.wait > 0 {
-			return nil, nil // AWS answers these with no messages instead of an error
+			return nil, nil // AWS returns no messages and no error
 		}
 		return nil, newError("OverLimit", "Too many messages in flight.")
 	}
 	var got []*message
 	for len(got) < r.max {
-		next := q.shelf.pick(r.max - len(got))
+		next := q.order.next(r.max - len(got))
 		if len(next) == 0 {
 			break
 		}
 		for _, m := range next {
 			if dlq := q.deadLetterQueue(m); dlq != nil {
-				q.moveTo(dlq, m, now)
+				q.moveToDeadLetterQueue(dlq, m, now)
 				continue
 			}
 			q.deliver(m, r.visibility, now)
 			got = append(got, m)
 		}
 	}
-	// Rendered before a fault or a timeout of 0 can touch them: the answer is of this delivery.
+	// Before a fault or a visibility timeout of 0 changes the messages: the response shows their state at this receive.
 	out := q.render(got, r)
-	q.remember(r, got, now)
-	q.spoil(got, r.rule, now)
+	q.recordAttempt(r, got, now)
+	q.injectReceiveFaults(got, r.rule, now)
 	return out, nil
 }
 
 // deliver counts a receive of m, and hides it until its visibility timeout ends.
 func (q *queue) deliver(m *message, visibility time.Duration, now time.Time) {
 	m.receives++
-	m.tries++
+	m.queueReceives++
 	if m.firstAt.IsZero() {
 		m.firstAt = now
 	}
@@ -139,47 +135,19 @@ func (q *queue) deliver(m *message, visibility time.Duration, now time.Time) {
 	q.hide(m, now.Add(visibility))
 }
 
-// selectSystem looks up the attributes of these names.
-func selectSystem(names []string) ([]func(*systemAttributes, *message), error) {
-	out := make([]func(*systemAttributes, *message), 0, len(names))
-	for _, n := range names {
-		set := systemAttribute[n]
-		switch {
-		case n == "All":
-			out = slices.AppendSeq(out, maps.Values(systemAttribute))
-		case set == nil:
-			return nil, invalidAttributeName(n)
-		default:
-			out = append(out, set)
-		}
-	}
-	return out, nil
-}
-
-func (q *queue) render(got []*message, r *request) []receivedMessage {
+func (q *queue) render(got []*message, r *receiveRequest) []receivedMessage {
 	out := make([]receivedMessage, 0, len(got))
 	for _, m := range got {
 		attrs := selectAttributes(m.attrs, r.attributes)
 		out = append(out, receivedMessage{
 			MessageID: m.id, ReceiptHandle: q.handle(m), Body: m.body, MD5OfBody: m.md5,
-			Attributes: r.systemOf(m), MessageAttributes: attrs, MD5OfMessageAttributes: md5OfAttributes(attrs),
+			Attributes: selectSystem(m, r.system), MessageAttributes: attrs, MD5OfMessageAttributes: md5OfAttributes(attrs),
 		})
 	}
 	return out
 }
 
-func (r *request) systemOf(m *message) *systemAttributes {
-	a := &systemAttributes{}
-	for _, set := range r.system {
-		set(a, m)
-	}
-	if *a == (systemAttributes{}) {
-		return nil
-	}
-	return a
-}
-
-// selectAttributes returns the attributes that a receive asked for: by name, "All" or ".*", or "prefix.*".
+// selectAttributes returns the attributes that a receive requested: by name, by "prefix.*", or all by "All" or ".*".
 func selectAttributes(attrs map[string]messageAttribute, names []string) map[string]messageAttribute {
 	if len(attrs) == 0 || len(names) == 0 {
 		return nil
@@ -197,26 +165,25 @@ func selectAttributes(attrs map[string]messageAttribute, names []string) map[str
 	return out
 }
 
-// poll is a ReceiveMessage that waits. A message that becomes receivable goes to the oldest poll of its queue, whether or
-// not the client of that poll is still there: AWS cannot tell either, and the message stays hidden for its visibility
-// timeout.
+// poll is a waiting ReceiveMessage. A message that becomes receivable is given to the oldest poll of its queue, even if
+// the client of that poll has cancelled it. AWS does the same: the message then stays hidden for its visibility timeout.
 type poll struct {
 	q    *queue
-	r    *request
+	r    *receiveRequest
 	got  []receivedMessage
 	err  error
 	done chan struct{} // closed when got or err is set
 }
 
-// wait makes a poll wait for messages. The caller holds the server's lock and calls await without it.
-func (q *queue) wait(r *request) *poll {
+// wait adds a poll to the queue. The caller has the server's lock, and calls await after it has released the lock.
+func (q *queue) wait(r *receiveRequest) *poll {
 	p := &poll{q: q, r: r, done: make(chan struct{})}
 	q.polls = append(q.polls, p)
-	q.disturb() // arms the timer
+	q.markChanged() // to set the timer
 	return p
 }
 
-// await returns what a poll was given, or nothing at the end of its wait time or of the server.
+// await returns the messages given to a poll, or none when its wait time or the server ends.
 func (s *Server) await(ctx context.Context, p *poll) ([]receivedMessage, error) {
 	t := time.NewTimer(p.r.wait)
 	defer t.Stop()
@@ -227,25 +194,24 @@ func (s *Server) await(ctx context.Context, p *poll) ([]receivedMessage, error) 
 	}
 	err := s.update(func(now time.Time) error {
 		if i := slices.Index(p.q.polls, p); i >= 0 {
-			// A message that appears in the very moment the wait ends may be taken: settle before leaving.
-			p.q.settle(now)
+			p.q.servePolls(now) // a message may become visible at the very moment the wait ends
 		}
 		if i := slices.Index(p.q.polls, p); i >= 0 {
 			p.q.polls = slices.Delete(p.q.polls, i, i+1)
-			p.q.disturb()
+			p.q.markChanged()
 		}
 		return p.err
 	})
 	return p.got, err
 }
 
-// settle gives receivable messages to the polls that wait, oldest poll first, and sets the timer for the next moment at
-// which time alone can make a message receivable.
-func (q *queue) settle(now time.Time) {
+// servePolls gives receivable messages to the waiting polls, oldest poll first. Then it sets the timer for when the next
+// hidden message becomes visible.
+func (q *queue) servePolls(now time.Time) {
 	q.advance(now)
 	for len(q.polls) > 0 {
 		p := q.polls[0]
-		if q.gone {
+		if q.deleted {
 			p.err = queueDoesNotExist()
 		} else if p.got, p.err = q.receive(p.r, now); len(p.got) == 0 && p.err == nil {
 			break
@@ -257,10 +223,9 @@ func (q *queue) settle(now time.Time) {
 		q.timer.Stop()
 		q.timer = nil
 	}
-	if len(q.polls) > 0 && q.hidden.len() > 0 {
+	if len(q.polls) > 0 && q.hidden.Len() > 0 {
 		q.timer = time.AfterFunc(q.hidden.top().visibleAt.Sub(now), func() {
-			// update finds nothing else to do, and never fails.
-			_ = q.server.update(func(time.Time) error { q.disturb(); return nil })
+			_ = q.server.update(func(time.Time) error { q.markChanged(); return nil }) // cannot fail
 		})
 	}
 }

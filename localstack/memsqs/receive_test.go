@@ -16,8 +16,8 @@ func TestSendReceiveDelete(t *testing.T) {
 		}
 		x.want()
 		x.ok(x.delete(got[0]))
-		if left := x.srv.Messages(x.url); len(left) != 0 {
-			x.Errorf("left %v, want none", left)
+		if messages := x.srv.Messages(x.url); len(messages) != 0 {
+			x.Errorf("messages %v, want none", messages)
 		}
 	})
 }
@@ -55,7 +55,7 @@ func TestLongPollWakes(t *testing.T) {
 			x.Fatalf("got %q after %v, want %q after %v", bodies, d, body, want)
 		}
 	}
-	t.Run("at the end, and takes nothing later", func(t *testing.T) {
+	t.Run("at the end, and receives nothing after it", func(t *testing.T) {
 		standard(t, func(x *fixture) {
 			check(x, 20*time.Second, "")
 			x.send("a")
@@ -138,7 +138,7 @@ func TestReceiveLimits(t *testing.T) {
 		x.send("b")
 		out, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url})
 		x.ok(err)
-		x.same(out.Messages, "a") // one, if no number is given
+		x.same(out.Messages, "a") // the default is one message
 	})
 }
 
@@ -155,7 +155,7 @@ func TestInFlightQuota(t *testing.T) {
 			x.code(err, "OverLimit")
 			x.after(3*time.Second, func() { x.ok(x.delete(first)) })
 			start := time.Now()
-			x.same(x.receive(1, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 5 }), "c") // a long poll waits instead
+			x.same(x.receive(1, func(in *sqs.ReceiveMessageInput) { in.WaitTimeSeconds = 5 }), "c") // a long poll waits and is no error
 			if d := time.Since(start); d != 3*time.Second {
 				x.Errorf("the poll woke after %v, want 3 s", d)
 			}
@@ -190,7 +190,7 @@ func TestReceiveRequestAttempt(t *testing.T) {
 				x.Error("the replay has another receipt handle or counts as a receive")
 			}
 			x.want("b1")
-			time.Sleep(20 * time.Second) // the replay reset the visibility timeout
+			time.Sleep(20 * time.Second) // the replay has started the visibility timeout again
 			x.want()
 			x.ok(x.delete(second[0]))
 		})

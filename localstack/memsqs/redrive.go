@@ -14,7 +14,7 @@ type redrivePolicy struct {
 	MaxReceiveCount int
 }
 
-// parseRedrive reads a redrive policy. AWS takes maxReceiveCount as a number and as a string.
+// parseRedrive parses a redrive policy. AWS accepts maxReceiveCount as a number and as a string.
 func parseRedrive(value string) (*redrivePolicy, error) {
 	var p struct {
 		DeadLetterTargetARN string          `json:"deadLetterTargetArn"`
@@ -37,7 +37,7 @@ func parseRedrive(value string) (*redrivePolicy, error) {
 	return &redrivePolicy{p.DeadLetterTargetARN, n}, nil
 }
 
-// checkRedrive: the dead-letter queue must exist and be of the same type.
+// checkRedrive checks that the dead-letter queue exists and has the same type as its source.
 func (s *Server) checkRedrive(a attributes) error {
 	if a.Redrive == nil {
 		return nil
@@ -52,20 +52,21 @@ func (s *Server) checkRedrive(a attributes) error {
 	return nil
 }
 
-// deadLetterQueue returns where m goes instead of being received once more, or nil. Without its target the policy has no
-// effect, so that nothing is lost.
+// deadLetterQueue returns the queue that m must be moved to instead of being received, or nil. If the target of the
+// redrive policy does not exist, the policy has no effect, and no message is lost.
 func (q *queue) deadLetterQueue(m *message) *queue {
 	p := q.attrs.Redrive
-	if p == nil || m.tries < p.MaxReceiveCount {
+	if p == nil || m.queueReceives < p.MaxReceiveCount {
 		return nil
 	}
 	return q.server.byARN(p.TargetARN)
 }
 
-// moveTo moves a message that was tried too often to the dead-letter queue. It keeps its ID, its SentTimestamp and its
-// count of receives. On a FIFO queue its deduplication ID becomes its message ID, so that two messages which were sent
-// with one ID more than five minutes apart can both arrive; the group is kept, and goes on in the source queue.
-func (q *queue) moveTo(dlq *queue, m *message, now time.Time) {
+// moveToDeadLetterQueue moves a message that reached its maxReceiveCount. The message ID, SentTimestamp, receive count and
+// group stay the same. In a FIFO queue the message ID becomes the deduplication ID, so that two messages sent with the
+// same deduplication ID, more than five minutes apart, can both arrive. The next message of the group becomes receivable
+// in the source queue.
+func (q *queue) moveToDeadLetterQueue(dlq *queue, m *message, now time.Time) {
 	q.remove(m)
 	moved := &message{
 		id: m.id, body: m.body, md5: m.md5, attrs: m.attrs, trace: m.trace, group: m.group,
@@ -73,13 +74,14 @@ func (q *queue) moveTo(dlq *queue, m *message, now time.Time) {
 	}
 	if dlq.attrs.FIFO {
 		moved.dedupID, moved.seq = m.id, q.server.nextSequence()
-		// Retention starts anew in a FIFO dead-letter queue; in a standard one it still counts from the sending.
+		// The retention period starts again in a FIFO dead-letter queue. In a standard one it counts from SentTimestamp.
 		moved.enqueuedAt = now
 		dlq.dedup.put(dlq.dedupKey(moved), accepted{moved.id, moved.seq}, now)
 	}
 	dlq.insert(moved, nil, now)
 }
 
+// byARN returns the queue of an ARN, or nil.
 func (s *Server) byARN(arn string) *queue {
 	q := s.queues[arn[strings.LastIndexByte(arn, ':')+1:]]
 	if q == nil || q.arn != arn {
@@ -88,7 +90,7 @@ func (s *Server) byARN(arn string) *queue {
 	return q
 }
 
-// sourcesOf returns the queues whose dead-letter queue is q, by name.
+// sourcesOf returns the queues whose dead-letter queue is q, sorted by name.
 func (s *Server) sourcesOf(q *queue) []*queue {
 	var out []*queue
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
@@ -100,16 +102,12 @@ func (s *Server) sourcesOf(q *queue) []*queue {
 }
 
 type sourcesOutput struct {
-	QueueURLs []string `json:"queueUrls"` // AWS spells this one with a small q
+	QueueURLs []string `json:"queueUrls"` // with a lower-case q, as on AWS
 }
 
 func (s *Server) listSources(_ *call, in *queueInput) (*sourcesOutput, error) {
 	out := &sourcesOutput{QueueURLs: []string{}}
-	return out, s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	return out, s.withQueue(in.QueueURL, func(q *queue, _ time.Time) error {
 		for _, source := range s.sourcesOf(q) {
 			out.QueueURLs = append(out.QueueURLs, source.url())
 		}

@@ -2,12 +2,11 @@ package memsqs
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"time"
 )
 
-// sendEntry is what SendMessage takes besides the queue, and an entry of SendMessageBatch.
+// sendEntry is the input of SendMessage without the queue, and an entry of SendMessageBatch.
 type sendEntry struct {
 	ID                      string `json:"Id"`
 	MessageBody             *string
@@ -34,15 +33,12 @@ type sendOutput struct {
 
 func (s *Server) sendMessage(_ *call, in *sendInput) (*sendOutput, error) {
 	var out *sendOutput
-	err := s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	err := s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		if q.attrs.FIFO && in.MessageGroupID == nil {
 			return missingParameter("MessageGroupId")
 		}
-		if err := q.needsDedupID(&in.sendEntry); err != nil {
+		err := q.checkDedupID(&in.sendEntry)
+		if err != nil {
 			return err
 		}
 		out, err = q.send(&in.sendEntry, now)
@@ -60,13 +56,13 @@ func (s *Server) sendMessageBatch(c *call, in *batchInput[sendEntry]) (*batchOut
 		if size > maxMessageSize {
 			return newError("BatchRequestTooLong", fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageSize, size))
 		}
-		// AWS refuses the whole request for these two, not the entry.
+		// For these two mistakes AWS refuses the whole request, not the entry.
 		for i := range in.Entries {
 			e := &in.Entries[i]
 			if q.attrs.FIFO && e.MessageGroupID == nil {
 				return invalidParameter("The request must contain the parameter MessageGroupId.")
 			}
-			if err := q.needsDedupID(e); err != nil {
+			if err := q.checkDedupID(e); err != nil {
 				return err
 			}
 		}
@@ -89,7 +85,7 @@ func (e *sendEntry) size() int {
 	return n
 }
 
-func (q *queue) needsDedupID(e *sendEntry) error {
+func (q *queue) checkDedupID(e *sendEntry) error {
 	if q.attrs.FIFO && e.MessageDeduplicationID == nil && !q.attrs.ContentBasedDeduplication {
 		return invalidParameter("The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 	}
@@ -119,10 +115,10 @@ func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
 		if e.MessageDeduplicationID != nil {
 			m.dedupID = *e.MessageDeduplicationID
 		} else {
-			m.dedupID = contentID(m.body)
+			m.dedupID = contentDedupID(m.body)
 		}
 	}
-	q.accept(m, now)
+	q.insertOnce(m, now)
 	return &sendOutput{
 		MessageID: m.id, MD5OfMessageBody: m.md5, SequenceNumber: m.seq,
 		MD5OfMessageAttributes:       md5OfAttributes(e.MessageAttributes),
@@ -130,18 +126,11 @@ func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
 	}, nil
 }
 
-// newID returns a message ID: a random UUID, from the server's seed.
+// newID returns a message ID: a random UUID that depends on Options.Seed.
 func (s *Server) newID() string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], s.rng.Uint64())
 	binary.BigEndian.PutUint64(b[8:], s.rng.Uint64())
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4, RFC 9562
-	var out [36]byte
-	hex.Encode(out[:], b[:4])
-	hex.Encode(out[9:], b[4:6])
-	hex.Encode(out[14:], b[6:8])
-	hex.Encode(out[19:], b[8:10])
-	hex.Encode(out[24:], b[10:])
-	out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
-	return string(out[:])
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

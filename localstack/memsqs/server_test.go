@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// clock is a server clock that can be set ahead.
+// clock is a server clock that a test can set forward.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) option(o *memsqs.Options) {
@@ -65,8 +65,8 @@ func TestSeededUnreliability(t *testing.T) {
 		t.Errorf("with reordering received %q, want 50, not in order", got)
 	} else {
 		for i, b := range got {
-			if place := int([]rune(b)[0] - 'A'); i-place > 8 || place-i > 8 {
-				t.Errorf("%q came %d places off, want at most 8", b, i-place)
+			if position := int([]rune(b)[0] - 'A'); i-position > 8 || position-i > 8 {
+				t.Errorf("%q came %d positions off, want at most 8", b, i-position)
 			}
 		}
 	}
