@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// filters are the patterns of a mapping. A message passes if it matches one of them, or if there is none.
+// filters are the patterns of a mapping. A message must match one of them, unless there is none.
 type filters []*pattern
 
-// parseFilters reads filter criteria patterns.
-//
-// https://docs.aws.amazon.com/lambda/latest/dg/with-sqs-filtering.html: SQS mappings only support filtering on the body
-// key. Other keys are refused, and not taken as matching nothing: messages that match nothing are deleted.
+// parseFilters parses filter criteria patterns. SQS mappings support filtering only on the body key:
+// https://docs.aws.amazon.com/lambda/latest/dg/with-sqs-filtering.html
+// Another key is an error. If it were a pattern that no message matches, the mapping would delete all messages.
 func parseFilters(sources []string) (filters, error) {
 	var fs filters
 	var errs []error
@@ -30,7 +29,7 @@ func parseFilters(sources []string) (filters, error) {
 	return fs, errors.Join(errs...)
 }
 
-// parseFilter returns the pattern for the body; one without rules and fields matches every body.
+// parseFilter returns the pattern for the body. A pattern without rules and fields matches every body.
 func parseFilter(source string) (*pattern, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(source), &top); err != nil {
@@ -55,8 +54,8 @@ func parseFilter(source string) (*pattern, error) {
 	return parsePattern("body", v)
 }
 
-// match applies the rule for bodies of one form and patterns of the other: a body that is a JSON object never matches a
-// pattern for plain strings, nor a plain string one for JSON.
+// match reports whether a body matches. A body that is a JSON object never matches a pattern for plain strings, and a plain
+// string never matches a pattern for JSON.
 func (fs filters) match(body string) bool {
 	if len(fs) == 0 {
 		return true
@@ -76,8 +75,8 @@ func (fs filters) match(body string) bool {
 	return false
 }
 
-// pattern is a filter pattern, or a part of one: a list of rules for a value, of which one must match, or names with the
-// pattern for each, of which all must.
+// pattern is a filter pattern or a part of one: either a list of rules for a value, of which one must match, or fields
+// with a pattern for each, all of which must match.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html#filtering-syntax
 type pattern struct {
 	rules  []rule
@@ -144,7 +143,7 @@ func (p *pattern) parseField(path, name string, v any) error {
 	return nil
 }
 
-// match: of a list in the message, one element that matches is enough.
+// match reports whether v matches. Of a list in the message, one element must match.
 func (p *pattern) match(v any, present bool) bool {
 	if list, ok := v.([]any); ok {
 		return slices.ContainsFunc(list, func(e any) bool { return p.match(e, true) })
@@ -162,7 +161,7 @@ func (p *pattern) match(v any, present bool) bool {
 	return len(p.either) == 0 || slices.ContainsFunc(p.either, func(a *pattern) bool { return a.match(v, present) })
 }
 
-// equal compares a value of a pattern and one of a message: same kind, same value.
+// equal matches a value that has the same type and is equal.
 func equal(want any) (rule, error) {
 	switch want.(type) {
 	case string, float64, bool, nil:
@@ -171,7 +170,7 @@ func equal(want any) (rule, error) {
 	return nil, errors.New("a value is a string, a number, true, false or null")
 }
 
-// parseRule reads one alternative of a list: a value to equal, or an object with one operator.
+// parseRule parses one alternative of a list: a value, or an object with one operator.
 func parseRule(v any) (rule, error) {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -243,7 +242,7 @@ var comparisons = map[string]func(v, limit float64) bool{
 	">=": func(v, limit float64) bool { return v >= limit },
 }
 
-// numeric takes pairs of comparison and number, all of which must hold: [">", 10, "<=", 20].
+// numeric takes pairs of a comparison and a number, all of which must be true: [">", 10, "<=", 20].
 func numeric(operand any) (rule, error) {
 	bad := errors.New(`numeric takes a comparison and a number, or two of each, such as [">", 10, "<=", 20]`)
 	list, ok := operand.([]any)
@@ -262,6 +261,6 @@ func numeric(operand any) (rule, error) {
 	}
 	return func(v any, present bool) bool {
 		n, ok := v.(float64)
-		return present && ok && !slices.ContainsFunc(all, func(holds func(float64) bool) bool { return !holds(n) })
+		return present && ok && !slices.ContainsFunc(all, func(isTrue func(float64) bool) bool { return !isTrue(n) })
 	}, nil
 }
