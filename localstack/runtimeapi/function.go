@@ -17,18 +17,18 @@ import (
 type Function struct {
 	bootstrap string
 	opts      Options
-	stopWatch func() bool // ends the watch on the context of Start
+	stopWatch func() bool // stops watching the context of Start
 
-	mu        sync.Mutex // guards everything below, and the processes and invocations
+	mu        sync.Mutex // guards the fields below, and all processes and invocations
 	closed    bool
 	closing   chan struct{} // closed with closed
 	processes []*process
-	startWait time.Duration // before the next start; grows with each process that fails its init
-	startAt   time.Time     // no start before
+	startWait time.Duration // pause before the next start; grows with each process that fails its init
+	startAt   time.Time     // no process starts before
 }
 
 // Start checks the bootstrap and the options and returns the function. It starts no process: the first invocation does.
-// When ctx ends, all processes are killed.
+// When ctx is cancelled, all processes are killed.
 //
 // The error joins one [*OptionError] per bad option or argument.
 func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Function, error) {
@@ -47,7 +47,6 @@ func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Fu
 	if err := errors.Join(err, o.check()); err != nil {
 		return nil, err
 	}
-	// Several processes write to the same two writers.
 	o.Stdout, o.Stderr = serialized(o.Stdout, o.Stderr)
 	f := &Function{bootstrap: path, opts: o, closing: make(chan struct{})}
 	f.stopWatch = context.AfterFunc(ctx, f.kill)
@@ -55,10 +54,10 @@ func Start(ctx context.Context, bootstrap string, optFns ...func(*Options)) (*Fu
 }
 
 // Invoke runs one invocation and returns the function's response. It returns when the process asks for its next
-// invocation, or has exited, and not before: then it is free again, or gone.
+// invocation, or has exited, and not before.
 //
-// The errors are a [*FunctionError], [ErrThrottled], [ErrTooLarge] and [ErrClosed]; and when ctx ends its cause, though
-// the invocation goes on, as on Lambda when the caller goes away.
+// The errors are a [*FunctionError], [ErrThrottled], [ErrTooLarge] and [ErrClosed]. When ctx is cancelled, Invoke returns
+// an error that wraps its cause, but the invocation continues, as on Lambda when the caller disconnects.
 func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	if len(event) > maxPayload {
 		return nil, ErrTooLarge
@@ -74,16 +73,16 @@ func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 		select {
 		case <-inv.ended:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("runtimeapi: invocation %s goes on without its caller: %w", inv.id, context.Cause(ctx))
+			return nil, fmt.Errorf("runtimeapi: context cancelled; invocation %s continues and its response is lost: %w", inv.id, context.Cause(ctx))
 		}
 		if inv.err != errNotDelivered {
 			return inv.response, inv.err
 		}
-		// The process died while idle. The function never saw the event: another process gets it.
+		// The process died before it got the event. Another process gets it.
 	}
 }
 
-// assign gives an invocation to a process with room for it, or to a new one.
+// assign gives an invocation to a process that is free, or to a new one.
 func (f *Function) assign(event []byte) (*invocation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,20 +100,20 @@ func (f *Function) assign(event []byte) (*invocation, error) {
 	}
 	inv := newInvocation(event)
 	p.running = append(p.running, inv)
-	p.work <- inv // has room for PerProcess
+	p.work <- inv // never blocks: the channel has a buffer of PerProcess
 	return inv, nil
 }
 
 func (f *Function) freeLocked() *process {
 	for _, p := range f.processes {
-		if !p.dying && len(p.running) < f.opts.PerProcess {
+		if !p.ending && len(p.running) < f.opts.PerProcess {
 			return p
 		}
 	}
 	return nil
 }
 
-// PIDs returns the processes that run now.
+// PIDs returns the IDs of the processes that run now.
 func (f *Function) PIDs() []int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,13 +126,13 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
-// KillOne kills one process with SIGKILL, one that works on an invocation if there is one, and returns its ID when it is
-// gone. Its invocation ends with a [*FunctionError]; the next one gets another process.
+// KillOne kills one process with SIGKILL, one with an invocation if there is one. It returns the ID of the process after
+// the process has exited. The invocation ends with a [*FunctionError]; the next one gets another process.
 func (f *Function) KillOne() (pid int, err error) {
 	f.mu.Lock()
 	var victim *process
 	for _, p := range f.processes {
-		if p.cmd != nil && (victim == nil || p.works() && !victim.works()) {
+		if p.cmd != nil && (victim == nil || p.busy() && !victim.busy()) {
 			victim = p
 		}
 	}
@@ -144,18 +143,18 @@ func (f *Function) KillOne() (pid int, err error) {
 	pid = victim.cmd.Process.Pid
 	victim.killLocked()
 	f.mu.Unlock()
-	<-victim.gone
+	<-victim.exited
 	return pid, nil
 }
 
-// Waits before a start, after processes that failed their init.
+// Pauses before a start, after processes that failed their init.
 const (
 	minStartWait = 100 * time.Millisecond
 	maxStartWait = 5 * time.Second
 )
 
-// initFailedLocked makes the next start wait: a bootstrap that crashes at once would otherwise be started as fast as
-// invocations come in.
+// initFailedLocked makes the next start wait. Otherwise a bootstrap that crashes at once would be started as fast as
+// invocations arrive.
 func (f *Function) initFailedLocked() {
 	f.startWait = min(max(2*f.startWait, minStartWait), maxStartWait)
 	f.startAt = time.Now().Add(f.startWait)
@@ -178,9 +177,9 @@ func (f *Function) waitToStart() bool {
 	}
 }
 
-// Close refuses further invocations, waits for those that run, and then ends the processes: SIGTERM and 500 ms later
-// SIGKILL to one that registered an extension, SIGKILL to the others. When ctx ends first, everything is killed and its
-// cause returned. Close returns when all processes are gone.
+// Close refuses further invocations, waits for those that run, and then ends the processes: a process that registered an
+// extension gets SIGTERM, and 500 ms later SIGKILL; the others get SIGKILL. If ctx is cancelled first, Close kills all
+// processes and returns an error that wraps the cause of ctx. Close returns after all processes have exited.
 func (f *Function) Close(ctx context.Context) error {
 	f.stopWatch()
 	f.mu.Lock()
@@ -192,7 +191,7 @@ func (f *Function) Close(ctx context.Context) error {
 		select {
 		case <-inv.ended:
 		case <-ctx.Done():
-			err = fmt.Errorf("runtimeapi: closed with invocations running: %w", context.Cause(ctx)) // killed below
+			err = fmt.Errorf("runtimeapi: closed while invocations were running: %w", context.Cause(ctx)) // they are killed below
 		}
 	}
 	f.mu.Lock()
@@ -203,10 +202,10 @@ func (f *Function) Close(ctx context.Context) error {
 	f.mu.Unlock()
 	for _, p := range processes {
 		select {
-		case <-p.gone:
+		case <-p.exited:
 		case <-ctx.Done():
 			f.kill()
-			<-p.gone
+			<-p.exited
 		}
 	}
 	return err
@@ -240,20 +239,21 @@ func (f *Function) kill() {
 	}
 }
 
-// maxPayload is the limit of events and responses: the 6 MB of a synchronous invocation.
+// maxPayload is the limit of events and responses of a synchronous invocation: 6 MB.
 // https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 const maxPayload = 6 << 20
 
-// errNotDelivered: the process ended before it asked for the invocation.
+// errNotDelivered means that the process ended before it asked for the invocation.
 var errNotDelivered = errors.New("runtimeapi: not delivered")
 
-// invocation is one event on its way: given to a process, delivered when the process asks for it, answered, and ended
-// when the process asks for the next one or exits. Function.mu guards it until ended is closed.
+// invocation is an event and the state of its processing. It is assigned to a process, delivered when the process asks for
+// it, gets a result from the process, and ends when the process asks for the next one or exits. Function.mu guards it
+// until ended is closed.
 type invocation struct {
 	id        string
 	event     []byte
 	delivered bool
-	answered  bool
+	hasResult bool
 	timer     *time.Timer // of the timeout, once delivered
 	response  []byte
 	err       error
@@ -264,8 +264,8 @@ func newInvocation(event []byte) *invocation {
 	return &invocation{id: requestID(), event: event, ended: make(chan struct{})}
 }
 
-func (i *invocation) answerLocked(response []byte, err error) {
-	i.answered, i.response, i.err = true, response, err
+func (i *invocation) setResultLocked(response []byte, err error) {
+	i.hasResult, i.response, i.err = true, response, err
 }
 
 func (i *invocation) endLocked() {

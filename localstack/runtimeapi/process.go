@@ -15,35 +15,35 @@ import (
 	"time"
 )
 
-// process is one execution environment: a process of the bootstrap with a Runtime API of its own, so that every call
-// tells which process made it. Function.mu guards it.
+// process is one execution environment: a process of the bootstrap. It has its own Runtime API, so that every call comes
+// from a known process. Function.mu guards it.
 type process struct {
-	f    *Function
-	work chan *invocation // given, and not yet delivered
-	gone chan struct{}    // closed when the process has exited and is off the function's list
+	f      *Function
+	work   chan *invocation // assigned and not yet delivered
+	exited chan struct{}    // closed after the process has exited and is removed from its function
 
 	cmd         *exec.Cmd     // nil before the process runs
-	running     []*invocation // given and not ended, oldest first
+	running     []*invocation // assigned and not ended, oldest first
 	initialized bool          // it has asked for an invocation
 	initErr     *FunctionError
-	extension   bool // it registered one, so it is told with SIGTERM that it ends
-	dying       bool
+	extension   bool // it registered one, so it gets SIGTERM before SIGKILL
+	ending      bool
 }
 
-// termGrace is the time between SIGTERM and SIGKILL with an internal extension.
+// termGrace is the time from SIGTERM to SIGKILL with an internal extension.
 // https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 const termGrace = 500 * time.Millisecond
 
-// pipeGrace is how long output is still read after the process has exited, in case it left children with its pipes.
+// pipeGrace is how long output is read after the process has exited, in case its child processes have its pipes open.
 const pipeGrace = time.Second
 
 func newProcess(f *Function) *process {
-	return &process{f: f, work: make(chan *invocation, f.opts.PerProcess), gone: make(chan struct{})}
+	return &process{f: f, work: make(chan *invocation, f.opts.PerProcess), exited: make(chan struct{})}
 }
 
-// run is the life of the process.
+// run starts the process and returns after it has exited.
 func (p *process) run() {
-	defer close(p.gone)
+	defer close(p.exited)
 	if !p.f.waitToStart() {
 		p.exit(ErrClosed)
 		return
@@ -57,15 +57,14 @@ func (p *process) run() {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(l) // ends with Close below; before that only if the listener broke, and then the process exits
+		_ = server.Serve(l) // returns after Close below, or if the listener breaks; then the process exits
 	}()
 	why := p.wait(p.command(l.Addr().String()))
-	_ = server.Close() // the other end of every connection is dead
+	_ = server.Close() // the process, the other end of every connection, is dead
 	<-served
 	p.exit(why)
 }
 
-// command returns the process that is to be started.
 func (p *process) command(api string) *exec.Cmd {
 	cmd := exec.Command(p.f.bootstrap)
 	cmd.Dir = filepath.Dir(p.f.bootstrap)
@@ -75,10 +74,10 @@ func (p *process) command(api string) *exec.Cmd {
 	return cmd
 }
 
-// wait starts the process and returns how it ended: nil for exit status 0.
+// wait starts the process, waits until it exits, and returns nil for exit status 0.
 func (p *process) wait(cmd *exec.Cmd) error {
 	p.f.mu.Lock()
-	if p.dying {
+	if p.ending {
 		p.f.mu.Unlock()
 		return ErrClosed
 	}
@@ -104,7 +103,7 @@ func (p *process) initTimedOut() {
 	}
 }
 
-// exit takes the process off the list and ends its invocations.
+// exit removes the process from its function and ends its invocations.
 func (p *process) exit(why error) {
 	f := p.f
 	f.mu.Lock()
@@ -114,15 +113,15 @@ func (p *process) exit(why error) {
 		f.initFailedLocked()
 	}
 	for _, inv := range p.running {
-		if !inv.answered {
-			inv.answerLocked(nil, p.reason(inv, why))
+		if !inv.hasResult {
+			inv.setResultLocked(nil, p.reason(inv, why))
 		}
 		inv.endLocked()
 	}
 	p.running = nil
 }
 
-// reason is the error of an invocation that the process did not answer.
+// reason is the error of an invocation that got no result from the process.
 func (p *process) reason(inv *invocation, why error) error {
 	if _, ok := errors.AsType[*FunctionError](why); ok || errors.Is(why, ErrClosed) {
 		return why
@@ -136,21 +135,21 @@ func (p *process) reason(inv *invocation, why error) error {
 	return exitedWith(inv.id, why)
 }
 
-// works reports whether an invocation was delivered to the process and is not ended.
-func (p *process) works() bool {
+// busy reports whether an invocation was delivered to the process and has not ended.
+func (p *process) busy() bool {
 	return slices.ContainsFunc(p.running, func(i *invocation) bool { return i.delivered })
 }
 
 // terminateLocked ends the process as Lambda ends an execution environment.
 func (p *process) terminateLocked() {
-	if p.dying {
+	if p.ending {
 		return
 	}
 	if p.cmd == nil || !p.extension {
 		p.killLocked()
 		return
 	}
-	p.dying = true
+	p.ending = true
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has exited
 	time.AfterFunc(termGrace, func() {
 		p.f.mu.Lock()
@@ -160,7 +159,7 @@ func (p *process) terminateLocked() {
 }
 
 func (p *process) killLocked() {
-	p.dying = true
+	p.ending = true
 	if p.cmd != nil {
 		_ = p.cmd.Process.Kill() // fails only if it has exited
 	}
@@ -172,7 +171,7 @@ const (
 	functionARN  = "arn:aws:lambda:" + region + ":000000000000:function:" + functionName
 )
 
-// environment is what Lambda sets, with credentials that no AWS account knows, and what the caller adds.
+// environment returns the variables that Lambda sets, with credentials that are not valid on AWS, and Options.Env.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
 func environment(bootstrap, api string, o Options) []string {
 	env := []string{
@@ -201,10 +200,10 @@ func environment(bootstrap, api string, o Options) []string {
 			env = append(env, name+"="+v)
 		}
 	}
-	return append(env, o.Env...) // of two with one name the last is taken
+	return append(env, o.Env...) // of two with the same name the last one applies
 }
 
-// serialized makes the writers safe for several processes. One lock for both: they may be the same.
+// serialized makes the writers safe for several processes. They share one lock, because they may be the same writer.
 func serialized(stdout, stderr io.Writer) (io.Writer, io.Writer) {
 	var mu sync.Mutex
 	wrap := func(w io.Writer) io.Writer {
