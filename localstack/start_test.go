@@ -141,7 +141,7 @@ func TestEndpoint(t *testing.T) {
 
 	ctx := t.Context()
 	_, err := server.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("ours")})
-	if _, gone := errors.AsType[*sqstypes.QueueDoesNotExist](err); !gone {
+	if _, deleted := errors.AsType[*sqstypes.QueueDoesNotExist](err); !deleted {
 		t.Errorf("queue that Start created: got %v, want it deleted", err)
 	}
 	if _, err := server.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("theirs")}); err != nil {

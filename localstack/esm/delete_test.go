@@ -37,7 +37,7 @@ func TestDeleteIsRetried(t *testing.T) {
 	}{
 		{"entries fail", fault.Rule{Do: fault.FailEntries, Entries: []int{1}}},
 		{"entries fail twice", fault.Rule{Do: fault.FailEntries, Entries: []int{0, 2}, Times: 2}},
-		{"entries missing in the answer", fault.Rule{Do: fault.DropEntries, Entries: []int{1}}},
+		{"entries missing in the response", fault.Rule{Do: fault.DropEntries, Entries: []int{1}}},
 		{"call fails", fault.Rule{Do: fault.Error, Times: 4}},
 		{"reply lost", fault.Rule{Do: fault.LoseReply}},
 	} {

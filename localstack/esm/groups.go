@@ -86,7 +86,7 @@ func (g *groups) leave(turns map[string]*turn, notDeleted []record) {
 		if slices.ContainsFunc(notDeleted, func(r record) bool { return r.group == name }) {
 			g.failed[name] = g.receives.last()
 		} else {
-			delete(g.failed, name) // all older messages entered, and left, before this batch
+			delete(g.failed, name) // all older batches have left before this one
 		}
 		if g.last[name] == t {
 			delete(g.last, name)

@@ -69,7 +69,7 @@ func TestFIFODoesNotHaltForTheFunction(t *testing.T) {
 		x.run(esm.Config{ReportBatchItemFailures: true}, f.invoke)
 		time.Sleep(time.Second)
 		if got, want := x.bodies(), []string{"g1"}; !cmp.Equal(got, want) {
-			t.Errorf("left in the queue: %q, want %q", got, want)
+			t.Errorf("still in the queue: %q, want %q", got, want)
 		}
 		x.mustStop()
 	})

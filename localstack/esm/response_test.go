@@ -91,7 +91,7 @@ func TestResponse(t *testing.T) {
 					time.Sleep(time.Second)
 					x.mustStop()
 					if got := x.bodies(); !cmp.Equal(got, want) {
-						t.Errorf("left in the queue: %q, want %q", got, want)
+						t.Errorf("still in the queue: %q, want %q", got, want)
 					}
 					if invocations != 1 {
 						t.Errorf("%d invocations, want 1", invocations)
@@ -146,7 +146,7 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 		{"panic", func(context.Context, []byte) ([]byte, error) { panic("oh no") }, "function panicked: oh no"},
 		{"Goexit", func(context.Context, []byte) ([]byte, error) { runtime.Goexit(); return nil, nil }, "runtime.Goexit"},
 		{"ignores its deadline", func(context.Context, []byte) ([]byte, error) { time.Sleep(2 * timeout); return []byte(`{}`), nil }, "Task timed out after 5.00 seconds"},
-		{"answers at its deadline", func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return []byte(`{}`), nil }, "Task timed out after 5.00 seconds"},
+		{"returns at its deadline", func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return []byte(`{}`), nil }, "Task timed out after 5.00 seconds"},
 		{"error at its deadline", func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, esm.ErrThrottled }, "Task timed out after 5.00 seconds"},
 	}
 	for _, tt := range tests {
@@ -163,7 +163,7 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 				})
 				time.Sleep(timeout + time.Second)
 				if got := x.bodies(); len(got) != 1 {
-					t.Errorf("left in the queue: %q, want the message", got)
+					t.Errorf("still in the queue: %q, want the message", got)
 				}
 				x.mustStop()
 				if got := invocations.Load(); got != 1 {
@@ -191,7 +191,7 @@ func TestInvokerTimesOut(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		x.mustStop()
 		if got := x.bodies(); len(got) != 0 {
-			t.Errorf("left in the queue: %q, want nothing", got)
+			t.Errorf("still in the queue: %q, want nothing", got)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestStopReleasesWhatThePollBrings(t *testing.T) {
 					t.Errorf("in flight: %t, received %d times; want it received once and released", m.InFlight, m.ReceiveCount)
 				}
 				if got := x.since(); got != 4*time.Second {
-					t.Errorf("stopped after %s, want when the poll was answered", got)
+					t.Errorf("stopped after %s, want the end of the poll", got)
 				}
 			})
 		})
@@ -167,7 +167,7 @@ func TestReceiveErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		if _, gone := errors.AsType[*sqstypes.QueueDoesNotExist](x.stop()); !gone {
+		if _, deleted := errors.AsType[*sqstypes.QueueDoesNotExist](x.stop()); !deleted {
 			t.Error("Run did not return QueueDoesNotExist")
 		}
 	})

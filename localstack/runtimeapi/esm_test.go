@@ -89,8 +89,8 @@ func TestUnderEventSourceMapping(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if left := len(srv.Messages("jobs")); len(done) != messages || left != 0 {
-		t.Errorf("%d messages were processed and %d are left, want %d and none", len(done), left, messages)
+	if remaining := len(srv.Messages("jobs")); len(done) != messages || remaining != 0 {
+		t.Errorf("%d messages were processed and %d are in the queue, want %d and none", len(done), remaining, messages)
 	}
 	if failures == 0 {
 		t.Error("no invocation failed: neither the kill nor the throttling was seen")

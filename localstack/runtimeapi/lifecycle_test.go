@@ -53,7 +53,7 @@ func TestTimeoutLeavesOutInit(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Timeout, o.Env = 2*time.Second, []string{"TEST_INIT=slow"} })
 	if got := x.must(request{}).Budget; got < 1500*time.Millisecond {
-		t.Errorf("the first invocation had %s left, want about 2 s", got)
+		t.Errorf("the first invocation had %s until its deadline, want about 2 s", got)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestKillOne(t *testing.T) {
 
 	// Killing an idle process fails no invocation.
 	if pid, err = x.KillOne(); err != nil || alive(pid) || len(x.PIDs()) != 0 {
-		t.Errorf("KillOne returned %d, %v; is it there: %t; processes left: %d", pid, err, alive(pid), x.PIDs())
+		t.Errorf("KillOne returned %d, %v; is it alive: %t; processes: %d", pid, err, alive(pid), x.PIDs())
 	}
 	if got := x.must(request{}); got.Count != 1 {
 		t.Errorf("invocation %d of process %d, want the first of a new one", got.Count, got.PID)

@@ -78,7 +78,7 @@ func start(t *testing.T, optFns ...func(*runtimeapi.Options)) *fixture {
 			t.Errorf("Close: %v", err)
 		}
 		if pids := f.PIDs(); len(pids) != 0 {
-			t.Errorf("processes %d are left after Close", pids)
+			t.Errorf("processes %d are alive after Close", pids)
 		}
 	})
 	return x
