@@ -18,7 +18,7 @@ import (
 
 const fifoSuffix = ".fifo"
 
-// deadLetterName puts "-dlq" before the suffix that makes a queue FIFO.
+// deadLetterName adds "-dlq" to a queue's name, in front of the suffix ".fifo".
 func deadLetterName(queue string) string {
 	base, fifo := strings.CutSuffix(queue, fifoSuffix)
 	if fifo {
@@ -50,7 +50,7 @@ func (s *Stack) createQueue(ctx context.Context, q Queue) error {
 	return s.ensureQueue(ctx, q.Name, attrs)
 }
 
-// ensureQueue creates the queue where there is none; only then does Close delete it.
+// ensureQueue creates the queue if it does not exist. Only then does Close delete it.
 func (s *Stack) ensureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	got, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(name)})
 	if err == nil {
@@ -76,8 +76,8 @@ func (s *Stack) ensureQueue(ctx context.Context, name string, attrs map[string]s
 	return nil
 }
 
-// The schema of an idempotency table, written out here and not shared with the store that uses it: a test against this
-// table fails when the store's idea of it changes.
+// The schema of an idempotency table. It is not shared with dynamostore, so that a test with this table fails if the schema
+// in dynamostore changes.
 const (
 	tableKey     = "id"
 	ttlAttribute = "expiration"

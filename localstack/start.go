@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -17,28 +18,59 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// Stack is a running SQS and DynamoDB with what [Start] created.
+// Options configure [Start].
+type Options struct {
+	// Queues are the queues to create. Default: none.
+	Queues []Queue
+	// Tables are the names of idempotency tables to create: string key "id", TTL on "expiration". Default: none.
+	Tables []string
+	// Endpoint is the URL of both services. Default: from the environment, otherwise in memory; see [Start].
+	Endpoint string
+	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It has no effect if a
+	// service has an endpoint. Do not set it in a synctest bubble, where sockets do not work. Default: false.
+	HTTP bool
+}
+
+// Queue is a queue that [Start] creates.
+type Queue struct {
+	// Name is the name of the queue. With the suffix ".fifo" the queue and its dead-letter queue are FIFO queues.
+	Name string
+	// MaxReceiveCount is the number of receives after which a message is moved to the dead-letter queue. The name of that
+	// queue is Name-dlq, with the suffix ".fifo" last. Default: 5; negative: no dead-letter queue.
+	MaxReceiveCount int
+	// Attributes are further queue attributes, such as VisibilityTimeout. Default: none.
+	Attributes map[string]string
+}
+
+func (q Queue) maxReceiveCount() string {
+	if q.MaxReceiveCount == 0 {
+		return "5"
+	}
+	return strconv.Itoa(q.MaxReceiveCount)
+}
+
+// Stack is a running SQS and DynamoDB with the queues and tables of [Start].
 type Stack struct {
 	SQS      *sqs.Client
 	DynamoDB *dynamodb.Client
-	// QueueURL by name, dead-letter queues included.
+	// QueueURL has the queue URLs by queue name, including dead-letter queues.
 	QueueURL map[string]string
-	// URL is the endpoint of both services for other processes; "" in memory without Options.HTTP, and where the two
+	// URL is the endpoint of both services for other processes. It is "" in memory without Options.HTTP, and if the two
 	// services have different endpoints.
 	URL string
-	// MemSQS and MemDynamoDB are nil where the service is at an endpoint.
+	// MemSQS and MemDynamoDB are nil if the service has an endpoint.
 	MemSQS      *memsqs.Server
 	MemDynamoDB *memdynamodb.Server
 
 	created []func(context.Context) error // undone by Close, last first
 }
 
-// Start connects to Options.Endpoint, else to AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_URL for both; a service
-// without one runs in memory. It then creates what the options name and does not exist yet. An error undoes what was
-// done.
+// Start uses the first endpoint that is set: Options.Endpoint, then AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, then
+// AWS_ENDPOINT_URL. A service without an endpoint runs in memory. Start then creates the queues and tables of the options
+// that do not exist. Before it returns an error, it deletes what it created.
 //
-// On an endpoint the credentials are those of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else "test", and the region is
-// AWS_REGION, else us-east-1.
+// With an endpoint the credentials are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, by default "test".
+// The region is AWS_REGION or AWS_DEFAULT_REGION, by default us-east-1.
 func Start(ctx context.Context, optFns ...func(*Options)) (*Stack, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -68,14 +100,14 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// connect makes the clients, and the services that have no endpoint.
+// connect creates the clients, and the in-memory services for those without an endpoint.
 func (s *Stack) connect(o Options) error {
 	endpoint := os.Getenv("AWS_ENDPOINT_URL")
 	sqsURL := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_SQS"), endpoint)
 	dynamoURL := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), endpoint)
 
 	var sqsTransport, dynamoTransport http.RoundTripper
-	// Before the services, since queue URLs begin with the address; served once both are there.
+	// Listens before the services exist, because queue URLs begin with the address.
 	var l net.Listener
 	if o.HTTP && sqsURL == "" && dynamoURL == "" {
 		var err error
@@ -116,7 +148,7 @@ func (s *Stack) serve(l net.Listener) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	s.undo(func(context.Context) error {
-		// Not Shutdown: it would wait for the long polls of clients that are still there.
+		// Not Shutdown, which would wait for the long polls of clients.
 		err := server.Close()
 		if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 			err = errors.Join(err, serveErr)
@@ -127,7 +159,8 @@ func (s *Stack) serve(l net.Listener) {
 
 func (s *Stack) undo(fn func(context.Context) error) { s.created = append(s.created, fn) }
 
-// Close deletes what Start created, and ends the services in memory. Nothing may use the clients any more.
+// Close deletes the queues and tables that Start created, and stops the in-memory services. The clients must not be used
+// after it.
 func (s *Stack) Close(ctx context.Context) error {
 	var errs []error
 	for i := len(s.created) - 1; i >= 0; i-- {
@@ -139,7 +172,7 @@ func (s *Stack) Close(ctx context.Context) error {
 
 func client(t http.RoundTripper) *http.Client {
 	if t == nil {
-		// The SDK's default keeps ten idle connections per host; tests with more workers would dial for most calls.
+		// The SDK's default has at most ten idle connections per host. Tests with more workers would dial for most calls.
 		d := http.DefaultTransport.(*http.Transport).Clone()
 		d.MaxIdleConnsPerHost = 256
 		t = d
@@ -158,5 +191,20 @@ func credentials() aws.CredentialsProvider {
 			SecretAccessKey: cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
 			SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
 		}, nil
+	})
+}
+
+// Handler serves both services on one port: the X-Amz-Target header of a call names its service. A GET of any path returns
+// status 200, for health checks.
+func Handler(q *memsqs.Server, d *memdynamodb.Server) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet:
+			w.WriteHeader(http.StatusOK)
+		case d.Serves(r):
+			d.ServeHTTP(w, r)
+		default:
+			q.ServeHTTP(w, r) // also returns the error for a call of neither service
+		}
 	})
 }

@@ -55,7 +55,7 @@ func TestInMemoryInVirtualTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		for range 2 { // the second time after twelve hours
+		for range 2 { // the second delivery comes after twelve hours
 			out := &sqs.ReceiveMessageOutput{}
 			for len(out.Messages) == 0 {
 				var err error
@@ -119,7 +119,7 @@ func TestIdempotencyTable(t *testing.T) {
 	}
 }
 
-// TestEndpoint runs against an endpoint that another stack serves: what was there stays, what Start made goes.
+// TestEndpoint uses the endpoint of another stack. Close deletes what Start created, and nothing else.
 func TestEndpoint(t *testing.T) {
 	noEndpoint(t)
 	server := start(t, func(o *localstack.Options) {
@@ -141,18 +141,18 @@ func TestEndpoint(t *testing.T) {
 
 	ctx := t.Context()
 	_, err := server.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("ours")})
-	if _, gone := errors.AsType[*sqstypes.QueueDoesNotExist](err); !gone {
-		t.Errorf("queue that Start made: got %v, want that it is gone", err)
+	if _, deleted := errors.AsType[*sqstypes.QueueDoesNotExist](err); !deleted {
+		t.Errorf("queue that Start created: got %v, want it deleted", err)
 	}
 	if _, err := server.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("theirs")}); err != nil {
-		t.Errorf("queue that was there: %v", err)
+		t.Errorf("queue that existed before: %v", err)
 	}
 	tables, err := server.DynamoDB.ListTables(ctx, &dynamodb.ListTablesInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(tables.TableNames, " "); got != "theirs" {
-		t.Errorf("tables afterwards: %s, want theirs alone", got)
+		t.Errorf("tables after Close: %s, want those that existed before", got)
 	}
 }
 
@@ -167,18 +167,18 @@ func TestOneServiceAtAnEndpoint(t *testing.T) {
 	})
 	defer closeStack(t, s)
 	if s.MemSQS == nil || s.MemDynamoDB != nil || s.URL != "" {
-		t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want SQS alone in memory and no common URL", s.MemSQS, s.MemDynamoDB, s.URL)
+		t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want only SQS in memory and no common URL", s.MemSQS, s.MemDynamoDB, s.URL)
 	}
 	if _, err := server.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("records")}); err != nil {
 		t.Errorf("table at the endpoint: %v", err)
 	}
 	_, err := server.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("jobs")})
 	if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); !missing {
-		t.Errorf("queue at the endpoint: got %v, want that there is none", err)
+		t.Errorf("queue at the endpoint: got %v, want none", err)
 	}
 }
 
-// A failure in the middle leaves nothing behind.
+// If Start fails, it deletes what it created.
 func TestStartUndoesItself(t *testing.T) {
 	noEndpoint(t)
 	server := start(t, func(o *localstack.Options) { o.HTTP = true })
@@ -188,13 +188,13 @@ func TestStartUndoesItself(t *testing.T) {
 		o.Queues = []localstack.Queue{{Name: "fine"}, {Name: "not a legal name"}}
 	})
 	if err == nil || !strings.Contains(err.Error(), "not a legal name") {
-		t.Errorf("got %v, want an error that names the queue", err)
+		t.Errorf("got %v, want an error with the name of the queue", err)
 	}
 	out, err := server.SQS.ListQueues(t.Context(), &sqs.ListQueuesInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(out.QueueUrls) != 0 {
-		t.Errorf("left behind: %v", out.QueueUrls)
+		t.Errorf("queues after the failure: %v", out.QueueUrls)
 	}
 }

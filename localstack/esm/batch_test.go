@@ -23,7 +23,7 @@ func numbered(n int) []string {
 	return out
 }
 
-// Without a window one receive is one batch, invoked at once.
+// Without a batching window each receive is a batch, and is invoked at once.
 func TestBatchSize(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a", "b", "c", "d", "e")
@@ -31,7 +31,7 @@ func TestBatchSize(t *testing.T) {
 		x.run(esm.Config{BatchSize: 2}, f.invoke)
 		time.Sleep(time.Second)
 		x.mustStop()
-		// Invocations at the same instant are in no order.
+		// Invocations at the same instant have no order.
 		got := slices.SortedFunc(slices.Values(f.got()), slices.Compare)
 		if want := [][]string{{"a", "b"}, {"c", "d"}, {"e"}}; !cmp.Equal(want, got) {
 			t.Errorf("batches: got %q, want %q", got, want)
@@ -41,8 +41,8 @@ func TestBatchSize(t *testing.T) {
 				t.Errorf("batch %d was invoked after %s, want at once", i, at.Sub(x.start))
 			}
 		}
-		if left := x.bodies(); len(left) != 0 {
-			t.Errorf("left in the queue: %q", left)
+		if remaining := x.bodies(); len(remaining) != 0 {
+			t.Errorf("still in the queue: %q", remaining)
 		}
 	})
 }
@@ -94,7 +94,7 @@ func TestWindow(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			x.mustStop()
 			f.wantBatches([]string{"a", "b"})
-			// The last receive waits for a whole second: a shorter wait would be none, asked for again and again.
+			// The last receive waits for a whole second: a shorter wait would be 0, in a busy loop.
 			if got, want := f.at[0].Sub(x.start), 2500*time.Millisecond; got != want {
 				t.Errorf("invoked after %s, want %s", got, want)
 			}
@@ -113,7 +113,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// With a window that visibility could end in, messages are received with window + timeout + 30 s.
+// If the visibility timeout could end in the window, the mapping receives with window + timeout + 30 s.
 func TestWindowExtendsVisibility(t *testing.T) {
 	for _, tt := range []struct{ window, want time.Duration }{
 		{window: 0, want: visibility},
@@ -159,8 +159,8 @@ func TestPayloadLimit(t *testing.T) {
 		if len(sizes) != 2 || max(sizes[0], sizes[1]) > 6<<20 || max(sizes[0], sizes[1]) < 6*size {
 			t.Errorf("events of %d bytes, want two, one of them just below 6 MB", sizes)
 		}
-		if left := x.bodies(); len(left) != 0 {
-			t.Errorf("%d messages left", len(left))
+		if remaining := x.bodies(); len(remaining) != 0 {
+			t.Errorf("%d messages still in the queue", len(remaining))
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestPayloadLimitExact(t *testing.T) {
 				x.run(esm.Config{}, f.invoke)
 				time.Sleep(time.Second)
 				x.mustStop()
-				// A seventh message whose record fills the event up; the records differ in nothing else.
+				// A seventh message fills the event exactly; the records differ only in size.
 				first := f.sizes[0]
 				record := (first - len(`{"Records":[]}`) - 5) / 6
 				fill := 6<<20 - first - 1 - (record - size) + tt.extra
@@ -202,7 +202,7 @@ func TestPayloadLimitExact(t *testing.T) {
 	}
 }
 
-// At the limit nothing is received that cannot be invoked.
+// At the concurrency limit the mapping does not receive.
 func TestMaximumConcurrency(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send(numbered(20)...)

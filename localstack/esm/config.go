@@ -9,40 +9,41 @@ import (
 	"time"
 )
 
-// Config is an event source mapping and the one setting of its function that Lambda checks it against.
+// Config is the settings of an event source mapping, and the timeout of its function.
 type Config struct {
 	// QueueURL is the queue. The suffix .fifo makes it a FIFO queue.
 	QueueURL string
-	// BatchSize is the most records of one event: 1 to 10,000; above 10 only with a BatchingWindow, and never on a FIFO
-	// queue. Default: 10.
+	// BatchSize is the maximum number of records in one event: 1 to 10,000; above 10 only with a BatchingWindow, and never
+	// on a FIFO queue. Default: 10.
 	BatchSize int
-	// MaximumConcurrency is the most invocations at once: 2 to 1,000. Default: 1,250, what Lambda scales a mapping to.
+	// MaximumConcurrency is the maximum number of invocations at once: 2 to 1,000. Default: 1,250, the number to which
+	// Lambda scales a mapping.
 	MaximumConcurrency int
-	// BatchingWindow is how long a batch that is not full waits for more, from its first message: whole seconds up to
-	// 300 s, standard queues only. It is looked at after each receive, whose wait has whole seconds too, so a batch may
-	// be invoked up to a second late (Lambda says: up to 20 s). Default: 0, invoke what one receive brings.
+	// BatchingWindow is how long a batch that is not full waits for more messages, counted from its first one: whole
+	// seconds up to 300 s, standard queues only. The mapping checks it after each receive, and a receive waits for whole
+	// seconds, so a batch may be invoked up to a second later (on Lambda up to 20 s). Default: 0, each receive is a batch.
 	BatchingWindow time.Duration
-	// FunctionTimeout is the function's timeout, at most 15 min, and at most the queue's visibility timeout. The context
-	// of an invocation has it as its deadline; an invoker that has not returned by then is given up, and its batch fails.
-	// Default: 3 s.
+	// FunctionTimeout is the timeout of the function: at most 15 min, and at most the visibility timeout of the queue. The
+	// context of an invocation has it as its deadline. If the invoker has not returned by then, the batch fails and Run no
+	// longer waits for the invoker. Default: 3 s.
 	FunctionTimeout time.Duration
-	// InvokerTimesOut says that the Invoker itself ends an invocation after FunctionTimeout, as runtimeapi's does: its
-	// clock starts when the function gets the event and leaves out the start of the process. The context then has no
-	// deadline, and Run waits for the invoker however long it takes. Default: false.
+	// InvokerTimesOut says that the Invoker itself ends an invocation after FunctionTimeout. The one of runtimeapi does:
+	// it counts from when the function gets the event, without the start of the process. The context then has no
+	// deadline, and Run waits until the invoker returns. Default: false.
 	InvokerTimesOut bool
 	// ReportBatchItemFailures makes the mapping read batchItemFailures in the response. Default: false.
 	ReportBatchItemFailures bool
-	// Filters are filter criteria patterns, at most 10, each a JSON object such as {"body":{"type":["order"]}}. A message
-	// that matches none of them is deleted. Default: none, every message is invoked.
+	// Filters are filter criteria patterns, at most 10, each a JSON object such as {"body":{"type":["order"]}}. The mapping
+	// deletes a message that matches none of them. Default: none, all messages are invoked.
 	Filters []string
-	// Wait is how long one receive waits for a message, whole seconds from 1 to 20, and how long a stop may take before
-	// the last invocations end: a poll in flight is never cancelled. Default: 20 s.
+	// Wait is how long one receive waits for a message: whole seconds from 1 to 20. A stop may take as long, besides the
+	// running invocations, because a poll in flight is never cancelled. Default: 20 s.
 	Wait time.Duration
-	// Logger gets function errors and what would lose messages on AWS. Default: slog.Default().
+	// Logger logs function errors, and responses that would lose messages on AWS. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// ConfigError is a setting that Lambda refuses when a mapping is created. Run joins one per bad field.
+// ConfigError is a setting that Lambda refuses when a mapping is created. Run returns one per bad field, joined.
 type ConfigError struct {
 	Field   string // "BatchSize"
 	Problem string
@@ -73,7 +74,7 @@ func (c Config) withDefaults() Config {
 
 func (c Config) fifo() bool { return strings.HasSuffix(c.QueueURL, ".fifo") }
 
-// check returns everything that can be told without asking the queue. The defaults are set.
+// check checks all settings that do not depend on the queue. The defaults are set.
 func (c Config) check() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
@@ -109,4 +110,26 @@ func (c Config) check() error {
 		bad("Filters", "has %d patterns; at most 10 are allowed", len(c.Filters))
 	}
 	return errors.Join(errs...)
+}
+
+// checkVisibility returns an error where CreateEventSourceMapping returns an InvalidParameterValueException.
+func checkVisibility(cfg Config, q queue) error {
+	if q.visibility < cfg.FunctionTimeout {
+		return &ConfigError{
+			Field:   "FunctionTimeout",
+			Problem: fmt.Sprintf("queue visibility timeout: %s is less than function timeout: %s", q.visibility, cfg.FunctionTimeout),
+		}
+	}
+	return nil
+}
+
+// receiveVisibility returns the visibility timeout for receives; 0 means the queue's own. A message may wait for the
+// whole batching window before its invocation starts. If the queue's visibility timeout is shorter than window and
+// function timeout together, Lambda receives with window + timeout + 30 s.
+func receiveVisibility(cfg Config, q queue) time.Duration {
+	if cfg.BatchingWindow+cfg.FunctionTimeout > q.visibility {
+		// Rounded up to whole seconds.
+		return (cfg.BatchingWindow + cfg.FunctionTimeout + 30*time.Second + time.Second - 1).Truncate(time.Second)
+	}
+	return 0
 }

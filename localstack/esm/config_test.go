@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// fields returns the names of the fields that a joined error complains about.
+// fields returns the names of the fields of a joined error.
 func fields(err error) (out []string) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -26,7 +26,7 @@ func fields(err error) (out []string) {
 	return out
 }
 
-// What Lambda refuses is refused before any message is received, all of it at once.
+// Settings that Lambda refuses are errors before any receive, all of them in one error.
 func TestConfig(t *testing.T) {
 	const standard, fifo = "https://sqs.us-east-1.amazonaws.com/000000000000/jobs", "https://sqs.us-east-1.amazonaws.com/000000000000/jobs.fifo"
 	tests := []struct {

@@ -29,7 +29,7 @@ func TestDeletesInTens(t *testing.T) {
 	})
 }
 
-// A delete that may not have happened is made again; the function is not.
+// A delete with an unknown outcome is repeated; the invocation is not.
 func TestDeleteIsRetried(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -37,7 +37,7 @@ func TestDeleteIsRetried(t *testing.T) {
 	}{
 		{"entries fail", fault.Rule{Do: fault.FailEntries, Entries: []int{1}}},
 		{"entries fail twice", fault.Rule{Do: fault.FailEntries, Entries: []int{0, 2}, Times: 2}},
-		{"entries missing in the answer", fault.Rule{Do: fault.DropEntries, Entries: []int{1}}},
+		{"entries missing in the response", fault.Rule{Do: fault.DropEntries, Entries: []int{1}}},
 		{"call fails", fault.Rule{Do: fault.Error, Times: 4}},
 		{"reply lost", fault.Rule{Do: fault.LoseReply}},
 	} {
@@ -51,15 +51,15 @@ func TestDeleteIsRetried(t *testing.T) {
 				time.Sleep(2 * visibility)
 				x.mustStop()
 				f.wantBatches([]string{"a", "b", "c"})
-				if left := x.bodies(); len(left) != 0 {
-					t.Errorf("left in the queue: %q", left)
+				if remaining := x.bodies(); len(remaining) != 0 {
+					t.Errorf("still in the queue: %q", remaining)
 				}
 			})
 		})
 	}
 }
 
-// What cannot be deleted is delivered again, and the log says so.
+// A message that cannot be deleted is delivered again, and the log says so.
 func TestDeleteFailsForGood(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -73,7 +73,7 @@ func TestDeleteFailsForGood(t *testing.T) {
 				x.send("a", "b")
 				tt.rule.Op, tt.rule.Nth = "DeleteMessageBatch", 1
 				if tt.rule.Times > 1 {
-					tt.rule.Entries = nil // of which every retry has fewer
+					tt.rule.Entries = nil // every retry has fewer entries
 				}
 				x.inject(tt.rule)
 				f := always(t, nil, nil)
@@ -83,8 +83,8 @@ func TestDeleteFailsForGood(t *testing.T) {
 				if got := f.got(); len(got) != 2 {
 					t.Errorf("invoked with %q, want a second time", got)
 				}
-				if left := x.bodies(); len(left) != 0 {
-					t.Errorf("left in the queue: %q", left)
+				if remaining := x.bodies(); len(remaining) != 0 {
+					t.Errorf("still in the queue: %q", remaining)
 				}
 				if !strings.Contains(x.log.String(), "could not be deleted") {
 					t.Errorf("log does not say that a message was not deleted:\n%s", x.log.String())

@@ -1,5 +1,5 @@
-// Package esm is a Lambda event source mapping for SQS: it polls a queue, builds batches, invokes a function with the
-// event Lambda would send, and applies the response as Lambda does.
+// Package esm is a Lambda event source mapping for SQS. It polls a queue, builds batches, invokes a function with the
+// event that Lambda would send, and applies the response as Lambda does.
 //
 //	err := esm.Run(ctx, client, esm.Config{
 //		QueueURL:                url,
@@ -7,15 +7,17 @@
 //		ReportBatchItemFailures: true,
 //	}, invoke)
 //
-// # What it does
+// # Batches
 //
 // A batch is invoked when it is full, when the batching window has passed since its first message, or when the next
-// record would not fit into 6 MB. A slot of MaximumConcurrency is taken before the queue is asked, so nothing is received
-// that cannot be invoked. After the invocation the messages that succeeded are deleted, ten a call. Those that failed are
-// left alone: they come back when their visibility timeout ends, and nothing shortens it but the function itself.
+// record would make the event larger than 6 MB. A mapping receives only while fewer than MaximumConcurrency batches run,
+// so every received batch can be invoked at once. After the invocation it deletes the messages that succeeded, ten a call.
+// It does nothing to the messages that failed: they return when their visibility timeout ends, and only the function can
+// shorten that.
 //
-// Without ReportBatchItemFailures a batch succeeds or fails as a whole, and what the function says in its response is
-// ignored. With it:
+// # Responses
+//
+// Without ReportBatchItemFailures a batch succeeds or fails as a whole, and the mapping ignores the response. With it:
 //
 //	the function failed, ran into its timeout, or crashed       the whole batch fails
 //	nothing, null, {}, or an object without batchItemFailures   the whole batch is deleted
@@ -25,18 +27,20 @@
 //	or names no message of the batch                            the whole batch fails
 //	not JSON, not an object, batchItemFailures not a list       the whole batch fails
 //
-// Two of these lose messages on AWS without a trace: a response with batchItemFailures that the mapping was not told to
-// read, and one under another name, such as BatchItemFailures. Both are logged as warnings here.
+// Two responses lose messages on AWS without any notice: one with batchItemFailures when ReportBatchItemFailures is off,
+// and one with a wrong name, such as BatchItemFailures. This package logs both as warnings.
 //
-// On a FIFO queue a group is never in two invocations at once, and a message never overtakes one of its group that
-// failed. Order inside a batch is the function's business: a message that the function does not report is deleted, also
-// where one before it in its group failed.
+// # FIFO queues
 //
-// # What it does not do
+// A message group is never in two invocations at once, and a message never overtakes a failed one of its group. The order
+// inside a batch is the responsibility of the function: a message that it does not report is deleted, even if a message
+// before it in its group failed.
 //
-// Lambda's scaling is not simulated: up to MaximumConcurrency batches run at once from the beginning, and errors do not
-// lower it. One poll is in flight at a time. Provisioned pollers and metrics do not exist.
+// # Not implemented
 //
-// The sources are https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html and the pages below it; where they are
-// silent, answers recorded on AWS by others.
+// Lambda's scaling is not simulated: up to MaximumConcurrency batches run at once from the start, and errors do not lower
+// that number. Only one poll is in flight at a time. There are no provisioned pollers and no metrics.
+//
+// The sources are https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html and the pages below it. Where they say
+// nothing, the rules follow events and responses that others recorded on AWS.
 package esm

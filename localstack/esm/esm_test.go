@@ -25,7 +25,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// fixture is a queue in memory with a mapping on it, inside a bubble.
+// fixture is a queue in memory with a mapping, inside a bubble.
 type fixture struct {
 	*testing.T
 	srv    *memsqs.Server
@@ -121,7 +121,7 @@ func (x *fixture) mustStop() {
 	}
 }
 
-// bodies of what is still in the queue.
+// bodies returns the bodies of the messages in the queue.
 func (x *fixture) bodies() []string {
 	var out []string
 	for _, m := range x.srv.Messages(x.url) {
@@ -130,7 +130,7 @@ func (x *fixture) bodies() []string {
 	return out
 }
 
-// since is the virtual time since the bubble began.
+// since returns the virtual time since the bubble began.
 func (x *fixture) since() time.Duration { return time.Since(x.start) }
 
 func (x *fixture) calls(op string) (n int) {
@@ -154,7 +154,7 @@ func (x *fixture) makeVisible(handle string) {
 	}
 }
 
-// logBuffer is a log that a test can read while it is written.
+// logBuffer is a log that a test can read while the mapping writes it.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -185,7 +185,7 @@ type function struct {
 	most    int
 }
 
-// always answers every event the same way.
+// always returns a function with the same result for every event.
 func always(t *testing.T, response any, err error) *function {
 	return &function{t: t, f: func(context.Context, events.SQSEvent) (any, error) { return response, err }}
 }

@@ -17,7 +17,7 @@ const (
 	eventTail = `]}`
 )
 
-// eventRecord is one message in an event. Unlike in SQS's API its names start in lower case.
+// eventRecord is one message in an event. Its names start with lower-case letters, unlike those of the SQS API.
 type eventRecord struct {
 	MessageID              string                    `json:"messageId"`
 	ReceiptHandle          string                    `json:"receiptHandle"`
@@ -39,8 +39,8 @@ type eventAttribute struct {
 	DataType         string          `json:"dataType"`
 }
 
-// encodeRecord returns the record of m as Lambda writes it. With a batching window the buffer between the poller and the
-// function writes what is not there as null; without one it is left out.
+// encodeRecord returns the record of m as Lambda writes it. With a batching window Lambda writes an absent value as null,
+// without one it omits the value.
 func encodeRecord(m sqstypes.Message, q queue, windowed bool) []byte {
 	var absent json.RawMessage
 	if windowed {
@@ -81,19 +81,19 @@ func encodeRecord(m sqstypes.Message, q queue, windowed bool) []byte {
 	return encodeJSON(r)
 }
 
-// encodeJSON encodes strings, bytes and the structs above, which always have a JSON. Lambda does not escape <, > and &,
-// and an escape of six bytes for one would distort the 6 MB.
+// encodeJSON encodes strings, bytes and the structs above, which cannot fail. Lambda does not escape <, > and &: an escape
+// has six bytes instead of one, so with escapes an event of 6 MB would contain fewer messages than on AWS.
 func encodeJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("esm: " + err.Error()) // unreachable: see above
+		panic("esm: " + err.Error()) // unreachable
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// encodeEvent joins encoded records to an event.
+// encodeEvent makes an event from the JSON of its records.
 func encodeEvent(records []record) []byte {
 	n := len(eventHead) + len(eventTail)
 	for _, r := range records {

@@ -42,13 +42,13 @@ const (
 	sentAt = "946684800000" // bubbles begin at midnight UTC 2000-01-01
 )
 
-// The event is compared as JSON with one written down from AWS, but for its opaque values.
+// The event is compared, as JSON, with one recorded on AWS; opaque values are replaced.
 func TestEvent(t *testing.T) {
 	tests := []struct {
 		name, queue string
 		in          *sqs.SendMessageInput
 		cfg         esm.Config
-		want        string // of the record; words in capitals stand for opaque values
+		want        string // of the record; words in capitals replace opaque values
 	}{
 		{
 			name: "without attributes", queue: "jobs",
@@ -160,7 +160,7 @@ func TestEventIsNotEscapedForHTML(t *testing.T) {
 	})
 }
 
-// A message that came through a dead-letter queue says which queue it was in.
+// A message from a dead-letter queue has the ARN of its source queue.
 func TestEventFromDeadLetterQueue(t *testing.T) {
 	onQueue(t, "jobs-dlq", func(x *fixture) {
 		dlq := x.url

@@ -35,7 +35,7 @@ func Example() {
 		for _, r := range e.Records {
 			fmt.Println(r.Body)
 		}
-		cancel() // one event is enough here
+		cancel() // one event is enough
 		return events.SQSEventResponse{}, nil
 	}
 	invoke := func(ctx context.Context, event []byte) ([]byte, error) {
@@ -55,8 +55,8 @@ func Example() {
 		ReportBatchItemFailures: true,
 		Wait:                    time.Second,
 	}, invoke)
-	fmt.Println("stopped:", err, "left:", len(srv.Messages("orders")))
+	fmt.Println("stopped:", err, "messages:", len(srv.Messages("orders")))
 	// Output:
 	// order 1
-	// stopped: <nil> left: 0
+	// stopped: <nil> messages: 0
 }

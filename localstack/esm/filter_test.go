@@ -55,8 +55,8 @@ func TestFilters(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Errorf("invoked with %q, want %q", got, want)
 				}
-				if left := x.bodies(); len(left) != 0 {
-					t.Errorf("left in the queue: %q, want what does not match deleted", left)
+				if remaining := x.bodies(); len(remaining) != 0 {
+					t.Errorf("still in the queue: %q, want messages that do not match deleted", remaining)
 				}
 			})
 		})
@@ -82,7 +82,7 @@ func TestBadFilters(t *testing.T) {
 	}
 }
 
-// A filtered message whose delete fails comes back and is filtered again: it never reaches the function.
+// A filtered message whose delete fails is delivered and filtered again: it never reaches the function.
 func TestFilteredMessageCannotBeDeleted(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("no", "yes")
@@ -92,8 +92,8 @@ func TestFilteredMessageCannotBeDeleted(t *testing.T) {
 		time.Sleep(2 * visibility)
 		x.mustStop()
 		f.wantBatches([]string{"yes"})
-		if left := x.bodies(); len(left) != 0 {
-			t.Errorf("left in the queue: %q", left)
+		if remaining := x.bodies(); len(remaining) != 0 {
+			t.Errorf("still in the queue: %q", remaining)
 		}
 		if !strings.Contains(x.log.String(), "could not be deleted") {
 			t.Errorf("log:\n%s", x.log.String())

@@ -10,32 +10,34 @@ import (
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) next() int64 { return c.n.Add(1) }
+
 func (c *counter) last() int64 { return c.n.Load() }
 
-// groups keeps a FIFO group in one invocation at a time, and its messages in order.
+// groups ensures that a FIFO group is in one invocation at a time and that its messages stay in order.
 //
-// SQS itself gives out nothing of a group that has messages in flight, which is enough most of the time. It is not where
-// visibility ends while the function runs (the function made it 0), nor where one receive brought more than fits into
-// one event: then two batches hold messages of one group, and the second waits for the first. If the first failed, the
-// second must not run either, or m2 would overtake m1:
+// SQS delivers no message of a group that has messages in flight, which is usually enough. It is not enough if the
+// visibility timeout ends while the function runs (the function set it to 0), or if one receive returns more than one
+// event can contain. Then two batches contain messages of one group, and the second batch waits for the first. If the
+// first fails, the second must not be invoked, or m2 would overtake m1:
 //
-//	one receive brings m1 and m2, too large for one event
-//	[m1] is invoked and fails; m1 comes back in 30 s
-//	[m2] is next: invoked now, it would be done before m1
+//	one receive returns m1 and m2, too large for one event
+//	[m1] is invoked and fails; m1 becomes visible after 30 s
+//	[m2] is next: if it is invoked now, it completes before m1
 //
-// So what was received before a failure of its group was known is left to its visibility timeout, as the failed message
-// is. What is received later is in order: SQS delivers the failed message first.
+// So a message that was received before the mapping knew of a failure in its group is not invoked. It returns when its
+// visibility timeout ends, like the failed message. Messages received later are in order: SQS delivers the failed message
+// first.
 type groups struct {
 	receives *counter
 
 	mu     sync.Mutex
 	last   map[string]*turn
-	failed map[string]int64 // the last receive before the group's failure was known
+	failed map[string]int64 // number of the last receive before the group's failure was known
 }
 
-// turn is a batch's turn in a group.
+// turn is the turn of a batch in a group.
 type turn struct {
-	before *turn // the batch to wait for; nil if none
+	before *turn // the turn to wait for; nil if none
 	done   chan struct{}
 }
 
@@ -43,7 +45,7 @@ func newGroups(receives *counter) *groups {
 	return &groups{receives: receives, last: map[string]*turn{}, failed: map[string]int64{}}
 }
 
-// enter queues a batch in the groups of its records. Batches must enter in the order in which they were received.
+// enter adds a batch to the groups of its records. Batches must enter in the order in which they were received.
 func (g *groups) enter(records []record) map[string]*turn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,13 +59,13 @@ func (g *groups) enter(records []record) map[string]*turn {
 	return turns
 }
 
-// wait returns the records that may be invoked, once no other batch has a message of their groups in an invocation. Waits
-// do not form a circle: a batch waits only for batches that entered before it.
+// wait waits until no earlier batch has messages of the same groups, and returns the records that may be invoked. There is
+// no deadlock: a batch waits only for batches that entered before it.
 func (g *groups) wait(turns map[string]*turn, records []record) (ready []record) {
 	for _, t := range turns {
 		if t.before != nil {
 			<-t.before.done
-			t.before = nil // or turns would keep all turns before them in memory
+			t.before = nil // to free the memory of all turns before this one
 		}
 	}
 	g.mu.Lock()
@@ -76,15 +78,15 @@ func (g *groups) wait(turns map[string]*turn, records []record) (ready []record)
 	return ready
 }
 
-// leave ends a batch's turns. left are the records of the batch that were not deleted.
-func (g *groups) leave(turns map[string]*turn, left []record) {
+// leave ends the turns of a batch. notDeleted are the records of the batch that were not deleted.
+func (g *groups) leave(turns map[string]*turn, notDeleted []record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for name, t := range turns {
-		if slices.ContainsFunc(left, func(r record) bool { return r.group == name }) {
+		if slices.ContainsFunc(notDeleted, func(r record) bool { return r.group == name }) {
 			g.failed[name] = g.receives.last()
 		} else {
-			delete(g.failed, name) // nothing older can be left: it would have entered before this batch
+			delete(g.failed, name) // all older batches have left before this one
 		}
 		if g.last[name] == t {
 			delete(g.last, name)

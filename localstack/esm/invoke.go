@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Invoker invokes the function with an event and returns its response. An error is a function error, whatever its kind:
-// the function returned one, panicked, ran out of time or crashed. Only an error that matches [ErrThrottled] says that
-// the function was not invoked.
+// Invoker invokes the function with an event and returns its response. Every error is a function error: the function
+// returned an error, panicked, ran into its timeout or crashed. Only an error that matches [ErrThrottled] means that the
+// function was not invoked.
 //
-// The Invoke method of runtimeapi.Function is one; the package's example makes one of a Go function. That of
-// aws-lambda-go's lambda.NewHandler only looks like one: what it returns is in a buffer that its other invocations write
-// into, so that a mapping, which invokes concurrently, would read another invocation's answer and delete by it.
+// The Invoke method of runtimeapi.Function is an Invoker. The package's example makes one from a Go function. Do not use
+// the handler of aws-lambda-go's lambda.NewHandler: its invocations write their responses into one shared buffer. A
+// mapping invokes concurrently, so it would read the response of another invocation and delete the wrong messages.
 type Invoker func(ctx context.Context, event []byte) (response []byte, err error)
 
-// ErrThrottled is an Invoker's answer where Lambda answers 429: no execution environment is free.
+// ErrThrottled is the error of an Invoker when Lambda would return status 429: no execution environment is free.
 var ErrThrottled = errors.New("esm: function throttled")
 
 var errGoexit = errors.New("function called runtime.Goexit")
 
-// call invokes once. It does not end with ctx: what is invoked is finished.
+// call invokes once. It ignores the cancellation of ctx: an invocation that has started completes.
 func (m *mapping) call(ctx context.Context, event []byte) ([]byte, error) {
 	ctx = context.WithoutCancel(ctx)
 	if !m.cfg.InvokerTimesOut {
@@ -30,61 +30,61 @@ func (m *mapping) call(ctx context.Context, event []byte) ([]byte, error) {
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.FunctionTimeout)
 		defer cancel()
 	}
-	type answer struct {
+	type result struct {
 		response []byte
 		err      error
 	}
-	answered := make(chan answer, 1)
+	done := make(chan result, 1)
 	go func() {
-		a := answer{err: errGoexit} // what is left if the function does not return
+		r := result{err: errGoexit} // if the function neither returns nor panics
 		defer func() {
 			if p := recover(); p != nil {
-				a = answer{err: fmt.Errorf("function panicked: %v\n%s", p, debug.Stack())}
+				r = result{err: fmt.Errorf("function panicked: %v\n%s", p, debug.Stack())}
 			}
-			answered <- a
+			done <- r
 		}()
 		response, err := m.invoke(ctx, event)
-		a = answer{response, err}
+		r = result{response, err}
 	}()
 
 	select {
-	case a := <-answered:
-		// By the clock, not by ctx.Err: at the very deadline the timer of ctx may not have fired yet.
+	case r := <-done:
+		// Compares times instead of ctx.Err: at the exact deadline the timer of ctx may not have fired yet.
 		if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-			return nil, timeoutError(m.cfg.FunctionTimeout) // it returned because it was killed
+			return nil, timeoutError(m.cfg.FunctionTimeout) // Lambda has killed the function
 		}
-		if a.err == nil && len(a.response) > maxPayload {
-			return nil, fmt.Errorf("response of %d bytes exceeds the 6 MB of a synchronous invocation", len(a.response))
+		if r.err == nil && len(r.response) > maxPayload {
+			return nil, fmt.Errorf("response of %d bytes exceeds the 6 MB of a synchronous invocation", len(r.response))
 		}
-		return a.response, a.err
+		return r.response, r.err
 	case <-ctx.Done():
-		// Lambda kills the process. A Go function cannot be killed: what goes on is no longer listened to.
+		// Lambda kills the process. A Go function cannot be killed: it continues, and its result is ignored.
 		return nil, timeoutError(m.cfg.FunctionTimeout)
 	}
 }
 
-// timeoutError is a function that ran out of time, in Lambda's words.
+// timeoutError is Lambda's error text of a function timeout.
 type timeoutError time.Duration
 
 func (e timeoutError) Error() string {
 	return fmt.Sprintf("Task timed out after %.2f seconds", time.Duration(e).Seconds())
 }
 
-// Pauses between invocations of a throttled batch.
+// Pauses between invocations of a throttled batch; doubled with each.
 const (
 	minThrottlePause = 250 * time.Millisecond
 	maxThrottlePause = 10 * time.Second
 )
 
 var (
-	// errDropped: the batch was throttled, or held back by its groups, until its messages' visibility ended.
-	errDropped = errors.New("visibility timeout ended before the function could be invoked")
-	// errStopped: Run stops, and the batch was not invoked.
+	// errExpired means that throttling, or a wait for its groups, took as long as the visibility timeout of the batch.
+	errExpired = errors.New("visibility timeout ended before the function could be invoked")
+	// errStopped means that Run stops before the batch was invoked.
 	errStopped = errors.New("stopped before the function could be invoked")
 )
 
-// callUntil invokes the batch, again and again while the function is throttled. At expiry SQS delivers the messages to
-// somebody else, and Lambda drops its copy.
+// callUntil invokes the batch, and repeats that while the function is throttled. At expiry SQS makes the messages visible
+// to other consumers, so Lambda drops the batch.
 func (m *mapping) callUntil(ctx context.Context, expiry time.Time, event []byte) ([]byte, error) {
 	pause := minThrottlePause
 	for {
@@ -92,7 +92,7 @@ func (m *mapping) callUntil(ctx context.Context, expiry time.Time, event []byte)
 			return nil, errStopped
 		}
 		if !time.Now().Before(expiry) {
-			return nil, errDropped
+			return nil, errExpired
 		}
 		response, err := m.call(ctx, event)
 		if !errors.Is(err, ErrThrottled) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// plan is what happens in one run, drawn before it so that a failure prints and replays.
+// plan is the events of one run. It is drawn before the run, so that a failure can be printed and repeated.
 type plan struct {
 	fifo        bool
 	groups      int
@@ -25,10 +25,10 @@ type plan struct {
 	concurrency int
 	window      time.Duration
 	report      bool
-	outcomes    []outcome // of the invocations, in order; after them all succeed
+	results     []functionResult // of the invocations, in order; after them all succeed
 }
 
-type outcome struct {
+type functionResult struct {
 	kind   string
 	after  time.Duration
 	failed int // with partial: the first record that fails; the rest of the event is reported too
@@ -50,17 +50,17 @@ func drawPlan(t *rapid.T) plan {
 	if p.report {
 		kinds = append(kinds, "partial", "malformed")
 	}
-	p.outcomes = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) outcome {
-		return outcome{
+	p.results = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) functionResult {
+		return functionResult{
 			kind:   rapid.SampledFrom(kinds).Draw(t, "kind"),
 			after:  time.Duration(rapid.IntRange(0, 6).Draw(t, "after")) * time.Second, // the timeout is 5 s
 			failed: rapid.IntRange(0, 9).Draw(t, "failed"),
 		}
-	}), 0, 30).Draw(t, "outcomes")
+	}), 0, 30).Draw(t, "results")
 	return p
 }
 
-// run returns what is wrong. The queue never fails here, so every message must succeed exactly once.
+// run returns the violations. The queue never fails here, so every message must succeed exactly once.
 func (p plan) run(t *testing.T) error {
 	queue := "jobs"
 	if p.fifo {
@@ -72,7 +72,7 @@ func (p plan) run(t *testing.T) error {
 	live, next := 0, 0
 	liveGroups := map[string]int{}
 
-	begin := func(e events.SQSEvent) (outcome, []string) {
+	begin := func(e events.SQSEvent) (functionResult, []string) {
 		mu.Lock()
 		defer mu.Unlock()
 		live++
@@ -89,9 +89,9 @@ func (p plan) run(t *testing.T) error {
 				errs = append(errs, fmt.Errorf("group %s is in two invocations at once", g))
 			}
 		}
-		o := outcome{kind: "ok"}
-		if next < len(p.outcomes) {
-			o = p.outcomes[next]
+		o := functionResult{kind: "ok"}
+		if next < len(p.results) {
+			o = p.results[next]
 		}
 		next++
 		return o, groups
@@ -112,7 +112,7 @@ func (p plan) run(t *testing.T) error {
 	f := &function{t: t, f: func(ctx context.Context, e events.SQSEvent) (any, error) {
 		o, groups := begin(e)
 		if o.kind == "hang" || o.after >= timeout {
-			time.Sleep(timeout - 1) // killed: whatever it returns at the deadline is not heard
+			time.Sleep(timeout - 1) // Lambda kills it: its result at the deadline is ignored
 			end(groups, nil)
 			<-ctx.Done()
 			return failing(), nil
@@ -159,8 +159,8 @@ func (p plan) run(t *testing.T) error {
 		if err := x.stop(); err != nil {
 			errs = append(errs, err)
 		}
-		if left := x.bodies(); len(left) > 0 {
-			errs = append(errs, fmt.Errorf("left in the queue: %q", left))
+		if remaining := x.bodies(); len(remaining) > 0 {
+			errs = append(errs, fmt.Errorf("still in the queue: %q", remaining))
 		}
 	})
 	for g, want := range sent {
@@ -184,8 +184,8 @@ func groupsOf(e events.SQSEvent) (out []string) {
 	return out
 }
 
-// Whatever a function does, each message leaves the queue once it has succeeded and not before, a FIFO group keeps its
-// order and is in one invocation at a time, and the limits hold.
+// For any behaviour of the function, each message is deleted after it has succeeded and not before, a FIFO group stays in
+// order and is in one invocation at a time, and the limits apply.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)

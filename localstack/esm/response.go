@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// failures is what a response says of the batch.
+// failures is a decoded response.
 type failures struct {
-	ids     []string // reported as failed
-	keyless bool     // an object that has members, but no batchItemFailures
+	ids   []string // reported as failed
+	noKey bool     // an object that has members, but no batchItemFailures
 }
 
 const failuresKey = "batchItemFailures"
 
-// readFailures reads a response. An error is a response that fails the whole batch, which is what any mistake in it does:
-// Lambda does not pick out the items that are well formed.
+// readFailures decodes a response. Any mistake in the response is an error, and fails the whole batch: Lambda does not use
+// the items that are correct.
 //
-// Names are compared as they are. Decoding into a struct would not do: encoding/json ignores case, and
-// "BatchItemFailures" is not a name Lambda knows.
+// It does not decode into a struct, because encoding/json ignores case there, and Lambda does not accept
+// "BatchItemFailures".
 func readFailures(response []byte) (failures, error) {
 	if len(bytes.TrimSpace(response)) == 0 {
 		return failures{}, nil
@@ -28,13 +28,13 @@ func readFailures(response []byte) (failures, error) {
 	if !json.Valid(response) {
 		return failures{}, errors.New("response is not JSON")
 	}
-	var object map[string]json.RawMessage // stays nil for null, as does the list
+	var object map[string]json.RawMessage // nil for null, and so is items
 	if err := json.Unmarshal(response, &object); err != nil {
 		return failures{}, errors.New("response is not an object")
 	}
 	list, ok := object[failuresKey]
 	if !ok {
-		return failures{keyless: len(object) > 0}, nil
+		return failures{noKey: len(object) > 0}, nil
 	}
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(list, &items); err != nil {
@@ -51,12 +51,12 @@ func readFailures(response []byte) (failures, error) {
 	return f, nil
 }
 
-// succeeded returns the records that the response lets the mapping delete.
+// succeeded returns the records to delete after a response.
 func (m *mapping) succeeded(records []record, response []byte) []record {
 	f, err := readFailures(response)
 	if !m.cfg.ReportBatchItemFailures {
 		if len(f.ids) > 0 || err != nil && bytes.Contains(response, []byte(failuresKey)) {
-			m.log.Warn("esm: response ignored: ReportBatchItemFailures is off; messages that the function reported as failed are deleted",
+			m.log.Warn("esm: response ignored because ReportBatchItemFailures is off; messages that the function reported as failed are deleted",
 				"failed", f.ids, "records", len(records))
 		}
 		return records
@@ -68,10 +68,10 @@ func (m *mapping) succeeded(records []record, response []byte) []record {
 	}
 	switch {
 	case err != nil:
-		m.log.Warn("esm: response not understood; the whole batch is left to its visibility timeout", "error", err, "records", len(records))
+		m.log.Warn("esm: invalid response; the whole batch returns when its visibility timeout ends", "error", err, "records", len(records))
 		return nil
-	case f.keyless:
-		m.log.Warn("esm: response has no batchItemFailures; the whole batch is deleted, whatever the function meant", "records", len(records))
+	case f.noKey:
+		m.log.Warn("esm: response has no batchItemFailures; the whole batch is deleted", "records", len(records))
 	}
 	return slices.DeleteFunc(slices.Clone(records), func(r record) bool { return slices.Contains(f.ids, r.id) })
 }

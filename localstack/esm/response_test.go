@@ -16,20 +16,20 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// What is left of a batch of a, b and c; nil: all were deleted.
+// The messages of a batch of a, b and c that were not deleted; nil: all were deleted.
 var (
 	allFailed = []string{"a", "b", "c"}
 	onlyB     = []string{"b"}
 )
 
-// TestResponse is the table of what Lambda makes of a function's result.
+// TestResponse has the table of how Lambda handles a result of the function.
 func TestResponse(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
 		response string // B stands for the message ID of b
 		err      error
-		on, off  []string // what is left with and without ReportBatchItemFailures
+		on, off  []string // messages not deleted with and without ReportBatchItemFailures
 		warn     string   // in the log with it
 		warnOff  string   // in the log without it
 	}{
@@ -41,20 +41,20 @@ func TestResponse(t *testing.T) {
 		{name: "empty object", response: `{}`},
 		{name: "no failures", response: `{"batchItemFailures":[]}`},
 		{name: "null failures", response: `{"batchItemFailures":null}`},
-		{name: "one failure", response: `{"batchItemFailures":[{"itemIdentifier":"B"}]}`, on: onlyB, warnOff: "response ignored: ReportBatchItemFailures is off"},
+		{name: "one failure", response: `{"batchItemFailures":[{"itemIdentifier":"B"}]}`, on: onlyB, warnOff: "response ignored because ReportBatchItemFailures is off"},
 		{name: "one failure twice", response: `{"batchItemFailures":[{"itemIdentifier":"B"},{"itemIdentifier":"B"}]}`, on: onlyB, warnOff: "response ignored"},
 		{name: "other keys beside", response: `{"x":1,"batchItemFailures":[{"itemIdentifier":"B","why":"x"}]}`, on: onlyB, warnOff: "response ignored"},
 		{name: "empty ID", response: `{"batchItemFailures":[{"itemIdentifier":""}]}`, on: allFailed, warn: "has no itemIdentifier", warnOff: "response ignored"},
-		{name: "null ID", response: `{"batchItemFailures":[{"itemIdentifier":null}]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
-		{name: "number for ID", response: `{"batchItemFailures":[{"itemIdentifier":123}]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
-		{name: "wrong item key", response: `{"batchItemFailures":[{"badKey":"B"}]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
-		{name: "item key in other case", response: `{"batchItemFailures":[{"ItemIdentifier":"B"}]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
-		{name: "empty item", response: `{"batchItemFailures":[{}]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
-		{name: "null item", response: `{"batchItemFailures":[null]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
-		{name: "strings as items", response: `{"batchItemFailures":["B"]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
+		{name: "null ID", response: `{"batchItemFailures":[{"itemIdentifier":null}]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
+		{name: "number for ID", response: `{"batchItemFailures":[{"itemIdentifier":123}]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
+		{name: "wrong item key", response: `{"batchItemFailures":[{"badKey":"B"}]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
+		{name: "item key in other case", response: `{"batchItemFailures":[{"ItemIdentifier":"B"}]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
+		{name: "empty item", response: `{"batchItemFailures":[{}]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
+		{name: "null item", response: `{"batchItemFailures":[null]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
+		{name: "strings as items", response: `{"batchItemFailures":["B"]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
 		{name: "unknown ID", response: `{"batchItemFailures":[{"itemIdentifier":"elsewhere"}]}`, on: allFailed, warn: "elsewhere", warnOff: "response ignored"},
 		{name: "good and bad ID", response: `{"batchItemFailures":[{"itemIdentifier":"B"},{"itemIdentifier":"elsewhere"}]}`, on: allFailed, warn: "elsewhere", warnOff: "response ignored"},
-		{name: "good and empty ID", response: `{"batchItemFailures":[{"itemIdentifier":"B"},{"itemIdentifier":""}]}`, on: allFailed, warn: "not understood", warnOff: "response ignored"},
+		{name: "good and empty ID", response: `{"batchItemFailures":[{"itemIdentifier":"B"},{"itemIdentifier":""}]}`, on: allFailed, warn: "invalid response", warnOff: "response ignored"},
 		{name: "not JSON", response: `{"batchItemFailures":[`, on: allFailed, warn: "not JSON", warnOff: "response ignored"},
 		{name: "text", response: `done`, on: allFailed, warn: "not JSON"},
 		{name: "JSON string", response: `"done"`, on: allFailed, warn: "not an object"},
@@ -91,7 +91,7 @@ func TestResponse(t *testing.T) {
 					time.Sleep(time.Second)
 					x.mustStop()
 					if got := x.bodies(); !cmp.Equal(got, want) {
-						t.Errorf("left in the queue: %q, want %q", got, want)
+						t.Errorf("still in the queue: %q, want %q", got, want)
 					}
 					if invocations != 1 {
 						t.Errorf("%d invocations, want 1", invocations)
@@ -109,7 +109,7 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// What fails comes back when its own visibility timeout ends, not sooner, and counts one receive more.
+// A failed message returns when its visibility timeout ends, not sooner, and its receive count is one higher.
 func TestFailedMessageWaitsForItsVisibility(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a", "b", "c")
@@ -135,7 +135,7 @@ func TestFailedMessageWaitsForItsVisibility(t *testing.T) {
 	})
 }
 
-// What a Go function can do instead of returning is a function error.
+// A panic or runtime.Goexit of a Go function is a function error.
 func TestFunctionThatDoesNotReturn(t *testing.T) {
 	const timeout = 5 * time.Second
 	tests := []struct {
@@ -146,14 +146,14 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 		{"panic", func(context.Context, []byte) ([]byte, error) { panic("oh no") }, "function panicked: oh no"},
 		{"Goexit", func(context.Context, []byte) ([]byte, error) { runtime.Goexit(); return nil, nil }, "runtime.Goexit"},
 		{"ignores its deadline", func(context.Context, []byte) ([]byte, error) { time.Sleep(2 * timeout); return []byte(`{}`), nil }, "Task timed out after 5.00 seconds"},
-		{"answers at its deadline", func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return []byte(`{}`), nil }, "Task timed out after 5.00 seconds"},
+		{"returns at its deadline", func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return []byte(`{}`), nil }, "Task timed out after 5.00 seconds"},
 		{"error at its deadline", func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, esm.ErrThrottled }, "Task timed out after 5.00 seconds"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			onQueue(t, "jobs", func(x *fixture) {
 				x.send("a")
-				var invocations atomic.Int64 // a function that was given up still runs
+				var invocations atomic.Int64 // a function still runs after its timeout
 				x.run(esm.Config{FunctionTimeout: timeout}, func(ctx context.Context, e []byte) ([]byte, error) {
 					invocations.Add(1)
 					if d, ok := ctx.Deadline(); !ok || time.Until(d) != timeout {
@@ -163,7 +163,7 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 				})
 				time.Sleep(timeout + time.Second)
 				if got := x.bodies(); len(got) != 1 {
-					t.Errorf("left in the queue: %q, want the message", got)
+					t.Errorf("still in the queue: %q, want the message", got)
 				}
 				x.mustStop()
 				if got := invocations.Load(); got != 1 {
@@ -177,7 +177,7 @@ func TestFunctionThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// An invoker that ends invocations itself is waited for, and its context has no deadline.
+// With InvokerTimesOut the mapping waits for the invoker, and the context has no deadline.
 func TestInvokerTimesOut(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a")
@@ -191,12 +191,12 @@ func TestInvokerTimesOut(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		x.mustStop()
 		if got := x.bodies(); len(got) != 0 {
-			t.Errorf("left in the queue: %q, want nothing", got)
+			t.Errorf("still in the queue: %q, want nothing", got)
 		}
 	})
 }
 
-// Lambda has killed a function that answers at its deadline, however close the race is.
+// A function that returns exactly at its deadline has been killed by Lambda.
 func TestAnswerAtTheDeadline(t *testing.T) {
 	const timeout = 5 * time.Second
 	onQueue(t, "jobs", func(x *fixture) {
@@ -207,7 +207,7 @@ func TestAnswerAtTheDeadline(t *testing.T) {
 		})
 		time.Sleep(timeout + time.Second)
 		if got := len(x.bodies()); got != 300 {
-			t.Errorf("%d messages left, want all 300", got)
+			t.Errorf("%d messages still in the queue, want all 300", got)
 		}
 		x.mustStop()
 	})

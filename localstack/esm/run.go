@@ -4,27 +4,46 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Run is the event source mapping: it polls, invokes and deletes until ctx ends, and then returns nil. It first checks
-// cfg as Lambda does when a mapping is created; the error joins one [*ConfigError] per bad field. It also returns an
-// error if the queue cannot be looked up, or is deleted.
+// Client is the part of SQS that a mapping uses. *sqs.Client implements it.
 //
-// When ctx ends no new invocation starts. A poll in flight ends by itself, what it brings is made visible again, and
-// running invocations are waited for and their messages deleted. An invoker that ignored its deadline is not waited for.
+// ChangeMessageVisibilityBatch is called only when Run stops, for messages that were not invoked. Lambda itself never
+// changes a visibility timeout.
+type Client interface {
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+var _ Client = (*sqs.Client)(nil)
+
+// Run polls, invokes and deletes until ctx is cancelled, and then returns nil. It first checks cfg as Lambda does when a
+// mapping is created; that error joins one [*ConfigError] per bad field. Run also returns an error if it cannot read the
+// attributes of the queue, or if the queue is deleted.
+//
+// When ctx is cancelled, no new invocation starts. Run waits for the poll in flight and makes its messages visible again.
+// It waits for running invocations and deletes the messages that succeeded. It does not wait for an invoker that ignored
+// its deadline.
 func Run(ctx context.Context, c Client, cfg Config, invoke Invoker) error {
 	cfg = cfg.withDefaults()
 	fs, err := parseFilters(cfg.Filters)
 	if err := errors.Join(cfg.check(), err); err != nil {
 		return err
 	}
-	q, err := lookUp(ctx, c, cfg.QueueURL)
+	q, err := readQueue(ctx, c, cfg.QueueURL)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -58,17 +77,17 @@ type mapping struct {
 	log        *slog.Logger
 }
 
-// Pauses after a receive that failed.
+// Pauses after a failed receive; doubled with each failure.
 const (
 	minPollPause = time.Second
 	maxPollPause = 30 * time.Second
 )
 
-// run takes a slot, collects a batch for it, and hands it to a goroutine.
+// run collects a batch for every free slot, and processes each batch in a goroutine.
 func (m *mapping) run(ctx context.Context, c *collector) error {
 	var processing sync.WaitGroup
 	defer processing.Wait()
-	defer func() { m.release(ctx, c.rest) }()
+	defer func() { m.release(ctx, c.remaining) }()
 
 	slots := make(chan struct{}, cmp.Or(m.cfg.MaximumConcurrency, defaultConcurrency))
 	pause := minPollPause
@@ -78,10 +97,10 @@ func (m *mapping) run(ctx context.Context, c *collector) error {
 			return nil
 		case slots <- struct{}{}:
 		}
-		// If ctx ends now, what comes is released before it is invoked, as is a batch that is throttled then.
+		// If ctx is cancelled now, process releases the batch without invoking it.
 		records, err := c.next(ctx)
 		switch {
-		case isQueueGone(err):
+		case isQueueDeleted(err):
 			return err
 		case err != nil:
 			m.log.Warn("esm: receive failed", "error", err, "pause", pause)
@@ -110,26 +129,26 @@ func (m *mapping) enter(records []record) map[string]*turn {
 	return m.groups.enter(records)
 }
 
-// process invokes a batch and deletes what succeeded. What it does not delete comes back when its visibility timeout ends.
+// process invokes a batch and deletes the messages that succeeded. The others return when their visibility timeout ends.
 func (m *mapping) process(ctx context.Context, turns map[string]*turn, records []record) {
 	if m.groups == nil {
-		m.handle(ctx, records)
+		m.invokeAndDelete(ctx, records)
 		return
 	}
-	left := records
-	defer func() { m.groups.leave(turns, left) }()
+	notDeleted := records
+	defer func() { m.groups.leave(turns, notDeleted) }()
 	ready := m.groups.wait(turns, records)
-	if held := len(records) - len(ready); held > 0 {
-		m.log.Info("esm: messages behind a failed one of their group are left to their visibility timeout", "records", held)
+	if blocked := len(records) - len(ready); blocked > 0 {
+		m.log.Info("esm: messages not invoked because an earlier message of their group failed; they return when their visibility timeout ends", "records", blocked)
 	}
-	gone := m.handle(ctx, ready)
-	left = slices.DeleteFunc(slices.Clone(records), func(r record) bool {
-		return slices.ContainsFunc(gone, func(g record) bool { return g.handle == r.handle })
+	deleted := m.invokeAndDelete(ctx, ready)
+	notDeleted = slices.DeleteFunc(slices.Clone(records), func(r record) bool {
+		return slices.ContainsFunc(deleted, func(d record) bool { return d.handle == r.handle })
 	})
 }
 
-// handle returns the records it has deleted.
-func (m *mapping) handle(ctx context.Context, records []record) (gone []record) {
+// invokeAndDelete returns the deleted records.
+func (m *mapping) invokeAndDelete(ctx context.Context, records []record) (deleted []record) {
 	if len(records) == 0 {
 		return nil
 	}
@@ -139,16 +158,15 @@ func (m *mapping) handle(ctx context.Context, records []record) (gone []record) 
 		m.release(ctx, records)
 		return nil
 	case err != nil:
-		m.log.Warn("esm: invocation failed; the whole batch is left to its visibility timeout", "error", err, "records", len(records))
+		m.log.Warn("esm: invocation failed; the whole batch returns when its visibility timeout ends", "error", err, "records", len(records))
 		return nil
 	}
 	return m.deleter.delete(ctx, m.succeeded(records, response))
 }
 
-// isQueueGone: nothing can be received any more. Everything else may pass.
-func isQueueGone(err error) bool {
-	_, gone := errors.AsType[*sqstypes.QueueDoesNotExist](err)
-	return gone
+func isQueueDeleted(err error) bool {
+	_, deleted := errors.AsType[*sqstypes.QueueDoesNotExist](err)
+	return deleted
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -158,4 +176,33 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
+}
+
+// queue is the attributes of the queue when Run started, as Lambda reads them when a mapping is created. Run does not see
+// a later change of the visibility timeout.
+type queue struct {
+	url, arn, region string
+	visibility       time.Duration
+}
+
+func readQueue(ctx context.Context, c Client, url string) (queue, error) {
+	out, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: aws.String(url),
+		AttributeNames: []sqstypes.QueueAttributeName{
+			sqstypes.QueueAttributeNameQueueArn, sqstypes.QueueAttributeNameVisibilityTimeout,
+		},
+	})
+	if err != nil {
+		return queue{}, fmt.Errorf("esm: queue attributes: %w", err)
+	}
+	arn := out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)]
+	parts := strings.Split(arn, ":") // arn:partition:sqs:region:account:name
+	if len(parts) != 6 {
+		return queue{}, fmt.Errorf("esm: queue attributes: QueueArn is %q", arn)
+	}
+	seconds, err := strconv.Atoi(out.Attributes[string(sqstypes.QueueAttributeNameVisibilityTimeout)])
+	if err != nil {
+		return queue{}, fmt.Errorf("esm: queue attributes: VisibilityTimeout: %w", err)
+	}
+	return queue{url: url, arn: arn, region: parts[3], visibility: time.Duration(seconds) * time.Second}, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// A poll in flight when the context ends is not cancelled: a cancelled one may have been answered already, and its
-// messages would stay hidden. What it brings is released, not invoked.
+// A stop does not cancel a poll in flight: SQS may already have given it messages, which would stay hidden. The messages
+// of the poll are released, not invoked.
 func TestStopReleasesWhatThePollBrings(t *testing.T) {
 	for _, queue := range []string{"jobs", "jobs.fifo"} {
 		t.Run(queue, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestStopReleasesWhatThePollBrings(t *testing.T) {
 					t.Errorf("in flight: %t, received %d times; want it received once and released", m.InFlight, m.ReceiveCount)
 				}
 				if got := x.since(); got != 4*time.Second {
-					t.Errorf("stopped after %s, want when the poll was answered", got)
+					t.Errorf("stopped after %s, want the end of the poll", got)
 				}
 			})
 		})
@@ -73,7 +73,7 @@ func TestStopReleasesBuffered(t *testing.T) {
 	})
 }
 
-// What did not fit into the last event, and waits for a slot, is released too.
+// A message that did not fit into the last event, and waits for a slot, is released too.
 func TestStopReleasesTheRest(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		f := &function{t: t, f: func(context.Context, events.SQSEvent) (any, error) {
@@ -83,7 +83,7 @@ func TestStopReleasesTheRest(t *testing.T) {
 		x.run(esm.Config{MaximumConcurrency: 2, FunctionTimeout: 20 * time.Second}, f.invoke)
 		x.send("other")
 		time.Sleep(time.Second)
-		x.send("another") // both slots are taken
+		x.send("another") // both slots are busy
 		time.Sleep(time.Second)
 		x.send(large(numbered(10))...)
 		time.Sleep(8500 * time.Millisecond) // the first slot is free again, and took six of ten
@@ -100,7 +100,7 @@ func TestStopReleasesTheRest(t *testing.T) {
 	})
 }
 
-// A running invocation ends as if there were no stop, and its messages are deleted.
+// A stop does not change a running invocation, and its messages are deleted.
 func TestStopWaitsForInvocations(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a")
@@ -114,13 +114,13 @@ func TestStopWaitsForInvocations(t *testing.T) {
 		if got := x.since(); got != 10*time.Second {
 			t.Errorf("stopped after %s, want when the invocation ended", got)
 		}
-		if left := x.bodies(); len(left) != 0 {
-			t.Errorf("left in the queue: %q", left)
+		if remaining := x.bodies(); len(remaining) != 0 {
+			t.Errorf("still in the queue: %q", remaining)
 		}
 	})
 }
 
-// A function error at a stop is a function error: the message was seen, and is not given to the next consumer at once.
+// A function error during a stop is a function error: the message was invoked, and is not released.
 func TestStopDoesNotReleaseWhatFailed(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a")
@@ -132,7 +132,7 @@ func TestStopDoesNotReleaseWhatFailed(t *testing.T) {
 		time.Sleep(time.Second)
 		x.mustStop()
 		if m := x.srv.Messages(x.url)[0]; !m.InFlight {
-			t.Error("the message was released, want it left to its visibility timeout")
+			t.Error("the message was released, want it hidden until its visibility timeout ends")
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestRunWithEndedContext(t *testing.T) {
 	})
 }
 
-// Errors of a receive are logged and pass; a queue that is gone ends the mapping.
+// Errors of a receive are logged; a deleted queue ends the mapping.
 func TestReceiveErrors(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.inject(fault.Rule{Op: "ReceiveMessage", Nth: 1, Times: 3, Do: fault.Error, Code: "AccessDenied"})
@@ -167,13 +167,13 @@ func TestReceiveErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		if _, gone := errors.AsType[*sqstypes.QueueDoesNotExist](x.stop()); !gone {
+		if _, deleted := errors.AsType[*sqstypes.QueueDoesNotExist](x.stop()); !deleted {
 			t.Error("Run did not return QueueDoesNotExist")
 		}
 	})
 }
 
-// The reply of a FIFO receive is lost: the SDK's retry brings the same messages.
+// The response of a FIFO receive is lost: the retry of the SDK gets the same messages.
 func TestLostReceive(t *testing.T) {
 	onQueue(t, "jobs.fifo", func(x *fixture) {
 		x.inject(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.LoseReply})

@@ -8,8 +8,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// taken runs calls of op and returns the positions, from 1, of those that a rule took.
-func taken(i *fault.Injector, op string, calls int) []int {
+// applied makes calls of op and returns the numbers, from 1, of those that a rule applies to.
+func applied(i *fault.Injector, op string, calls int) []int {
 	var out []int
 	for n := 1; n <= calls; n++ {
 		if i.Next(op) != nil {
@@ -34,7 +34,7 @@ func TestNext(t *testing.T) {
 		"other operation":   {fault.Rule{Op: "B", Nth: 1}, nil},
 	} {
 		i := fault.NewInjector(fault.Plan{Rules: []fault.Rule{c.rule}})
-		if d := cmp.Diff(c.want, taken(i, "A", 5)); d != "" {
+		if d := cmp.Diff(c.want, applied(i, "A", 5)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
@@ -50,21 +50,21 @@ func TestFirstRuleWinsAndAllCount(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff([]fault.Kind{fault.Reset, fault.Delay, fault.Error}, got); d != "" {
-		t.Errorf("rules taken (-want +got):\n%s", d)
+		t.Errorf("rules that applied (-want +got):\n%s", d)
 	}
 }
 
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	run := func(seed uint64) []int {
-		return taken(fault.NewInjector(fault.Plan{Seed: seed, Rules: []fault.Rule{{Prob: 0.3}}}), "A", 200)
+		return applied(fault.NewInjector(fault.Plan{Seed: seed, Rules: []fault.Rule{{Prob: 0.3}}}), "A", 200)
 	}
 	one, again, other := run(1), run(1), run(2)
 	if !cmp.Equal(one, again) || cmp.Equal(one, other) {
-		t.Errorf("runs with seeds 1, 1, 2 took %d, %d, %d calls, want the same calls for one seed only", len(one), len(again), len(other))
+		t.Errorf("runs with seeds 1, 1, 2 applied to %d, %d, %d calls, want the same calls for one seed only", len(one), len(again), len(other))
 	}
 	if len(one) < 30 || len(one) > 90 {
-		t.Errorf("a chance of 0.3 took %d of 200 calls", len(one))
+		t.Errorf("a probability of 0.3 applied to %d of 200 calls", len(one))
 	}
 }
 
@@ -73,11 +73,11 @@ func TestSetStartsAnewAndKeepsTheRecord(t *testing.T) {
 	plan := fault.Plan{Rules: []fault.Rule{{Nth: 2}}}
 	i := fault.NewInjector(plan)
 	i.Record(fault.Call{Op: "A"})
-	if d := cmp.Diff([]int{2}, taken(i, "A", 3)); d != "" {
+	if d := cmp.Diff([]int{2}, applied(i, "A", 3)); d != "" {
 		t.Error(d)
 	}
 	i.Set(plan)
-	if d := cmp.Diff([]int{2}, taken(i, "A", 3)); d != "" {
+	if d := cmp.Diff([]int{2}, applied(i, "A", 3)); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]fault.Call{{Op: "A"}}, i.Calls()); d != "" {
@@ -91,7 +91,7 @@ func TestHits(t *testing.T) {
 		t.Error("a rule without entries does not hit all of them")
 	}
 	if r := (&fault.Rule{Entries: []int{1}}); r.Hits(0) || !r.Hits(1) {
-		t.Error("a rule hits another entry than its own")
+		t.Error("a rule hits an entry that is not in Entries")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestKindNames(t *testing.T) {
 	}
 }
 
-// Equal calls in a row are kept as one with a count, which nobody may notice.
+// The injector stores equal calls in a row as one with a count. Calls must not show that.
 func TestCallsKeepsOrderAndNumber(t *testing.T) {
 	t.Parallel()
 	i := fault.NewInjector(fault.Plan{})

@@ -6,71 +6,70 @@ import (
 	"sync"
 )
 
-// Injector applies a plan to a stream of calls and records them. It is safe for concurrent use.
+// Injector applies a plan to the calls of a service and records them. It is safe for concurrent use.
 type Injector struct {
-	mu    sync.Mutex
-	rules []Rule
-	rng   *rand.Rand
-	seen  []int // calls each rule's Op has had
-	taken []int // calls each rule took
-	calls []run
+	mu      sync.Mutex
+	rules   []Rule
+	rng     *rand.Rand
+	seen    []int // by rule: calls of its Op
+	applied []int // by rule: calls that it applied to
+	calls   []repeatedCall
 }
 
-// run is one or more equal calls in a row: a million puts take the memory of one.
-type run struct {
+// repeatedCall is n equal calls in a row. Without it the record of a million calls would need much memory.
+type repeatedCall struct {
 	Call
 	n int
 }
 
-// NewInjector starts a plan.
+// NewInjector returns an injector that applies p.
 func NewInjector(p Plan) *Injector {
 	i := &Injector{}
 	i.Set(p)
 	return i
 }
 
-// Set replaces the plan; counting starts anew. The recorded calls stay.
+// Set replaces the plan, and counts calls from 0 again. It does not change the recorded calls.
 func (i *Injector) Set(p Plan) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.rules = append([]Rule(nil), p.Rules...)
+	i.rules = slices.Clone(p.Rules)
 	i.rng = rand.New(rand.NewPCG(p.Seed, 0x5173706c))
 	i.seen = make([]int, len(i.rules))
-	i.taken = make([]int, len(i.rules))
+	i.applied = make([]int, len(i.rules))
 }
 
-// Next returns the rule that the next call of op takes, or nil. Every rule of op counts the call, also where an earlier
-// rule took it.
+// Next returns the rule for the next call of op, or nil. All rules of op count the call, not only the one that applies.
 func (i *Injector) Next(op string) *Rule {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	var hit *Rule
+	var rule *Rule
 	for n := range i.rules {
 		r := &i.rules[n]
 		if r.Op != "" && r.Op != op {
 			continue
 		}
 		i.seen[n]++
-		if hit == nil && i.matchesLocked(n) {
-			i.taken[n]++
-			hit = r
+		if rule == nil && i.matchesLocked(n) {
+			i.applied[n]++
+			rule = r
 		}
 	}
-	return hit
+	return rule
 }
 
 func (i *Injector) matchesLocked(n int) bool {
 	r := &i.rules[n]
 	if r.Nth > 0 {
-		return i.seen[n] >= r.Nth && i.taken[n] < max(r.Times, 1)
+		return i.seen[n] >= r.Nth && i.applied[n] < max(r.Times, 1)
 	}
-	if r.Times > 0 && i.taken[n] >= r.Times {
+	if r.Times > 0 && i.applied[n] >= r.Times {
 		return false
 	}
 	return i.rng.Float64() < r.Prob
 }
 
-// Record keeps a call.
+// Record adds a call to the record.
 func (i *Injector) Record(c Call) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -78,10 +77,10 @@ func (i *Injector) Record(c Call) {
 		i.calls[last].n++
 		return
 	}
-	i.calls = append(i.calls, run{c, 1})
+	i.calls = append(i.calls, repeatedCall{c, 1})
 }
 
-// Calls returns the calls recorded so far, in the order they were answered.
+// Calls returns the calls recorded so far, in the order in which they completed.
 func (i *Injector) Calls() []Call {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -1,57 +1,63 @@
-// Package fault describes what goes wrong in the in-memory AWS, as data: a plan of rules, drawn or written down before a
-// test runs, so that a failure prints and replays. memsqs and memdynamodb apply it and record what they did.
+// Package fault describes the faults that memsqs and memdynamodb inject, as data. A test draws or writes a plan of rules
+// before it runs, so that a failure can be printed and repeated. The services apply the plan and record their calls.
 package fault
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Plan is a list of rules. Each call takes the first rule that matches it.
+// Plan is a list of rules. The first rule that matches a call applies to it.
 type Plan struct {
-	// Seed makes rules with a probability repeatable.
+	// Seed makes rules with a probability repeatable. Default: 0.
 	Seed  uint64
 	Rules []Rule
 }
 
-// Rule says what goes wrong with which call.
+// Rule is a fault and the calls that it applies to.
 type Rule struct {
-	// Op is the operation, such as "ReceiveMessage". "": any.
+	// Op is the operation, such as "ReceiveMessage". Default: any.
 	Op string
-	// Nth is the first call of Op that the rule takes, counted from 1; Times is how many calls in a row it takes.
-	// Nth 0: by Prob. Times 0: one with Nth, without end with Prob.
+	// Nth is the first call of Op that the rule applies to, counted from 1. Default: 0, Prob selects the calls.
+	// Times is the maximum number of calls that the rule applies to. With Nth these are consecutive calls.
+	// Default: one call with Nth, no limit with Prob.
 	Nth, Times int
-	// Prob is the chance of each call, 0 to 1.
+	// Prob is the probability that the rule applies to a call, 0 to 1, if Nth is 0. Default: 0, never.
 	Prob float64
-	// Do is what happens.
+	// Do is the fault.
 	Do Kind
-	// After makes Error and Reset strike after the call had its effect instead of before.
+	// After makes Error and Reset happen after the effect of the call instead of before. Default: false.
 	After bool
-	// Code is the error code with Error and FailEntries. Default: the service's internal error.
+	// Code is the error code for Error and FailEntries. Default: the service's internal error.
 	Code string
-	// Entries are the positions, from 0, that FailEntries and DropEntries take of a batch, and Duplicate and ExpireEarly of
-	// the messages received. Default: all of them.
+	// Entries are positions, from 0: for FailEntries and DropEntries of the entries in the batch, for Duplicate and
+	// ExpireEarly of the messages received. Default: all.
 	Entries []int
-	// Delay is how long Delay holds the call back before its effect, and how much later Replay repeats it.
+	// Delay is for the kind Delay the time before the effect of the call, and for Replay the time until the repetition.
+	// Default: 0.
 	Delay time.Duration
 }
 
-// Kind is what a rule does.
+// Kind is a kind of fault.
 type Kind int
 
 const (
-	// Error answers with Code, before the effect or (After) instead of the reply.
+	// Error returns the error Code, without the effect of the call or, with After, after it.
 	Error Kind = iota + 1
-	// LoseReply lets the call have its effect and breaks the connection instead of answering.
+	// LoseReply performs the call and breaks the connection instead of sending the response.
 	LoseReply
-	// Reset breaks the connection before the effect. With After it is LoseReply.
+	// Reset breaks the connection before the effect. With After it is the same as LoseReply.
 	Reset
-	// Delay holds the call back before its effect.
+	// Delay delays the call before its effect.
 	Delay
 	// FailEntries fails entries of a batch with Code and performs the others.
 	FailEntries
-	// DropEntries performs a batch and leaves Entries out of both lists of the answer.
+	// DropEntries performs a batch and omits Entries from both lists of the response.
 	DropEntries
-	// Replay performs the call, and performs the same request once more after Delay: a delayed copy of a packet.
+	// Replay performs the call, and performs the same request once more after Delay, like a copy of it that the network
+	// delayed.
 	Replay
-	// Duplicate delivers the received messages again at once (SQS).
+	// Duplicate makes the received messages visible again at once, as second copies (SQS).
 	Duplicate
 	// ExpireEarly ends the visibility timeout of the received messages at once (SQS).
 	ExpireEarly
@@ -67,23 +73,15 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Hits reports whether the rule names entry i of a batch.
+// Hits reports whether the rule applies to position i: of an entry in a batch, or of a received message.
 func (r *Rule) Hits(i int) bool {
-	if len(r.Entries) == 0 {
-		return true
-	}
-	for _, e := range r.Entries {
-		if e == i {
-			return true
-		}
-	}
-	return false
+	return len(r.Entries) == 0 || slices.Contains(r.Entries, i)
 }
 
-// Call is one call a service has answered.
+// Call is a completed call of a service.
 type Call struct {
 	Op      string
-	Entries int     // of a batch; messages received; 1 otherwise
+	Entries int     // number of entries of a batch or of messages received; 1 for other calls
 	Units   float64 // capacity units consumed (DynamoDB)
-	Fault   *Rule   // the rule taken, nil for none
+	Fault   *Rule   // the rule that applied, or nil
 }

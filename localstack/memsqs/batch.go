@@ -1,6 +1,7 @@
 package memsqs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -9,38 +10,53 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-const maxEntries = 10
+type batchInput[E any] struct {
+	QueueURL string `json:"QueueUrl"`
+	Entries  []E
+}
 
-// runBatch checks a batch request as a whole, performs its entries in order, and sorts the results into those that
-// succeeded and those that failed. whole may be nil.
-func runBatch[E, R any](c *call, s *Server, in *batchInput[E], id func(*E) string, whole func(*queue) error, one func(*queue, *E, time.Time) (R, error)) (*batchOutput[R], error) {
-	c.count = len(in.Entries)
+type batchOutput[R any] struct {
+	Successful []R          `json:",omitempty"`
+	Failed     []batchError `json:",omitempty"`
+}
+
+type batchDone struct {
+	ID string `json:"Id"`
+}
+
+type batchError struct {
+	ID          string `json:"Id"`
+	SenderFault bool
+	Code        string
+	Message     string `json:",omitempty"`
+}
+
+// runBatch checks a batch request as a whole and then performs its entries in order, each with perform. checkAll, which
+// may be nil, is a further check of the whole request.
+func runBatch[E, R any](c *call, s *Server, in *batchInput[E], id func(*E) string, checkAll func(*queue) error, perform func(*queue, *E, time.Time) (R, error)) (*batchOutput[R], error) {
+	c.entries = len(in.Entries)
 	out := &batchOutput[R]{}
-	err := s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	err := s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		if err := checkBatch(in.Entries, id); err != nil {
 			return err
 		}
-		if whole != nil {
-			if err := whole(q); err != nil {
+		if checkAll != nil {
+			if err := checkAll(q); err != nil {
 				return err
 			}
 		}
 		for i := range in.Entries {
 			e := &in.Entries[i]
-			if f := c.failsEntry(i, id(e)); f != nil {
+			if f := c.injectedFailure(i, id(e)); f != nil {
 				out.Failed = append(out.Failed, *f)
 				continue
 			}
-			r, err := one(q, e, now)
+			r, err := perform(q, e, now)
 			switch {
 			case c.rule != nil && c.rule.Do == fault.DropEntries && c.rule.Hits(i):
-				// It had its effect; the answer says nothing about it.
+				// The entry had its effect, and is in neither list of the response.
 			case err != nil:
-				out.Failed = append(out.Failed, failed(id(e), err))
+				out.Failed = append(out.Failed, newBatchError(id(e), err))
 			default:
 				out.Successful = append(out.Successful, r)
 			}
@@ -62,7 +78,7 @@ func checkBatch[E any](entries []E, idOf func(*E) string) error {
 		if !isName(id) {
 			return newError("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
 		}
-		for j := range i { // there are at most ten
+		for j := range i {
 			if id == idOf(&entries[j]) {
 				return newError("BatchEntryIdsNotDistinct", "Id "+id+" repeated.")
 			}
@@ -71,15 +87,10 @@ func checkBatch[E any](entries []E, idOf func(*E) string) error {
 	return nil
 }
 
-// failed is the entry of a batch's answer for an error of one entry.
-func failed(id string, err error) batchError {
+func newBatchError(id string, err error) batchError {
 	e, ok := errors.AsType[*awsjson.Error](err)
 	if !ok {
 		return batchError{ID: id, Code: "InternalError", Message: err.Error()}
 	}
-	code := e.QueryCode
-	if code == "" {
-		code = e.Code
-	}
-	return batchError{ID: id, SenderFault: e.Status < 500, Code: code, Message: e.Message}
+	return batchError{ID: id, SenderFault: e.Status < 500, Code: cmp.Or(e.QueryCode, e.Code), Message: e.Message}
 }

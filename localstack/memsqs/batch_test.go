@@ -52,7 +52,7 @@ func TestBatchOfTen(t *testing.T) {
 		deleted, err := x.c.DeleteMessageBatch(x.Context(), in)
 		x.ok(err)
 		if len(deleted.Successful) != 10 || len(x.srv.Messages("jobs")) != 0 {
-			x.Errorf("%d deleted, %d left, want 10, 0", len(deleted.Successful), len(x.srv.Messages("jobs")))
+			x.Errorf("%d deleted, %d still there, want 10, 0", len(deleted.Successful), len(x.srv.Messages("jobs")))
 		}
 	})
 }
@@ -148,10 +148,10 @@ func TestBatchEntriesFail(t *testing.T) {
 				{Id: aws.String("garbage"), ReceiptHandle: aws.String("garbage"), VisibilityTimeout: 1},
 				{Id: aws.String("long"), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 43201},
 				{Id: aws.String("good"), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 0},
-				{Id: aws.String("late"), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 1},
+				{Id: aws.String("expired"), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 1},
 			}})
 			x.ok(err)
-			x.failures(out.Failed, failure("garbage", badHandle, true), failure("long", invalidValue, true), failure("late", notInFlight, true))
+			x.failures(out.Failed, failure("garbage", badHandle, true), failure("long", invalidValue, true), failure("expired", notInFlight, true))
 			if len(out.Successful) != 1 || *out.Successful[0].Id != "good" {
 				x.Errorf("successful %v, want good", out.Successful)
 			}
@@ -168,7 +168,7 @@ func TestBatchEntriesFail(t *testing.T) {
 			x.ok(err)
 			x.failures(out.Failed, failure("garbage", badHandle, true))
 			if n := len(x.srv.Messages("jobs")); n != 0 {
-				x.Errorf("%d messages left, want none", n)
+				x.Errorf("%d messages, want none", n)
 			}
 		})
 	})

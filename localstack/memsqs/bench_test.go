@@ -13,13 +13,13 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// direct calls a server without a client and without a network.
+// direct calls a server without a client or a network.
 type direct struct {
 	b       *testing.B
 	srv     *memsqs.Server
 	url     string
 	request []byte
-	answer  recorder
+	reply   recorder
 }
 
 func newDirect(b *testing.B, name, attributes string) *direct {
@@ -33,15 +33,15 @@ func (d *direct) call(op string, body []byte) []byte {
 	r := &http.Request{Method: http.MethodPost, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{
 		"X-Amz-Target": {"AmazonSQS." + op}, "Authorization": {"x"},
 	}}
-	d.answer = recorder{body: d.answer.body[:0], header: http.Header{}}
-	d.srv.ServeHTTP(&d.answer, r)
-	if d.answer.code != http.StatusOK {
-		d.b.Fatalf("%s: %d %s", op, d.answer.code, d.answer.body)
+	d.reply = recorder{body: d.reply.body[:0], header: http.Header{}}
+	d.srv.ServeHTTP(&d.reply, r)
+	if d.reply.code != http.StatusOK {
+		d.b.Fatalf("%s: %d %s", op, d.reply.code, d.reply.body)
 	}
-	return d.answer.body
+	return d.reply.body
 }
 
-// recorder is an http.ResponseWriter that costs nothing: the time measured is the server's.
+// recorder is an http.ResponseWriter that does next to nothing: the benchmark measures the server.
 type recorder struct {
 	code   int
 	header http.Header
@@ -57,7 +57,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 var bodyOf100 = strings.Repeat("b", 100)
 
-// send sends ten messages of 100 bytes; entry appends the rest of an entry.
+// send sends ten messages of 100 bytes; entry appends the other members of an entry.
 func (d *direct) send(entry func(out []byte) []byte) {
 	d.request = append(d.request[:0], `{`+d.url+`,"Entries":[`...)
 	for i := range 10 {
@@ -95,7 +95,7 @@ func (d *direct) cycle() {
 	d.call("DeleteMessageBatch", append(d.request, `]}`...))
 }
 
-// inGroups appends a group and a deduplication ID of its own to every entry.
+// inGroups appends a new group and a new deduplication ID to every entry.
 func inGroups() func([]byte) []byte {
 	n := uint64(0)
 	return func(out []byte) []byte {
@@ -108,18 +108,18 @@ func inGroups() func([]byte) []byte {
 	}
 }
 
-func alone(out []byte) []byte { return out }
+func noGroup(out []byte) []byte { return out }
 
 const fifoAttributes = `,"Attributes":{"FifoQueue":"true"}`
 
-// BenchmarkTen is one send, receive and delete of ten messages, with a backlog of messages or of groups behind them.
+// BenchmarkTen measures one send, receive and delete of ten messages, with a backlog of messages or of groups behind them.
 func BenchmarkTen(b *testing.B) {
 	for _, c := range []struct {
 		name, attributes string
 		backlog          int
 		entry            func([]byte) []byte
 	}{
-		{"jobs", "", 0, alone}, {"jobs", "", 1_000_000, alone}, {"jobs.fifo", fifoAttributes, 0, inGroups()}, {"jobs.fifo", fifoAttributes, 100_000, inGroups()},
+		{"jobs", "", 0, noGroup}, {"jobs", "", 1_000_000, noGroup}, {"jobs.fifo", fifoAttributes, 0, inGroups()}, {"jobs.fifo", fifoAttributes, 100_000, inGroups()},
 	} {
 		b.Run(fmt.Sprintf("%s/backlog=%d", c.name, c.backlog), func(b *testing.B) {
 			d := newDirect(b, c.name, c.attributes)
@@ -135,13 +135,13 @@ func BenchmarkTen(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what a message of 100 bytes that waits in a queue takes, besides its body.
+// BenchmarkMemory measures the memory of a message of 100 bytes in a queue, without its body.
 func BenchmarkMemory(b *testing.B) {
 	const messages = 200_000
 	for _, c := range []struct {
 		name, attributes string
 		entry            func([]byte) []byte
-	}{{"jobs", "", alone}, {"jobs.fifo", fifoAttributes, inGroups()}} {
+	}{{"jobs", "", noGroup}, {"jobs.fifo", fifoAttributes, inGroups()}} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				before := heapInUse()

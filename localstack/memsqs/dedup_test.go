@@ -24,7 +24,7 @@ func (x *fixture) mustPut(body, group, id string) *sqs.SendMessageOutput {
 }
 
 func TestDeduplication(t *testing.T) {
-	t.Run("drops the second and answers as for the first", func(t *testing.T) {
+	t.Run("drops the second and returns the IDs of the first", func(t *testing.T) {
 		fifo(t, func(x *fixture) {
 			first, second := x.mustPut("one", "a", "id"), x.mustPut("other body", "a", "id")
 			if *first.MessageId != *second.MessageId || *first.SequenceNumber != *second.SequenceNumber {
@@ -47,7 +47,7 @@ func TestDeduplication(t *testing.T) {
 			x.want()
 		})
 	})
-	t.Run("still holds after a delete", func(t *testing.T) {
+	t.Run("still applies after a delete", func(t *testing.T) {
 		fifo(t, func(x *fixture) {
 			x.mustPut("one", "a", "id")
 			x.ok(x.delete(x.want("one")[0]))

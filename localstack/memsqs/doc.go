@@ -1,31 +1,35 @@
-// Package memsqs is an SQS in memory: the JSON protocol, standard and FIFO queues, by the text of AWS's documentation. It
-// is an http.Handler for any client in any language, and an http.RoundTripper under a real SDK client: in a
-// testing/synctest bubble time is virtual, so that a 20 s long poll or a visibility timeout of hours takes no time.
+// Package memsqs is an SQS in memory. It speaks the JSON protocol and has standard and FIFO queues that follow AWS's
+// documentation.
 //
-// # What goes wrong
+// A [Server] is an http.Handler for clients in any language, and an http.RoundTripper for the SDK's client. With the
+// RoundTripper in a testing/synctest bubble time is virtual: a long poll of 20 s, or a visibility timeout of hours, takes
+// no time.
 //
-// Options.Faults is a plan of what goes wrong, as data: errors before or after the effect, lost replies, delays, resets,
-// requests replayed later, failed and forgotten entries of batches, duplicates and visibility timeouts that end early.
-// Server.Calls tells which calls took which fault. As with AWS, a client that cancels a long poll does not stop it: what
-// the poll receives is stranded until its visibility timeout ends.
+// # Faults
 //
-// # Choices where AWS says nothing
+// Options.Faults is a plan of the faults to inject: errors before or after the effect of a call, lost responses, delays,
+// resets, requests that are repeated later, entries of a batch that fail or are missing in the response, duplicate
+// deliveries, and visibility timeouts that end early. Server.Calls returns which calls had which fault.
 //
-// A duplicate sent to a FIFO queue is answered with the message ID and the sequence number of the first. A visibility
-// change with a superseded receipt handle is an InvalidParameterValue, and one after the visibility timeout has ended is a
-// MessageNotInflight; AWS was seen to answer success to both, which Options.LooseHandles does. A receive that is repeated with the same
-// ReceiveRequestAttemptId does not raise the receive count. Changes of queue attributes are in force at once, except
-// DeduplicationScope, which stays as the queue was created.
+// As on AWS, a client that cancels a long poll does not stop it: a message that the poll receives after that stays hidden
+// until its visibility timeout ends.
 //
-// A handler tested on it, with duplicates, expired visibility timeouts and a crash, is in
-// examples/orders/own_handler_test.go.
+// # Rules that AWS does not document
 //
-// Package sqstest holds the rules as test cases, each with its source, and runs them against this package and against
-// emulators that others wrote.
+//   - The response for a duplicate sent to a FIFO queue has the message ID and the sequence number of the first message.
+//   - ChangeMessageVisibility with a receipt handle that a later receive has replaced is an InvalidParameterValue, and
+//     after the visibility timeout has ended a MessageNotInflight. AWS was seen to answer success to both: see
+//     Options.LooseHandles.
+//   - A receive that is repeated with the same ReceiveRequestAttemptId does not raise the receive count.
+//   - Changes of queue attributes apply at once, except DeduplicationScope, which a queue keeps from its creation.
 //
-// # What it does not do
+// A test of a handler with duplicates, expired visibility timeouts and a crash is in examples/orders/own_handler_test.go.
+// Package sqstest has these rules as test cases, each with its source, and runs them on this package and on emulators
+// written by others.
 //
-// It verifies no signatures and no permissions (AddPermission and RemovePermission are unknown operations), encrypts
-// nothing, throttles only by a plan of faults, has no fairness between the tenants of a standard queue, and keeps nothing
-// after the process.
+// # Not implemented
+//
+// The server does not check signatures or permissions (AddPermission and RemovePermission are unknown operations), does
+// not encrypt, throttles only where a fault plan says so, has no fair queues for the tenants of a standard queue, and
+// stores nothing on disk.
 package memsqs

@@ -7,8 +7,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-// shape is how AWS sends an error: its HTTP status and, for clients that know the old Query protocol, the code in a
-// header. The SDK for Go finds the error's type by the name of the shape and gives the query code from ErrorCode.
+// shape is how AWS sends an error: the HTTP status and, in a header, the code of the old Query protocol. The SDK for Go
+// finds the error's type by the name of the shape. Its ErrorCode returns the query code.
 type shape struct {
 	status int
 	query  string
@@ -16,7 +16,7 @@ type shape struct {
 
 const namespace = "AWS.SimpleQueueService."
 
-// shapes are the errors that SQS's model names, and the common ones of AWS.
+// shapes are the errors of SQS's API reference, by name, and errors common to all of AWS.
 var shapes = map[string]shape{
 	"BatchEntryIdsNotDistinct":          {http.StatusBadRequest, namespace + "BatchEntryIdsNotDistinct"},
 	"BatchRequestTooLong":               {http.StatusBadRequest, namespace + "BatchRequestTooLong"},
@@ -59,19 +59,6 @@ func newError(name, message string) *awsjson.Error {
 	return &awsjson.Error{Status: shapes[name].status, Code: name, QueryCode: shapes[name].query, Message: message}
 }
 
-// injected is the error of a fault plan's code, which is a shape's name or its query code; nil for any other code.
-func injected(code string) *awsjson.Error {
-	if _, ok := shapes[code]; ok {
-		return newError(code, "injected fault")
-	}
-	for name, s := range shapes {
-		if s.query == code && code != "" {
-			return newError(name, "injected fault")
-		}
-	}
-	return nil
-}
-
 func invalidParameter(format string, args ...any) *awsjson.Error {
 	return newError("InvalidParameterValueException", fmt.Sprintf(format, args...))
 }
@@ -98,8 +85,4 @@ func invalidAttributeName(name string) *awsjson.Error {
 
 func invalidAttributeValue(name string) *awsjson.Error {
 	return newError("InvalidAttributeValue", "Invalid value for the parameter "+name+".")
-}
-
-func invalidContents(message string) *awsjson.Error {
-	return newError("InvalidMessageContents", message)
 }

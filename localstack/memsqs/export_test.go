@@ -1,4 +1,4 @@
 package memsqs
 
-// LimitInFlight sets the quota of messages in flight: 120,000 of them take seconds to make.
+// LimitInFlight sets the quota of messages in flight: a test of 120,000 would take seconds.
 func (s *Server) LimitInFlight(n int) { s.maxInFlight = n }

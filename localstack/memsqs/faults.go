@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-// serverFaults are the codes for which AWS does not blame the sender.
+// serverFaults are the codes that AWS reports with SenderFault false.
 var serverFaults = []string{"InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"}
 
-// failsEntry returns the failure that the call's rule gives entry i of a batch, or nil.
-func (c *call) failsEntry(i int, id string) *batchError {
+// injectedFailure returns the failure of batch entry i that the fault plan injects, or nil.
+func (c *call) injectedFailure(i int, id string) *batchError {
 	if c.rule == nil || c.rule.Do != fault.FailEntries || !c.rule.Hits(i) {
 		return nil
 	}
@@ -20,26 +21,42 @@ func (c *call) failsEntry(i int, id string) *batchError {
 	return &batchError{ID: id, Code: code, SenderFault: !slices.Contains(serverFaults, code), Message: "injected fault"}
 }
 
-// spoil applies what the call's rule, or the queue's own unreliability, does to messages just received.
-func (q *queue) spoil(got []*message, rule *fault.Rule, now time.Time) {
+// injectReceiveFaults applies the rule of the call, and Options.Duplicates, to the messages that it received.
+func (q *queue) injectReceiveFaults(got []*message, rule *fault.Rule, now time.Time) {
 	for i, m := range got {
 		hit := rule != nil && rule.Hits(i)
 		switch {
 		case hit && rule.Do == fault.ExpireEarly:
 			q.hide(m, now)
 		case hit && rule.Do == fault.Duplicate, !q.attrs.FIFO && q.server.chance(q.server.opts.Duplicates):
-			q.copyOf(m, now)
+			q.duplicate(m, now)
 		}
 	}
 }
 
-// copyOf puts a second copy of m in its place in the queue, visible, as when a replica missed a receive: the copies are
-// deleted each by its own receipt handles.
-func (q *queue) copyOf(m *message, now time.Time) {
+// duplicate adds a visible copy of m to the queue, in front of m, as when a replica of AWS missed the receive. Each copy
+// is deleted by its own receipt handles.
+func (q *queue) duplicate(m *message, now time.Time) {
 	c := *m
 	c.receipt, c.hidden, c.visibleAt = 0, false, now
-	c.readyAt, c.hiddenAt, c.ageAt, c.in, c.prev, c.next = 0, 0, 0, nil, nil, nil
+	c.readyIndex, c.hiddenIndex, c.ageIndex, c.in, c.prev, c.next = 0, 0, 0, nil, nil, nil
 	q.insert(&c, m, now)
 }
 
-func (s *Server) chance(p float64) bool { return p > 0 && s.rng.Float64() < p }
+func (s *Server) chance(probability float64) bool {
+	return probability > 0 && s.rng.Float64() < probability
+}
+
+// injected returns the error for a code of a fault plan: the name of a shape or its query code. For another code it
+// returns nil.
+func injected(code string) *awsjson.Error {
+	if _, ok := shapes[code]; ok {
+		return newError(code, "injected fault")
+	}
+	for name, s := range shapes {
+		if s.query == code && code != "" {
+			return newError(name, "injected fault")
+		}
+	}
+	return nil
+}

@@ -40,7 +40,7 @@ func TestDropEntries(t *testing.T) {
 		if len(out.Successful) != 2 || *out.Successful[0].Id != "0" || *out.Successful[1].Id != "2" {
 			x.Errorf("successful %v, want 0 and 2", out.Successful)
 		}
-		x.want("a", "b", "c") // the entry had its effect
+		x.want("a", "b", "c") // the dropped entry had its effect
 	}, faults(fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.DropEntries, Entries: []int{1}}))
 }
 
@@ -67,12 +67,12 @@ func TestDuplicate(t *testing.T) {
 				x.send(b, b[:1])
 			}
 			x.same(x.receive(2), "a1", "a2")
-			second := x.want("a1", "b1")[0] // a2 stays behind the first delivery
+			second := x.want("a1", "b1")[0] // the first delivery of a1 blocks a2
 			x.ok(x.delete(second))
 			x.want()
 		}, rule)
 	})
-	t.Run("keeps its place", func(t *testing.T) {
+	t.Run("has the position of its original", func(t *testing.T) {
 		standard(t, func(x *fixture) {
 			x.send("a")
 			x.send("b")
@@ -100,7 +100,7 @@ func TestExpireEarly(t *testing.T) {
 	}, faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.ExpireEarly}))
 }
 
-func TestLostReplyStrandsMessages(t *testing.T) {
+func TestLostReplyHidesMessages(t *testing.T) {
 	standard(t, func(x *fixture) {
 		x.send("a")
 		if _, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{QueueUrl: &x.url}); err == nil {
@@ -135,7 +135,7 @@ func TestInjectedCodes(t *testing.T) {
 	))
 }
 
-func TestCancelledPollStrandsMessages(t *testing.T) {
+func TestCancelledPollHidesMessages(t *testing.T) {
 	standard(t, func(x *fixture) {
 		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 		defer cancel()

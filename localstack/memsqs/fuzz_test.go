@@ -12,8 +12,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// FuzzRequest posts anything to every operation: the answer is always JSON, a success or an error of AWS's shape, and
-// never the server's own fault.
+// FuzzRequest posts any body to any operation. The response is always JSON: a success, or an error of AWS's shape that is
+// not an internal error.
 func FuzzRequest(f *testing.F) {
 	const url = `"QueueUrl":"https://sqs.us-east-1.amazonaws.com/000000000000/jobs`
 	for _, seed := range []struct{ op, body string }{
@@ -35,7 +35,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, op, body string) {
 		if strings.Contains(body, "WaitTimeSeconds") || strings.ContainsAny(op, "\r\n") {
-			t.Skip("would wait in real time, or is no header")
+			t.Skip("would wait in real time, or is not a header")
 		}
 		srv := memsqs.New()
 		defer srv.Close()

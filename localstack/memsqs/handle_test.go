@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 const (
@@ -177,7 +179,7 @@ func TestChangeVisibility(t *testing.T) {
 			x.code(x.visibility(m, 2), invalidValue)
 			time.Sleep(time.Second)
 			again := x.want("a")[0]
-			x.ok(x.visibility(again, 43200)) // a new receive counts anew
+			x.ok(x.visibility(again, 43200)) // the limit counts from the new receive
 		})
 	})
 }
@@ -199,5 +201,36 @@ func TestVisibilityOfZeroReceivesOnce(t *testing.T) {
 		if m := x.want("a")[0]; count(m) != 2 {
 			x.Errorf("receive count %d, want 2", count(m))
 		}
+	})
+}
+
+func TestLooseHandles(t *testing.T) {
+	loose := func(o *memsqs.Options) { o.LooseHandles = true }
+	t.Run("superseded", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			first := x.want("a")[0]
+			x.ok(x.visibility(first, 0))
+			x.want("a")
+			x.ok(x.visibility(first, 0))
+			x.want("a")
+		}, loose)
+	})
+	t.Run("expired", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			time.Sleep(30 * time.Second)
+			x.ok(x.visibility(m, 100))
+			x.want("a")
+		}, loose)
+	})
+	t.Run("deleted", func(t *testing.T) {
+		standard(t, func(x *fixture) {
+			x.send("a")
+			m := x.want("a")[0]
+			x.ok(x.delete(m))
+			x.code(x.visibility(m, 0), "InvalidParameterValue")
+		}, loose)
 	})
 }

@@ -7,15 +7,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-type heapItem struct{ key, place int }
+type heapItem struct{ key, position int }
 
-// A heap gives up its items in order, whatever was pushed and removed in between.
+// The heap is valid after any sequence of push and remove.
 func TestHeap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		h := heap[*heapItem]{
-			less:  func(a, b *heapItem) bool { return a.key < b.key },
-			place: func(i *heapItem) *int { return &i.place },
+		h := indexedHeap[*heapItem]{
+			less:     func(a, b *heapItem) bool { return a.key < b.key },
+			position: func(i *heapItem) *int { return &i.position },
 		}
 		var in []*heapItem
 		t.Repeat(map[string]func(*rapid.T){
@@ -30,16 +30,16 @@ func TestHeap(t *testing.T) {
 				}
 				n := rapid.IntRange(0, len(in)-1).Draw(t, "which")
 				h.remove(in[n])
-				h.remove(in[n]) // not there any more
+				h.remove(in[n]) // not in the heap any more
 				in = slices.Delete(in, n, n+1)
 			},
 			"": func(t *rapid.T) {
-				if h.len() != len(in) {
-					t.Fatalf("%d items, want %d", h.len(), len(in))
+				if h.Len() != len(in) {
+					t.Fatalf("%d items, want %d", h.Len(), len(in))
 				}
 				for n, i := range h.items {
-					if !h.has(i) || i.place != n+1 {
-						t.Fatalf("item at %d thinks it is at %d", n, i.place-1)
+					if !h.has(i) || i.position != n+1 {
+						t.Fatalf("item at %d thinks it is at %d", n, i.position-1)
 					}
 					if parent := (n - 1) / 2; n > 0 && h.items[parent].key > i.key {
 						t.Fatalf("item %d under %d", i.key, h.items[parent].key)

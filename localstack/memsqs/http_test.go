@@ -44,8 +44,8 @@ func TestOverHTTP(t *testing.T) {
 	if _, err := c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: q.QueueUrl, ReceiptHandle: out.Messages[0].ReceiptHandle}); err == nil {
 		t.Error("the reply was not lost")
 	}
-	if left := srv.Messages("jobs"); len(left) != 0 {
-		t.Errorf("left %v, want none: the delete had its effect", left)
+	if messages := srv.Messages("jobs"); len(messages) != 0 {
+		t.Errorf("messages %v, want none: the delete had its effect", messages)
 	}
 }
 

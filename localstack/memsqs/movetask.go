@@ -1,16 +1,19 @@
 package memsqs
 
 import (
+	"encoding/base64"
+	"fmt"
+	"slices"
 	"time"
 )
 
-// moveTask moves messages from a dead-letter queue back to where they came from, or elsewhere, at some number a second.
-// Server.mu guards it.
+// moveTask moves messages from a dead-letter queue to the queues that they came from, or to another queue. Server.mu
+// guards it.
 type moveTask struct {
 	server      *Server
 	handle      string
 	source      *queue
-	destination string // ARN; "": the queue each message came from
+	destination string // ARN; "": the queue that each message came from
 	perSecond   int
 	status      string
 	failure     string
@@ -24,19 +27,17 @@ const (
 	moveCompleted = "COMPLETED"
 	moveFailed    = "FAILED"
 	moveCancelled = "CANCELLED"
-
-	maxMovesPerSecond = 500
 )
 
-// step moves what fits in one second, and comes back in a second while there is more. A moved message is a new one: it
-// has a new message ID and SentTimestamp, no receives, and goes to the end of its group.
+// step moves the messages of one second and, if there may be more, runs again after a second. A moved message is new in
+// its queue: it has a new message ID and SentTimestamp and a receive count of 0, and is the last of its group.
 func (t *moveTask) step(now time.Time) {
 	if t.status != moveRunning {
 		return
 	}
 	t.source.advance(now)
 	for range t.perSecond {
-		next := t.source.shelf.pick(1)
+		next := t.source.order.next(1)
 		if len(next) == 0 {
 			t.status = moveCompleted
 			return
@@ -47,23 +48,156 @@ func (t *moveTask) step(now time.Time) {
 			arn = m.sourceARN
 		}
 		to := t.server.byARN(arn)
-		if to == nil || t.source.gone {
+		if to == nil || t.source.deleted {
 			t.status, t.failure = moveFailed, "CouldNotDetermineMessageSource"
 			return
 		}
 		t.source.remove(m)
-		again := &message{
+		moved := &message{
 			id: t.server.newID(), body: m.body, md5: m.md5, attrs: m.attrs, trace: m.trace, group: m.group, dedupID: m.dedupID,
 			sentAt: now, enqueuedAt: now, visibleAt: now,
 		}
 		if to.attrs.FIFO {
-			again.seq = t.server.nextSequence()
+			moved.seq = t.server.nextSequence()
 		}
-		to.insert(again, nil, now) // past deduplication: a move loses nothing
+		to.insert(moved, nil, now) // without deduplication: a move loses no message
 		t.moved++
 	}
 	time.AfterFunc(time.Second, func() {
-		// A step that cannot go on records it in the task.
-		_ = t.server.update(func(now time.Time) error { t.step(now); return nil })
+		_ = t.server.update(func(now time.Time) error { t.step(now); return nil }) // a failure is in the task
 	})
+}
+
+type startMoveInput struct {
+	SourceARN      string `json:"SourceArn"`
+	DestinationARN string `json:"DestinationArn"`
+	PerSecond      *int   `json:"MaxNumberOfMessagesPerSecond"`
+}
+
+type taskHandle struct {
+	TaskHandle string
+}
+
+func (s *Server) startMove(_ *call, in *startMoveInput) (*taskHandle, error) {
+	perSecond, err := intParameter(in.PerSecond, maxMovesPerSecond, 1, maxMovesPerSecond, "MaxNumberOfMessagesPerSecond")
+	if err != nil {
+		return nil, err
+	}
+	out := &taskHandle{}
+	return out, s.update(func(now time.Time) error {
+		source, err := s.queueOfARN(in.SourceARN, "SourceArn")
+		if err != nil {
+			return err
+		}
+		if in.DestinationARN != "" {
+			to, err := s.queueOfARN(in.DestinationARN, "DestinationArn")
+			if err != nil {
+				return err
+			}
+			if to == source || to.attrs.FIFO != source.attrs.FIFO {
+				return invalidValue(in.DestinationARN, "DestinationArn", "The destination must be another queue of the same type.")
+			}
+		}
+		if len(s.sourcesOf(source)) == 0 {
+			return invalidParameter("Source queue must be configured as a Dead Letter Queue.")
+		}
+		if slices.ContainsFunc(s.moves, func(t *moveTask) bool { return t.source == source && t.status == moveRunning }) {
+			return invalidParameter("There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+		}
+		t := &moveTask{
+			server: s, source: source, destination: in.DestinationARN, perSecond: perSecond, status: moveRunning, started: now,
+			total:  len(source.messages) - source.inFlight - source.delayed,
+			handle: base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"taskId":"%s","sourceArn":"%s"}`, s.newID(), source.arn)),
+		}
+		s.moves = append(s.moves, t)
+		out.TaskHandle = t.handle
+		t.step(now)
+		return nil
+	})
+}
+
+type moveResult struct {
+	TaskHandle       string `json:",omitempty"` // only while the task is running
+	Status           string
+	SourceARN        string `json:"SourceArn"`
+	DestinationARN   string `json:"DestinationArn,omitempty"`
+	PerSecond        int    `json:"MaxNumberOfMessagesPerSecond"`
+	Moved            int    `json:"ApproximateNumberOfMessagesMoved"`
+	Total            int    `json:"ApproximateNumberOfMessagesToMove"`
+	FailureReason    string `json:",omitempty"`
+	StartedTimestamp int64
+}
+
+type listMovesInput struct {
+	SourceARN  string `json:"SourceArn"`
+	MaxResults *int
+}
+
+type listMovesOutput struct {
+	Results []moveResult `json:",omitempty"`
+}
+
+// listMoves returns the tasks of a queue, newest first.
+func (s *Server) listMoves(_ *call, in *listMovesInput) (*listMovesOutput, error) {
+	limit, err := intParameter(in.MaxResults, 1, 1, 10, "MaxResults")
+	if err != nil {
+		return nil, err
+	}
+	out := &listMovesOutput{}
+	return out, s.update(func(time.Time) error {
+		source, err := s.queueOfARN(in.SourceARN, "SourceArn")
+		if err != nil {
+			return err
+		}
+		for _, t := range slices.Backward(s.moves) {
+			if t.source == source && len(out.Results) < limit {
+				out.Results = append(out.Results, t.result())
+			}
+		}
+		return nil
+	})
+}
+
+func (t *moveTask) result() moveResult {
+	r := moveResult{
+		Status: t.status, SourceARN: t.source.arn, DestinationARN: t.destination, PerSecond: t.perSecond,
+		Moved: t.moved, Total: t.total, FailureReason: t.failure, StartedTimestamp: t.started.UnixMilli(),
+	}
+	if t.status == moveRunning {
+		r.TaskHandle = t.handle
+	}
+	return r
+}
+
+type cancelMoveOutput struct {
+	Moved int `json:"ApproximateNumberOfMessagesMoved"`
+}
+
+func (s *Server) cancelMove(_ *call, in *taskHandle) (*cancelMoveOutput, error) {
+	out := &cancelMoveOutput{}
+	return out, s.update(func(time.Time) error {
+		i := slices.IndexFunc(s.moves, func(t *moveTask) bool { return t.handle == in.TaskHandle })
+		if i < 0 {
+			return newError("ResourceNotFoundException", "Task does not exist.")
+		}
+		t := s.moves[i]
+		if t.status != moveRunning {
+			return newError("UnsupportedOperation", "Only active tasks can be cancelled.")
+		}
+		t.status = moveCancelled
+		out.Moved = t.moved
+		return nil
+	})
+}
+
+// queueOfARN returns the queue of an ARN that is a required parameter.
+func (s *Server) queueOfARN(arn, parameter string) (*queue, error) {
+	if arn == "" {
+		return nil, missingParameter(parameter)
+	}
+	q := s.byARN(arn)
+	if q == nil {
+		return nil, newError("ResourceNotFoundException", "The resource that you specified for the "+parameter+" parameter doesn't exist.")
+	}
+	return q, nil
 }

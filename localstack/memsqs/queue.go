@@ -1,49 +1,34 @@
 package memsqs
 
-import (
-	"time"
-)
+import "time"
 
-// shelf decides which visible messages may be handed out, and in which order: standard or fifo.
-type shelf interface {
-	// add puts m in the queue, at its end; before, if not nil, is the message it goes in front of.
-	add(m, before *message)
-	// remove takes m out of the queue.
-	remove(m *message)
-	// changed is called after m was hidden or shown.
-	changed(m *message)
-	// pick returns the first messages to hand out, at most n. It may return fewer while more remain, but returns none only
-	// if there are none. It changes nothing.
-	pick(n int) []*message
-}
-
-// queue is one queue. Server.mu guards it.
+// queue is guarded by Server.mu.
 type queue struct {
-	server    *Server
-	name      string
-	arn       string
-	serial    uint64
-	created   time.Time
-	modified  time.Time
-	purgedAt  time.Time
-	attrs     attributes
-	tags      map[string]string
-	perGroup  bool // DeduplicationScope when the queue was created: a later change has no effect on AWS either
-	gone      bool
-	disturbed bool
+	server   *Server
+	name     string
+	arn      string
+	serial   uint64
+	created  time.Time
+	modified time.Time
+	purgedAt time.Time
+	attrs    attributes
+	tags     map[string]string
+	perGroup bool // deduplicates in each group; fixed when the queue is created: AWS ignores a later DeduplicationScope
+	deleted  bool
+	changed  bool // is in Server.changed
 
 	messages map[uint64]*message // by serial
-	shelf    shelf
-	hidden   heap[*message] // by visibleAt
-	ages     line[*message] // by enqueuedAt
+	order    ordering
+	hidden   indexedHeap[*message] // by visibleAt
+	ages     indexedHeap[*message] // by enqueuedAt
 	delayed  int
 	inFlight int
 
-	dedup    window[dedupKey, accepted]
-	attempts window[string, attempt]
+	dedup    intervalMap[dedupKey, accepted]
+	attempts intervalMap[string, receiveAttempt]
 
 	polls []*poll
-	timer *time.Timer // next moment a hidden message appears; armed only while polls wait
+	timer *time.Timer // fires when the next hidden message becomes visible; set only while polls wait
 }
 
 func newQueue(s *Server, name string, attrs attributes, now time.Time) *queue {
@@ -53,82 +38,82 @@ func newQueue(s *Server, name string, attrs attributes, now time.Time) *queue {
 		perGroup: attrs.DeduplicationScope == scopeGroup,
 		messages: map[uint64]*message{},
 	}
-	q.hidden = heap[*message]{
+	q.hidden = indexedHeap[*message]{
 		less: func(a, b *message) bool {
-			return byTime(a.visibleAt.UnixNano(), b.visibleAt.UnixNano(), a.order, b.order)
+			return lessBy(a.visibleAt.UnixNano(), b.visibleAt.UnixNano(), a.order, b.order)
 		},
-		place: func(m *message) *int { return &m.hiddenAt },
+		position: func(m *message) *int { return &m.hiddenIndex },
 	}
-	q.ages = line[*message]{heap: heap[*message]{
+	q.ages = indexedHeap[*message]{
 		less: func(a, b *message) bool {
-			return byTime(a.enqueuedAt.UnixNano(), b.enqueuedAt.UnixNano(), a.serial, b.serial)
+			return lessBy(a.enqueuedAt.UnixNano(), b.enqueuedAt.UnixNano(), a.serial, b.serial)
 		},
-		place: func(m *message) *int { return &m.ageAt },
-	}}
+		position: func(m *message) *int { return &m.ageIndex },
+	}
 	if attrs.FIFO {
-		q.shelf = newGroups()
+		q.order = newFIFOOrder()
 	} else {
-		q.shelf = newStandard(s)
+		q.order = newStandardOrder(s)
 	}
 	return q
 }
 
-// insert stores a message that is visible now, or from m.visibleAt on.
+// insert stores a new message. It is hidden until m.visibleAt. before is as in ordering.add.
 func (q *queue) insert(m, before *message, now time.Time) {
 	m.serial = q.server.nextSerial()
 	m.order = m.serial
 	q.messages[m.serial] = m
 	q.ages.push(m)
-	q.shelf.add(m, before)
+	q.order.add(m, before)
 	if m.visibleAt.After(now) {
 		q.hide(m, m.visibleAt)
 	} else {
-		q.shelf.changed(m)
+		q.order.changed(m)
 	}
-	q.disturb()
+	q.markChanged()
 }
 
 func (q *queue) remove(m *message) {
-	q.uncount(m)
+	q.count(m, -1)
 	delete(q.messages, m.serial)
 	q.hidden.remove(m)
 	q.ages.remove(m)
-	q.shelf.remove(m)
-	q.disturb() // of a FIFO group, the next message may now be receivable
+	q.order.remove(m)
+	q.markChanged() // the next message of its FIFO group may now be receivable
 }
 
-// hide makes m invisible until t, whether it is visible or hidden now.
+// hide hides m until t. m may be visible or already hidden.
 func (q *queue) hide(m *message, t time.Time) {
-	q.uncount(m)
+	q.count(m, -1)
 	q.hidden.remove(m)
 	m.hidden, m.visibleAt = true, t
 	q.count(m, 1)
 	q.hidden.push(m)
-	q.shelf.changed(m)
-	q.disturb()
+	q.order.changed(m)
+	q.markChanged()
 }
 
 func (q *queue) show(m *message) {
-	q.uncount(m)
+	q.count(m, -1)
 	q.hidden.remove(m)
 	m.hidden = false
-	q.shelf.changed(m)
+	q.order.changed(m)
 }
 
-// advance does what time alone does: it deletes what outlived the retention period and shows what was hidden until now.
+// advance applies the time that has passed: it deletes messages whose retention period has ended, and shows messages
+// whose visibility timeout or delay has ended.
 func (q *queue) advance(now time.Time) {
-	for q.ages.len() > 0 && !now.Before(q.ages.top().enqueuedAt.Add(q.attrs.Retention)) {
+	for q.ages.Len() > 0 && !now.Before(q.ages.top().enqueuedAt.Add(q.attrs.Retention)) {
 		q.remove(q.ages.top())
 	}
-	for q.hidden.len() > 0 && !now.Before(q.hidden.top().visibleAt) {
+	for q.hidden.Len() > 0 && !now.Before(q.hidden.top().visibleAt) {
 		q.show(q.hidden.top())
 	}
 	q.dedup.expire(now)
 	q.attempts.expire(now)
 }
 
-func (q *queue) uncount(m *message) { q.count(m, -1) }
-
+// count adds by to the counter of m's state.
 func (q *queue) count(m *message, by int) {
 	switch {
 	case m.delayed():
@@ -138,11 +123,11 @@ func (q *queue) count(m *message, by int) {
 	}
 }
 
-// disturb marks the queue as changed; Server.update settles it before the lock is released.
-func (q *queue) disturb() {
-	if !q.disturbed {
-		q.disturbed = true
-		q.server.disturbed = append(q.server.disturbed, q)
+// markChanged makes Server.update serve the queue's polls before it releases the lock.
+func (q *queue) markChanged() {
+	if !q.changed {
+		q.changed = true
+		q.server.changed = append(q.server.changed, q)
 	}
 }
 

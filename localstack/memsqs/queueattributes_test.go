@@ -106,9 +106,9 @@ func TestInvalidQueueAttributes(t *testing.T) {
 	fifo(t, func(x *fixture) {
 		x.code(x.set(attrs{"FifoQueue": "false"}), value)
 		x.code(x.set(attrs{"DeduplicationScope": "nonsense"}), value)
-		x.code(x.set(attrs{"FifoThroughputLimit": "perMessageGroupId"}), value) // needs the scope too
+		x.code(x.set(attrs{"FifoThroughputLimit": "perMessageGroupId"}), value) // needs DeduplicationScope messageGroup
 		x.ok(x.set(attrs{"FifoThroughputLimit": "perMessageGroupId", "DeduplicationScope": "messageGroup"}))
-		// AWS keeps deduplicating as the queue was created.
+		// AWS ignores a change of DeduplicationScope.
 		x.mustPut("one", "a", "id")
 		x.mustPut("two", "b", "id")
 		x.want("one")

@@ -139,7 +139,7 @@ func TestRetention(t *testing.T) {
 		if n := len(x.srv.Messages("jobs")); n != 1 {
 			x.Errorf("%d messages, want 1", n)
 		}
-		x.code(x.visibility(m, 10), invalidValue) // also gone in flight
+		x.code(x.visibility(m, 10), invalidValue) // retention also applies in flight
 		x.want("b")
 		time.Sleep(30 * time.Second)
 		x.want()

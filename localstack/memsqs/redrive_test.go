@@ -50,7 +50,7 @@ func TestRedrive(t *testing.T) {
 				if got, want := m.Attributes["DeadLetterQueueSourceArn"], arn("jobs"); got != want {
 					x.Errorf("DeadLetterQueueSourceArn %q, want %q", got, want)
 				}
-				if count(m) != 3 { // across all queues
+				if count(m) != 3 { // the receives of all queues
 					x.Errorf("receive count %d, want 3", count(m))
 				}
 				if _, ok := first.Attributes["DeadLetterQueueSourceArn"]; ok {
@@ -68,7 +68,7 @@ func TestRedriveOfFIFO(t *testing.T) {
 		first := x.receive(1)[0]
 		x.same([]types.Message{first}, "a1")
 		time.Sleep(10 * time.Second)
-		x.want("a2") // the group goes on
+		x.want("a2") // the next message of the group is receivable
 		x.url = dead
 		m := x.want("a1")[0]
 		if m.Attributes["MessageGroupId"] != "a" || m.Attributes["MessageDeduplicationId"] != *first.MessageId {
@@ -134,7 +134,7 @@ func TestRedriveNeedsItsTarget(t *testing.T) {
 }
 
 func TestRetentionInDeadLetterQueue(t *testing.T) {
-	for suffix, left := range map[string]int{"": 0, ".fifo": 1} {
+	for suffix, want := range map[string]int{"": 0, ".fifo": 1} {
 		t.Run("queue"+suffix, func(t *testing.T) {
 			redriven(t, suffix, "1", func(x *fixture, dead string) {
 				_, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &dead, Attributes: attrs{"MessageRetentionPeriod": "3600"}})
@@ -147,9 +147,9 @@ func TestRetentionInDeadLetterQueue(t *testing.T) {
 				x.want("a")
 				time.Sleep(50 * time.Minute)
 				x.want()
-				time.Sleep(10 * time.Minute) // a standard queue counts from the sending, FIFO from the move
-				if got := x.srv.Messages(dead); len(got) != left {
-					x.Errorf("dead-letter queue holds %d messages, want %d", len(got), left)
+				time.Sleep(10 * time.Minute) // retention counts from the sending in a standard queue, from the move in a FIFO queue
+				if got := x.srv.Messages(dead); len(got) != want {
+					x.Errorf("dead-letter queue holds %d messages, want %d", len(got), want)
 				}
 			})
 		})

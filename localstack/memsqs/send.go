@@ -1,24 +1,44 @@
 package memsqs
 
 import (
-	"cmp"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"time"
 )
 
+// sendEntry is the input of SendMessage without the queue, and an entry of SendMessageBatch.
+type sendEntry struct {
+	ID                      string `json:"Id"`
+	MessageBody             *string
+	DelaySeconds            *int
+	MessageAttributes       map[string]messageAttribute
+	MessageSystemAttributes map[string]messageAttribute
+	MessageDeduplicationID  *string `json:"MessageDeduplicationId"`
+	MessageGroupID          *string `json:"MessageGroupId"`
+}
+
+type sendInput struct {
+	QueueURL string `json:"QueueUrl"`
+	sendEntry
+}
+
+type sendOutput struct {
+	ID                           string `json:"Id,omitempty"`
+	MessageID                    string `json:"MessageId"`
+	MD5OfMessageBody             string
+	MD5OfMessageAttributes       string `json:",omitempty"`
+	MD5OfMessageSystemAttributes string `json:",omitempty"`
+	SequenceNumber               string `json:",omitempty"`
+}
+
 func (s *Server) sendMessage(_ *call, in *sendInput) (*sendOutput, error) {
 	var out *sendOutput
-	err := s.update(func(now time.Time) error {
-		q, err := s.queue(in.QueueURL, now)
-		if err != nil {
-			return err
-		}
+	err := s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		if q.attrs.FIFO && in.MessageGroupID == nil {
 			return missingParameter("MessageGroupId")
 		}
-		if err := q.needsDedupID(&in.sendEntry); err != nil {
+		err := q.checkDedupID(&in.sendEntry)
+		if err != nil {
 			return err
 		}
 		out, err = q.send(&in.sendEntry, now)
@@ -36,13 +56,13 @@ func (s *Server) sendMessageBatch(c *call, in *batchInput[sendEntry]) (*batchOut
 		if size > maxMessageSize {
 			return newError("BatchRequestTooLong", fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageSize, size))
 		}
-		// AWS refuses the whole request for these two, not the entry.
+		// For these two mistakes AWS refuses the whole request, not the entry.
 		for i := range in.Entries {
 			e := &in.Entries[i]
 			if q.attrs.FIFO && e.MessageGroupID == nil {
 				return invalidParameter("The request must contain the parameter MessageGroupId.")
 			}
-			if err := q.needsDedupID(e); err != nil {
+			if err := q.checkDedupID(e); err != nil {
 				return err
 			}
 		}
@@ -65,7 +85,7 @@ func (e *sendEntry) size() int {
 	return n
 }
 
-func (q *queue) needsDedupID(e *sendEntry) error {
+func (q *queue) checkDedupID(e *sendEntry) error {
 	if q.attrs.FIFO && e.MessageDeduplicationID == nil && !q.attrs.ContentBasedDeduplication {
 		return invalidParameter("The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 	}
@@ -95,10 +115,10 @@ func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
 		if e.MessageDeduplicationID != nil {
 			m.dedupID = *e.MessageDeduplicationID
 		} else {
-			m.dedupID = contentID(m.body)
+			m.dedupID = contentDedupID(m.body)
 		}
 	}
-	q.accept(m, now)
+	q.insertOnce(m, now)
 	return &sendOutput{
 		MessageID: m.id, MD5OfMessageBody: m.md5, SequenceNumber: m.seq,
 		MD5OfMessageAttributes:       md5OfAttributes(e.MessageAttributes),
@@ -106,70 +126,11 @@ func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
 	}, nil
 }
 
-func (q *queue) checkEntry(e *sendEntry) error {
-	if e.MessageBody == nil || *e.MessageBody == "" {
-		return missingParameter("MessageBody")
-	}
-	if r, bad := illegalRune(*e.MessageBody); bad {
-		return invalidContents(fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U.", r))
-	}
-	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
-		return err
-	}
-	if err := checkSystemAttributes(e.MessageSystemAttributes); err != nil {
-		return err
-	}
-	if e.size() > q.attrs.MaximumMessageSize {
-		return invalidParameter("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", q.attrs.MaximumMessageSize)
-	}
-	if d := e.DelaySeconds; d != nil {
-		if *d < 0 || *d > maxDelay {
-			return invalidValue(*d, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
-		}
-		if *d > 0 && q.attrs.FIFO {
-			return notForThisQueue(*d, "DelaySeconds")
-		}
-	}
-	if e.MessageDeduplicationID != nil && !q.attrs.FIFO {
-		return notForThisQueue(*e.MessageDeduplicationID, "MessageDeduplicationId")
-	}
-	return cmp.Or(checkToken(e.MessageGroupID, "MessageGroupId"), checkToken(e.MessageDeduplicationID, "MessageDeduplicationId"))
-}
-
-func notForThisQueue(value any, parameter string) error {
-	return invalidValue(value, parameter, "The request include parameter that is not valid for this queue type.")
-}
-
-const traceHeader = "AWSTraceHeader"
-
-// checkSystemAttributes: AWSTraceHeader, a string, is the only one a sender may set.
-func checkSystemAttributes(attrs map[string]messageAttribute) error {
-	for name, a := range attrs {
-		if name != traceHeader {
-			return invalidParameter("Message system attribute name '%s' is invalid.", name)
-		}
-		if a.DataType != "String" {
-			return invalidParameter("The type of message system attribute '%s' is invalid. You must use only the following supported type prefixes: String.", name)
-		}
-		if err := checkAttributeValue(name, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// newID returns a message ID: a random UUID, from the server's seed.
+// newID returns a message ID: a random UUID that depends on Options.Seed.
 func (s *Server) newID() string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], s.rng.Uint64())
 	binary.BigEndian.PutUint64(b[8:], s.rng.Uint64())
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4, RFC 9562
-	var out [36]byte
-	hex.Encode(out[:], b[:4])
-	hex.Encode(out[9:], b[4:6])
-	hex.Encode(out[14:], b[6:8])
-	hex.Encode(out[19:], b[8:10])
-	hex.Encode(out[24:], b[10:])
-	out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
-	return string(out[:])
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

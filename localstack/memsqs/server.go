@@ -1,9 +1,13 @@
 package memsqs
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,33 +16,33 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
-// Options changes what a server is and does. The zero value of each field is its default.
+// Options configure [New]. The zero value of each field is its default.
 type Options struct {
 	// Seed makes message IDs, reordering and duplicates repeatable. Default: 0.
 	Seed uint64
-	// Faults is what goes wrong. Default: nothing.
+	// Faults is the plan of faults to inject. Default: none.
 	Faults fault.Plan
 	// Now is the server's clock: visibility, delay, retention and deduplication are counted on it. Long polls wait on
-	// Go's timers, so a clock that jumps is noticed at the next call, not by a poll that already waits.
-	// Default: time.Now, which is virtual in a synctest bubble.
+	// Go's timers: after a clock has jumped, messages become visible at the next call, and a poll that already waits does
+	// not wake for them. Default: time.Now, which is virtual in a synctest bubble.
 	Now func() time.Time
-	// Region is in queue ARNs. Default: "us-east-1".
+	// Region is the region in queue ARNs. Default: "us-east-1".
 	Region string
-	// Account is in queue ARNs and URLs. Default: "000000000000".
+	// Account is the account ID in queue ARNs and URLs. Default: "000000000000".
 	Account string
-	// BaseURL starts queue URLs. Clients that send to the queue URL itself instead of their endpoint need the server's
-	// address here. Default: "https://sqs.<Region>.amazonaws.com".
+	// BaseURL is the part of queue URLs before the account ID. Clients that send to the queue URL itself, instead of to
+	// their endpoint, need the server's address here. Default: "https://sqs.<Region>.amazonaws.com".
 	BaseURL string
-	// Reorder lets a standard queue hand out a message up to this many places late or early, as AWS may. 0 keeps the
-	// order of sending, which AWS does not promise. Default: 0.
+	// Reorder is how many positions early or late a standard queue may deliver a message, as AWS may. 0 keeps the order of
+	// sending, which AWS does not promise. Default: 0.
 	Reorder int
-	// Duplicates is the chance, 0 to 1, that a message received from a standard queue leaves a copy that is received
-	// again, as when a replica of AWS missed the receive. Default: 0.
+	// Duplicates is the probability, 0 to 1, that a standard queue delivers a received message once more, as AWS does when
+	// one of its replicas missed the receive. Default: 0.
 	Duplicates float64
-	// LooseHandles lets ChangeMessageVisibility succeed in two cases where its documentation names an error and AWS was seen
-	// to answer success: with a superseded receipt handle, which then changes the delivery that is under way now, and after
-	// the visibility timeout has ended, which then changes nothing. A consumer must survive both answers: success does not
-	// prove that it still has the message. Default: false, the documented errors.
+	// LooseHandles makes ChangeMessageVisibility succeed in two cases in which its documentation names an error and AWS was
+	// seen to answer success. A receipt handle that a later receive has replaced changes the visibility timeout of the
+	// latest receive. A handle whose visibility timeout has ended changes nothing. A consumer must tolerate both answers:
+	// success does not prove that the message is still in flight for it. Default: false, the documented errors.
 	LooseHandles bool
 }
 
@@ -47,18 +51,18 @@ type Server struct {
 	*awsjson.Server
 	opts Options
 
-	// mu guards every queue: a redrive touches two of them.
+	// mu guards every queue: a redrive changes two of them.
 	mu          sync.Mutex
 	rng         *rand.Rand
 	queues      map[string]*queue // by name
 	moves       []*moveTask
 	deleted     map[string]time.Time // when a queue of that name was deleted
-	serial      uint64               // last number given to a queue, message or sequence
+	serial      uint64               // the last number given to a queue, message, receive or sequence
 	maxInFlight int
-	disturbed   []*queue // changed by the call under way; see update
+	changed     []*queue // queues changed by the current update
 }
 
-// New returns a server without queues. Create it inside the synctest bubble that uses it, and Close it there.
+// New returns a server without queues. Create it inside the synctest bubble that uses it, and close it there.
 func New(optFns ...func(*Options)) *Server {
 	var o Options
 	for _, f := range optFns {
@@ -91,23 +95,140 @@ func New(optFns ...func(*Options)) *Server {
 var _ http.Handler = (*Server)(nil)
 var _ http.RoundTripper = (*Server)(nil)
 
-// update runs f with the server locked and then hands messages that f made receivable to the long polls that wait for
-// them. Settling one queue can move messages to another (redrive), so it goes on until nothing changes.
+// update runs f under the lock. Then it gives the messages that f made receivable to the long polls that wait for them.
+// Serving the polls of one queue can move messages to another queue (redrive), so update repeats until nothing changes.
 func (s *Server) update(f func(now time.Time) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.opts.Now()
 	err := f(now)
-	for len(s.disturbed) > 0 {
-		q := s.disturbed[0]
-		s.disturbed = s.disturbed[1:]
-		q.disturbed = false
-		q.settle(now)
+	for len(s.changed) > 0 {
+		q := s.changed[0]
+		s.changed = s.changed[1:]
+		q.changed = false
+		q.servePolls(now)
 	}
 	return err
+}
+
+// withQueue runs f in an update with the queue of a URL, in the state that it has now.
+func (s *Server) withQueue(queueURL string, f func(q *queue, now time.Time) error) error {
+	return s.update(func(now time.Time) error {
+		q, err := s.queue(queueURL)
+		if err != nil {
+			return err
+		}
+		q.advance(now)
+		return f(q, now)
+	})
 }
 
 func (s *Server) nextSerial() uint64 {
 	s.serial++
 	return s.serial
+}
+
+// call is a request and the state of its processing.
+type call struct {
+	ctx     context.Context // ends with the server
+	rule    *fault.Rule
+	entries int // for the record of calls
+}
+
+type empty struct{}
+
+// operation decodes the input of f. Unknown members are ignored, as on AWS.
+func operation[I, O any](f func(c *call, in *I) (*O, error)) awsjson.Operation {
+	return func(ctx context.Context, body []byte, rule *fault.Rule) (any, awsjson.Cost, error) {
+		c := &call{ctx: ctx, rule: rule, entries: 1}
+		in := new(I)
+		if len(bytes.TrimSpace(body)) > 0 {
+			if err := json.Unmarshal(body, in); err != nil {
+				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", err.Error())
+			}
+		}
+		out, err := f(c, in)
+		if err != nil {
+			return nil, awsjson.Cost{Entries: c.entries}, err
+		}
+		return out, awsjson.Cost{Entries: c.entries}, nil
+	}
+}
+
+func (s *Server) operations() map[string]awsjson.Operation {
+	return map[string]awsjson.Operation{
+		"CreateQueue":                  operation(s.createQueue),
+		"DeleteQueue":                  operation(s.deleteQueue),
+		"GetQueueUrl":                  operation(s.getQueueURL),
+		"ListQueues":                   operation(s.listQueues),
+		"GetQueueAttributes":           operation(s.getQueueAttributes),
+		"SetQueueAttributes":           operation(s.setQueueAttributes),
+		"PurgeQueue":                   operation(s.purgeQueue),
+		"ListDeadLetterSourceQueues":   operation(s.listSources),
+		"StartMessageMoveTask":         operation(s.startMove),
+		"ListMessageMoveTasks":         operation(s.listMoves),
+		"CancelMessageMoveTask":        operation(s.cancelMove),
+		"TagQueue":                     operation(s.tagQueue),
+		"UntagQueue":                   operation(s.untagQueue),
+		"ListQueueTags":                operation(s.listQueueTags),
+		"SendMessage":                  operation(s.sendMessage),
+		"SendMessageBatch":             operation(s.sendMessageBatch),
+		"ReceiveMessage":               operation(s.receiveMessage),
+		"DeleteMessage":                operation(s.deleteMessage),
+		"DeleteMessageBatch":           operation(s.deleteMessageBatch),
+		"ChangeMessageVisibility":      operation(s.changeVisibility),
+		"ChangeMessageVisibilityBatch": operation(s.changeVisibilityBatch),
+	}
+}
+
+// QueuedMessage is a message in a queue, for the assertions of tests.
+type QueuedMessage struct {
+	ID, Body, Group, DedupID string
+	// ReceiveCount is how many times the message was received.
+	ReceiveCount int
+	// InFlight is true if the message was received and its visibility timeout has not ended.
+	InFlight bool
+	// VisibleAt is when the message becomes or became visible.
+	VisibleAt time.Time
+	// SourceARN is the ARN of the queue that a message in a dead-letter queue came from.
+	SourceARN string
+	// Attributes are the message attributes that have a string value.
+	Attributes map[string]string
+}
+
+// Messages returns the messages of the queue with that name or URL, in the order of the queue, including delayed ones and
+// those in flight. It changes nothing. For a queue that does not exist it returns nil.
+func (s *Server) Messages(queue string) []QueuedMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[queue[strings.LastIndexByte(queue, '/')+1:]]
+	if q == nil {
+		return nil
+	}
+	now := s.opts.Now()
+	all := make([]*message, 0, len(q.messages))
+	for _, m := range q.messages {
+		if now.Before(m.enqueuedAt.Add(q.attrs.Retention)) {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b *message) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.serial, b.serial)) })
+	out := make([]QueuedMessage, 0, len(all))
+	for _, m := range all {
+		out = append(out, QueuedMessage{
+			ID: m.id, Body: m.body, Group: m.group, DedupID: m.dedupID, ReceiveCount: m.receives, SourceARN: m.sourceARN,
+			InFlight: m.inFlight() && now.Before(m.visibleAt), VisibleAt: m.visibleAt, Attributes: stringAttributes(m.attrs),
+		})
+	}
+	return out
+}
+
+func stringAttributes(attrs map[string]messageAttribute) map[string]string {
+	out := map[string]string{}
+	for name, a := range attrs {
+		if a.StringValue != nil {
+			out[name] = *a.StringValue
+		}
+	}
+	return out
 }

@@ -1,6 +1,8 @@
 package runtimeapi
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -9,7 +11,7 @@ import (
 	"time"
 )
 
-// routes is the Runtime API of one process, and as much of the Extensions API as registering takes.
+// routes serves the Runtime API of one process, and the part of the Extensions API that an extension needs to register.
 func (p *process) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", p.next)
@@ -21,18 +23,18 @@ func (p *process) routes() http.Handler {
 	return mux
 }
 
-// next ends the invocation that the process has answered and waits for one to deliver.
+// next ends the invocation that has a result, and waits for an invocation to deliver.
 func (p *process) next(w http.ResponseWriter, r *http.Request) {
 	p.ready()
 	select {
 	case inv := <-p.work:
 		p.deliver(w, inv)
-	case <-p.gone:
-	case <-r.Context().Done(): // the connection broke: so did the process, or it will ask again
+	case <-p.exited:
+	case <-r.Context().Done(): // the connection broke: the process has died, or will call next again
 	}
 }
 
-// ready: asking for the next invocation is what ends the last one, and the init phase.
+// ready is called when the process asks for its next invocation, which ends the last one and the init phase.
 func (p *process) ready() {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
@@ -40,9 +42,9 @@ func (p *process) ready() {
 		p.initialized = true
 		p.f.initDoneLocked()
 	}
-	// With several invocations at once nobody can tell which of the answered ones the asking loop worked on, and nobody
-	// needs to: as many have ended as loops ask.
-	i := slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.answered })
+	// With several invocations at once it is not known which of those with a result the calling loop ran. It does not
+	// matter: as many invocations have ended as loops call next.
+	i := slices.IndexFunc(p.running, func(inv *invocation) bool { return inv.hasResult })
 	if i >= 0 {
 		p.running[i].endLocked()
 		p.running = slices.Delete(p.running, i, i+1)
@@ -51,9 +53,9 @@ func (p *process) ready() {
 
 func (p *process) deliver(w http.ResponseWriter, inv *invocation) {
 	p.f.mu.Lock()
-	if p.dying {
+	if p.ending {
 		p.f.mu.Unlock()
-		return // another process gets it
+		return // another process gets the invocation
 	}
 	timeout := p.f.opts.Timeout
 	deadline := time.Now().Add(timeout)
@@ -67,19 +69,19 @@ func (p *process) deliver(w http.ResponseWriter, inv *invocation) {
 	h.Set("Lambda-Runtime-Invoked-Function-Arn", functionARN)
 	h.Set("Lambda-Runtime-Trace-Id", traceID(inv.id, deadline.Add(-timeout)))
 	h.Set("Content-Type", "application/json")
-	_, _ = w.Write(inv.event) // a process that does not get it is dead, and the invocation ends with it
+	_, _ = w.Write(inv.event) // if this fails, the process is dead, and the invocation ends with it
 }
 
-// timedOut ends the process at the invocation's deadline. One that has answered and not asked for the next invocation is
-// ended too, but its answer stands.
+// timedOut ends the process at the deadline of an invocation. It also ends a process that has sent the result but has not
+// asked for the next invocation; that result stays valid.
 func (p *process) timedOut(inv *invocation) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
 	if !slices.Contains(p.running, inv) {
 		return
 	}
-	if !inv.answered {
-		inv.answerLocked(nil, timedOut(inv.id, p.f.opts.Timeout))
+	if !inv.hasResult {
+		inv.setResultLocked(nil, timedOut(inv.id, p.f.opts.Timeout))
 	}
 	p.terminateLocked()
 }
@@ -100,13 +102,99 @@ func (p *process) register(w http.ResponseWriter, r *http.Request) {
 	p.f.mu.Unlock()
 	w.Header().Set("Lambda-Extension-Identifier", requestID())
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"functionName":"`+functionName+`","functionVersion":"$LATEST","handler":"bootstrap"}`) // as above
+	_, _ = io.WriteString(w, `{"functionName":"`+functionName+`","functionVersion":"$LATEST","handler":"bootstrap"}`) // as in deliver
 }
 
-// extensionNext never answers: an extension that registered for no event is told none.
+// extensionNext never returns an event, because the extension registered for none.
 func (p *process) extensionNext(_ http.ResponseWriter, r *http.Request) {
 	select {
-	case <-p.gone:
+	case <-p.exited:
 	case <-r.Context().Done():
 	}
+}
+
+func (p *process) response(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxPayload+1))
+	if err != nil {
+		return // the response is incomplete: the invocation gets no result
+	}
+	if len(body) > maxPayload {
+		p.setResult(r.PathValue("id"), nil, &FunctionError{Type: TypeResponseSize, Message: "Response payload size exceeded maximum allowed payload size (6291556 bytes)."})
+		refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge")
+		return
+	}
+	// A streamed response that failed has the error in its trailer.
+	var failure error
+	if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
+		payload, err := base64.StdEncoding.DecodeString(r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))
+		if err != nil {
+			payload = nil
+		}
+		failure = functionError(payload, kind)
+	}
+	p.accept(w, r, body, failure)
+}
+
+func (p *process) invocationError(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxPayload))
+	if err != nil {
+		return
+	}
+	p.accept(w, r, nil, functionError(body, r.Header.Get("Lambda-Runtime-Function-Error-Type")))
+}
+
+func (p *process) initError(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxPayload))
+	if err != nil {
+		return
+	}
+	p.f.mu.Lock()
+	p.initErr = functionError(body, r.Header.Get("Lambda-Runtime-Function-Error-Type"))
+	p.f.mu.Unlock()
+	accepted(w)
+}
+
+// functionError decodes an error. If it has no type, the type is kind.
+func functionError(body []byte, kind string) *FunctionError {
+	e := &FunctionError{}
+	if err := json.Unmarshal(body, e); err != nil {
+		*e = FunctionError{Message: string(body)} // Lambda passes on a body that it cannot decode
+	}
+	if e.Type == "" {
+		e.Type = kind
+	}
+	return e
+}
+
+func (p *process) accept(w http.ResponseWriter, r *http.Request, response []byte, err error) {
+	if !p.setResult(r.PathValue("id"), response, err) {
+		refuse(w, http.StatusBadRequest, "InvalidRequestID")
+		return
+	}
+	accepted(w)
+}
+
+// setResult reports whether the invocation was waiting for a result.
+func (p *process) setResult(id string, response []byte, err error) bool {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	for _, inv := range p.running {
+		if inv.id == id && inv.delivered && !inv.hasResult {
+			inv.setResultLocked(response, err)
+			return true
+		}
+	}
+	return false
+}
+
+func accepted(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, `{"status":"OK"}`+"\n") // as in deliver
+}
+
+func refuse(w http.ResponseWriter, status int, kind string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"errorMessage":"`+kind+`","errorType":"`+kind+`"}`+"\n") // as in deliver
 }

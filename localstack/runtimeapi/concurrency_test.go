@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
-// together runs n invocations at once and returns what they answered.
+// together runs n invocations at once and returns their responses.
 func (x *fixture) together(n int, r request) []response {
 	x.Helper()
 	var mu sync.Mutex
@@ -38,7 +38,7 @@ func pids(rs []response) map[int]bool {
 	return out
 }
 
-// Each invocation has a process to itself; there are as many as are needed, and those that are idle are used first.
+// Each invocation has its own process. Idle processes are used before a new one starts.
 func TestScaleOut(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes = 3 })
@@ -72,13 +72,13 @@ func TestThrottled(t *testing.T) {
 		t.Errorf("Invoke returned %v, want ErrThrottled", err)
 	}
 	wg.Wait()
-	// As soon as Invoke has returned the process is free: no throttle from its way back to the Runtime API.
+	// When Invoke has returned, the process has already asked for its next invocation, so nothing is throttled.
 	for range 50 {
 		x.must(request{})
 	}
 }
 
-// With PerProcess one process works on several invocations at once.
+// With PerProcess one process serves several invocations at once.
 func TestPerProcess(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes, o.PerProcess = 2, 3 })
@@ -95,7 +95,7 @@ func TestPerProcess(t *testing.T) {
 	}
 }
 
-// The timeout of one invocation ends all of its process.
+// The timeout of one invocation ends all invocations of its process.
 func TestPerProcessTimeout(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) {

@@ -8,35 +8,35 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// ErrThrottled is what Invoke returns while every process is busy and no more may be started: Lambda's 429.
+// ErrThrottled is the error of Invoke while every process is busy and no more may be started: Lambda's status 429.
 var ErrThrottled = esm.ErrThrottled
 
-// ErrClosed is what Invoke returns after Close, or after the context of Start has ended.
+// ErrClosed is the error of Invoke after Close, or after the context of Start was cancelled.
 var ErrClosed = errors.New("runtimeapi: function is closed")
 
-// ErrTooLarge is what Invoke returns for an event above the 6 MB of a synchronous invocation: Lambda's 413.
+// ErrTooLarge is the error of Invoke for an event above the 6 MB of a synchronous invocation: Lambda's status 413.
 var ErrTooLarge = errors.New("runtimeapi: event exceeds 6 MB")
 
-// FunctionError is an invocation that the function failed: Lambda's X-Amz-Function-Error and its payload.
+// FunctionError is the error of a failed invocation: Lambda's X-Amz-Function-Error and its payload.
 type FunctionError struct {
-	// Type is the Go type of the function's error or panic as aws-lambda-go names it, such as "errorString", or one of
-	// Lambda's own: TypeTimeout, TypeExit, TypeEntrypoint, TypeResponseSize.
+	// Type is the Go type of the function's error or panic, as aws-lambda-go names it, such as "errorString", or a type of
+	// Lambda: TypeTimeout, TypeExit, TypeEntrypoint, TypeResponseSize.
 	Type       string       `json:"errorType"`
 	Message    string       `json:"errorMessage"`
 	StackTrace []StackFrame `json:"stackTrace,omitempty"`
 }
 
-// StackFrame is a line of a panic's stack.
+// StackFrame is a line of the stack of a panic.
 type StackFrame struct {
 	Path  string `json:"path"`
 	Line  int    `json:"line"`
 	Label string `json:"label"`
 }
 
-// The error types that Lambda itself gives.
+// The error types of Lambda.
 const (
-	TypeTimeout      = "Sandbox.Timedout"              // the invocation ran over its timeout, or the process over InitTimeout
-	TypeExit         = "Runtime.ExitError"             // the process ended without an answer
+	TypeTimeout      = "Sandbox.Timedout"              // the invocation exceeded Timeout, or the process InitTimeout
+	TypeExit         = "Runtime.ExitError"             // the process ended without a response
 	TypeEntrypoint   = "Runtime.InvalidEntrypoint"     // the bootstrap could not be started
 	TypeResponseSize = "Function.ResponseSizeTooLarge" // the response exceeds 6 MB
 )
@@ -51,7 +51,7 @@ func initTimedOut(d time.Duration) *FunctionError {
 	return &FunctionError{Type: TypeTimeout, Message: fmt.Sprintf("Error: Init phase timed out after %.2f seconds", d.Seconds())}
 }
 
-// exitedWith describes the end of a process; err is what Wait returned.
+// exitedWith is the error of an invocation whose process ended; err is the error of exec.Cmd.Wait.
 func exitedWith(id string, err error) *FunctionError {
 	message := "Runtime exited without providing a reason"
 	if err != nil {

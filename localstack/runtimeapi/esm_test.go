@@ -19,8 +19,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
-// Invoke serves an event source mapping. A process is killed under it, and a mapping that is allowed more concurrency than
-// there are processes is throttled; every message is processed all the same, and leaves the queue only after that.
+// Invoke serves an event source mapping. A process is killed meanwhile, and the mapping has more concurrency than there are
+// processes, so it is throttled. Even so every message is processed, and is deleted only after that.
 func TestUnderEventSourceMapping(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes, o.Timeout = 2, time.Second })
@@ -48,7 +48,7 @@ func TestUnderEventSourceMapping(t *testing.T) {
 	var mu sync.Mutex
 	done := map[string]bool{}
 	failures := 0
-	// The test bootstrap takes one request, so each event holds one record, whose body is passed on.
+	// The test bootstrap takes one request, so each event has one record, and its body is the request.
 	invoke := func(ctx context.Context, event []byte) ([]byte, error) {
 		var e events.SQSEvent
 		if err := json.Unmarshal(event, &e); err != nil {
@@ -89,8 +89,8 @@ func TestUnderEventSourceMapping(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if left := len(srv.Messages("jobs")); len(done) != messages || left != 0 {
-		t.Errorf("%d messages were processed and %d are left, want %d and none", len(done), left, messages)
+	if remaining := len(srv.Messages("jobs")); len(done) != messages || remaining != 0 {
+		t.Errorf("%d messages were processed and %d are in the queue, want %d and none", len(done), remaining, messages)
 	}
 	if failures == 0 {
 		t.Error("no invocation failed: neither the kill nor the throttling was seen")

@@ -41,7 +41,7 @@ func TestInvoke(t *testing.T) {
 	}
 }
 
-// An error is the invocation's; the process serves the next one.
+// After a function error the process serves the next invocation.
 func TestHandlerError(t *testing.T) {
 	t.Parallel()
 	x := start(t)
@@ -57,7 +57,7 @@ func TestHandlerError(t *testing.T) {
 	}
 }
 
-// What ends the process ends the invocation with an error, and the next one gets a new process.
+// If the process ends, the invocation ends with an error, and the next one gets a new process.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -98,7 +98,7 @@ func TestResponseOver6MB(t *testing.T) {
 	x.must(request{})
 }
 
-// A response that breaks off in the middle is an error, not half a response.
+// An incomplete streamed response is an error.
 func TestBrokenStream(t *testing.T) {
 	t.Parallel()
 	x := start(t)
@@ -200,7 +200,7 @@ func fields(err error) (out []string) {
 	return out
 }
 
-// A file that the system cannot run is a function error of every invocation, as on Lambda.
+// If the system cannot run the file, every invocation ends with a function error, as on Lambda.
 func TestInvalidEntrypoint(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "bootstrap")

@@ -12,10 +12,10 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
-// alive reports whether the process exists. It was our child, and is waited for when it ends.
+// alive reports whether the process exists. It is our child process, and Function waits for it when it ends.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// At the timeout the process is killed, and gone before Invoke returns: nothing of the invocation goes on.
+// At the timeout the process is killed, and has exited before Invoke returns.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Timeout = 300 * time.Millisecond })
@@ -36,7 +36,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// With SIGTERM the process goes on for a while. An answer from then is too late.
+// After SIGTERM the process still runs. A response that it sends then is ignored.
 func TestAnswerAfterTimeout(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) {
@@ -48,16 +48,16 @@ func TestAnswerAfterTimeout(t *testing.T) {
 	}
 }
 
-// The timeout is counted from the delivery: the start of the process is not taken from the function.
+// The timeout counts from the delivery and does not include the start of the process.
 func TestTimeoutLeavesOutInit(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Timeout, o.Env = 2*time.Second, []string{"TEST_INIT=slow"} })
 	if got := x.must(request{}).Budget; got < 1500*time.Millisecond {
-		t.Errorf("the first invocation had %s left, want about 2 s", got)
+		t.Errorf("the first invocation had %s until its deadline, want about 2 s", got)
 	}
 }
 
-// A bootstrap that registers an extension is told with SIGTERM that it ends, and killed if that does not end it.
+// A bootstrap that registers an extension gets SIGTERM, and SIGKILL if it does not exit.
 func TestSIGTERM(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -108,7 +108,7 @@ func TestSIGTERM(t *testing.T) {
 	}
 }
 
-// A bootstrap that cannot start is tried again by the next invocations, each a little later.
+// After a bootstrap that failed to start, the next invocations start it again, each after a longer pause.
 func TestInitCrash(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Env = []string{"TEST_INIT=crash"} })
@@ -146,7 +146,7 @@ func TestKillOne(t *testing.T) {
 		t.Error("KillOne without a process returned no error")
 	}
 
-	// Two processes, of which the second works: that one is killed.
+	// Of two processes the second is busy: that one is killed.
 	first := x.must(request{}).PID
 	var short sync.WaitGroup
 	short.Go(func() { x.must(request{Sleep: 400 * time.Millisecond}) })
@@ -175,9 +175,9 @@ func TestKillOne(t *testing.T) {
 		t.Errorf("process %d is still there", pid)
 	}
 
-	// An idle process that is killed costs no invocation.
+	// Killing an idle process fails no invocation.
 	if pid, err = x.KillOne(); err != nil || alive(pid) || len(x.PIDs()) != 0 {
-		t.Errorf("KillOne returned %d, %v; is it there: %t; processes left: %d", pid, err, alive(pid), x.PIDs())
+		t.Errorf("KillOne returned %d, %v; is it alive: %t; processes: %d", pid, err, alive(pid), x.PIDs())
 	}
 	if got := x.must(request{}); got.Count != 1 {
 		t.Errorf("invocation %d of process %d, want the first of a new one", got.Count, got.PID)
@@ -262,14 +262,14 @@ func TestClose(t *testing.T) {
 		go x.do(request{})
 		time.Sleep(20 * time.Millisecond)
 		begin := time.Now()
-		_ = x.Close(ctx) // the context's error, or nil if the wait was over
+		_ = x.Close(ctx) // the error of the context, or nil if Close was faster
 		if took := time.Since(begin); took > 300*time.Millisecond {
 			t.Errorf("Close took %s", took)
 		}
 	})
 }
 
-// A caller that goes away does not stop the invocation.
+// Cancelling the context of Invoke does not stop the invocation.
 func TestInvokeContext(t *testing.T) {
 	t.Parallel()
 	x := start(t, func(o *runtimeapi.Options) { o.Processes = 1 })

@@ -10,26 +10,26 @@ import (
 
 // Options configure [Start].
 type Options struct {
-	// Env is added to what Lambda sets, as "NAME=value"; it wins over it. Of the caller's own environment the processes
-	// get PATH, HOME and TMPDIR only. Default: none.
+	// Env has further environment variables, as "NAME=value". They override the variables that Lambda sets. Of the caller's
+	// own environment the processes get only PATH, HOME and TMPDIR. Default: none.
 	Env []string
-	// Timeout is the longest an invocation may take, from when the process gets it; at most 15 min. Default: 3 s.
+	// Timeout is how long an invocation may take, counted from when the process gets it; at most 15 min. Default: 3 s.
 	Timeout time.Duration
 	// InitTimeout is how long a process may take before it asks for its first invocation. Default: 10 s.
 	InitTimeout time.Duration
-	// MemorySize is what AWS_LAMBDA_FUNCTION_MEMORY_SIZE says, in MB; nothing is limited by it. Default: 128.
+	// MemorySize is the value of AWS_LAMBDA_FUNCTION_MEMORY_SIZE, in MB. It does not limit the memory. Default: 128.
 	MemorySize int
-	// Processes is the most processes at once. Default: 10.
+	// Processes is the maximum number of processes at once. Default: 10.
 	Processes int
 	// PerProcess is how many invocations a process serves at once. Above 1 the bootstrap runs as on Lambda Managed
-	// Instances, with AWS_LAMBDA_MAX_CONCURRENCY set to it. A timeout of one invocation then ends all of its process.
-	// Default: 1.
+	// Instances, with AWS_LAMBDA_MAX_CONCURRENCY set to this number, and the timeout of one invocation ends all
+	// invocations of its process. Default: 1.
 	PerProcess int
-	// Stdout and Stderr get what the processes write; one write at a time. Default: discarded.
+	// Stdout and Stderr get the output of the processes, one write at a time. Default: discarded.
 	Stdout, Stderr io.Writer
 }
 
-// OptionError is an option or argument that cannot be used. Start joins one per bad one.
+// OptionError is an invalid option or argument. Start returns one per bad field, joined.
 type OptionError struct {
 	Field   string // "Options.Processes"
 	Problem string

@@ -2,44 +2,48 @@ package runtimeapi
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// process is one execution environment: a process of the bootstrap with a Runtime API of its own, so that every call
-// tells which process made it. Function.mu guards it.
+// process is one execution environment: a process of the bootstrap. It has its own Runtime API, so that every call comes
+// from a known process. Function.mu guards it.
 type process struct {
-	f    *Function
-	work chan *invocation // given, and not yet delivered
-	gone chan struct{}    // closed when the process has exited and is off the function's list
+	f      *Function
+	work   chan *invocation // assigned and not yet delivered
+	exited chan struct{}    // closed after the process has exited and is removed from its function
 
 	cmd         *exec.Cmd     // nil before the process runs
-	running     []*invocation // given and not ended, oldest first
+	running     []*invocation // assigned and not ended, oldest first
 	initialized bool          // it has asked for an invocation
 	initErr     *FunctionError
-	extension   bool // it registered one, so it is told with SIGTERM that it ends
-	dying       bool
+	extension   bool // it registered one, so it gets SIGTERM before SIGKILL
+	ending      bool
 }
 
-// termGrace is the time between SIGTERM and SIGKILL with an internal extension.
+// termGrace is the time from SIGTERM to SIGKILL with an internal extension.
 // https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 const termGrace = 500 * time.Millisecond
 
-// pipeGrace is how long output is still read after the process has exited, in case it left children with its pipes.
+// pipeGrace is how long output is read after the process has exited, in case its child processes have its pipes open.
 const pipeGrace = time.Second
 
 func newProcess(f *Function) *process {
-	return &process{f: f, work: make(chan *invocation, f.opts.PerProcess), gone: make(chan struct{})}
+	return &process{f: f, work: make(chan *invocation, f.opts.PerProcess), exited: make(chan struct{})}
 }
 
-// run is the life of the process.
+// run starts the process and returns after it has exited.
 func (p *process) run() {
-	defer close(p.gone)
+	defer close(p.exited)
 	if !p.f.waitToStart() {
 		p.exit(ErrClosed)
 		return
@@ -53,15 +57,14 @@ func (p *process) run() {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(l) // ends with Close below; before that only if the listener broke, and then the process exits
+		_ = server.Serve(l) // returns after Close below, or if the listener breaks; then the process exits
 	}()
 	why := p.wait(p.command(l.Addr().String()))
-	_ = server.Close() // the other end of every connection is dead
+	_ = server.Close() // the process, the other end of every connection, is dead
 	<-served
 	p.exit(why)
 }
 
-// command returns the process that is to be started.
 func (p *process) command(api string) *exec.Cmd {
 	cmd := exec.Command(p.f.bootstrap)
 	cmd.Dir = filepath.Dir(p.f.bootstrap)
@@ -71,10 +74,10 @@ func (p *process) command(api string) *exec.Cmd {
 	return cmd
 }
 
-// wait starts the process and returns how it ended: nil for exit status 0.
+// wait starts the process, waits until it exits, and returns nil for exit status 0.
 func (p *process) wait(cmd *exec.Cmd) error {
 	p.f.mu.Lock()
-	if p.dying {
+	if p.ending {
 		p.f.mu.Unlock()
 		return ErrClosed
 	}
@@ -100,7 +103,7 @@ func (p *process) initTimedOut() {
 	}
 }
 
-// exit takes the process off the list and ends its invocations.
+// exit removes the process from its function and ends its invocations.
 func (p *process) exit(why error) {
 	f := p.f
 	f.mu.Lock()
@@ -110,15 +113,15 @@ func (p *process) exit(why error) {
 		f.initFailedLocked()
 	}
 	for _, inv := range p.running {
-		if !inv.answered {
-			inv.answerLocked(nil, p.reason(inv, why))
+		if !inv.hasResult {
+			inv.setResultLocked(nil, p.reason(inv, why))
 		}
 		inv.endLocked()
 	}
 	p.running = nil
 }
 
-// reason is the error of an invocation that the process did not answer.
+// reason is the error of an invocation that got no result from the process.
 func (p *process) reason(inv *invocation, why error) error {
 	if _, ok := errors.AsType[*FunctionError](why); ok || errors.Is(why, ErrClosed) {
 		return why
@@ -132,21 +135,21 @@ func (p *process) reason(inv *invocation, why error) error {
 	return exitedWith(inv.id, why)
 }
 
-// works reports whether an invocation was delivered to the process and is not ended.
-func (p *process) works() bool {
+// busy reports whether an invocation was delivered to the process and has not ended.
+func (p *process) busy() bool {
 	return slices.ContainsFunc(p.running, func(i *invocation) bool { return i.delivered })
 }
 
 // terminateLocked ends the process as Lambda ends an execution environment.
 func (p *process) terminateLocked() {
-	if p.dying {
+	if p.ending {
 		return
 	}
 	if p.cmd == nil || !p.extension {
 		p.killLocked()
 		return
 	}
-	p.dying = true
+	p.ending = true
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has exited
 	time.AfterFunc(termGrace, func() {
 		p.f.mu.Lock()
@@ -156,8 +159,69 @@ func (p *process) terminateLocked() {
 }
 
 func (p *process) killLocked() {
-	p.dying = true
+	p.ending = true
 	if p.cmd != nil {
 		_ = p.cmd.Process.Kill() // fails only if it has exited
 	}
+}
+
+const (
+	functionName = "function"
+	region       = "us-east-1"
+	functionARN  = "arn:aws:lambda:" + region + ":000000000000:function:" + functionName
+)
+
+// environment returns the variables that Lambda sets, with credentials that are not valid on AWS, and Options.Env.
+// https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
+func environment(bootstrap, api string, o Options) []string {
+	env := []string{
+		"AWS_LAMBDA_RUNTIME_API=" + api,
+		"AWS_LAMBDA_FUNCTION_NAME=" + functionName,
+		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(o.MemorySize),
+		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
+		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + functionName,
+		"AWS_LAMBDA_LOG_STREAM_NAME=local",
+		"AWS_REGION=" + region,
+		"AWS_DEFAULT_REGION=" + region,
+		"AWS_ACCESS_KEY_ID=test",
+		"AWS_SECRET_ACCESS_KEY=test",
+		"AWS_SESSION_TOKEN=test",
+		"_HANDLER=" + filepath.Base(bootstrap),
+		"LAMBDA_TASK_ROOT=" + filepath.Dir(bootstrap),
+		"TZ=:UTC",
+		"LANG=en_US.UTF-8",
+	}
+	if o.PerProcess > 1 {
+		env = append(env, "AWS_LAMBDA_MAX_CONCURRENCY="+strconv.Itoa(o.PerProcess))
+	}
+	for _, name := range []string{"PATH", "HOME", "TMPDIR"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return append(env, o.Env...) // of two with the same name the last one applies
+}
+
+// serialized makes the writers safe for several processes. They share one lock, because they may be the same writer.
+func serialized(stdout, stderr io.Writer) (io.Writer, io.Writer) {
+	var mu sync.Mutex
+	wrap := func(w io.Writer) io.Writer {
+		if w == nil {
+			return nil
+		}
+		return &lockedWriter{mu: &mu, w: w}
+	}
+	return wrap(stdout), wrap(stderr)
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
 }

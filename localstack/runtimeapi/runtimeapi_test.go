@@ -56,7 +56,7 @@ type response struct {
 	Budget                       time.Duration
 }
 
-// fixture is a function and what its processes printed.
+// fixture is a function and the output of its processes.
 type fixture struct {
 	*testing.T
 	*runtimeapi.Function
@@ -78,7 +78,7 @@ func start(t *testing.T, optFns ...func(*runtimeapi.Options)) *fixture {
 			t.Errorf("Close: %v", err)
 		}
 		if pids := f.PIDs(); len(pids) != 0 {
-			t.Errorf("processes %d are left after Close", pids)
+			t.Errorf("processes %d are alive after Close", pids)
 		}
 	})
 	return x
@@ -107,7 +107,7 @@ func (x *fixture) must(r request) response {
 	return out
 }
 
-// fail invokes and returns the function error it must end with.
+// fail invokes and returns the expected function error.
 func (x *fixture) fail(r request) *runtimeapi.FunctionError {
 	x.Helper()
 	out, err := x.do(r)
@@ -118,7 +118,7 @@ func (x *fixture) fail(r request) *runtimeapi.FunctionError {
 	return e
 }
 
-// buffer can be read while processes write to it.
+// buffer is safe to read while processes write to it.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -3,8 +3,8 @@
 //	localaws -queues orders,orders.fifo -tables dedup
 //	AWS_ENDPOINT_URL=http://127.0.0.1:4566 aws sqs receive-message ...
 //
-// Nothing is kept when it ends. Each queue gets a dead-letter queue, Name-dlq, after five receives; each table is an
-// idempotency table: string key "id", TTL attribute "expiration".
+// It stores nothing on disk. Each queue gets a dead-letter queue, Name-dlq, for messages received five times. Each table is
+// an idempotency table: string key "id", TTL attribute "expiration".
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, addr string, queues, tables []strin
 	if err := create(ctx, url, queues, tables); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	// Everything is there now: scripts wait for this line.
+	// All resources exist now. Scripts wait for this line.
 	if _, err := fmt.Fprintln(out, url); err != nil {
 		return errors.Join(err, server.Close())
 	}
@@ -71,8 +71,7 @@ func run(ctx context.Context, out io.Writer, addr string, queues, tables []strin
 	}
 }
 
-// create makes the resources the way any client would. What it made lives as long as the process, so the stack is not
-// closed.
+// create creates the queues and tables. They exist as long as the process, so it does not close the stack.
 func create(ctx context.Context, url string, queues, tables []string) error {
 	_, err := localstack.Start(ctx, func(o *localstack.Options) {
 		o.Endpoint = url

@@ -33,7 +33,7 @@ func TestServesBothServicesOnOnePort(t *testing.T) {
 	}
 	health.Body.Close()
 	if health.StatusCode != http.StatusOK {
-		t.Errorf("GET / answered %s, want 200", health.Status)
+		t.Errorf("GET / returned %s, want 200", health.Status)
 	}
 
 	stack, err := localstack.Start(ctx, func(o *localstack.Options) { o.Endpoint = url })

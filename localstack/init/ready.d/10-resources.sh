@@ -1,6 +1,7 @@
 #!/bin/sh
-# Creates what the orders example uses: a standard and a FIFO queue with their dead-letter queues, the idempotency table
-# with its TTL, and the ledger. LocalStack runs it when it is ready; a failing script would otherwise only be logged.
+# Creates the resources of the orders example: a standard and a FIFO queue with their dead-letter queues, the idempotency
+# table with its TTL, and the ledger. LocalStack runs this script when it is ready. With set -e a failed command fails the
+# script, and so the health check.
 set -eu
 
 queue() { # name, extra attributes as JSON members

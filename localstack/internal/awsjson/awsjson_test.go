@@ -76,7 +76,7 @@ func request(ctx context.Context, op, body string) *http.Request {
 	return r
 }
 
-// call returns the status and the decoded answer.
+// call returns the status and the decoded response.
 func (c *counter) call(t *testing.T, op, body string) (int, map[string]any, error) {
 	t.Helper()
 	resp, err := c.RoundTrip(request(t.Context(), op, body))
@@ -92,7 +92,7 @@ func (c *counter) call(t *testing.T, op, body string) (int, map[string]any, erro
 	}
 	var out map[string]any
 	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatalf("answer %q: %v", raw, err)
+		t.Fatalf("response %q: %v", raw, err)
 	}
 	return resp.StatusCode, out, nil
 }
@@ -122,7 +122,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Whatever the request says its length is, all of it is read.
+// The whole body is read, even if its Content-Length is wrong.
 func TestLengths(t *testing.T) {
 	t.Parallel()
 	c := newCounter()
@@ -230,10 +230,10 @@ func TestDelayAndReplay(t *testing.T) {
 		}()
 		time.Sleep(2 * time.Second)
 		if n := c.n.Load(); n != 0 {
-			t.Errorf("a delayed call had its effect early")
+			t.Errorf("a delayed call had its effect too early")
 		}
 		if err := <-done; err != nil || time.Since(start) != 3*time.Second {
-			t.Errorf("answered after %v with %v, want 3 s", time.Since(start), err)
+			t.Errorf("the call ended after %v with %v, want 3 s", time.Since(start), err)
 		}
 		if _, out, err := c.call(t, "Count", "{}"); err != nil || out["Sum"] != 2.0 {
 			t.Errorf("got %v, %v, want 2", out, err)
@@ -250,7 +250,7 @@ func TestDelayAndReplay(t *testing.T) {
 	})
 }
 
-// A replay has the bytes of its call, whatever came since.
+// A replay has the body of its own call, not of a later one.
 func TestReplayOfABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounter(fault.Rule{Op: "Remember", Nth: 1, Do: fault.Replay, Delay: time.Second})
@@ -280,7 +280,7 @@ func TestCloseEndsWaitingCallsAndReplays(t *testing.T) {
 			t.Errorf("got %v, want the deadline", err)
 		}
 		if n := len(c.Calls()); n != 1 {
-			t.Errorf("%d calls ended, want 1: a client that leaves does not stop its call", n)
+			t.Errorf("%d calls ended, want 1: a client that cancels does not stop its call", n)
 		}
 		c.Close()
 		if n := len(c.Calls()); n != 2 {

@@ -1,10 +1,15 @@
-// Package awsjson is the front that the in-memory services share: the AWS JSON 1.0 protocol over HTTP or as an
-// http.RoundTripper, error shapes, fault plans and the record of calls. What an operation does is the service's.
+// Package awsjson is the part that memsqs and memdynamodb share: the AWS JSON 1.0 protocol over HTTP or as an
+// http.RoundTripper, error shapes, fault plans and the record of calls. The operations belong to the services.
 package awsjson
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,12 +18,11 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// Operation performs one operation. It reads its input from the body, and the rule where the fault is its own business
-// (entries of a batch, deliveries); it returns the output to encode and what the call counts as. The body is
-// another call's once its answer is written: nothing may keep a part of it.
+// Operation performs one operation. It decodes its input from body and returns the output to encode, and the cost for the
+// record of calls. rule, which may be nil, is for the faults inside an operation: entries of a batch, deliveries.
 type Operation func(ctx context.Context, body []byte, rule *fault.Rule) (out any, cost Cost, err error)
 
-// Cost is what a call counts as in the record.
+// Cost is the Entries and Units of a fault.Call.
 type Cost struct {
 	Entries int
 	Units   float64
@@ -32,28 +36,28 @@ type Service struct {
 	Namespace string
 	// InternalCode is the code of the service's internal error.
 	InternalCode string
-	// CRC makes answers carry X-Amz-Crc32, as DynamoDB's do.
+	// CRC adds X-Amz-Crc32 to responses, as DynamoDB does. Default: false.
 	CRC bool
 	// Operations by name.
 	Operations map[string]Operation
-	// Injected returns the error of a code that a fault plan names, with its status, or nil for one it does not know: that
-	// one is then a 400. Default: knows none.
+	// Injected returns the error for a code of a fault plan, or nil for an unknown code, which has status 400. Default: all
+	// codes are unknown.
 	Injected func(code string) *Error
-	// Now is the server's clock, which answers carry in their Date. Default: time.Now.
+	// Now is the server's clock, for the Date of responses. Default: time.Now.
 	Now func() time.Time
 }
 
-// Server answers a service's calls. Create it inside the synctest bubble that uses it.
+// Server serves the calls of a service. Create it inside the synctest bubble that uses it.
 type Server struct {
 	*fault.Injector
 	svc    Service
-	ctx    context.Context // ends with Close: long polls and replays must not outlive a test's bubble
+	ctx    context.Context // cancelled by Close: long polls and replays must end before a test's bubble
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	nextID atomic.Uint64
 }
 
-// New starts a server. It has no goroutines of its own.
+// New returns a server. It starts no goroutine.
 func New(svc Service, plan fault.Plan) *Server {
 	if svc.Now == nil {
 		svc.Now = time.Now
@@ -63,7 +67,7 @@ func New(svc Service, plan fault.Plan) *Server {
 	return s
 }
 
-// Close ends long polls and outstanding replays and waits for them. Later calls are answered as ever, but do not wait.
+// Close ends long polls and pending replays, and waits for them. Later calls are served, but long polls do not wait.
 func (s *Server) Close() {
 	s.cancel()
 	s.wg.Wait()
@@ -73,3 +77,161 @@ func (s *Server) Close() {
 func (s *Server) Serves(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), s.svc.Target+".")
 }
+
+func (s *Server) perform(op string, perform Operation, body []byte) response {
+	rule := s.Next(op)
+	cost := Cost{}
+	defer func() { s.Record(fault.Call{Op: op, Entries: cost.Entries, Units: cost.Units, Fault: rule}) }()
+
+	if rule != nil {
+		switch {
+		case rule.Do == fault.Error && !rule.After:
+			return s.encodeError(s.injected(rule))
+		case rule.Do == fault.Reset && !rule.After:
+			return response{reset: true}
+		case rule.Do == fault.Delay:
+			s.sleep(rule.Delay)
+		}
+	}
+	out, c, err := perform(s.ctx, body, rule)
+	cost = c
+	if rule != nil {
+		switch rule.Do {
+		case fault.Error:
+			return s.encodeError(s.injected(rule))
+		case fault.LoseReply, fault.Reset:
+			return response{reset: true}
+		case fault.Replay:
+			s.replay(op, perform, body, rule)
+		}
+	}
+	if err != nil {
+		return s.encodeError(err)
+	}
+	return s.encode(http.StatusOK, out, nil)
+}
+
+// replay performs the same request once more, like a copy of it that the network delayed.
+func (s *Server) replay(op string, perform Operation, body []byte, rule *fault.Rule) {
+	s.wg.Go(func() {
+		if !s.sleep(rule.Delay) {
+			return
+		}
+		_, c, _ := perform(s.ctx, body, nil) // there is no client to respond to
+		s.Record(fault.Call{Op: op, Entries: c.Entries, Units: c.Units, Fault: rule})
+	})
+}
+
+// sleep returns false if Close ended it.
+func (s *Server) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// injected returns the error of a fault plan's rule.
+func (s *Server) injected(r *fault.Rule) *Error {
+	if s.svc.Injected != nil {
+		if e := s.svc.Injected(r.Code); e != nil {
+			return e
+		}
+	}
+	e := &Error{Code: r.Code, Message: "injected fault"}
+	if r.Code == "" || r.Code == s.svc.InternalCode {
+		e.Code, e.Status = s.svc.InternalCode, http.StatusInternalServerError
+	}
+	return e
+}
+
+// Appender is an output that encodes its own JSON, with the same bytes as encoding/json, but faster.
+type Appender interface {
+	// AppendJSON appends the JSON of the output to b. If it returns false, encoding/json encodes the output.
+	AppendJSON(b []byte) ([]byte, bool)
+}
+
+func marshal(out any) ([]byte, error) {
+	if out == nil {
+		return []byte("{}"), nil
+	}
+	if a, ok := out.(Appender); ok {
+		if body, ok := a.AppendJSON(nil); ok {
+			return body, nil
+		}
+	}
+	return json.Marshal(out)
+}
+
+func (s *Server) encodeError(err error) response {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Status: http.StatusInternalServerError, Code: s.svc.InternalCode, Message: err.Error()}
+	}
+	out := map[string]any{"__type": s.svc.Namespace + "#" + e.Code}
+	if e.Message != "" {
+		out["message"] = e.Message
+	}
+	for k, v := range e.Fields {
+		out[k] = v
+	}
+	h := http.Header{}
+	if e.QueryCode != "" {
+		h.Set("X-Amzn-Query-Error", e.QueryCode+";"+e.fault())
+	}
+	return s.encode(e.status(), out, h)
+}
+
+func (s *Server) encode(status int, out any, h http.Header) response {
+	if h == nil {
+		h = http.Header{}
+	}
+	body, err := marshal(out)
+	if err != nil {
+		// The output of an operation has no JSON: a bug of the service.
+		status, body = http.StatusInternalServerError, []byte(fmt.Sprintf(`{"__type":"%s#%s"}`, s.svc.Namespace, s.svc.InternalCode))
+	}
+	h.Set("Content-Type", "application/x-amz-json-1.0")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Amzn-Requestid", fmt.Sprintf("00000000-0000-4000-8000-%012x", s.nextID.Add(1)))
+	h.Set("Date", s.svc.Now().UTC().Format(http.TimeFormat))
+	if s.svc.CRC {
+		h.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
+	}
+	return response{status: status, header: h, body: body}
+}
+
+// Error is an error response. An operation returns it; any other error of an operation is an internal error.
+type Error struct {
+	// Status is the HTTP status. Default: 400.
+	Status int
+	// Code is the error's shape name, such as "QueueDoesNotExist" or "ConditionalCheckFailedException".
+	Code string
+	// QueryCode is the code of the old Query protocol, for the header x-amzn-query-error. Default: no header.
+	QueryCode string
+	Message   string
+	// Fields are further members of the shape, such as DynamoDB's Item and CancellationReasons.
+	Fields map[string]any
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+func (e *Error) status() int {
+	if e.Status == 0 {
+		return http.StatusBadRequest
+	}
+	return e.Status
+}
+
+func (e *Error) fault() string {
+	if e.status() >= 500 {
+		return "Receiver"
+	}
+	return "Sender"
+}
+
+// Invalid returns an error with status 400.
+func Invalid(code, message string) *Error { return &Error{Code: code, Message: message} }

@@ -4,99 +4,79 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 )
 
-// answer is a reply, or a broken connection.
-type answer struct {
+// response is an HTTP response, or a reset of the connection.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 	reset  bool
 }
 
-// ServeHTTP answers over HTTP.
+// ServeHTTP serves calls over HTTP.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, err := read(r)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the request never arrived whole
+		panic(http.ErrAbortHandler) // the request is incomplete
 	}
-	a := s.answer(req)
-	req.release()
-	if a.reset {
-		// net/http closes the connection without a reply and without logging.
+	out := s.serve(req)
+	if out.reset {
+		// net/http closes the connection without a response and without a log line.
 		panic(http.ErrAbortHandler)
 	}
-	for k, v := range a.header {
-		w.Header()[k] = v
-	}
-	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // the client may be gone: it gets no reply either way
+	maps.Copy(w.Header(), out.header)
+	w.WriteHeader(out.status)
+	_, _ = w.Write(out.body) // if this fails, the client has disconnected
 }
 
-// RoundTrip answers without a network: it is the transport of a real SDK client in a synctest bubble. As with AWS, a
-// client that goes away does not stop a call that has begun.
+// RoundTrip serves a call without a network: it is the transport of an SDK client in a synctest bubble. As on AWS, a client
+// that cancels a call does not stop it.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
-	// Nothing of r is read later: the call may still be going on when the client has left, and has its request back.
+	// The call does not use r after this: when the client cancels the call, it may reuse r while the call still runs.
 	req, err := read(r)
 	if r.Body != nil {
-		_ = r.Body.Close() // RoundTripper's contract; all of it has been read
+		_ = r.Body.Close() // as http.RoundTripper requires
 	}
 	if err := cmp.Or(r.Context().Err(), err); err != nil {
 		return nil, err
 	}
-	done := make(chan answer, 1)
-	s.wg.Go(func() {
-		a := s.answer(req)
-		req.release()
-		done <- a
-	})
+	done := make(chan response, 1)
+	s.wg.Go(func() { done <- s.serve(req) })
 	select {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
-	case a := <-done:
-		if a.reset {
+	case out := <-done:
+		if out.reset {
 			return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 		}
 		return &http.Response{
-			Status:        strconv.Itoa(a.status) + " " + http.StatusText(a.status),
-			StatusCode:    a.status,
+			Status:        strconv.Itoa(out.status) + " " + http.StatusText(out.status),
+			StatusCode:    out.status,
 			Proto:         "HTTP/1.1",
 			ProtoMajor:    1,
 			ProtoMinor:    1,
-			Header:        a.header,
-			Body:          io.NopCloser(bytes.NewReader(a.body)),
-			ContentLength: int64(len(a.body)),
+			Header:        out.header,
+			Body:          io.NopCloser(bytes.NewReader(out.body)),
+			ContentLength: int64(len(out.body)),
 			Request:       r,
 		}, nil
 	}
 }
 
-const maxRequest = 17 << 20 // DynamoDB's largest, BatchWriteItem, is 16 MB
+const maxRequest = 17 << 20 // the largest request is DynamoDB's BatchWriteItem, 16 MB
 
-// request is what a call consists of.
+// request is the part of an HTTP request that a call needs.
 type request struct {
 	method, target string
 	signed         bool
-	body           []byte        // at most maxRequest + 1 bytes
-	room           *bytes.Buffer // that the body is in
-}
-
-// rooms are those of earlier calls. A long body is rare, and its room not kept for the short ones.
-var rooms = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-const maxRoom = 64 << 10
-
-// release ends the use of the body.
-func (r request) release() {
-	if r.room != nil && r.room.Cap() <= 2*maxRoom {
-		rooms.Put(r.room)
-	}
+	body           []byte // at most maxRequest + 1 bytes
 }
 
 func read(r *http.Request) (request, error) {
@@ -104,16 +84,12 @@ func read(r *http.Request) (request, error) {
 	if r.Body == nil {
 		return out, nil
 	}
-	out.room = rooms.Get().(*bytes.Buffer)
-	out.room.Reset()
-	// One allocation at most for what nearly all bodies are. A longer one may be no more than a promise.
-	out.room.Grow(int(min(max(r.ContentLength, 0), maxRoom)) + bytes.MinRead)
-	_, err := out.room.ReadFrom(io.LimitReader(r.Body, maxRequest+1))
-	out.body = out.room.Bytes()
+	var err error
+	out.body, err = io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 	return out, err
 }
 
-func (s *Server) answer(r request) answer {
+func (s *Server) serve(r request) response {
 	target, op, _ := strings.Cut(r.target, ".")
 	perform := s.svc.Operations[op]
 	if r.method != http.MethodPost || target != s.svc.Target || perform == nil {

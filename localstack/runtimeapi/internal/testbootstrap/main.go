@@ -1,4 +1,4 @@
-// Command testbootstrap is a Lambda function that does what its event says. The tests of runtimeapi compile it.
+// Command testbootstrap is a Lambda function for the tests of runtimeapi. Its event says what it does.
 package main
 
 import (
@@ -18,17 +18,17 @@ import (
 
 // request is the event.
 type request struct {
-	Do    string // "": answer
+	Do    string // "": respond
 	Value string
 	Sleep time.Duration
 }
 
-// response says what the process sees.
+// response is what the process knows of its invocation.
 type response struct {
 	PID      int
 	Count    int // invocations of this process so far
 	Value    string
-	Budget   time.Duration // until the deadline
+	Budget   time.Duration // time until the deadline
 	Request  string
 	ARN      string
 	TraceID  string
@@ -93,7 +93,7 @@ func handle(ctx context.Context, r request) (any, error) {
 	}, nil
 }
 
-// brokenStream fails after its first bytes.
+// brokenStream returns a few bytes and then an error.
 type brokenStream struct{ sent bool }
 
 func (s *brokenStream) Read(p []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// clock is a server clock that can be set ahead.
+// clock is a server clock that a test can set forward.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) option(o *memsqs.Options) {
@@ -65,8 +65,8 @@ func TestSeededUnreliability(t *testing.T) {
 		t.Errorf("with reordering received %q, want 50, not in order", got)
 	} else {
 		for i, b := range got {
-			if place := int([]rune(b)[0] - 'A'); i-place > 8 || place-i > 8 {
-				t.Errorf("%q came %d places off, want at most 8", b, i-place)
+			if position := int([]rune(b)[0] - 'A'); i-position > 8 || position-i > 8 {
+				t.Errorf("%q came %d positions off, want at most 8", b, i-position)
 			}
 		}
 	}
@@ -120,36 +120,5 @@ func TestMessagesInQueueOrder(t *testing.T) {
 		if got := x.srv.Messages("nowhere"); got != nil {
 			x.Errorf("messages of no queue: %v", got)
 		}
-	})
-}
-
-func TestLooseHandles(t *testing.T) {
-	loose := func(o *memsqs.Options) { o.LooseHandles = true }
-	t.Run("superseded", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			first := x.want("a")[0]
-			x.ok(x.visibility(first, 0))
-			x.want("a")
-			x.ok(x.visibility(first, 0))
-			x.want("a")
-		}, loose)
-	})
-	t.Run("expired", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(30 * time.Second)
-			x.ok(x.visibility(m, 100))
-			x.want("a")
-		}, loose)
-	})
-	t.Run("deleted", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			x.ok(x.delete(m))
-			x.code(x.visibility(m, 0), "InvalidParameterValue")
-		}, loose)
 	})
 }

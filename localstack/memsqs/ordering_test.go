@@ -63,14 +63,14 @@ func TestGroupIsLocked(t *testing.T) {
 			got := x.want("a1", "a2", "a3")
 			x.ok(x.visibility(got[1], 60))
 			time.Sleep(30 * time.Second)
-			first := x.want("a1")[0] // a3 is visible too, but after a2
+			first := x.want("a1")[0] // a3 is visible too, but a2, before it, is not
 			x.ok(x.delete(first))
 			x.want()
 			time.Sleep(30 * time.Second)
 			x.want("a2", "a3")
 		})
 	})
-	t.Run("by a head that is kept longer", func(t *testing.T) {
+	t.Run("by a head with a longer visibility timeout", func(t *testing.T) {
 		fifo(t, func(x *fixture) {
 			for _, b := range []string{"a1", "a2"} {
 				x.send(b, "a")

@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// A throttled batch is kept and tried again: no receive is spent.
+// A throttled batch is invoked again, without another receive.
 func TestThrottled(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a", "b")
@@ -32,13 +32,13 @@ func TestThrottled(t *testing.T) {
 		x.mustStop()
 		ab := []string{"a", "b"}
 		f.wantBatches(ab, ab, ab, ab)
-		if left := x.bodies(); len(left) != 0 {
-			t.Errorf("left in the queue: %q", left)
+		if remaining := x.bodies(); len(remaining) != 0 {
+			t.Errorf("still in the queue: %q", remaining)
 		}
 	})
 }
 
-// When the messages' visibility has ended somebody else may have them: the mapping drops its copy.
+// When the visibility timeout of the messages has ended, another consumer may have them: the mapping drops the batch.
 func TestThrottledUntilVisibilityEnds(t *testing.T) {
 	onQueue(t, "jobs", func(x *fixture) {
 		x.send("a")

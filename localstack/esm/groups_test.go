@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// Groups are invoked beside each other, each in its order, and one event may hold several.
+// Groups are invoked concurrently, each in its order, and one event may contain several groups.
 func TestFIFO(t *testing.T) {
 	onQueue(t, "jobs.fifo", func(x *fixture) {
 		x.sendGroup("g", numbered(12)...)
@@ -38,7 +38,7 @@ func TestFIFO(t *testing.T) {
 	})
 }
 
-// After a partial failure the next event has what was reported, before newer messages of the group.
+// After a partial failure the next event has the reported messages, before newer messages of the group.
 func TestFIFOPartialFailure(t *testing.T) {
 	onQueue(t, "jobs.fifo", func(x *fixture) {
 		x.sendGroup("g", "g1", "g2", "g3")
@@ -60,8 +60,8 @@ func TestFIFOPartialFailure(t *testing.T) {
 	})
 }
 
-// A message that the function does not report is deleted, also behind one that failed: keeping order inside a batch is
-// the function's business.
+// A message that the function does not report is deleted, even after a failed one: the order inside a batch is the
+// responsibility of the function.
 func TestFIFODoesNotHaltForTheFunction(t *testing.T) {
 	onQueue(t, "jobs.fifo", func(x *fixture) {
 		x.sendGroup("g", "g1", "g2", "g3")
@@ -69,7 +69,7 @@ func TestFIFODoesNotHaltForTheFunction(t *testing.T) {
 		x.run(esm.Config{ReportBatchItemFailures: true}, f.invoke)
 		time.Sleep(time.Second)
 		if got, want := x.bodies(), []string{"g1"}; !cmp.Equal(got, want) {
-			t.Errorf("left in the queue: %q, want %q", got, want)
+			t.Errorf("still in the queue: %q, want %q", got, want)
 		}
 		x.mustStop()
 	})
@@ -96,7 +96,7 @@ func watch(t *testing.T, f func(context.Context, events.SQSEvent) (any, error)) 
 	}}
 }
 
-// A function that makes its messages visible while it works gets them again, but not at once: Lambda invokes one batch
+// A function that makes its messages visible while it runs gets them again, but not at once: Lambda invokes one batch
 // of a group at a time.
 func TestFIFOOneBatchOfAGroupAtATime(t *testing.T) {
 	onQueue(t, "jobs.fifo", func(x *fixture) {
@@ -119,13 +119,13 @@ func TestFIFOOneBatchOfAGroupAtATime(t *testing.T) {
 		if got := f.got(); len(got) < 2 {
 			t.Errorf("invoked with %q, want a second invocation", got)
 		}
-		if left := x.bodies(); len(left) != 0 {
-			t.Errorf("left in the queue: %q", left)
+		if remaining := x.bodies(); len(remaining) != 0 {
+			t.Errorf("still in the queue: %q", remaining)
 		}
 	})
 }
 
-// large are bodies of which six fit into one event, so that one receive makes two batches.
+// large returns bodies of which six fit into one event, so that one receive makes two batches.
 func large(names []string) []string {
 	out := make([]string, len(names))
 	for i, n := range names {
@@ -134,7 +134,7 @@ func large(names []string) []string {
 	return out
 }
 
-// short turns the bodies of large back.
+// short reverses large.
 func short(batches [][]string) [][]string {
 	for _, b := range batches {
 		for i := range b {
@@ -144,14 +144,14 @@ func short(batches [][]string) [][]string {
 	return batches
 }
 
-// What did not fit into an event is not invoked beside it, nor at all if the first part failed: it would be done before
-// the message that failed.
+// A message that did not fit into an event is not invoked while the event is, nor if a message of the event failed: it
+// would complete before the failed message.
 func TestFIFOOrderAcrossThePayloadLimit(t *testing.T) {
 	names := []string{"g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8"}
 	for _, tt := range []struct {
 		name    string
 		failure bool
-		busy    bool // both slots are, so that the first batch has failed before the second gets one
+		busy    bool // both slots are busy: the first batch fails before the second gets a slot
 		want    [][]string
 	}{
 		{name: "success", want: [][]string{names[:6], names[6:]}},
@@ -190,8 +190,8 @@ func TestFIFOOrderAcrossThePayloadLimit(t *testing.T) {
 				if d := cmp.Diff(tt.want, short(f.got())); d != "" {
 					t.Errorf("batches (-want +got):\n%s", d)
 				}
-				if left := x.bodies(); len(left) != 0 {
-					t.Errorf("%d messages left", len(left))
+				if remaining := x.bodies(); len(remaining) != 0 {
+					t.Errorf("%d messages still in the queue", len(remaining))
 				}
 				if took := f.at[1].Sub(f.at[0]); !tt.failure && took != 2*time.Second {
 					t.Errorf("the rest was invoked %s after the first part, want when that had ended", took)

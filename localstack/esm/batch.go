@@ -11,16 +11,16 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// record is a received message, encoded as its record in the event.
+// record is a received message, with the JSON of its record in the event.
 type record struct {
 	id, handle, group string
 	json              []byte
 	at                time.Time // of the receive
-	receive           int64     // its number
+	receive           int64     // number of the receive
 }
 
-// collector builds batches. It is used by one goroutine: one poll at a time, so that batches are entered into their
-// groups in the order in which SQS delivered them.
+// collector builds batches. One goroutine uses it, so one poll runs at a time, and batches enter their groups in the order
+// in which SQS delivered them.
 type collector struct {
 	client     Client
 	cfg        Config
@@ -29,23 +29,23 @@ type collector struct {
 	deleter    deleter
 	visibility time.Duration
 	receives   *counter
-	rest       []record // received, and did not fit into the last batch
+	remaining  []record // received, and did not fit into the last batch
 }
 
-// next returns the next batch: none if no message came, a started one if ctx ended. An error means that the receive
-// failed and the batch is empty.
+// next returns the next batch. It is empty if no message came, and may be incomplete if ctx is cancelled. An error means
+// that the receive failed and there is no batch.
 func (c *collector) next(ctx context.Context) ([]record, error) {
 	b := batch{size: c.cfg.BatchSize}
-	c.rest = b.fill(c.rest)
+	c.remaining = b.fill(c.remaining)
 	for {
-		left := c.cfg.Wait
+		wait := c.cfg.Wait
 		if len(b.records) > 0 {
-			left = c.cfg.BatchingWindow - time.Since(b.records[0].at)
+			wait = c.cfg.BatchingWindow - time.Since(b.records[0].at)
 		}
-		if b.full || left <= 0 || ctx.Err() != nil {
+		if b.full || wait <= 0 || ctx.Err() != nil {
 			return b.records, nil
 		}
-		got, err := c.receive(ctx, min(10, c.cfg.BatchSize-len(b.records)), min(left, c.cfg.Wait))
+		got, err := c.receive(ctx, min(10, c.cfg.BatchSize-len(b.records)), min(wait, c.cfg.Wait))
 		if err != nil && len(b.records) > 0 {
 			c.cfg.Logger.Warn("esm: receive failed; the batch is invoked without waiting for more", "error", err)
 			return b.records, nil
@@ -53,32 +53,32 @@ func (c *collector) next(ctx context.Context) ([]record, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.rest = b.fill(got)
+		c.remaining = b.fill(got)
 		if len(b.records) == 0 {
-			return nil, nil // nothing came, or nothing passed the filters
+			return nil, nil // no message came, or none matched the filters
 		}
 	}
 }
 
-// receiveMargin is what a receive may take beyond its wait and the SDK's retries of it. It only ends a poll whose
-// connection is dead: a cancelled poll may be one that SQS has just answered, whose messages are then stranded.
+// receiveMargin is how long a receive may take beyond its wait and the SDK's retries. Only a poll on a dead connection
+// takes longer. A poll must not be cancelled earlier: SQS may just have given it messages, which then stay hidden.
 const receiveMargin = time.Minute
 
-// receive polls once. It does not end with ctx.
+// receive polls once. It ignores the cancellation of ctx.
 func (c *collector) receive(ctx context.Context, most int, wait time.Duration) ([]record, error) {
-	seconds := int32((wait + time.Second - 1) / time.Second) // at least 1: a 0 is not sent, and the queue's own wait applies
+	seconds := int32((wait + time.Second - 1) / time.Second) // at least 1: the SDK does not send 0
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*wait+receiveMargin)
 	defer cancel()
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl:                    aws.String(c.queue.url),
 		MaxNumberOfMessages:         int32(most),
 		WaitTimeSeconds:             seconds,
-		VisibilityTimeout:           int32(c.visibility / time.Second), // a 0 is not sent
+		VisibilityTimeout:           int32(c.visibility / time.Second), // the SDK does not send 0
 		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
 		MessageAttributeNames:       []string{"All"},
 	}
 	if c.cfg.fifo() {
-		// A retry of the SDK after a lost reply then gets the same messages, instead of finding their groups locked.
+		// When a response is lost, the SDK's retry gets the same messages. Without the ID their groups would be blocked.
 		in.ReceiveRequestAttemptId = aws.String(rand.Text())
 	}
 	out, err := c.client.ReceiveMessage(ctx, in)
@@ -112,9 +112,9 @@ type batch struct {
 	full    bool
 }
 
-// fill adds what fits and returns the rest. A single record always fits: SQS's limit of 1 MiB keeps it far below 6 MB,
-// also where every character is escaped.
-func (b *batch) fill(records []record) (rest []record) {
+// fill adds records until the batch is full, and returns the others. A single record always fits: a message has at most
+// 1 MiB, which is less than 6 MB even if JSON escapes every character.
+func (b *batch) fill(records []record) (remaining []record) {
 	for i, r := range records {
 		n := len(r.json) + len(",")
 		if len(b.records) > 0 && len(eventHead)+b.bytes+len(r.json)+len(eventTail) > maxPayload {

@@ -2,6 +2,7 @@ package memsqs_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -13,8 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
-
-	"errors"
 
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -43,8 +42,8 @@ func run(t *testing.T, name string, a attrs, f func(*fixture), optFns ...func(*m
 	})
 }
 
-// after runs f in d. The test does not end before: what f changes can wake a poll, and end the test with it, before f has
-// had its own answer.
+// after runs f after d. The test waits for f: what f changes can wake a poll, and so end the test, before f has got its own
+// response.
 func (x *fixture) after(d time.Duration, f func()) {
 	x.later.Add(1)
 	time.AfterFunc(d, func() {
@@ -160,7 +159,7 @@ func (x *fixture) ok(err error) {
 	}
 }
 
-// code checks the error code that a client sees.
+// code checks the error code that the client returns.
 func (x *fixture) code(err error, want string) {
 	x.Helper()
 	e, ok := errors.AsType[smithy.APIError](err)

@@ -1,0 +1,155 @@
+package memsqs
+
+import "cmp"
+
+// ordering decides which visible messages a receive may return, and in which order.
+type ordering interface {
+	// add adds m at the end of the queue or, if before is not nil, in front of before.
+	add(m, before *message)
+	remove(m *message)
+	// changed is called after m was hidden or shown.
+	changed(m *message)
+	// next returns the first receivable messages, at most n. It may return fewer than there are, but returns none only if
+	// there are none. It changes nothing.
+	next(n int) []*message
+}
+
+// lessBy orders two items by their keys a and b, and items with equal keys by their serial numbers.
+func lessBy[K cmp.Ordered](a, b K, serialA, serialB uint64) bool {
+	return cmp.Or(cmp.Compare(a, b), cmp.Compare(serialA, serialB)) < 0
+}
+
+// standardOrder is the ordering of a standard queue: the oldest visible message first, except for Options.Reorder.
+type standardOrder struct {
+	server *Server
+	ready  indexedHeap[*message]
+}
+
+func newStandardOrder(s *Server) *standardOrder {
+	return &standardOrder{server: s, ready: indexedHeap[*message]{
+		less:     func(a, b *message) bool { return lessBy(a.order, b.order, a.serial, b.serial) },
+		position: func(m *message) *int { return &m.readyIndex },
+	}}
+}
+
+func (t *standardOrder) add(m, before *message) {
+	if before != nil {
+		m.order = before.order
+	}
+	if n := t.server.opts.Reorder; n > 0 {
+		m.order += t.server.rng.Uint64N(uint64(n) + 1)
+	}
+}
+
+func (t *standardOrder) remove(m *message) { t.ready.remove(m) }
+
+func (t *standardOrder) changed(m *message) {
+	switch {
+	case m.hidden:
+		t.ready.remove(m)
+	case !t.ready.has(m):
+		t.ready.push(m)
+	}
+}
+
+// next returns one message: the caller asks again.
+func (t *standardOrder) next(n int) []*message {
+	if n < 1 || t.ready.Len() == 0 {
+		return nil
+	}
+	return []*message{t.ready.top()}
+}
+
+// fifoOrder is the ordering of a FIFO queue. A message is receivable while it and every message before it in its message
+// group is visible: a message in flight or delayed blocks the messages behind it in its group, and no other group.
+type fifoOrder struct {
+	byID  map[string]*messageGroup
+	ready indexedHeap[*messageGroup] // groups whose first message is visible, by that message's order
+}
+
+// messageGroup is the list of a group's messages, oldest first, visible or not.
+type messageGroup struct {
+	id          string
+	first, last *message
+	order       uint64 // of the first message, while in ready
+	readyIndex  int
+}
+
+func newFIFOOrder() *fifoOrder {
+	return &fifoOrder{byID: map[string]*messageGroup{}, ready: indexedHeap[*messageGroup]{
+		less:     func(a, b *messageGroup) bool { return a.order < b.order },
+		position: func(g *messageGroup) *int { return &g.readyIndex },
+	}}
+}
+
+func (s *fifoOrder) add(m, before *message) {
+	g := s.byID[m.group]
+	if g == nil {
+		g = &messageGroup{id: m.group}
+		s.byID[m.group] = g
+	}
+	m.in = g
+	if before != nil {
+		m.order = before.order
+		m.prev, m.next = before.prev, before
+	} else {
+		m.prev = g.last
+	}
+	if m.prev != nil {
+		m.prev.next = m
+	} else {
+		g.first = m
+	}
+	if m.next != nil {
+		m.next.prev = m
+	} else {
+		g.last = m
+	}
+}
+
+func (s *fifoOrder) remove(m *message) {
+	g := m.in
+	if m.prev != nil {
+		m.prev.next = m.next
+	} else {
+		g.first = m.next
+	}
+	if m.next != nil {
+		m.next.prev = m.prev
+	} else {
+		g.last = m.prev
+	}
+	m.prev, m.next, m.in = nil, nil, nil
+	if g.first == nil {
+		delete(s.byID, g.id)
+	}
+	s.refresh(g)
+}
+
+func (s *fifoOrder) changed(m *message) { s.refresh(m.in) }
+
+// refresh adds the group to ready, moves it there, or removes it, depending on its first message.
+func (s *fifoOrder) refresh(g *messageGroup) {
+	if g.first == nil || g.first.hidden {
+		s.ready.remove(g)
+		return
+	}
+	if s.ready.has(g) && g.order == g.first.order {
+		return
+	}
+	s.ready.remove(g)
+	g.order = g.first.order
+	s.ready.push(g)
+}
+
+// next returns up to n messages of one group: AWS fills a receive from one group before it uses the next.
+func (s *fifoOrder) next(n int) []*message {
+	if s.ready.Len() == 0 {
+		return nil
+	}
+	var out []*message
+	for m := s.ready.top().first; m != nil && !m.hidden && len(out) < n; m = m.next {
+		out = append(out, m)
+	}
+	return out
+}
