@@ -14,29 +14,6 @@ type batchStatementInput struct {
 	ReturnConsumedCapacity string
 }
 
-func (in *batchStatementInput) member(d reader, name []byte) error {
-	switch string(name) {
-	case "Statements":
-		if in.Statements != nil {
-			return errTwice
-		}
-		return in.statements(d)
-	case "ReturnConsumedCapacity":
-		return d.text(&in.ReturnConsumedCapacity)
-	}
-	return errUnknown
-}
-
-func (in *batchStatementInput) statements(d reader) error {
-	in.Statements = make([]statementInput, 0, maxStatements)
-	last := lastStatement{all: make([]attr.Value, 0, 4*maxStatements)}
-	return d.Array(func() error {
-		in.Statements = append(in.Statements, statementInput{})
-		st := &in.Statements[len(in.Statements)-1]
-		return d.Object(func(name []byte) error { return st.member(d, &last, name) })
-	})
-}
-
 type batchStatementOutput struct {
 	Responses        []statementResponse
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`

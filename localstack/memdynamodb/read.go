@@ -20,22 +20,6 @@ type getItemInput struct {
 	legacy
 }
 
-func (in *getItemInput) member(d reader, name []byte) error {
-	switch string(name) {
-	case "TableName":
-		return d.text(&in.TableName)
-	case "Key":
-		return d.fields(&in.Key)
-	case "ProjectionExpression":
-		return d.optional(&in.ProjectionExpression)
-	case "ConsistentRead":
-		return d.flag(&in.ConsistentRead)
-	case "ReturnConsumedCapacity":
-		return d.text(&in.ReturnConsumedCapacity)
-	}
-	return in.placeholders.member(d, name)
-}
-
 type getItemOutput struct {
 	Item             *attr.Map         `json:",omitempty"`
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`

@@ -13,16 +13,6 @@ type placeholders struct {
 	ExpressionAttributeValues attr.Map
 }
 
-func (p *placeholders) member(d reader, name []byte) error {
-	switch string(name) {
-	case "ExpressionAttributeNames":
-		return d.names(&p.ExpressionAttributeNames)
-	case "ExpressionAttributeValues":
-		return d.fields(&p.ExpressionAttributeValues)
-	}
-	return errUnknown
-}
-
 func (p *placeholders) env() *expr.Env {
 	return &expr.Env{Names: p.ExpressionAttributeNames, Values: p.ExpressionAttributeValues}
 }

@@ -92,8 +92,8 @@ type call struct {
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
 	return func(_ context.Context, body []byte, rule *fault.Rule) (any, awsjson.Cost, error) {
 		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
-		in, err := decode[In](body)
-		if err != nil {
+		in := new(In)
+		if err := json.Unmarshal(body, in); err != nil {
 			return nil, c.cost, answerError(err)
 		}
 		out, err := f(c, in)

@@ -3,7 +3,6 @@ package memdynamodb
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
@@ -16,52 +15,10 @@ type statementInput struct {
 	Parameters                          []json.RawMessage
 	ConsistentRead                      bool
 	ReturnValuesOnConditionCheckFailure string
-
-	values []attr.Value // Parameters, where the request was read quickly; each is valid
-}
-
-// lastStatement is the statement of a batch that was read before: the next one has much in common with it.
-type lastStatement struct {
-	text   attr.Last[string]
-	values []attr.Last[attr.Value]
-	all    []attr.Value // parameters of all statements so far, in one piece
-}
-
-func (in *statementInput) member(d reader, last *lastStatement, name []byte) (err error) {
-	switch string(name) {
-	case "Statement":
-		in.Statement, err = last.text.Read(d.Decoder, d.Text)
-		return err
-	case "Parameters":
-		in.values, err = last.parameters(d)
-		return err
-	case "ConsistentRead":
-		return d.flag(&in.ConsistentRead)
-	case "ReturnValuesOnConditionCheckFailure":
-		return d.text(&in.ReturnValuesOnConditionCheckFailure)
-	}
-	return errUnknown
-}
-
-func (l *lastStatement) parameters(d reader) ([]attr.Value, error) {
-	from := len(l.all)
-	err := d.Array(func() error {
-		n := len(l.all) - from
-		if n == len(l.values) {
-			l.values = append(l.values, attr.Last[attr.Value]{})
-		}
-		v, err := l.values[n].Read(d.Decoder, d.Value)
-		l.all = append(l.all, v)
-		return err
-	})
-	return slices.Clip(l.all[from:]), err
 }
 
 // parameters are checked here and not before: one that is wrong is its statement's error, not the request's.
 func (in *statementInput) parameters() ([]attr.Value, error) {
-	if in.Parameters == nil {
-		return in.values, nil
-	}
 	values := make([]attr.Value, len(in.Parameters))
 	for i, raw := range in.Parameters {
 		var err error
@@ -77,13 +34,6 @@ type executeStatementInput struct {
 	ReturnConsumedCapacity string
 	Limit                  *int
 	NextToken              *string
-}
-
-func (in *executeStatementInput) member(d reader, name []byte) error {
-	if string(name) == "ReturnConsumedCapacity" {
-		return d.text(&in.ReturnConsumedCapacity)
-	}
-	return in.statementInput.member(d, &lastStatement{}, name)
 }
 
 type executeStatementOutput struct {

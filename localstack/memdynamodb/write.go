@@ -16,28 +16,6 @@ type writeInput struct {
 	legacy
 }
 
-func (in *writeInput) member(d reader, name []byte) error {
-	switch string(name) {
-	case "TableName":
-		return d.text(&in.TableName)
-	case "Item":
-		return d.fields(&in.Item)
-	case "Key":
-		return d.fields(&in.Key)
-	case "ConditionExpression":
-		return d.optional(&in.ConditionExpression)
-	case "UpdateExpression":
-		return d.optional(&in.UpdateExpression)
-	case "ReturnValues":
-		return d.text(&in.ReturnValues)
-	case "ReturnValuesOnConditionCheckFailure":
-		return d.text(&in.ReturnValuesOnConditionCheckFailure)
-	case "ReturnConsumedCapacity":
-		return d.text(&in.ReturnConsumedCapacity)
-	}
-	return in.placeholders.member(d, name)
-}
-
 type writeOutput struct {
 	Attributes       *attr.Map         `json:",omitempty"`
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`

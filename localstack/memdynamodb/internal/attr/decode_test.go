@@ -112,45 +112,6 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// Each of several values is what it would be by itself, the same as the one before or not.
-func TestLast(t *testing.T) {
-	t.Parallel()
-	d := &Decoder{data: []byte(`[{"S":"a"},{"S":"a"}, {"S":"a"},{"S":"ab"},{"S" :"ab"},{"L":[{"S":"a"}]},{"L":[]},{"S":"a"}]`)}
-	var l Last[Value]
-	var got []Value
-	if err := d.Array(func() error {
-		v, err := l.Read(d, d.Value)
-		got = append(got, v)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	a, ab := String("a"), String("ab")
-	if diff := cmp.Diff([]Value{a, a, a, ab, ab, List{a}, List{}, a}, got); diff != "" {
-		t.Error(diff)
-	}
-	reads := 0
-	d = &Decoder{data: []byte(`["a","a" , "a","b"]`)}
-	var texts Last[string]
-	if err := d.Array(func() error {
-		_, err := texts.Read(d, func() (string, error) { reads++; return d.Text() })
-		return err
-	}); err != nil || reads != 2 {
-		t.Errorf("%d reads of two different texts, %v", reads, err)
-	}
-	// What was refused is refused again.
-	d = &Decoder{data: []byte(`["x","x"]`)}
-	refused := 0
-	if err := d.Array(func() error {
-		if _, err := texts.Read(d, func() (string, error) { _, _ = d.Text(); return "", errors.New("refused") }); err != nil {
-			refused++
-		}
-		return nil
-	}); err != nil || refused != 2 {
-		t.Errorf("%d refusals of two, %v", refused, err)
-	}
-}
-
 func TestItemSize(t *testing.T) {
 	t.Parallel()
 	// Names and values in UTF-8 bytes; 3 bytes for a list or map and 1 for each of its elements.

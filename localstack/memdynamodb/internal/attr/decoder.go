@@ -15,16 +15,6 @@ type Decoder struct {
 	scratch []byte // the last text that had escapes
 }
 
-// DecodeObject reads an object and nothing behind it. member is called with each name and is to read the value after it;
-// name is valid until then. An error of member's ends the reading.
-func DecodeObject(data []byte, member func(d *Decoder, name []byte) error) error {
-	d := &Decoder{data: data}
-	if err := d.Object(func(name []byte) error { return member(d, name) }); err != nil {
-		return err
-	}
-	return d.end()
-}
-
 func (d *Decoder) space() {
 	for d.pos < len(d.data) {
 		switch d.data[d.pos] {
