@@ -95,8 +95,8 @@ func FuzzText(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := Decoder{data: data}
-		got, err := d.Text()
+		d := decoder{data: data}
+		got, err := d.text()
 		if err == nil {
 			err = d.end()
 		}

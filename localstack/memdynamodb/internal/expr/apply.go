@@ -31,8 +31,7 @@ func (u *Update) Paths(e *Env) []Path {
 
 // Apply returns the item with the update made. Every value is computed from the item as it was before any is written.
 func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, error) {
-	var few [4]change // most updates have no more, and these need no allocation
-	changes := few[:0]
+	changes := make([]change, 0, len(u.actions))
 	for _, a := range u.actions {
 		v, err := a.compute(e, item)
 		if err != nil {
@@ -181,4 +180,75 @@ func writeField(at attr.Map, path Path, v attr.Value) (attr.Map, error) {
 		return nil, err
 	}
 	return at.With(name, inner), nil
+}
+
+// sum is what ADD makes: a number added, or a set's union. What is missing counts as zero or as the empty set.
+func sum(old, v attr.Value) (attr.Value, error) {
+	if old == nil {
+		return v, nil
+	}
+	switch v := v.(type) {
+	case attr.Number:
+		if old, ok := old.(attr.Number); ok {
+			return arithmetic(old.Add(v))
+		}
+	case attr.StringSet:
+		if old, ok := old.(attr.StringSet); ok {
+			return attr.StringSet(union(old, v)), nil
+		}
+	case attr.NumberSet:
+		if old, ok := old.(attr.NumberSet); ok {
+			return attr.NumberSet(union(old, v)), nil
+		}
+	case attr.BinarySet:
+		if old, ok := old.(attr.BinarySet); ok {
+			return attr.BinarySet(union(old, v)), nil
+		}
+	}
+	return nil, errType
+}
+
+// difference is what DELETE leaves of a set; nil, an attribute removed, if nothing is left or nothing was there.
+func difference(old, v attr.Value) (attr.Value, error) {
+	if old == nil {
+		return nil, nil
+	}
+	switch v := v.(type) {
+	case attr.StringSet:
+		if old, ok := old.(attr.StringSet); ok {
+			if rest := without(old, v); len(rest) > 0 {
+				return attr.StringSet(rest), nil
+			}
+			return nil, nil
+		}
+	case attr.NumberSet:
+		if old, ok := old.(attr.NumberSet); ok {
+			if rest := without(old, v); len(rest) > 0 {
+				return attr.NumberSet(rest), nil
+			}
+			return nil, nil
+		}
+	case attr.BinarySet:
+		if old, ok := old.(attr.BinarySet); ok {
+			if rest := without(old, v); len(rest) > 0 {
+				return attr.BinarySet(rest), nil
+			}
+			return nil, nil
+		}
+	}
+	return nil, errType
+}
+
+func union[T comparable](a, b []T) []T {
+	out := slices.Clone(a)
+	for _, m := range b {
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func without[T comparable](a, b []T) []T {
+	return slices.DeleteFunc(slices.Clone(a), func(m T) bool { return slices.Contains(b, m) })
 }
