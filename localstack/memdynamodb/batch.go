@@ -2,9 +2,9 @@ package memdynamodb
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
-	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
@@ -32,7 +32,8 @@ type batchGetOutput struct {
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
 }
 
-// batchGetItem numbers its entries, for faults, by table name and then as they are listed.
+// batchGetItem reads all the items at one instant. Fault rules count the entries by table name, and within a table in
+// the order of the request.
 func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 	out := batchGetOutput{Responses: map[string][]attr.Map{}, UnprocessedKeys: map[string]*keysAndAttributes{}}
 	var y tally
 	entry := 0
-	for _, name := range sortedNames(in.RequestItems) {
+	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		wanted := in.RequestItems[name]
 		reads, err := s.batchReads(name, wanted)
 		if err != nil {
@@ -68,13 +69,13 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 		out.Responses[name] = []attr.Map{}
 		for i, r := range reads {
 			if c.fails(entry) {
-				left := out.UnprocessedKeys[name]
-				if left == nil {
+				unprocessed := out.UnprocessedKeys[name]
+				if unprocessed == nil {
 					copied := *wanted
-					left, copied.Keys = &copied, nil
-					out.UnprocessedKeys[name] = left
+					unprocessed, copied.Keys = &copied, nil
+					out.UnprocessedKeys[name] = unprocessed
 				}
-				left.Keys = append(left.Keys, wanted.Keys[i])
+				unprocessed.Keys = append(unprocessed.Keys, wanted.Keys[i])
 			} else {
 				item, size := r.get()
 				if item != nil {
@@ -105,20 +106,6 @@ func (s *Server) batchReads(tableName string, in *keysAndAttributes) ([]*read, e
 	return reads, nil
 }
 
-// fails reports whether the call's fault is to fail the entry.
-func (c *call) fails(entry int) bool {
-	return c.rule != nil && c.rule.Do == fault.FailEntries && c.rule.Hits(entry)
-}
-
-func sortedNames[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for n := range m {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
-
 type batchWriteInput struct {
 	RequestItems                map[string][]writeRequest
 	ReturnConsumedCapacity      string
@@ -135,14 +122,13 @@ type batchWriteOutput struct {
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
 }
 
-// batchWriteItem checks all the requests before it makes any; each is a write of its own. It numbers its entries, for
-// faults, by table name and then as they are listed.
+// batchWriteItem checks all the requests before it performs the first. Fault rules count the entries as in batchGetItem.
 func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return nil, err
 	}
-	if m := in.ReturnItemCollectionMetrics; m != "" && m != "NONE" {
-		return nil, unimplemented("ReturnItemCollectionMetrics")
+	if err := validMetrics(in.ReturnItemCollectionMetrics); err != nil {
+		return nil, err
 	}
 	n := 0
 	for _, requests := range in.RequestItems {
@@ -160,7 +146,7 @@ func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := sortedNames(in.RequestItems)
+	names := slices.Sorted(maps.Keys(in.RequestItems))
 	var all []*change
 	for _, name := range names {
 		changes, err := s.batchChanges(name, in.RequestItems[name])

@@ -10,7 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
 
-// statementInput is one PartiQL statement, of its own call or of a batch.
+// statementInput is one PartiQL statement, of ExecuteStatement or of a batch.
 type statementInput struct {
 	Statement                           string
 	Parameters                          parameters
@@ -18,15 +18,18 @@ type statementInput struct {
 	ReturnValuesOnConditionCheckFailure string
 }
 
-// parameters are the values that the question marks of a statement stand for. A value that is wrong is the error of its
-// statement, not of the whole request: UnmarshalJSON keeps that error for [statement.parse].
+// parameters are the values for the question marks of a statement. In a batch, a wrong value fails its own statement and
+// not the request. Therefore UnmarshalJSON stores the error, and [statement.parse] returns it.
 type parameters struct {
-	values []attr.Value
+	values attr.List
 	err    error
 }
 
 func (p *parameters) UnmarshalJSON(data []byte) error {
 	p.values, p.err = attr.DecodeList(data)
+	if data[0] != '[' {
+		return p.err // not even a list: the request is wrong
+	}
 	return nil
 }
 
@@ -40,83 +43,6 @@ type executeStatementInput struct {
 type executeStatementOutput struct {
 	Items            []attr.Map
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`
-}
-
-// statement is a statement on its one item.
-type statement struct {
-	expr.Statement
-	change     change
-	consistent bool
-}
-
-func (st *statement) reads() bool { return st.Verb == "SELECT" }
-
-// parse reads a statement. It needs no lock.
-func (st *statement) parse(in *statementInput) error {
-	if in.Statement == "" {
-		return required("statement")
-	}
-	if in.Parameters.err != nil {
-		return in.Parameters.err
-	}
-	var err error
-	if st.Statement, err = expr.ParseStatement(in.Statement, in.Parameters.values); err != nil {
-		return err
-	}
-	st.consistent = in.ConsistentRead
-	c := &st.change
-	c.env, c.put, c.update = &st.Env, st.Item, st.Update
-	c.updates, c.deletes = st.Update != nil, st.Verb == "DELETE"
-	c.returnOld = in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"
-	return nil
-}
-
-// locate finds the statement's table and item. The caller holds mu.
-func (s *Server) locate(st *statement) (err error) {
-	c := &st.change
-	if c.table, err = s.table(st.Table); err != nil {
-		return err
-	}
-	if c.put == nil {
-		c.keyFields, c.condition, err = st.Split(c.table.keys.names()...)
-		if errors.Is(err, expr.ErrNotOneItem) && st.reads() {
-			return unimplemented("a SELECT of more than one item") // to DynamoDB a Query or Scan, no mistake
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return c.fit()
-}
-
-// run performs the statement: INSERT only where no item is, UPDATE only where one is.
-func (st *statement) run() (items []attr.Map, u units, err error) {
-	c := &st.change
-	err = c.evaluate()
-	u = c.units()
-	switch {
-	case st.reads():
-		u = units{read: readUnits(c.old.Size(), st.consistent)}
-		if err == nil && c.old != nil {
-			item := c.old
-			if st.Paths != nil {
-				item = expr.Project(st.Paths, item)
-			}
-			items = []attr.Map{item}
-		}
-		return items, u, nil
-	case st.Verb == "INSERT" && c.old != nil:
-		return nil, u, awsjson.Invalid("DuplicateItemException", "Duplicate primary key exists in table")
-	case st.Verb == "UPDATE" && c.old == nil, err == errCondition:
-		return nil, units{write: u.write}, c.conditionFailed()
-	case err != nil:
-		return nil, u, err
-	}
-	c.apply()
-	if m := c.returned(st.Returning); m != nil {
-		items = []attr.Map{*m}
-	}
-	return items, u, nil
 }
 
 func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, error) {
@@ -135,13 +61,14 @@ func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, erro
 	if err := s.locate(&st); err != nil {
 		return nil, err
 	}
-	items, u, err := st.run()
+	item, u, err := st.run()
 	c.cost.Units = u.total()
 	if err != nil {
 		return nil, err
 	}
-	if items == nil {
-		items = []attr.Map{}
+	items := []attr.Map{}
+	if item != nil {
+		items = append(items, *item)
 	}
 	return executeStatementOutput{items, consumed(in.ReturnConsumedCapacity, st.change.table, u, false)}, nil
 }
@@ -170,8 +97,8 @@ type statementError struct {
 
 const maxStatements = 25
 
-// batchExecuteStatement runs statements that are all reads or all writes, each of another item. One that fails has its
-// error in its own response.
+// batchExecuteStatement runs statements that are all reads or all writes, each of another item. The error of a statement
+// is in its own response.
 func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return nil, err
@@ -182,27 +109,22 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 		return nil, constraint("[...]", "statements", "Member must have length between 1 and 25")
 	}
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
-	statements := make([]*statement, n) // nil where it failed
-	all := make([]statement, n)
-	for i := range all {
-		if err := all[i].parse(&in.Statements[i]); err != nil {
-			out.Responses[i].Error = statementFailed(err)
-			continue
-		}
-		statements[i] = &all[i]
-	}
+	statements := make([]*statement, n) // nil: the statement has failed
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, st := range statements {
-		if st == nil {
+	for i := range in.Statements {
+		st := &statement{}
+		err := st.parse(&in.Statements[i])
+		if err == nil {
+			err = s.locate(st)
+		}
+		if err != nil {
+			out.Responses[i].Error = newStatementError(err)
 			continue
 		}
-		if err := s.locate(st); err != nil {
-			out.Responses[i].Error = statementFailed(err)
-			statements[i] = nil
-		}
+		statements[i] = st
 	}
-	if err := alike(statements); err != nil {
+	if err := checkBatch(statements); err != nil {
 		return nil, err
 	}
 	var y tally
@@ -217,21 +139,21 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 			r.Error = &statementError{Code: code, Message: cmp.Or(reasonMessages[code], "injected fault")}
 			continue
 		}
-		items, u, err := st.run()
+		item, u, err := st.run()
 		y.add(st.change.table, u)
 		if err != nil {
-			r.Error = statementFailed(err)
-		} else if len(items) > 0 {
-			r.Item = &items[0]
+			r.Error = newStatementError(err)
+			continue
 		}
+		r.Item = item
 	}
 	c.cost.Units = y.total()
 	out.ConsumedCapacity = y.consumed(in.ReturnConsumedCapacity, false)
 	return out, nil
 }
 
-// alike refuses a call that mixes reads with writes or has one item twice.
-func alike(statements []*statement) error {
+// checkBatch refuses a batch that mixes reads with writes or has one item twice.
+func checkBatch(statements []*statement) error {
 	var first *statement
 	for i, st := range statements {
 		if st == nil {
@@ -252,9 +174,9 @@ func alike(statements []*statement) error {
 	return nil
 }
 
-// statementFailed is an error as a response has it: its code is the exception's name without "Exception".
-func statementFailed(err error) *statementError {
-	e, ok := errors.AsType[*awsjson.Error](answerError(err))
+// newStatementError is an error in the form of a batch's response. Its code is the exception's name without "Exception".
+func newStatementError(err error) *statementError {
+	e, ok := errors.AsType[*awsjson.Error](toAWS(err))
 	if !ok {
 		return &statementError{Code: "InternalServerError", Message: err.Error()}
 	}
@@ -263,4 +185,80 @@ func statementFailed(err error) *statementError {
 		code = "ValidationError"
 	}
 	return &statementError{Code: code, Message: e.Message, Item: e.Fields["Item"]}
+}
+
+// statement is a statement and the change that it makes to its one item.
+type statement struct {
+	expr.Statement
+	change     change
+	consistent bool
+}
+
+func (st *statement) reads() bool { return st.Verb == "SELECT" }
+
+var statementVerbs = map[string]verb{"INSERT": put, "UPDATE": update, "DELETE": remove, "SELECT": check}
+
+// parse reads a statement, without a look at its table.
+func (st *statement) parse(in *statementInput) (err error) {
+	if in.Statement == "" {
+		return required("statement")
+	}
+	if in.Parameters.err != nil {
+		return in.Parameters.err
+	}
+	if st.Statement, err = expr.ParseStatement(in.Statement, in.Parameters.values); err != nil {
+		return err
+	}
+	st.consistent = in.ConsistentRead
+	st.change = change{
+		verb: statementVerbs[st.Verb], env: &st.Env, item: st.Item, update: st.Update,
+		returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+	}
+	return nil
+}
+
+// locate finds the statement's table and item. The caller holds mu.
+func (s *Server) locate(st *statement) (err error) {
+	c := &st.change
+	if c.table, err = s.table(st.Table); err != nil {
+		return err
+	}
+	if c.verb != put {
+		c.keyFields, c.condition, err = st.Split(c.table.keys.names()...)
+		if errors.Is(err, expr.ErrNotOneItem) && st.reads() {
+			return unimplemented("a SELECT of more than one item") // DynamoDB runs it as a Query or a Scan
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.fit()
+}
+
+// run performs the statement and returns the item that it reads or is to return, if any. An INSERT fails where an item
+// is, an UPDATE where none is.
+func (st *statement) run() (item *attr.Map, u units, err error) {
+	c := &st.change
+	err = c.evaluate()
+	u = c.units()
+	switch {
+	case st.reads():
+		u = units{read: readUnits(c.old.Size(), st.consistent)}
+		if err != nil || c.old == nil { // a false condition is no error of a SELECT
+			return nil, u, nil
+		}
+		if st.Paths == nil {
+			return &c.old, u, nil
+		}
+		part := expr.Project(st.Paths, c.old)
+		return &part, u, nil
+	case c.verb == put && c.old != nil:
+		return nil, u, awsjson.Invalid("DuplicateItemException", "Duplicate primary key exists in table")
+	case c.verb == update && c.old == nil, err == errCondition:
+		return nil, units{write: u.write}, c.conditionFailed()
+	case err != nil:
+		return nil, u, err
+	}
+	c.apply()
+	return c.returned(st.Returning), u, nil
 }

@@ -35,7 +35,8 @@ type transactWriteOutput struct {
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
 }
 
-// transactWriteItems makes all the changes or none. Under mu nothing comes between the conditions and the writes.
+// transactWriteItems makes all the changes or none. mu is held from the conditions to the writes, so that no other write
+// comes between.
 func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -50,12 +51,12 @@ func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.tokens.seen(in, s.now())
+	done, err := s.tokens.done(in, s.now())
 	if err != nil {
 		return nil, err
 	}
 	if done {
-		y := replayed(changes)
+		y := repeated(changes)
 		c.cost.Units = y.total()
 		return transactWriteOutput{y.consumed(in.ReturnConsumedCapacity, true)}, nil
 	}
@@ -78,7 +79,7 @@ func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error
 	for _, ch := range changes {
 		ch.apply()
 	}
-	s.tokens.keep(in, s.now())
+	s.tokens.add(in, s.now())
 	return transactWriteOutput{y.consumed(in.ReturnConsumedCapacity, true)}, nil
 }
 
@@ -92,8 +93,8 @@ func (in *transactWriteInput) validate() error {
 	if t := in.ClientRequestToken; t != nil && (*t == "" || len(*t) > 36) {
 		return constraint(*t, "clientRequestToken", "Member must have length between 1 and 36")
 	}
-	if m := in.ReturnItemCollectionMetrics; m != "" && m != "NONE" {
-		return unimplemented("ReturnItemCollectionMetrics")
+	if err := validMetrics(in.ReturnItemCollectionMetrics); err != nil {
+		return err
 	}
 	return validCapacity(in.ReturnConsumedCapacity)
 }
@@ -116,7 +117,7 @@ func (s *Server) changes(actions []json.RawMessage) ([]*change, error) {
 			return nil, err
 		}
 		all = append(all, ch)
-		size += ch.put.Size() + ch.keyFields.Size() + in.ExpressionAttributeValues.Size()
+		size += ch.item.Size() + ch.keyFields.Size() + in.ExpressionAttributeValues.Size()
 	}
 	if size > maxTransactionBytes {
 		return nil, validation("Transaction payload size cannot exceed %d bytes", maxTransactionBytes)
@@ -124,23 +125,7 @@ func (s *Server) changes(actions []json.RawMessage) ([]*change, error) {
 	return all, nil
 }
 
-// fit refuses actions that their tables' keys do not allow. The first of them cancels the transaction alone: no condition
-// is looked at. No two actions may be of one item.
-func fit(changes []*change) error {
-	for i, ch := range changes {
-		if err := ch.fit(); err != nil {
-			reasons := injectedReasons(nil, len(changes))
-			reasons[i] = invalidReason(err)
-			return cancelled(reasons)
-		}
-		if slices.ContainsFunc(changes[:i], func(o *change) bool { return o.table == ch.table && o.key == ch.key }) {
-			return validation("Transaction request cannot include multiple operations on one item")
-		}
-	}
-	return nil
-}
-
-// only returns the one action that an element must have.
+// only returns the action of an element, which must have exactly one.
 func (a *transactWriteItem) only() (v verb, in *changeInput, err error) {
 	n := 0
 	for verb, input := range map[verb]*changeInput{put: a.Put, update: a.Update, remove: a.Delete, check: a.ConditionCheck} {
@@ -160,13 +145,160 @@ func (a *transactWriteItem) only() (v verb, in *changeInput, err error) {
 	return v, in, nil
 }
 
-// replayed is what the repetition of a transaction already made costs: transactional reads of its items.
-func replayed(changes []*change) *tally {
+// fit refuses actions that the keys of their tables do not allow, and two actions on one item. The first such action
+// cancels the transaction, and no condition is evaluated.
+func fit(changes []*change) error {
+	for i, ch := range changes {
+		if err := ch.fit(); err != nil {
+			reasons := injectedReasons(nil, len(changes))
+			reasons[i] = invalidReason(err)
+			return cancelled(reasons)
+		}
+		if slices.ContainsFunc(changes[:i], func(o *change) bool { return o.table == ch.table && o.key == ch.key }) {
+			return validation("Transaction request cannot include multiple operations on one item")
+		}
+	}
+	return nil
+}
+
+// repeated is what the repetition of a transaction consumes: transactional reads of its items.
+func repeated(changes []*change) *tally {
 	y := &tally{}
 	for _, ch := range changes {
 		y.add(ch.table, units{read: 2 * readUnits(ch.table.get(ch.key).Size(), true)})
 	}
 	return y
+}
+
+// reason says why one action cancels its transaction. The code is "None" if it does not.
+type reason struct {
+	Code    string
+	Message string    `json:",omitempty"`
+	Item    *attr.Map `json:",omitempty"`
+}
+
+var reasonMessages = map[string]string{
+	"ConditionalCheckFailed":        "The conditional request failed",
+	"TransactionConflict":           "Transaction is ongoing for the item",
+	"ProvisionedThroughputExceeded": "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.",
+	"ThrottlingError":               "Throughput exceeds the current capacity for one or more global secondary indexes.",
+}
+
+// reason evaluates the change.
+func (c *change) reason() reason {
+	err := c.evaluate()
+	if err == nil {
+		return reason{Code: "None"}
+	}
+	if err == errCondition {
+		r := reason{Code: "ConditionalCheckFailed", Message: errCondition.Message}
+		if c.returnOld && c.old != nil {
+			r.Item = &c.old
+		}
+		return r
+	}
+	return invalidReason(err)
+}
+
+func invalidReason(err error) reason {
+	r := reason{Code: "ValidationError"}
+	if e, ok := errors.AsType[*awsjson.Error](toAWS(err)); ok {
+		r.Message = e.Message
+	}
+	return r
+}
+
+// injectedReasons returns a reason for each of n actions: that of the fault rule where the rule hits, else None.
+func injectedReasons(rule *fault.Rule, n int) []reason {
+	reasons := make([]reason, n)
+	for i := range reasons {
+		reasons[i].Code = "None"
+		if rule != nil && rule.Do == fault.FailEntries && rule.Hits(i) {
+			code := rule.Code
+			if code == "" {
+				code = "TransactionConflict"
+			}
+			reasons[i] = reason{Code: code, Message: reasonMessages[code]}
+		}
+	}
+	return reasons
+}
+
+// cancelled returns the error of a transaction, with one reason for each action in the order of the actions. It is nil
+// if all reasons are None.
+func cancelled(reasons []reason) error {
+	codes := make([]string, len(reasons))
+	fails := false
+	for i, r := range reasons {
+		codes[i] = r.Code
+		fails = fails || r.Code != "None"
+	}
+	if !fails {
+		return nil
+	}
+	return &awsjson.Error{
+		Code:    "TransactionCanceledException",
+		Message: "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]",
+		Fields:  map[string]any{"CancellationReasons": reasons},
+	}
+}
+
+// tokenLife is how long the repetition of a transaction with the same ClientRequestToken does nothing.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+const tokenLife = 10 * time.Minute
+
+// tokens are the ClientRequestTokens of the transactions that were made. The token of a cancelled transaction is not
+// among them: its repetition is a new attempt.
+type tokens map[string]usedToken
+
+type usedToken struct {
+	request [sha256.Size]byte
+	until   time.Time
+}
+
+// done reports whether the transaction was already made under its token, within tokenLife.
+func (k tokens) done(in *transactWriteInput, now time.Time) (bool, error) {
+	if in.ClientRequestToken == nil {
+		return false, nil
+	}
+	used, ok := k[*in.ClientRequestToken]
+	if !ok || !now.Before(used.until) {
+		return false, nil
+	}
+	if used.request != in.digest() {
+		return false, awsjson.Invalid("IdempotentParameterMismatchException", "The request uses the same client token as a previous, but non-identical request. Do not reuse a client token with different requests, unless the requests are identical")
+	}
+	return true, nil
+}
+
+// add stores the token of a transaction that was made, and deletes tokens older than tokenLife.
+func (k *tokens) add(in *transactWriteInput, now time.Time) {
+	if in.ClientRequestToken == nil {
+		return
+	}
+	if *k == nil {
+		*k = tokens{}
+	}
+	for t, used := range *k {
+		if !now.Before(used.until) {
+			delete(*k, t)
+		}
+	}
+	(*k)[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife)}
+}
+
+// digest is equal for requests with equal actions. The order of the members of an object does not count: clients write Go
+// maps in another order each time.
+func (in *transactWriteInput) digest() [sha256.Size]byte {
+	var b bytes.Buffer
+	for _, raw := range in.TransactItems {
+		var v any
+		_ = json.Unmarshal(raw, &v) // [Server.changes] has read it without an error
+		sorted, _ := json.Marshal(v)
+		b.Write(sorted)
+		b.WriteByte('\n')
+	}
+	return sha256.Sum256(b.Bytes())
 }
 
 type transactGetInput struct {
@@ -183,7 +315,7 @@ type transactGetOutput struct {
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
 }
 
-// transactGetItems reads all the items in one moment.
+// transactGetItems reads all the items at one instant.
 func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 	n := len(in.TransactItems)
 	c.cost.Entries = n
@@ -204,10 +336,8 @@ func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range reads[:i] {
-			if o.table == r.table && o.key == r.key {
-				return nil, validation("Transaction request cannot include multiple operations on one item")
-			}
+		if slices.ContainsFunc(reads[:i], func(o *read) bool { return o.table == r.table && o.key == r.key }) {
+			return nil, validation("Transaction request cannot include multiple operations on one item")
 		}
 		reads[i] = r
 	}
@@ -224,133 +354,4 @@ func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 	c.cost.Units = y.total()
 	out.ConsumedCapacity = y.consumed(in.ReturnConsumedCapacity, true)
 	return out, nil
-}
-
-// reason is why one action cancels its transaction; "None" if it does not.
-type reason struct {
-	Code    string
-	Message string    `json:",omitempty"`
-	Item    *attr.Map `json:",omitempty"`
-}
-
-var reasonMessages = map[string]string{
-	"ConditionalCheckFailed":        "The conditional request failed",
-	"TransactionConflict":           "Transaction is ongoing for the item",
-	"ProvisionedThroughputExceeded": "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.",
-	"ThrottlingError":               "Throughput exceeds the current capacity for one or more global secondary indexes.",
-}
-
-// reason evaluates the change and says why it cancels the transaction.
-func (c *change) reason() reason {
-	err := c.evaluate()
-	if err == nil {
-		return reason{Code: "None"}
-	}
-	if err == errCondition {
-		r := reason{Code: "ConditionalCheckFailed", Message: errCondition.Message}
-		if c.returnOld && c.old != nil {
-			r.Item = &c.old
-		}
-		return r
-	}
-	return invalidReason(err)
-}
-
-func invalidReason(err error) reason {
-	r := reason{Code: "ValidationError"}
-	if e, ok := errors.AsType[*awsjson.Error](answerError(err)); ok {
-		r.Message = e.Message
-	}
-	return r
-}
-
-// injectedReasons is one reason for each action: the rule's where it hits, else None.
-func injectedReasons(rule *fault.Rule, n int) []reason {
-	reasons := make([]reason, n)
-	for i := range reasons {
-		reasons[i].Code = "None"
-		if rule != nil && rule.Do == fault.FailEntries && rule.Hits(i) {
-			code := rule.Code
-			if code == "" {
-				code = "TransactionConflict"
-			}
-			reasons[i] = reason{Code: code, Message: reasonMessages[code]}
-		}
-	}
-	return reasons
-}
-
-// cancelled is the error of a transaction with a reason other than None, its reasons aligned with the actions.
-func cancelled(reasons []reason) error {
-	codes := make([]string, len(reasons))
-	fails := false
-	for i, r := range reasons {
-		codes[i] = r.Code
-		fails = fails || r.Code != "None"
-	}
-	if !fails {
-		return nil
-	}
-	return &awsjson.Error{
-		Code:    "TransactionCanceledException",
-		Message: "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]",
-		Fields:  map[string]any{"CancellationReasons": reasons},
-	}
-}
-
-// tokenLife is how long a ClientRequestToken makes a repeated transaction do nothing.
-// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-const tokenLife = 10 * time.Minute
-
-// tokens remembers the transactions that were made. A cancelled one is not remembered: its repetition is a new attempt.
-type tokens map[string]usedToken
-
-type usedToken struct {
-	request [sha256.Size]byte
-	until   time.Time
-}
-
-// seen reports whether the request's transaction was made within the life of its token.
-func (k tokens) seen(in *transactWriteInput, now time.Time) (bool, error) {
-	if in.ClientRequestToken == nil {
-		return false, nil
-	}
-	used, ok := k[*in.ClientRequestToken]
-	if !ok || !now.Before(used.until) {
-		return false, nil
-	}
-	if used.request != in.digest() {
-		return false, awsjson.Invalid("IdempotentParameterMismatchException", "The request uses the same client token as a previous, but non-identical request. Do not reuse a client token with different requests, unless the requests are identical")
-	}
-	return true, nil
-}
-
-// keep remembers the request, and forgets those whose life is over.
-func (k *tokens) keep(in *transactWriteInput, now time.Time) {
-	if in.ClientRequestToken == nil {
-		return
-	}
-	if *k == nil {
-		*k = tokens{}
-	}
-	for t, used := range *k {
-		if !now.Before(used.until) {
-			delete(*k, t)
-		}
-	}
-	(*k)[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife)}
-}
-
-// digest is equal for requests with equal parameters, however the members of their maps are ordered: clients write Go
-// maps in a new order each time.
-func (in *transactWriteInput) digest() [sha256.Size]byte {
-	var b bytes.Buffer
-	for _, raw := range in.TransactItems {
-		var v any
-		_ = json.Unmarshal(raw, &v) // it has been read before
-		sorted, _ := json.Marshal(v)
-		b.Write(sorted)
-		b.WriteByte('\n')
-	}
-	return sha256.Sum256(b.Bytes())
 }
