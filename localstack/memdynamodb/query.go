@@ -60,11 +60,12 @@ func (s *Server) query(c *call, in *queryInput) (any, error) {
 	return src.page(c, &in.pageInput, candidates), nil
 }
 
-// partition returns the items of one partition of the table or index that meet the sort condition, in order.
+// partition returns the items of one partition of the table or index that meet the sort condition, in the partition's
+// order.
 func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
 	keys := src.keys()
 	var found []attr.Map
-	take := func(p *partition) {
+	add := func(p *partition) {
 		for _, stored := range p.items {
 			item := src.item(stored)
 			if item == nil || keyText(item.Get(keys.partition)) != keyText(wanted.Partition) {
@@ -77,11 +78,11 @@ func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
 	}
 	if keys.partition == src.table.keys.partition {
 		if p := src.table.partitions[keyText(wanted.Partition)]; p != nil {
-			take(p)
+			add(p)
 		}
 	} else {
 		for _, p := range src.table.ordered() {
-			take(p)
+			add(p)
 		}
 	}
 	if src.index != nil {
@@ -90,7 +91,8 @@ func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
 	return found
 }
 
-// inPartition orders the items of a partition: by sort key and, where an index has several of one key, by the table's.
+// inPartition orders the items of a partition by sort key. An index can have several items with one key; these are in the
+// order of the table.
 func (src *source) inPartition(a, b attr.Map) int {
 	keys := src.keys()
 	order := 0
@@ -103,7 +105,7 @@ func (src *source) inPartition(a, b attr.Map) int {
 	return src.inTable(a, b)
 }
 
-// inTable orders items as Scan goes through the table.
+// inTable orders items as Scan returns them.
 func (src *source) inTable(a, b attr.Map) int {
 	x, y := src.table.keys.at(a), src.table.keys.at(b)
 	return cmp.Or(cmp.Compare(hashOf(x.partition), hashOf(y.partition)), cmp.Compare(x.partition, y.partition), compareSort(x.sort, y.sort))
@@ -127,7 +129,7 @@ func (s *Server) scan(c *call, in *scanInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An index is scanned in the order of the table: DynamoDB promises none.
+	// An index is scanned in the order of the table. DynamoDB promises no order.
 	width := uint64(math.MaxUint64)/uint64(of) + 1
 	if of == 1 {
 		width = math.MaxUint64
@@ -138,7 +140,7 @@ func (s *Server) scan(c *call, in *scanInput) (any, error) {
 		from = src.table.keys.at(start)
 	}
 	var candidates []attr.Map
-	size, beyond := 0, false
+	size, full := 0, false
 	for _, p := range src.table.ordered() {
 		if of > 1 && p.hash/width != uint64(segment) {
 			continue
@@ -146,7 +148,7 @@ func (s *Server) scan(c *call, in *scanInput) (any, error) {
 		if start != nil && cmp.Or(cmp.Compare(p.hash, hashOf(from.partition)), cmp.Compare(p.key, from.partition)) < 0 {
 			continue
 		}
-		if beyond {
+		if full {
 			break
 		}
 		for _, stored := range p.items {
@@ -154,7 +156,7 @@ func (s *Server) scan(c *call, in *scanInput) (any, error) {
 				continue
 			}
 			if item := src.item(stored); item != nil {
-				beyond = beyond || size >= maxPage // one item more than the page reads: it tells that something follows
+				full = full || size >= maxPage // this item is one more than the page reads: it shows that an item follows
 				candidates = append(candidates, item)
 				size += item.Size()
 			}
@@ -163,7 +165,7 @@ func (s *Server) scan(c *call, in *scanInput) (any, error) {
 	return src.page(c, &in.pageInput, candidates), nil
 }
 
-// segment returns which part of how many the scan reads.
+// segment returns the number of the segment that the scan reads, from 0, and the count of segments.
 func (in *scanInput) segment() (segment, of int, err error) {
 	switch {
 	case in.Segment == nil && in.TotalSegments == nil:

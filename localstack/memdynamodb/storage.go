@@ -9,35 +9,36 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// table holds a table's items, by partition key and then in the order of the sort key.
+// table stores items in partitions, one for each partition key. The items of a partition are in the order of the sort
+// key.
 type table struct {
 	description
 	created time.Time
 	keys    schema
 	indexes []index
-	ttl     string // TTL attribute, "": off
+	ttl     string // the TTL attribute; "": TTL is off
 
 	partitions map[string]*partition
-	inOrder    []*partition // as Scan goes; nil: to be made again
+	inOrder    []*partition // in Scan's order, a cache of ordered; nil: not computed
 	count      int
 	bytes      int
 }
 
-// partition is the items that share a partition key.
+// partition is the items that have one partition key.
 type partition struct {
-	hash  uint64 // of the partition key: Scan's order, and its segments
+	hash  uint64 // of the key, for the order and the segments of Scan
 	key   string
 	items []attr.Map
 }
 
-// locate returns the partition and place of a key, and whether an item is there.
+// locate returns the partition of a key, nil if there is none, and the index in it where the item is, or would be.
 func (t *table) locate(k key) (p *partition, at int, found bool) {
 	p = t.partitions[k.partition]
 	if p == nil {
 		return nil, 0, false
 	}
 	if t.keys.sort == "" {
-		return p, 0, true // its only item
+		return p, 0, true // the only item
 	}
 	at, found = slices.BinarySearchFunc(p.items, k.sort, func(item attr.Map, sort attr.Value) int {
 		return compareSort(item.Get(t.keys.sort), sort)
@@ -45,12 +46,12 @@ func (t *table) locate(k key) (p *partition, at int, found bool) {
 	return p, at, found
 }
 
-// compareSort orders sort keys; in a table without one all are nil and equal.
+// compareSort orders sort keys. In a table without sort key both are nil.
 func compareSort(a, b attr.Value) int {
 	if a == nil {
 		return 0
 	}
-	order, _ := attr.Compare(a, b) // a key's type is the schema's
+	order, _ := attr.Compare(a, b) // both have the type of the schema
 	return order
 }
 
@@ -62,7 +63,7 @@ func (t *table) get(k key) attr.Map {
 	return nil
 }
 
-// set puts the item in the place of the key, or removes what is there if item is nil.
+// set stores the item with the key. A nil item removes the item that is there.
 func (t *table) set(k key, item attr.Map) {
 	p, at, found := t.locate(k)
 	if found {
@@ -96,7 +97,7 @@ func (t *table) remove(p *partition, at int) {
 	}
 }
 
-// ordered returns the partitions in Scan's order: by the hash of the key, the same on every run.
+// ordered returns the partitions in Scan's order, by the hash of the key. It is the same in every run.
 func (t *table) ordered() []*partition {
 	if t.inOrder != nil {
 		return t.inOrder
@@ -118,18 +119,21 @@ func hashOf(key string) uint64 {
 	return h.Sum64()
 }
 
-// schema names the key attributes of a table or index and their types ("S", "N" or "B"); sort is "" if there is none.
+// schema is the names of the key attributes of a table or index, and their types: "S", "N" or "B". sort is "" if there is
+// no sort key.
 type schema struct {
 	partition, sort string
 	types           map[string]string
 }
 
-// key is where an item is: the partition key's text (its type is the schema's) and the sort key.
+// key is the primary key of an item: the text of the partition key, whose type is in the schema, and the sort key.
 type key struct {
 	partition string
 	sort      attr.Value
 }
 
+// DynamoDB's limits, in bytes.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 const (
 	maxPartitionKey = 2048
 	maxSortKey      = 1024
@@ -143,7 +147,7 @@ func (s *schema) names() []string {
 	return []string{s.partition, s.sort}
 }
 
-// ofItem returns the key of a whole item.
+// ofItem checks and returns the key of a whole item.
 func (s *schema) ofItem(item attr.Map) (key, error) {
 	for _, name := range s.names() {
 		v := item.Get(name)
@@ -157,7 +161,7 @@ func (s *schema) ofItem(item attr.Map) (key, error) {
 	return s.valid(item)
 }
 
-// ofKey returns the key that a request names by exactly the key attributes.
+// ofKey checks and returns a key that a request gives as a map of exactly the key attributes.
 func (s *schema) ofKey(k attr.Map) (key, error) {
 	names := s.names()
 	if len(k) != len(names) {
@@ -190,7 +194,7 @@ func (s *schema) valid(item attr.Map) (key, error) {
 	return k, nil
 }
 
-// at returns the key of an item that has a valid one.
+// at returns the key of an item whose key is valid.
 func (s *schema) at(item attr.Map) key {
 	k := key{partition: keyText(item.Get(s.partition))}
 	if s.sort != "" {
@@ -199,7 +203,7 @@ func (s *schema) at(item attr.Map) key {
 	return k
 }
 
-// of returns the key attributes of an item alone.
+// of returns the key attributes of an item.
 func (s *schema) of(item attr.Map) attr.Map {
 	var m attr.Map
 	for _, name := range s.names() {

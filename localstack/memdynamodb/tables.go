@@ -2,6 +2,7 @@ package memdynamodb
 
 import (
 	"crypto/rand"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ type projection struct {
 	NonKeyAttributes []string `json:",omitempty"`
 }
 
-// description is what CreateTable says of a table and DescribeTable repeats.
+// description is the part of a TableDescription that CreateTable sets and that does not change.
 type description struct {
 	TableName                 string
 	TableArn                  string
@@ -112,7 +113,7 @@ func attributeTypes(defs []attributeDefinition) (map[string]string, error) {
 	return types, nil
 }
 
-// newSchema reads a key schema: a partition key, then perhaps a sort key, both of a defined type.
+// newSchema reads a key schema: a partition key and at most one sort key, whose types AttributeDefinitions gives.
 func newSchema(elements []keyElement, types map[string]string) (schema, error) {
 	k := schema{types: map[string]string{}}
 	switch {
@@ -133,34 +134,28 @@ func newSchema(elements []keyElement, types map[string]string) (schema, error) {
 	}
 	for _, name := range k.names() {
 		if types[name] == "" {
-			return k, validation(invalidParameters+"Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]", strings.Join(k.names(), ", "), joinKeys(types))
+			return k, validation(invalidParameters+"Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]", strings.Join(k.names(), ", "), strings.Join(slices.Sorted(maps.Keys(types)), ", "))
 		}
 		k.types[name] = types[name]
 	}
 	return k, nil
 }
 
-// allUsed refuses definitions of attributes that are no key of anything.
+// allUsed refuses the definition of an attribute that is not a key of the table or of an index.
 func allUsed(t *table, defs []attributeDefinition) error {
-	used := map[string]string{}
-	for _, k := range append([]schema{t.keys}, indexSchemas(t.indexes)...) {
-		for _, name := range k.names() {
-			used[name] = k.types[name]
+	used := map[string]bool{}
+	for _, name := range t.keys.names() {
+		used[name] = true
+	}
+	for i := range t.indexes {
+		for _, name := range t.indexes[i].keys.names() {
+			used[name] = true
 		}
 	}
 	if len(used) == len(defs) {
 		return nil
 	}
 	return validation(invalidParameters + "Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
-}
-
-func joinKeys(m map[string]string) string {
-	names := make([]string, 0, len(m))
-	for n := range m {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
 }
 
 // validName checks a table's name.
@@ -183,7 +178,7 @@ type tableInput struct{ TableName string }
 // table returns the table of a request, which may name it by its ARN. The caller holds mu.
 func (s *Server) table(name string) (*table, error) {
 	if t := s.tables[strings.TrimPrefix(name, arnPrefix)]; t != nil {
-		return t, nil // whose name was valid when it was created
+		return t, nil // CreateTable has checked the name
 	}
 	if err := validTable(name); err != nil {
 		return nil, err
@@ -191,12 +186,12 @@ func (s *Server) table(name string) (*table, error) {
 	return nil, tableNotFound()
 }
 
-// validTable checks a table's name or ARN.
+// validTable checks the name or ARN of a table.
 func validTable(name string) error { return validName(strings.TrimPrefix(name, arnPrefix)) }
 
-// describe is a TableDescription.
+// describe returns the TableDescription.
 func (t *table) describe(status string) any {
-	type full struct {
+	out := struct {
 		description
 		TableStatus            string
 		CreationDateTime       float64
@@ -204,8 +199,7 @@ func (t *table) describe(status string) any {
 		TableSizeBytes         int
 		GlobalSecondaryIndexes []any `json:",omitempty"`
 		LocalSecondaryIndexes  []any `json:",omitempty"`
-	}
-	out := full{t.description, status, float64(t.created.UnixMilli()) / 1000, t.count, t.bytes, nil, nil}
+	}{t.description, status, float64(t.created.UnixMilli()) / 1000, t.count, t.bytes, nil, nil}
 	for i := range t.indexes {
 		ix := &t.indexes[i]
 		if ix.local {
@@ -227,7 +221,7 @@ func (s *Server) describeTable(_ *call, in *tableInput) (any, error) {
 	return map[string]any{"Table": t.describe("ACTIVE")}, nil
 }
 
-// namedTable is table for the operations on tables themselves, whose message names the table.
+// namedTable is table with the name in the error's message, which the operations on tables have.
 func (s *Server) namedTable(name string) (*table, error) {
 	t, err := s.table(name)
 	if e, ok := err.(*awsjson.Error); ok && e.Code == "ResourceNotFoundException" {
