@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Value is one of String, Number, Binary, Bool, Null, StringSet, NumberSet, BinarySet, List and Map. Values are never
-// changed once made: an item handed out stays what it was when later writes replace it.
+// Value is one of String, Number, Binary, Bool, Null, StringSet, NumberSet, BinarySet, List and Map. No code changes a
+// value after it is made, so that a reader can use an item while writes replace it in its table.
 type Value interface {
-	// Type is the name of the type on the wire, such as "S".
+	// Type is the name of the type in DynamoDB's JSON, such as "S".
 	Type() string
 }
 
 type (
 	// String is a string of UTF-8.
 	String string
-	// Number is a decimal in canonical form, as [ParseNumber] makes it: equal numbers have equal text.
+	// Number is a decimal in the canonical form of [ParseNumber]. Equal numbers have equal text.
 	Number string
 	// Binary is a string of bytes.
 	Binary string
@@ -25,7 +25,7 @@ type (
 	Bool bool
 	// Null is the null value.
 	Null struct{}
-	// StringSet is a set of strings in the order first written.
+	// StringSet is a set of strings, in the order in which they came.
 	StringSet []string
 	// NumberSet is a set of numbers.
 	NumberSet []Number
@@ -33,7 +33,7 @@ type (
 	BinarySet []string
 	// List is a list of values of any types.
 	List []Value
-	// Map is a map, or a whole item, as fields sorted by name. A slice needs a fraction of a map's memory.
+	// Map is a map, or a whole item. Its fields are sorted by name. A Go map would need several times the memory.
 	Map []Field
 )
 
@@ -54,7 +54,7 @@ func (BinarySet) Type() string { return "BS" }
 func (List) Type() string      { return "L" }
 func (Map) Type() string       { return "M" }
 
-// TypeNames are all the types, in the order DynamoDB's messages list them.
+// TypeNames are all the types, in the order of DynamoDB's messages.
 var TypeNames = []string{"B", "NULL", "SS", "BOOL", "L", "BS", "N", "NS", "S", "M"}
 
 func (m Map) find(name string) (at int, found bool) {
@@ -69,7 +69,7 @@ func (m Map) Get(name string) Value {
 	return nil
 }
 
-// With returns a copy of m in which the field has the value.
+// With returns a copy of m with the field set to v.
 func (m Map) With(name string, v Value) Map {
 	i, ok := m.find(name)
 	if ok {
@@ -83,7 +83,7 @@ func (m Map) With(name string, v Value) Map {
 	return append(c, m[i:]...)
 }
 
-// Without returns m without the field.
+// Without returns a copy of m without the field, or m itself if it has no such field.
 func (m Map) Without(name string) Map {
 	i, ok := m.find(name)
 	if !ok {
@@ -93,7 +93,8 @@ func (m Map) Without(name string) Map {
 	return append(append(c, m[:i]...), m[i+1:]...)
 }
 
-// Equal reports whether two values have the same type and the same value. The order of a set's members does not count.
+// Equal reports whether two values have the same type and the same value. In sets, the order of the members does not
+// count.
 func Equal(a, b Value) bool {
 	switch a := a.(type) {
 	case StringSet:
@@ -114,7 +115,7 @@ func Equal(a, b Value) bool {
 	}
 	switch b.(type) {
 	case StringSet, NumberSet, BinarySet, List, Map:
-		return false // not comparable by ==
+		return false // a has another type, and == panics for slices
 	}
 	return a == b
 }
@@ -129,12 +130,12 @@ func sameMembers[T cmp.Ordered](a, b []T) bool {
 	return slices.Equal(a, b)
 }
 
-// Compare orders two strings, two numbers or two byte strings. Other pairs have no order: ok is false.
+// Compare orders two strings, two numbers or two byte strings. For other pairs ok is false.
 func Compare(a, b Value) (order int, ok bool) {
 	switch a := a.(type) {
 	case String:
 		if b, same := b.(String); same {
-			return cmp.Compare(a, b), true // by UTF-8 bytes, as DynamoDB sorts
+			return cmp.Compare(a, b), true // by UTF-8 bytes, as in DynamoDB
 		}
 	case Number:
 		if b, same := b.(Number); same {
@@ -148,7 +149,7 @@ func Compare(a, b Value) (order int, ok bool) {
 	return 0, false
 }
 
-// Contains reports whether v, a string, byte string, set or list, holds part.
+// Contains reports whether v, a string, byte string, set or list, contains part. A list contains its elements.
 func Contains(v, part Value) bool {
 	switch v := v.(type) {
 	case String:
@@ -172,7 +173,7 @@ func Contains(v, part Value) bool {
 	return false
 }
 
-// Size is what an item weighs against the limit of 400 KB and in capacity: names and values in bytes.
+// Size is the size of an item in bytes, for the limit of 400 KB and for capacity units: that of its names and values.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 func (m Map) Size() int {
 	n := 0
@@ -182,7 +183,7 @@ func (m Map) Size() int {
 	return n
 }
 
-// Size is the weight of one value.
+// Size is the size of one value in bytes.
 func Size(v Value) int {
 	switch v := v.(type) {
 	case String:
@@ -223,8 +224,8 @@ func stringsSize(set []string) int {
 	return n
 }
 
-// numberSize is one byte for every two significant digits, one more, and one more for a minus. Digits pair up from the
-// decimal point.
+// numberSize is one byte for each two significant digits, one byte more, and one for a minus sign. The pairs of digits
+// begin at the decimal point.
 func numberSize(n Number) int {
 	whole, fraction, _ := strings.Cut(strings.TrimPrefix(string(n), "-"), ".")
 	size := 1
@@ -235,7 +236,7 @@ func numberSize(n Number) int {
 		whole = ""
 	}
 	pairs := (len(whole)+1)/2 + (len(fraction)+1)/2
-	// Pairs of zeros at either end cost nothing. Behind a point the last digit is none.
+	// Pairs of zeros at either end have no size. The last digit of a fraction is never a zero.
 	switch {
 	case fraction == "":
 		pairs -= (len(whole) - len(strings.TrimRight(whole, "0"))) / 2
