@@ -1,3 +1,7 @@
+// Package expr is DynamoDB's expression language: condition, filter, key condition, update and projection expressions,
+// and PartiQL statements on one item. An expression is parsed once for each text, bound to the placeholders of a
+// request, and applied to items.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html
 package expr
 
 import (
@@ -8,7 +12,20 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// Env is what a request's placeholders stand for.
+// Error is why an expression is refused. The message is DynamoDB's.
+type Error struct{ Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+// Expression is any parsed expression.
+type Expression interface{ uses() *refs }
+
+// refs are the placeholders that an expression uses, in the order in which they first appear in it.
+type refs struct{ names, values []string }
+
+func (r *refs) uses() *refs { return r }
+
+// Env is the values of a request's placeholders.
 type Env struct {
 	Names  map[string]string // "#n": name
 	Values attr.Map          // ":v": value
@@ -21,13 +38,10 @@ func (e *Env) name(n string) string {
 	return n
 }
 
-// Expression is any parsed expression.
-type Expression interface{ uses() *refs }
-
-// defined refuses placeholders that stand for nothing.
+// defined refuses placeholders that have no name or value.
 func (e *Env) defined(kind string, r *refs) error {
 	for _, n := range r.names {
-		if e.Names[n] == "" { // nor may it stand for the empty name
+		if e.Names[n] == "" { // an empty name is refused too
 			return &Error{"Invalid " + kind + ": An expression attribute name used in the document path is not defined; attribute name: " + n}
 		}
 	}
@@ -39,22 +53,19 @@ func (e *Env) defined(kind string, r *refs) error {
 	return nil
 }
 
-// Check refuses placeholders that are misspelt, and those that none of the request's expressions uses. nil expressions
-// are skipped.
+// Check refuses placeholders with a wrong spelling, and those that none of the request's expressions uses.
 func (e *Env) Check(expressions ...Expression) error {
 	var names, values []string
 	for _, x := range expressions {
-		if x != nil {
-			names = append(names, x.uses().names...)
-			values = append(values, x.uses().values...)
-		}
+		names = append(names, x.uses().names...)
+		values = append(values, x.uses().values...)
 	}
 	var unused []string
 	for n, name := range e.Names {
 		if name == "" {
 			return &Error{`ExpressionAttributeNames contains invalid value: Empty attribute name; key: "` + n + `"`}
 		}
-		if err := placeholder("ExpressionAttributeNames", n, '#'); err != nil {
+		if err := checkPlaceholder("ExpressionAttributeNames", n, '#'); err != nil {
 			return err
 		}
 		if !slices.Contains(names, n) {
@@ -66,7 +77,7 @@ func (e *Env) Check(expressions ...Expression) error {
 		return &Error{"Value provided in ExpressionAttributeNames unused in expressions: keys: {" + strings.Join(unused, ", ") + "}"}
 	}
 	for _, f := range e.Values {
-		if err := placeholder("ExpressionAttributeValues", f.Name, ':'); err != nil {
+		if err := checkPlaceholder("ExpressionAttributeValues", f.Name, ':'); err != nil {
 			return err
 		}
 		if !slices.Contains(values, f.Name) {
@@ -79,8 +90,8 @@ func (e *Env) Check(expressions ...Expression) error {
 	return nil
 }
 
-// placeholder checks the spelling of a placeholder's key.
-func placeholder(where, key string, sigil byte) error {
+// checkPlaceholder checks the spelling of a placeholder.
+func checkPlaceholder(where, key string, sigil byte) error {
 	ok := len(key) > 1 && key[0] == sigil
 	for i := 1; ok && i < len(key); i++ {
 		ok = word(key[i])
@@ -91,14 +102,14 @@ func placeholder(where, key string, sigil byte) error {
 	return nil
 }
 
-// Expressions are parsed once by text: programs send the same few over and over. A cache that has grown past maxCached
-// starts again, so that generated texts cannot fill the memory.
-const maxCached = 4096
-
+// cache has parsed expressions by text: a program sends the same few texts again and again.
 type cache[T any] struct {
 	mu      sync.RWMutex
 	entries map[string]T
 }
+
+// maxCached limits the memory for texts that are generated. A full cache starts again empty.
+const maxCached = 4096
 
 func (c *cache[T]) get(src string, parse func() (T, error)) (T, error) {
 	c.mu.RLock()
@@ -109,7 +120,7 @@ func (c *cache[T]) get(src string, parse func() (T, error)) (T, error) {
 	}
 	v, err := parse()
 	if err != nil {
-		return v, err // mistakes are not worth remembering
+		return v, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,15 +132,15 @@ func (c *cache[T]) get(src string, parse func() (T, error)) (T, error) {
 }
 
 var (
-	conditions  cache[*Condition]
-	filters     cache[*Condition]
-	keyConds    cache[*KeyCondition]
-	updates     cache[*Update]
-	projections cache[*Projection]
-	statements  cache[*prepared]
+	conditions    cache[*Condition]
+	filters       cache[*Condition]
+	keyConditions cache[*KeyCondition]
+	updates       cache[*Update]
+	projections   cache[*Projection]
+	statements    cache[*prepared]
 )
 
-// ParseCondition parses a ConditionExpression.
+// ParseCondition parses a ConditionExpression. Like all errors of this package, its errors are of type [Error].
 func ParseCondition(src string) (*Condition, error) {
 	return conditions.get(src, func() (*Condition, error) { return parseCondition("ConditionExpression", src) })
 }
@@ -141,7 +152,7 @@ func ParseFilter(src string) (*Condition, error) {
 
 // ParseKeyCondition parses a KeyConditionExpression.
 func ParseKeyCondition(src string) (*KeyCondition, error) {
-	return keyConds.get(src, func() (*KeyCondition, error) { return parseKeyCondition(src) })
+	return keyConditions.get(src, func() (*KeyCondition, error) { return parseKeyCondition(src) })
 }
 
 // ParseUpdate parses an UpdateExpression.

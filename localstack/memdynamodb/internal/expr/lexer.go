@@ -1,6 +1,3 @@
-// Package expr is DynamoDB's expression language: condition, filter, key condition, update and projection expressions,
-// parsed once by text and applied to items.
-// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.html
 package expr
 
 import (
@@ -18,7 +15,7 @@ const (
 	tokPunct            // = <> < <= > >= ( ) [ ] , . + -
 )
 
-// token is a piece of an expression's text, from start to end.
+// token is a piece of an expression's text, from start to end in bytes.
 type token struct {
 	kind       tokenKind
 	text       string
@@ -34,8 +31,8 @@ func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 func digit(c byte) bool  { return c >= '0' && c <= '9' }
 func word(c byte) bool   { return letter(c) || digit(c) || c == '_' } // after the first letter, or # or :
 
-// lex cuts an expression into tokens, the last of which is tokEnd. A byte that begins none is a token of its own: the
-// parser reports it where it stands.
+// lex cuts an expression into tokens. The last one is tokEnd. A byte with which no token begins is a token of its own,
+// and the parser refuses it.
 func lex(src string) []token {
 	var tokens []token
 	for pos := 0; ; {
@@ -51,6 +48,7 @@ func lex(src string) []token {
 	}
 }
 
+// scan returns the token that begins at start.
 func scan(src string, start int) token {
 	run := func(from int, ok func(byte) bool) int {
 		for from < len(src) && ok(src[from]) {
@@ -77,7 +75,7 @@ func scan(src string, start int) token {
 	return token{kind, src[start:end], start, end}
 }
 
-// Reserved reports whether an attribute of this name must be written as a placeholder, in any case.
+// Reserved reports whether an expression must use a placeholder for an attribute with this name. Case does not count.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 func Reserved(word string) bool { return reserved[strings.ToUpper(word)] }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// checker collects the first thing that is wrong with the values given to an expression.
+// checker checks the values that an expression is bound to, and has the first error.
 type checker struct {
 	kind string
 	env  *Env
@@ -22,7 +22,8 @@ func (c *checker) fail(format string, args ...any) {
 	}
 }
 
-// literal returns the value of an operand that is one, or nil: what a path leads to is known only with the item.
+// literal returns the value of an operand that is a placeholder. It is nil for a path, whose value is known only with the
+// item.
 func (c *checker) literal(o operand) attr.Value {
 	if v, ok := o.(valueOperand); ok {
 		return c.env.Values.Get(v.name)
@@ -30,7 +31,7 @@ func (c *checker) literal(o operand) attr.Value {
 	return nil
 }
 
-// types refuses a literal that is of none of the types.
+// types refuses a literal that has none of the types.
 func (c *checker) types(function string, o operand, types ...string) {
 	if s, ok := o.(sizeOperand); ok {
 		c.types("size", s.of, "S", "B", "SS", "NS", "BS", "L", "M")
@@ -90,7 +91,7 @@ func (n betweenNode) check(c *checker) {
 	}
 }
 
-// describe is a scalar as messages quote it: {N:5}.
+// describe is a scalar in the form of messages: {N:5}.
 func describe(v attr.Value) string {
 	return strings.NewReplacer(`"`, "").Replace(string(attr.Append(nil, v)))
 }
@@ -152,8 +153,7 @@ func (n compareNode) eval(e *Env, item attr.Map) bool {
 	return compare(n.op, n.left.value(e, item), n.right.value(e, item))
 }
 
-// compare is false for a missing operand and for operands of different types, but for <>: whatever is not equal, a
-// missing attribute too, is true there.
+// compare is false for a missing operand and for operands of different types. Only <> is true for them.
 func compare(op string, a, b attr.Value) bool {
 	switch op {
 	case "=":

@@ -7,7 +7,71 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// literal keeps a value of the statement and returns the placeholder that stands for it.
+// lexStatement cuts a PartiQL statement into the tokens of the expression language, so that both have one parser. A quoted
+// name becomes a #name, a string or parameter a :value, and env has what they stand for.
+func lexStatement(p *parser, env *Env, params *parameters) {
+	src := p.src
+	value := func(v attr.Value, start, end int) {
+		p.tokens = append(p.tokens, token{tokValue, p.literal(env, v), start, end})
+	}
+	for pos := 0; ; {
+		for pos < len(src) && strings.IndexByte(" \t\r\n", src[pos]) >= 0 {
+			pos++
+		}
+		if pos == len(src) {
+			p.tokens = append(p.tokens, token{tokEnd, "<EOF>", pos, pos})
+			break
+		}
+		switch c := src[pos]; {
+		case c == '"' || c == '\'':
+			text, end, ok := quoted(src, pos)
+			if !ok {
+				p.fail("Unterminated quote")
+			}
+			if c == '"' && text == "" {
+				p.fail("Empty name")
+			}
+			if c == '\'' {
+				value(attr.String(text), pos, end)
+			} else {
+				p.tokens = append(p.tokens, token{tokName, p.named(env, text), pos, end})
+			}
+			pos = end
+		case c == '?':
+			value(params.next(), pos, pos+1)
+			pos++
+		case strings.HasPrefix(src[pos:], "<<"), strings.HasPrefix(src[pos:], ">>"):
+			p.tokens = append(p.tokens, token{tokPunct, src[pos : pos+2], pos, pos + 2})
+			pos += 2
+		default:
+			t := scan(src, pos)
+			if t.kind == tokName || t.kind == tokValue {
+				t = token{tokPunct, src[pos : pos+1], pos, pos + 1} // PartiQL has no placeholders
+			}
+			p.tokens = append(p.tokens, t)
+			pos = t.end
+		}
+	}
+	params.end()
+}
+
+// quoted reads a text in quotes. A quote in the text is written twice.
+func quoted(src string, start int) (text string, end int, ok bool) {
+	quote := src[start : start+1]
+	for rest := start + 1; ; {
+		i := strings.Index(src[rest:], quote)
+		if i < 0 {
+			return "", 0, false
+		}
+		text, rest = text+src[rest:rest+i], rest+i+1
+		if !strings.HasPrefix(src[rest:], quote) {
+			return text, rest, true
+		}
+		text, rest = text+quote, rest+1
+	}
+}
+
+// literal adds a value of the statement to env and returns a placeholder for it.
 func (p *parser) literal(env *Env, v attr.Value) string {
 	name := ":" + strconv.Itoa(len(env.Values))
 	env.Values = env.Values.With(name, v)
@@ -21,7 +85,8 @@ func (p *parser) named(env *Env, name string) string {
 	return n
 }
 
-// constant reads a literal that is more than a token: a number, TRUE, FALSE, NULL, a list, a set or a map.
+// constant reads a literal: a string or a parameter, which are one token each, or a number, TRUE, FALSE, NULL, a list, a
+// set or a map.
 func (p *parser) constant(env *Env) (attr.Value, bool) {
 	t := p.peek()
 	switch {
@@ -92,7 +157,7 @@ func (p *parser) set(env *Env) attr.Value {
 		case attr.Number:
 			numbers = append(numbers, v)
 		case parameter:
-			p.syntax() // its type decides what set this is
+			p.syntax() // the type of the set depends on the type of the parameter
 		}
 	}
 	switch {
@@ -124,68 +189,4 @@ func (p *parser) tuple(env *Env) attr.Map {
 	}
 	p.depth--
 	return m
-}
-
-// lexStatement cuts a PartiQL statement into the tokens of the expression language, so that one parser serves both: a
-// quoted name becomes a #name and a literal or parameter a :value, with env saying what they stand for.
-func lexStatement(p *parser, env *Env, params *parameters) {
-	src := p.src
-	value := func(v attr.Value, start, end int) {
-		p.tokens = append(p.tokens, token{tokValue, p.literal(env, v), start, end})
-	}
-	for pos := 0; ; {
-		for pos < len(src) && strings.IndexByte(" \t\r\n", src[pos]) >= 0 {
-			pos++
-		}
-		if pos == len(src) {
-			p.tokens = append(p.tokens, token{tokEnd, "<EOF>", pos, pos})
-			break
-		}
-		switch c := src[pos]; {
-		case c == '"' || c == '\'':
-			text, end, ok := quoted(src, pos)
-			if !ok {
-				p.fail("Unterminated quote")
-			}
-			if c == '"' && text == "" {
-				p.fail("Empty name")
-			}
-			if c == '\'' {
-				value(attr.String(text), pos, end)
-			} else {
-				p.tokens = append(p.tokens, token{tokName, p.named(env, text), pos, end})
-			}
-			pos = end
-		case c == '?':
-			value(params.next(), pos, pos+1)
-			pos++
-		case strings.HasPrefix(src[pos:], "<<"), strings.HasPrefix(src[pos:], ">>"):
-			p.tokens = append(p.tokens, token{tokPunct, src[pos : pos+2], pos, pos + 2})
-			pos += 2
-		default:
-			t := scan(src, pos)
-			if t.kind == tokName || t.kind == tokValue {
-				t = token{tokPunct, src[pos : pos+1], pos, pos + 1} // # and : mean nothing here
-			}
-			p.tokens = append(p.tokens, t)
-			pos = t.end
-		}
-	}
-	params.end()
-}
-
-// quoted reads a text in quotes, in which the quote itself stands twice.
-func quoted(src string, start int) (text string, end int, ok bool) {
-	quote := src[start : start+1]
-	for rest := start + 1; ; {
-		i := strings.Index(src[rest:], quote)
-		if i < 0 {
-			return "", 0, false
-		}
-		text, rest = text+src[rest:rest+i], rest+i+1
-		if !strings.HasPrefix(src[rest:], quote) {
-			return text, rest, true
-		}
-		text, rest = text+quote, rest+1
-	}
 }

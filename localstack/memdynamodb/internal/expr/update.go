@@ -7,13 +7,14 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// Update is a parsed update expression: actions in the order they are written. All of them read the item as it was.
+// Update is a parsed update expression: actions in the order of the text. All of them read the item as it is before the
+// update.
 type Update struct {
 	refs
 	actions []action
 }
 
-// Creates reports whether the update makes an item where there is none: one that only removes does not.
+// Creates reports whether the update makes an item where there is none. An update that only removes does not.
 func (u *Update) Creates() bool {
 	return slices.ContainsFunc(u.actions, func(a action) bool { return a.verb == set || a.verb == add })
 }
@@ -27,14 +28,14 @@ const (
 	del    verb = "DELETE"
 )
 
-// action is one change at one path; value is nil for REMOVE.
+// action is one change at one path. value is nil for REMOVE.
 type action struct {
 	verb  verb
 	path  Path
 	value operand
 }
 
-// Operands that only SET knows.
+// Operands that only SET has. Their value can be an error, and computeSet computes it.
 type (
 	sumOperand struct {
 		op          string // "+" or "-"
@@ -74,12 +75,12 @@ func parseUpdate(src string) (*Update, error) {
 	return u, err
 }
 
-// setAction reads path = value; the value, and each operand of a sum, may stand in parentheses.
+// setAction reads path = value. The value, or each operand of a sum, may be in parentheses.
 func setAction(p *parser) action {
 	path := p.path()
 	p.want("=")
 	if t := p.behindParentheses(); t.kind == tokPunct && (t.text == "+" || t.text == "-") {
-		return action{set, path, p.sum()} // parentheses here are the first operand's
+		return action{set, path, p.sum()} // these parentheses are around the first operand of a sum
 	}
 	return action{set, path, p.inParentheses(p.sum)}
 }
@@ -137,7 +138,7 @@ func removeAction(p *parser) action {
 func addAction(p *parser) action    { return valueAction(p, add) }
 func deleteAction(p *parser) action { return valueAction(p, del) }
 
-// valueAction reads a path and a value: ADD and DELETE take no other operand.
+// valueAction reads a path and a placeholder, the only operand of ADD and DELETE.
 func valueAction(p *parser, v verb) action {
 	path := p.path()
 	if p.peek().kind != tokValue {
@@ -146,14 +147,14 @@ func valueAction(p *parser, v verb) action {
 	return action{v, path, p.simple()}
 }
 
-// messageTypes are the names of types in the messages about ADD, DELETE and list_append.
+// messageTypes are the names of types in the messages about ADD and DELETE.
 var messageTypes = map[string]string{
 	"S": "STRING", "N": "NUMBER", "B": "BINARY", "BOOL": "BOOLEAN", "NULL": "NULL",
 	"SS": "STRING_SET", "NS": "NUMBER_SET", "BS": "BINARY_SET", "L": "LIST", "M": "MAP",
 }
 
-// Bind refuses an environment with which the update cannot be applied, paths that stand in each other's way, and paths
-// that begin with one of the table's key attributes.
+// Bind refuses placeholders with which the update cannot be applied, paths that overlap or conflict, and paths that begin
+// with one of the key attributes keys.
 func (u *Update) Bind(e *Env, keys ...string) error {
 	if err := e.defined(updateKind, &u.refs); err != nil {
 		return err
@@ -185,21 +186,17 @@ func (a action) check(c *checker) {
 	case set:
 		checkSet(c, a.value)
 	case add:
-		checkLiteral(c, "operator: ADD", a.value, "typeset: ALLOWED_FOR_ADD_OPERAND", "N", "SS", "NS", "BS")
+		a.checkLiteral(c, "N", "SS", "NS", "BS")
 	case del:
-		checkLiteral(c, "operator: DELETE", a.value, "typeset: ALLOWED_FOR_DELETE_OPERAND", "SS", "NS", "BS")
+		a.checkLiteral(c, "SS", "NS", "BS")
 	}
 }
 
-func checkLiteral(c *checker, where string, o operand, typeset string, types ...string) {
-	v := c.literal(o)
-	if v == nil || slices.Contains(types, v.Type()) {
-		return
+// checkLiteral refuses a value that has none of the types.
+func (a action) checkLiteral(c *checker, types ...string) {
+	if v := c.literal(a.value); v != nil && !slices.Contains(types, v.Type()) {
+		c.fail("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeset: ALLOWED_FOR_%s_OPERAND", a.verb, messageTypes[v.Type()], a.verb)
 	}
-	if typeset != "" {
-		typeset = ", " + typeset
-	}
-	c.fail("Incorrect operand type for operator or function; %s, operand type: %s%s", where, messageTypes[v.Type()], typeset)
 }
 
 func checkSet(c *checker, o operand) {
@@ -223,6 +220,6 @@ func checkSet(c *checker, o operand) {
 	}
 }
 
-func (o sumOperand) value(*Env, attr.Map) attr.Value  { return nil } // SET computes it, with errors: see compute
+func (o sumOperand) value(*Env, attr.Map) attr.Value  { return nil }
 func (o ifNotExists) value(*Env, attr.Map) attr.Value { return nil }
 func (o listAppend) value(*Env, attr.Map) attr.Value  { return nil }
