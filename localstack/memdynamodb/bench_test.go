@@ -22,11 +22,11 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// batchSize is how many deliveries share a call where a hundred handlers are at work.
+// batchSize is the usual count of statements in a batch of dynamostore with a hundred concurrent handlers.
 const batchSize = 23
 
-// BenchmarkDeliveries is what dynamostore sends for a message that is new: an INSERT and then an UPDATE, each in a shared
-// call. The metric is CPU time, the little of the client included, for the two statements of one message.
+// BenchmarkDeliveries sends what dynamostore sends for new messages: a batch of INSERTs and then a batch of UPDATEs. The
+// metric is the CPU time for the two statements of one message, with the little that the client needs.
 func BenchmarkDeliveries(b *testing.B) {
 	for name, connect := range map[string]func(*testing.B, *memdynamodb.Server) func(body []byte) []byte{
 		"RoundTrip": throughRoundTrip, "HTTP": throughHTTP,
@@ -51,8 +51,8 @@ func BenchmarkDeliveries(b *testing.B) {
 	}
 }
 
-// BenchmarkStatements is a call of each of the two kinds, with nothing around the server. The table stays small: its
-// memory and the garbage collector's way through it are BenchmarkDeliveries' business.
+// BenchmarkStatements measures one batch of each of the two kinds in the server, without HTTP. The table stays small, so
+// that the garbage collector has little to scan; BenchmarkDeliveries has a large table.
 func BenchmarkStatements(b *testing.B) {
 	b.Run("INSERT", func(b *testing.B) {
 		const calls = 50 // on one table
@@ -82,13 +82,13 @@ func BenchmarkStatements(b *testing.B) {
 	})
 }
 
-// Texts that are other ones for each delivery: a message's ID behind a consumer's name, and an owner.
+// Texts that differ for each delivery: a record's key, and an owner.
 const (
 	sampleKey   = "billing#5f2c1a3e-9a57-4a8e-b1c4-000000000000"
 	sampleOwner = "2NQ5YUNJXUH2J4YXGN00000000"
 )
 
-// allWritten is the answer to a batch of writes that all had their effect.
+// allWritten is the answer to a batch in which every write succeeds.
 var allWritten = `{"Responses":[` + strings.Repeat(`{"TableName":"orders"},`, batchSize-1) + `{"TableName":"orders"}],"ConsumedCapacity":[{"TableName":"orders","CapacityUnits":23}]}`
 
 func newInserts() batchBody {
@@ -101,10 +101,10 @@ func newUpdates() batchBody {
 		`{"S":"COMPLETED"},{"S":"`+sampleKey+`"},{"S":"`+sampleOwner+`"}`)
 }
 
-// batchBody is a body whose keys and owners can be made others without making it anew.
+// batchBody is the body of a request. Its keys and owners can be changed in place.
 type batchBody struct {
 	text    []byte
-	samples [batchSize][]int // where their last digits end
+	samples [batchSize][]int // the offsets behind their last digits
 }
 
 func newBatch(statement, parameters string) batchBody {
@@ -112,7 +112,7 @@ func newBatch(statement, parameters string) batchBody {
 	b.text = []byte(`{"ReturnConsumedCapacity":"TOTAL","Statements":[`)
 	for i := range b.samples {
 		from := len(b.text)
-		// Those that come within the same millisecond have the same times.
+		// Five deliveries in a row have the same times, as if they came in the same millisecond.
 		b.text = fmt.Appendf(b.text, `{"Parameters":[%s],"Statement":"%s"},`, strings.ReplaceAll(parameters, "017", "01"+strconv.Itoa(i/5)), statement)
 		for _, sample := range []string{sampleKey, sampleOwner} {
 			if at := bytes.Index(b.text[from:], []byte(sample)); at >= 0 {
@@ -124,7 +124,7 @@ func newBatch(statement, parameters string) batchBody {
 	return b
 }
 
-// number makes the deliveries n, n+1 and so on.
+// number sets the keys and owners to those of the deliveries n, n+1 and so on.
 func (b *batchBody) number(n int) {
 	for i, ends := range b.samples {
 		for _, end := range ends {
@@ -135,7 +135,7 @@ func (b *batchBody) number(n int) {
 	}
 }
 
-// serve has the server answer without a network and without a goroutine.
+// serve calls the server's handler directly, without a network and without a goroutine.
 func serve(b *testing.B, srv *memdynamodb.Server, body []byte) {
 	w := httptest.NewRecorder()
 	srv.ServeHTTP(w, newBatchRequest(b, body))
@@ -168,7 +168,7 @@ func throughRoundTrip(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte
 	}
 }
 
-// throughHTTP writes to a socket what the SDK would, with no client between whose cost would be measured too.
+// throughHTTP writes the bytes of an SDK request to a socket. With an http.Client its CPU time would be measured too.
 func throughHTTP(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 	web := httptest.NewServer(srv)
 	b.Cleanup(web.Close)
@@ -200,8 +200,8 @@ func throughHTTP(b *testing.B, srv *memdynamodb.Server) func([]byte) []byte {
 	}
 }
 
-// BenchmarkConditionalPut is the server alone: bare requests through the RoundTripper. The metric is by CPU time, the
-// client's part included, so that a busy machine does not change it: puts a second on one core.
+// BenchmarkConditionalPut sends plain requests through the RoundTripper. The metric is puts for each second of CPU time,
+// with the client's part, so that it is the same on a busy machine.
 func BenchmarkConditionalPut(b *testing.B) {
 	srv, _ := start(b)
 	b.ReportAllocs()
@@ -215,7 +215,7 @@ func BenchmarkConditionalPut(b *testing.B) {
 	b.ReportMetric(float64(n)/(cpu(b)-begun).Seconds(), "puts/cpu-s")
 }
 
-// BenchmarkConditionalPutSDK is the same through the real client, which signs and encodes.
+// BenchmarkConditionalPutSDK is the same with the real client, which signs and encodes.
 func BenchmarkConditionalPutSDK(b *testing.B) {
 	_, c := start(b)
 	b.ReportAllocs()

@@ -20,7 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// client returns a real SDK client of the server, with one attempt a call so that faults reach the test.
+// client returns a real SDK client of the server. It makes one attempt a call, so that the test sees every fault.
 func client(srv *memdynamodb.Server) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:       "us-east-1",
@@ -33,7 +33,7 @@ func client(srv *memdynamodb.Server) *dynamodb.Client {
 	})
 }
 
-// start returns a server with the table "orders", whose key is the string "id", and a client of it.
+// start returns a server with the table "orders", whose key is the string "id", and a client of the server.
 func start(t testing.TB, optFns ...func(*memdynamodb.Options)) (*memdynamodb.Server, *dynamodb.Client) {
 	t.Helper()
 	srv := memdynamodb.New(optFns...)
@@ -65,7 +65,7 @@ type item = map[string]ddbtypes.AttributeValue
 func str(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
 func num(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberN{Value: s} }
 
-// send sends a bare request, without the SDK's own checks and cost.
+// send sends a plain request, without the SDK's own checks and CPU time.
 func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, header http.Header, answer string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
@@ -85,7 +85,7 @@ func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, h
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// TestHTTP: the same over a socket, for a client that checks the CRC of every answer.
+// TestHTTP: the server works over a socket, with a client that checks the CRC of every answer.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	srv := memdynamodb.New()
@@ -132,7 +132,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestServerClock: Options.Now is the Date of answers, which carry a CRC too.
+// TestServerClock: Options.Now is the Date of answers, and every answer has its CRC.
 func TestServerClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		skewed := func() time.Time { return time.Now().Add(-30 * time.Second) }
@@ -148,7 +148,7 @@ func TestServerClock(t *testing.T) {
 	})
 }
 
-// FuzzRequests: no body makes an operation panic or answer with anything but a result or an error of AWS's shape.
+// FuzzRequests: for every body an operation returns a result, or an error in AWS's form, and does not panic.
 func FuzzRequests(f *testing.F) {
 	for _, s := range []string{
 		`PutItem {"TableName":"orders","Item":{"id":{"S":"a"},"n":{"N":"1"}},"ConditionExpression":"attribute_not_exists(id)"}`,

@@ -66,7 +66,7 @@ func TestStatements(t *testing.T) {
 	run(`DELETE FROM "orders" WHERE id = 'a'`)
 }
 
-// A name that looks like a placeholder is a name all the same.
+// A name that begins with # or : is a name, not a placeholder.
 func TestStatementOnOddNames(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)
