@@ -29,8 +29,8 @@ func (u *Update) Paths(e *Env) []Path {
 	return paths
 }
 
-// Apply returns a copy of the item with the update made. All values are computed from the item as it is before the first
-// is written.
+// Apply returns the item with the update made, and does not change item. All values are computed from the item as it is
+// before the first is written.
 func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, error) {
 	changes := make([]change, 0, len(u.actions))
 	for _, a := range u.actions {
