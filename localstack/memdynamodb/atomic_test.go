@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// hammer runs f on eight goroutines, n times each: enough that a lock left out shows without the race detector.
+// hammer runs f on eight goroutines, n times on each. This is often enough to find a missing lock without the race
+// detector.
 func hammer(n int, f func(worker, i int)) {
 	var wg sync.WaitGroup
 	for w := range 8 {
@@ -23,7 +24,7 @@ func hammer(n int, f func(worker, i int)) {
 	wg.Wait()
 }
 
-// TestOneWinner: of conditional writes of one key at once one succeeds, and of additions none is lost.
+// TestOneWinner: of concurrent conditional writes to one key exactly one succeeds, and no concurrent addition is lost.
 func TestOneWinner(t *testing.T) {
 	t.Parallel()
 	srv, c := start(t)
@@ -44,7 +45,7 @@ func TestOneWinner(t *testing.T) {
 	wantItem(t, c, "sum", item{"id": str("sum"), "n": num("4000")})
 }
 
-// TestOneWinnerOfStatements is the same for statements, alone and in batches.
+// TestOneWinnerOfStatements is TestOneWinner for statements, single and in batches.
 func TestOneWinnerOfStatements(t *testing.T) {
 	t.Parallel()
 	srv, c := start(t)
@@ -64,8 +65,8 @@ func TestOneWinnerOfStatements(t *testing.T) {
 	wantItem(t, c, "sum", item{"id": str("sum"), "n": num("4000")})
 }
 
-// TestTransactionsAreIsolated moves amounts between two accounts from many sides while both are read in one transaction:
-// a sum is never seen broken, and no movement is lost.
+// TestTransactionsAreIsolated: many goroutines move amounts between two accounts and read both in one transaction. The sum
+// is the same in every read, and no transfer is lost.
 func TestTransactionsAreIsolated(t *testing.T) {
 	t.Parallel()
 	srv, c := start(t)

@@ -9,7 +9,7 @@ import (
 // units is what an operation consumed of one table.
 type units struct {
 	read, write float64
-	indexes     map[string]float64 // of either kind, beyond the table's own
+	indexes     map[string]float64 // by name, in addition to read and write
 }
 
 func (u *units) add(o units) {
@@ -35,17 +35,17 @@ func (u *units) total() float64 {
 	return sum
 }
 
+// blocks is how many blocks a size fills, at least 1.
 func blocks(size, block int) float64 { return float64(max(1, (size+block-1)/block)) }
 
-// writeUnits are 1 for each KB of the larger of the item before and after, at least 1.
+// writeUnits are 1 for each KB of the item before or after the write, whichever is larger; at least 1.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 func writeUnits(before, after attr.Map) float64 {
-	return blocks(max(before.Size(), after.Size()), writeBlock)
+	return blocks(max(before.Size(), after.Size()), 1<<10)
 }
 
-const writeBlock = 1 << 10
-
-// readUnits are 1 for each 4 KB read with strong consistency, half of it with eventual.
+// readUnits are 1 for each 4 KB of a strongly consistent read, at least 1, and half of it for an eventually consistent
+// read.
 func readUnits(size int, consistent bool) float64 {
 	n := blocks(size, 4<<10)
 	if !consistent {
@@ -68,7 +68,8 @@ type consumedCapacity struct {
 	LocalSecondaryIndexes  map[string]capacity `json:",omitempty"`
 }
 
-// consumed is the ConsumedCapacity that a request asked for, nil for NONE. Only transactions say which kind of unit.
+// consumed is the ConsumedCapacity of one table, nil if the request asked for none. kinds says whether units are also
+// given by kind, read and write. DynamoDB does so only for transactions.
 func consumed(asked string, t *table, u units, kinds bool) *consumedCapacity {
 	if asked != "TOTAL" && asked != "INDEXES" {
 		return nil
@@ -97,7 +98,7 @@ func consumed(asked string, t *table, u units, kinds bool) *consumedCapacity {
 	return c
 }
 
-// tally is what an operation on several tables consumed, in the order it met them.
+// tally is what an operation on several tables consumed. The tables are in the order in which the operation came to them.
 type tally struct {
 	tables []*table
 	units  []units

@@ -9,7 +9,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TestCapacity: what a call says it consumed, and what the record of calls says, also where nothing was asked.
+// TestCapacity: the answer and the record of calls have the units that a call consumed. The record has them for every call.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 	srv, c := start(t)

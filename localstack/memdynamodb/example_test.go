@@ -14,7 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// A real client whose second attempt finds the write of the first: the reply to that was lost.
+// The reply to the first attempt of a real client is lost. Its second attempt finds the item of the first.
 func Example() {
 	srv := memdynamodb.New(func(o *memdynamodb.Options) {
 		o.Faults = fault.Plan{Rules: []fault.Rule{{Op: "PutItem", Nth: 1, Do: fault.LoseReply}}}

@@ -1,13 +1,13 @@
 package memdynamodb
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// index is a secondary index. It has no storage: an item is in it when it has the index's key attributes.
+// index is a secondary index. It stores nothing: the items of its table that have its key attributes are in it, computed
+// for each read.
 type index struct {
 	name       string
 	local      bool
@@ -64,7 +64,7 @@ func (ix *index) define(t *table, x indexInput, types map[string]string) (err er
 	case !slices.Contains([]string{"ALL", "INCLUDE", "KEYS_ONLY"}, x.Projection.ProjectionType):
 		return validation(invalidParameters+"Unknown ProjectionType: %s", x.Projection.ProjectionType)
 	case (x.Projection.ProjectionType == "INCLUDE") != (len(x.Projection.NonKeyAttributes) > 0):
-		return validation(invalidParameters+"ProjectionType is %s, but NonKeyAttributes is %s", x.Projection.ProjectionType, fmt.Sprint(x.Projection.NonKeyAttributes))
+		return validation(invalidParameters+"ProjectionType is %s, but NonKeyAttributes is %v", x.Projection.ProjectionType, x.Projection.NonKeyAttributes)
 	}
 	ix.projection = *x.Projection
 	if x.ProvisionedThroughput != nil {
@@ -82,15 +82,7 @@ func (t *table) index(name string) *index {
 	return nil
 }
 
-func indexSchemas(indexes []index) []schema {
-	all := make([]schema, len(indexes))
-	for i := range indexes {
-		all[i] = indexes[i].keys
-	}
-	return all
-}
-
-// project is what the index holds of an item, nil if the item is not in it.
+// project is the part of an item that is in the index, nil if the item is not in it.
 func (ix *index) project(t *table, item attr.Map) attr.Map {
 	for _, name := range ix.keys.names() {
 		if item.Get(name) == nil {
@@ -109,7 +101,7 @@ func (ix *index) project(t *table, item attr.Map) attr.Map {
 	return out
 }
 
-// checkIndexKeys refuses an item whose attribute is a key of an index but could not be one there.
+// checkIndexKeys refuses an item with a key attribute of an index that has the wrong type or is empty.
 func (t *table) checkIndexKeys(item attr.Map) error {
 	for i := range t.indexes {
 		ix := &t.indexes[i]
@@ -129,8 +121,8 @@ func (t *table) checkIndexKeys(item attr.Map) error {
 	return nil
 }
 
-// indexUnits adds what a write costs in the indexes: nothing where the index's copy stays as it was, two writes where
-// the copy moves to another key.
+// indexUnits adds what a write consumes in the indexes: nothing if the item in the index does not change, two writes if
+// it moves to another key.
 func (t *table) indexUnits(u *units, before, after attr.Map) {
 	for i := range t.indexes {
 		ix := &t.indexes[i]

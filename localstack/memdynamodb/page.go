@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
 
-// pageInput is what Query and Scan have in common.
+// pageInput are the members that Query and Scan have in common.
 type pageInput struct {
 	TableName              string
 	IndexName              *string
@@ -22,7 +22,7 @@ type pageInput struct {
 	legacy
 }
 
-// pageOutput is the answer of both.
+// pageOutput is the result of Query and of Scan.
 type pageOutput struct {
 	Items            *[]attr.Map `json:",omitempty"`
 	Count            int
@@ -31,10 +31,10 @@ type pageOutput struct {
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`
 }
 
-// maxPage is how much a page reads before its filter.
+// maxPage is the size of the items that a page reads, before the filter.
 const maxPage = 1 << 20
 
-// source is the table or index a page is read from.
+// source is the table or index that a page is read from.
 type source struct {
 	table  *table
 	index  *index // nil: the table itself
@@ -50,7 +50,7 @@ func (src *source) keys() *schema {
 	return &src.table.keys
 }
 
-// item is what the source holds of a table's item, nil if it is not in it.
+// item is the part of a table's item that the source has, nil if the item is not in the source.
 func (src *source) item(item attr.Map) attr.Map {
 	if src.index != nil {
 		return src.index.project(src.table, item)
@@ -58,7 +58,7 @@ func (src *source) item(item attr.Map) attr.Map {
 	return item
 }
 
-// key is the item's key as LastEvaluatedKey has it: in an index the table's key too.
+// key is the item's key in the form of LastEvaluatedKey: that of an index has the table's key too.
 func (src *source) key(item attr.Map) attr.Map {
 	k := src.table.keys.of(item)
 	if src.index != nil {
@@ -69,7 +69,7 @@ func (src *source) key(item attr.Map) attr.Map {
 	return k
 }
 
-// open finds the table and index of a request and parses its expressions; keyCondition is nil for Scan. The caller holds
+// open finds the table and index of a request and parses its expressions. keyCondition is nil for Scan. The caller holds
 // mu.
 func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
@@ -97,10 +97,10 @@ func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, 
 			return nil, validation("Consistent reads are not supported on global secondary indexes")
 		}
 	}
-	if err := src.startKey(in.ExclusiveStartKey); err != nil {
+	if err := src.checkStartKey(in.ExclusiveStartKey); err != nil {
 		return nil, err
 	}
-	return src, in.selects(src)
+	return src, in.checkSelect(src)
 }
 
 func (src *source) expressions(in *pageInput, keyCondition *expr.KeyCondition) (err error) {
@@ -130,7 +130,8 @@ func (src *source) expressions(in *pageInput, keyCondition *expr.KeyCondition) (
 	return in.check(used...)
 }
 
-func (src *source) startKey(start attr.Map) error {
+// checkStartKey refuses a start key that does not have exactly the key attributes of table and index.
+func (src *source) checkStartKey(start attr.Map) error {
 	if start == nil {
 		return nil
 	}
@@ -151,8 +152,8 @@ func (src *source) startKey(start attr.Map) error {
 	return nil
 }
 
-// selects checks Select against what else the request asks for.
-func (in *pageInput) selects(src *source) error {
+// checkSelect checks Select against the rest of the request.
+func (in *pageInput) checkSelect(src *source) error {
 	projected := src.index != nil && src.index.projection.ProjectionType != "ALL"
 	switch in.Select {
 	case "", "COUNT":
@@ -180,7 +181,7 @@ func (in *pageInput) selects(src *source) error {
 	return nil
 }
 
-// page reads candidates, in order, until the limit or a megabyte, and answers with those that pass the filter.
+// page reads candidates, in their order, up to the limit or to maxPage. It returns those for which the filter is true.
 func (src *source) page(c *call, in *pageInput, candidates []attr.Map) *pageOutput {
 	out := &pageOutput{}
 	items := []attr.Map{}
@@ -196,7 +197,7 @@ func (src *source) page(c *call, in *pageInput, candidates []attr.Map) *pageOutp
 				items = append(items, item)
 			}
 		}
-		// A page that ends at its limit has a key to go on from even where nothing follows, as DynamoDB's does.
+		// As in DynamoDB, a page that ends at its limit has a LastEvaluatedKey even if no item follows.
 		full := in.Limit != nil && out.ScannedCount == *in.Limit || size >= maxPage && i+1 < len(candidates)
 		if full {
 			out.LastEvaluatedKey = src.key(item)
@@ -217,7 +218,7 @@ func (src *source) page(c *call, in *pageInput, candidates []attr.Map) *pageOutp
 	return out
 }
 
-// after returns the candidates that follow the start key, in the order of less.
+// after returns the candidates behind the start key. compare orders a candidate relative to that key.
 func after(candidates []attr.Map, compare func(attr.Map) int) []attr.Map {
 	at, found := slices.BinarySearchFunc(candidates, 0, func(item attr.Map, _ int) int { return compare(item) })
 	if found {

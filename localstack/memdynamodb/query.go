@@ -2,6 +2,7 @@ package memdynamodb
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
@@ -59,11 +60,12 @@ func (s *Server) query(c *call, in *queryInput) (any, error) {
 	return src.page(c, &in.pageInput, candidates), nil
 }
 
-// partition returns the items of one partition of the table or index that meet the sort condition, in order.
+// partition returns the items of one partition of the table or index that meet the sort condition, in the partition's
+// order.
 func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
 	keys := src.keys()
 	var found []attr.Map
-	take := func(p *partition) {
+	add := func(p *partition) {
 		for _, stored := range p.items {
 			item := src.item(stored)
 			if item == nil || keyText(item.Get(keys.partition)) != keyText(wanted.Partition) {
@@ -76,11 +78,11 @@ func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
 	}
 	if keys.partition == src.table.keys.partition {
 		if p := src.table.partitions[keyText(wanted.Partition)]; p != nil {
-			take(p)
+			add(p)
 		}
 	} else {
 		for _, p := range src.table.ordered() {
-			take(p)
+			add(p)
 		}
 	}
 	if src.index != nil {
@@ -89,7 +91,8 @@ func (src *source) partition(wanted *expr.KeyRange) []attr.Map {
 	return found
 }
 
-// inPartition orders the items of a partition: by sort key and, where an index has several of one key, by the table's.
+// inPartition orders the items of a partition by sort key. An index can have several items with one key; these are in the
+// order of the table.
 func (src *source) inPartition(a, b attr.Map) int {
 	keys := src.keys()
 	order := 0
@@ -102,8 +105,82 @@ func (src *source) inPartition(a, b attr.Map) int {
 	return src.inTable(a, b)
 }
 
-// inTable orders items as Scan goes through the table.
+// inTable orders items as Scan returns them.
 func (src *source) inTable(a, b attr.Map) int {
 	x, y := src.table.keys.at(a), src.table.keys.at(b)
 	return cmp.Or(cmp.Compare(hashOf(x.partition), hashOf(y.partition)), cmp.Compare(x.partition, y.partition), compareSort(x.sort, y.sort))
+}
+
+type scanInput struct {
+	pageInput
+	Segment, TotalSegments *int
+}
+
+const maxSegments = 1_000_000
+
+func (s *Server) scan(c *call, in *scanInput) (any, error) {
+	segment, of, err := in.segment()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	src, err := s.open(&in.pageInput, nil)
+	if err != nil {
+		return nil, err
+	}
+	// An index is scanned in the order of the table. DynamoDB promises no order.
+	width := uint64(math.MaxUint64)/uint64(of) + 1
+	if of == 1 {
+		width = math.MaxUint64
+	}
+	start := in.ExclusiveStartKey
+	var from key
+	if start != nil {
+		from = src.table.keys.at(start)
+	}
+	var candidates []attr.Map
+	size, full := 0, false
+	for _, p := range src.table.ordered() {
+		if of > 1 && p.hash/width != uint64(segment) {
+			continue
+		}
+		if start != nil && cmp.Or(cmp.Compare(p.hash, hashOf(from.partition)), cmp.Compare(p.key, from.partition)) < 0 {
+			continue
+		}
+		if full {
+			break
+		}
+		for _, stored := range p.items {
+			if start != nil && src.inTable(stored, start) <= 0 {
+				continue
+			}
+			if item := src.item(stored); item != nil {
+				full = full || size >= maxPage // this item is one more than the page reads: it shows that an item follows
+				candidates = append(candidates, item)
+				size += item.Size()
+			}
+		}
+	}
+	return src.page(c, &in.pageInput, candidates), nil
+}
+
+// segment returns the number of the segment that the scan reads, from 0, and the count of segments.
+func (in *scanInput) segment() (segment, of int, err error) {
+	switch {
+	case in.Segment == nil && in.TotalSegments == nil:
+		return 0, 1, nil
+	case in.Segment == nil:
+		return 0, 0, validation("The Segment parameter is required but was not present in the request when parameter TotalSegments is present")
+	case in.TotalSegments == nil:
+		return 0, 0, validation("The TotalSegments parameter is required but was not present in the request when Segment parameter is present")
+	}
+	segment, of = *in.Segment, *in.TotalSegments
+	switch {
+	case of < 1 || of > maxSegments:
+		return 0, 0, constraint(of, "totalSegments", "Member must have value between 1 and 1000000")
+	case segment < 0 || segment >= of:
+		return 0, 0, validation("The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d", segment, of)
+	}
+	return segment, of, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// events returns a client of a table "events" (key "g", sort key "seq") with n items in each of the groups, and an index
-// "byKind" on "kind" and "at" that only items with an odd seq are in.
+// events returns a client of a server with the table "events" (partition key "g", sort key "seq"), with n items in each
+// of the groups. Its index "byKind", on "kind" and "at", has only the items with an odd seq.
 func events(t *testing.T, n int, groups ...string) *dynamodb.Client {
 	t.Helper()
 	srv := memdynamodb.New()
@@ -37,7 +37,7 @@ func events(t *testing.T, n int, groups ...string) *dynamodb.Client {
 		t.Fatal(err)
 	}
 	for _, g := range groups {
-		for i := n - 1; i >= 0; i-- { // written against their order
+		for i := n - 1; i >= 0; i-- { // in the reverse of their order
 			it := item{"g": str(g), "seq": num(fmt.Sprint(i)), "v": num(fmt.Sprint(i % 3))}
 			if i%2 == 1 {
 				it["kind"], it["at"] = str("odd"), num(fmt.Sprint(-i))

@@ -5,7 +5,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
 
-// readInput is the part of a request that describes a read of one item.
+// readInput is the part of a request that describes the read of one item.
 type readInput struct {
 	TableName            string
 	Key                  attr.Map
@@ -20,35 +20,19 @@ type getItemInput struct {
 	legacy
 }
 
-func (in *getItemInput) member(d reader, name []byte) error {
-	switch string(name) {
-	case "TableName":
-		return d.text(&in.TableName)
-	case "Key":
-		return d.fields(&in.Key)
-	case "ProjectionExpression":
-		return d.optional(&in.ProjectionExpression)
-	case "ConsistentRead":
-		return d.flag(&in.ConsistentRead)
-	case "ReturnConsumedCapacity":
-		return d.text(&in.ReturnConsumedCapacity)
-	}
-	return in.placeholders.member(d, name)
-}
-
 type getItemOutput struct {
 	Item             *attr.Map         `json:",omitempty"`
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`
 }
 
-// read is one item to get: where it is and which part of it.
+// read is the read of one item.
 type read struct {
 	table *table
 	key   key
-	paths []expr.Path // nil: the whole item
+	paths []expr.Path // the parts of the item to return; nil: the whole item
 }
 
-// newRead reads what a request wants to get. The caller holds mu.
+// newRead checks a request to read an item. The caller holds mu.
 func (s *Server) newRead(in *readInput) (*read, error) {
 	if err := validTable(in.TableName); err != nil {
 		return nil, err
@@ -68,7 +52,7 @@ func (s *Server) newRead(in *readInput) (*read, error) {
 	return &read{t, k, paths}, err
 }
 
-// paths parses a projection expression, which is all the expression that the placeholders serve.
+// paths parses a projection expression. It must use all the placeholders: a read has no other expression.
 func (p *placeholders) paths(expression *string) ([]expr.Path, error) {
 	if expression == nil {
 		return nil, p.check()
@@ -84,7 +68,8 @@ func (p *placeholders) paths(expression *string) ([]expr.Path, error) {
 	return paths, p.check(x)
 }
 
-// get returns the wanted part of the item, nil if there is no item, and the size of the whole: reads are billed for it.
+// get returns the part of the item that was asked for, nil if there is no item, and the size of the whole item, which is
+// what DynamoDB bills.
 func (r *read) get() (part *attr.Map, size int) {
 	item := r.table.get(r.key)
 	if item == nil {

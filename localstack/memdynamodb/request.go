@@ -2,51 +2,45 @@ package memdynamodb
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
 
-// placeholders are the members that every request with expressions has.
+// placeholders are the members of every request with expressions.
 type placeholders struct {
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues attr.Map
-}
-
-func (p *placeholders) member(d reader, name []byte) error {
-	switch string(name) {
-	case "ExpressionAttributeNames":
-		return d.names(&p.ExpressionAttributeNames)
-	case "ExpressionAttributeValues":
-		return d.fields(&p.ExpressionAttributeValues)
-	}
-	return errUnknown
 }
 
 func (p *placeholders) env() *expr.Env {
 	return &expr.Env{Names: p.ExpressionAttributeNames, Values: p.ExpressionAttributeValues}
 }
 
-// check refuses placeholders that are wrong, unused, or given without an expression.
+// check refuses placeholders that are wrong, or unused, or there without an expression.
 func (p *placeholders) check(expressions ...expr.Expression) error {
-	for _, given := range []struct {
-		member       string
+	for _, m := range []struct {
+		name         string
 		given, empty bool
 	}{
 		{"ExpressionAttributeNames", p.ExpressionAttributeNames != nil, len(p.ExpressionAttributeNames) == 0},
 		{"ExpressionAttributeValues", p.ExpressionAttributeValues != nil, len(p.ExpressionAttributeValues) == 0},
 	} {
 		switch {
-		case given.given && len(expressions) == 0:
-			return validation("%s can only be specified when using expressions", given.member)
-		case given.given && given.empty:
-			return validation("%s must not be empty", given.member)
+		case m.given && len(expressions) == 0:
+			return validation("%s can only be specified when using expressions", m.name)
+		case m.given && m.empty:
+			return validation("%s must not be empty", m.name)
 		}
 	}
 	return p.env().Check(expressions...)
 }
 
-// legacy are members that expressions have replaced.
+// legacy are the parameters of DynamoDB's API before expressions.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LegacyConditionalParameters.html
 type legacy struct {
 	Expected, AttributeUpdates, ConditionalOperator, AttributesToGet, KeyConditions, QueryFilter, ScanFilter json.RawMessage
 }
@@ -66,10 +60,72 @@ func (l *legacy) refuse() error {
 	return nil
 }
 
+// validCapacity checks ReturnConsumedCapacity.
 func validCapacity(asked string) error {
 	switch asked {
 	case "", "NONE", "TOTAL", "INDEXES":
 		return nil
 	}
 	return constraint(asked, "returnConsumedCapacity", "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]")
+}
+
+// validMetrics checks ReturnItemCollectionMetrics.
+func validMetrics(asked string) error {
+	if asked != "" && asked != "NONE" {
+		return unimplemented("ReturnItemCollectionMetrics")
+	}
+	return nil
+}
+
+const invalidParameters = "One or more parameter values were invalid: "
+
+func validation(format string, args ...any) *awsjson.Error {
+	return awsjson.Invalid("ValidationException", fmt.Sprintf(format, args...))
+}
+
+// constraint refuses a member that breaks a rule of the API's own model. A nil value is a member that is missing.
+func constraint(value any, member, rule string) *awsjson.Error {
+	shown := "null"
+	if value != nil {
+		shown = fmt.Sprintf("'%v'", value)
+	}
+	return validation("1 validation error detected: Value %s at '%s' failed to satisfy constraint: %s", shown, member, rule)
+}
+
+func required(member string) *awsjson.Error {
+	return constraint(nil, member, "Member must not be null")
+}
+
+func tableNotFound() *awsjson.Error {
+	return awsjson.Invalid("ResourceNotFoundException", "Requested resource not found")
+}
+
+// unimplemented refuses a part of DynamoDB that this server does not have. The code is that of an operation that
+// DynamoDB does not know. An invented answer would be worse: tests would rely on it.
+func unimplemented(what string) *awsjson.Error {
+	return awsjson.Invalid("UnknownOperationException", "memdynamodb does not implement "+what)
+}
+
+// toAWS gives an error the code that it has in DynamoDB. Errors of other kinds stay as they are, and the client gets
+// InternalServerError.
+func toAWS(err error) error {
+	if e, ok := errors.AsType[*awsjson.Error](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*expr.Error](err); ok {
+		return validation("%s", e.Message)
+	}
+	if e, ok := errors.AsType[*attr.InvalidError](err); ok {
+		return validation("%s", e.Message)
+	}
+	if e, ok := errors.AsType[*attr.SyntaxError](err); ok {
+		return awsjson.Invalid("SerializationException", e.Message)
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return awsjson.Invalid("SerializationException", fmt.Sprintf("%s value cannot be converted to %s", e.Value, e.Type))
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return awsjson.Invalid("SerializationException", "")
+	}
+	return err
 }

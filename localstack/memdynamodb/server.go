@@ -1,9 +1,10 @@
-// Package memdynamodb is DynamoDB in memory, for tests and local runs: the JSON protocol over HTTP or as an
-// http.RoundTripper under a real SDK client, with virtual time and faults.
+// Package memdynamodb is DynamoDB in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over HTTP, or
+// is the http.RoundTripper of a real SDK client. It works with virtual time and injects faults.
 //
-// Every write is atomic and at once visible to every read, eventually consistent ones too. Tables and indexes are active
-// from the moment they are made. TTL deletes only when [Server.SweepTTL] is called: AWS promises no more than "within a
-// few days", so a test chooses the moment. What is not implemented is refused by name, never guessed.
+// Every write is atomic, and every later read sees it, eventually consistent reads too. Tables and indexes are active
+// from the moment they are created. Items expire only when [Server.SweepTTL] is called: AWS promises no more than "within
+// a few days", so a test chooses the moment. What the server does not implement it refuses by name, with
+// UnknownOperationException.
 package memdynamodb
 
 import (
@@ -18,27 +19,29 @@ import (
 
 // Options changes how a server behaves.
 type Options struct {
-	// Faults is what goes wrong. With FailEntries a BatchWriteItem or BatchGetItem leaves the entries unprocessed, a
-	// TransactWriteItems or TransactGetItems is cancelled with the rule's Code as the reason of the entries (Default:
-	// TransactionConflict), and a BatchExecuteStatement fails the statements with it. Default: nothing.
+	// Faults are the faults to inject. FailEntries makes BatchWriteItem and BatchGetItem leave the entries unprocessed.
+	// It cancels TransactWriteItems and TransactGetItems, with the rule's Code as the reason of the entries, and fails
+	// the statements of a BatchExecuteStatement with that Code. Without a Code it is TransactionConflict.
+	// Default: no faults.
 	Faults fault.Plan
-	// Now is the server's clock: it decides about TTL and tokens and is the Date of answers. Default: time.Now.
+	// Now is the server's clock, for TTL, for ClientRequestTokens and for the Date of answers. Default: time.Now.
 	Now func() time.Time
 }
 
-// Server is one account in one region. It is safe for concurrent use. Create it inside the synctest bubble that uses it.
+// Server is one AWS account in one region. It is safe for concurrent use. A test in a synctest bubble must call [New]
+// inside the bubble.
 type Server struct {
 	*awsjson.Server
 	now func() time.Time
 
-	// mu makes every operation one step: a transaction is seen whole or not at all, and a condition still holds when
-	// its write is made. A lock for each table would need an order of locks for transactions, and buys nothing in tests.
+	// mu makes every operation one step: no reader sees half a transaction, and a condition that was true is still true
+	// when its write is made. Locks of single tables would need an order for transactions, and tests gain nothing by them.
 	mu     sync.Mutex
 	tables map[string]*table
 	tokens tokens
 }
 
-// New starts a server.
+// New returns a server without tables. Close it to end the calls that wait in it.
 func New(optFns ...func(*Options)) *Server {
 	o := Options{Now: time.Now}
 	for _, f := range optFns {
@@ -82,30 +85,35 @@ func (s *Server) operations() map[string]awsjson.Operation {
 	}
 }
 
-// call is one request under way: the fault that is its own business, and what it costs.
+// call is one request: the fault rule that applies to it, nil for none, and what it consumes.
 type call struct {
 	rule *fault.Rule
 	cost awsjson.Cost
 }
 
-// operation reads the request and turns what f returns into an answer.
+// fails reports whether the call's fault rule fails the entry. Entries count from 0.
+func (c *call) fails(entry int) bool {
+	return c.rule != nil && c.rule.Do == fault.FailEntries && c.rule.Hits(entry)
+}
+
+// operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
 	return func(_ context.Context, body []byte, rule *fault.Rule) (any, awsjson.Cost, error) {
 		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
-		in, err := decode[In](body)
-		if err != nil {
-			return nil, c.cost, answerError(err)
+		in := new(In)
+		if err := json.Unmarshal(body, in); err != nil {
+			return nil, c.cost, toAWS(err)
 		}
 		out, err := f(c, in)
 		if err != nil {
-			return nil, c.cost, answerError(err)
+			return nil, c.cost, toAWS(err)
 		}
 		return out, c.cost, nil
 	}
 }
 
-// Items returns the items of a table in the order of Scan, as they are on the wire: {"id":{"S":"a"}}. It is for
-// assertions; a table that does not exist has none.
+// Items returns the items of a table in the order of Scan, for assertions. Each is in DynamoDB's JSON form:
+// {"id":{"S":"a"}}. A table that does not exist has none.
 func (s *Server) Items(tableName string) []json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +121,7 @@ func (s *Server) Items(tableName string) []json.RawMessage {
 	if t := s.tables[tableName]; t != nil {
 		for _, p := range t.ordered() {
 			for _, item := range p.items {
-				raw, _ := item.MarshalJSON() // cannot fail
+				raw, _ := item.MarshalJSON() // returns no errors
 				items = append(items, raw)
 			}
 		}

@@ -2,10 +2,16 @@ package memdynamodb_test
 
 import (
 	"context"
+	"encoding/json"
+	"hash/crc32"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -14,7 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// client returns a real SDK client of the server, with one attempt a call so that faults reach the test.
+// client returns a real SDK client of the server. It makes one attempt a call, so that the test sees every fault.
 func client(srv *memdynamodb.Server) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:       "us-east-1",
@@ -27,7 +33,7 @@ func client(srv *memdynamodb.Server) *dynamodb.Client {
 	})
 }
 
-// start returns a server with the table "orders", whose key is the string "id", and a client of it.
+// start returns a server with the table "orders", whose key is the string "id", and a client of the server.
 func start(t testing.TB, optFns ...func(*memdynamodb.Options)) (*memdynamodb.Server, *dynamodb.Client) {
 	t.Helper()
 	srv := memdynamodb.New(optFns...)
@@ -59,7 +65,7 @@ type item = map[string]ddbtypes.AttributeValue
 func str(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
 func num(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberN{Value: s} }
 
-// send sends a bare request, without the SDK's own checks and cost.
+// send sends a plain request, without the SDK's own checks and CPU time.
 func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, header http.Header, answer string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
@@ -77,4 +83,107 @@ func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, h
 		t.Fatal(err)
 	}
 	return resp.StatusCode, resp.Header, string(text)
+}
+
+// TestHTTP: the server works over a socket, with a client that checks the CRC of every answer.
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	srv := memdynamodb.New()
+	defer srv.Close()
+	web := httptest.NewServer(srv)
+	defer web.Close()
+	o := client(srv).Options().Copy()
+	o.HTTPClient, o.BaseEndpoint = web.Client(), aws.String(web.URL)
+	c := dynamodb.New(o)
+	createTable(t, c, "orders", "id", "")
+	putItem(t, c, "orders", item{"id": str("a"), "text": str("é<&>\"\n")})
+	wantItem(t, c, "a", item{"id": str("a"), "text": str("é<&>\"\n")})
+}
+
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	srv, _ := start(t)
+	for _, tt := range []struct{ op, body, want string }{
+		{"PutItem", `{`, `SerializationException`},
+		{"PutItem", ``, `SerializationException`},
+		{"PutItem", `{"TableName":7}`, `SerializationException`},
+		{"PutItem", `{"TableName":"orders","Item":{"id":{"S":7}}}`, `NUMBER_VALUE cannot be converted to String`},
+		{"PutItem", `{"TableName":"orders","Item":[]}`, `SerializationException`},
+		{"PutItem", `{"TableName":"orders","Item":{"id":{}}}`, `Supplied AttributeValue is empty, must contain exactly one of the supported datatypes`},
+		{"PutItem", `{"TableName":"orders"}`, `Value null at 'item' failed to satisfy constraint: Member must not be null`},
+		{"PutItem", `{"Item":{"id":{"S":"a"}}}`, `Value null at 'tableName' failed to satisfy constraint: Member must not be null`},
+		{"PutItem", `{"TableName":"a b","Item":{"id":{"S":"a"}}}`, `Value 'a b' at 'tableName' failed to satisfy constraint`},
+		{"GetItem", `{"TableName":"orders"}`, `Value null at 'key'`},
+		{"TransactWriteItems", `{"TransactItems":[{"Put":7}]}`, `SerializationException`},
+		{"TransactWriteItems", `{"TransactItems":[null]}`, `TransactItems can only contain one of`},
+		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":7}`, `SerializationException`},
+		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":[7]}`, `SerializationException`},
+		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":[{"N":"x"}]}`, `The parameter cannot be converted to a numeric value: x`},
+		{"ExecuteStatement", `{"Statement":"DELETE FROM orders WHERE id=?","Parameters":null}`, `Number of parameters in request and statement don't match.`},
+		{"BatchExecuteStatement", `{"Statements":[{"Statement":"DELETE FROM orders WHERE id=?","Parameters":7}]}`, `SerializationException`},
+		{"BatchGetItem", `{"RequestItems":{"orders":null}}`, `ValidationException`},
+		{"Query", `{"TableName":"orders","KeyConditionExpression":"id = :v","ExpressionAttributeValues":{":v":null}}`, `SerializationException`},
+		{"RestoreTable", `{}`, `UnknownOperationException`},
+	} {
+		status, _, body := send(t, srv, tt.op, tt.body)
+		if status != http.StatusBadRequest || !strings.Contains(body, tt.want) {
+			t.Errorf("%s %s: %d %s, want %s", tt.op, tt.body, status, body, tt.want)
+		}
+	}
+}
+
+// TestServerClock: Options.Now is the Date of answers, and every answer has its CRC.
+func TestServerClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		skewed := func() time.Time { return time.Now().Add(-30 * time.Second) }
+		srv, _ := start(t, func(o *memdynamodb.Options) { o.Now = skewed })
+		time.Sleep(time.Hour)
+		_, header, body := send(t, srv, "ListTables", `{}`)
+		if got, want := header.Get("X-Amz-Crc32"), strconv.Itoa(int(crc32.ChecksumIEEE([]byte(body)))); got != want {
+			t.Errorf("CRC %s, want %s", got, want)
+		}
+		if got, want := header.Get("Date"), skewed().UTC().Format(http.TimeFormat); got != want {
+			t.Errorf("Date %s, want %s", got, want)
+		}
+	})
+}
+
+// FuzzRequests: for every body an operation returns a result, or an error in AWS's form, and does not panic.
+func FuzzRequests(f *testing.F) {
+	for _, s := range []string{
+		`PutItem {"TableName":"orders","Item":{"id":{"S":"a"},"n":{"N":"1"}},"ConditionExpression":"attribute_not_exists(id)"}`,
+		`UpdateItem {"TableName":"orders","Key":{"id":{"S":"a"}},"UpdateExpression":"SET n = if_not_exists(n, :v) + :v","ExpressionAttributeValues":{":v":{"N":"1"}},"ReturnValues":"UPDATED_NEW"}`,
+		`DeleteItem {"TableName":"orders","Key":{"id":{"S":"a"}},"ReturnConsumedCapacity":"INDEXES"}`,
+		`GetItem {"TableName":"orders","Key":{"id":{"S":"a"}},"ProjectionExpression":"a.b[0]"}`,
+		`Query {"TableName":"orders","KeyConditionExpression":"id = :v","ExpressionAttributeValues":{":v":{"S":"a"}},"Limit":1}`,
+		`Scan {"TableName":"orders","Segment":0,"TotalSegments":2}`,
+		`BatchGetItem {"RequestItems":{"orders":{"Keys":[{"id":{"S":"a"}}]}}}`,
+		`BatchWriteItem {"RequestItems":{"orders":[{"PutRequest":{"Item":{"id":{"S":"a"}}}},{"DeleteRequest":{"Key":{"id":{"S":"b"}}}}]}}`,
+		`TransactWriteItems {"TransactItems":[{"Put":{"TableName":"orders","Item":{"id":{"S":"a"}}}},{"Update":{"TableName":"orders","Key":{"id":{"S":"b"}},"UpdateExpression":"REMOVE a"}}],"ClientRequestToken":"t"}`,
+		`TransactGetItems {"TransactItems":[{"Get":{"TableName":"orders","Key":{"id":{"S":"a"}}}}]}`,
+		`ExecuteStatement {"Statement":"UPDATE \"orders\" SET n=? WHERE id='a'","Parameters":[{"N":"1"}]}`,
+		`BatchExecuteStatement {"Statements":[{"Statement":"INSERT INTO \"orders\" VALUE {'id':'a'}"},{"Statement":"DELETE FROM orders WHERE id='b'"}]}`,
+		`CreateTable {"TableName":"more","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST","GlobalSecondaryIndexes":[{"IndexName":"by_x","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]}`,
+		`DescribeTable {"TableName":"orders"}`, `DeleteTable {"TableName":"orders"}`, `ListTables {"Limit":1}`,
+		`UpdateTimeToLive {"TableName":"orders","TimeToLiveSpecification":{"AttributeName":"e","Enabled":true}}`, `DescribeTimeToLive {"TableName":"orders"}`,
+		`PutItem {`, `PutItem []`, `PutItem {"TableName":1}`, `Nothing {}`, ``,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		srv, _ := start(t)
+		op, body, _ := strings.Cut(s, " ")
+		if strings.ContainsAny(op, "\r\n") {
+			t.Skip("no header has such a value")
+		}
+		status, _, answer := send(t, srv, op, body)
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(answer), &fields); err != nil {
+			t.Fatalf("answer %q: %v", answer, err)
+		}
+		kind, _ := fields["__type"].(string)
+		if (status == http.StatusOK) == (kind != "") || status >= http.StatusInternalServerError {
+			t.Errorf("status %d with %s", status, answer)
+		}
+	})
 }

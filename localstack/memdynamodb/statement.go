@@ -1,75 +1,36 @@
 package memdynamodb
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
-	"slices"
+	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
 
-// statementInput is one PartiQL statement, of its own call or of a batch.
+// statementInput is one PartiQL statement, of ExecuteStatement or of a batch.
 type statementInput struct {
 	Statement                           string
-	Parameters                          []json.RawMessage
+	Parameters                          parameters
 	ConsistentRead                      bool
 	ReturnValuesOnConditionCheckFailure string
-
-	values []attr.Value // Parameters, where the request was read quickly; each is valid
 }
 
-// lastStatement is the statement of a batch that was read before: the next one has much in common with it.
-type lastStatement struct {
-	text   attr.Last[string]
-	values []attr.Last[attr.Value]
-	all    []attr.Value // parameters of all statements so far, in one piece
+// parameters are the values for the question marks of a statement. In a batch, a wrong value fails its own statement and
+// not the request. Therefore UnmarshalJSON stores the error, and [statement.parse] returns it.
+type parameters struct {
+	values attr.List
+	err    error
 }
 
-func (in *statementInput) member(d reader, last *lastStatement, name []byte) (err error) {
-	switch string(name) {
-	case "Statement":
-		in.Statement, err = last.text.Read(d.Decoder, d.Text)
-		return err
-	case "Parameters":
-		in.values, err = last.parameters(d)
-		return err
-	case "ConsistentRead":
-		return d.flag(&in.ConsistentRead)
-	case "ReturnValuesOnConditionCheckFailure":
-		return d.text(&in.ReturnValuesOnConditionCheckFailure)
+func (p *parameters) UnmarshalJSON(data []byte) error {
+	p.values, p.err = attr.DecodeList(data)
+	if data[0] != '[' {
+		return p.err // not even a list: the request is wrong
 	}
-	return errUnknown
-}
-
-func (l *lastStatement) parameters(d reader) ([]attr.Value, error) {
-	from := len(l.all)
-	err := d.Array(func() error {
-		n := len(l.all) - from
-		if n == len(l.values) {
-			l.values = append(l.values, attr.Last[attr.Value]{})
-		}
-		v, err := l.values[n].Read(d.Decoder, d.Value)
-		l.all = append(l.all, v)
-		return err
-	})
-	return slices.Clip(l.all[from:]), err
-}
-
-// parameters are checked here and not before: one that is wrong is its statement's error, not the request's.
-func (in *statementInput) parameters() ([]attr.Value, error) {
-	if in.Parameters == nil {
-		return in.values, nil
-	}
-	values := make([]attr.Value, len(in.Parameters))
-	for i, raw := range in.Parameters {
-		var err error
-		if values[i], err = attr.Decode(raw); err != nil {
-			return nil, err
-		}
-	}
-	return values, nil
+	return nil
 }
 
 type executeStatementInput struct {
@@ -79,93 +40,9 @@ type executeStatementInput struct {
 	NextToken              *string
 }
 
-func (in *executeStatementInput) member(d reader, name []byte) error {
-	if string(name) == "ReturnConsumedCapacity" {
-		return d.text(&in.ReturnConsumedCapacity)
-	}
-	return in.statementInput.member(d, &lastStatement{}, name)
-}
-
 type executeStatementOutput struct {
 	Items            []attr.Map
 	ConsumedCapacity *consumedCapacity `json:",omitempty"`
-}
-
-// statement is a statement on its one item.
-type statement struct {
-	expr.Statement
-	change     change
-	consistent bool
-}
-
-func (st *statement) reads() bool { return st.Verb == "SELECT" }
-
-// parse reads a statement. It needs no lock.
-func (st *statement) parse(in *statementInput) error {
-	if in.Statement == "" {
-		return required("statement")
-	}
-	params, err := in.parameters()
-	if err != nil {
-		return err
-	}
-	if st.Statement, err = expr.ParseStatement(in.Statement, params); err != nil {
-		return err
-	}
-	st.consistent = in.ConsistentRead
-	c := &st.change
-	c.env, c.put, c.update = &st.Env, st.Item, st.Update
-	c.updates, c.deletes = st.Update != nil, st.Verb == "DELETE"
-	c.returnOld = in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"
-	return nil
-}
-
-// locate finds the statement's table and item. The caller holds mu.
-func (s *Server) locate(st *statement) (err error) {
-	c := &st.change
-	if c.table, err = s.table(st.Table); err != nil {
-		return err
-	}
-	if c.put == nil {
-		c.keyFields, c.condition, err = st.Split(c.table.keys.names()...)
-		if errors.Is(err, expr.ErrNotOneItem) && st.reads() {
-			return unimplemented("a SELECT of more than one item") // to DynamoDB a Query or Scan, no mistake
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return c.fit()
-}
-
-// run performs the statement: INSERT only where no item is, UPDATE only where one is.
-func (st *statement) run() (items []attr.Map, u units, err error) {
-	c := &st.change
-	err = c.evaluate()
-	u = c.units()
-	switch {
-	case st.reads():
-		u = units{read: readUnits(c.old.Size(), st.consistent)}
-		if err == nil && c.old != nil {
-			item := c.old
-			if st.Paths != nil {
-				item = expr.Project(st.Paths, item)
-			}
-			items = []attr.Map{item}
-		}
-		return items, u, nil
-	case st.Verb == "INSERT" && c.old != nil:
-		return nil, u, awsjson.Invalid("DuplicateItemException", "Duplicate primary key exists in table")
-	case st.Verb == "UPDATE" && c.old == nil, err == errCondition:
-		return nil, units{write: u.write}, c.conditionFailed()
-	case err != nil:
-		return nil, u, err
-	}
-	c.apply()
-	if m := c.returned(st.Returning); m != nil {
-		items = []attr.Map{*m}
-	}
-	return items, u, nil
 }
 
 func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, error) {
@@ -184,13 +61,204 @@ func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, erro
 	if err := s.locate(&st); err != nil {
 		return nil, err
 	}
-	items, u, err := st.run()
+	item, u, err := st.run()
 	c.cost.Units = u.total()
 	if err != nil {
 		return nil, err
 	}
-	if items == nil {
-		items = []attr.Map{}
+	items := []attr.Map{}
+	if item != nil {
+		items = append(items, *item)
 	}
 	return executeStatementOutput{items, consumed(in.ReturnConsumedCapacity, st.change.table, u, false)}, nil
+}
+
+type batchStatementInput struct {
+	Statements             []statementInput
+	ReturnConsumedCapacity string
+}
+
+type batchStatementOutput struct {
+	Responses        []statementResponse
+	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
+}
+
+type statementResponse struct {
+	Error     *statementError `json:",omitempty"`
+	TableName string          `json:",omitempty"`
+	Item      *attr.Map       `json:",omitempty"`
+}
+
+type statementError struct {
+	Code    string
+	Message string
+	Item    any `json:",omitempty"`
+}
+
+const maxStatements = 25
+
+// batchExecuteStatement runs statements that are all reads or all writes, each of another item. The error of a statement
+// is in its own response.
+func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, error) {
+	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+		return nil, err
+	}
+	n := len(in.Statements)
+	c.cost.Entries = n
+	if n == 0 || n > maxStatements {
+		return nil, constraint("[...]", "statements", "Member must have length between 1 and 25")
+	}
+	out := batchStatementOutput{Responses: make([]statementResponse, n)}
+	statements := make([]*statement, n) // nil: the statement has failed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range in.Statements {
+		st := &statement{}
+		err := st.parse(&in.Statements[i])
+		if err == nil {
+			err = s.locate(st)
+		}
+		if err != nil {
+			out.Responses[i].Error = newStatementError(err)
+			continue
+		}
+		statements[i] = st
+	}
+	if err := checkBatch(statements); err != nil {
+		return nil, err
+	}
+	var y tally
+	for i, st := range statements {
+		if st == nil {
+			continue
+		}
+		r := &out.Responses[i]
+		r.TableName = st.Table
+		if c.fails(i) {
+			code := cmp.Or(c.rule.Code, "TransactionConflict")
+			r.Error = &statementError{Code: code, Message: cmp.Or(reasonMessages[code], "injected fault")}
+			continue
+		}
+		item, u, err := st.run()
+		y.add(st.change.table, u)
+		if err != nil {
+			r.Error = newStatementError(err)
+			continue
+		}
+		r.Item = item
+	}
+	c.cost.Units = y.total()
+	out.ConsumedCapacity = y.consumed(in.ReturnConsumedCapacity, false)
+	return out, nil
+}
+
+// checkBatch refuses a batch that mixes reads with writes or has one item twice.
+func checkBatch(statements []*statement) error {
+	var first *statement
+	for i, st := range statements {
+		if st == nil {
+			continue
+		}
+		if first == nil {
+			first = st
+		}
+		if first.reads() != st.reads() {
+			return validation("Statements in a BatchExecuteStatement call must be either all reads or all writes")
+		}
+		for _, o := range statements[:i] {
+			if o != nil && o.change.key == st.change.key && o.change.table == st.change.table {
+				return validation("Provided list of item keys contains duplicates")
+			}
+		}
+	}
+	return nil
+}
+
+// newStatementError is an error in the form of a batch's response. Its code is the exception's name without "Exception".
+func newStatementError(err error) *statementError {
+	e, ok := errors.AsType[*awsjson.Error](toAWS(err))
+	if !ok {
+		return &statementError{Code: "InternalServerError", Message: err.Error()}
+	}
+	code := strings.TrimSuffix(e.Code, "Exception")
+	if code == "Validation" || code == "Serialization" {
+		code = "ValidationError"
+	}
+	return &statementError{Code: code, Message: e.Message, Item: e.Fields["Item"]}
+}
+
+// statement is a statement and the change that it makes to its one item.
+type statement struct {
+	expr.Statement
+	change     change
+	consistent bool
+}
+
+func (st *statement) reads() bool { return st.Verb == "SELECT" }
+
+var statementVerbs = map[string]verb{"INSERT": put, "UPDATE": update, "DELETE": remove, "SELECT": check}
+
+// parse reads a statement, without a look at its table.
+func (st *statement) parse(in *statementInput) (err error) {
+	if in.Statement == "" {
+		return required("statement")
+	}
+	if in.Parameters.err != nil {
+		return in.Parameters.err
+	}
+	if st.Statement, err = expr.ParseStatement(in.Statement, in.Parameters.values); err != nil {
+		return err
+	}
+	st.consistent = in.ConsistentRead
+	st.change = change{
+		verb: statementVerbs[st.Verb], env: &st.Env, item: st.Item, update: st.Update,
+		returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+	}
+	return nil
+}
+
+// locate finds the statement's table and item. The caller holds mu.
+func (s *Server) locate(st *statement) (err error) {
+	c := &st.change
+	if c.table, err = s.table(st.Table); err != nil {
+		return err
+	}
+	if c.verb != put {
+		c.keyFields, c.condition, err = st.Split(c.table.keys.names()...)
+		if errors.Is(err, expr.ErrNotOneItem) && st.reads() {
+			return unimplemented("a SELECT of more than one item") // DynamoDB runs it as a Query or a Scan
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.fit()
+}
+
+// run performs the statement and returns the item that it reads or is to return, if any. An INSERT fails where an item
+// is, an UPDATE where none is.
+func (st *statement) run() (item *attr.Map, u units, err error) {
+	c := &st.change
+	err = c.evaluate()
+	u = c.units()
+	switch {
+	case st.reads():
+		u = units{read: readUnits(c.old.Size(), st.consistent)}
+		if err != nil || c.old == nil { // a false condition is no error of a SELECT
+			return nil, u, nil
+		}
+		if st.Paths == nil {
+			return &c.old, u, nil
+		}
+		part := expr.Project(st.Paths, c.old)
+		return &part, u, nil
+	case c.verb == put && c.old != nil:
+		return nil, u, awsjson.Invalid("DuplicateItemException", "Duplicate primary key exists in table")
+	case c.verb == update && c.old == nil, err == errCondition:
+		return nil, units{write: u.write}, c.conditionFailed()
+	case err != nil:
+		return nil, u, err
+	}
+	c.apply()
+	return c.returned(st.Returning), u, nil
 }

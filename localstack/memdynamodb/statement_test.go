@@ -66,7 +66,7 @@ func TestStatements(t *testing.T) {
 	run(`DELETE FROM "orders" WHERE id = 'a'`)
 }
 
-// A name that looks like a placeholder is a name all the same.
+// A name that begins with # or : is a name, not a placeholder.
 func TestStatementOnOddNames(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)
@@ -161,5 +161,25 @@ func TestBatchStatements(t *testing.T) {
 	wantRefusal(t, "reads and writes", err, "ValidationException: ")
 	if get(t, c, "a") == nil {
 		t.Error("a refused call deleted an item")
+	}
+}
+
+// TestBatchStatementsAnswer is the answer to a batch byte for byte. A wrong parameter fails its own statement only.
+func TestBatchStatementsAnswer(t *testing.T) {
+	t.Parallel()
+	srv, c := start(t)
+	putItem(t, c, "orders", item{"id": str("<b>"), "n": num("1")})
+	for _, tt := range []struct{ request, want string }{
+		{`{"Statements":[{"Statement":"INSERT INTO orders VALUE {'id':?}","Parameters":[{"S":"a"}]},{"Statement":"INSERT INTO orders VALUE {'id':?}","Parameters":[{"N":"x"}]},` +
+			`{"Statement":"UPDATE orders SET n = 2 WHERE id = '<b>' AND n = 2","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}],"ReturnConsumedCapacity":"TOTAL"}`,
+			`{"Responses":[{"TableName":"orders"},{"Error":{"Code":"ValidationError","Message":"The parameter cannot be converted to a numeric value: x"}},` +
+				`{"Error":{"Code":"ConditionalCheckFailed","Message":"The conditional request failed","Item":{"id":{"S":"\u003cb\u003e"},"n":{"N":"1"}}},"TableName":"orders"}],` +
+				`"ConsumedCapacity":[{"TableName":"orders","CapacityUnits":2}]}`},
+		{`{"Statements":[{"Statement":"SELECT * FROM orders WHERE id = 'a'"},{"Statement":"SELECT * FROM orders WHERE id = 'gone'"}],"ReturnConsumedCapacity":"INDEXES"}`,
+			`{"Responses":[{"TableName":"orders","Item":{"id":{"S":"a"}}},{"TableName":"orders"}],"ConsumedCapacity":[{"TableName":"orders","CapacityUnits":1,"Table":{"CapacityUnits":1}}]}`},
+	} {
+		if _, _, got := send(t, srv, "BatchExecuteStatement", tt.request); got != tt.want {
+			t.Errorf("%s\n got %s\nwant %s", tt.request, got, tt.want)
+		}
 	}
 }

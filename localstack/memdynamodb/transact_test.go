@@ -104,7 +104,7 @@ func TestTransactionRefused(t *testing.T) {
 	}
 	wantRefusal(t, "over 4 MB", transact(t, c, large...), "ValidationException: Transaction payload size cannot exceed")
 
-	// What a table's keys do not allow cancels the transaction before any condition is looked at.
+	// An action that the table's keys do not allow cancels the transaction before any condition is evaluated.
 	bad := ddbtypes.TransactWriteItem{Put: &ddbtypes.Put{TableName: orders, Item: item{"id": num("7")}}}
 	codes, e := reasons(t, transact(t, c, txCheck("x", "attribute_exists(id)"), bad, bad))
 	if diff := cmp.Diff([]string{"None", "ValidationError", "None"}, codes); diff != "" || !strings.Contains(aws.ToString(e.CancellationReasons[1].Message), "Type mismatch for key id") {
@@ -148,7 +148,7 @@ func TestTransactionToken(t *testing.T) {
 		}
 		wantItem(t, c, "a", item{"id": str("a"), "n": num("4")})
 
-		// The order in which a client happens to write the members of a map is no difference.
+		// The order of the members of a JSON object does not count.
 		wide := item{"id": str("wide")}
 		for i := range 20 {
 			wide[fmt.Sprint("f", i)] = num(fmt.Sprint(i))
@@ -160,7 +160,7 @@ func TestTransactionToken(t *testing.T) {
 			}
 		}
 
-		// A cancelled transaction leaves its token free.
+		// The token of a cancelled transaction can be used again.
 		putItem(t, c, "orders", item{"id": str("c")})
 		reasons(t, run("t3", "1"))
 		if _, err := c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: orders, Key: item{"id": str("c")}}); err != nil {

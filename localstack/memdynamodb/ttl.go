@@ -65,12 +65,13 @@ func (s *Server) describeTimeToLive(_ *call, in *tableInput) (any, error) {
 	return map[string]any{"TimeToLiveDescription": d}, nil
 }
 
-// fiveYears is the age beyond which TTL leaves an item alone: such a number is taken for a mistake.
+// fiveYears is the age beyond which TTL does not delete an item.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const fiveYears = 5 * 365 * 24 * time.Hour
 
-// SweepTTL deletes the expired items of every table with TTL enabled, as DynamoDB does some time within days, and returns
-// how many. An item is expired when its TTL attribute is a number of seconds since 1970 that is past, by at most five
-// years.
+// SweepTTL deletes the expired items of every table with TTL enabled and returns their count. DynamoDB does so at some
+// time within a few days. An item is expired when its TTL attribute is a number, in seconds since 1970, that is in the
+// past, by at most five years.
 func (s *Server) SweepTTL() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,39 +3,18 @@ package memdynamodb
 import (
 	"slices"
 
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
 
-// writeInput is PutItem, UpdateItem or DeleteItem.
+// writeInput is a PutItem, UpdateItem or DeleteItem.
 type writeInput struct {
 	changeInput
 	ReturnValues                string
 	ReturnConsumedCapacity      string
 	ReturnItemCollectionMetrics string
 	legacy
-}
-
-func (in *writeInput) member(d reader, name []byte) error {
-	switch string(name) {
-	case "TableName":
-		return d.text(&in.TableName)
-	case "Item":
-		return d.fields(&in.Item)
-	case "Key":
-		return d.fields(&in.Key)
-	case "ConditionExpression":
-		return d.optional(&in.ConditionExpression)
-	case "UpdateExpression":
-		return d.optional(&in.UpdateExpression)
-	case "ReturnValues":
-		return d.text(&in.ReturnValues)
-	case "ReturnValuesOnConditionCheckFailure":
-		return d.text(&in.ReturnValuesOnConditionCheckFailure)
-	case "ReturnConsumedCapacity":
-		return d.text(&in.ReturnConsumedCapacity)
-	}
-	return in.placeholders.member(d, name)
 }
 
 type writeOutput struct {
@@ -46,9 +25,11 @@ type writeOutput struct {
 func (s *Server) putItem(c *call, in *writeInput) (any, error) {
 	return s.write(c, put, in, "NONE", "ALL_OLD")
 }
+
 func (s *Server) deleteItem(c *call, in *writeInput) (any, error) {
 	return s.write(c, remove, in, "NONE", "ALL_OLD")
 }
+
 func (s *Server) updateItem(c *call, in *writeInput) (any, error) {
 	return s.write(c, update, in, "NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")
 }
@@ -68,8 +49,7 @@ func (s *Server) write(c *call, v verb, in *writeInput, returns ...string) (any,
 	}
 	err = ch.evaluate()
 	if err == errCondition {
-		u := ch.units()
-		c.cost.Units = u.write // nothing was written to an index
+		c.cost.Units = ch.units().write // nothing was written to an index
 		return nil, ch.conditionFailed()
 	}
 	if err != nil {
@@ -92,13 +72,179 @@ func (in *writeInput) validate(returns []string) error {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return err
 	}
-	if m := in.ReturnItemCollectionMetrics; m != "" && m != "NONE" {
-		return unimplemented("ReturnItemCollectionMetrics")
+	if err := validMetrics(in.ReturnItemCollectionMetrics); err != nil {
+		return err
 	}
 	return in.refuse()
 }
 
-// conditionFailed is the answer to a single-item call, with the item only if it was asked for and is there.
+// change is one action on one item: of a call for one item, a batch, a transaction or a statement.
+type change struct {
+	verb      verb
+	table     *table
+	key       key
+	keyFields attr.Map // the key attributes, of all verbs but put
+	item      attr.Map // the new item of a put
+	env       *expr.Env
+	condition *expr.Condition // nil: none
+	update    *expr.Update    // nil: an update without an expression, or no update
+	returnOld bool            // ReturnValuesOnConditionCheckFailure is ALL_OLD
+
+	old, new attr.Map // the item before and after, set by evaluate; nil: no item
+}
+
+type verb int
+
+const (
+	put verb = iota + 1
+	update
+	remove
+	check // a ConditionCheck, or a SELECT: nothing changes
+)
+
+// changeInput is the part of a request that describes a change. It is the same in calls for one item and in transactions.
+type changeInput struct {
+	TableName                           string
+	Item, Key                           attr.Map
+	ConditionExpression                 *string
+	UpdateExpression                    *string
+	ReturnValuesOnConditionCheckFailure string
+	placeholders
+}
+
+// newChange reads a change and refuses what is wrong in every table. [change.fit] refuses what is wrong in this one. The
+// caller holds mu.
+func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
+	c := &change{verb: v, env: in.env(), keyFields: in.Key}
+	switch in.ReturnValuesOnConditionCheckFailure {
+	case "ALL_OLD":
+		c.returnOld = true
+	case "", "NONE":
+	default:
+		return nil, constraint(in.ReturnValuesOnConditionCheckFailure, "returnValuesOnConditionCheckFailure", "Member must satisfy enum value set: [ALL_OLD, NONE]")
+	}
+	if err := validTable(in.TableName); err != nil {
+		return nil, err
+	}
+	switch {
+	case v == put && in.Item == nil:
+		return nil, required("item")
+	case v == put:
+		c.item = in.Item
+	case in.Key == nil:
+		return nil, required("key")
+	}
+	if err := c.parse(in); err != nil {
+		return nil, err
+	}
+	var err error
+	c.table, err = s.table(in.TableName)
+	return c, err
+}
+
+func (c *change) parse(in *changeInput) (err error) {
+	var used []expr.Expression
+	if in.UpdateExpression != nil && c.verb == update {
+		if c.update, err = expr.ParseUpdate(*in.UpdateExpression); err != nil {
+			return err
+		}
+		used = append(used, c.update)
+	}
+	if in.ConditionExpression != nil {
+		if c.condition, err = expr.ParseCondition(*in.ConditionExpression); err != nil {
+			return err
+		}
+		if err := c.condition.Bind(c.env); err != nil {
+			return err
+		}
+		used = append(used, c.condition)
+	}
+	if c.update != nil {
+		if err := c.update.Bind(c.env); err != nil {
+			return err
+		}
+	}
+	return in.check(used...)
+}
+
+// fit refuses a change that the table's keys do not allow, and sets the change's key. A transaction is cancelled by it
+// before any condition is evaluated.
+func (c *change) fit() (err error) {
+	if c.verb != put {
+		if c.key, err = c.table.keys.ofKey(c.keyFields); err != nil || c.update == nil {
+			return err
+		}
+		return c.update.Bind(c.env, c.table.keys.names()...)
+	}
+	if c.key, err = c.table.keys.ofItem(c.item); err != nil {
+		return err
+	}
+	if err := c.table.checkIndexKeys(c.item); err != nil {
+		return err
+	}
+	if c.item.Size() > maxItem {
+		return validation("Item size has exceeded the maximum allowed size")
+	}
+	return nil
+}
+
+// errCondition is returned by evaluate if the condition is false. Callers add what the request asked for.
+var errCondition = &awsjson.Error{Code: "ConditionalCheckFailedException", Message: "The conditional request failed"}
+
+// evaluate sets old and new. The table does not change before apply.
+func (c *change) evaluate() error {
+	c.old = c.table.get(c.key)
+	// The new item is computed for a false condition too: DynamoDB bills a failed write for the item it would have made.
+	err := c.compute()
+	if c.condition != nil && !c.condition.Eval(c.env, c.old) {
+		return errCondition
+	}
+	if err == nil && c.verb == update && c.new.Size() > maxItem {
+		err = validation("Item size to update has exceeded the maximum allowed size")
+	}
+	return err
+}
+
+func (c *change) compute() (err error) {
+	switch c.verb {
+	case put:
+		c.new = c.item
+	case check:
+		c.new = c.old
+	case update:
+		return c.computeUpdate()
+	}
+	return nil
+}
+
+func (c *change) computeUpdate() (err error) {
+	if c.old == nil && c.update != nil && !c.update.Creates() {
+		return nil // an update that only removes makes no item, and a path into a missing item is no error
+	}
+	c.new = c.old
+	if c.old == nil {
+		c.new = c.keyFields // without an expression too, an update makes the item
+	}
+	if c.update == nil {
+		return nil
+	}
+	if c.new, err = c.update.Apply(c.env, c.new); err != nil {
+		c.new = nil
+		return err
+	}
+	return c.table.checkIndexKeys(c.new)
+}
+
+// apply writes what evaluate computed.
+func (c *change) apply() { c.table.set(c.key, c.new) }
+
+func (c *change) units() units {
+	u := units{write: writeUnits(c.old, c.new)}
+	c.table.indexUnits(&u, c.old, c.new)
+	return u
+}
+
+// conditionFailed is errCondition, with the item that is there if the request asked for it.
 func (c *change) conditionFailed() error {
 	e := *errCondition
 	if c.returnOld && c.old != nil {
@@ -107,7 +253,7 @@ func (c *change) conditionFailed() error {
 	return &e
 }
 
-// returned is what ReturnValues asks for; nothing rather than an empty map.
+// returned is what ReturnValues asks for. It is nil, not an empty map, where there is nothing to return.
 func (c *change) returned(values string) *attr.Map {
 	var m attr.Map
 	switch values {
@@ -116,19 +262,18 @@ func (c *change) returned(values string) *attr.Map {
 	case "ALL_NEW":
 		m = c.new
 	case "UPDATED_OLD":
-		m = c.touched(c.old)
+		m = c.updated(c.old)
 	case "UPDATED_NEW":
-		m = c.touched(c.new)
+		m = c.updated(c.new)
 	}
 	if len(m) == 0 {
 		return nil
 	}
-	some := m // m itself would be allocated where nothing is returned too
-	return &some
+	return &m
 }
 
-// touched is the part of the item that the update was about.
-func (c *change) touched(item attr.Map) attr.Map {
+// updated is the part of the item that the paths of the update lead to.
+func (c *change) updated(item attr.Map) attr.Map {
 	if c.update == nil {
 		return nil
 	}

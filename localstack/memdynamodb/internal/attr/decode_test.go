@@ -66,7 +66,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is read is valid JSON, and what is written reads as the same.
+// FuzzDecode: Decode accepts only valid JSON, and reads the output of Append as the same value.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{`{"S":"a"}`, `{"N":"1e5"}`, `{"M":{"a":{"L":[{"B":"aGk="}]}}}`, `{"SS":["a","b"]}`, `{"NULL":true}`, `{"S":"\ud800"}`} {
 		f.Add([]byte(s))
@@ -89,14 +89,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzText: a string is what encoding/json says it is.
+// FuzzText: a string is read as encoding/json reads it.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{`"a"`, ` "a"`, `"a" `, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\n"`, `"\ud800"`, `"\q"`, `"é\t"`, "\"\xff\"", "\"\xff\\n\"", "\"\n\"", `"\`, `"\"`, `"a"b`, "\"a\"\x00", `1`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := Decoder{data: data}
-		got, err := d.Text()
+		d := decoder{data: data}
+		got, err := d.text()
 		if err == nil {
 			err = d.end()
 		}
@@ -110,45 +110,6 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q: got %q, want %q", data, got, text)
 		}
 	})
-}
-
-// Each of several values is what it would be by itself, the same as the one before or not.
-func TestLast(t *testing.T) {
-	t.Parallel()
-	d := &Decoder{data: []byte(`[{"S":"a"},{"S":"a"}, {"S":"a"},{"S":"ab"},{"S" :"ab"},{"L":[{"S":"a"}]},{"L":[]},{"S":"a"}]`)}
-	var l Last[Value]
-	var got []Value
-	if err := d.Array(func() error {
-		v, err := l.Read(d, d.Value)
-		got = append(got, v)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	a, ab := String("a"), String("ab")
-	if diff := cmp.Diff([]Value{a, a, a, ab, ab, List{a}, List{}, a}, got); diff != "" {
-		t.Error(diff)
-	}
-	reads := 0
-	d = &Decoder{data: []byte(`["a","a" , "a","b"]`)}
-	var texts Last[string]
-	if err := d.Array(func() error {
-		_, err := texts.Read(d, func() (string, error) { reads++; return d.Text() })
-		return err
-	}); err != nil || reads != 2 {
-		t.Errorf("%d reads of two different texts, %v", reads, err)
-	}
-	// What was refused is refused again.
-	d = &Decoder{data: []byte(`["x","x"]`)}
-	refused := 0
-	if err := d.Array(func() error {
-		if _, err := texts.Read(d, func() (string, error) { _, _ = d.Text(); return "", errors.New("refused") }); err != nil {
-			refused++
-		}
-		return nil
-	}); err != nil || refused != 2 {
-		t.Errorf("%d refusals of two, %v", refused, err)
-	}
 }
 
 func TestItemSize(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// MarshalJSON writes a map or item as it is on the wire, its fields in the order of their names.
+// MarshalJSON returns a map or item in DynamoDB's JSON, with the fields in the order of their names. It returns no errors.
 func (m Map) MarshalJSON() ([]byte, error) { return appendFields(nil, m), nil }
 
-// Append writes one value as it is on the wire, such as {"S":"a"}.
+// Append appends one value in DynamoDB's JSON, such as {"S":"a"}, to b.
 func Append(b []byte, v Value) []byte {
 	b = append(b, '{', '"')
 	b = append(b, v.Type()...)

@@ -25,8 +25,8 @@ var (
 	ErrUnderflow  = errors.New("Number underflow. Attempting to store a number with magnitude smaller than supported range")
 )
 
-// ParseNumber reads a decimal, with or without fraction and exponent, and returns its canonical form: no sign but a
-// minus, no needless zeros, never an exponent.
+// ParseNumber reads a decimal, with or without fraction and exponent, and returns its canonical form: without a plus
+// sign, without leading and trailing zeros, without exponent. The error is one of the Err values of this file.
 func ParseNumber(s string) (Number, error) {
 	if canonicalInteger(s) {
 		return Number(s), nil
@@ -51,7 +51,8 @@ func ParseNumber(s string) (Number, error) {
 	return canonical(negative, digits, exponent-len(fraction))
 }
 
-// canonicalInteger is the quick way for what nearly all numbers are.
+// canonicalInteger reports whether s is an integer of at most 18 digits in canonical form. Nearly all numbers are, and
+// they need no big.Int.
 func canonicalInteger(s string) bool {
 	if s == "" || len(s) > 18 || s[0] == '0' {
 		return s == "0"
@@ -64,7 +65,7 @@ func canonicalInteger(s string) bool {
 	return true
 }
 
-// canonical writes digits times ten to the exponent.
+// canonical returns the number that is digits times ten to the exponent.
 func canonical(negative bool, digits string, exponent int) (Number, error) {
 	digits = strings.TrimLeft(digits, "0")
 	trimmed := strings.TrimRight(digits, "0")
@@ -100,11 +101,11 @@ func canonical(negative bool, digits string, exponent int) (Number, error) {
 // parts returns the number as an integer times ten to the exponent.
 func (n Number) parts() (*big.Int, int) {
 	whole, fraction, _ := strings.Cut(string(n), ".")
-	i, _ := new(big.Int).SetString(whole+fraction, 10) // canonical text is always an integer without its point
+	i, _ := new(big.Int).SetString(whole+fraction, 10) // without its point, a canonical text is an integer
 	return i, -len(fraction)
 }
 
-// align scales both numbers to the same exponent.
+// align returns both numbers as integers times ten to one exponent.
 func align(a, b Number) (x, y *big.Int, exponent int) {
 	x, ex := a.parts()
 	y, ey := b.parts()
@@ -134,13 +135,13 @@ func (n Number) Compare(o Number) int {
 	return x.Cmp(y)
 }
 
-// Add returns the sum, exact or an error: nothing is rounded.
+// Add returns the exact sum, or ErrDigits, ErrOverflow or ErrUnderflow: nothing is rounded.
 func (n Number) Add(o Number) (Number, error) {
 	x, y, exponent := align(n, o)
 	return fromInt(x.Add(x, y), exponent)
 }
 
-// Sub returns the difference.
+// Sub returns the exact difference, or an error as Add does.
 func (n Number) Sub(o Number) (Number, error) {
 	x, y, exponent := align(n, o)
 	return fromInt(x.Sub(x, y), exponent)

@@ -12,17 +12,17 @@ type Condition struct {
 	paths []Path
 }
 
-// node is a part of a condition that is true or false of an item.
+// node is a part of a condition that is true or false for an item.
 type node interface {
 	eval(e *Env, item attr.Map) bool
-	// check refuses values whose types can never be right here. It needs the values, so parsing cannot do it.
+	// check refuses values with types that cannot be right here. Parsing cannot do this: it does not know the values.
 	check(c *checker)
 }
 
-// Eval reports whether the condition holds for the item; nil is no item. Bind must have accepted the environment.
+// Eval reports whether the condition is true for the item. A nil item is no item. Call Bind with e first.
 func (c *Condition) Eval(e *Env, item attr.Map) bool { return c.root.eval(e, item) }
 
-// Bind refuses an environment with which the condition cannot be evaluated.
+// Bind refuses placeholders with which the condition cannot be evaluated.
 func (c *Condition) Bind(e *Env) error {
 	if err := e.defined(c.kind, &c.refs); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (c *Condition) Bind(e *Env) error {
 	return check.err
 }
 
-// parseCondition: NOT binds before AND, AND before OR.
+// parseCondition parses a condition or filter. NOT binds before AND, and AND before OR.
 func parseCondition(kind, src string) (*Condition, error) {
 	c := &Condition{kind: kind}
 	err := parse(kind, src, func(p *parser) {
@@ -42,7 +42,7 @@ func parseCondition(kind, src string) (*Condition, error) {
 	return c, err
 }
 
-// or, and and not also report whether what they read was nothing but a pair of parentheses.
+// The methods or, and, not and primary also report whether they read a condition in parentheses and nothing else.
 func (p *parser) or() (node, bool) {
 	left, parens := p.and()
 	for p.keyword("OR") {
@@ -65,7 +65,7 @@ func (p *parser) and() (node, bool) {
 
 func (p *parser) not() (node, bool) {
 	negate, any := false, false
-	for p.keyword("NOT") { // a loop: each could be one more level of recursion
+	for p.keyword("NOT") { // in a loop, so that many of them do not exhaust the stack
 		p.operator()
 		negate, any = !negate, true
 	}
@@ -77,7 +77,7 @@ func (p *parser) not() (node, bool) {
 }
 
 func (p *parser) primary() (node, bool) {
-	// A parenthesis may open a condition, or one operand of a comparison: what stands behind it tells.
+	// Parentheses are around a condition or around an operand of a comparison. The token behind them shows which.
 	if t := p.peek(); t.kind == tokPunct && t.text == "(" && !p.compares(p.behindParentheses()) {
 		p.advance()
 		p.enter()
@@ -91,12 +91,12 @@ func (p *parser) primary() (node, bool) {
 	}
 	if name, ok := p.call(); ok {
 		if name == "size" {
-			p.pos -= 2 // an operand: size(a) > :n
+			p.pos -= 2 // back: it is an operand, as in size(a) > :n
 			p.operators--
 		} else {
 			n := p.predicate(name)
 			if p.compares(p.peek()) {
-				p.misplaced(name) // true or false is nothing to compare
+				p.misplaced(name) // a condition is not an operand
 			}
 			return n, false
 		}
@@ -145,7 +145,7 @@ func (p *parser) comparison() node {
 	return nil
 }
 
-// compares reports whether the token joins operands to a condition.
+// compares reports whether the token is a comparator, or a keyword that compares operands.
 func (p *parser) compares(t token) bool {
 	return t.is("IN") || t.is("BETWEEN") || p.partiql != nil && t.is("IS") || t.kind == tokPunct && comparator(t.text)
 }
@@ -158,7 +158,7 @@ func comparator(s string) bool {
 	return false
 }
 
-// predicate reads the operands of a function that is a condition by itself.
+// predicate reads the operands of a function that is a condition.
 func (p *parser) predicate(name string) node {
 	want := 2
 	switch name {
@@ -183,8 +183,8 @@ func (p *parser) predicate(name string) node {
 	return functionNode{name, args}
 }
 
-// Mentions reports whether the condition has a path that begins with the attribute: a filter of a Query must not name a
-// key, which the key condition is for.
+// Mentions reports whether a path of the condition begins with the attribute. The filter of a Query must not name key
+// attributes.
 func (c *Condition) Mentions(e *Env, attribute string) bool {
 	for _, p := range c.paths {
 		if e.name(p[0].Name) == attribute {

@@ -11,7 +11,7 @@ type KeyCondition struct {
 	terms []node
 }
 
-// KeyRange is a key condition bound to a table: the partition, and what its sort keys must meet (nil: all).
+// KeyRange is a key condition that is bound to a table: the partition key, and the condition on the sort key, nil for none.
 type KeyRange struct {
 	Partition attr.Value
 	Sort      *SortCondition
@@ -41,7 +41,7 @@ func parseKeyCondition(src string) (*KeyCondition, error) {
 	return k, err
 }
 
-// flatten takes the terms of an AND; nothing else joins the terms of a key condition.
+// flatten collects the terms that AND joins, and refuses what a key condition may not have.
 func (k *KeyCondition) flatten(p *parser, n node) {
 	switch n := n.(type) {
 	case andNode:
@@ -72,7 +72,8 @@ func (k *KeyCondition) flatten(p *parser, n node) {
 	}
 }
 
-// Bind applies the condition to a table or index with these keys; sort is "" if it has none. types are the keys' types.
+// Bind applies the condition to a table or index with these keys. sort is "" if it has no sort key. types are the types
+// of the keys by name.
 func (k *KeyCondition) Bind(e *Env, partition, sort string, types map[string]string) (*KeyRange, error) {
 	if err := e.defined(keyConditionKind, &k.refs); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (k *KeyCondition) Bind(e *Env, partition, sort string, types map[string]str
 	return r, nil
 }
 
-// keyTerm takes a term apart into the key attribute it is about, which stands first, and the values it is compared to.
+// keyTerm returns the key attribute of a term, which must be the first operand, and the values that it is compared with.
 func keyTerm(e *Env, n node) (string, []attr.Value, error) {
 	var operands []operand
 	switch n := n.(type) {

@@ -9,7 +9,7 @@ import (
 
 // operand is what a condition compares: a path, a value or size(path).
 type operand interface {
-	// value is nil where the item has none.
+	// value is nil if the item does not have it.
 	value(e *Env, item attr.Map) attr.Value
 }
 
@@ -31,14 +31,14 @@ func (o sizeOperand) value(e *Env, item attr.Map) attr.Value {
 	return attr.Number(strconv.Itoa(n))
 }
 
-// sizeOf is what size() says: the length of a string in UTF-16 code units, bytes of byte strings, members of the others;
-// nothing of numbers, booleans and null.
+// sizeOf is the result of size(): the UTF-16 code units of a string, the bytes of a byte string, the members of a set, list
+// or map. Numbers, booleans and null have none.
 func sizeOf(v attr.Value) (int, bool) {
 	switch v := v.(type) {
 	case attr.String:
 		n := 0
 		for _, r := range string(v) {
-			n += max(utf16.RuneLen(r), 1) // what is no UTF-8 counts as one
+			n += max(utf16.RuneLen(r), 1) // an invalid byte counts as one
 		}
 		return n, true
 	case attr.Binary:
@@ -57,7 +57,7 @@ func sizeOf(v attr.Value) (int, bool) {
 	return 0, false
 }
 
-// operand reads a path, a value or size(...), which may stand in parentheses of its own.
+// operand reads a path, a value or size(...), with or without parentheses around it.
 func (p *parser) operand() operand {
 	return p.inParentheses(p.bareOperand)
 }
@@ -92,13 +92,14 @@ func (p *parser) simple() operand {
 	return pathOperand{p.path()}
 }
 
+// count refuses a call that does not have want operands.
 func (p *parser) count(function string, args []operand, want int) {
 	if len(args) != want {
 		p.fail("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", function, len(args))
 	}
 }
 
-// misplaced refuses a function where it stands: it exists elsewhere, or not at all.
+// misplaced refuses a function that is not allowed here, or that does not exist.
 func (p *parser) misplaced(function string) {
 	switch function {
 	case "size", "attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "if_not_exists", "list_append":

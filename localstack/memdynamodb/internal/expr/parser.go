@@ -7,11 +7,6 @@ import (
 	"strings"
 )
 
-// Error is why an expression is refused, in DynamoDB's words.
-type Error struct{ Message string }
-
-func (e *Error) Error() string { return e.Message }
-
 // DynamoDB's limits of an expression.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html#limits-expression-parameters
 const (
@@ -21,13 +16,8 @@ const (
 	maxPath       = 32
 )
 
-// refs are the placeholders an expression uses, in the order in which they first stand in it.
-type refs struct{ names, values []string }
-
-func (r *refs) uses() *refs { return r }
-
-// parser walks the tokens of one expression. The first thing wrong panics with *Error, which parse turns into an error:
-// a descent of small functions then reads as the grammar does.
+// parser is a recursive descent over the tokens of one expression. Its methods panic with *Error at the first mistake,
+// and [parser.run] returns that error. So the methods read like the grammar, without error checks.
 type parser struct {
 	refs
 	kind      string // "ConditionExpression" and the like, for messages
@@ -36,11 +26,11 @@ type parser struct {
 	pos       int
 	operators int
 	depth     int
-	paths     []Path // every path read
-	partiql   *Env   // of a PartiQL statement, which has literals and no reserved words; nil: an expression
+	paths     []Path // all paths so far
+	partiql   *Env   // of a PartiQL statement, which has literals and no reserved words; nil: src is an expression
 }
 
-// parse runs a grammar over the whole of src.
+// parse runs a grammar over src, and refuses text behind what the grammar reads.
 func parse(kind, src string, grammar func(*parser)) error {
 	p := &parser{kind: kind, src: src}
 	return p.run(func() {
@@ -58,7 +48,7 @@ func parse(kind, src string, grammar func(*parser)) error {
 	})
 }
 
-// run turns the panic of a grammar into an error.
+// run returns the *Error with which the grammar panics.
 func (p *parser) run(grammar func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -81,7 +71,7 @@ func (p *parser) fail(format string, args ...any) {
 	panic(&Error{prefix + fmt.Sprintf(format, args...)})
 }
 
-// syntax refuses the current token, and quotes it with its neighbours.
+// syntax refuses the current token. The message quotes it with the tokens before and after.
 func (p *parser) syntax() {
 	t := p.peek()
 	from, to := t, t
@@ -133,13 +123,14 @@ func (p *parser) operator() {
 	}
 }
 
-// enter counts one more level of parentheses or calls: each has an operator's price, so that no text can exhaust the stack.
+// enter counts one more level of parentheses or calls. The limit is that of operators, so that no text exhausts the stack.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxOperators {
 		p.fail("The expression contains too many operators; operator count: %d", p.depth)
 	}
 }
 
+// use adds a placeholder to a list, once.
 func use(list *[]string, placeholder string) {
 	if !slices.Contains(*list, placeholder) {
 		*list = append(*list, placeholder)
@@ -181,7 +172,8 @@ func (p *parser) step() Step {
 	case tokName:
 		use(&p.names, t.text)
 		if p.partiql != nil {
-			// Its name is known already. One that looks like a placeholder has to stay one.
+			// The name is known, and takes the place of its placeholder. A name that begins with # would be taken for a
+			// placeholder, and therefore keeps its own.
 			if name := p.partiql.Names[t.text]; !strings.HasPrefix(name, "#") {
 				p.advance()
 				return Step{Name: name}
@@ -189,7 +181,7 @@ func (p *parser) step() Step {
 		}
 	case tokWord:
 		if p.partiql == nil && Reserved(t.text) {
-			// AND, OR and the like where a name should be are a slip of the grammar, not a name.
+			// An operator at the place of a name is a syntax error, not a name that is reserved.
 			if slices.Contains([]string{"AND", "OR", "NOT", "BETWEEN", "IN"}, strings.ToUpper(t.text)) {
 				p.syntax()
 			}
@@ -202,7 +194,7 @@ func (p *parser) step() Step {
 	return Step{Name: t.text}
 }
 
-// call reads the name and opening parenthesis of a function, if they stand here.
+// call reads the name and opening parenthesis of a function, if they come next.
 func (p *parser) call() (string, bool) {
 	t := p.peek()
 	if t.kind != tokWord {
@@ -222,7 +214,7 @@ func (p *parser) call() (string, bool) {
 	return t.text, true
 }
 
-// inParentheses reads an operand that may have one pair of parentheses around it.
+// inParentheses reads an operand with or without a pair of parentheses around it.
 func (p *parser) inParentheses(bare func() operand) operand {
 	if !p.punct("(") {
 		return bare()
@@ -232,8 +224,7 @@ func (p *parser) inParentheses(bare func() operand) operand {
 	return o
 }
 
-// behindParentheses returns the token behind the parenthesis that closes the one at the current token; the end if none
-// does.
+// behindParentheses returns the token behind the parenthesis that closes the current one, or the end if none closes it.
 func (p *parser) behindParentheses() token {
 	depth := 0
 	for i := p.pos; p.tokens[i].kind != tokEnd; i++ {
@@ -248,9 +239,10 @@ func (p *parser) behindParentheses() token {
 	return p.tokens[len(p.tokens)-1]
 }
 
-// operands reads operands up to the closing parenthesis.
+// operands reads operands and the closing parenthesis.
 func (p *parser) operands(next func() operand) []operand { return p.operandsTo(")", next) }
 
+// operandsTo reads operands, with commas between them, and the punctuation at their end.
 func (p *parser) operandsTo(end string, next func() operand) []operand {
 	args := []operand{next()}
 	for p.punct(",") {

@@ -10,13 +10,13 @@ import (
 // Statement is a parsed PartiQL statement on one item.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html
 type Statement struct {
-	*text
+	*template
 	Item attr.Map // of an INSERT
-	Env  Env
+	Env  Env      // the names and values of the text
 }
 
-// text is the part of a statement that does not depend on its parameters.
-type text struct {
+// template is the part of a statement that does not depend on its parameters.
+type template struct {
 	Verb      string // "INSERT", "UPDATE", "DELETE" or "SELECT"
 	Table     string
 	Update    *Update // of an UPDATE
@@ -25,26 +25,26 @@ type text struct {
 	where     node
 }
 
-// maxStatement is the most characters of a statement.
+// maxStatement is the limit of a statement's length in bytes.
 const maxStatement = 8192
 
-// ParseStatement parses a statement; params are what its question marks stand for, in their order. What it returns shares
-// parts with other statements of the same text and is not to be changed.
+// ParseStatement parses a statement. params are the values for its question marks, in their order. The caller must not
+// change the result: it shares parts with other statements of the same text.
 func ParseStatement(src string, params []attr.Value) (Statement, error) {
 	if !strings.Contains(src, "?") {
-		// With its values in it, the text is another one each time: nothing to keep.
+		// Its values are in the text, which is another one each time. The cache would not help.
 		return parseStatement(src, &parameters{values: params})
 	}
 	p, err := statements.get(src, func() (*prepared, error) { return prepare(src) })
 	if err != nil {
-		// The text is wrong, or it depends on the parameters whether it is: parsed with them, it says what DynamoDB would.
+		// The text is wrong, or only its parameters show whether it is. The parser needs them for DynamoDB's error.
 		return parseStatement(src, &parameters{values: params})
 	}
 	return p.with(params)
 }
 
 func parseStatement(src string, params *parameters) (Statement, error) {
-	s := &Statement{text: &text{}, Env: Env{Names: map[string]string{}}}
+	s := &Statement{template: &template{}, Env: Env{Names: map[string]string{}}}
 	p := &parser{kind: "Statement", src: src, partiql: &s.Env}
 	err := p.run(func() {
 		if len(src) > maxStatement {
@@ -112,7 +112,7 @@ func (s *Statement) table(p *parser) {
 	p.advance()
 }
 
-// changes reads SET path = value and REMOVE path, each as often as it stands; commas between assignments are accepted too.
+// changes reads SET path = value and REMOVE path, in any number and order. Commas between actions are accepted too.
 func (s *Statement) changes(p *parser) {
 	s.Update = &Update{}
 	for {
@@ -162,19 +162,19 @@ func (s *Statement) returning(p *parser) {
 	s.Returning = what
 }
 
-// ErrNotOneItem is a WHERE clause that does not say which item.
+// ErrNotOneItem is returned for a WHERE clause that does not have the whole key of an item.
 var ErrNotOneItem = &Error{"Where clause does not contain a mandatory equality on all key attributes"}
 
-// Split takes the WHERE clause apart into the key, one equality for each of the key attributes, and the condition that is
-// left, nil for none. Without a whole key it returns ErrNotOneItem.
+// Split returns the two parts of the WHERE clause: the key, from one equality for each key attribute, and the rest, a
+// condition, nil for none. It returns ErrNotOneItem if the clause does not have the whole key.
 func (s *Statement) Split(keys ...string) (attr.Map, *Condition, error) {
 	var key attr.Map
 	var rest node
-	var take func(node)
-	take = func(n node) {
+	var split func(node)
+	split = func(n node) {
 		if and, ok := n.(andNode); ok {
-			take(and.left)
-			take(and.right)
+			split(and.left)
+			split(and.right)
 			return
 		}
 		if name, v := s.equality(n); v != nil && slices.Contains(keys, name) && key.Get(name) == nil {
@@ -187,7 +187,7 @@ func (s *Statement) Split(keys ...string) (attr.Map, *Condition, error) {
 		rest = n
 	}
 	if s.where != nil {
-		take(s.where)
+		split(s.where)
 	}
 	if len(key) != len(keys) {
 		return nil, nil, ErrNotOneItem
@@ -199,6 +199,7 @@ func (s *Statement) Split(keys ...string) (attr.Map, *Condition, error) {
 	return key, c, c.Bind(&s.Env)
 }
 
+// equality returns the attribute and the value of a node that compares them for equality, else a nil value.
 func (s *Statement) equality(n node) (string, attr.Value) {
 	c, ok := n.(compareNode)
 	if !ok || c.op != "=" {
@@ -216,7 +217,7 @@ func (s *Statement) equality(n node) (string, attr.Value) {
 	return s.Env.name(path.path[0].Name), s.Env.Values.Get(v.name)
 }
 
-// missing is PartiQL's IS MISSING.
+// missing reads MISSING or NOT MISSING, behind IS.
 func missing(p *parser, of operand) node {
 	negate := p.keyword("NOT")
 	p.words("MISSING")
@@ -225,4 +226,92 @@ func missing(p *parser, of operand) node {
 		name = "attribute_exists"
 	}
 	return functionNode{name, []operand{of}}
+}
+
+// parameters are the values for the question marks of a statement, in their order.
+type parameters struct {
+	values  []attr.Value
+	unknown bool // the statement is parsed before its parameters are known
+	used    int
+}
+
+// parameter stands for the parameter with this index in a statement whose parameters are not known. The parser knows
+// nothing of its type.
+type parameter int
+
+// Type implements [attr.Value].
+func (parameter) Type() string { return "?" }
+
+var errParameters = &Error{"Number of parameters in request and statement don't match."}
+
+func (p *parameters) next() attr.Value {
+	n := p.used
+	p.used++
+	switch {
+	case p.unknown:
+		return parameter(n)
+	case n >= len(p.values):
+		panic(errParameters)
+	}
+	return p.values[n]
+}
+
+func (p *parameters) end() {
+	if p.used < len(p.values) {
+		panic(errParameters)
+	}
+}
+
+// prepared is a statement that was parsed before its parameters are known.
+type prepared struct {
+	statement  Statement
+	parameters int
+}
+
+// prepare refuses what is wrong, and a statement whose parse depends on a parameter: one that is a name, or in a set.
+func prepare(src string) (*prepared, error) {
+	params := &parameters{unknown: true}
+	s, err := parseStatement(src, params)
+	if err != nil {
+		return nil, err
+	}
+	if s.Verb == "INSERT" {
+		s.Env.Values = nil // all are in the item
+	}
+	return &prepared{s, params.used}, nil
+}
+
+// with returns the statement with values for its parameters.
+func (p *prepared) with(params []attr.Value) (Statement, error) {
+	if len(params) != p.parameters {
+		return Statement{}, errParameters
+	}
+	s := p.statement
+	s.Env.Values = bindMap(s.Env.Values, params)
+	s.Item = bindMap(s.Item, params)
+	return s, nil
+}
+
+func bindMap(m attr.Map, params []attr.Value) attr.Map {
+	m = slices.Clone(m)
+	for i := range m {
+		m[i].Value = bind(m[i].Value, params)
+	}
+	return m
+}
+
+func bind(v attr.Value, params []attr.Value) attr.Value {
+	switch v := v.(type) {
+	case parameter:
+		return params[v]
+	case attr.Map:
+		return bindMap(v, params)
+	case attr.List:
+		l := slices.Clone(v)
+		for i := range l {
+			l[i] = bind(l[i], params)
+		}
+		return l
+	}
+	return v
 }

@@ -2,13 +2,14 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// Step is one element of a path: a field by name, or by placeholder (#name) until the path is resolved; or, where Name is
-// empty, an element of a list.
+// Step is one element of a path: a field of a map, or, if Name is empty, an element of a list. Before the path is
+// resolved, Name may be a placeholder (#name).
 type Step struct {
 	Name  string
 	Index int
@@ -19,7 +20,7 @@ func (s Step) isIndex() bool { return s.Name == "" }
 // Path leads from an item to one of its values.
 type Path []Step
 
-// String is the path as messages have it: [a, b, [0]].
+// String is the path in the form of messages: [a, b, [0]].
 func (p Path) String() string {
 	parts := make([]string, len(p))
 	for i, s := range p {
@@ -31,7 +32,7 @@ func (p Path) String() string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// resolve replaces the placeholders by the names they stand for.
+// resolve returns the path with names in place of placeholders.
 func (p Path) resolve(e *Env) Path {
 	out := p
 	for i, s := range p {
@@ -67,8 +68,8 @@ func (p Path) get(e *Env, item attr.Map) attr.Value {
 	return v
 }
 
-// clash says how two resolved paths of one expression stand in each other's way: "overlap" if one leads to or through
-// the other, "conflict" if they take the same value for a map and for a list. "": not at all.
+// clash compares two resolved paths of one expression. It is "overlap" if one is the beginning of the other, "conflict" if
+// they use one value as a map and as a list, else "".
 func (p Path) clash(o Path) string {
 	for i := range min(len(p), len(o)) {
 		switch {
@@ -79,4 +80,98 @@ func (p Path) clash(o Path) string {
 		}
 	}
 	return "overlap"
+}
+
+// Projection is a parsed projection expression: the paths a read returns.
+type Projection struct {
+	refs
+	paths []Path
+}
+
+const projectionKind = "ProjectionExpression"
+
+func parseProjection(src string) (*Projection, error) {
+	r := &Projection{}
+	err := parse(projectionKind, src, func(p *parser) {
+		r.paths = append(r.paths, p.path())
+		for p.punct(",") {
+			r.paths = append(r.paths, p.path())
+		}
+		r.refs = p.refs
+	})
+	return r, err
+}
+
+// Bind returns the resolved paths. It refuses paths that overlap or conflict.
+func (r *Projection) Bind(e *Env) ([]Path, error) {
+	if err := e.defined(projectionKind, &r.refs); err != nil {
+		return nil, err
+	}
+	paths := make([]Path, len(r.paths))
+	for i, p := range r.paths {
+		paths[i] = p.resolve(e)
+		for _, other := range paths[:i] {
+			if how := other.clash(paths[i]); how != "" {
+				return nil, &Error{"Invalid " + projectionKind + ": Two document paths " + how + " with each other; must remove or rewrite one of these paths; path one: " + other.String() + ", path two: " + paths[i].String()}
+			}
+		}
+	}
+	return paths, nil
+}
+
+// Project returns the parts of the item that the resolved paths lead to. Elements of a list are in the order of the list,
+// without gaps.
+func Project(paths []Path, item attr.Map) attr.Map {
+	out, _ := pick(paths, item).(attr.Map)
+	if out == nil {
+		return attr.Map{}
+	}
+	return out
+}
+
+// pick is Project for any value, nil if the paths lead to nothing in it.
+func pick(paths []Path, v attr.Value) attr.Value {
+	for _, p := range paths {
+		if len(p) == 0 {
+			return v
+		}
+	}
+	switch v := v.(type) {
+	case attr.Map:
+		var out attr.Map
+		for _, f := range v {
+			if rest := after(paths, Step{Name: f.Name}); rest != nil {
+				if inner := pick(rest, f.Value); inner != nil {
+					out = append(out, attr.Field{Name: f.Name, Value: inner})
+				}
+			}
+		}
+		if out != nil {
+			return out
+		}
+	case attr.List:
+		var out attr.List
+		for i, e := range v {
+			if rest := after(paths, Step{Index: i}); rest != nil {
+				if inner := pick(rest, e); inner != nil {
+					out = append(out, inner)
+				}
+			}
+		}
+		if out != nil {
+			return out
+		}
+	}
+	return nil
+}
+
+// after returns the rest of each path that begins with the step.
+func after(paths []Path, s Step) []Path {
+	var rest []Path
+	for _, p := range paths {
+		if len(p) > 0 && p[0] == s {
+			rest = append(rest, slices.Clip(p[1:]))
+		}
+	}
+	return rest
 }

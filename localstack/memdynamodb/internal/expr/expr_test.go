@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
@@ -54,4 +55,46 @@ func FuzzExpressions(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestPlaceholdersChecked(t *testing.T) {
+	t.Parallel()
+	c, err := ParseCondition("#a = :v OR #b = :w") // evaluation stops at the first, but all four are used
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ names, values, want string }{
+		{"#a #b", ":v :w", ""},
+		{"#a #b #c", ":v :w", "Value provided in ExpressionAttributeNames unused in expressions: keys: {#c}"},
+		{"#a #b", ":v :w :y :x", "Value provided in ExpressionAttributeValues unused in expressions: keys: {:x, :y}"},
+		{"#a #b no", ":v :w", `ExpressionAttributeNames contains invalid key: Syntax error; key: "no"`},
+		{"#a #b", ":v :w :x-y", `ExpressionAttributeValues contains invalid key: Syntax error; key: ":x-y"`},
+	} {
+		e := &Env{Names: map[string]string{}}
+		for _, n := range strings.Fields(tt.names) {
+			e.Names[n] = "x"
+		}
+		for _, v := range strings.Fields(tt.values) {
+			e.Values = e.Values.With(v, decode(t, `{'v':{'N':'1'}}`).Get("v"))
+		}
+		got := ""
+		if err := e.Check(c); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s %s: got %q, want %q", tt.names, tt.values, got, tt.want)
+		}
+	}
+}
+
+func TestReservedWords(t *testing.T) {
+	t.Parallel()
+	if len(reserved) != 573 {
+		t.Errorf("%d reserved words, want 573", len(reserved))
+	}
+	for word, want := range map[string]bool{"status": true, "OWNER": true, "Data": true, "ttl": true, "error": true, "id": false, "expiration": false, "attempts": false, "fence": false} {
+		if Reserved(word) != want {
+			t.Errorf("Reserved(%s) = %t", word, !want)
+		}
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// checker collects the first thing that is wrong with the values given to an expression.
+// checker checks the values that an expression is bound to, and has the first error.
 type checker struct {
 	kind string
 	env  *Env
@@ -22,7 +22,8 @@ func (c *checker) fail(format string, args ...any) {
 	}
 }
 
-// literal returns the value of an operand that is one, or nil: what a path leads to is known only with the item.
+// literal returns the value of an operand that is a placeholder. It is nil for a path, whose value is known only with the
+// item.
 func (c *checker) literal(o operand) attr.Value {
 	if v, ok := o.(valueOperand); ok {
 		return c.env.Values.Get(v.name)
@@ -30,7 +31,7 @@ func (c *checker) literal(o operand) attr.Value {
 	return nil
 }
 
-// types refuses a literal that is of none of the types.
+// types refuses a literal that has none of the types.
 func (c *checker) types(function string, o operand, types ...string) {
 	if s, ok := o.(sizeOperand); ok {
 		c.types("size", s.of, "S", "B", "SS", "NS", "BS", "L", "M")
@@ -90,7 +91,7 @@ func (n betweenNode) check(c *checker) {
 	}
 }
 
-// describe is a scalar as messages quote it: {N:5}.
+// describe is a scalar in the form of messages: {N:5}.
 func describe(v attr.Value) string {
 	return strings.NewReplacer(`"`, "").Replace(string(attr.Append(nil, v)))
 }
@@ -119,4 +120,112 @@ func (n functionNode) check(c *checker) {
 			c.fail("Invalid attribute type name found; type: %s, valid types: {%s}", t, strings.Join(attr.TypeNames, ","))
 		}
 	}
+}
+
+type (
+	orNode      struct{ left, right node }
+	andNode     struct{ left, right node }
+	notNode     struct{ of node }
+	compareNode struct {
+		op          string
+		left, right operand
+	}
+	betweenNode struct{ of, low, high operand }
+	inNode      struct {
+		of   operand
+		list []operand
+	}
+	functionNode struct {
+		name string
+		args []operand
+	}
+)
+
+func (n orNode) eval(e *Env, item attr.Map) bool {
+	return n.left.eval(e, item) || n.right.eval(e, item)
+}
+func (n andNode) eval(e *Env, item attr.Map) bool {
+	return n.left.eval(e, item) && n.right.eval(e, item)
+}
+func (n notNode) eval(e *Env, item attr.Map) bool { return !n.of.eval(e, item) }
+
+func (n compareNode) eval(e *Env, item attr.Map) bool {
+	return compare(n.op, n.left.value(e, item), n.right.value(e, item))
+}
+
+// compare is false for a missing operand and for operands of different types. Only <> is true for them.
+func compare(op string, a, b attr.Value) bool {
+	switch op {
+	case "=":
+		return a != nil && b != nil && attr.Equal(a, b)
+	case "<>":
+		return a == nil || b == nil || !attr.Equal(a, b)
+	}
+	if a == nil || b == nil {
+		return false
+	}
+	order, ok := attr.Compare(a, b)
+	if !ok {
+		return false
+	}
+	switch op {
+	case "<":
+		return order < 0
+	case "<=":
+		return order <= 0
+	case ">":
+		return order > 0
+	default:
+		return order >= 0
+	}
+}
+
+func (n betweenNode) eval(e *Env, item attr.Map) bool {
+	v := n.of.value(e, item)
+	return compare(">=", v, n.low.value(e, item)) && compare("<=", v, n.high.value(e, item))
+}
+
+func (n inNode) eval(e *Env, item attr.Map) bool {
+	v := n.of.value(e, item)
+	for _, o := range n.list {
+		if compare("=", v, o.value(e, item)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n functionNode) eval(e *Env, item attr.Map) bool {
+	v := n.args[0].value(e, item)
+	switch n.name {
+	case "attribute_exists":
+		return v != nil
+	case "attribute_not_exists":
+		return v == nil
+	}
+	arg := n.args[1].value(e, item)
+	if v == nil || arg == nil {
+		return false
+	}
+	switch n.name {
+	case "attribute_type":
+		want, ok := arg.(attr.String)
+		return ok && v.Type() == string(want)
+	case "begins_with":
+		return beginsWith(v, arg)
+	default: // contains
+		return attr.Contains(v, arg)
+	}
+}
+
+func beginsWith(v, prefix attr.Value) bool {
+	switch v := v.(type) {
+	case attr.String:
+		p, ok := prefix.(attr.String)
+		return ok && strings.HasPrefix(string(v), string(p))
+	case attr.Binary:
+		p, ok := prefix.(attr.Binary)
+		return ok && strings.HasPrefix(string(v), string(p))
+	}
+	return false
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// conditionalPut is a record of the idempotency protocol, n being its key.
+// conditionalPut is a request to put a record of the idempotency protocol with the key n.
 func conditionalPut(n int) string {
 	return `{"TableName":"orders","Item":{"id":{"S":"` + strconv.Itoa(n) + `"},"status":{"S":"INPROGRESS"},"fence":{"N":"1700000000000"}},` +
 		`"ConditionExpression":"attribute_not_exists(id) OR #s = :d","ExpressionAttributeNames":{"#s":"status"},"ExpressionAttributeValues":{":d":{"S":"COMPLETED"}}}`
 }
 
-// BenchmarkMemory fills a table with small records and reports what one of them holds of the heap beyond its data: the
-// bytes of its names and values.
+// BenchmarkMemory fills a table with small records and reports their overhead.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		over := overhead(b, 100_000)
@@ -25,15 +24,15 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// TestMemoryOfAnItem keeps the record of calls and the table small enough for millions of items.
+// TestMemoryOfAnItem: the table and the record of calls stay small enough for millions of items.
 func TestMemoryOfAnItem(t *testing.T) {
 	if over := overhead(t, 20_000); over > 300 {
-		t.Errorf("an item holds %.0f bytes beyond its data, want at most 300", over)
+		t.Errorf("an item has %.0f bytes of overhead, want at most 300", over)
 	}
 }
 
-// overhead is what one of n items holds of the heap beyond the bytes of its names and values, the record of the calls
-// that made it included.
+// overhead is the heap of n items, divided by n, without the bytes of their names and values. It includes the record of
+// the calls that put them.
 func overhead(t testing.TB, n int) float64 {
 	t.Helper()
 	srv, c := start(t)
@@ -58,7 +57,7 @@ func overhead(t testing.TB, n int) float64 {
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first one's finalizers freed
+	runtime.GC() // frees what the finalizers of the first one released
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }

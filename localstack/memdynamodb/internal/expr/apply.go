@@ -7,20 +7,20 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
-// Errors that only an item brings out, in DynamoDB's words.
+// Errors that depend on the item. The messages are DynamoDB's.
 var (
 	errPath    = &Error{"The document path provided in the update expression is invalid for update"}
 	errMissing = &Error{"The provided expression refers to an attribute that does not exist in the item"}
 	errType    = &Error{"An operand in the update expression has an incorrect data type"}
 )
 
-// change is an action with its value computed: nil removes.
+// change is an action with its value computed. A nil value removes.
 type change struct {
 	path  Path
 	value attr.Value
 }
 
-// Paths are what the update touches.
+// Paths are the resolved paths of the actions.
 func (u *Update) Paths(e *Env) []Path {
 	paths := make([]Path, len(u.actions))
 	for i, a := range u.actions {
@@ -29,10 +29,10 @@ func (u *Update) Paths(e *Env) []Path {
 	return paths
 }
 
-// Apply returns the item with the update made. Every value is computed from the item as it was before any is written.
+// Apply returns the item with the update made, and does not change item. All values are computed from the item as it is
+// before the first is written.
 func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, error) {
-	var few [4]change // most updates have no more, and these need no allocation
-	changes := few[:0]
+	changes := make([]change, 0, len(u.actions))
 	for _, a := range u.actions {
 		v, err := a.compute(e, item)
 		if err != nil {
@@ -40,8 +40,8 @@ func (u *Update) Apply(e *Env, item attr.Map) (attr.Map, error) {
 		}
 		changes = append(changes, change{a.path.resolve(e), v})
 	}
-	// Elements leave a list from its end, so that the indexes of the others still mean what they meant; what is written
-	// goes first, and appended elements in the order of their indexes.
+	// Writes come first, in the order of the paths, so that elements behind the end of a list are appended in the order of
+	// their indexes. Removals come last, in the reverse order: the removal of an element moves only those behind it.
 	slices.SortStableFunc(changes, func(a, b change) int {
 		if (a.value == nil) != (b.value == nil) {
 			if a.value == nil {
@@ -130,7 +130,7 @@ func arithmetic(n attr.Number, err error) (attr.Value, error) {
 	return n, nil
 }
 
-// write puts v at the path, or removes what is there if v is nil. It copies what it changes.
+// write returns a copy of at with v at the path. A nil v removes the value there.
 func write(at attr.Value, path Path, v attr.Value) (attr.Value, error) {
 	if len(path) == 0 {
 		return v, nil
@@ -181,4 +181,74 @@ func writeField(at attr.Map, path Path, v attr.Value) (attr.Map, error) {
 		return nil, err
 	}
 	return at.With(name, inner), nil
+}
+
+// sum is the result of ADD: the sum of two numbers, or the union of two sets. A missing attribute counts as zero or as the
+// empty set.
+func sum(old, v attr.Value) (attr.Value, error) {
+	if old == nil {
+		return v, nil
+	}
+	switch v := v.(type) {
+	case attr.Number:
+		if old, ok := old.(attr.Number); ok {
+			return arithmetic(old.Add(v))
+		}
+	case attr.StringSet:
+		return union(old, v)
+	case attr.NumberSet:
+		return union(old, v)
+	case attr.BinarySet:
+		return union(old, v)
+	}
+	return nil, errType
+}
+
+// difference is the result of DELETE: the set old without the members of v. If no member remains it is nil, and the
+// attribute is removed.
+func difference(old, v attr.Value) (attr.Value, error) {
+	if old == nil {
+		return nil, nil
+	}
+	switch v := v.(type) {
+	case attr.StringSet:
+		return without(old, v)
+	case attr.NumberSet:
+		return without(old, v)
+	case attr.BinarySet:
+		return without(old, v)
+	}
+	return nil, errType
+}
+
+// setOf is one of attr's types of sets.
+type setOf[M comparable] interface {
+	attr.Value
+	~[]M
+}
+
+func union[S setOf[M], M comparable](old attr.Value, v S) (attr.Value, error) {
+	before, ok := old.(S)
+	if !ok {
+		return nil, errType
+	}
+	out := slices.Clone(before)
+	for _, m := range v {
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+func without[S setOf[M], M comparable](old attr.Value, v S) (attr.Value, error) {
+	before, ok := old.(S)
+	if !ok {
+		return nil, errType
+	}
+	rest := slices.DeleteFunc(slices.Clone(before), func(m M) bool { return slices.Contains(v, m) })
+	if len(rest) == 0 {
+		return nil, nil
+	}
+	return rest, nil
 }

@@ -1,0 +1,206 @@
+package memdynamodb
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
+)
+
+const (
+	maxBatchGet   = 100
+	maxBatchWrite = 25
+)
+
+type batchGetInput struct {
+	RequestItems           map[string]*keysAndAttributes
+	ReturnConsumedCapacity string
+}
+
+type keysAndAttributes struct {
+	Keys                     []attr.Map
+	ConsistentRead           bool              `json:",omitempty"`
+	ProjectionExpression     *string           `json:",omitempty"`
+	ExpressionAttributeNames map[string]string `json:",omitempty"`
+	AttributesToGet          json.RawMessage   `json:",omitempty"`
+}
+
+type batchGetOutput struct {
+	Responses        map[string][]attr.Map
+	UnprocessedKeys  map[string]*keysAndAttributes
+	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
+}
+
+// batchGetItem reads all the items at one instant. Fault rules count the entries by table name, and within a table in
+// the order of the request.
+func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
+	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, k := range in.RequestItems {
+		if k == nil || len(k.Keys) == 0 {
+			return nil, required("requestItems.member.keys")
+		}
+		if k.AttributesToGet != nil {
+			return nil, unimplemented("the legacy parameter AttributesToGet")
+		}
+		n += len(k.Keys)
+	}
+	c.cost.Entries = n
+	switch {
+	case n == 0:
+		return nil, constraint("{}", "requestItems", "Member must have length greater than or equal to 1")
+	case n > maxBatchGet:
+		return nil, validation("Too many items requested for the BatchGetItem call")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := batchGetOutput{Responses: map[string][]attr.Map{}, UnprocessedKeys: map[string]*keysAndAttributes{}}
+	var y tally
+	entry := 0
+	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
+		wanted := in.RequestItems[name]
+		reads, err := s.batchReads(name, wanted)
+		if err != nil {
+			return nil, err
+		}
+		out.Responses[name] = []attr.Map{}
+		for i, r := range reads {
+			if c.fails(entry) {
+				unprocessed := out.UnprocessedKeys[name]
+				if unprocessed == nil {
+					copied := *wanted
+					unprocessed, copied.Keys = &copied, nil
+					out.UnprocessedKeys[name] = unprocessed
+				}
+				unprocessed.Keys = append(unprocessed.Keys, wanted.Keys[i])
+			} else {
+				item, size := r.get()
+				if item != nil {
+					out.Responses[name] = append(out.Responses[name], *item)
+				}
+				y.add(r.table, units{read: readUnits(size, wanted.ConsistentRead)})
+			}
+			entry++
+		}
+	}
+	c.cost.Units = y.total()
+	out.ConsumedCapacity = y.consumed(in.ReturnConsumedCapacity, false)
+	return out, nil
+}
+
+func (s *Server) batchReads(tableName string, in *keysAndAttributes) ([]*read, error) {
+	reads := make([]*read, len(in.Keys))
+	for i, k := range in.Keys {
+		r, err := s.newRead(&readInput{tableName, k, in.ProjectionExpression, placeholders{ExpressionAttributeNames: in.ExpressionAttributeNames}})
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(reads[:i], func(o *read) bool { return o.key == r.key }) {
+			return nil, validation("Provided list of item keys contains duplicates")
+		}
+		reads[i] = r
+	}
+	return reads, nil
+}
+
+type batchWriteInput struct {
+	RequestItems                map[string][]writeRequest
+	ReturnConsumedCapacity      string
+	ReturnItemCollectionMetrics string
+}
+
+type writeRequest struct {
+	PutRequest    *struct{ Item attr.Map } `json:",omitempty"`
+	DeleteRequest *struct{ Key attr.Map }  `json:",omitempty"`
+}
+
+type batchWriteOutput struct {
+	UnprocessedItems map[string][]writeRequest
+	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
+}
+
+// batchWriteItem checks all the requests before it performs the first. Fault rules count the entries as in batchGetItem.
+func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
+	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
+		return nil, err
+	}
+	if err := validMetrics(in.ReturnItemCollectionMetrics); err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, requests := range in.RequestItems {
+		if len(requests) == 0 {
+			return nil, constraint("[]", "requestItems.member", "Member must have length greater than or equal to 1")
+		}
+		n += len(requests)
+	}
+	c.cost.Entries = n
+	switch {
+	case n == 0:
+		return nil, constraint("{}", "requestItems", "Member must have length greater than or equal to 1")
+	case n > maxBatchWrite:
+		return nil, validation("Too many items requested for the BatchWriteItem call")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := slices.Sorted(maps.Keys(in.RequestItems))
+	var all []*change
+	for _, name := range names {
+		changes, err := s.batchChanges(name, in.RequestItems[name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, changes...)
+	}
+	out := batchWriteOutput{UnprocessedItems: map[string][]writeRequest{}}
+	var y tally
+	entry := 0
+	for _, name := range names {
+		for _, request := range in.RequestItems[name] {
+			ch := all[entry]
+			if c.fails(entry) {
+				out.UnprocessedItems[name] = append(out.UnprocessedItems[name], request)
+			} else {
+				if err := ch.evaluate(); err != nil {
+					return nil, err
+				}
+				ch.apply()
+				y.add(ch.table, ch.units())
+			}
+			entry++
+		}
+	}
+	c.cost.Units = y.total()
+	out.ConsumedCapacity = y.consumed(in.ReturnConsumedCapacity, false)
+	return out, nil
+}
+
+func (s *Server) batchChanges(tableName string, requests []writeRequest) ([]*change, error) {
+	var changes []*change
+	for _, r := range requests {
+		var ch *change
+		var err error
+		switch {
+		case (r.PutRequest == nil) == (r.DeleteRequest == nil):
+			return nil, validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+		case r.PutRequest != nil:
+			ch, err = s.newChange(put, &changeInput{TableName: tableName, Item: r.PutRequest.Item})
+		default:
+			ch, err = s.newChange(remove, &changeInput{TableName: tableName, Key: r.DeleteRequest.Key})
+		}
+		if err == nil {
+			err = ch.fit()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(changes, func(o *change) bool { return o.key == ch.key }) {
+			return nil, validation("Provided list of item keys contains duplicates")
+		}
+		changes = append(changes, ch)
+	}
+	return changes, nil
+}
