@@ -148,20 +148,9 @@ func (s *Server) injected(r *fault.Rule) *Error {
 	return e
 }
 
-// Appender is an output that encodes its own JSON, with the same bytes as encoding/json, but faster.
-type Appender interface {
-	// AppendJSON appends the JSON of the output to b. If it returns false, encoding/json encodes the output.
-	AppendJSON(b []byte) ([]byte, bool)
-}
-
 func marshal(out any) ([]byte, error) {
 	if out == nil {
 		return []byte("{}"), nil
-	}
-	if a, ok := out.(Appender); ok {
-		if body, ok := a.AppendJSON(nil); ok {
-			return body, nil
-		}
 	}
 	return json.Marshal(out)
 }
