@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // consumerMain is the process that the tests below kill: it takes one message, has its effect, says so, and then either
@@ -52,7 +52,7 @@ func consumerMain() {
 }
 
 // killed runs a consumer up to the point and kills it with SIGKILL there.
-func killed(t *testing.T, server *realserver.Server, prefix, stay string) {
+func killed(t *testing.T, server *testserver.Server, prefix, stay string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "REDISSTORE_CONSUMER="+prefix, "REDISSTORE_ADDR="+server.Addr(), "REDISSTORE_STAY="+stay)
@@ -77,7 +77,7 @@ func killed(t *testing.T, server *realserver.Server, prefix, stay string) {
 // the effect's own transaction can prevent.
 func TestConsumerIsKilled(t *testing.T) {
 	t.Parallel()
-	server := realserver.Redis.Shared(t)
+	server := testserver.Redis.Shared(t)
 	client := connect(t, server)
 	for _, tt := range []struct {
 		stay      string

@@ -16,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // fault stands between the store and its client. The client's own retries are below it.
@@ -70,7 +70,7 @@ func times(n int64, err error) func() error {
 }
 
 func faulty(t *testing.T, f *fault) *redisstore.Store {
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	s := newStore(t, client)
 	client.AddHook(f)
 	return s
@@ -263,7 +263,7 @@ func TestSlowAnswers(t *testing.T) {
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
 	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
 	if err != nil {
@@ -292,7 +292,7 @@ func TestEndsEarly(t *testing.T) {
 func TestUnexpectedAnswers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = t.Name() + ":" })
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestUnexpectedAnswers(t *testing.T) {
 
 func TestForgottenScripts(t *testing.T) {
 	t.Parallel()
-	server := realserver.Redis.Start(t) // its own: others would lose their scripts too
+	server := testserver.Redis.Start(t) // its own: others would lose their scripts too
 	client := connect(t, server)
 	s := newStore(t, client)
 	l := acquire(t, s, claim("a"))

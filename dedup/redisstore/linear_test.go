@@ -16,7 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/internal/linear"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // Owners on one Redis lose replies and requests, leave in the middle of a call, and have packets delivered once more,
@@ -24,7 +24,7 @@ import (
 // order in which each record is one record: with an append-only file nothing that was answered is forgotten.
 func TestHistoryIsLinearizable(t *testing.T) {
 	t.Parallel()
-	r := newRun(t, realserver.Redis.Start(t, realserver.AppendOnly))
+	r := newRun(t, testserver.Redis.Start(t, testserver.AppendOnly))
 	r.kills = map[int]bool{deliveries / 3: true, 2 * deliveries / 3: true}
 	r.play()
 	if err := r.history.Check(); err != nil {
@@ -38,7 +38,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 func TestForgottenRecordsHaveNoOrder(t *testing.T) {
 	t.Parallel()
 	noOrder(t, func() *run {
-		r := newRun(t, realserver.Redis.Start(t))
+		r := newRun(t, testserver.Redis.Start(t))
 		r.kills = map[int]bool{deliveries / 3: true, 2 * deliveries / 3: true}
 		return r
 	})
@@ -64,7 +64,7 @@ func TestBrokenScriptsHaveNoOrder(t *testing.T) {
 				t.Fatalf("%s has not one %q", b.script, b.clause)
 			}
 			noOrder(t, func() *run {
-				r := newRun(t, realserver.Redis.Shared(t))
+				r := newRun(t, testserver.Redis.Shared(t))
 				r.broken = redisstore.Scripts[b.script].Hash()
 				r.instead = redisstore.Clock + strings.Replace(source, b.clause, b.instead, 1)
 				return r
@@ -95,7 +95,7 @@ const (
 // run is hosts at work on one server.
 type run struct {
 	t       *testing.T
-	server  *realserver.Server
+	server  *testserver.Server
 	prefix  string
 	seed    uint64
 	kills   map[int]bool // before these deliveries of the first host
@@ -108,7 +108,7 @@ type run struct {
 	faults  int
 }
 
-func newRun(t *testing.T, server *realserver.Server) *run {
+func newRun(t *testing.T, server *testserver.Server) *run {
 	return &run{t: t, server: server, prefix: rand.Text() + ":", seed: mathrand.Uint64()}
 }
 

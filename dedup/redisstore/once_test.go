@@ -11,7 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // consumer is a process of its own as far as the store can see: it remembers nothing of other deliveries.
@@ -34,7 +34,7 @@ func message(receive int) *sqsonce.Message {
 func TestSameMessage(t *testing.T) {
 	t.Parallel()
 	for _, deliveries := range []int{1, 2, 10} {
-		s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+		s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 		effects := 0
 		for i := range deliveries {
 			err := consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(t.Context(), message(i+1))
@@ -51,7 +51,7 @@ func TestSameMessage(t *testing.T) {
 // The handler takes longer than the lease, which is renewed; the message comes back to everybody until it is acknowledged.
 func TestFiveConsumersAndASlowHandler(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 	var effects, refused atomic.Int64
 	var wg sync.WaitGroup
 	for range 5 {
@@ -83,7 +83,7 @@ func TestFiveConsumersAndASlowHandler(t *testing.T) {
 
 func TestHandlerError(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 	declined := errors.New("card declined")
 	err := consumer(t, s, func(context.Context, *sqsonce.Message) error { return declined })(t.Context(), message(1))
 	if !errors.Is(err, declined) {

@@ -1,0 +1,209 @@
+package ddbtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+// Random requests are answered by memdynamodb and by dynoxide, which share no line: they must answer the same, or AWS's
+// text must say that we are right.
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	other := testserver.NewLine(testserver.Dynoxide.Shared(t).URL)
+	met := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		program := genProgram.Draw(rt, "program")
+		d := newDuel(other, program.table)
+		defer d.close()
+		for i, r := range program.requests {
+			if err := d.compare(r, met); err != nil {
+				rt.Fatalf("request %d: %v\n%s", i, err, r)
+			}
+		}
+	})
+	for _, e := range explained {
+		t.Logf("%6d times: %s", met[e.name], e.name)
+	}
+}
+
+// dial is a server of either kind.
+type dial func(op, body string) wireAnswer
+
+// wireAnswer is an answer without its words.
+type wireAnswer struct {
+	code    string // "" for success
+	message string
+	fields  string // of the answer, in one order
+}
+
+func (a wireAnswer) String() string {
+	if a.code != "" {
+		return a.code + ": " + a.message + " " + a.fields
+	}
+	return a.fields
+}
+
+// duel is the same table on both.
+type duel struct {
+	ours, other dial
+	srv         *memdynamodb.Server
+	table       string
+	key         []string
+}
+
+func newDuel(l *testserver.Line, keys []string) *duel {
+	srv := memdynamodb.New()
+	d := &duel{srv: srv, table: newName()}
+	d.ours = func(op, body string) wireAnswer {
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
+		if err != nil {
+			panic(err) // a constant URL
+		}
+		r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+		r.Header.Set("Authorization", "x")
+		resp, err := srv.RoundTrip(r)
+		if err != nil {
+			panic(err) // nothing loses answers here
+		}
+		raw, _ := io.ReadAll(resp.Body) // from memory
+		return readAnswer(resp.StatusCode, raw)
+	}
+	d.other = func(op, body string) wireAnswer {
+		status, raw, err := l.Call(op, []byte(body))
+		if err != nil {
+			return wireAnswer{code: "no answer", message: err.Error()}
+		}
+		return readAnswer(status, raw)
+	}
+	var schema, definitions []map[string]string
+	for i, k := range keys {
+		name, kind, _ := strings.Cut(k, ":")
+		d.key = append(d.key, name)
+		schema = append(schema, map[string]string{"AttributeName": name, "KeyType": []string{"HASH", "RANGE"}[i]})
+		definitions = append(definitions, map[string]string{"AttributeName": name, "AttributeType": kind})
+	}
+	d.both("CreateTable", map[string]any{"TableName": d.table, "BillingMode": "PAY_PER_REQUEST", "KeySchema": schema, "AttributeDefinitions": definitions})
+	return d
+}
+
+func (d *duel) both(op string, in any) {
+	body, _ := json.Marshal(in) // maps and strings
+	d.ours(op, string(body))
+	d.other(op, string(body))
+}
+
+func (d *duel) close() {
+	d.both("DeleteTable", map[string]any{"TableName": d.table})
+	d.srv.Close()
+}
+
+// compare sends the request to both. After a difference that is explained the other gets our items.
+func (d *duel) compare(r wireRequest, met map[string]int) error {
+	body := r.body(d.table)
+	ours, other := d.ours(r.op, body), d.other(r.op, body)
+	stored := "\n" + d.items(d.ours)
+	theirs := "\n" + d.items(d.other)
+	if ours.code == other.code && ours.fields == other.fields && stored == theirs {
+		return nil
+	}
+	for _, e := range explained {
+		if e.applies(difference{r, ours, other, stored, theirs}) {
+			met[e.name]++
+			if stored != theirs {
+				d.equalise()
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("memdynamodb answers\n%s%s\ndynoxide\n%s%s", ours, stored, other, theirs)
+}
+
+func (d *duel) items(of dial) string {
+	return of("Scan", `{"TableName":"`+d.table+`","ConsistentRead":true}`).fields
+}
+
+func (d *duel) equalise() {
+	var scan struct{ Items []map[string]json.RawMessage }
+	raw := d.other("Scan", `{"TableName":"`+d.table+`","ConsistentRead":true}`).fields
+	_ = json.Unmarshal([]byte(raw), &scan) // what readAnswer wrote
+	for _, i := range scan.Items {
+		key := map[string]json.RawMessage{}
+		for _, name := range d.key {
+			key[name] = i[name]
+		}
+		body, _ := json.Marshal(map[string]any{"TableName": d.table, "Key": key})
+		d.other("DeleteItem", string(body))
+	}
+	for _, i := range d.srv.Items(d.table) {
+		d.other("PutItem", `{"TableName":"`+d.table+`","Item":`+string(i)+`}`)
+	}
+}
+
+// readAnswer puts an answer into one order: sets and the items of a scan have none.
+func readAnswer(status int, raw []byte) wireAnswer {
+	var a wireAnswer
+	var in map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if err := decoder.Decode(&in); err != nil {
+		return wireAnswer{code: fmt.Sprintf("status %d", status), message: string(raw)}
+	}
+	if kind, _ := in["__type"].(string); kind != "" {
+		_, a.code, _ = strings.Cut(kind, "#")
+	}
+	for _, name := range []string{"message", "Message"} {
+		if text, ok := in[name].(string); ok {
+			a.message = text
+		}
+		delete(in, name)
+	}
+	delete(in, "__type")
+	if reasons, ok := in["CancellationReasons"].([]any); ok {
+		for _, r := range reasons {
+			r := r.(map[string]any)
+			text, _ := r["Message"].(string)
+			a.message += "\n" + text
+			delete(r, "Message")
+		}
+	}
+	if items, ok := in["Items"].([]any); ok && in["ScannedCount"] != nil && in["ConsumedCapacity"] == nil { // a scan
+		slices.SortFunc(items, func(x, y any) int { return strings.Compare(canonical(x), canonical(y)) })
+	}
+	a.fields = canonical(in)
+	return a
+}
+
+// canonical writes JSON with the members of sets in order.
+func canonical(v any) string {
+	ordered(v)
+	raw, _ := json.Marshal(v) // it was JSON before
+	return string(raw)
+}
+
+func ordered(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if set, ok := inner.([]any); ok && len(v) == 1 && (name == "SS" || name == "NS" || name == "BS") {
+				slices.SortFunc(set, func(x, y any) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
+				continue
+			}
+			ordered(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			ordered(inner)
+		}
+	}
+}

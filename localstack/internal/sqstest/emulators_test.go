@@ -1,0 +1,56 @@
+package sqstest_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/internal/sqstest"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// on returns a backend for an emulator, which it starts.
+func on(t *testing.T, e *testserver.Emulator, known map[string]string) (sqstest.Backend, *testserver.Service) {
+	t.Parallel()
+	p := e.Shared(t)
+	return sqstest.Backend{
+		Known: known,
+		New: func(t *testing.T) *sqs.Client {
+			// The default keeps ten idle connections per host; here are more cases at once.
+			transport := http.DefaultTransport.(*http.Transport).Clone()
+			transport.MaxIdleConnsPerHost = 64
+			t.Cleanup(transport.CloseIdleConnections)
+			return newClient(p.URL, transport)
+		},
+	}, p
+}
+
+func TestLocalStack(t *testing.T) {
+	b, _ := on(t, testserver.LocalStack, localstackKnown)
+	sqstest.Run(t, b)
+}
+
+func TestElasticMQ(t *testing.T) {
+	b, _ := on(t, testserver.ElasticMQ, elasticmqKnown)
+	sqstest.Run(t, b)
+}
+
+func TestFauxqs(t *testing.T) {
+	b, p := on(t, testserver.Fauxqs, fauxqsKnown)
+	b.Advance = p.Advance
+	sqstest.Run(t, b)
+}
+
+// Moto is asked only for what no other emulator but it has: the limit of 12 h.
+func TestMoto(t *testing.T) {
+	b, _ := on(t, testserver.Moto, motoKnown)
+	b.Only = []string{
+		"visibility/more than 12 h refused", "visibility/less than 0 refused", "visibility/12 h of a receive accepted",
+		"visibility/more than 12 h of a receive refused", "visibility/12 h in all, counted from the receive",
+		"visibility/12 h begin anew with a receive", "visibility/refused change changes nothing", "visibility/change in a batch beyond 12 h fails by entry",
+	}
+	sqstest.Run(t, b)
+}
