@@ -54,12 +54,12 @@ var retryCases = []testCase{
 		c := x.claim("a")
 		l := x.acquire(c)
 		x.complete(l, dedup.Result{Data: []byte("kept")})
-		if r := x.done(c, "again after its complete"); string(r.Data) != "kept" {
+		if r := x.completed(c, "again after its complete"); string(r.Data) != "kept" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
 		}
 		x.expire(x.Lease)
-		x.done(c, "again long after its complete")
-		if r := x.done(x.claim("b"), "after a's complete"); string(r.Data) != "kept" {
+		x.completed(c, "again long after its complete")
+		if r := x.completed(x.claim("b"), "after a's complete"); string(r.Data) != "kept" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
 		}
 	}},
@@ -90,7 +90,7 @@ var retryCases = []testCase{
 			x.fatalf("same claim after a renewal: got error %v, want the renewed lease or ErrLeaseLost", err)
 		}
 		x.expire(x.Lease) // past the first end, before the renewed one
-		x.held(x.claim("b"), "in a's renewed lease")
+		x.inProgress(x.claim("b"), "in a's renewed lease")
 		x.complete(renewed, dedup.Result{})
 	}},
 	{name: "zombie acquire/after takeover", run: func(x *exam) {
@@ -107,6 +107,6 @@ var retryCases = []testCase{
 		}
 		x.renew(b, x.Lease)
 		x.complete(b, dedup.Result{})
-		x.done(c, "again after a takeover and its complete")
+		x.completed(c, "again after a takeover and its complete")
 	}},
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,42 +13,36 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
-// exam is one case at work on one account. Its methods end the case at the first thing that is not as documented, by a
-// panic with a failure: a case is then testable itself, without a second process.
+// exam is one run of a case on one account. Its methods end the case at the first result that is not as documented.
 type exam struct {
 	t       *testing.T
 	ctx     context.Context
 	account Account
-	table   string // that single-item calls are about
+	table   string // of the calls that name no other
 }
 
-type failure string
-
-func (f failure) Error() string { return string(f) }
-
-// unsupported ends a case that the account has no means for.
-type unsupported string
-
-func (x *exam) fatalf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+func (x *exam) fatalf(format string, args ...any) { suite.Failf(format, args...) }
 
 func (x *exam) client() *dynamodb.Client { return x.account.Client }
 
-// advance lets time pass: in a bubble at once.
+// advance lets d pass: at once in a bubble.
 func (x *exam) advance(d time.Duration) { time.Sleep(d) }
 
-// sweep makes TTL delete now.
+// sweep deletes the items whose time to live has ended.
 func (x *exam) sweep() {
 	if x.account.SweepTTL == nil {
-		panic(unsupported("TTL deletes in the background only"))
+		suite.Unsupported("TTL deletes in the background only")
 	}
 	x.ok(x.account.SweepTTL())
 }
 
 func newName() string { return "ddbtest-" + rand.Text() }
 
-// use creates a table with the key attributes, written "id:S" and "pos:N", and makes it the one that calls are about.
+// use creates a table with the key attributes, written "id:S" and "pos:N". It is the table of later calls.
 func (x *exam) use(keys ...string) string {
 	in := &dynamodb.CreateTableInput{}
 	in.KeySchema, in.AttributeDefinitions = schema(keys...)
@@ -66,7 +59,8 @@ func schema(keys ...string) (elements []ddbtypes.KeySchemaElement, definitions [
 	return elements, definitions
 }
 
-// create makes a table billed on demand under a random name, waits for it, and deletes it with the case's end.
+// create creates a table that is billed on demand, under a random name, waits until it exists, and deletes it when the case
+// ends. It is the table of later calls.
 func (x *exam) create(in *dynamodb.CreateTableInput) string {
 	if in.TableName == nil {
 		in.TableName = aws.String(newName())
@@ -76,7 +70,7 @@ func (x *exam) create(in *dynamodb.CreateTableInput) string {
 	x.ok(err)
 	x.table = *in.TableName
 	x.t.Cleanup(func() {
-		// The test's own context has ended. Nobody is left to tell; the name is used by nobody else.
+		// The test's own context has ended. Its error is of no use: nobody else uses the name.
 		_, _ = x.client().DeleteTable(context.WithoutCancel(x.ctx), &dynamodb.DeleteTableInput{TableName: in.TableName})
 	})
 	wait := dynamodb.NewTableExistsWaiter(x.client(), func(o *dynamodb.TableExistsWaiterOptions) {
@@ -148,7 +142,7 @@ func (x *exam) stored(key, want m) {
 
 var placeholder = regexp.MustCompile(`[:#]\w+`)
 
-// used returns the members of all that the expressions name: none may be left over.
+// used returns the placeholders that the expressions name: DynamoDB refuses unused ones.
 func used[T any](all map[string]T, expressions ...string) map[string]T {
 	var out map[string]T
 	for _, e := range expressions {

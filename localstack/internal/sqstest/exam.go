@@ -4,17 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
-// exam is one case at work on one server. Its methods end the case at the first rule that does not hold, by a panic with
-// a failure: so a known failure does not fail the test, and a case that should fail can be tested itself.
+// exam is one run of a case on one server. Its methods end the case at the first result that breaks a rule.
 type exam struct {
 	Backend
 	ctx    context.Context
@@ -23,11 +23,7 @@ type exam struct {
 	urls   []string // of the queues created
 }
 
-type failure string
-
-func (f failure) Error() string { return string(f) }
-
-func (x *exam) fatalf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+func (x *exam) fatalf(format string, args ...any) { suite.Failf(format, args...) }
 
 // pass lets d pass on the server's clock.
 func (x *exam) pass(d time.Duration) {

@@ -2,6 +2,8 @@ package sqstest
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -149,4 +151,175 @@ func redriveLater(x *exam) {
 	if len(out.QueueUrls) != 1 || out.QueueUrls[0] != q.url {
 		x.fatalf("sources %v, want %s", out.QueueUrls, q.url)
 	}
+}
+
+var redrivePolicyCases = []testCase{
+	{name: "redrive policy/count as a string", run: policyCountString},
+	{name: "redrive policy/sources of a dead-letter queue", run: policySources},
+	{name: "redrive policy/removed", run: policyRemoved},
+	{name: "redrive policy/not JSON refused", serial: true, run: policyNotJSON},
+	{name: "redrive policy/without count or target refused", run: policyIncomplete},
+	{name: "redrive policy/count of 0 or 1001 refused", run: policyCountRefused},
+	{name: "redrive policy/unknown target refused", run: policyUnknownTarget},
+	{name: "redrive policy/target of the other type refused", run: policyOtherType},
+}
+
+// API CreateQueue, RedrivePolicy: maxReceiveCount is written as a string in AWS's own examples.
+func policyCountString(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":"1"}`, x.arn(dlq))})
+	x.send(q, "a")
+	x.exhaust(q, "a", 1)
+	x.one(dlq, "a")
+}
+
+// API ListDeadLetterSourceQueues.
+func policySources(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.standard()
+	out, err := x.c.ListDeadLetterSourceQueues(x.ctx, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dlq.url})
+	x.ok(err)
+	if len(out.QueueUrls) != 1 || out.QueueUrls[0] != q.url {
+		x.fatalf("sources %v, want %s", out.QueueUrls, q.url)
+	}
+}
+
+// Recorded: test_set_empty_redrive_policy: an empty value removes it.
+func policyRemoved(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.ok(x.set(q, attrs{"RedrivePolicy": ""}))
+	x.send(q, "a")
+	for range 3 {
+		x.visibility(q, x.one(q, "a"), 0)
+	}
+	if v, ok := x.attributes(q)["RedrivePolicy"]; ok {
+		x.fatalf("RedrivePolicy %q, want none", v)
+	}
+}
+
+// refusesPolicy expects a policy to be refused.
+func (x *exam) refusesPolicy(what, policy string) {
+	err := x.set(x.standard(), attrs{"RedrivePolicy": policy})
+	x.fails(what, err, invalidValue, "InvalidAttributeValue")
+}
+
+// API SetQueueAttributes, RedrivePolicy: "as a JSON object". A server that stores it may fail at it later, for every queue.
+func policyNotJSON(x *exam) { x.refusesPolicy("not JSON", "maxReceiveCount=1") }
+
+// API SetQueueAttributes, RedrivePolicy: it "includes the parameters" deadLetterTargetArn and maxReceiveCount.
+func policyIncomplete(x *exam) {
+	x.refusesPolicy("no target", `{"maxReceiveCount":1}`)
+	x.refusesPolicy("no count", fmt.Sprintf(`{"deadLetterTargetArn":"%s"}`, x.arn(x.standard())))
+}
+
+// Recorded: test_redrive_policy_attribute_validity. Valid counts are "from 1 to 1000 both inclusive".
+func policyCountRefused(x *exam) {
+	dlq := x.standard()
+	for _, n := range []int{0, 1001} {
+		x.refusesPolicy(fmt.Sprint("a count of ", n), x.policy(dlq, n))
+	}
+}
+
+// The error is the one that users of infrastructure tools meet: "Dead letter target does not exist."
+func policyUnknownTarget(x *exam) {
+	dlq := x.standard()
+	x.refusesPolicy("no such queue", strings.ReplaceAll(x.policy(dlq, 1), dlq.name, name()))
+}
+
+// API CreateQueue, RedrivePolicy: "The dead-letter queue of a FIFO queue must also be a FIFO queue."
+func policyOtherType(x *exam) {
+	x.refusesPolicy("a FIFO target", x.policy(x.fifo(), 1))
+	err := x.set(x.fifo(), attrs{"RedrivePolicy": x.policy(x.standard(), 1)})
+	x.fails("a standard target", err, invalidValue, "InvalidAttributeValue")
+}
+
+var moveCases = []testCase{
+	{name: "move/back to the source", passes: 2 * time.Second, run: moveBack},
+	{name: "move/to another queue", passes: 2 * time.Second, run: moveElsewhere},
+	{name: "move/is listed", passes: 2 * time.Second, run: moveListed},
+	{name: "move/from a queue that is no dead-letter queue refused", run: moveFromOther},
+	{name: "move/unknown source refused", run: moveUnknown},
+	{name: "move/cancel of an unknown task refused", run: moveCancelUnknown},
+	{name: "move/receive count starts anew", passes: 2 * time.Second, run: moveCount},
+}
+
+// dead returns a queue, its dead-letter queue and the message ID of the one message, which is in the second.
+func (x *exam) dead() (q, dlq *queue, id string) {
+	dlq = x.standard()
+	q = x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	id = *x.send(q, "a").MessageId
+	x.exhaust(q, "a", 1)
+	return q, dlq, id
+}
+
+func (x *exam) move(dlq *queue, destination *string) {
+	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(dlq)), DestinationArn: destination})
+	x.ok(err)
+	x.pass(2 * time.Second)
+}
+
+// API StartMessageMoveTask: without a destination "the messages will be redriven back to their respective original source
+// queues". Guide sqs-configure-dead-letter-queue-redrive: redriven messages are new ones, with a new messageID and
+// enqueueTime.
+func moveBack(x *exam) {
+	q, dlq, id := x.dead()
+	x.move(dlq, nil)
+	if m := x.one(q, "a"); *m.MessageId == id {
+		x.fatalf("the moved message has its old ID %s", id)
+	}
+	x.none(dlq)
+}
+
+// API StartMessageMoveTask, DestinationArn.
+func moveElsewhere(x *exam) {
+	q, dlq, _ := x.dead()
+	other := x.standard()
+	x.move(dlq, ptr(x.arn(other)))
+	x.one(other, "a")
+	x.none(q)
+}
+
+// API ListMessageMoveTasksResultEntry: TaskHandle "is only populated for tasks that are in RUNNING status".
+func moveListed(x *exam) {
+	_, dlq, _ := x.dead()
+	x.move(dlq, nil)
+	out, err := x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))})
+	x.ok(err)
+	if len(out.Results) != 1 {
+		x.fatalf("%d tasks, want 1", len(out.Results))
+	}
+	if r := out.Results[0]; str(r.Status) != "COMPLETED" || r.ApproximateNumberOfMessagesMoved != 1 || r.TaskHandle != nil {
+		x.fatalf("status %s, %d moved, handle %s, want COMPLETED, 1 and none", str(r.Status), r.ApproximateNumberOfMessagesMoved, str(r.TaskHandle))
+	}
+}
+
+// API StartMessageMoveTask: "This action is currently limited to supporting message redrive from queues that are configured as
+// dead-letter queues (DLQs) of other Amazon SQS queues only.".
+func moveFromOther(x *exam) {
+	q := x.standard()
+	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(q))})
+	x.fails("a queue that is no dead-letter queue", err, invalidValue)
+}
+
+// API StartMessageMoveTask, errors: ResourceNotFoundException.
+func moveUnknown(x *exam) {
+	arn := x.arn(x.standard())
+	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(arn + "-unknown")})
+	x.fails("an unknown queue", err, "ResourceNotFound")
+}
+
+// API CancelMessageMoveTask, errors: ResourceNotFoundException.
+func moveCancelUnknown(x *exam) {
+	_, err := x.c.CancelMessageMoveTask(x.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: ptr("eyJ0YXNrSWQiOiJub25lIn0=")})
+	x.fails("an unknown task", err, "ResourceNotFound", invalidValue)
+}
+
+// Guide sqs-configure-dead-letter-queue-redrive: a new message, so it is received maxReceiveCount times again.
+func moveCount(x *exam) {
+	q, dlq, _ := x.dead()
+	x.move(dlq, nil)
+	x.exhaust(q, "a", 1)
+	x.one(dlq, "a")
 }

@@ -1,28 +1,56 @@
+// Package sqstest is a conformance suite of SQS, as its users meet it: a case for every rule of delivery, order,
+// deduplication and failure that AWS documents, run through the AWS SDK against any server.
+//
+//	func TestSQS(t *testing.T) {
+//		sqstest.Run(t, sqstest.Backend{
+//			Virtual: true,
+//			New: func(t *testing.T) *sqs.Client {
+//				srv := memsqs.New()
+//				t.Cleanup(srv.Close)
+//				return sqs.New(sqs.Options{HTTPClient: &http.Client{Transport: srv}, ...})
+//			},
+//		})
+//	}
+//
+// A backend lists the cases that it is known to fail, each with a reason. A listed case that passes is a failure: so the
+// list stays true.
+//
+// # Sources
+//
+// Each case names what it rests on:
+//
+//   - API: the page API_<name> of the Amazon SQS API Reference,
+//     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/
+//   - Guide: the page of that name in the Amazon SQS Developer Guide,
+//     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/
+//   - Recorded: answers of AWS itself that the tests of LocalStack (tests/aws/services/sqs) keep as snapshots.
+//
+// Where AWS says nothing there is no case, unless its text allows one result only.
 package sqstest
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
 // Backend says how to test a server.
 type Backend struct {
-	// New returns a client of the server. Its retries must be off (aws.NopRetryer): the suite looks at single answers.
-	// With Virtual it is called once a case, inside the case's bubble, and must return a server of its own, which
-	// t.Cleanup closes; else it is called once, and the cases share the server, each with queues of its own. Required.
+	// New returns a client of the server, which must send each request once (aws.NopRetryer). With Virtual it is called for
+	// each case, inside the case's bubble, and must return a client of a server of its own, which t.Cleanup closes. Without
+	// Virtual it is called once, and the cases share the server, each with queues of its own. Required.
 	New func(t *testing.T) *sqs.Client
-	// Virtual runs each case in a testing/synctest bubble, where time passes at once and exactly. The server must live in
-	// the same process and use no sockets.
+	// Virtual runs each case in a testing/synctest bubble, where time passes at once and exactly. The server must be in the
+	// same process and use no sockets.
 	Virtual bool
-	// Advance sets the server's clock ahead. Without it, and without Virtual, the cases that let more than three seconds
-	// pass are reported as skipped, and the others wait.
+	// Advance sets the server's clock ahead. Without it, and without Virtual, cases that let more than 3 seconds pass are
+	// reported as skipped, and others wait in real time.
 	Advance func(d time.Duration) error
 	// Only, if not nil, are the cases to run.
 	Only []string
@@ -31,128 +59,52 @@ type Backend struct {
 	Known map[string]string
 }
 
-// Cases returns the names of all cases, in the order they are run.
-func Cases() []string {
-	var names []string
-	for _, c := range cases() {
-		names = append(names, c.name)
-	}
-	return names
-}
+// atOnce is how many cases run at the same time on a shared server.
+const atOnce = 24
 
 // Run runs every case as a subtest.
 func Run(t *testing.T, b Backend) {
 	t.Helper()
-	for _, name := range b.unknown() {
-		t.Errorf("no case is named %q", name)
+	client := func(t *testing.T) *sqs.Client { return b.New(t) }
+	if !b.Virtual {
+		c := b.New(t)
+		client = func(*testing.T) *sqs.Client { return c }
 	}
-	all := b.selected()
-	if b.Virtual {
-		for _, c := range all {
-			t.Run(c.name, func(t *testing.T) {
-				var err error
-				synctest.Test(t, func(t *testing.T) { err = b.examine(t.Context(), b.New(t), c) })
-				b.report(t, c, err)
-			})
-		}
-		return
+	var all []suite.Case
+	for _, c := range cases() {
+		all = append(all, b.suiteCase(c, client))
 	}
-	outcomes := b.runAll(t.Context(), b.New(t), all)
-	for i, c := range all {
-		t.Run(c.name, func(t *testing.T) {
-			if b.tooLong(c) {
-				t.Skipf("%v pass on the server's clock, which cannot be set", c.passes)
-			}
-			b.report(t, c, <-outcomes[i])
-		})
-	}
+	suite.Run(t, all, suite.Options{Known: b.Known, Only: b.Only, Bubble: b.Virtual, AtOnce: atOnce})
 }
 
-// atOnce is how many cases run at the same time on a shared server. They wait more than they work, so that the limit of
-// go test, the number of processors, would be far too low.
-const atOnce = 24
-
-// runAll starts the cases and returns a channel for the outcome of each. What disturbs others, as setting the clock does,
-// comes first, one at a time.
-func (b Backend) runAll(ctx context.Context, client *sqs.Client, all []testCase) []chan error {
-	outcomes := make([]chan error, len(all))
-	for i := range outcomes {
-		outcomes[i] = make(chan error, 1)
+func (b Backend) suiteCase(c testCase, client func(*testing.T) *sqs.Client) suite.Case {
+	out := suite.Case{
+		Name: c.name,
+		// Setting the clock disturbs the other cases.
+		Serial: c.serial || b.Advance != nil && c.passes > 0,
+		Run:    func(t *testing.T) { b.examine(t.Context(), client(t), c) },
 	}
-	disturbs := func(c testCase) bool { return c.alone || b.Advance != nil && c.passes > 0 }
-	go func() {
-		for i, c := range all {
-			if disturbs(c) && !b.tooLong(c) {
-				outcomes[i] <- b.examine(ctx, client, c)
-			}
-		}
-		slots := make(chan struct{}, atOnce)
-		for i, c := range all {
-			if disturbs(c) || b.tooLong(c) {
-				continue
-			}
-			slots <- struct{}{}
-			go func() {
-				outcomes[i] <- b.examine(ctx, client, c)
-				<-slots
-			}()
-		}
-	}()
-	return outcomes
+	if b.tooLong(c) {
+		out.Skip = fmt.Sprintf("%v pass on the server's clock, which cannot be set", c.passes)
+	}
+	return out
 }
 
-// patience is what a case may take by real waiting alone.
+// patience is how long a case may wait in real time.
 const patience = 3 * time.Second
 
 func (b Backend) tooLong(c testCase) bool {
 	return !b.Virtual && b.Advance == nil && c.passes > patience
 }
 
-func (b Backend) report(t *testing.T, c testCase, err error) {
-	t.Helper()
-	if err := b.verdict(c.name, err); err != nil {
-		t.Error(err)
-	}
-	if reason, known := b.Known[c.name]; known && err != nil {
-		t.Logf("fails, as is known (%s): %v", reason, err)
-	}
-}
-
-// verdict says whether a case's outcome is a failure of the test.
-func (b Backend) verdict(name string, err error) error {
-	reason, known := b.Known[name]
-	switch {
-	case !known:
-		return err
-	case err == nil:
-		return fmt.Errorf("passes, but is listed as known to fail: %s", reason)
-	}
-	return nil
-}
-
-// unknown returns the names in Known and Only that are no case's.
-func (b Backend) unknown() []string {
-	all := Cases()
-	names := slices.Concat(slices.Sorted(maps.Keys(b.Known)), b.Only)
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(all, name) })
-}
-
-func (b Backend) selected() []testCase {
-	all := cases()
-	if b.Only == nil {
-		return all
-	}
-	return slices.DeleteFunc(all, func(c testCase) bool { return !slices.Contains(b.Only, c.name) })
-}
-
 // testCase is one rule of SQS.
 type testCase struct {
 	name string
-	// passes is how much time the case lets pass on the server's clock, beyond what its long polls wait.
+	// passes is how much time the case lets pass on the server's clock, without the waits of its long polls.
 	passes time.Duration
-	// alone is for a case that leaves a server which gets it wrong in a state that others would meet.
-	alone bool
-	run   func(x *exam)
+	// serial is for a case that, on a server that breaks its rule, disturbs the cases that run beside it.
+	serial bool
+	run    func(x *exam)
 }
 
 func cases() []testCase {
@@ -163,11 +115,11 @@ func cases() []testCase {
 	)
 }
 
-// caseTimeout ends a case on a server that does not answer. In a bubble it costs nothing, and is longer than any case.
+// caseTimeout ends a case on a server that does not answer. In a bubble it takes no time, and is longer than any case.
 const caseTimeout = 100 * 24 * time.Hour
 
-// examine runs a case and returns why it failed.
-func (b Backend) examine(ctx context.Context, client *sqs.Client, c testCase) (err error) {
+// examine runs a case, which ends by [suite.Failf] when it fails.
+func (b Backend) examine(ctx context.Context, client *sqs.Client, c testCase) {
 	timeout := caseTimeout
 	if !b.Virtual {
 		timeout = time.Minute
@@ -176,18 +128,8 @@ func (b Backend) examine(ctx context.Context, client *sqs.Client, c testCase) (e
 	defer cancel()
 	x := &exam{Backend: b, ctx: ctx, c: client}
 	defer x.cleanUp()
-	defer func() {
-		if v := recover(); v != nil {
-			f, ok := v.(failure)
-			if !ok {
-				panic(v)
-			}
-			err = f
-		}
-	}()
 	c.run(x)
 	if x.passed > c.passes {
-		return fmt.Errorf("lets %v pass, declares %v", x.passed, c.passes)
+		x.fatalf("lets %v pass, declares %v", x.passed, c.passes)
 	}
-	return nil
 }

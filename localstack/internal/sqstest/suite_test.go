@@ -2,7 +2,6 @@ package sqstest
 
 import (
 	"context"
-	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,11 +21,11 @@ import (
 func TestCaseNames(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, name := range Cases() {
-		if seen[name] {
-			t.Errorf("two cases are named %q", name)
+	for _, c := range cases() {
+		if seen[c.name] {
+			t.Errorf("two cases are named %q", c.name)
 		}
-		seen[name] = true
+		seen[c.name] = true
 	}
 	if len(seen) < 120 {
 		t.Errorf("%d cases, want at least 120", len(seen))
@@ -81,31 +79,6 @@ func isCase(f *ast.FuncType) bool {
 	}
 	name, ok := p.X.(*ast.Ident)
 	return ok && name.Name == "exam"
-}
-
-func TestVerdict(t *testing.T) {
-	t.Parallel()
-	b := Backend{Known: map[string]string{"known": "reason"}}
-	if err := b.verdict("known", errors.New("fails")); err != nil {
-		t.Errorf("a known failure: got %v, want nil", err)
-	}
-	if err := b.verdict("known", nil); err == nil || !strings.Contains(err.Error(), "reason") {
-		t.Errorf("a known failure that passes: got %v, want an error with the reason", err)
-	}
-	if err := b.verdict("other", nil); err != nil {
-		t.Errorf("a case that passes: got %v, want nil", err)
-	}
-	if err := b.verdict("other", errors.New("fails")); err == nil {
-		t.Error("a case that fails: got nil, want its error")
-	}
-}
-
-func TestNamesOfNoCase(t *testing.T) {
-	t.Parallel()
-	b := Backend{Known: map[string]string{"message/round trip": "r", "message/misspelt": "r"}, Only: []string{"queue/tags", "queue/tugs"}}
-	if got := b.unknown(); len(got) != 2 || got[0] != "message/misspelt" || got[1] != "queue/tugs" {
-		t.Errorf("got %q, want the two that no case has", got)
-	}
 }
 
 func TestWhatIsTooLong(t *testing.T) {
@@ -176,18 +149,16 @@ func TestDefectsAreFound(t *testing.T) {
 	}
 }
 
-// examine runs a case on a server with options.
-func examine(t *testing.T, optFn func(*memsqs.Options), c testCase) (err error) {
-	synctest.Test(t, func(t *testing.T) {
+// examine runs a case on a server with options, and returns why it failed.
+func examine(t *testing.T, optFn func(*memsqs.Options), c testCase) error {
+	return Backend{Virtual: true}.suiteCase(c, func(t *testing.T) *sqs.Client {
 		srv := memsqs.New(optFn)
-		defer srv.Close()
-		client := sqs.New(sqs.Options{
+		t.Cleanup(srv.Close)
+		return sqs.New(sqs.Options{
 			Region: "us-east-1", BaseEndpoint: ptr("http://sqs.memory"), HTTPClient: &http.Client{Transport: srv}, Retryer: aws.NopRetryer{},
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 			}),
 		})
-		err = Backend{Virtual: true}.examine(t.Context(), client, c)
-	})
-	return err
+	}).Examine(t, true)
 }

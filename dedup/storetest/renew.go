@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-var leaseCases = []testCase{
+var renewCases = []testCase{
 	{name: "renew/moves the end", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
 		x.Advance(x.Lease / 2)
@@ -18,7 +18,7 @@ var leaseCases = []testCase{
 			x.fatalf("Until after a renewal: got %s, later than now + d (%s)", got.Until.UTC(), latest.UTC())
 		}
 		x.expire(x.Lease) // past the first end, before the second
-		x.held(x.claim("b"), "after the first end of a renewed lease")
+		x.inProgress(x.claim("b"), "after the first end of a renewed lease")
 	}},
 	{name: "renew/ends later too", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
@@ -35,7 +35,7 @@ var leaseCases = []testCase{
 		got := x.renew(l, x.Lease/2)
 		x.near("Until after a shorter renewal", got.Until, l.Until)
 		x.expire(x.Lease)
-		x.held(x.claim("b"), "after a renewal that would have shortened the lease")
+		x.inProgress(x.claim("b"), "after a renewal that would have shortened the lease")
 	}},
 	{name: "renew/after expiry while none took over", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
@@ -44,7 +44,7 @@ var leaseCases = []testCase{
 		if !got.Until.After(time.Now()) {
 			x.fatalf("Until after a late renewal: got %s, want it ahead", got.Until.UTC())
 		}
-		x.held(x.claim("b"), "after a late renewal")
+		x.inProgress(x.claim("b"), "after a late renewal")
 	}},
 	{name: "renew/stale owner refused", run: func(x *exam) {
 		a := x.acquire(x.claim("a"))
@@ -62,7 +62,7 @@ var leaseCases = []testCase{
 		x.complete(l, dedup.Result{})
 		_, err := x.Renew(x.ctx, l, x.Lease)
 		x.lost("Renew after a complete", err)
-		x.done(x.claim("b"), "after a refused renewal")
+		x.completed(x.claim("b"), "after a refused renewal")
 	}},
 	{name: "renew/after release refused", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
@@ -79,10 +79,10 @@ var leaseCases = []testCase{
 		for range 6 {
 			l = x.renew(l, time.Hour)
 			x.Advance(45 * time.Minute)
-			x.held(x.claim("b"), "while a renews past its first retention")
+			x.inProgress(x.claim("b"), "while a renews past its first retention")
 		}
 		x.complete(l, dedup.Result{})
-		x.done(x.claim("b"), "after a long handler")
+		x.completed(x.claim("b"), "after a long handler")
 	}},
 	{name: "renew/cancelled before the call changes nothing", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
