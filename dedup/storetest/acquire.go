@@ -17,7 +17,7 @@ var acquireCases = []testCase{
 		c.Attempt, c.Validation = 3, "hash"
 		l := x.acquire(c)
 		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease))
-		// A holder that trusts a later end than the store's would still run while another takes over.
+		// An owner with a later end than the store's would still run when another owner takes over.
 		if latest := time.Now().Add(x.Lease); l.Until.After(latest) {
 			x.fatalf("Until: got %s, later than now + Lease (%s)", l.Until.UTC(), latest.UTC())
 		}
@@ -33,18 +33,18 @@ var acquireCases = []testCase{
 	}},
 	{name: "acquire/held", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
-		until := x.inProgress(x.claim("b"), "while a holds")
+		until := x.inProgress(x.claim("b"), "during a's lease")
 		x.near("InProgressError.Until", until, l.Until)
 		x.Advance(x.Lease / 2)
 		x.inProgress(x.claim("c"), "in the middle of a's lease")
 	}},
 	{name: "acquire/held until says when", run: func(x *exam) {
 		x.acquire(x.claim("a"))
-		until := x.inProgress(x.claim("b"), "while a holds")
+		until := x.inProgress(x.claim("b"), "during a's lease")
 		if !until.After(time.Now()) {
 			x.fatalf("InProgressError.Until: got %s, want it ahead", until.UTC())
 		}
-		// One second is what a host adds to it.
+		// A host comes back one second later than that.
 		x.Advance(time.Until(until) + time.Second)
 		x.acquire(x.claim("b"))
 	}},
@@ -63,7 +63,7 @@ var acquireCases = []testCase{
 		if b.Attempts != 2 {
 			x.fatalf("Attempts after a takeover: got %d, want the claim's 2", b.Attempts)
 		}
-		x.inProgress(x.claim("c"), "while b holds after its takeover")
+		x.inProgress(x.claim("c"), "after b's takeover")
 	}},
 	{name: "acquire/one winner of 32", run: func(x *exam) {
 		race(x, 32)
@@ -80,14 +80,14 @@ var acquireCases = []testCase{
 			x.fatalf("Acquire with an ended context: got lease %+v, want an error", l)
 		}
 		if l := x.acquire(x.claim("b")); l.Takeover {
-			x.fatalf("a cancelled Acquire left a record: %+v", l)
+			x.fatalf("a cancelled Acquire has stored a record: %+v", l)
 		}
 	}},
 	{name: "acquire/no takeover of a crashed holder", run: func(x *exam) {
 		x.acquire(x.claim("a"))
 		blocked := x.claim("b")
 		blocked.NoTakeover = true
-		x.inProgress(blocked, "with NoTakeover while a holds")
+		x.inProgress(blocked, "with NoTakeover during a's lease")
 		x.expire(x.Lease)
 		blocked.Owner = "c"
 		l, err := x.Acquire(x.ctx, blocked)
@@ -110,7 +110,7 @@ var acquireCases = []testCase{
 
 var fenceCases = []testCase{
 	{name: "fence/two owners in one millisecond", run: func(x *exam) {
-		// In a bubble no time passes between these calls.
+		// No time passes between these calls in a bubble.
 		var last int64
 		for i := range 5 {
 			l := x.acquire(x.claim(fmt.Sprintf("owner-%d", i)))
@@ -161,7 +161,7 @@ var keyCases = []testCase{
 		for _, k := range keys {
 			c := x.claim("other")
 			c.Key = k
-			x.inProgress(c, "while its own owner holds it")
+			x.inProgress(c, "during the lease of the key's owner")
 		}
 		first := x.claim("owner-0")
 		first.Key = keys[0]
@@ -184,12 +184,12 @@ var keyCases = []testCase{
 			x.fatalf("Acquire by an empty owner: got lease %+v, want an error", l)
 		}
 		if l := x.acquire(x.claim("a")); l.Takeover {
-			x.fatalf("the refused Acquire left a record: %+v", l)
+			x.fatalf("the refused Acquire has stored a record: %+v", l)
 		}
 	}},
 }
 
-// race lets n owners acquire the key at once and expects one winner.
+// race lets n owners acquire the key at the same time, and expects one to get the lease.
 func race(x *exam, n int) {
 	var wg sync.WaitGroup
 	errs := make([]error, n)

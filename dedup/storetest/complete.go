@@ -79,7 +79,7 @@ var completeCases = []testCase{
 		x.expire(x.Lease)
 		b := x.acquire(x.claim("b"))
 		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a")}))
-		x.inProgress(x.claim("c"), "while b holds, after the stale owner's complete")
+		x.inProgress(x.claim("c"), "during b's lease, after the stale owner's complete")
 		x.complete(b, dedup.Result{Data: []byte("b")})
 		if r := x.completed(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
 			x.fatalf("Result.Data: got %q, want b's", r.Data)
@@ -149,7 +149,7 @@ var completeCases = []testCase{
 		l := x.acquire(c)
 		x.Advance(3 * time.Hour)
 		x.inProgress(x.claim("b"), "with a live lease longer than its retention")
-		x.Advance(time.Hour + 30*time.Minute) // the lease's end plus half of the least hour
+		x.Advance(time.Hour + 30*time.Minute) // half an hour after the lease's end; a record stays for at least an hour
 		x.complete(l, dedup.Result{})
 		x.completed(x.claim("b"), "after a complete within an hour of the lease's end")
 	}},

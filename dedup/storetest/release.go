@@ -13,7 +13,7 @@ var rerenewCases = []testCase{
 	{name: "release/frees and keeps the error", run: func(x *exam) {
 		a := x.acquire(x.claim("a"))
 		x.release(a, errors.New("card declined"))
-		b := x.acquire(x.claim("b")) // at once: a release needs no guard
+		b := x.acquire(x.claim("b")) // at once: no grace after a release
 		if b.LastError != "card declined" {
 			x.fatalf("LastError: got %q, want %q", b.LastError, "card declined")
 		}
@@ -58,7 +58,7 @@ var rerenewCases = []testCase{
 		x.expire(x.Lease)
 		b := x.acquire(x.claim("b"))
 		x.release(a, errors.New("a failed"))
-		x.inProgress(x.claim("c"), "while b holds, after the stale owner's release")
+		x.inProgress(x.claim("c"), "during b's lease, after the stale owner's release")
 		x.release(b, errors.New("b failed"))
 		if c := x.acquire(x.claim("c")); c.LastError != "b failed" {
 			x.fatalf("LastError: got %q, want b's", c.LastError)
@@ -69,7 +69,7 @@ var rerenewCases = []testCase{
 		x.release(a, nil)
 		x.acquire(x.claim("b"))
 		x.release(a, errors.New("again"))
-		x.inProgress(x.claim("c"), "while b holds, after a's second release")
+		x.inProgress(x.claim("c"), "during b's lease, after a's second release")
 	}},
 	{name: "release/without a record", run: func(x *exam) {
 		x.release(dedup.Lease{Key: key, Owner: "a", Fence: 1}, errors.New("nothing there"))
@@ -87,10 +87,10 @@ var rerenewCases = []testCase{
 	}},
 	{name: "release/the error outlives a crash", run: func(x *exam) {
 		x.release(x.acquire(x.claim("a")), errors.New("first failure"))
-		x.acquire(x.claim("b")) // b vanishes
+		x.acquire(x.claim("b")) // b crashes
 		x.expire(x.Lease)
 		if c := x.acquire(x.claim("c")); c.LastError != "first failure" {
-			x.fatalf("LastError after a failure and a crash: got %q, want what the last release kept", c.LastError)
+			x.fatalf("LastError after a failure and a crash: got %q, want the error of the last release", c.LastError)
 		}
 	}},
 	{name: "release/cancelled before the call changes nothing", run: func(x *exam) {

@@ -8,7 +8,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// The same claim again: an own retry after a lost reply while it is held, a delayed copy of the packet afterwards.
+// The same claim again: during its lease, a retry of the owner after a lost response; afterwards, a delayed copy of the
+// request.
 var retryCases = []testCase{
 	{name: "own retry/lost reply recognised", run: func(x *exam) {
 		c := x.claim("a")
@@ -46,7 +47,7 @@ var retryCases = []testCase{
 		first := x.acquire(c)
 		x.expire(x.Lease)
 		if l, err := x.Acquire(x.ctx, c); err == nil && (l.Fence != first.Fence || l.Until.After(time.Now())) {
-			x.fatalf("same claim after its end: got %+v, want the first answer's values", l)
+			x.fatalf("same claim after its end: got %+v, want the values of the first lease", l)
 		}
 		x.acquire(x.claim("b"))
 	}},

@@ -77,7 +77,7 @@ func (s *Service) call(t *testing.T, op, in string, out any) {
 
 // script is an emulator that is a shell script; it never answers.
 func script(text string) *Emulator {
-	return &Emulator{Name: "script", Version: "1", ports: 1, probe: probeSQS, command: func(string, string, []int) *exec.Cmd {
+	return &Emulator{Name: "moto", Version: "1", ports: 1, probe: probeSQS, command: func(string, string, []int) *exec.Cmd {
 		return exec.Command("sh", "-c", text)
 	}}
 }

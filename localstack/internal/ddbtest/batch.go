@@ -25,7 +25,7 @@ func (x *exam) writeBatch(requests map[string][]ddbtypes.WriteRequest) error {
 	return err
 }
 
-// many returns n requests of different items.
+// many returns n requests for different items.
 func many(n int) []ddbtypes.WriteRequest {
 	var all []ddbtypes.WriteRequest
 	for i := range n {

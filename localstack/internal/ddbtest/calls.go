@@ -7,7 +7,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// args are what the single-item calls have in common. Placeholders that no expression names are left out.
+// args are the parameters that the calls of one item have in common. Placeholders that no expression names are not sent.
 type args struct {
 	update, condition string
 	names             map[string]string
@@ -17,8 +17,8 @@ type args struct {
 	capacity          ddbtypes.ReturnConsumedCapacity
 }
 
-// answer is what they answer.
-type answer struct {
+// result is what these calls return.
+type result struct {
 	attributes item
 	failed     item // of a failed condition
 	capacity   *ddbtypes.ConsumedCapacity
@@ -36,36 +36,36 @@ func optional(s string) *string {
 	return &s
 }
 
-func (x *exam) put(i m, optional ...args) answer {
+func (x *exam) put(i m, optional ...args) result {
 	a := only(optional)
 	in := &dynamodb.PutItemInput{TableName: &x.table, Item: attributes(i), ReturnValues: a.returns, ReturnValuesOnConditionCheckFailure: a.onFailure, ReturnConsumedCapacity: a.capacity}
 	in.ConditionExpression, _, in.ExpressionAttributeNames, in.ExpressionAttributeValues = a.sent()
 	out, err := x.client().PutItem(x.ctx, in)
 	if err != nil {
-		return answer{err: err, failed: failedItem(err)}
+		return result{err: err, failed: failedItem(err)}
 	}
-	return answer{attributes: out.Attributes, capacity: out.ConsumedCapacity}
+	return result{attributes: out.Attributes, capacity: out.ConsumedCapacity}
 }
 
-func (x *exam) update(key m, a args) answer {
+func (x *exam) update(key m, a args) result {
 	in := &dynamodb.UpdateItemInput{TableName: &x.table, Key: attributes(key), ReturnValues: a.returns, ReturnValuesOnConditionCheckFailure: a.onFailure, ReturnConsumedCapacity: a.capacity}
 	in.ConditionExpression, in.UpdateExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues = a.sent()
 	out, err := x.client().UpdateItem(x.ctx, in)
 	if err != nil {
-		return answer{err: err, failed: failedItem(err)}
+		return result{err: err, failed: failedItem(err)}
 	}
-	return answer{attributes: out.Attributes, capacity: out.ConsumedCapacity}
+	return result{attributes: out.Attributes, capacity: out.ConsumedCapacity}
 }
 
-func (x *exam) remove(key m, optional ...args) answer {
+func (x *exam) remove(key m, optional ...args) result {
 	a := only(optional)
 	in := &dynamodb.DeleteItemInput{TableName: &x.table, Key: attributes(key), ReturnValues: a.returns, ReturnValuesOnConditionCheckFailure: a.onFailure, ReturnConsumedCapacity: a.capacity}
 	in.ConditionExpression, _, in.ExpressionAttributeNames, in.ExpressionAttributeValues = a.sent()
 	out, err := x.client().DeleteItem(x.ctx, in)
 	if err != nil {
-		return answer{err: err, failed: failedItem(err)}
+		return result{err: err, failed: failedItem(err)}
 	}
-	return answer{attributes: out.Attributes, capacity: out.ConsumedCapacity}
+	return result{attributes: out.Attributes, capacity: out.ConsumedCapacity}
 }
 
 func only(optional []args) args {

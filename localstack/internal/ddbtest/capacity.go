@@ -15,7 +15,7 @@ func units(c *ddbtypes.ConsumedCapacity) float64 {
 	return aws.ToFloat64(c.CapacityUnits)
 }
 
-// sized is an item of exactly this many bytes.
+// sized returns an item of exactly this many bytes.
 func sized(id string, bytes int) m {
 	return m{"id": id, "v": strings.Repeat("v", bytes-len("id")-len(id)-len("v"))}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// Random requests are answered by memdynamodb and by dynoxide, which share no line: they must answer the same, or AWS's
-// text must say that we are right.
+// Random requests go to memdynamodb and to dynoxide, which share no code: both must return the same, or AWS's text must say
+// that memdynamodb is right.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	other := testserver.NewLine(testserver.Dynoxide.Shared(t).URL)
@@ -38,26 +38,26 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// dial is a server of either kind.
-type dial func(op, body string) wireAnswer
+// server calls an operation of one of the two servers.
+type server func(op, body string) wireResult
 
-// wireAnswer is an answer without its words.
-type wireAnswer struct {
+// wireResult is a response whose parts can be compared.
+type wireResult struct {
 	code    string // "" for success
-	message string
-	fields  string // of the answer, in one order
+	message string // not compared
+	fields  string // sorted
 }
 
-func (a wireAnswer) String() string {
-	if a.code != "" {
-		return a.code + ": " + a.message + " " + a.fields
+func (r wireResult) String() string {
+	if r.code != "" {
+		return r.code + ": " + r.message + " " + r.fields
 	}
-	return a.fields
+	return r.fields
 }
 
-// duel is the same table on both.
+// duel is the same table on both servers.
 type duel struct {
-	ours, other dial
+	ours, other server
 	srv         *memdynamodb.Server
 	table       string
 	key         []string
@@ -66,7 +66,7 @@ type duel struct {
 func newDuel(l *testserver.Line, keys []string) *duel {
 	srv := memdynamodb.New()
 	d := &duel{srv: srv, table: newName()}
-	d.ours = func(op, body string) wireAnswer {
+	d.ours = func(op, body string) wireResult {
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
 		if err != nil {
 			panic(err) // a constant URL
@@ -75,17 +75,17 @@ func newDuel(l *testserver.Line, keys []string) *duel {
 		r.Header.Set("Authorization", "x")
 		resp, err := srv.RoundTrip(r)
 		if err != nil {
-			panic(err) // nothing loses answers here
+			panic(err) // there are no faults here
 		}
-		raw, _ := io.ReadAll(resp.Body) // from memory
-		return readAnswer(resp.StatusCode, raw)
+		raw, _ := io.ReadAll(resp.Body) // in memory
+		return readResult(resp.StatusCode, raw)
 	}
-	d.other = func(op, body string) wireAnswer {
+	d.other = func(op, body string) wireResult {
 		status, raw, err := l.Call(op, []byte(body))
 		if err != nil {
-			return wireAnswer{code: "no answer", message: err.Error()}
+			return wireResult{code: "no response", message: err.Error()}
 		}
-		return readAnswer(status, raw)
+		return readResult(status, raw)
 	}
 	var schema, definitions []map[string]string
 	for i, k := range keys {
@@ -109,7 +109,7 @@ func (d *duel) close() {
 	d.srv.Close()
 }
 
-// compare sends the request to both. After a difference that is explained the other gets our items.
+// compare sends the request to both servers. After an explained difference, dynoxide gets the items of memdynamodb.
 func (d *duel) compare(r wireRequest, met map[string]int) error {
 	body := r.body(d.table)
 	ours, other := d.ours(r.op, body), d.other(r.op, body)
@@ -127,17 +127,17 @@ func (d *duel) compare(r wireRequest, met map[string]int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("memdynamodb answers\n%s%s\ndynoxide\n%s%s", ours, stored, other, theirs)
+	return fmt.Errorf("memdynamodb returns\n%s%s\ndynoxide returns\n%s%s", ours, stored, other, theirs)
 }
 
-func (d *duel) items(of dial) string {
+func (d *duel) items(of server) string {
 	return of("Scan", `{"TableName":"`+d.table+`","ConsistentRead":true}`).fields
 }
 
 func (d *duel) equalise() {
 	var scan struct{ Items []map[string]json.RawMessage }
 	raw := d.other("Scan", `{"TableName":"`+d.table+`","ConsistentRead":true}`).fields
-	_ = json.Unmarshal([]byte(raw), &scan) // what readAnswer wrote
+	_ = json.Unmarshal([]byte(raw), &scan) // what readResult wrote
 	for _, i := range scan.Items {
 		key := map[string]json.RawMessage{}
 		for _, name := range d.key {
@@ -151,13 +151,13 @@ func (d *duel) equalise() {
 	}
 }
 
-// readAnswer puts an answer into one order: sets and the items of a scan have none.
-func readAnswer(status int, raw []byte) wireAnswer {
-	var a wireAnswer
+// readResult sorts what has no order: sets, and the items of a scan.
+func readResult(status int, raw []byte) wireResult {
+	var a wireResult
 	var in map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(&in); err != nil {
-		return wireAnswer{code: fmt.Sprintf("status %d", status), message: string(raw)}
+		return wireResult{code: fmt.Sprintf("status %d", status), message: string(raw)}
 	}
 	if kind, _ := in["__type"].(string); kind != "" {
 		_, a.code, _ = strings.Cut(kind, "#")
@@ -184,7 +184,7 @@ func readAnswer(status int, raw []byte) wireAnswer {
 	return a
 }
 
-// canonical writes JSON with the members of sets in order.
+// canonical returns JSON with the members of sets sorted.
 func canonical(v any) string {
 	ordered(v)
 	raw, _ := json.Marshal(v) // it was JSON before
@@ -208,14 +208,14 @@ func ordered(v any) {
 	}
 }
 
-// difference is a request that the two answer differently.
+// difference is a request to which the two servers respond differently.
 type difference struct {
 	wireRequest
-	ours, other    wireAnswer
+	ours, other    wireResult
 	stored, theirs string
 }
 
-// weRefuse reports whether we answer with one of the texts, as an error or as a reason to cancel.
+// weRefuse reports whether memdynamodb returns one of the texts, in an error or in a cancellation reason.
 func (d difference) weRefuse(texts ...string) bool {
 	for _, t := range texts {
 		if (d.ours.code == invalid || d.ours.code == cancelled) && strings.Contains(d.ours.message, t) {
@@ -225,7 +225,7 @@ func (d difference) weRefuse(texts ...string) bool {
 	return false
 }
 
-// explained are the differences in which AWS's text is on our side.
+// explained are the differences in which AWS's text says that memdynamodb is right.
 var explained = []struct {
 	name    string
 	applies func(difference) bool
@@ -233,7 +233,7 @@ var explained = []struct {
 	{
 		// AWS, API_Condition, of LT, LE, GT, GE and BETWEEN: operands "of type String, Number, or Binary (not a set type)",
 		// and of BETWEEN: "the same type, either String, Number, or Binary".
-		"the types of values are refused before there is an item to look at",
+		"the types of values are checked without an item",
 		func(d difference) bool {
 			return d.weRefuse("Incorrect operand type for operator or function", "The BETWEEN operator requires same data type")
 		},
@@ -245,7 +245,7 @@ var explained = []struct {
 		func(d difference) bool { return d.weRefuse("The BETWEEN operator requires upper bound") },
 	},
 	{
-		// AWS answers a comparison of a path with itself with this text.
+		// AWS returns this text for a comparison of a path with itself.
 		"a path is not compared with itself",
 		func(d difference) bool { return d.weRefuse("The first operand must be distinct") },
 	},
@@ -267,14 +267,14 @@ var explained = []struct {
 	},
 	{
 		// AWS, API_TransactWriteItems: "The document path provided in the update expression is invalid for update."
-		"a path that leads nowhere is refused also where it is to be removed",
+		"a path that does not exist is refused also in REMOVE",
 		func(d difference) bool {
 			return d.weRefuse("The document path provided in the update expression is invalid for update")
 		},
 	},
 	{
 		// AWS, API_UpdateItem, ReturnValues: "UPDATED_NEW - Returns only the updated attributes": an element of a list is one.
-		"of a list only the updated elements are answered",
+		"of a list only the updated elements are returned",
 		func(d difference) bool {
 			returns, _ := d.in["ReturnValues"].(string)
 			return strings.HasPrefix(returns, "UPDATED_") && d.stored == d.theirs && strings.Contains(d.updates()[0], "[")

@@ -8,7 +8,7 @@ import (
 
 func (g *gen) operand() string { return g.operandOf(g.value) }
 
-// ordered is an operand that has an order, unless by a slip.
+// ordered draws an operand of a type that has an order, and now and then one of another type.
 func (g *gen) ordered() string {
 	if g.chance(3) {
 		return g.operand()
@@ -70,7 +70,7 @@ func (g *gen) condition(depth int) string {
 	}
 }
 
-// update is a list of clauses, each attribute in one of them.
+// update draws a list of clauses. Each attribute is in one of them.
 func (g *gen) update() string {
 	clauses := map[string][]string{}
 	for _, name := range g.some(attributeNames...) {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// program is a table and requests on it, drawn before anything is sent.
+// program is a table and requests on it. All of it is drawn before anything is sent.
 type program struct {
 	table    []string
 	requests []wireRequest
@@ -85,7 +85,7 @@ func (g *gen) item() wire {
 			i[name] = g.value(2)
 		}
 	}
-	if g.chance(60) { // something for paths to lead to
+	if g.chance(60) { // for paths
 		i["c1"] = wire{"L": []any{g.value(0), g.value(1), g.value(1)}}
 		i["d1"] = wire{"M": wire{"x": g.value(1), "y": g.value(0)}}
 	}
@@ -137,7 +137,7 @@ func (g *gen) number() string {
 	return pick(g, "0", "1", "2", "-1", "0.5", "10", "1e2", "123456789012345678901234567890", "-0.000001", "3.0")
 }
 
-// some are one or more of the texts, each once.
+// some draws one or more of the texts, each at most once.
 func (g *gen) some(from ...string) []string {
 	out := slices.DeleteFunc(slices.Clone(from), func(string) bool { return g.chance(40) })
 	if len(out) == 0 {
@@ -200,7 +200,7 @@ func (g *gen) request() wireRequest {
 	}
 }
 
-// finish adds the placeholders that the expressions have drawn.
+// finish adds the placeholders that the expressions use.
 func (g *gen) finish(op string, in wire) wireRequest {
 	if len(g.values) > 0 {
 		in["ExpressionAttributeValues"] = g.values
@@ -212,7 +212,7 @@ func (g *gen) finish(op string, in wire) wireRequest {
 	return wireRequest{op, in}
 }
 
-// write is a single-item write, or its part of a transaction.
+// write draws a write of one item, on its own or as an action of a transaction.
 func (g *gen) write(op string) wire {
 	in := wire{}
 	switch op {

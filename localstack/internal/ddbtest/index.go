@@ -18,7 +18,7 @@ func (x *exam) useIndexed(p ddbtypes.Projection) {
 	x.create(in)
 }
 
-// owned is what the index has of the owner "me". It is consistent in the end only.
+// owned returns what the index has of the owner "me". An index is eventually consistent.
 func (x *exam) owned(change ...func(*dynamodb.QueryInput)) (*dynamodb.QueryOutput, error) {
 	in := &dynamodb.QueryInput{
 		TableName: &x.table, IndexName: aws.String("by_owner"), KeyConditionExpression: aws.String("#owner = :me"),

@@ -157,7 +157,7 @@ var updateCases = []testCase{
 				"(#status=:p AND #until < :now AND (attribute_not_exists(#owner) OR #owner<>:me) AND (attribute_not_exists(#fence) OR #fence < :fence))",
 			names: names, returns: ddbtypes.ReturnValueAllOld, onFailure: ddbtypes.ReturnValuesOnConditionCheckFailureAllOld,
 		}
-		try := func(owner string, now, until, fence int) answer {
+		try := func(owner string, now, until, fence int) result {
 			acquire.values = m{":p": "INPROGRESS", ":me": owner, ":now": now, ":until": until, ":fence": fence}
 			return x.update(m{"id": "a"}, acquire)
 		}
@@ -261,10 +261,10 @@ var returnCases = []testCase{
 	{name: "return values/a failed condition's item", run: func(x *exam) {
 		x.use("id:S")
 		x.fill(m{"id": "a", "v": 1})
-		for name, call := range map[string]func(args) answer{
-			"put":    func(a args) answer { return x.put(m{"id": "a"}, a) },
-			"update": func(a args) answer { a.update = "SET w = :v"; return x.update(m{"id": "a"}, a) },
-			"delete": func(a args) answer { return x.remove(m{"id": "a"}, a) },
+		for name, call := range map[string]func(args) result{
+			"put":    func(a args) result { return x.put(m{"id": "a"}, a) },
+			"update": func(a args) result { a.update = "SET w = :v"; return x.update(m{"id": "a"}, a) },
+			"delete": func(a args) result { return x.remove(m{"id": "a"}, a) },
 		} {
 			a := args{condition: "v = :v", values: m{":v": 2}}
 			for onFailure, want := range map[ddbtypes.ReturnValuesOnConditionCheckFailure]m{"": nil, "NONE": nil, allOld: {"id": "a", "v": 1}} {

@@ -2,7 +2,7 @@ package ddbtest_test
 
 const (
 	parentheses = "does not take parentheses around an operand"
-	noItem      = "leaves the item out of what PartiQL answers about a failed condition"
+	noItem      = "does not return the item in the error of a failed condition of PartiQL"
 	operators   = "does not count operators"
 	types       = "does not look at the types of values before it has the item"
 	texts       = "has a text of its own where AWS documents another"
@@ -49,8 +49,8 @@ var dynoxideDefects = map[string]string{
 	"refused update/SET els = list_append(str, :l)":                  texts,
 	"refused update/SET num = str + :n":                              texts,
 	"return values/a failed condition's item":                        "takes any word for ReturnValuesOnConditionCheckFailure",
-	"return values/update, the whole item":                           "answers ALL_OLD with the key where there was no item",
-	"return values/update, what it touched":                          "answers with the whole list where one element changed",
+	"return values/update, the whole item":                           "returns the key for ALL_OLD when there was no item",
+	"return values/update, what it touched":                          "returns the whole list when one element changed",
 	"update/REMOVE and DELETE of no item make none":                  "makes an item",
 	"update expression/REMOVE els[0], els[1]":                        "removes by positions that an earlier removal has moved",
 	"update expression/SET els[50] = :n, els[40] = :s":               "fills the list up to the index",

@@ -95,10 +95,10 @@ const itemLimit = 400 << 10
 var sizeCases = []testCase{
 	{name: "size/an item of 400 KB", run: func(x *exam) {
 		x.use("id:S")
-		room := itemLimit - len("id") - len("a") - len("v")
-		x.ok(x.put(m{"id": "a", "v": strings.Repeat("v", room)}).err)
-		x.refused(x.put(m{"id": "a", "v": strings.Repeat("v", room+1)}).err, invalid)
-		x.refused(x.put(m{"id": "a", "v": strings.Repeat("é", room/2+1)}).err, invalid)
+		longest := itemLimit - len("id") - len("a") - len("v")
+		x.ok(x.put(m{"id": "a", "v": strings.Repeat("v", longest)}).err)
+		x.refused(x.put(m{"id": "a", "v": strings.Repeat("v", longest+1)}).err, invalid)
+		x.refused(x.put(m{"id": "a", "v": strings.Repeat("é", longest/2+1)}).err, invalid)
 	}},
 	{name: "size/grown over 400 KB", run: func(x *exam) {
 		x.use("id:S")

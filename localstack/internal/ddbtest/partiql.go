@@ -9,7 +9,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// execute runs a statement in which T stands for the case's table.
+// execute runs a statement. "T" in it is replaced by the case's table.
 func (x *exam) execute(statement string, parameters ...any) ([]item, error) {
 	return x.executeWith(&dynamodb.ExecuteStatementInput{}, statement, parameters...)
 }
@@ -30,7 +30,7 @@ func (x *exam) named(statement string) string {
 	return strings.Replace(statement, `"T"`, `"`+x.table+`"`, 1)
 }
 
-// run expects a statement to succeed, and to answer these items.
+// run expects a statement to succeed, and to return these items.
 func (x *exam) run(statement string, parameters []any, want ...m) {
 	got, err := x.execute(statement, parameters...)
 	if err != nil {
@@ -165,7 +165,7 @@ func refusedStatementCases() []testCase {
 	return all
 }
 
-// executeBatch answers for each statement its item, or its error's code.
+// executeBatch returns the item of each statement, or the code of its error.
 func (x *exam) executeBatch(requests ...ddbtypes.BatchStatementRequest) ([]ddbtypes.BatchStatementResponse, error) {
 	out, err := x.client().BatchExecuteStatement(x.ctx, &dynamodb.BatchExecuteStatementInput{Statements: requests})
 	if err != nil {
@@ -183,7 +183,7 @@ func (x *exam) statement(s string, parameters ...any) ddbtypes.BatchStatementReq
 	return r
 }
 
-// failed expects a statement's own error.
+// failed expects the error of one statement of a batch.
 func (x *exam) failed(r ddbtypes.BatchStatementResponse, code ddbtypes.BatchStatementErrorCodeEnum) {
 	if r.Error == nil || r.Error.Code != code {
 		x.fatalf("got error %v, want %s", r.Error, code)

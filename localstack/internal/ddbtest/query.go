@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// find runs a query by the key condition, in which :p is "p".
+// find runs a query with the key condition, in which :p is "p".
 func (x *exam) find(condition string, values m, change ...func(*dynamodb.QueryInput)) (*dynamodb.QueryOutput, error) {
 	if strings.Contains(condition, ":p") {
 		values = merged(values, m{":p": "p"})
@@ -31,7 +31,7 @@ func merged(a, b m) m {
 	return out
 }
 
-// at are the sort keys of items, in their order.
+// at returns the sort keys of items, in their order.
 func at(items []item) string {
 	var all []string
 	for _, i := range items {
@@ -40,7 +40,7 @@ func at(items []item) string {
 	return strings.Join(all, " ")
 }
 
-// line makes items of partition "p" with these numbers as sort keys, v being the tens of each.
+// line puts items of partition "p" with these numbers as sort keys; v is the tens digit of each.
 func (x *exam) line(numbers ...int) {
 	for _, k := range numbers {
 		x.fill(m{"id": "p", "pos": k, "v": k / 10})

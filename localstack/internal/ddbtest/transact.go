@@ -11,7 +11,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Actions of a transaction on the case's table.
+// The functions below return actions of a transaction on the case's table.
 
 func (x *exam) txPut(i m, optional ...args) ddbtypes.TransactWriteItem {
 	a := only(optional)
@@ -50,8 +50,8 @@ func (x *exam) transactToken(token string, actions ...ddbtypes.TransactWriteItem
 
 const cancelled = "TransactionCanceledException"
 
-// reasons expects a cancelled transaction with these reasons, one of each action: the code, a text that the message
-// holds, and the item.
+// reasons expects a cancelled transaction with these reasons, one for each action: the code, a part of the message, and the
+// item.
 func (x *exam) reasons(err error, want ...reason) {
 	x.refused(err, cancelled)
 	e, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err)

@@ -58,7 +58,7 @@ func value(v any) ddbtypes.AttributeValue {
 	panic(fmt.Sprintf("ddbtest: a case has a %T", v))
 }
 
-// attributes is nil for nil: a member that is not sent.
+// attributes returns nil for nil: the SDK does not send a nil member.
 func attributes(v m) item {
 	if v == nil {
 		return nil
@@ -70,7 +70,7 @@ func attributes(v m) item {
 	return out
 }
 
-// show writes a value so that equal ones have the same text: maps and sets sorted.
+// show returns the same text for equal values: maps and sets are sorted.
 func show(v ddbtypes.AttributeValue) string {
 	switch v := v.(type) {
 	case *ddbtypes.AttributeValueMemberS:

@@ -16,14 +16,14 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// reply is an answer as it is on the wire.
+// reply is a response before the SDK has read it.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// send sends bytes that the SDK would not send, signed as the SDK signs.
+// send sends a request that the SDK would not send, with the SDK's signature.
 func (x *exam) send(op, body string, change ...func(*http.Request)) reply {
 	o := x.client().Options()
 	r, err := http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint+"/", strings.NewReader(body))
@@ -39,13 +39,13 @@ func (x *exam) send(op, body string, change ...func(*http.Request)) reply {
 	}
 	resp, err := o.HTTPClient.Do(r)
 	x.ok(err)
-	defer func() { _ = resp.Body.Close() }()
+	defer resp.Body.Close() // only read
 	raw, err := io.ReadAll(resp.Body)
 	x.ok(err)
 	return reply{resp.StatusCode, resp.Header, raw}
 }
 
-// code is the error's code, without its namespace.
+// code returns the error's code, without its namespace.
 func (r reply) code() string {
 	var e struct {
 		Type string `json:"__type"`
@@ -101,7 +101,7 @@ func wireCases() []testCase {
 		{name: "wire/an answer without an item has no member for it", run: func(x *exam) {
 			x.use("id:S")
 			r := x.send("GetItem", `{"TableName":"`+x.table+`","Key":{"id":{"S":"a"}}}`)
-			equal(x, "answer", string(bytes.TrimSpace(r.body)), "{}")
+			equal(x, "body", string(bytes.TrimSpace(r.body)), "{}")
 		}},
 	}
 	item := func(v string) string { return `{"TableName":"T","Item":{"id":{"S":"a"},"v":` + v + `}}` }

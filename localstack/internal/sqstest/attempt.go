@@ -46,7 +46,7 @@ func attemptRepeated(x *exam) {
 	x.delete(q, got...)
 }
 
-// As above: another is another receive.
+// As above: another ID makes another receive.
 func attemptOther(x *exam) {
 	q := x.fifo()
 	x.send(q, "a1")

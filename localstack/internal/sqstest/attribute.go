@@ -29,7 +29,7 @@ var attributeCases = []testCase{
 // API ReceiveMessage, MessageSystemAttributeNames.
 func systemAttributes(x *exam) {
 	q := x.standard()
-	before := time.Now().Add(-time.Minute) // the clocks are two
+	before := time.Now().Add(-time.Minute) // two clocks
 	x.send(q, "a")
 	m := x.one(q, "a")
 	if m.Attributes["SenderId"] == "" {
@@ -76,7 +76,7 @@ func oneAsAsked(x *exam) {
 		in.MessageSystemAttributeNames = []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp}
 	})
 	if len(m.Attributes) != 1 || m.Attributes["SentTimestamp"] == "" {
-		x.fatalf("got %v, want SentTimestamp alone", m.Attributes)
+		x.fatalf("got %v, want only SentTimestamp", m.Attributes)
 	}
 }
 
@@ -91,7 +91,7 @@ func legacyNames(x *exam) {
 		in.AttributeNames = []types.QueueAttributeName{"ApproximateReceiveCount"}
 	})
 	if len(m.Attributes) != 1 || m.Attributes["ApproximateReceiveCount"] != "1" {
-		x.fatalf("got %v, want ApproximateReceiveCount 1 alone", m.Attributes)
+		x.fatalf("got %v, want only ApproximateReceiveCount 1", m.Attributes)
 	}
 }
 

@@ -21,7 +21,7 @@ var batchCases = []testCase{
 	{name: "batch/longest entry ID", run: longestEntryID},
 }
 
-// entries are the entries of a batch, with their positions as IDs.
+// entries returns the entries of a batch, with their positions as IDs.
 func entries(bodies ...string) []types.SendMessageBatchRequestEntry {
 	out := []types.SendMessageBatchRequestEntry{} // the SDK refuses nil
 	for i, b := range bodies {
@@ -30,7 +30,7 @@ func entries(bodies ...string) []types.SendMessageBatchRequestEntry {
 	return out
 }
 
-// fifoEntries are entries for a FIFO queue, by the rule of send.
+// fifoEntries returns entries for a FIFO queue, with group and deduplication ID as in send.
 func fifoEntries(bodies ...string) []types.SendMessageBatchRequestEntry {
 	out := entries(bodies...)
 	for i, b := range bodies {
@@ -51,7 +51,7 @@ func (x *exam) sendBatch(q *queue, e []types.SendMessageBatchRequestEntry) *sqs.
 	return out
 }
 
-// deleteEntries and visibilityEntries name messages by their handles, with their positions as IDs.
+// deleteEntries and visibilityEntries return entries for messages with these handles, with their positions as IDs.
 func deleteEntries(handles ...*string) []types.DeleteMessageBatchRequestEntry {
 	out := []types.DeleteMessageBatchRequestEntry{} // the SDK refuses nil
 	for i, h := range handles {
@@ -92,7 +92,7 @@ func handlesOf(messages []types.Message) []*string {
 	return out
 }
 
-// API SendMessageBatchResultEntry: Id, MessageId and MD5OfMessageBody of each.
+// API SendMessageBatchResultEntry: Id, MessageId and MD5OfMessageBody of each entry.
 func resultsByEntry(x *exam) {
 	q := x.standard()
 	out := x.sendBatch(q, entries("a", "b"))
@@ -133,7 +133,7 @@ func delayOfEntry(x *exam) {
 	x.one(q, "later")
 }
 
-// API SendMessageBatchRequestEntry: MessageAttributes and MessageSystemAttributes are the entry's own.
+// API SendMessageBatchRequestEntry: each entry has its own MessageAttributes and MessageSystemAttributes.
 func attributesOfEntry(x *exam) {
 	q := x.standard()
 	e := entries("a", "b")

@@ -75,8 +75,8 @@ func elevenAttributes(x *exam) {
 	x.fails("eleven attributes", err, invalidValue)
 }
 
-// Recorded: test_send_message_with_empty_string_attribute. API SendMessage, MessageAttributes: none of name, type and value
-// is empty.
+// Recorded: test_send_message_with_empty_string_attribute. API SendMessage, MessageAttributes: name, type and value must not
+// be empty.
 func emptyAttribute(x *exam) {
 	q := x.standard()
 	for _, v := range []types.MessageAttributeValue{
@@ -208,8 +208,8 @@ func traceDoesNotCount(x *exam) {
 	})
 }
 
-// Recorded: test_send_message_with_updated_maximum_message_size. API SetQueueAttributes, MaximumMessageSize: "The limit of how many bytes a message can contain before Amazon SQS
-// rejects it."
+// Recorded: test_send_message_with_updated_maximum_message_size. API SetQueueAttributes, MaximumMessageSize: "The limit of
+// how many bytes a message can contain before Amazon SQS rejects it."
 func queueLimit(x *exam) {
 	q := x.standard(attrs{"MaximumMessageSize": "1024"})
 	x.send(q, strings.Repeat("b", 1024))
@@ -217,7 +217,8 @@ func queueLimit(x *exam) {
 	x.fails("1025 bytes", err, invalidValue)
 }
 
-// Recorded: test_send_message_batch_with_oversized_contents_with_updated_maximum_message_size: each entry has the queue's limit, the whole does not.
+// Recorded: test_send_message_batch_with_oversized_contents_with_updated_maximum_message_size: the queue's limit is for each
+// entry, not for the batch.
 func queueLimitInBatch(x *exam) {
 	q := x.standard(attrs{"MaximumMessageSize": "1024"})
 	small := strings.Repeat("b", 1024)

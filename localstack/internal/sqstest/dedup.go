@@ -39,8 +39,8 @@ func dedupSame(x *exam) {
 	x.none(q)
 }
 
-// As above: "accepted successfully". That the answer is the first message's is what authors of emulators report; a client
-// must be able to take it for one.
+// As above: "accepted successfully". Authors of emulators report that AWS returns the message ID of the first message; a
+// client must be able to read the response as a success.
 func dedupAnswer(x *exam) {
 	q := x.fifo()
 	first, again := x.send(q, "a1"), x.send(q, "a1")
@@ -49,7 +49,7 @@ func dedupAnswer(x *exam) {
 	}
 }
 
-// As above: the ID alone decides. The digest in the answer must be of the body just sent, or the SDK takes it for damaged.
+// As above: only the ID decides. The digest in the response must be of the body just sent: the SDK checks it.
 func dedupOtherBody(x *exam) {
 	q := x.fifo()
 	x.send(q, "a1")
@@ -78,8 +78,8 @@ func dedupInside(x *exam) {
 }
 
 // As above: "If a message is sent successfully but the acknowledgement is lost and the message is resent with the same
-// MessageDeduplicationId after the deduplication interval, Amazon SQS can't detect duplicate messages." A duplicate inside does not renew it: it is counted
-// from the message that was "sent successfully".
+// MessageDeduplicationId after the deduplication interval, Amazon SQS can't detect duplicate messages." A duplicate inside
+// the interval does not renew it: the interval begins with the message that was "sent successfully".
 func dedupOutside(x *exam) {
 	q := x.fifo()
 	first := x.send(q, "a1")
@@ -104,7 +104,7 @@ func dedupInBatch(x *exam) {
 	x.none(q)
 }
 
-// API SendMessage: as above, whatever has become of the first.
+// API SendMessage: as above, also when the first message is no longer in the queue.
 func dedupInFlight(x *exam) {
 	q := x.fifo()
 	x.send(q, "a1")
@@ -208,7 +208,7 @@ func scopeGroupSameGroup(x *exam) {
 	x.none(q)
 }
 
-// As above: what one group does is nothing to the other's memory.
+// As above: a message of one group does not end the interval of another group.
 func scopeGroupInTurn(x *exam) {
 	q := x.fifo(perGroup)
 	x.send(q, "a1", inGroup(ptr("a"), ptr("d")))
@@ -218,7 +218,7 @@ func scopeGroupInTurn(x *exam) {
 	x.none(q)
 }
 
-// Recorded, August 2025: the scope stays as the queue was created, though the attribute changes.
+// Recorded, August 2025: the scope stays that of the queue's creation, although the attribute changes.
 func scopeChange(x *exam) {
 	q := x.fifo()
 	x.ok(x.set(q, perGroup))
@@ -251,7 +251,7 @@ func noGroup(x *exam) {
 }
 
 // Recorded: test_send_batch_missing_message_group_id_for_fifo_queue: InvalidParameterValue, "The request must contain the
-// parameter MessageGroupId.", for the request.
+// parameter MessageGroupId." The request fails.
 func noGroupBatch(x *exam) {
 	q := x.fifo()
 	e := fifoEntries("a1", "a2")
@@ -261,14 +261,14 @@ func noGroupBatch(x *exam) {
 	x.none(q)
 }
 
-// Recorded: test_posting_to_fifo_requires_deduplicationid_group_id: "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided
-// explicitly".
+// Recorded: test_posting_to_fifo_requires_deduplicationid_group_id: "The queue should either have ContentBasedDeduplication
+// enabled or MessageDeduplicationId provided explicitly".
 func noDedupID(x *exam) {
 	_, err := x.trySend(x.fifo(), "a1", inGroup(ptr("g"), nil))
 	x.fails("no deduplication ID", err, invalidValue)
 }
 
-// Recorded: test_send_batch_missing_deduplication_id_for_fifo_queue, for the request.
+// Recorded: test_send_batch_missing_deduplication_id_for_fifo_queue: the request fails.
 func noDedupIDBatch(x *exam) {
 	q := x.fifo()
 	e := fifoEntries("a1", "a2")
@@ -299,7 +299,7 @@ func dedupIDsRefused(x *exam) {
 	}
 }
 
-// API SendMessage, MessageGroupId: as the deduplication ID.
+// API SendMessage, MessageGroupId: the characters of a deduplication ID.
 func groupsAccepted(x *exam) {
 	q := x.fifo()
 	for _, group := range []string{"g", punctuation, strings.Repeat("g", 128)} {

@@ -104,7 +104,7 @@ func delayRefusedByFIFO(x *exam) {
 // API SendMessage: "You can set this parameter only on a queue level."
 func delayOfFIFOQueue(x *exam) {
 	q := x.fifo(attrs{"DelaySeconds": "2"})
-	x.sendAll(q, "a1", "a2")
+	x.sendBatch(q, fifoEntries("a1", "a2")) // sent one after another, a1 would be received without a2 and lock the group
 	x.hidden(q, 2*time.Second)
 	x.want(q, "a1", "a2")
 }

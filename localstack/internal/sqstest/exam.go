@@ -37,7 +37,7 @@ func (x *exam) pass(d time.Duration) {
 
 // hidden lets d pass, and expects that nothing can be received from q before its end.
 func (x *exam) hidden(q *queue, d time.Duration) {
-	// What of d is left at the check: as little as the clock allows.
+	// The rest of d at the check: as little as the clock allows.
 	left := d
 	switch {
 	case x.Virtual:
@@ -50,7 +50,7 @@ func (x *exam) hidden(q *queue, d time.Duration) {
 	x.pass(left)
 }
 
-// after runs f in d of real or virtual time. Its error is the case's, once wait is called.
+// after runs f after d of real or virtual time. wait ends the case if f has returned an error.
 func (x *exam) after(d time.Duration, f func() error) (wait func()) {
 	done := make(chan error, 1)
 	go func() {
@@ -60,10 +60,10 @@ func (x *exam) after(d time.Duration, f func() error) (wait func()) {
 	return func() { x.ok(<-done) }
 }
 
-// slow is how much later than its time something may happen on a server with timers of its own and much to do.
+// slow is how late something may happen on a busy server with timers of its own.
 const slow = 3 * time.Second
 
-// lasts expects f to take d: exactly in virtual time, at least and roughly otherwise.
+// lasts expects f to take d: exactly in virtual time, and up to slow longer in real time.
 func (x *exam) lasts(what string, d time.Duration, f func()) {
 	start := time.Now()
 	f()
@@ -112,8 +112,7 @@ func (x *exam) tryCreate(name string, a ...attrs) (*queue, error) {
 	return &queue{*out.QueueUrl, name, strings.HasSuffix(name, ".fifo")}, nil
 }
 
-// cleanUp deletes the case's queues from a server that others use too. Some cases delete theirs themselves, so that an
-// error says nothing.
+// cleanUp deletes the case's queues from a shared server. An error is ignored: some cases delete their queues themselves.
 func (x *exam) cleanUp() {
 	if x.Virtual {
 		return
@@ -132,7 +131,7 @@ func (x *exam) ok(err error) {
 	}
 }
 
-// fails expects an error of AWS with one of the codes.
+// fails expects an AWS error with one of the codes.
 func (x *exam) fails(what string, err error, codes ...string) {
 	e, ok := errors.AsType[smithy.APIError](err)
 	if ok {
@@ -145,8 +144,8 @@ func (x *exam) fails(what string, err error, codes ...string) {
 	x.fatalf("%s: got error %v, want code %s", what, err, strings.Join(codes, " or "))
 }
 
-// code brings the spellings of an error code to one. AWS answers with the name of a shape and, for clients that know the
-// Query protocol, with an older code, which the SDK prefers where the server sends it. Some cases look at the spelling.
+// code returns one spelling for those of an error code. AWS sends the name of a shape and, for clients of the Query protocol,
+// an older code, which the SDK prefers. The cases "wire/errors ..." check the spellings.
 func code(s string) string {
 	s = s[strings.LastIndexByte(s, '#')+1:]
 	s = strings.TrimPrefix(s, "AWS.SimpleQueueService.")

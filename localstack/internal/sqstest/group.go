@@ -46,7 +46,7 @@ func groupTen(x *exam) {
 	x.take(q, 10, bodies...)
 }
 
-// As above: one group first.
+// As above: the messages of one group come first.
 func groupFill(x *exam) {
 	q := x.fifo()
 	x.sendAll(q, "a1", "b1", "a2", "b2", "a3")
@@ -54,7 +54,7 @@ func groupFill(x *exam) {
 	x.take(q, 3, "b1", "b2")
 }
 
-// As above: then the next.
+// As above: then those of the next group.
 func groupSeveral(x *exam) {
 	q := x.fifo()
 	x.sendAll(q, "a1", "b1", "a2", "b2", "a3")
@@ -108,7 +108,7 @@ func groupOrderAfterExpiry(x *exam) {
 	}
 }
 
-// As above: also before what was sent since.
+// As above: also before messages that were sent later.
 func groupOrderAfterChange(x *exam) {
 	q := x.fifo()
 	x.sendAll(q, "a1", "a2")
@@ -118,7 +118,7 @@ func groupOrderAfterChange(x *exam) {
 	x.want(q, "a1", "a2", "a3")
 }
 
-// As above, with more than a receive takes, of several groups.
+// As above, with several groups and more messages than one receive returns.
 func groupBacklog(x *exam) {
 	q := x.fifo()
 	next := map[string]int{}
@@ -191,7 +191,7 @@ func lockEndsWithExpiry(x *exam) {
 	x.want(q, "a1", "a2")
 }
 
-// As above: of several in flight, each holds the group.
+// As above: of several messages in flight, each locks the group.
 func lockStays(x *exam) {
 	q := x.fifo()
 	x.sendAll(q, "a1", "a2", "a3")
@@ -211,7 +211,7 @@ func lockRestAfterExpiry(x *exam) {
 	x.want(q, "a2", "a3")
 }
 
-// As above: three receives of one message each get one message of each group.
+// As above: three receives of one message each return one message of each group.
 func lockOneAtATime(x *exam) {
 	q := x.fifo()
 	x.sendAll(q, "a1", "a2", "b1")
@@ -231,8 +231,8 @@ func lockFollowerWaits(x *exam) {
 	x.want(q, "a1", "a2")
 }
 
-// The same rule the other way round: the head is visible and nothing earlier is in flight, so it is received; what follows
-// the one in flight is not. The authors of LocalStack saw it on AWS (their pull request 13386): one receives "all messages
+// The same rule the other way round: the first message is visible and no earlier one is in flight, so it is received. What
+// follows the message in flight is not. The authors of LocalStack saw it on AWS (their pull request 13386): one receives "all messages
 // of that group up until the message that is still invisible".
 func lockHeadComesBack(x *exam) {
 	q := x.fifo()
@@ -294,8 +294,8 @@ func fifoDeleteExpired(x *exam) {
 	x.one(q, "a1")
 }
 
-// As above: the receive that the handle is of has ended, or another would not have the message. Which of the two errors for
-// a handle comes is not said.
+// As above: the handle's receive has ended, since another receive has the message. AWS does not say which of the two errors
+// for a handle it returns.
 func fifoDeleteSuperseded(x *exam) {
 	q := x.fifo()
 	x.send(q, "a1")
@@ -321,7 +321,7 @@ func fifoDeleteExpiredBatch(x *exam) {
 	}
 }
 
-// API DeleteMessage is idempotent on every queue: a message that is gone was deleted.
+// API DeleteMessage: deleting a deleted message succeeds, on every queue.
 func fifoDeleteTwice(x *exam) {
 	q := x.fifo()
 	x.send(q, "a1")

@@ -21,8 +21,8 @@ func changeWithGarbage(x *exam) {
 	x.fails("garbage", x.tryVisibility(x.standard(), ptr("garbage"), 0), invalidHandle)
 }
 
-// API ChangeMessageVisibility: the handle is "associated with the message" of the queue. Which of the two errors for a
-// handle comes is not said.
+// API ChangeMessageVisibility: the handle is "associated with the message" of the queue. AWS does not say which of the two
+// errors for a handle it returns.
 func changeWithForeign(x *exam) {
 	q, other := x.standard(), x.standard()
 	x.send(q, "a")
@@ -31,9 +31,9 @@ func changeWithForeign(x *exam) {
 	x.none(q)
 }
 
-// The API's text has no answer: a handle belongs to one receive, but only for deletes is the newest asked for. AWS was seen
-// to perform such a change (test_terminate_visibility_timeout_after_receive of LocalStack, which passes on AWS). So it is
-// refused and changes nothing, or is performed.
+// The API's text does not say: a handle belongs to one receive, but only a delete asks for the newest. AWS was seen to
+// perform such a change (test_terminate_visibility_timeout_after_receive of LocalStack, which passes on AWS). So the change
+// is refused and changes nothing, or it is performed.
 func changeWithSuperseded(x *exam) { x.changeSuperseded(x.standard()) }
 
 func (x *exam) changeSuperseded(q *queue) {
@@ -49,7 +49,7 @@ func (x *exam) changeSuperseded(q *queue) {
 	x.one(q, "a1")
 }
 
-// The error is the one that users meet: "Message does not exist or is not available for visibility timeout change."
+// The error that users report: "Message does not exist or is not available for visibility timeout change."
 func changeOfDeleted(x *exam) {
 	q := x.standard()
 	x.send(q, "a")
@@ -68,7 +68,7 @@ func deleteWithoutHandle(x *exam) {
 	x.fails("no handle", x.tryDelete(x.standard(), ptr("")), missing, invalidHandle)
 }
 
-// API DeleteMessage: a handle names a message of the queue. Which of the two errors for a handle comes is not said.
+// API DeleteMessage: a handle is of a message of the queue. AWS does not say which of the two errors for a handle it returns.
 func deleteWithForeign(x *exam) {
 	q, other := x.standard(), x.standard()
 	x.send(q, "a")
@@ -88,8 +88,8 @@ func deleteWithSuperseded(x *exam) {
 	x.delete(q, second)
 }
 
-// As above: "might not be" is all that AWS says. Here the message is in flight elsewhere, and must come back if that
-// consumer dies: a server for tests has to show what may happen to it, not what is convenient.
+// As above: "might not be" is all that AWS says. Here the message is in flight at another consumer, and must become visible
+// again if that consumer ends: a server for tests has to show this case.
 func deleteOfOthers(x *exam) {
 	q := x.standard()
 	x.send(q, "a")

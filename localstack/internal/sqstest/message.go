@@ -108,7 +108,7 @@ func idsDiffer(x *exam) {
 	}
 }
 
-// Guide sqs-visibility-timeout. AWS delivers at least once, rarely twice; what is tested here never has a reason to.
+// Guide sqs-visibility-timeout. AWS delivers at least once; a server for tests has no reason to deliver twice here.
 func manyReceivers(x *exam) {
 	const messages, receivers = 200, 8
 	q := x.standard()

@@ -30,7 +30,7 @@ func (x *exam) pollFor(q *queue, d time.Duration, bodies ...string) []types.Mess
 	return got
 }
 
-// Guide sqs-short-and-long-polling: an empty long poll is answered when the polling wait time expires.
+// Guide sqs-short-and-long-polling: an empty long poll returns when the polling wait time expires.
 func pollEnds(x *exam) {
 	q := x.standard()
 	x.lasts("an empty poll of 1 s", time.Second, func() {
@@ -55,7 +55,7 @@ func pollWakesOnSend(x *exam) {
 	sent()
 }
 
-// As above: a message that becomes visible arrives too.
+// As above: a message that becomes visible counts as arrived.
 func pollWakesOnExpiry(x *exam) {
 	q := x.standard()
 	x.send(q, "a")
@@ -102,7 +102,7 @@ func pollTooLong(x *exam) {
 	x.fails("WaitTimeSeconds 21", err, invalidValue)
 }
 
-// Guide sqs-visibility-timeout: who receives a message hides it from the others.
+// Guide sqs-visibility-timeout: a received message is hidden from other consumers.
 func onePollOfTwo(x *exam) {
 	q := x.standard()
 	got := make(chan int, 2)
@@ -126,8 +126,8 @@ func onePollOfTwo(x *exam) {
 	}
 }
 
-// Guide sqs-visibility-timeout: a message given to a poll that nobody waits for any more is received again after its
-// visibility timeout; one that was not is received at once.
+// Guide sqs-visibility-timeout: a message that was returned to a poll whose client has left is received again after its
+// visibility timeout. One that was not returned is received at once.
 func pollCancelled(x *exam) {
 	q := x.standard(attrs{"VisibilityTimeout": "1"})
 	ctx, cancel := context.WithTimeout(x.ctx, 500*time.Millisecond)

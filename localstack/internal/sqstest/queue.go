@@ -86,7 +86,7 @@ func listByPrefix(x *exam) {
 	}
 }
 
-// API ListQueues: with MaxResults there is a NextToken while there is more.
+// API ListQueues: with MaxResults, NextToken is set while there are more queues.
 func listByPages(x *exam) {
 	prefix := name()
 	var want, got []string
@@ -150,13 +150,13 @@ func fifoWithoutSuffix(x *exam) {
 	x.fails("a FIFO queue without .fifo", err, invalidValue)
 }
 
-// As above: a period is legal in the suffix of a FIFO queue alone.
+// As above: a period is legal only in the suffix of a FIFO queue.
 func suffixWithoutFIFO(x *exam) {
 	_, err := x.tryCreate(name() + ".fifo")
 	x.fails(".fifo without FifoQueue", err, invalidValue)
 }
 
-// As above: the suffix counts.
+// As above: the suffix counts as part of the 80 characters.
 func longestName(x *exam) {
 	n := name()
 	n += strings.Repeat("n", 75-len(n))
@@ -193,8 +193,8 @@ func (x *exam) purge(q *queue) error {
 	return err
 }
 
-// API PurgeQueue: "Deletes available messages in a queue (including in-flight messages)". It may take 60 s; no server here
-// takes any.
+// API PurgeQueue: "Deletes available messages in a queue (including in-flight messages)". AWS may need 60 s; the
+// servers here need no time.
 func purgeEverything(x *exam) {
 	q := x.standard(attrs{"VisibilityTimeout": "1"})
 	x.sendAll(q, "a", "b")
@@ -207,8 +207,8 @@ func purgeEverything(x *exam) {
 	x.one(q, "d")
 }
 
-// Recorded: test_successive_purge_calls_fail. API PurgeQueue, errors: PurgeQueueInProgress ("Indicates that the specified queue previously received a PurgeQueue
-// request within the last 60 seconds").
+// Recorded: test_successive_purge_calls_fail. API PurgeQueue, errors: PurgeQueueInProgress ("Indicates that the specified
+// queue previously received a PurgeQueue request within the last 60 seconds").
 func purgeAgain(x *exam) {
 	q := x.standard()
 	x.ok(x.purge(q))

@@ -41,7 +41,7 @@ func fifoDefaults(x *exam) {
 	x.has(x.fifo(), attrs{"FifoQueue": "true", "ContentBasedDeduplication": "false", "DeduplicationScope": "queue", "FifoThroughputLimit": "perQueue"})
 }
 
-// API GetQueueAttributes: QueueArn, CreatedTimestamp and LastModifiedTimestamp in "in seconds (epoch time)".
+// API GetQueueAttributes: QueueArn, CreatedTimestamp and LastModifiedTimestamp "in seconds (epoch time)".
 func queueIdentity(x *exam) {
 	q := x.standard()
 	got := x.attributes(q)
@@ -77,7 +77,7 @@ func queueAttributesUnasked(x *exam) {
 	}
 }
 
-// API SetQueueAttributes: what is not named stays.
+// API SetQueueAttributes: an attribute that is not named does not change.
 func queueAttributesSet(x *exam) {
 	q := x.standard(attrs{"DelaySeconds": "5", "VisibilityTimeout": "40"})
 	x.ok(x.set(q, attrs{"VisibilityTimeout": "50"}))

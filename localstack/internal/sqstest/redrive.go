@@ -21,14 +21,14 @@ var redriveCases = []testCase{
 	{name: "redrive/policy set later", run: redriveLater},
 }
 
-// policy is a RedrivePolicy.
+// policy returns a RedrivePolicy.
 func (x *exam) policy(dlq *queue, most int) string {
 	b, err := json.Marshal(map[string]any{"deadLetterTargetArn": x.arn(dlq), "maxReceiveCount": most})
 	x.ok(err)
 	return string(b)
 }
 
-// exhaust receives the message n times, giving it back each time, and then once more, when nothing is received.
+// exhaust receives the message n times, with a change of its visibility to 0 after each, and then expects to receive nothing.
 func (x *exam) exhaust(q *queue, body string, n int) {
 	for i := range n {
 		m := x.one(q, body)
@@ -80,7 +80,7 @@ func redriveKeeps(x *exam) {
 	}
 }
 
-// As above: the receive that moves a message returns the others.
+// As above: the receive that moves a message returns the other messages.
 func redriveOthers(x *exam) {
 	dlq := x.standard()
 	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
@@ -91,7 +91,7 @@ func redriveOthers(x *exam) {
 	x.one(dlq, "old")
 }
 
-// As above: what counts are receives, however they ended.
+// As above: a receive counts, however it ended.
 func redriveByExpiry(x *exam) {
 	dlq := x.standard()
 	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1), "VisibilityTimeout": "1"})
@@ -118,7 +118,7 @@ func redriveFIFO(x *exam) {
 	}
 }
 
-// Guide sqs-dead-letter-queues: what was moved is no longer in the queue, and its group no longer waits for it.
+// Guide sqs-dead-letter-queues: a moved message is no longer in the queue, and no longer locks its group.
 func redriveUnblocks(x *exam) {
 	dlq := x.fifo()
 	q := x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)})
@@ -128,7 +128,7 @@ func redriveUnblocks(x *exam) {
 	x.one(dlq, "a1")
 }
 
-// Guide FIFO-queues: order is kept in a dead-letter queue by the order of moves, which is the group's.
+// Guide FIFO-queues: the order of a dead-letter queue is the order of moves, which is the order of the group.
 func redriveOrder(x *exam) {
 	dlq := x.fifo()
 	q := x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)})
@@ -138,7 +138,7 @@ func redriveOrder(x *exam) {
 	x.want(dlq, "a1", "a2", "a3")
 }
 
-// API SetQueueAttributes, RedrivePolicy: receives from before count.
+// API SetQueueAttributes, RedrivePolicy: receives before the policy was set count.
 func redriveLater(x *exam) {
 	dlq, q := x.standard(), x.standard()
 	x.send(q, "a")
@@ -222,7 +222,7 @@ func policyCountRefused(x *exam) {
 	}
 }
 
-// The error is the one that users of infrastructure tools meet: "Dead letter target does not exist."
+// The error that users of infrastructure tools report: "Dead letter target does not exist."
 func policyUnknownTarget(x *exam) {
 	dlq := x.standard()
 	x.refusesPolicy("no such queue", strings.ReplaceAll(x.policy(dlq, 1), dlq.name, name()))
@@ -245,7 +245,7 @@ var moveCases = []testCase{
 	{name: "move/receive count starts anew", passes: 2 * time.Second, run: moveCount},
 }
 
-// dead returns a queue, its dead-letter queue and the message ID of the one message, which is in the second.
+// dead returns a queue, its dead-letter queue, and the ID of the only message, which is in the dead-letter queue.
 func (x *exam) dead() (q, dlq *queue, id string) {
 	dlq = x.standard()
 	q = x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// send sends a body. On a FIFO queue the group is the body up to its last character, and the body is the deduplication
-// ID: "a1" and "a2" are of group a.
+// send sends a body. On a FIFO queue the message group is the body without its last character, and the deduplication ID is
+// the body: "a1" and "a2" are of group a.
 func (x *exam) send(q *queue, body string, optFns ...func(*sqs.SendMessageInput)) *sqs.SendMessageOutput {
 	out, err := x.trySend(q, body, optFns...)
 	if err != nil {
@@ -59,12 +59,12 @@ func visible(seconds int32) func(*sqs.ReceiveMessageInput) {
 	return func(in *sqs.ReceiveMessageInput) { in.VisibilityTimeout = seconds }
 }
 
-// want receives the messages with these bodies, and no others: in this order from a FIFO queue, in any order from a
-// standard one, which promises none. It asks until it has as many, since a receive may return fewer than there are; a
-// server with timers of its own may also be a little late.
+// want receives messages, and expects these bodies and no others: in this order from a FIFO queue, in any order from a
+// standard queue. It repeats the receive until it has as many, since a receive may return fewer than there are. In real time
+// it waits, since a message may become visible a little late.
 func (x *exam) want(q *queue, bodies ...string) []types.Message { return x.gather(q, bodies) }
 
-// one is want of a single message.
+// one is want for a single message.
 func (x *exam) one(q *queue, body string, optFns ...func(*sqs.ReceiveMessageInput)) types.Message {
 	return x.gather(q, []string{body}, optFns...)[0]
 }
@@ -143,7 +143,7 @@ func (x *exam) visibility(q *queue, m types.Message, seconds int32) {
 	}
 }
 
-// received expects the count of receives that m carries.
+// received expects the receive count of m.
 func (x *exam) received(m types.Message, want int) {
 	if got := m.Attributes["ApproximateReceiveCount"]; got != strconv.Itoa(want) {
 		x.fatalf("ApproximateReceiveCount of %s: got %s, want %d", str(m.Body), got, want)
@@ -157,7 +157,7 @@ func (x *exam) attributes(q *queue) map[string]string {
 	return out.Attributes
 }
 
-// has expects values of attributes of a queue.
+// has expects attributes of a queue to have these values.
 func (x *exam) has(q *queue, want attrs) {
 	got := x.attributes(q)
 	for name, v := range want {

@@ -115,7 +115,7 @@ func changeAfterExpiry(x *exam) { x.changeExpired(x.standard(attrs{"VisibilityTi
 func (x *exam) changeExpired(q *queue) {
 	x.send(q, "a1")
 	m := x.one(q, "a1")
-	x.pass(2 * time.Second) // servers with a tick need the second
+	x.pass(2 * time.Second) // some servers round to a second
 	if err := x.tryVisibility(q, m.ReceiptHandle, 100); err != nil {
 		x.fails("a change after expiry", err, notInFlight, invalidValue)
 	}
@@ -202,7 +202,7 @@ func twelveHoursAnew(x *exam) {
 	m := x.one(q, "a")
 	x.pass(2 * time.Second)
 	x.visibility(q, m, 0)
-	// A second for the way of the two requests.
+	// One second less: the two requests take time.
 	x.visibility(q, x.one(q, "a"), 43199)
 }
 

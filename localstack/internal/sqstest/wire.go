@@ -29,7 +29,7 @@ var wireCases = []testCase{
 
 const authorization = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
 
-// call sends a request as the JSON protocol has it, past the SDK.
+// call sends a request of the JSON protocol without the SDK.
 func (x *exam) call(op, body, authorization string) (status int, header http.Header, out map[string]any) {
 	o := x.c.Options()
 	r, err := http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint, strings.NewReader(body))
@@ -41,7 +41,7 @@ func (x *exam) call(op, body, authorization string) (status int, header http.Hea
 	}
 	resp, err := o.HTTPClient.Do(r)
 	x.ok(err)
-	defer resp.Body.Close() // only read from
+	defer resp.Body.Close() // only read
 	text, err := io.ReadAll(resp.Body)
 	x.ok(err)
 	if err := json.Unmarshal(text, &out); err != nil {
@@ -101,7 +101,7 @@ func wireNoURL(x *exam) {
 	x.refused("SendMessage", `{"MessageBody":"a"}`, authorization, http.StatusBadRequest, "MissingRequiredParameterException", "MissingParameter")
 }
 
-// JSON protocol: members that the model does not know are ignored.
+// JSON protocol: a server ignores members that the model does not have.
 func wireUnknownMember(x *exam) {
 	q := x.standard()
 	if status, _, out := x.call("SendMessage", `{"QueueUrl":"`+q.url+`","MessageBody":"a","Colour":"red"}`, authorization); status != http.StatusOK {
@@ -121,7 +121,7 @@ func wireZero(x *exam) {
 	x.received(x.one(q, "a"), 2)
 }
 
-// API, errors of each operation; the SDK makes typed errors of them.
+// API, errors of each operation: the SDK returns typed errors.
 func wireTypes(x *exam) {
 	q := x.standard()
 	_, err := x.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: ptr(name())})
