@@ -153,7 +153,7 @@ func (r *run) host(i int, rng *mathrand.Rand) {
 // delivery draws the n-th of a host. The hosts go from key to key at about the same time.
 func delivery(rng *mathrand.Rand, n int) linear.Delivery {
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
-	d := linear.Delivery{Wait: upTo(lease / 2), Key: n / 3, Hold: upTo(2 * lease)}
+	d := linear.Delivery{Wait: upTo(lease / 2), Key: n / 3, Work: upTo(2 * lease)}
 	for range rng.IntN(3) {
 		d.Renews = append(d.Renews, upTo(lease/2))
 	}
@@ -240,8 +240,8 @@ func (w *network) add(called time.Time, cmd redis.Cmder, err error) {
 			kind = name
 		}
 	}
-	c := linear.Call{Kind: kind, Key: strings.TrimPrefix(args[3].(string), w.run.prefix), Owner: args[4].(string), Ghost: true}
-	a := linear.Answer{Outcome: "unknown"}
+	c := linear.Call{Kind: kind, Key: strings.TrimPrefix(args[3].(string), w.run.prefix), Owner: args[4].(string), Delayed: true}
+	a := linear.Result{Status: "unknown"}
 	if _, answered := errors.AsType[redis.Error](err); answered {
 		return // refused, the script was not run: forgotten by a restart
 	}
@@ -253,14 +253,14 @@ func (w *network) add(called time.Time, cmd redis.Cmder, err error) {
 		}
 		switch values[0] {
 		case "granted", "own":
-			a.Outcome, a.Fence = "granted", values[1].(int64)
+			a.Status, a.Fence = "granted", values[1].(int64)
 		case "held", "done":
-			a.Outcome = "granted"
+			a.Status = "granted"
 			if kind == "acquire" {
-				a.Outcome = "refused"
+				a.Status = "refused"
 			}
 		default:
-			a.Outcome = "refused"
+			a.Status = "refused"
 		}
 	}
 	w.run.history.Add(client, called, c, a)

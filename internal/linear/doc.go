@@ -1,7 +1,8 @@
-// Package linear checks what the owners of records were told by a store that keeps them for package dedup: whatever
-// happened to messages and machines, the answers must be those of one record that one call after another has changed. No
-// two hold it, fences grow, and what is completed stays so.
+// Package linear is for tests of stores of package dedup. It checks that a history of concurrent calls is linearizable:
+// whatever happened to messages and machines, the results of the calls must be those of one record per key that the calls
+// changed one after another. Then no two owners have the lease at the same time, fences grow, and a completed record stays
+// completed.
 //
-// It is for tests. What a test does to a store is its own; here is how owners behave, what is written down of it and what
-// a record may do.
+// A test starts the stores and the faults. This package has the owners ([Host]), the record of their calls ([History]) and
+// the model of a record.
 package linear

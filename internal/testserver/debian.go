@@ -112,7 +112,7 @@ func Install(ctx context.Context, databases ...*Database) error {
 	}
 	allow, err := forbidServices()
 	if err != nil {
-		return fmt.Errorf("testserver: keeping services from starting: %w", err)
+		return fmt.Errorf("testserver: forbidding services to start: %w", err)
 	}
 	if err := errors.Join(aptGet(ctx, slices.Concat([]string{"install", "-y", "--no-install-recommends"}, packages)...), allow()); err != nil {
 		return err

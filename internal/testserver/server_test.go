@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // everyDatabase has MySQL too, which is skipped where the environment does not name it.
 func everyDatabase() []*Database { return append(Databases(), MySQL) }
 
-func TestServersAnswerAndComeBack(t *testing.T) {
+func TestServersRestart(t *testing.T) {
 	t.Parallel()
 	for _, d := range everyDatabase() {
 		t.Run(d.Name, func(t *testing.T) {
@@ -36,9 +36,9 @@ func TestServersAnswerAndComeBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Kill()
-			s.Kill() // a second time is nothing
+			s.Kill() // does nothing
 			if err := s.ask(t.Context()); err == nil {
-				t.Fatal("it answers after Kill")
+				t.Fatal("it still runs after Kill")
 			}
 			s.Restart(t)
 			if err := s.ask(t.Context()); err != nil {
@@ -69,7 +69,7 @@ func TestSharedIsOne(t *testing.T) {
 	}
 }
 
-// What a crash loses is what the options say.
+// A crash loses what the options say.
 func TestAppendOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -196,7 +196,7 @@ func TestServerEndsWithItsProcess(t *testing.T) {
 	}
 }
 
-// A server that the environment names is started in place of the installed one, or none: never another.
+// A server that the environment names is started in place of the installed one. If it cannot be, no other is.
 func TestNamedServer(t *testing.T) {
 	program, err := find("sh")
 	if err != nil {

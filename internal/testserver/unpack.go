@@ -4,23 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// other is a server's package in a suite of Debian that is not the system's.
-type other struct {
+// suitePackage is a server's package in another suite of Debian than the system's.
+type suitePackage struct {
 	suite, pkg string
 	program    string // its path in the package
 	database   *Database
-	// argument is added to every call; ROOT in it is where the package lies.
+	// argument is added to the arguments. ROOT in it is the folder that the package is unpacked in.
 	argument string
 }
 
-// What sid has changes, and goes now and then: nothing can require it.
-var others = map[string]other{
+// sid's packages change, and are missing now and then: no test can require them.
+var suitePackages = map[string]suitePackage{
 	"mysql":      {suite: "sid", pkg: "mysql-server-core", program: "usr/sbin/mysqld", database: MySQL, argument: "--basedir=ROOT/usr"},
 	"redis-6":    {suite: "bullseye", pkg: "redis-server", program: "usr/bin/redis-server", database: Redis},
 	"redis-8":    {suite: "trixie", pkg: "redis-server", program: "usr/bin/redis-server", database: Redis},
@@ -28,15 +30,14 @@ var others = map[string]other{
 	"valkey-sid": {suite: "sid", pkg: "valkey-server", program: "usr/bin/valkey-server", database: Redis},
 }
 
-// Unpack downloads a server and every library it needs from another suite of Debian, unpacks them in the folder, which
-// must be new, and returns the setting of the environment that makes tests start it. Nothing is installed, and apt's own
-// lists are not touched. It needs apt-get and the archive's keys. Names are mysql, redis-6, redis-8, valkey-8 and
-// valkey-sid; of each it takes the newest that the suite has. Where servers run as nobody, nobody must be able to enter
-// the folder.
+// Unpack downloads a server and the libraries that it needs from another suite of Debian, unpacks them in the folder, which
+// must not exist, and returns the environment variable that makes tests start the server. Nothing is installed, and apt's
+// lists do not change. It needs apt-get and the archive's keys. Names are mysql, redis-6, redis-8, valkey-8 and valkey-sid;
+// it takes the newest version of the suite. If the tests run as root, the user nobody must be able to read the folder.
 func Unpack(ctx context.Context, name, folder string) (setting string, err error) {
-	o, ok := others[name]
+	o, ok := suitePackages[name]
 	if !ok {
-		return "", fmt.Errorf("testserver: nothing is known of %q", name)
+		return "", fmt.Errorf("testserver: no server is named %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(suitePackages)), ", "))
 	}
 	if folder, err = filepath.Abs(folder); err != nil {
 		return "", err
@@ -69,7 +70,7 @@ func Unpack(ctx context.Context, name, folder string) (setting string, err error
 	for _, l := range []string{"lib/" + triplet, "usr/lib/" + triplet, "usr/lib/" + triplet + "/systemd"} {
 		libraries = append(libraries, filepath.Join(root, l))
 	}
-	// Its own loader and libraries: the system's are of another age.
+	// Its own loader and libraries: the system's are of another version.
 	script := fmt.Sprintf("#!/bin/sh\nexec '%s' --library-path '%s' '%s' \"$@\"", loader, strings.Join(libraries, ":"), filepath.Join(root, o.program))
 	if o.argument != "" {
 		script += " '" + strings.Replace(o.argument, "ROOT", root, 1) + "'"
@@ -81,8 +82,8 @@ func Unpack(ctx context.Context, name, folder string) (setting string, err error
 	return o.database.variable + "=" + start, nil
 }
 
-// download returns the package and all that it needs, from an apt of its own that believes nothing to be installed.
-func download(ctx context.Context, o other, folder string) (packages []string, err error) {
+// download downloads the package and all that it needs, by an apt with its own state, in which nothing is installed.
+func download(ctx context.Context, o suitePackage, folder string) (packages []string, err error) {
 	site, err := archive(ctx)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func download(ctx context.Context, o other, folder string) (packages []string, e
 	for _, s := range [][2]string{
 		{"Dir::State", folder}, {"Dir::State::lists", folder + "/lists"}, {"Dir::State::status", folder + "/status"},
 		{"Dir::Cache", folder + "/cache"}, {"Dir::Etc::sourcelist", folder + "/sources.list"}, {"Dir::Etc::sourceparts", "/dev/null"},
-		{"APT::Sandbox::User", "root"}, // the user that apt downloads as may not write here
+		{"APT::Sandbox::User", "root"}, // apt's own user must not write here
 	} {
 		settings += fmt.Sprintf("%s \"%s\";\n", s[0], s[1])
 	}
@@ -116,7 +117,7 @@ func download(ctx context.Context, o other, folder string) (packages []string, e
 	return filepath.Glob(filepath.Join(folder, "cache/archives/*.deb"))
 }
 
-// archive is where the system's own packages come from.
+// archive returns the URL that the system's own packages come from.
 func archive(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages", "Origin: Debian", "Label: Debian").Output()
 	if err != nil {
@@ -124,12 +125,12 @@ func archive(ctx context.Context) (string, error) {
 	}
 	site, _, _ := strings.Cut(string(out), "\n")
 	if site == "" {
-		return "", errors.New("testserver: apt-get knows no archive of Debian's; `apt-get update` first")
+		return "", errors.New("testserver: apt-get has no archive of Debian; run `apt-get update` first")
 	}
 	return site, nil
 }
 
-// findFile returns the first file, and no link, that matches a pattern below the root.
+// findFile returns the first file below the root, not a link, that matches a pattern.
 func findFile(root string, patterns ...string) (string, error) {
 	for _, p := range patterns {
 		found, err := filepath.Glob(filepath.Join(root, p))
