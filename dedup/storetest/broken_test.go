@@ -136,7 +136,7 @@ func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 	}
 	if old != nil {
 		l.LastError = old.err
-		if !s.has("takes its fence from the clock alone") {
+		if !s.has("takes its fence only from the clock") {
 			l.Fence = max(l.Fence, old.Fence+1)
 		}
 	}

@@ -77,7 +77,7 @@ var defects = []struct{ defect, seenBy string }{
 	{"says in progress when completed", "complete/done"},
 	{"shortens retention with a renewal", "retention/counted from the acquire, renewals do not shorten it"},
 	{"steals live leases", "acquire/held"},
-	{"takes its fence from the clock alone", "fence/two owners in one millisecond"},
+	{"takes its fence only from the clock", "fence/two owners in one millisecond"},
 	{"waits for the deletion of an expired record", "retention/ends"},
 }
 

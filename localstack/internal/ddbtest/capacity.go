@@ -44,7 +44,7 @@ var capacityCases = []testCase{
 		equal(x, "table", aws.ToString(c.TableName), x.table)
 		equal(x, "units", units(c), 1)
 		c = x.put(m{"id": "a"}, args{capacity: "INDEXES"}).capacity
-		equal(x, "of the table alone", aws.ToFloat64(c.Table.CapacityUnits), 1)
+		equal(x, "of the table", aws.ToFloat64(c.Table.CapacityUnits), 1)
 		x.refused(x.put(m{"id": "a"}, args{capacity: "DOG"}).err, invalid)
 	}},
 	{name: "capacity/a put by the larger item, in KB", run: func(x *exam) {

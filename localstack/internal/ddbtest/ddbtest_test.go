@@ -1,4 +1,4 @@
-package ddbtest_test
+package ddbtest
 
 import (
 	"context"
@@ -11,11 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce/internal/testserver"
-	"github.com/sqsonce/sqsonce/localstack/internal/ddbtest"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// Where others wait for the result, the same requests are drawn each time.
+// CI draws the same requests each time.
 func TestMain(m *testing.M) {
 	if os.Getenv("CI") != "" || os.Getenv("EMULATORS") == "required" {
 		for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "500", "rapid.nofailfile": "true"} {
@@ -41,11 +40,11 @@ func client(url string, rt http.RoundTripper) *dynamodb.Client {
 
 func TestMemDynamoDB(t *testing.T) {
 	t.Parallel()
-	ddbtest.Run(t, ddbtest.Backend{
-		New: func(t *testing.T) ddbtest.Account {
+	Run(t, Backend{
+		New: func(t *testing.T) Account {
 			srv := memdynamodb.New()
 			t.Cleanup(srv.Close)
-			return ddbtest.Account{
+			return Account{
 				Client:   client("http://dynamodb.local", srv),
 				SweepTTL: func() error { srv.SweepTTL(); return nil },
 			}
@@ -56,9 +55,23 @@ func TestMemDynamoDB(t *testing.T) {
 func TestDynoxide(t *testing.T) {
 	t.Parallel()
 	c := client(testserver.Dynoxide.Shared(t).URL, http.DefaultTransport)
-	ddbtest.Run(t, ddbtest.Backend{
-		New:      func(*testing.T) ddbtest.Account { return ddbtest.Account{Client: c} },
+	Run(t, Backend{
+		New:      func(*testing.T) Account { return Account{Client: c} },
 		RealTime: true,
-		Known:    dynoxideDefects,
+		Known:    dynoxideKnown,
 	})
+}
+
+func TestCasesHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, c := range cases() {
+		if seen[c.name] {
+			t.Errorf("two cases are named %q", c.name)
+		}
+		seen[c.name] = true
+	}
+	if len(seen) < 120 {
+		t.Errorf("%d cases, want at least 120", len(seen))
+	}
 }

@@ -1,4 +1,4 @@
-package ddbtest_test
+package ddbtest
 
 const (
 	parentheses = "does not take parentheses around an operand"
@@ -9,8 +9,8 @@ const (
 	unused      = "does not look for unused placeholders where there is no update expression"
 )
 
-// dynoxideDefects are what dynoxide 1.2.1 gets wrong.
-var dynoxideDefects = map[string]string{
+// dynoxideKnown are the cases that dynoxide 1.2.1 is known to fail.
+var dynoxideKnown = map[string]string{
 	"batch statement/a failed condition's item": noItem,
 	"statement/a failed condition's item":       noItem,
 	"statement/conditions":                      "knows no functions, IN with brackets or OR in parentheses in a WHERE clause",

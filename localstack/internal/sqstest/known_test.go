@@ -131,8 +131,8 @@ var elasticmqKnown = map[string]string{
 	"FIFO handle/delete in a batch after expiry fails by entry":   "deletes",
 	"FIFO handle/delete twice":                                    forgetsHandles,
 	"FIFO handle/change after expiry has no effect":               hidesAgain,
-	"token/no group in a batch refuses it whole":                  "fails the entry alone",
-	"token/no deduplication ID in a batch refuses it whole":       "fails the entry alone",
+	"token/no group in a batch refuses it whole":                  "fails only the entry",
+	"token/no deduplication ID in a batch refuses it whole":       "fails only the entry",
 	"dedup scope/group: another group":                            noScope,
 	"dedup scope/group: groups in turn":                           noScope,
 	"dedup scope/change has no effect":                            noScope,
@@ -156,7 +156,7 @@ const (
 	hidesVisible  = "hides the visible message"
 	noMessage     = "says MessageNotInflight of unknown handles"
 	oneOfGroup    = "returns one message of a group in a receive"
-	queueScope    = "deduplicates in the queue alone"
+	queueScope    = "deduplicates in the whole queue only"
 	keepsAll      = "keeps messages for ever"
 	noSources     = "has no ListDeadLetterSourceQueues"
 	anyPolicy     = "does not check policies"
@@ -242,8 +242,8 @@ var fauxqsKnown = map[string]string{
 	"FIFO handle/delete with a superseded one refused":                         "answers success",
 	"FIFO handle/delete in a batch after expiry fails by entry":                "deletes",
 	"FIFO handle/change after expiry has no effect":                            hidesVisible,
-	"token/no group in a batch refuses it whole":                               "fails the entry alone",
-	"token/no deduplication ID in a batch refuses it whole":                    "fails the entry alone",
+	"token/no group in a batch refuses it whole":                               "fails only the entry",
+	"token/no deduplication ID in a batch refuses it whole":                    "fails only the entry",
 	"token/deduplication IDs refused":                                          "accepts any",
 	"token/groups refused":                                                     "accepts any that is not empty",
 	"token/deduplication ID refused by a standard queue":                       "accepts it",

@@ -132,7 +132,7 @@ func queueTypeFixed(x *exam) {
 // API SetQueueAttributes: "The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.".
 func throughputNeedsScope(x *exam) {
 	q := x.fifo()
-	x.fails("throughput alone", x.set(q, attrs{"FifoThroughputLimit": "perMessageGroupId"}), "InvalidAttributeValue", invalidValue)
+	x.fails("throughput only", x.set(q, attrs{"FifoThroughputLimit": "perMessageGroupId"}), "InvalidAttributeValue", invalidValue)
 	x.ok(x.set(q, attrs{"FifoThroughputLimit": "perMessageGroupId", "DeduplicationScope": "messageGroup"}))
 }
 
