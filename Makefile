@@ -18,14 +18,12 @@ demo: ## Publish 5,000 orders, kill a worker in the middle, count every effect (
 
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
-	@go run ./localstack/internal/emulator/install -check
-	@go run ./internal/realserver/install -check
+	@go run ./internal/testserver/install -check
 	@set -e; for m in $(MODULES); do (cd $$m && go test $(ARGS) $(PKG)); done
 
 .PHONY: emulators
 emulators: ## Install the emulators that tests compare with, 0.9 GB in the user's cache (needs Python 3.12, Java, npm), and databases (Debian, root)
-	go run ./localstack/internal/emulator/install
-	go run ./internal/realserver/install
+	go run ./internal/testserver/install
 
 .PHONY: race
 race: ## Run the main module's tests under the race detector, without emulators

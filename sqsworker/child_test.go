@@ -20,7 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/localstack/sqstest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -30,7 +30,7 @@ const asChild = "SQSWORKER_TEST_CHILD"
 func TestMain(m *testing.M) {
 	text := os.Getenv(asChild)
 	if text == "" {
-		sqstest.Main(m)
+		testserver.Main(m)
 		return
 	}
 	if err := child(text); err != nil {

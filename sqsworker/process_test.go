@@ -21,10 +21,9 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
-	"github.com/sqsonce/sqsonce/localstack/sqstest"
 )
 
 // onEach runs a test on a standard and a FIFO queue of SQS in memory, by HTTP, and of the emulators.
@@ -40,8 +39,12 @@ func onEach(t *testing.T, run func(*fleet)) {
 			t.Cleanup(d.Close)
 			return q.URL, d.URL
 		},
-		"ElasticMQ, dynoxide":  func(t *testing.T) (string, string) { return sqstest.ElasticMQ(t), ddbtest.Dynoxide(t) },
-		"LocalStack, dynoxide": func(t *testing.T) (string, string) { return sqstest.LocalStack(t), ddbtest.Dynoxide(t) },
+		"ElasticMQ, dynoxide": func(t *testing.T) (string, string) {
+			return testserver.ElasticMQ.Shared(t).URL, testserver.Dynoxide.Shared(t).URL
+		},
+		"LocalStack, dynoxide": func(t *testing.T) (string, string) {
+			return testserver.LocalStack.Shared(t).URL, testserver.Dynoxide.Shared(t).URL
+		},
 	} {
 		for _, suffix := range []string{"", ".fifo"} {
 			t.Run(name+suffix, func(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"context"
 	"embed"
 
-	"github.com/sqsonce/sqsonce/internal/npm"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 //go:embed package.json package-lock.json *.mjs
 var files embed.FS
 
 // Install returns the folder with the scripts and their packages.
-func Install(ctx context.Context) (string, error) { return npm.Install(ctx, "bench/node", files) }
+func Install(ctx context.Context) (string, error) {
+	return testserver.InstallNode(ctx, "bench/node", files)
+}

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/bench/node"
-	"github.com/sqsonce/sqsonce/internal/npm"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 func TestWithoutNode(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := node.Install(t.Context()); !errors.Is(err, npm.ErrMissing) {
+	if _, err := node.Install(t.Context()); !errors.Is(err, testserver.ErrNoNode) {
 		t.Errorf("got %v, want ErrMissing", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 type database struct {
@@ -34,10 +34,10 @@ func openSQL(b *testing.B, name string) *database {
 	d := &database{update: "UPDATE balances SET balance = balance + 1 WHERE id = ?", insert: "INSERT INTO bookings (event, account) VALUES (?, ?)"}
 	switch name {
 	case "PostgreSQL":
-		driver, dsn, dialect = "pgx", realserver.PostgreSQL.Start(b).DSN("postgres"), sqlstore.PostgreSQL
+		driver, dsn, dialect = "pgx", testserver.PostgreSQL.Start(b).DSN("postgres"), sqlstore.PostgreSQL
 		d.update, d.insert = "UPDATE balances SET balance = balance + 1 WHERE id = $1", "INSERT INTO bookings (event, account) VALUES ($1, $2)"
 	case "MariaDB":
-		driver, dsn, dialect = "mysql", realserver.MariaDB.Start(b).DSN("test")+"?interpolateParams=true", sqlstore.MySQL
+		driver, dsn, dialect = "mysql", testserver.MariaDB.Start(b).DSN("test")+"?interpolateParams=true", sqlstore.MySQL
 	case "SQLite":
 		// synchronous=FULL is the default: a commit is on disk when it is answered, as with the others.
 		driver, dialect = "sqlite", sqlstore.SQLite

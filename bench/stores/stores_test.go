@@ -19,11 +19,10 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-func TestMain(m *testing.M) { ddbtest.Main(m) }
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // BenchmarkStore is an acquire and a complete of an event that nobody has seen.
 func BenchmarkStore(b *testing.B) {
@@ -33,9 +32,9 @@ func BenchmarkStore(b *testing.B) {
 	}{
 		{"Redis,no-file", func(b *testing.B) dedup.Store { return openRedis(b) }},
 		{"Redis,everysec", func(b *testing.B) dedup.Store {
-			return openRedis(b, func(o *realserver.Options) { o.Args = []string{"--appendonly", "yes", "--appendfsync", "everysec"} })
+			return openRedis(b, func(o *testserver.Options) { o.Args = []string{"--appendonly", "yes", "--appendfsync", "everysec"} })
 		}},
-		{"Redis,always", func(b *testing.B) dedup.Store { return openRedis(b, realserver.AppendOnly) }},
+		{"Redis,always", func(b *testing.B) dedup.Store { return openRedis(b, testserver.AppendOnly) }},
 		{"PostgreSQL", func(b *testing.B) dedup.Store { return openSQL(b, "PostgreSQL").store }},
 		{"MariaDB", func(b *testing.B) dedup.Store { return openSQL(b, "MariaDB").store }},
 		{"SQLite", func(b *testing.B) dedup.Store { return openSQL(b, "SQLite").store }},
@@ -55,9 +54,9 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-func openRedis(b *testing.B, optFns ...func(*realserver.Options)) dedup.Store {
+func openRedis(b *testing.B, optFns ...func(*testserver.Options)) dedup.Store {
 	b.Helper()
-	client := redis.NewClient(&redis.Options{Addr: realserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: testserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
 	b.Cleanup(func() { _ = client.Close() }) // nothing is measured any more
 	s, err := redisstore.New(client)
 	if err != nil {
@@ -70,7 +69,7 @@ func openDynamo(b *testing.B) dedup.Store {
 	b.Helper()
 	client := dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-		BaseEndpoint: aws.String(ddbtest.Dynoxide(b)),
+		BaseEndpoint: aws.String(testserver.Dynoxide.Shared(b).URL),
 		HTTPClient:   awshttp.NewBuildableClient().WithTransportOptions(keepConnections),
 	})
 	table := "bench-" + rand.Text()

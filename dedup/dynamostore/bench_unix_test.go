@@ -17,13 +17,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // BenchmarkFirstDelivery is an acquire and a complete, with dynoxide in a process of its own. Beside the time it reports
 // the requests and this process's CPU time of a message.
 func BenchmarkFirstDelivery(b *testing.B) {
-	url := ddbtest.Dynoxide(b)
+	url := testserver.Dynoxide.Shared(b).URL
 	for _, handlers := range []int{1, 64, 100} {
 		for name, size := range map[string]int{"single": -1, "shared": 0} {
 			b.Run(fmt.Sprintf("handlers=%d/%s", handlers, name), func(b *testing.B) {

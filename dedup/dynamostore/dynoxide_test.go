@@ -14,20 +14,20 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // onDynoxide names the variable that makes the tests of this package run on the emulator at the URL.
 const onDynoxide = "DYNAMOSTORE_TEST_ENDPOINT"
 
 // emulated leads to the emulator; nil: the tests run on DynamoDB in memory. Bubbles share it, one at a time.
-var emulated *ddbtest.Line
+var emulated *testserver.Line
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(onDynoxide); url != "" {
-		emulated = ddbtest.NewLine(url)
+		emulated = testserver.NewLine(url)
 	}
-	ddbtest.Main(m)
+	testserver.Main(m)
 }
 
 // notOnDynoxide are tests of ours that fail on dynoxide 1.2.1, or need what only the server in memory has.
@@ -48,7 +48,7 @@ func TestOnDynoxide(t *testing.T) {
 		t.Skip("this is the run on dynoxide")
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.parallel=1", "-test.skip="+inMemoryOnly)
-	cmd.Env = append(os.Environ(), onDynoxide+"="+ddbtest.Dynoxide(t))
+	cmd.Env = append(os.Environ(), onDynoxide+"="+testserver.Dynoxide.Shared(t).URL)
 	out, runErr := cmd.CombinedOutput()
 	verdicts := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -93,7 +93,7 @@ func hasFailedChild(verdicts map[string]string, name string) bool {
 func TestConformanceOnDynoxide(t *testing.T) {
 	t.Parallel()
 	b := &bed{T: t}
-	client := b.clientOf(http.DefaultTransport, ddbtest.Dynoxide(t))
+	client := b.clientOf(http.DefaultTransport, testserver.Dynoxide.Shared(t).URL)
 	storetest.Run(t, storetest.Harness{
 		New: func(t *testing.T) dedup.Store {
 			table := "dedup-" + rand.Text()

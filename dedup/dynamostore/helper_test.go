@@ -14,7 +14,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -43,7 +43,7 @@ type server interface {
 
 func newServer() server {
 	if emulated != nil {
-		return ddbtest.NewFront(emulated)
+		return testserver.NewFront(emulated)
 	}
 	return memdynamodb.New()
 }

@@ -125,10 +125,10 @@ func (w *lateWire) RoundTrip(r *http.Request) (*http.Response, error) {
 func (w *lateWire) arrive(p packet) {
 	var key struct{ Key map[string]map[string]string }
 	mustDecode(p.body, &key)
-	c := linear.Call{Kind: p.kind(), Key: key.Key[attrID]["S"], Owner: p.owner(), Ghost: true}
+	c := linear.Call{Kind: p.kind(), Key: key.Key[attrID]["S"], Owner: p.owner(), Delayed: true}
 	called := time.Now()
-	a := linear.Answer{Outcome: p.send(w.to), Until: time.UnixMilli(p.number(":until")), Fence: p.number(":fence")}
-	if a.Outcome != "nothing" {
+	a := linear.Result{Status: p.send(w.to), Until: time.UnixMilli(p.number(":until")), Fence: p.number(":fence")}
+	if a.Status != "nothing" {
 		w.history.Add(linearOwners+w.client, called, c, a)
 	}
 }

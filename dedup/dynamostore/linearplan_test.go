@@ -65,7 +65,7 @@ var genDelivery = rapid.Custom(func(t *rapid.T) linear.Delivery {
 		Wait:   duration(9*time.Second).Draw(t, "wait"),
 		Key:    rapid.IntRange(0, linearKeys-1).Draw(t, "key"),
 		Renews: rapid.SliceOfN(duration(8*time.Second), 0, 2).Draw(t, "renews"),
-		Hold:   duration(25*time.Second).Draw(t, "hold"),
+		Work:   duration(25*time.Second).Draw(t, "hold"),
 		End:    rapid.SampledFrom([]string{"release", "release", "release", "crash", "complete"}).Draw(t, "end"),
 	}
 })

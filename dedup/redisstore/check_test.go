@@ -9,13 +9,13 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := connect(t, realserver.Redis.Start(t, realserver.AppendOnly))
+	client := connect(t, testserver.Redis.Start(t, testserver.AppendOnly))
 	s := newStore(t, client)
 	if err := s.Check(ctx); err != nil {
 		t.Errorf("append only, no eviction: %v", err)
@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 func TestUnfitServers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := realserver.Redis.Start(t)
+	server := testserver.Redis.Start(t)
 	admin := connect(t, server)
 	needUsers := func(t *testing.T) {
 		if err := admin.Do(ctx, "ACL", "WHOAMI").Err(); err != nil {
@@ -72,8 +72,8 @@ func TestUnfitServers(t *testing.T) {
 	}
 
 	t.Run("replica", func(t *testing.T) {
-		replica := realserver.Redis.Start(t, func(o *realserver.Options) {
-			o.Args = []string{"--replicaof", realserver.Host, portOf(server)}
+		replica := testserver.Redis.Start(t, func(o *testserver.Options) {
+			o.Args = []string{"--replicaof", testserver.Host, portOf(server)}
 		})
 		s := newStore(t, connect(t, replica))
 		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrReplica) {

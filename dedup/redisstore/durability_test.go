@@ -11,7 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // A restart, as the package documentation describes it: an event is handled, Redis is killed and started again, and the
@@ -20,15 +20,15 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		optFns  []func(*realserver.Options)
+		optFns  []func(*testserver.Options)
 		effects int
 	}{
 		{"without an append-only file the handler runs again", nil, 2},
-		{"with an append-only file it does not", []func(*realserver.Options){realserver.AppendOnly}, 1},
+		{"with an append-only file it does not", []func(*testserver.Options){testserver.AppendOnly}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			server := realserver.Redis.Start(t, tt.optFns...)
+			server := testserver.Redis.Start(t, tt.optFns...)
 			s := newStore(t, connect(t, server))
 			effects := 0
 			deliver := func(receive int) {
@@ -53,7 +53,7 @@ func TestRestart(t *testing.T) {
 func TestOwnerOfALostRecord(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := realserver.Redis.Start(t)
+	server := testserver.Redis.Start(t)
 	s := newStore(t, connect(t, server))
 	l := acquire(t, s, claim("a"))
 	server.Kill()
@@ -69,7 +69,7 @@ func TestOwnerOfALostRecord(t *testing.T) {
 // A complete that began before a restart of Redis succeeds after it.
 func TestCompleteOutlivesARestart(t *testing.T) {
 	t.Parallel()
-	server := realserver.Redis.Start(t, realserver.AppendOnly)
+	server := testserver.Redis.Start(t, testserver.AppendOnly)
 	s := newStore(t, connect(t, server))
 	effects := 0
 	once, err := dedup.New(s, "billing")
@@ -105,8 +105,8 @@ func TestCompleteOutlivesARestart(t *testing.T) {
 func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	master := realserver.Redis.Start(t, realserver.AppendOnly)
-	replica := realserver.Redis.Start(t, realserver.AppendOnly, replicaOf(master))
+	master := testserver.Redis.Start(t, testserver.AppendOnly)
+	replica := testserver.Redis.Start(t, testserver.AppendOnly, replicaOf(master))
 	onMaster, onReplica := connect(t, master), connect(t, replica)
 	prefix := "failover:"
 	storeOn := func(c *redis.Client) *redisstore.Store {
@@ -129,7 +129,7 @@ func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 
 	deliver(storeOn(onMaster), replicated)
 	awaitReplica(t, onMaster)
-	if err := onReplica.Do(ctx, "REPLICAOF", realserver.Host, "1").Err(); err != nil { // no server has this port
+	if err := onReplica.Do(ctx, "REPLICAOF", testserver.Host, "1").Err(); err != nil { // no server has this port
 		t.Fatal(err)
 	}
 	deliver(storeOn(onMaster), unreplicated)
@@ -147,9 +147,9 @@ func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 	}
 }
 
-func replicaOf(master *realserver.Server) func(*realserver.Options) {
-	return func(o *realserver.Options) {
-		o.Args = append(o.Args, "--replicaof", realserver.Host, portOf(master), "--repl-diskless-sync-delay", "0")
+func replicaOf(master *testserver.Server) func(*testserver.Options) {
+	return func(o *testserver.Options) {
+		o.Args = append(o.Args, "--replicaof", testserver.Host, portOf(master), "--repl-diskless-sync-delay", "0")
 	}
 }
 
@@ -177,7 +177,7 @@ func awaitReplica(t *testing.T, master *redis.Client) {
 // two owners.
 func TestServerPaused(t *testing.T) {
 	t.Parallel()
-	server := realserver.Redis.Start(t)
+	server := testserver.Redis.Start(t)
 	s := newStore(t, connect(t, server))
 	c := claim("a")
 	c.Lease = time.Second

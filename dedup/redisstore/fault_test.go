@@ -16,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // fault replaces replies between the store and its client. The client's own retries are below it.
@@ -70,7 +70,7 @@ func times(n int64, err error) func() error {
 }
 
 func faulty(t *testing.T, f *fault) *redisstore.Store {
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	s := newStore(t, client)
 	client.AddHook(f)
 	return s
@@ -265,7 +265,7 @@ func TestSlowReplies(t *testing.T) {
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
 	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
 	if err != nil {
@@ -294,7 +294,7 @@ func TestEndsEarly(t *testing.T) {
 func TestForeignValues(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = t.Name() + ":" })
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func TestForeignValues(t *testing.T) {
 
 func TestFlushedScripts(t *testing.T) {
 	t.Parallel()
-	server := realserver.Redis.Start(t) // its own, because other tests would lose their scripts too
+	server := testserver.Redis.Start(t) // its own, because other tests would lose their scripts too
 	client := connect(t, server)
 	s := newStore(t, client)
 	l := acquire(t, s, claim("a"))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/internal/linear"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // Owners on one Redis lose replies and requests, cancel calls, and have packets delivered a second time, later. The server
@@ -24,7 +24,7 @@ import (
 // it has acknowledged.
 func TestHistoryIsLinearizable(t *testing.T) {
 	t.Parallel()
-	r := newRun(t, realserver.Redis.Start(t, realserver.AppendOnly))
+	r := newRun(t, testserver.Redis.Start(t, testserver.AppendOnly))
 	r.kills = map[int]bool{deliveries / 3: true, 2 * deliveries / 3: true}
 	r.play()
 	if err := r.history.Check(); err != nil {
@@ -38,7 +38,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 func TestLostRecordsAreFound(t *testing.T) {
 	t.Parallel()
 	notLinearizable(t, func() *run {
-		r := newRun(t, realserver.Redis.Start(t))
+		r := newRun(t, testserver.Redis.Start(t))
 		r.kills = map[int]bool{deliveries / 3: true, 2 * deliveries / 3: true}
 		return r
 	})
@@ -64,7 +64,7 @@ func TestBrokenScriptsAreFound(t *testing.T) {
 				t.Fatalf("%s has not one %q", b.script, b.clause)
 			}
 			notLinearizable(t, func() *run {
-				r := newRun(t, realserver.Redis.Shared(t))
+				r := newRun(t, testserver.Redis.Shared(t))
 				r.broken = redisstore.Scripts[b.script].Hash()
 				r.instead = redisstore.Clock + strings.Replace(source, b.clause, b.instead, 1)
 				return r
@@ -95,7 +95,7 @@ const (
 // run is a number of hosts that use one server.
 type run struct {
 	t       *testing.T
-	server  *realserver.Server
+	server  *testserver.Server
 	prefix  string
 	seed    uint64
 	kills   map[int]bool // the server is killed before these deliveries of the first host
@@ -108,7 +108,7 @@ type run struct {
 	faults  int
 }
 
-func newRun(t *testing.T, server *realserver.Server) *run {
+func newRun(t *testing.T, server *testserver.Server) *run {
 	return &run{t: t, server: server, prefix: rand.Text() + ":", seed: mathrand.Uint64()}
 }
 
@@ -153,7 +153,7 @@ func (r *run) host(i int, rng *mathrand.Rand) {
 // delivery draws a host's n-th delivery. The hosts use the same key at about the same time.
 func delivery(rng *mathrand.Rand, n int) linear.Delivery {
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
-	d := linear.Delivery{Wait: upTo(lease / 2), Key: n / 3, Hold: upTo(2 * lease)}
+	d := linear.Delivery{Wait: upTo(lease / 2), Key: n / 3, Work: upTo(2 * lease)}
 	for range rng.IntN(3) {
 		d.Renews = append(d.Renews, upTo(lease/2))
 	}
@@ -241,8 +241,8 @@ func (w *network) add(called time.Time, cmd redis.Cmder, err error) {
 			kind = name
 		}
 	}
-	c := linear.Call{Kind: kind, Key: strings.TrimPrefix(args[3].(string), w.run.prefix), Owner: args[4].(string), Ghost: true}
-	a := linear.Answer{Outcome: "unknown"}
+	c := linear.Call{Kind: kind, Key: strings.TrimPrefix(args[3].(string), w.run.prefix), Owner: args[4].(string), Delayed: true}
+	a := linear.Result{Status: "unknown"}
 	if _, refused := errors.AsType[redis.Error](err); refused {
 		return // refused: the script was not executed, because the server lost it in a restart
 	}
@@ -254,11 +254,11 @@ func (w *network) add(called time.Time, cmd redis.Cmder, err error) {
 		}
 		switch values[0] {
 		case "granted", "own":
-			a.Outcome, a.Fence = "granted", values[1].(int64)
+			a.Status, a.Fence = "granted", values[1].(int64)
 		case "renewed", "done":
-			a.Outcome = "granted"
+			a.Status = "granted"
 		default:
-			a.Outcome = "refused"
+			a.Status = "refused"
 		}
 	}
 	w.run.history.Add(client, called, c, a)

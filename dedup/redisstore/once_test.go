@@ -18,7 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // consumer returns a handler that acts as another process: it shares no memory with other deliveries.
@@ -41,7 +41,7 @@ func message(receive int) *sqsonce.Message {
 func TestSameMessage(t *testing.T) {
 	t.Parallel()
 	for _, deliveries := range []int{1, 2, 10} {
-		s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+		s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 		effects := 0
 		for i := range deliveries {
 			err := consumer(t, s, func(context.Context, *sqsonce.Message) error { effects++; return nil })(t.Context(), message(i+1))
@@ -58,7 +58,7 @@ func TestSameMessage(t *testing.T) {
 // The handler takes longer than its lease, which is renewed. Each consumer receives the message until it is acknowledged.
 func TestFiveConsumersAndASlowHandler(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 	var effects, refused atomic.Int64
 	var wg sync.WaitGroup
 	for range 5 {
@@ -90,7 +90,7 @@ func TestFiveConsumersAndASlowHandler(t *testing.T) {
 
 func TestHandlerError(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 	declined := errors.New("card declined")
 	err := consumer(t, s, func(context.Context, *sqsonce.Message) error { return declined })(t.Context(), message(1))
 	if !errors.Is(err, declined) {
@@ -153,7 +153,7 @@ func consumerMain() {
 }
 
 // killed runs a consumer until it waits at stay, and kills it with SIGKILL.
-func killed(t *testing.T, server *realserver.Server, prefix, stay string) {
+func killed(t *testing.T, server *testserver.Server, prefix, stay string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "REDISSTORE_CONSUMER="+prefix, "REDISSTORE_ADDR="+server.Addr(), "REDISSTORE_STAY="+stay)
@@ -177,7 +177,7 @@ func killed(t *testing.T, server *realserver.Server, prefix, stay string) {
 // has the effect again, and its lease is a takeover. Only a store in the effect's own transaction can prevent that.
 func TestConsumerIsKilled(t *testing.T) {
 	t.Parallel()
-	server := realserver.Redis.Shared(t)
+	server := testserver.Redis.Shared(t)
 	client := connect(t, server)
 	for _, tt := range []struct {
 		stay      string

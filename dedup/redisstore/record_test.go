@@ -10,7 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // The key expires at the end of retention, never with the lease: a record that expired with its lease could neither show
@@ -18,7 +18,7 @@ import (
 func TestExpiryIsRetention(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
 	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
 	if err != nil {
@@ -70,7 +70,7 @@ func TestExpiryIsRetention(t *testing.T) {
 // Fences grow also if the server's clock was set back, or differs after a failover.
 func TestFenceGrowsOverClocks(t *testing.T) {
 	t.Parallel()
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
 	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
 	if err != nil {
@@ -91,7 +91,7 @@ func TestFenceGrowsOverClocks(t *testing.T) {
 func TestInspectAndDelete(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := newStore(t, connect(t, realserver.Redis.Shared(t)))
+	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
 	c := claim("a")
 	c.Attempt, c.Validation = 3, "hash"
 	if r, err := s.Inspect(ctx, c.Key); !errors.Is(err, dedup.ErrNotFound) {

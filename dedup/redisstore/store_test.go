@@ -12,13 +12,13 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-func TestMain(m *testing.M) { consumerMain(); realserver.Main(m) }
+func TestMain(m *testing.M) { consumerMain(); testserver.Main(m) }
 
 // connect returns a client of the server, closed at the end of the test.
-func connect(t testing.TB, s *realserver.Server, optFns ...func(*redis.Options)) *redis.Client {
+func connect(t testing.TB, s *testserver.Server, optFns ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	o := &redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true}
 	for _, fn := range optFns {
@@ -50,7 +50,7 @@ func newStore(t testing.TB, c redisstore.Client, optFns ...func(*redisstore.Opti
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	client := connect(t, realserver.Redis.Shared(t))
+	client := connect(t, testserver.Redis.Shared(t))
 	conformance(t, client)
 }
 
@@ -74,4 +74,4 @@ func acquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
 	return l
 }
 
-func portOf(s *realserver.Server) string { return strconv.Itoa(s.Port) }
+func portOf(s *testserver.Server) string { return strconv.Itoa(s.Port) }

@@ -12,26 +12,26 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 const nodes = 3
 
 // startCluster starts a cluster of masters, each with a third of the slots.
-func startCluster(t *testing.T, optFns ...func(*realserver.Options)) (*redis.ClusterClient, []*redis.Client) {
+func startCluster(t *testing.T, optFns ...func(*testserver.Options)) (*redis.ClusterClient, []*redis.Client) {
 	t.Helper()
-	optFns = append(optFns, func(o *realserver.Options) {
+	optFns = append(optFns, func(o *testserver.Options) {
 		o.Args = append(o.Args, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
 	})
 	addrs, admins := []string{}, []*redis.Client{}
 	for i := range nodes {
-		server := realserver.Redis.Start(t, optFns...)
+		server := testserver.Redis.Start(t, optFns...)
 		admin := connect(t, server)
 		if err := admin.ClusterAddSlotsRange(t.Context(), 16384*i/nodes, 16384*(i+1)/nodes-1).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if i > 0 {
-			if err := admins[0].Do(t.Context(), "CLUSTER", "MEET", realserver.Host, server.Port).Err(); err != nil {
+			if err := admins[0].Do(t.Context(), "CLUSTER", "MEET", testserver.Host, server.Port).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -104,11 +104,11 @@ func isCompleted(err error) bool {
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	master := realserver.Redis.Start(t, realserver.AppendOnly)
-	replica := realserver.Redis.Start(t, realserver.AppendOnly, replicaOf(master))
+	master := testserver.Redis.Start(t, testserver.AppendOnly)
+	replica := testserver.Redis.Start(t, testserver.AppendOnly, replicaOf(master))
 	awaitReplica(t, connect(t, master))
-	sentinel := realserver.Redis.Start(t, func(o *realserver.Options) {
-		o.Config = fmt.Sprintf("sentinel monitor orders %s %d 1\nsentinel down-after-milliseconds orders 500\nsentinel failover-timeout orders 3000\n", realserver.Host, master.Port)
+	sentinel := testserver.Redis.Start(t, func(o *testserver.Options) {
+		o.Config = fmt.Sprintf("sentinel monitor orders %s %d 1\nsentinel down-after-milliseconds orders 500\nsentinel failover-timeout orders 3000\n", testserver.Host, master.Port)
 		o.Args = []string{"--sentinel"}
 	})
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "orders", SentinelAddrs: []string{sentinel.Addr()}, ContextTimeoutEnabled: true})

@@ -15,12 +15,12 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 func TestMain(m *testing.M) {
 	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // it logs every connection that the tests break
-	realserver.Main(m)
+	testserver.Main(m)
 }
 
 // Bed is a database of one dialect for one test.
@@ -31,14 +31,14 @@ type Bed struct {
 	// DB is a pool on the database, closed at the end of the test. The tables exist, except in an EmptyBed.
 	DB *sql.DB
 	// Server is the database's server, if it is the test's own.
-	Server *realserver.Server
+	Server *testserver.Server
 	// Open returns another pool on the same database, like another process's. It is closed at the end of the test.
 	Open func(t testing.TB) *sql.DB
 }
 
 // EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. If a server is
 // missing, the subtest is skipped, or fails with EMULATORS=required. SQLite is never missing. MySQL is skipped unless
-// REALSERVER_MYSQL names its server.
+// TESTSERVER_MYSQL names its server.
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
 	for _, k := range beds {
@@ -90,13 +90,13 @@ func ownServer(t testing.TB, name string) *Bed {
 	var b *Bed
 	switch name {
 	case "PostgreSQL":
-		server := realserver.PostgreSQL.Start(t)
+		server := testserver.PostgreSQL.Start(t)
 		b = newBed(t, PostgreSQL, "pgx", server.DSN("postgres"), "postgres")
 		b.Server = server
 	case "MariaDB", "MySQL":
-		kind := realserver.MariaDB
+		kind := testserver.MariaDB
 		if name == "MySQL" {
-			kind = realserver.MySQL
+			kind = testserver.MySQL
 		}
 		server := kind.Start(t)
 		b = newBed(t, MySQL, "mysql", server.DSN("test")+"?interpolateParams=true", "test")
@@ -117,8 +117,8 @@ var beds = []struct {
 	create func(t testing.TB, name string) (driver, dsn string)
 }{
 	{"PostgreSQL", PostgreSQL, createPostgreSQL},
-	{"MariaDB", MySQL, create(realserver.MariaDB)},
-	{"MySQL", MySQL, create(realserver.MySQL)},
+	{"MariaDB", MySQL, create(testserver.MariaDB)},
+	{"MySQL", MySQL, create(testserver.MySQL)},
 	{"SQLite", SQLite, createSQLite},
 }
 
@@ -149,13 +149,13 @@ func createSQLite(t testing.TB, name string) (driver, dsn string) {
 
 func createPostgreSQL(t testing.TB, name string) (driver, dsn string) {
 	t.Helper()
-	server := realserver.PostgreSQL.Shared(t)
+	server := testserver.PostgreSQL.Shared(t)
 	exec(t, open(t, "pgx", server.DSN("postgres")), "CREATE DATABASE "+name)
 	return "pgx", server.DSN(name)
 }
 
 // create returns a function that creates databases on the shared MariaDB or MySQL.
-func create(k *realserver.Kind) func(t testing.TB, name string) (driver, dsn string) {
+func create(k *testserver.Database) func(t testing.TB, name string) (driver, dsn string) {
 	return func(t testing.TB, name string) (driver, dsn string) {
 		t.Helper()
 		server := k.Shared(t)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ var acquireCases = []testCase{
 		c.Attempt, c.Validation = 3, "hash"
 		l := x.acquire(c)
 		x.near("Until of a fresh lease", l.Until, before.Add(x.Lease))
-		// A holder that trusts a later end than the store's would still run while another takes over.
+		// An owner with a later end than the store's would still run when another owner takes over.
 		if latest := time.Now().Add(x.Lease); l.Until.After(latest) {
 			x.fatalf("Until: got %s, later than now + Lease (%s)", l.Until.UTC(), latest.UTC())
 		}
@@ -32,18 +33,18 @@ var acquireCases = []testCase{
 	}},
 	{name: "acquire/held", run: func(x *exam) {
 		l := x.acquire(x.claim("a"))
-		until := x.held(x.claim("b"), "while a holds")
+		until := x.inProgress(x.claim("b"), "during a's lease")
 		x.near("InProgressError.Until", until, l.Until)
 		x.Advance(x.Lease / 2)
-		x.held(x.claim("c"), "in the middle of a's lease")
+		x.inProgress(x.claim("c"), "in the middle of a's lease")
 	}},
 	{name: "acquire/held until says when", run: func(x *exam) {
 		x.acquire(x.claim("a"))
-		until := x.held(x.claim("b"), "while a holds")
+		until := x.inProgress(x.claim("b"), "during a's lease")
 		if !until.After(time.Now()) {
 			x.fatalf("InProgressError.Until: got %s, want it ahead", until.UTC())
 		}
-		// One second is what a host adds to it.
+		// A host comes back one second later than that.
 		x.Advance(time.Until(until) + time.Second)
 		x.acquire(x.claim("b"))
 	}},
@@ -62,7 +63,7 @@ var acquireCases = []testCase{
 		if b.Attempts != 2 {
 			x.fatalf("Attempts after a takeover: got %d, want the claim's 2", b.Attempts)
 		}
-		x.held(x.claim("c"), "while b holds after its takeover")
+		x.inProgress(x.claim("c"), "after b's takeover")
 	}},
 	{name: "acquire/one winner of 32", run: func(x *exam) {
 		race(x, 32)
@@ -79,14 +80,14 @@ var acquireCases = []testCase{
 			x.fatalf("Acquire with an ended context: got lease %+v, want an error", l)
 		}
 		if l := x.acquire(x.claim("b")); l.Takeover {
-			x.fatalf("a cancelled Acquire left a record: %+v", l)
+			x.fatalf("a cancelled Acquire has stored a record: %+v", l)
 		}
 	}},
 	{name: "acquire/no takeover of a crashed holder", run: func(x *exam) {
 		x.acquire(x.claim("a"))
 		blocked := x.claim("b")
 		blocked.NoTakeover = true
-		x.held(blocked, "with NoTakeover while a holds")
+		x.inProgress(blocked, "with NoTakeover during a's lease")
 		x.expire(x.Lease)
 		blocked.Owner = "c"
 		l, err := x.Acquire(x.ctx, blocked)
@@ -107,7 +108,88 @@ var acquireCases = []testCase{
 	}},
 }
 
-// race lets n owners acquire the key at once and expects one winner.
+var fenceCases = []testCase{
+	{name: "fence/two owners in one millisecond", run: func(x *exam) {
+		// No time passes between these calls in a bubble.
+		var last int64
+		for i := range 5 {
+			l := x.acquire(x.claim(fmt.Sprintf("owner-%d", i)))
+			if l.Fence <= last {
+				x.fatalf("Fence of owner %d: got %d, want more than %d", i, l.Fence, last)
+			}
+			last = l.Fence
+			x.release(l, nil)
+		}
+	}},
+	{name: "fence/grows over releases, crashes and renewals", run: func(x *exam) {
+		var last int64
+		for i := range 6 {
+			l := x.acquire(x.claim(fmt.Sprintf("owner-%d", i)))
+			if l.Fence <= last {
+				x.fatalf("Fence of owner %d: got %d, want more than %d", i, l.Fence, last)
+			}
+			last = l.Fence
+			switch i % 3 {
+			case 0:
+				x.release(l, errors.New("failed"))
+			case 1:
+				x.expire(x.Lease)
+			case 2:
+				x.release(x.renew(l, x.Lease), nil)
+			}
+		}
+	}},
+}
+
+var keyCases = []testCase{
+	{name: "key/independent", run: func(x *exam) {
+		long := make([]byte, 1024)
+		for i := range long {
+			long[i] = 'k'
+		}
+		longer := append([]byte(nil), long...)
+		longer[1023] = 'K'
+		keys := []string{
+			"c#a", "c#A", "c#a ", " c#a", "c#", "c#a#b", "c#a/b", "c#ключ", "c#鍵", "c#\u00e9", "c#e\u0301", "c#%61", "c#'\"`;--",
+			"d#a", string(long), string(longer),
+		}
+		for i, k := range keys {
+			c := x.claim(fmt.Sprintf("owner-%d", i))
+			c.Key = k
+			x.acquire(c)
+		}
+		for _, k := range keys {
+			c := x.claim("other")
+			c.Key = k
+			x.inProgress(c, "during the lease of the key's owner")
+		}
+		first := x.claim("owner-0")
+		first.Key = keys[0]
+		x.complete(x.acquire(first), dedup.Result{})
+		for _, k := range keys[1:] {
+			c := x.claim("other")
+			c.Key = k
+			x.inProgress(c, "after another key was completed")
+		}
+	}},
+	{name: "key/empty refused", run: func(x *exam) {
+		c := x.claim("a")
+		c.Key = ""
+		if l, err := x.Acquire(x.ctx, c); err == nil {
+			x.fatalf("Acquire of an empty key: got lease %+v, want an error", l)
+		}
+	}},
+	{name: "owner/empty refused", run: func(x *exam) {
+		if l, err := x.Acquire(x.ctx, x.claim("")); err == nil {
+			x.fatalf("Acquire by an empty owner: got lease %+v, want an error", l)
+		}
+		if l := x.acquire(x.claim("a")); l.Takeover {
+			x.fatalf("the refused Acquire has stored a record: %+v", l)
+		}
+	}},
+}
+
+// race lets n owners acquire the key at the same time, and expects one to get the lease.
 func race(x *exam, n int) {
 	var wg sync.WaitGroup
 	errs := make([]error, n)

@@ -11,8 +11,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// switchable is a correct store in which each rule can be switched off by a defect's name. It is written apart from
-// memstore, so that the suite is not tested against what it is used for.
+// switchable is a correct store which breaks one rule for the name of a defect. It shares no code with memstore, which the
+// suite tests.
 type switchable struct {
 	defect string
 
@@ -132,11 +132,11 @@ func (s *switchable) grant(c dedup.Claim, old *row, now time.Time) dedup.Lease {
 		l.Attempts = 0
 	}
 	if old != nil && !old.done {
-		l.Takeover = !old.released && !s.has("does not report a takeover") || s.has("reports every holder as a takeover")
+		l.Takeover = !old.released && !s.has("does not report a takeover") || s.has("reports every earlier owner as a takeover")
 	}
 	if old != nil {
 		l.LastError = old.err
-		if !s.has("takes its fence from the clock alone") {
+		if !s.has("takes its fence only from the clock") {
 			l.Fence = max(l.Fence, old.Fence+1)
 		}
 	}
@@ -199,7 +199,7 @@ func (s *switchable) Renew(ctx context.Context, l dedup.Lease, d time.Duration) 
 	}
 	out := r.Lease
 	out.Until = until
-	if !s.has("answers a shorter renewal with its own end") {
+	if !s.has("returns the end of a shorter renewal") {
 		out.Until = r.Until
 	}
 	if s.has("renews for ever") {

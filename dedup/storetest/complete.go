@@ -11,21 +11,21 @@ import (
 var completeCases = []testCase{
 	{name: "complete/done", run: func(x *exam) {
 		x.complete(x.acquire(x.claim("a")), dedup.Result{})
-		if r := x.done(x.claim("b"), "after a complete"); len(r.Data) != 0 || r.Validation != "" {
+		if r := x.completed(x.claim("b"), "after a complete"); len(r.Data) != 0 || r.Validation != "" {
 			x.fatalf("CompletedError.Result: got %+v, want none", r)
 		}
 	}},
 	{name: "complete/stays after the lease's end", run: func(x *exam) {
 		x.complete(x.acquire(x.claim("a")), dedup.Result{})
 		x.expire(2 * x.Lease)
-		x.done(x.claim("b"), "long after a complete")
+		x.completed(x.claim("b"), "long after a complete")
 	}},
 	{name: "complete/stays with no takeover", run: func(x *exam) {
 		x.complete(x.acquire(x.claim("a")), dedup.Result{})
 		x.expire(x.Lease)
 		c := x.claim("b")
 		c.NoTakeover = true
-		x.done(c, "with NoTakeover after a complete")
+		x.completed(c, "with NoTakeover after a complete")
 	}},
 	{name: "complete/result is replayed", run: func(x *exam) {
 		data := []byte(`{"charge":"ch_1","note":"zażółć ` + "\u2028" + `"}`)
@@ -33,7 +33,7 @@ var completeCases = []testCase{
 		c.Validation = "hash"
 		x.complete(x.acquire(c), dedup.Result{Data: bytes.Clone(data), Validation: "hash"})
 		for _, owner := range []string{"b", "c"} {
-			r := x.done(x.claim(owner), "after a complete with a result")
+			r := x.completed(x.claim(owner), "after a complete with a result")
 			if !bytes.Equal(r.Data, data) {
 				x.fatalf("Result.Data: got %q, want %q", r.Data, data)
 			}
@@ -46,7 +46,7 @@ var completeCases = []testCase{
 		c := x.claim("a")
 		c.Validation = "hash"
 		x.complete(x.acquire(c), dedup.Result{})
-		if r := x.done(x.claim("b"), "after a complete"); r.Validation != "hash" {
+		if r := x.completed(x.claim("b"), "after a complete"); r.Validation != "hash" {
 			x.fatalf("Result.Validation: got %q, want the claim's %q", r.Validation, "hash")
 		}
 	}},
@@ -55,7 +55,7 @@ var completeCases = []testCase{
 		c.Validation = "first"
 		x.release(x.acquire(c), nil)
 		x.complete(x.acquire(x.claim("b")), dedup.Result{})
-		if r := x.done(x.claim("c"), "after b's complete"); r.Validation != "" {
+		if r := x.completed(x.claim("c"), "after b's complete"); r.Validation != "" {
 			x.fatalf("Result.Validation: got %q of an earlier attempt, want none", r.Validation)
 		}
 	}},
@@ -64,7 +64,7 @@ var completeCases = []testCase{
 		x.complete(l, dedup.Result{Data: []byte("1")})
 		x.Advance(x.Lease / 2)
 		x.complete(l, dedup.Result{Data: []byte("1")})
-		if r := x.done(x.claim("b"), "after two completes"); string(r.Data) != "1" {
+		if r := x.completed(x.claim("b"), "after two completes"); string(r.Data) != "1" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "1")
 		}
 	}},
@@ -72,16 +72,16 @@ var completeCases = []testCase{
 		l := x.acquire(x.claim("a"))
 		x.expire(2 * x.Lease)
 		x.complete(l, dedup.Result{})
-		x.done(x.claim("b"), "after a late complete")
+		x.completed(x.claim("b"), "after a late complete")
 	}},
 	{name: "complete/stale owner refused", run: func(x *exam) {
 		a := x.acquire(x.claim("a"))
 		x.expire(x.Lease)
 		b := x.acquire(x.claim("b"))
 		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a")}))
-		x.held(x.claim("c"), "while b holds, after the stale owner's complete")
+		x.inProgress(x.claim("c"), "during b's lease, after the stale owner's complete")
 		x.complete(b, dedup.Result{Data: []byte("b")})
-		if r := x.done(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
+		if r := x.completed(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
 			x.fatalf("Result.Data: got %q, want b's", r.Data)
 		}
 	}},
@@ -90,7 +90,7 @@ var completeCases = []testCase{
 		x.expire(x.Lease)
 		x.complete(x.acquire(x.claim("b")), dedup.Result{Data: []byte("b")})
 		x.lost("Complete by the stale owner", x.Complete(x.ctx, a, dedup.Result{Data: []byte("a")}))
-		if r := x.done(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
+		if r := x.completed(x.claim("c"), "after b's complete"); string(r.Data) != "b" {
 			x.fatalf("Result.Data: got %q, want b's", r.Data)
 		}
 	}},
@@ -113,7 +113,7 @@ var completeCases = []testCase{
 		if err := x.Complete(ctx, l, dedup.Result{}); err == nil {
 			x.fatalf("Complete with an ended context: got nil, want an error")
 		}
-		x.held(x.claim("b"), "after a cancelled complete")
+		x.inProgress(x.claim("b"), "after a cancelled complete")
 	}},
 	{name: "retention/ends", hours: true, run: func(x *exam) {
 		c := x.claim("a")
@@ -121,7 +121,7 @@ var completeCases = []testCase{
 		a := x.acquire(c)
 		x.complete(a, dedup.Result{Data: []byte("old"), Validation: "old"})
 		x.Advance(c.Retention - time.Minute)
-		x.done(x.claim("b"), "just before the retention's end")
+		x.completed(x.claim("b"), "just before the retention's end")
 		x.expire(time.Minute)
 		b := x.acquire(x.claim("b")) // expired, whether or not the store has deleted it
 		if b.Fence <= a.Fence {
@@ -131,7 +131,7 @@ var completeCases = []testCase{
 			x.fatalf("lease after the retention of a completed record: Takeover true, want false")
 		}
 		x.complete(b, dedup.Result{})
-		if r := x.done(x.claim("c"), "after the second complete"); len(r.Data) != 0 || r.Validation != "" {
+		if r := x.completed(x.claim("c"), "after the second complete"); len(r.Data) != 0 || r.Validation != "" {
 			x.fatalf("CompletedError.Result: got %+v of the expired record, want none", r)
 		}
 	}},
@@ -141,16 +141,16 @@ var completeCases = []testCase{
 		l := x.renew(x.acquire(c), 2*x.Lease)
 		x.complete(l, dedup.Result{})
 		x.Advance(23 * time.Hour)
-		x.done(x.claim("b"), "before the retention's end")
+		x.completed(x.claim("b"), "before the retention's end")
 	}},
 	{name: "retention/never frees a live lease", hours: true, run: func(x *exam) {
 		c := x.claim("a")
 		c.Retention, c.Lease = time.Second, 4*time.Hour
 		l := x.acquire(c)
 		x.Advance(3 * time.Hour)
-		x.held(x.claim("b"), "with a live lease longer than its retention")
-		x.Advance(time.Hour + 30*time.Minute) // the lease's end plus half of the least hour
+		x.inProgress(x.claim("b"), "with a live lease longer than its retention")
+		x.Advance(time.Hour + 30*time.Minute) // half an hour after the lease's end; a record stays for at least an hour
 		x.complete(l, dedup.Result{})
-		x.done(x.claim("b"), "after a complete within an hour of the lease's end")
+		x.completed(x.claim("b"), "after a complete within an hour of the lease's end")
 	}},
 }

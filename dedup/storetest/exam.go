@@ -3,26 +3,22 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/suite"
 )
 
-// exam is one case at work on one store. Its methods end the case at the first sentence that does not hold, by a panic
-// with a failure: a case is then testable itself, without a second process.
+// exam is one run of a case on one store. Its methods end the case at the first sentence of the contract that does not
+// hold.
 type exam struct {
 	dedup.Store
 	Harness
 	ctx context.Context
 }
 
-type failure string
-
-func (f failure) Error() string { return string(f) }
-
-func (x *exam) fatalf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+func (x *exam) fatalf(format string, args ...any) { suite.Failf(format, args...) }
 
 const key = "storetest#event"
 
@@ -43,8 +39,8 @@ func (x *exam) acquire(c dedup.Claim) dedup.Lease {
 	return l
 }
 
-// held expects the claim to be refused because another holds the key, and returns the time to come back.
-func (x *exam) held(c dedup.Claim, why string) time.Time {
+// inProgress expects the claim to be refused because another owner has the record lease, and returns the lease's end.
+func (x *exam) inProgress(c dedup.Claim, why string) time.Time {
 	l, err := x.Acquire(x.ctx, c)
 	if err == nil {
 		x.fatalf("Acquire by %s %s: got lease %+v, want *InProgressError", c.Owner, why, l)
@@ -57,13 +53,13 @@ func (x *exam) held(c dedup.Claim, why string) time.Time {
 		x.fatalf("Acquire by %s %s: error %v does not match sqsonce.ErrInProgress", c.Owner, why, err)
 	}
 	if in.Crashed {
-		x.fatalf("Acquire by %s %s: got Crashed, want a live holder", c.Owner, why)
+		x.fatalf("Acquire by %s %s: got Crashed, want a live owner", c.Owner, why)
 	}
 	return in.Until
 }
 
-// done expects the claim to be refused because the event was completed.
-func (x *exam) done(c dedup.Claim, why string) dedup.Result {
+// completed expects the claim to be refused because the event was completed.
+func (x *exam) completed(c dedup.Claim, why string) dedup.Result {
 	l, err := x.Acquire(x.ctx, c)
 	if err == nil {
 		x.fatalf("Acquire by %s %s: got lease %+v, want *CompletedError", c.Owner, why, l)
@@ -105,12 +101,12 @@ func (x *exam) renew(l dedup.Lease, d time.Duration) dedup.Lease {
 	return got
 }
 
-// expire lets a lease of d end beyond every store's guard.
+// expire lets a lease of d end, and the store's grace.
 func (x *exam) expire(d time.Duration) { x.Advance(d + x.Grace) }
 
-// near expects a lease's end, whole seconds and a guard aside.
+// near expects a lease's end, which a store may round to seconds or set later by its grace.
 func (x *exam) near(what string, got, want time.Time) {
-	// A quarter of the lease: below what the cases let pass between two times that they tell apart.
+	// A quarter of the lease is less than the cases let pass between two times that they compare.
 	if diff := got.Sub(want).Abs(); diff > max(x.Lease/4, x.Grace) {
 		x.fatalf("%s: got %s, want about %s", what, got.UTC(), want.UTC())
 	}

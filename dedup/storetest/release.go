@@ -9,11 +9,11 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-var releaseCases = []testCase{
+var rerenewCases = []testCase{
 	{name: "release/frees and keeps the error", run: func(x *exam) {
 		a := x.acquire(x.claim("a"))
 		x.release(a, errors.New("card declined"))
-		b := x.acquire(x.claim("b")) // at once: a release needs no guard
+		b := x.acquire(x.claim("b")) // at once: no grace after a release
 		if b.LastError != "card declined" {
 			x.fatalf("LastError: got %q, want %q", b.LastError, "card declined")
 		}
@@ -49,7 +49,7 @@ var releaseCases = []testCase{
 		l := x.acquire(x.claim("a"))
 		x.complete(l, dedup.Result{Data: []byte("kept")})
 		x.release(l, errors.New("too late"))
-		if r := x.done(x.claim("b"), "after complete and release"); string(r.Data) != "kept" {
+		if r := x.completed(x.claim("b"), "after complete and release"); string(r.Data) != "kept" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
 		}
 	}},
@@ -58,7 +58,7 @@ var releaseCases = []testCase{
 		x.expire(x.Lease)
 		b := x.acquire(x.claim("b"))
 		x.release(a, errors.New("a failed"))
-		x.held(x.claim("c"), "while b holds, after the stale owner's release")
+		x.inProgress(x.claim("c"), "during b's lease, after the stale owner's release")
 		x.release(b, errors.New("b failed"))
 		if c := x.acquire(x.claim("c")); c.LastError != "b failed" {
 			x.fatalf("LastError: got %q, want b's", c.LastError)
@@ -69,7 +69,7 @@ var releaseCases = []testCase{
 		x.release(a, nil)
 		x.acquire(x.claim("b"))
 		x.release(a, errors.New("again"))
-		x.held(x.claim("c"), "while b holds, after a's second release")
+		x.inProgress(x.claim("c"), "during b's lease, after a's second release")
 	}},
 	{name: "release/without a record", run: func(x *exam) {
 		x.release(dedup.Lease{Key: key, Owner: "a", Fence: 1}, errors.New("nothing there"))
@@ -87,10 +87,10 @@ var releaseCases = []testCase{
 	}},
 	{name: "release/the error outlives a crash", run: func(x *exam) {
 		x.release(x.acquire(x.claim("a")), errors.New("first failure"))
-		x.acquire(x.claim("b")) // b vanishes
+		x.acquire(x.claim("b")) // b crashes
 		x.expire(x.Lease)
 		if c := x.acquire(x.claim("c")); c.LastError != "first failure" {
-			x.fatalf("LastError after a failure and a crash: got %q, want what the last release kept", c.LastError)
+			x.fatalf("LastError after a failure and a crash: got %q, want the error of the last release", c.LastError)
 		}
 	}},
 	{name: "release/cancelled before the call changes nothing", run: func(x *exam) {
@@ -100,6 +100,6 @@ var releaseCases = []testCase{
 		if err := x.Release(ctx, l, nil); err == nil {
 			x.fatalf("Release with an ended context: got nil, want an error")
 		}
-		x.held(x.claim("b"), "after a cancelled release")
+		x.inProgress(x.claim("b"), "after a cancelled release")
 	}},
 }

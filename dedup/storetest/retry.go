@@ -8,7 +8,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// The same claim again: an own retry after a lost reply while it is held, a delayed copy of the packet afterwards.
+// The same claim again: during its lease, a retry of the owner after a lost response; afterwards, a delayed copy of the
+// request.
 var retryCases = []testCase{
 	{name: "own retry/lost reply recognised", run: func(x *exam) {
 		c := x.claim("a")
@@ -46,7 +47,7 @@ var retryCases = []testCase{
 		first := x.acquire(c)
 		x.expire(x.Lease)
 		if l, err := x.Acquire(x.ctx, c); err == nil && (l.Fence != first.Fence || l.Until.After(time.Now())) {
-			x.fatalf("same claim after its end: got %+v, want the first answer's values", l)
+			x.fatalf("same claim after its end: got %+v, want the values of the first lease", l)
 		}
 		x.acquire(x.claim("b"))
 	}},
@@ -54,12 +55,12 @@ var retryCases = []testCase{
 		c := x.claim("a")
 		l := x.acquire(c)
 		x.complete(l, dedup.Result{Data: []byte("kept")})
-		if r := x.done(c, "again after its complete"); string(r.Data) != "kept" {
+		if r := x.completed(c, "again after its complete"); string(r.Data) != "kept" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
 		}
 		x.expire(x.Lease)
-		x.done(c, "again long after its complete")
-		if r := x.done(x.claim("b"), "after a's complete"); string(r.Data) != "kept" {
+		x.completed(c, "again long after its complete")
+		if r := x.completed(x.claim("b"), "after a's complete"); string(r.Data) != "kept" {
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
 		}
 	}},
@@ -90,7 +91,7 @@ var retryCases = []testCase{
 			x.fatalf("same claim after a renewal: got error %v, want the renewed lease or ErrLeaseLost", err)
 		}
 		x.expire(x.Lease) // past the first end, before the renewed one
-		x.held(x.claim("b"), "in a's renewed lease")
+		x.inProgress(x.claim("b"), "in a's renewed lease")
 		x.complete(renewed, dedup.Result{})
 	}},
 	{name: "zombie acquire/after takeover", run: func(x *exam) {
@@ -107,6 +108,6 @@ var retryCases = []testCase{
 		}
 		x.renew(b, x.Lease)
 		x.complete(b, dedup.Result{})
-		x.done(c, "again after a takeover and its complete")
+		x.completed(c, "again after a takeover and its complete")
 	}},
 }

@@ -1,3 +1,10 @@
+// Package linear is for tests of stores of package dedup. It checks that a history of concurrent calls is linearizable:
+// whatever happened to messages and machines, the results of the calls must be those of one record per key that the calls
+// changed one after another. Then no two owners have the lease at the same time, fences grow, and a completed record stays
+// completed.
+//
+// A test starts the stores and the faults. This package has the owners ([Host]), the record of their calls ([History]) and
+// the model of a record.
 package linear
 
 import (
@@ -17,29 +24,29 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// History collects the calls of a run and their answers. The zero History is empty.
+// History is the calls of a run and their results. The zero History is empty.
 type History struct {
 	mu  sync.Mutex
 	ops []porcupine.Operation
 }
 
-// Add adds a call that has just returned. A client's calls must not overlap.
-func (h *History) Add(client int, called time.Time, c Call, a Answer) {
+// Add adds a call that has just returned. The calls of one client must not overlap.
+func (h *History) Add(client int, called time.Time, c Call, a Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.returned = time.Now()
 	returned := c.returned.UnixNano()
-	if a.Outcome == "unknown" {
-		// It may have its effect at any time from now on.
+	if a.Status == "unknown" {
+		// The call may have its effect at any later time.
 		returned, c.returned = math.MaxInt64, time.Now().Add(100*time.Hour)
 	}
 	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: c, Call: called.UnixNano(), Output: a, Return: returned})
 }
 
-// searchTime bounds the search for an order of one record's calls.
+// searchTime limits the search for an order of the calls of one record.
 const searchTime = 20 * time.Second
 
-// Check returns an error with the calls of a record where they cannot be put into one order.
+// Check returns an error with the calls of a record if no order of them explains their results.
 func (h *History) Check() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,52 +63,53 @@ func (h *History) Check() error {
 		slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 		var b strings.Builder
 		for _, op := range ops {
-			c, a := op.Input.(Call), op.Output.(Answer)
-			fmt.Fprintf(&b, "%v: %v, %d to %d ms, until %d, fence %d\n", c, a.Outcome, op.Call/1e6, op.Return/1e6, a.Until.UnixMilli(), a.Fence)
+			c, a := op.Input.(Call), op.Output.(Result)
+			fmt.Fprintf(&b, "%v: %v, %d to %d ms, until %d, fence %d\n", c, a.Status, op.Call/1e6, op.Return/1e6, a.Until.UnixMilli(), a.Fence)
 		}
 		return fmt.Errorf("the history of %s is %s:\n%s", key, strings.ToLower(string(result)), b.String())
 	}
 	return nil
 }
 
-// Len is the number of calls.
+// Len returns the number of calls.
 func (h *History) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.ops)
 }
 
-// Delivery is one attempt at an event: it acquires, renews, and ends.
+// Delivery is one try of an event: it acquires the record lease, renews it, and completes or releases it.
 type Delivery struct {
-	// Wait comes before the acquire.
+	// Wait is the time before the acquire.
 	Wait time.Duration
 	Key  int
-	// Renews are the waits before each renewal.
+	// Renews are the times before each renewal.
 	Renews []time.Duration
-	Hold   time.Duration
-	// End is "complete", "release", or "crash", which does nothing.
+	// Work is the time before the end.
+	Work time.Duration
+	// End is "complete", "release", or "crash", which calls nothing.
 	End string
 }
 
-// Host makes deliveries, one after the other.
+// Host makes deliveries, one after another.
 type Host struct {
 	Store dedup.Store
-	// Client is the host's number, and those of its calls.
+	// Client is the number of the host, in the history.
 	Client int
 	// Skew is how far the host's clock is ahead of time.Now.
 	Skew time.Duration
-	// Lease is asked for by every acquire and renewal.
+	// Lease is the lease of each acquire and renewal.
 	Lease time.Duration
-	// Context is that of the next call. Default: one that does not end.
+	// Context returns the context of the next call. Default: one that does not end.
 	Context func() (context.Context, context.CancelFunc)
 }
 
-// Deliver makes one delivery, by an owner of that name.
+// Deliver makes one delivery, with this owner.
 func (h *History) Deliver(host Host, owner string, d Delivery) {
 	time.Sleep(d.Wait)
 	call := Call{Key: fmt.Sprint("key ", d.Key), Owner: owner}
 	c := dedup.Claim{Key: call.Key, Owner: owner, Lease: host.Lease, Retention: 24 * time.Hour, Attempt: 2}
-	do := func(kind string, f func(context.Context) (Answer, error)) bool {
+	do := func(kind string, f func(context.Context) (Result, error)) bool {
 		ctx, cancel := context.Background(), func() {}
 		if host.Context != nil {
 			ctx, cancel = host.Context()
@@ -111,52 +119,52 @@ func (h *History) Deliver(host Host, owner string, d Delivery) {
 		a, err := f(ctx)
 		call.Kind = kind
 		if err != nil {
-			a.Outcome = outcome(err)
+			a.Status = status(err)
 		}
 		h.Add(host.Client, called, call, a)
 		return err == nil
 	}
-	// The answer's times are in the host's clock.
-	truth := func(l dedup.Lease) Answer {
-		return Answer{Outcome: "granted", Until: l.Until.Add(-host.Skew), Fence: l.Fence}
+	// The lease's end is a time of the host's clock.
+	granted := func(l dedup.Lease) Result {
+		return Result{Status: "granted", Until: l.Until.Add(-host.Skew), Fence: l.Fence}
 	}
 	var l dedup.Lease
-	if !do("acquire", func(ctx context.Context) (a Answer, err error) {
+	if !do("acquire", func(ctx context.Context) (a Result, err error) {
 		l, err = host.Store.Acquire(ctx, c)
-		return truth(l), err
+		return granted(l), err
 	}) {
 		return
 	}
 	for _, wait := range d.Renews {
 		time.Sleep(wait)
-		do("renew", func(ctx context.Context) (Answer, error) {
+		do("renew", func(ctx context.Context) (Result, error) {
 			r, err := host.Store.Renew(ctx, l, host.Lease)
 			if err == nil {
 				l = r
 			}
-			return truth(l), err
+			return granted(l), err
 		})
 	}
-	time.Sleep(d.Hold)
+	time.Sleep(d.Work)
 	switch d.End {
 	case "complete":
-		do("complete", func(ctx context.Context) (Answer, error) {
-			return Answer{Outcome: "granted"}, host.Store.Complete(ctx, l, dedup.Result{})
+		do("complete", func(ctx context.Context) (Result, error) {
+			return Result{Status: "granted"}, host.Store.Complete(ctx, l, dedup.Result{})
 		})
 	case "release":
-		do("release", func(ctx context.Context) (Answer, error) {
-			return Answer{Outcome: "granted"}, host.Store.Release(ctx, l, errors.New("failed"))
+		do("release", func(ctx context.Context) (Result, error) {
+			return Result{Status: "granted"}, host.Store.Release(ctx, l, errors.New("failed"))
 		})
 	}
 }
 
-func outcome(err error) string {
+func status(err error) string {
 	_, completed := errors.AsType[*dedup.CompletedError](err)
 	switch {
 	case completed:
-		return "done"
+		return "completed"
 	case errors.Is(err, sqsonce.ErrInProgress):
-		return "held"
+		return "in progress"
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		return "lost"
 	}

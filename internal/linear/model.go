@@ -6,110 +6,111 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// record is that of one key as its users may see it. The lease's end is nondeterministic: all that is certain is that
-// nobody takes the record over before the end that its holder was promised.
+// record is the record of one key as its owners can see it. The model is nondeterministic: it is only certain that no other
+// owner takes the record over before the end of the lease that the owner has received.
 type record struct {
-	standing string // "none", "held", "released" or "done"
-	owner    string
-	fence    int64
-	until    time.Time // held: as the holder knows it; zero where its acquire was never answered
-	silent   bool      // held: its acquire was never answered, and fence is the one before
+	status     string // "none", "leased", "released" or "completed"
+	owner      string
+	fence      int64
+	until      time.Time // leased: the end of the lease as the owner knows it; zero if the owner has no response to its acquire
+	unanswered bool      // leased: the owner has no response to its acquire, and fence is that of the lease before
 }
 
-// Call is one call, or one packet that arrived when its sender had long gone on: a ghost.
+// Call is one call of a store's operation.
 type Call struct {
 	// Kind is "acquire", "renew", "complete" or "release".
 	Kind, Key, Owner string
-	// Ghost: nobody hears of the answer, and it promises nothing.
-	Ghost bool
+	// Delayed: the call is a copy of a request that arrived after its sender had returned. Nobody gets its result.
+	Delayed bool
 
-	returned time.Time // its effect was not later
+	returned time.Time // its effect is not later
 }
 
-// Answer is what a call returned.
-type Answer struct {
-	// Outcome is "granted", "held", "done", "lost" or "unknown". A ghost's is "granted", "refused" or "unknown".
-	Outcome string
-	// Until is the end of a lease that was granted.
+// Result is what a call returned.
+type Result struct {
+	// Status is "granted", "in progress" (another owner has the lease), "completed", "lost" (the lease) or "unknown"; for a
+	// delayed call "granted", "refused" or "unknown".
+	Status string
+	// Until is the end of a granted lease.
 	Until time.Time
-	// Fence is that of an acquire that was granted.
+	// Fence is the fence of a granted lease.
 	Fence int64
 }
 
-// String says whose call it is and of what.
+// String names the operation and the owner.
 func (c Call) String() string {
-	if c.Ghost {
-		return "late " + c.Kind + " by " + c.Owner
+	if c.Delayed {
+		return "delayed " + c.Kind + " by " + c.Owner
 	}
 	return c.Kind + " by " + c.Owner
 }
 
-// model is of one key.
+// model is the model of one key.
 var model = (&porcupine.NondeterministicModel{
-	Init: func() []any { return []any{record{standing: "none"}} },
+	Init: func() []any { return []any{record{status: "none"}} },
 	Step: func(state, input, output any) []any {
 		var out []any
-		for _, r := range state.(record).after(input.(Call), output.(Answer)) {
+		for _, r := range state.(record).after(input.(Call), output.(Result)) {
 			out = append(out, r)
 		}
 		return out
 	},
 }).ToModel()
 
-// after returns what the record may be after a call with this answer; nothing where the answer was impossible.
-func (r record) after(c Call, a Answer) []record {
+// after returns what the record may be after a call with this result; nothing if the result is impossible.
+func (r record) after(c Call, a Result) []record {
 	mine := r.owner == c.Owner
-	held, done := r.standing == "held", r.standing == "done"
+	leased, complete := r.status == "leased", r.status == "completed"
 	switch c.Kind {
 	case "acquire":
 		return r.afterAcquire(c, a)
 	case "renew":
 		switch {
-		case a.Outcome == "granted" && mine && held:
-			if !c.Ghost && a.Until.After(r.until) {
+		case a.Status == "granted" && mine && leased:
+			if !c.Delayed && a.Until.After(r.until) {
 				r.until = a.Until
 			}
 			return []record{r}
-		case a.Outcome == "unknown", a.Outcome == "lost" && !(mine && held), a.Outcome == "refused":
+		case a.Status == "unknown", a.Status == "lost" && !(mine && leased), a.Status == "refused":
 			return []record{r}
 		}
 	case "complete":
 		completed := r
-		completed.standing = "done"
+		completed.status = "completed"
 		switch {
-		case a.Outcome == "granted" && mine:
+		case a.Status == "granted" && mine:
 			return []record{completed}
-		case a.Outcome == "unknown" && mine:
+		case a.Status == "unknown" && mine:
 			return []record{r, completed}
-		case a.Outcome == "unknown", (a.Outcome == "lost" || a.Outcome == "refused") && !mine:
+		case a.Status == "unknown", (a.Status == "lost" || a.Status == "refused") && !mine:
 			return []record{r}
 		}
 	case "release":
 		released := r
-		released.standing, released.until = "released", time.Time{}
+		released.status, released.until = "released", time.Time{}
 		switch {
-		case a.Outcome == "granted" && mine && !done: // twice, too
+		case a.Status == "granted" && mine && !complete: // also a second time
 			return []record{released}
-		case a.Outcome == "unknown" && mine && !done:
+		case a.Status == "unknown" && mine && !complete:
 			return []record{r, released}
-		case a.Outcome == "unknown", a.Outcome == "granted" && !c.Ghost, a.Outcome == "refused" && (!mine || done):
-			return []record{r} // a caller is not told that there was nothing to release
+		case a.Status == "unknown", a.Status == "granted" && !c.Delayed, a.Status == "refused" && (!mine || complete):
+			return []record{r} // release also succeeds when there is nothing to release
 		}
 	}
 	return nil
 }
 
-func (r record) afterAcquire(c Call, a Answer) []record {
+func (r record) afterAcquire(c Call, a Result) []record {
 	mine := r.owner == c.Owner
-	free := r.standing == "none" || r.standing == "released" ||
-		r.standing == "held" && !mine && !c.returned.Before(r.until) // over at some time of the call, as far as the holder knew
-	granted := record{standing: "held", owner: c.Owner, fence: a.Fence, until: a.Until, silent: c.Ghost}
-	if c.Ghost {
+	free := r.status == "none" || r.status == "released" ||
+		r.status == "leased" && !mine && !c.returned.Before(r.until) // the lease ended during the call or before it, as far as the owner knew
+	granted := record{status: "leased", owner: c.Owner, fence: a.Fence, until: a.Until, unanswered: c.Delayed}
+	if c.Delayed {
 		granted.until = time.Time{}
 	}
-	switch a.Outcome {
+	switch a.Status {
 	case "granted":
-		if r.standing == "held" && mine && (a.Fence == r.fence || r.silent && a.Fence > r.fence) { // the same claim again
+		if r.status == "leased" && mine && (a.Fence == r.fence || r.unanswered && a.Fence > r.fence) { // the same claim again
 			if r.until.After(granted.until) {
 				granted.until = r.until
 			}
@@ -118,20 +119,20 @@ func (r record) afterAcquire(c Call, a Answer) []record {
 		if free && !mine && a.Fence > r.fence {
 			return []record{granted}
 		}
-	case "held":
-		if r.standing == "held" && !mine {
+	case "in progress":
+		if r.status == "leased" && !mine {
 			return []record{r}
 		}
-	case "done":
-		if r.standing == "done" {
+	case "completed":
+		if r.status == "completed" {
 			return []record{r}
 		}
-	case "refused": // a late packet, by whatever clause
+	case "refused": // a delayed call; the store does not say why
 		return []record{r}
 	case "lost", "unknown":
-		// Nothing; or granted, and then lost to another or released by the store itself: until then it is held by an owner
-		// that was promised nothing.
-		granted.fence, granted.until, granted.silent = r.fence, time.Time{}, true
+		// Either nothing has changed, or the lease was granted, and then taken over or released by the store itself. Until then
+		// its owner had no response.
+		granted.fence, granted.until, granted.unanswered = r.fence, time.Time{}, true
 		if free && !mine {
 			return []record{r, granted}
 		}

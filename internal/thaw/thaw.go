@@ -1,9 +1,9 @@
-// Package thaw keeps calls off connections that may have died while the process was frozen.
+// Package thaw closes connections that may have died while the process was frozen, before a call uses them.
 //
-// Lambda freezes a process between two invocations. Meanwhile the other side closes idle connections, and what stands in
-// between forgets them; the process learns of neither. A request on such a connection may never be answered, and costs
-// the next invocation a timeout for each connection that was kept. So the connections that were idle over a pause are
-// closed as they come up, before anything is written to them, and the call takes another one.
+// Lambda freezes a process between two invocations. Meanwhile the server closes its idle connections, and gateways drop
+// them; the process does not learn of either. A request on such a connection may never get a response: each idle connection
+// of the client may cost the next invocation a timeout. So a call that gets a connection which was idle during a pause
+// closes it, before anything is written to it, and gets another one.
 package thaw
 
 import (
@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// pause is the silence after which kept connections are not trusted: longer than a renewal's interval, so that a process
-// that is at work keeps its connections, and shorter than what AWS's endpoints and gateways let pass. A process that is
-// merely idle pays a handshake.
+// pause is the time without a response after which idle connections count as dead. It is longer than the interval of lease
+// renewals, so that a busy process does not close its connections, and shorter than the idle timeouts of AWS's endpoints and
+// gateways. A process that was idle, and not frozen, makes one new connection more than it would need.
 const pause = 20 * time.Second
 
-// mostClosed bounds what a call closes: more than any pool of idle connections holds.
+// mostClosed is the most connections that a call closes. No pool has as many idle ones.
 const mostClosed = 1000
 
 // Conns watches the connections of one client. The zero value is ready.
 type Conns struct {
-	mu    sync.Mutex
-	heard time.Time // the last answer
-	since time.Time // the first call after the last pause: what has been idle since before is not trusted
+	mu       sync.Mutex
+	response time.Time // the last one
+	thawed   time.Time // the first call after the last pause; a connection that was idle before it counts as dead
 }
 
-// Do calls f, which sends a request with its context, until it does not come upon a connection from before a pause. It
-// returns f's error. f may be called several times, and nothing is sent but by the last of them.
+// Do calls f, which sends a request with the context that it gets, and calls it again while it gets a connection from before
+// a pause. It returns the error of the last call. Only the last call sends its request.
 //
-// It works with net/http's transport, whichever client is around it. Any other does not report its connections: then f
-// is called once.
+// It works with net/http's transport under any client. Another transport does not report its connections: then f is called
+// once.
 func (c *Conns) Do(ctx context.Context, f func(context.Context) error) error {
 	for range mostClosed {
 		closed, err := c.once(ctx, f)
@@ -54,10 +54,10 @@ func (c *Conns) once(ctx context.Context, f func(context.Context) error) (closed
 			if i.WasIdle && c.stale(i.IdleTime, time.Now()) {
 				stale.Store(true)
 				_ = i.Conn.Close()
-				cancel() // or the SDK would wait, and try again by itself
+				cancel() // otherwise the SDK waits, and retries by itself
 			}
 		},
-		GotFirstResponseByte: func() { c.answered(time.Now()) },
+		GotFirstResponseByte: func() { c.responded(time.Now()) },
 	}))
 	return stale.Load(), err
 }
@@ -65,9 +65,9 @@ func (c *Conns) once(ctx context.Context, f func(context.Context) error) (closed
 func (c *Conns) begin(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// By the clock that has run further: either one may have stood still in a freeze.
-	if !c.heard.IsZero() && max(now.Sub(c.heard), now.Round(0).Sub(c.heard.Round(0))) > pause {
-		c.since = now
+	// The larger of the monotonic and the wall clock's difference: either clock may stand still during a freeze.
+	if !c.response.IsZero() && max(now.Sub(c.response), now.Round(0).Sub(c.response.Round(0))) > pause {
+		c.thawed = now
 	}
 }
 
@@ -75,11 +75,11 @@ func (c *Conns) begin(now time.Time) {
 func (c *Conns) stale(idle time.Duration, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.since.IsZero() && idle > now.Sub(c.since)
+	return !c.thawed.IsZero() && idle > now.Sub(c.thawed)
 }
 
-func (c *Conns) answered(now time.Time) {
+func (c *Conns) responded(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.heard = now
+	c.response = now
 }

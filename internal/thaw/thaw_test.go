@@ -16,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 )
 
-// service counts.
+// service counts its requests.
 type service struct{ requests atomic.Int64 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -25,7 +25,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok")
 }
 
-// post is a request whose body cannot be had again, as the SDK's is: net/http does not repeat it by itself.
+// post returns a request whose body cannot be read again, as the SDK's cannot: net/http does not retry it by itself.
 func post(client *http.Client) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://aws.local/", io.NopCloser(strings.NewReader("{}")))
@@ -42,8 +42,8 @@ func post(client *http.Client) func(context.Context) error {
 	}
 }
 
-// together sends n requests at once, and returns how long the slowest took.
-func together(t *testing.T, n int, do func(context.Context, func(context.Context) error) error, f func(context.Context) error) time.Duration {
+// concurrently sends n requests at the same time, and returns how long the slowest took.
+func concurrently(t *testing.T, n int, do func(context.Context, func(context.Context) error) error, f func(context.Context) error) time.Duration {
 	t.Helper()
 	start := time.Now()
 	var wg sync.WaitGroup
@@ -69,20 +69,20 @@ func bubble(t *testing.T, f func(*testing.T, *thawtest.Network, *service, func(c
 	})
 }
 
-// After a freeze every connection that was kept is dead, and none costs a call its time: neither the first, nor those
-// that come when it has been answered and find the rest of the pool.
+// After a freeze every idle connection is dead. None of them delays a call: neither the first call, nor those after its
+// response, which get the other connections of the pool.
 func TestConnectionsFromBeforeAFreeze(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, n *thawtest.Network, s *service, call func(context.Context) error) {
 		var c Conns
-		together(t, 8, c.Do, call)
+		concurrently(t, 8, c.Do, call)
 		n.Kill()
 		time.Sleep(time.Minute)
-		if took := together(t, 1, c.Do, call); took != thawtest.Latency {
+		if took := concurrently(t, 1, c.Do, call); took != thawtest.Latency {
 			t.Errorf("first call: took %s, want 1 ms", took)
 		}
-		if took := together(t, 8, c.Do, call); took != thawtest.Latency {
-			t.Errorf("calls after the first answer: took %s, want 1 ms", took)
+		if took := concurrently(t, 8, c.Do, call); took != thawtest.Latency {
+			t.Errorf("calls after the first response: took %s, want 1 ms", took)
 		}
 		if got := s.requests.Load(); got != 8+1+8 {
 			t.Errorf("the service got %d requests, want each once: 17", got)
@@ -90,13 +90,13 @@ func TestConnectionsFromBeforeAFreeze(t *testing.T) {
 	})
 }
 
-// A process that is at work keeps its connections.
-func TestNoConnectionIsClosedAtWork(t *testing.T) {
+// A busy process does not close its connections.
+func TestABusyProcessUsesItsConnectionsAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, n *thawtest.Network, s *service, call func(context.Context) error) {
 		var c Conns
 		for range 20 {
-			together(t, 3, c.Do, call)
+			concurrently(t, 3, c.Do, call)
 			time.Sleep(pause - time.Second)
 		}
 		if dials := n.Dials(); dials != 3 {
@@ -105,16 +105,16 @@ func TestNoConnectionIsClosedAtWork(t *testing.T) {
 	})
 }
 
-// A connection made after the pause is used again, also before and while older ones are closed.
-func TestConnectionsFromAfterAFreezeAreKept(t *testing.T) {
+// A connection from after the pause is used again, also while older ones are closed.
+func TestConnectionsFromAfterAFreezeAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, n *thawtest.Network, s *service, call func(context.Context) error) {
 		var c Conns
-		together(t, 2, c.Do, call)
+		concurrently(t, 2, c.Do, call)
 		n.Kill()
 		time.Sleep(time.Minute)
 		for range 5 {
-			together(t, 3, c.Do, call)
+			concurrently(t, 3, c.Do, call)
 			time.Sleep(time.Second)
 		}
 		if dials := n.Dials(); dials != 2+3 {
@@ -123,11 +123,11 @@ func TestConnectionsFromAfterAFreezeAreKept(t *testing.T) {
 	})
 }
 
-// A freeze in which the monotonic clock stood shows on the wall's.
+// A freeze is noticed also when one of the two clocks stands still.
 func TestFreezeOnEitherClock(t *testing.T) {
 	t.Parallel()
-	heard := time.Now()
-	// The reading is the second of the fields; no public way moves it alone.
+	response := time.Now()
+	// The monotonic reading is the second field. No public function changes only this.
 	monotonic := func(at time.Time, by time.Duration) time.Time {
 		moved := at
 		(*[2]int64)(unsafe.Pointer(&moved))[1] += int64(by)
@@ -137,20 +137,20 @@ func TestFreezeOnEitherClock(t *testing.T) {
 		return moved
 	}
 	for name, now := range map[string]time.Time{
-		"both":            heard.Add(time.Minute),
-		"wall alone":      monotonic(heard.Add(time.Minute), -time.Minute),
-		"monotonic alone": monotonic(heard, time.Minute),
-		"short":           heard.Add(pause),
+		"both":           response.Add(time.Minute),
+		"wall only":      monotonic(response.Add(time.Minute), -time.Minute),
+		"monotonic only": monotonic(response, time.Minute),
+		"short":          response.Add(pause),
 	} {
-		c := Conns{heard: heard}
+		c := Conns{response: response}
 		c.begin(now)
-		if got, want := !c.since.IsZero(), name != "short"; got != want {
+		if got, want := !c.thawed.IsZero(), name != "short"; got != want {
 			t.Errorf("%s: a pause: %t, want %t", name, got, want)
 		}
 	}
 }
 
-// A caller's end is its own, and an error of the call too.
+// The caller's context ends the call, and the call's error is returned.
 func TestErrorsPass(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, n *thawtest.Network, s *service, call func(context.Context) error) {

@@ -24,7 +24,7 @@
 //   - Changes of queue attributes apply at once, except DeduplicationScope, which a queue keeps from its creation.
 //
 // A test of a handler with duplicates, expired visibility timeouts and a crash is in examples/orders/own_handler_test.go.
-// Package sqstest has these rules as test cases, each with its source, and runs them on this package and on emulators
+// Package localstack/internal/sqstest has these rules as test cases, each with its source, and runs them on this package and on emulators
 // written by others.
 //
 // # Not implemented

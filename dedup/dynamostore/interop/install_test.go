@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqsonce/sqsonce/internal/npm"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // The exact packages are in the lock file.
@@ -17,7 +17,7 @@ var files embed.FS
 
 // Of the process, not of the test that happens to come first.
 var installed = sync.OnceValues(func() (string, error) {
-	return npm.Install(context.Background(), "interop/powertools", files)
+	return testserver.InstallNode(context.Background(), "interop/powertools", files)
 })
 
 // install returns the folder with Powertools. Where it cannot be installed the test is skipped and says so, and fails

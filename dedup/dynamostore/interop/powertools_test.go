@@ -18,11 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-func TestMain(m *testing.M) { ddbtest.Main(m) }
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 const prefix = "billing" // Powertools' keyPrefix, our consumer
 
@@ -50,7 +50,7 @@ func onBoth(t *testing.T, run func(*bed)) {
 	t.Run("dynoxide", func(t *testing.T) {
 		t.Parallel()
 		dir := install(t)
-		run(newBed(t, dir, ddbtest.Dynoxide(t)))
+		run(newBed(t, dir, testserver.Dynoxide.Shared(t).URL))
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -41,7 +41,7 @@ func TestKillInMemory(t *testing.T) {
 
 func TestKillOnDynoxide(t *testing.T) {
 	t.Parallel()
-	kill(t, ddbtest.Dynoxide(t), http.DefaultTransport)
+	kill(t, testserver.Dynoxide.Shared(t).URL, http.DefaultTransport)
 }
 
 // bed is what the children work on.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/sqsonce/sqsonce/localstack/ddbtest"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 func TestMain(m *testing.M) {
@@ -18,5 +18,5 @@ func TestMain(m *testing.M) {
 		runChild()
 		return
 	}
-	ddbtest.Main(m)
+	testserver.Main(m)
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
 // backend is where the records are, and with a database the ledger too: what STORE names, DynamoDB by default. Whatever it
@@ -18,7 +18,7 @@ import (
 type backend struct {
 	worker, function string             // the commands beside this executable
 	env              []string           // theirs
-	server           *realserver.Server // nil where nothing was started
+	server           *testserver.Server // nil where nothing was started
 	ledgerCommand    func() *exec.Cmd   // prints the ledger; nil: it is in DynamoDB
 }
 
@@ -28,15 +28,15 @@ func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
 	case "", "dynamodb":
 		return &backend{worker: "worker", function: "lambda"}, nil
 	case "redis":
-		s, err := realserver.Redis.Launch(ctx, realserver.AppendOnly)
+		s, err := testserver.Redis.Launch(ctx, testserver.AppendOnly)
 		if err != nil {
 			return nil, err
 		}
 		return &backend{worker: "redisorders", function: "redisorders", server: s, env: []string{"REDIS_URL=" + s.DSN("0")}}, nil
 	case "postgres":
-		return startSQL(ctx, bin, store, realserver.PostgreSQL, "postgres", "")
+		return startSQL(ctx, bin, store, testserver.PostgreSQL, "postgres", "")
 	case "mariadb":
-		return startSQL(ctx, bin, store, realserver.MariaDB, "test", "?interpolateParams=true")
+		return startSQL(ctx, bin, store, testserver.MariaDB, "test", "?interpolateParams=true")
 	case "sqlite":
 		// A transaction that begins as a reader and then writes cannot wait for another writer: all begin as writers.
 		file := "file:" + filepath.Join(dir, "orders.db") + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
@@ -45,7 +45,7 @@ func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
 	return nil, fmt.Errorf("STORE=%s is neither dynamodb nor postgres nor mariadb nor sqlite nor redis", store)
 }
 
-func startSQL(ctx context.Context, bin, store string, kind *realserver.Kind, database, parameters string) (*backend, error) {
+func startSQL(ctx context.Context, bin, store string, kind *testserver.Database, database, parameters string) (*backend, error) {
 	s, err := kind.Launch(ctx)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func startSQL(ctx context.Context, bin, store string, kind *realserver.Kind, dat
 	return newSQL(ctx, bin, store, s, s.DSN(database)+parameters)
 }
 
-func newSQL(ctx context.Context, bin, store string, s *realserver.Server, dsn string) (*backend, error) {
+func newSQL(ctx context.Context, bin, store string, s *testserver.Server, dsn string) (*backend, error) {
 	const command = "sqlorders"
 	b := &backend{worker: command, function: command, server: s, env: []string{"STORE=" + store, "DATABASE_URL=" + dsn}}
 	run := func(argument string) *exec.Cmd {

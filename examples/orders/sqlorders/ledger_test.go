@@ -9,10 +9,10 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/internal/realserver"
+	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-func TestMain(m *testing.M) { realserver.Main(m) }
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // Five consumers with a pool each, as processes have, get the same two orders again and again: each is booked once.
 func TestEachStore(t *testing.T) {
@@ -21,9 +21,9 @@ func TestEachStore(t *testing.T) {
 		"sqlite": func(t *testing.T) string {
 			return "file:" + filepath.Join(t.TempDir(), "orders.db") + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
 		},
-		"postgres": func(t *testing.T) string { return realserver.PostgreSQL.Shared(t).DSN("postgres") },
+		"postgres": func(t *testing.T) string { return testserver.PostgreSQL.Shared(t).DSN("postgres") },
 		"mariadb": func(t *testing.T) string {
-			return realserver.MariaDB.Shared(t).DSN("test") + "?interpolateParams=true"
+			return testserver.MariaDB.Shared(t).DSN("test") + "?interpolateParams=true"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

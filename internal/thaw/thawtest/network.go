@@ -1,4 +1,4 @@
-// Package thawtest is a network whose connections can die without a word, as they do while a process is frozen.
+// Package thawtest is a network whose connections can die unnoticed, as they do while a process is frozen.
 package thawtest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Latency is how long an answer takes.
+// Latency is how long a response takes.
 const Latency = time.Millisecond
 
-// Network leads to a service. It works in a synctest bubble.
+// Network connects clients with a service. It works in a synctest bubble.
 type Network struct {
 	handler   http.Handler
 	transport *http.Transport
@@ -24,7 +24,7 @@ type Network struct {
 	open []*deadable
 }
 
-// New returns a network that leads to h, until the test ends.
+// New returns a network that connects clients with h, until the test ends.
 func New(t testing.TB, h http.Handler) *Network {
 	t.Helper()
 	n := &Network{handler: h}
@@ -33,10 +33,10 @@ func New(t testing.TB, h http.Handler) *Network {
 	return n
 }
 
-// Client returns an HTTP client that keeps up to ten idle connections, as the SDK's does. It has no timeout.
+// Client returns an HTTP client with up to ten idle connections, as the SDK's. It has no timeout.
 func (n *Network) Client() *http.Client { return &http.Client{Transport: n.transport} }
 
-// Kill lets every connection die: what is written to it is swallowed, and nothing more comes of it.
+// Kill lets every connection die: a write to it succeeds and arrives nowhere, and a read gets nothing more.
 func (n *Network) Kill() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +47,7 @@ func (n *Network) Kill() {
 	}
 }
 
-// Dials is how many connections were made.
+// Dials returns how many connections were made.
 func (n *Network) Dials() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,13 +71,13 @@ func (n *Network) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		// No answer may overtake the end of its request: the SDK closes the request's body when it has the answer, and
-		// net/http then gives the connection up.
+		// A response must not arrive before the end of its request: the SDK closes the request's body when it has the
+		// response, and net/http then closes the connection.
 		time.Sleep(Latency)
-		answer := httptest.NewRecorder()
-		n.handler.ServeHTTP(answer, req)
-		resp := answer.Result()
-		resp.ContentLength = int64(answer.Body.Len())
+		recorder := httptest.NewRecorder()
+		n.handler.ServeHTTP(recorder, req)
+		resp := recorder.Result()
+		resp.ContentLength = int64(recorder.Body.Len())
 		if err := resp.Write(conn); err != nil {
 			return
 		}

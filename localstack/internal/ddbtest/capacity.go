@@ -1,0 +1,173 @@
+package ddbtest
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+func units(c *ddbtypes.ConsumedCapacity) float64 {
+	if c == nil {
+		return -1
+	}
+	return aws.ToFloat64(c.CapacityUnits)
+}
+
+// sized returns an item of exactly this many bytes.
+func sized(id string, bytes int) m {
+	return m{"id": id, "v": strings.Repeat("v", bytes-len("id")-len(id)-len("v"))}
+}
+
+const total = ddbtypes.ReturnConsumedCapacityTotal
+
+func (x *exam) putUnits(i m) float64 {
+	a := x.put(i, args{capacity: total})
+	x.ok(a.err)
+	return units(a.capacity)
+}
+
+func (x *exam) getUnits(key m, consistent bool) float64 {
+	out, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(key), ConsistentRead: &consistent, ReturnConsumedCapacity: total})
+	x.ok(err)
+	return units(out.ConsumedCapacity)
+}
+
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
+var capacityCases = []testCase{
+	{name: "capacity/only where asked for", run: func(x *exam) {
+		x.use("id:S")
+		equal(x, "default", x.put(m{"id": "a"}).capacity, nil)
+		equal(x, "NONE", x.put(m{"id": "a"}, args{capacity: "NONE"}).capacity, nil)
+		c := x.put(m{"id": "a"}, args{capacity: total}).capacity
+		equal(x, "table", aws.ToString(c.TableName), x.table)
+		equal(x, "units", units(c), 1)
+		c = x.put(m{"id": "a"}, args{capacity: "INDEXES"}).capacity
+		equal(x, "of the table", aws.ToFloat64(c.Table.CapacityUnits), 1)
+		x.refused(x.put(m{"id": "a"}, args{capacity: "DOG"}).err, invalid)
+	}},
+	{name: "capacity/a put by the larger item, in KB", run: func(x *exam) {
+		x.use("id:S")
+		equal(x, "1,024 bytes", x.putUnits(sized("a", 1024)), 1)
+		equal(x, "1,025 bytes", x.putUnits(sized("a", 1025)), 2)
+		equal(x, "a small one over 1,025 bytes", x.putUnits(m{"id": "a"}), 2)
+		equal(x, "a small one over a small one", x.putUnits(m{"id": "a"}), 1)
+		equal(x, "10 KB", x.putUnits(sized("b", 10<<10)), 10)
+	}},
+	{name: "capacity/an update by the larger item", run: func(x *exam) {
+		x.use("id:S")
+		x.fill(sized("a", 3<<10))
+		update := func(u string, values m) float64 {
+			a := x.update(m{"id": "a"}, args{update: u, values: values, capacity: total})
+			x.ok(a.err)
+			return units(a.capacity)
+		}
+		equal(x, "one attribute of 3 KB", update("SET w = :w", m{":w": 1}), 4) // 3 KB and the attribute
+		equal(x, "removing most", update("REMOVE v", nil), 4)
+		equal(x, "what is left", update("SET w = :w", m{":w": 2}), 1)
+	}},
+	{name: "capacity/a delete by the item deleted", run: func(x *exam) {
+		x.use("id:S")
+		x.fill(sized("a", 2500))
+		for what, want := range map[string]float64{"an item": 3, "none": 1} {
+			id := map[string]string{"an item": "a", "none": "none"}[what]
+			a := x.remove(m{"id": id}, args{capacity: total})
+			x.ok(a.err)
+			equal(x, what, units(a.capacity), want)
+		}
+	}},
+	{name: "capacity/a read by 4 KB, half if it may be stale", run: func(x *exam) {
+		x.use("id:S")
+		x.fill(sized("a", 4096), sized("b", 4097))
+		equal(x, "4 KB", x.getUnits(m{"id": "a"}, true), 1)
+		equal(x, "4 KB, stale", x.getUnits(m{"id": "a"}, false), 0.5)
+		equal(x, "over 4 KB", x.getUnits(m{"id": "b"}, true), 2)
+		equal(x, "over 4 KB, stale", x.getUnits(m{"id": "b"}, false), 1)
+		equal(x, "none", x.getUnits(m{"id": "none"}, true), 1)
+		equal(x, "none, stale", x.getUnits(m{"id": "none"}, false), 0.5)
+	}},
+	{name: "capacity/a query by the sum of its items", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		for i := range 3 {
+			x.fill(m{"id": "p", "pos": i + 1, "v": strings.Repeat("v", 2000)})
+		}
+		read := func(consistent bool) float64 {
+			out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ConsistentRead, in.ReturnConsumedCapacity = &consistent, total })
+			x.ok(err)
+			return units(out.ConsumedCapacity)
+		}
+		equal(x, "6 KB", read(true), 2)
+		equal(x, "6 KB, stale", read(false), 1)
+	}},
+	{name: "capacity/a batch by its parts", run: func(x *exam) {
+		x.use("id:S")
+		out, err := x.client().BatchWriteItem(x.ctx, &dynamodb.BatchWriteItemInput{
+			RequestItems: map[string][]ddbtypes.WriteRequest{x.table: {putRequest(sized("a", 1500)), putRequest(m{"id": "b"})}}, ReturnConsumedCapacity: total,
+		})
+		x.ok(err)
+		equal(x, "writes", units(&out.ConsumedCapacity[0]), 3)
+		k := keys(m{"id": "a"}, m{"id": "b"}, m{"id": "none"})
+		got, err := x.client().BatchGetItem(x.ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]ddbtypes.KeysAndAttributes{x.table: k}, ReturnConsumedCapacity: total})
+		x.ok(err)
+		equal(x, "reads", units(&got.ConsumedCapacity[0]), 3)
+	}},
+	{name: "capacity/statements as calls", run: func(x *exam) {
+		x.use("id:S")
+		out, err := x.client().BatchExecuteStatement(x.ctx, &dynamodb.BatchExecuteStatementInput{
+			Statements: []ddbtypes.BatchStatementRequest{x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`INSERT INTO "T" VALUE {'id': 'b', 'v': ?}`, strings.Repeat("v", 1500))}, ReturnConsumedCapacity: total,
+		})
+		x.ok(err)
+		equal(x, "inserts", units(&out.ConsumedCapacity[0]), 3)
+	}},
+	{name: "capacity/of an index by what changes in it", run: func(x *exam) {
+		x.useIndexed(everything)
+		put := func(i m) (table, index, all float64) {
+			a := x.put(i, args{capacity: "INDEXES"})
+			x.ok(a.err)
+			return aws.ToFloat64(a.capacity.Table.CapacityUnits), aws.ToFloat64(a.capacity.GlobalSecondaryIndexes["by_owner"].CapacityUnits), units(a.capacity)
+		}
+		for _, c := range []struct {
+			what              string
+			item              m
+			table, index, all float64
+		}{
+			{"not in it", m{"id": "a"}, 1, 0, 1},
+			{"new in it", m{"id": "a", "owner": "me", "pos": 1}, 1, 1, 2},
+			{"changed in it", m{"id": "a", "owner": "me", "pos": 1, "v": 1}, 1, 1, 2},
+			{"as it was", m{"id": "a", "owner": "me", "pos": 1, "v": 1}, 1, 0, 1},
+			{"moved in it", m{"id": "a", "owner": "me", "pos": 2, "v": 1}, 1, 2, 3}, // deleted and put
+			{"gone from it", m{"id": "a"}, 1, 1, 2},
+		} {
+			table, index, all := put(c.item)
+			equal(x, c.what+", table", table, c.table)
+			equal(x, c.what+", index", index, c.index)
+			equal(x, c.what+", total", all, c.all)
+		}
+	}},
+}
+
+var transactCapacityCases = []testCase{
+	{name: "capacity/a transaction twice its parts", run: func(x *exam) {
+		x.use("id:S")
+		out, err := x.client().TransactWriteItems(x.ctx, &dynamodb.TransactWriteItemsInput{
+			TransactItems: []ddbtypes.TransactWriteItem{x.txPut(sized("a", 1500)), x.txPut(m{"id": "b"}), x.txCheck(m{"id": "c"}, always)}, ReturnConsumedCapacity: total,
+		})
+		x.ok(err)
+		equal(x, "writes", units(&out.ConsumedCapacity[0]), 2*2+2*1+2*1)
+		got, err := x.client().TransactGetItems(x.ctx, &dynamodb.TransactGetItemsInput{TransactItems: []ddbtypes.TransactGetItem{x.txGet(m{"id": "a"}, ""), x.txGet(m{"id": "none"}, "")}, ReturnConsumedCapacity: total})
+		x.ok(err)
+		equal(x, "reads", units(&got.ConsumedCapacity[0]), 2*1+2*1)
+	}},
+	{name: "capacity/a repeated token reads", run: func(x *exam) {
+		x.use("id:S")
+		in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("again"), TransactItems: []ddbtypes.TransactWriteItem{x.txPut(sized("a", 3000))}, ReturnConsumedCapacity: total}
+		out, err := x.client().TransactWriteItems(x.ctx, in)
+		x.ok(err)
+		equal(x, "the first time", units(&out.ConsumedCapacity[0]), 6)
+		out, err = x.client().TransactWriteItems(x.ctx, in)
+		x.ok(err)
+		equal(x, "the second time", units(&out.ConsumedCapacity[0]), 2)
+		equal(x, "reads", aws.ToFloat64(out.ConsumedCapacity[0].ReadCapacityUnits), 2)
+	}},
+}

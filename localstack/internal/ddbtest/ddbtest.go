@@ -1,0 +1,83 @@
+// Package ddbtest is a conformance suite of DynamoDB: what AWS documents of tables, calls of one item, expressions,
+// batches, transactions, PartiQL, indexes and capacity, as cases that call any implementation of the API through the AWS
+// SDK.
+//
+//	func TestMine(t *testing.T) {
+//		ddbtest.Run(t, ddbtest.Backend{New: func(t *testing.T) ddbtest.Account { return ddbtest.Account{Client: mine(t)} }})
+//	}
+//
+// Cases compare error codes, and error texts only where AWS documents them.
+package ddbtest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/internal/suite"
+)
+
+// Backend is an implementation under test.
+type Backend struct {
+	// New returns an account. Cases may share one, since each creates tables with random names. It runs inside the case's
+	// bubble. t.Cleanup must close servers and idle connections. Required.
+	New func(t *testing.T) Account
+	// RealTime says that the backend has a clock of its own. The cases run without a bubble, several at once, and those that
+	// need ten minutes are reported as skipped.
+	RealTime bool
+	// Known are the cases that the backend is known to fail, with the reason. One that passes, or that does not exist, is a
+	// failure: so the list stays true.
+	Known map[string]string
+}
+
+// Account is what a case calls.
+type Account struct {
+	// Client must send each request once (aws.NopRetryer). Required.
+	Client *dynamodb.Client
+	// SweepTTL deletes the items whose time to live has ended. Default: the cases that need it are reported as skipped.
+	SweepTTL func() error
+}
+
+// atOnce is how many cases run at the same time in real time.
+const atOnce = 16
+
+// Run runs every case as a subtest.
+func Run(t *testing.T, b Backend) {
+	t.Helper()
+	var all []suite.Case
+	for _, c := range cases() {
+		all = append(all, b.suiteCase(c))
+	}
+	suite.Run(t, all, suite.Options{Known: b.Known, Bubble: !b.RealTime, AtOnce: atOnce})
+}
+
+// suiteCase gives the case an account of its own.
+func (b Backend) suiteCase(c testCase) suite.Case {
+	out := suite.Case{Name: c.name, Run: func(t *testing.T) {
+		c.run(&exam{t: t, ctx: t.Context(), account: b.New(t)})
+	}}
+	if c.minutes && b.RealTime {
+		out.Skip = "needs ten minutes of the backend's clock"
+	}
+	return out
+}
+
+// testCase is one rule of DynamoDB.
+type testCase struct {
+	name    string
+	minutes bool // lets ten minutes pass on the backend's clock
+	run     func(x *exam)
+}
+
+func cases() []testCase {
+	return slices.Concat(
+		tableCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
+		conditionCases(), functionCases(), refusedConditionCases(), placeholderCases(), reservedCases,
+		updateExpressionCases(), refusedUpdateCases(), projectionCases,
+		keyCases, numberCases(), valueCases, sizeCases,
+		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases,
+		statementCases, refusedStatementCases(), batchStatementCases,
+		queryCases, scanCases, indexCases, capacityCases, transactCapacityCases, wireCases(),
+	)
+}

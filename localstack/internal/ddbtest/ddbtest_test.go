@@ -1,0 +1,77 @@
+package ddbtest
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+// CI draws the same requests each time.
+func TestMain(m *testing.M) {
+	if os.Getenv("CI") != "" || os.Getenv("EMULATORS") == "required" {
+		for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "500", "rapid.nofailfile": "true"} {
+			if err := flag.Set(name, value); err != nil {
+				panic(err) // rapid has these flags
+			}
+		}
+	}
+	testserver.Main(m)
+}
+
+func client(url string, rt http.RoundTripper) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: &url,
+		HTTPClient:   &http.Client{Transport: rt},
+		Retryer:      aws.NopRetryer{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+}
+
+func TestMemDynamoDB(t *testing.T) {
+	t.Parallel()
+	Run(t, Backend{
+		New: func(t *testing.T) Account {
+			srv := memdynamodb.New()
+			t.Cleanup(srv.Close)
+			return Account{
+				Client:   client("http://dynamodb.local", srv),
+				SweepTTL: func() error { srv.SweepTTL(); return nil },
+			}
+		},
+	})
+}
+
+func TestDynoxide(t *testing.T) {
+	t.Parallel()
+	c := client(testserver.Dynoxide.Shared(t).URL, http.DefaultTransport)
+	Run(t, Backend{
+		New:      func(*testing.T) Account { return Account{Client: c} },
+		RealTime: true,
+		Known:    dynoxideKnown,
+	})
+}
+
+func TestCasesHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, c := range cases() {
+		if seen[c.name] {
+			t.Errorf("two cases are named %q", c.name)
+		}
+		seen[c.name] = true
+	}
+	if len(seen) < 120 {
+		t.Errorf("%d cases, want at least 120", len(seen))
+	}
+}

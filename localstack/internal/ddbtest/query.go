@@ -1,0 +1,243 @@
+package ddbtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// find runs a query with the key condition, in which :p is "p".
+func (x *exam) find(condition string, values m, change ...func(*dynamodb.QueryInput)) (*dynamodb.QueryOutput, error) {
+	if strings.Contains(condition, ":p") {
+		values = merged(values, m{":p": "p"})
+	}
+	in := &dynamodb.QueryInput{TableName: &x.table, KeyConditionExpression: &condition, ExpressionAttributeValues: attributes(values)}
+	for _, f := range change {
+		f(in)
+	}
+	return x.client().Query(x.ctx, in)
+}
+
+func merged(a, b m) m {
+	out := m{}
+	for _, from := range []m{a, b} {
+		for k, v := range from {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// at returns the sort keys of items, in their order.
+func at(items []item) string {
+	var all []string
+	for _, i := range items {
+		all = append(all, show(i["pos"]))
+	}
+	return strings.Join(all, " ")
+}
+
+// line puts items of partition "p" with these numbers as sort keys; v is the tens digit of each.
+func (x *exam) line(numbers ...int) {
+	for _, k := range numbers {
+		x.fill(m{"id": "p", "pos": k, "v": k / 10})
+	}
+	x.fill(m{"id": "other", "pos": 1, "v": 0})
+}
+
+var queryCases = []testCase{
+	{name: "query/sort key conditions, in order", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		x.line(30, 4, 100, -2, 21)
+		for _, c := range []struct {
+			condition string
+			values    m
+			want      string
+		}{
+			{"id = :p", nil, "-2 4 21 30 100"},
+			{"id = :p AND pos = :a", m{":a": 21}, "21"},
+			{"id = :p AND pos < :a", m{":a": 21}, "-2 4"},
+			{"id = :p AND pos <= :a", m{":a": 21}, "-2 4 21"},
+			{"id = :p AND pos > :a", m{":a": 21}, "30 100"},
+			{"pos >= :a AND id = :p", m{":a": 21}, "21 30 100"},
+			{"id = :p AND pos BETWEEN :a AND :b", m{":a": 4, ":b": 30}, "4 21 30"},
+			{"(id = :p) AND (pos > :a)", m{":a": 21}, "30 100"},
+			{"id = :p AND pos = :a", m{":a": 5}, ""},
+		} {
+			out, err := x.find(c.condition, c.values)
+			x.ok(err)
+			equal(x, c.condition, at(out.Items), c.want)
+			equal(x, "count", out.Count, int32(len(out.Items)))
+		}
+		out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ScanIndexForward = aws.Bool(false) })
+		x.ok(err)
+		equal(x, "backwards", at(out.Items), "100 30 21 4 -2")
+	}},
+	{name: "query/strings sort by bytes, and begin", run: func(x *exam) {
+		x.use("id:S", "pos:S")
+		for _, s := range []string{"b", "a", "B", "é", "ab", "10", "9"} {
+			x.fill(m{"id": "p", "pos": s})
+		}
+		out, err := x.find("id = :p", nil)
+		x.ok(err)
+		equal(x, "order", at(out.Items), `"10" "9" "B" "a" "ab" "b" "é"`)
+		out, err = x.find("id = :p AND begins_with(pos, :a)", m{":a": "a"})
+		x.ok(err)
+		equal(x, "begins_with", at(out.Items), `"a" "ab"`)
+	}},
+	{name: "query/pages", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		x.line(1, 2, 3, 4, 5)
+		var got []string
+		pages := dynamodb.NewQueryPaginator(x.client(), &dynamodb.QueryInput{
+			TableName: &x.table, KeyConditionExpression: aws.String("id = :p"), ExpressionAttributeValues: attributes(m{":p": "p"}), Limit: aws.Int32(2),
+		})
+		for pages.HasMorePages() {
+			out, err := pages.NextPage(x.ctx)
+			x.ok(err)
+			got = append(got, at(out.Items))
+		}
+		equal(x, "pages", strings.Join(got, "|"), "1 2|3 4|5")
+	}},
+	{name: "query/the last key", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		x.line(1, 2)
+		out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(1) })
+		x.ok(err)
+		x.same("LastEvaluatedKey", out.LastEvaluatedKey, m{"id": "p", "pos": 1})
+		out, err = x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = attributes(m{"id": "p", "pos": 1}) })
+		x.ok(err)
+		equal(x, "after it", at(out.Items), "2")
+		x.same("LastEvaluatedKey at the end", out.LastEvaluatedKey, nil)
+	}},
+	{name: "query/filter after the limit", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		x.line(1, 11, 2, 12)
+		filter := func(in *dynamodb.QueryInput) {
+			in.FilterExpression = aws.String("v = :v")
+			in.ExpressionAttributeValues[":v"] = value(1)
+		}
+		out, err := x.find("id = :p", nil, filter)
+		x.ok(err)
+		equal(x, "items", at(out.Items), "11 12")
+		equal(x, "counts", fmt.Sprint(out.Count, out.ScannedCount), "2 4")
+		out, err = x.find("id = :p", nil, filter, func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(2) })
+		x.ok(err)
+		equal(x, "items of the first two", at(out.Items), "")
+		equal(x, "counts of the first two", fmt.Sprint(out.Count, out.ScannedCount), "0 2")
+		x.same("LastEvaluatedKey", out.LastEvaluatedKey, m{"id": "p", "pos": 2})
+	}},
+	{name: "query/count and projection", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		x.line(1, 2)
+		out, err := x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.Select = "COUNT" })
+		x.ok(err)
+		equal(x, "count", fmt.Sprint(out.Count, len(out.Items)), "2 0")
+		out, err = x.find("id = :p", nil, func(in *dynamodb.QueryInput) { in.ProjectionExpression = aws.String("pos") })
+		x.ok(err)
+		x.list("projected", out.Items, m{"pos": 1}, m{"pos": 2})
+	}},
+	{name: "query/refused", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		for condition, values := range map[string]m{
+			"pos = :a": {":a": 1}, "id > :p": {}, "id = :p OR pos = :a": {":a": 1}, "id <> :p": {}, "id = :p AND NOT pos = :a": {":a": 1}, "id = :p AND pos <> :a": {":a": 1}, "id = :p AND pos IN (:a)": {":a": 1},
+			"id = :p AND v = :a": {":a": 1}, "id = :p AND pos = :a AND pos < :a": {":a": 1}, "id = :a": {":a": 1}, "id = :p AND pos = :a": {":a": "1"}, "id = :p AND contains(pos, :a)": {":a": 1}, "id = :p AND attribute_exists(pos)": {},
+			"begins_with(id, :p)": {}, "id = :p AND begins_with(pos, :a)": {":a": 1}, "id = :p AND pos BETWEEN :a AND :b": {":a": 2, ":b": 1}, "id = :undefined": {}, "id = pos": {},
+		} {
+			if _, err := x.find(condition, values); err == nil {
+				x.fatalf("%s: got success, want %s", condition, invalid)
+			} else {
+				x.refused(err, invalid)
+			}
+		}
+		for what, change := range map[string]func(*dynamodb.QueryInput){
+			"no condition":         func(in *dynamodb.QueryInput) { in.KeyConditionExpression, in.ExpressionAttributeValues = nil, nil },
+			"a limit of none":      func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(0) },
+			"a filter on the key":  func(in *dynamodb.QueryInput) { in.FilterExpression = aws.String("pos = :p") },
+			"an unknown index":     func(in *dynamodb.QueryInput) { in.IndexName = aws.String("none") },
+			"a start key of other": func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = attributes(m{"id": "p"}) },
+			"a projection of all": func(in *dynamodb.QueryInput) {
+				in.ProjectionExpression, in.Select = aws.String("pos"), "ALL_ATTRIBUTES"
+			},
+		} {
+			if _, err := x.find("id = :p", nil, change); err == nil {
+				x.fatalf("%s: got success, want %s", what, invalid)
+			} else {
+				x.refused(err, invalid)
+			}
+		}
+	}},
+}
+
+func (x *exam) scan(change ...func(*dynamodb.ScanInput)) []item {
+	var all []item
+	in := &dynamodb.ScanInput{TableName: &x.table}
+	for _, f := range change {
+		f(in)
+	}
+	pages := dynamodb.NewScanPaginator(x.client(), in)
+	for pages.HasMorePages() {
+		out, err := pages.NextPage(x.ctx)
+		x.ok(err)
+		all = append(all, out.Items...)
+	}
+	slices.SortFunc(all, func(a, b item) int { return strings.Compare(showItem(a), showItem(b)) })
+	return all
+}
+
+var scanCases = []testCase{
+	{name: "scan/every item once, page by page", run: func(x *exam) {
+		x.use("id:S")
+		var want []m
+		for i := range 9 {
+			want = append(want, m{"id": fmt.Sprint(i)})
+		}
+		x.fill(want...)
+		x.list("at once", x.scan(), want...)
+		x.list("two at a time", x.scan(func(in *dynamodb.ScanInput) { in.Limit = aws.Int32(2) }), want...)
+	}},
+	{name: "scan/filter and projection", run: func(x *exam) {
+		x.use("id:S", "pos:N")
+		x.line(1, 11, 12)
+		got := x.scan(func(in *dynamodb.ScanInput) {
+			in.FilterExpression, in.ProjectionExpression = aws.String("pos > :a"), aws.String("pos")
+			in.ExpressionAttributeValues = attributes(m{":a": 11})
+		})
+		x.list("items", got, m{"pos": 12})
+	}},
+	{name: "scan/segments", run: func(x *exam) {
+		x.use("id:S")
+		var want []m
+		for i := range 9 {
+			want = append(want, m{"id": fmt.Sprint(i)})
+		}
+		x.fill(want...)
+		var got []item
+		for segment := range int32(3) {
+			got = append(got, x.scan(func(in *dynamodb.ScanInput) { in.Segment, in.TotalSegments = &segment, aws.Int32(3) })...)
+		}
+		slices.SortFunc(got, func(a, b item) int { return strings.Compare(showItem(a), showItem(b)) })
+		x.list("of all segments", got, want...)
+	}},
+	{name: "scan/refused", run: func(x *exam) {
+		x.use("id:S")
+		for what, in := range map[string]*dynamodb.ScanInput{
+			"a bad filter":              {FilterExpression: aws.String("=")},
+			"a segment beyond":          {Segment: aws.Int32(2), TotalSegments: aws.Int32(2)},
+			"a segment of unknown many": {Segment: aws.Int32(0)},
+			"a limit of none":           {Limit: aws.Int32(0)},
+		} {
+			in.TableName = &x.table
+			if _, err := x.client().Scan(x.ctx, in); err == nil {
+				x.fatalf("%s: got success, want %s", what, invalid)
+			} else {
+				x.refused(err, invalid)
+			}
+		}
+		_, err := x.client().Scan(x.ctx, &dynamodb.ScanInput{TableName: aws.String(newName())})
+		x.refused(err, notFound)
+	}},
+}

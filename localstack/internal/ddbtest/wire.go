@@ -1,0 +1,126 @@
+package ddbtest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// reply is a response before the SDK has read it.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send sends a request that the SDK would not send, with the SDK's signature.
+func (x *exam) send(op, body string, change ...func(*http.Request)) reply {
+	o := x.client().Options()
+	r, err := http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint+"/", strings.NewReader(body))
+	x.ok(err)
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	credentials, err := o.Credentials.Retrieve(x.ctx)
+	x.ok(err)
+	sum := sha256.Sum256([]byte(body))
+	x.ok(v4.NewSigner().SignHTTP(x.ctx, credentials, r, hex.EncodeToString(sum[:]), "dynamodb", o.Region, time.Now()))
+	for _, f := range change {
+		f(r)
+	}
+	resp, err := o.HTTPClient.Do(r)
+	x.ok(err)
+	defer resp.Body.Close() // only read
+	raw, err := io.ReadAll(resp.Body)
+	x.ok(err)
+	return reply{resp.StatusCode, resp.Header, raw}
+}
+
+// code returns the error's code, without its namespace.
+func (r reply) code() string {
+	var e struct {
+		Type string `json:"__type"`
+	}
+	if json.Unmarshal(r.body, &e) != nil {
+		return fmt.Sprintf("%d with %q", r.status, r.body)
+	}
+	_, code, _ := strings.Cut(e.Type, "#")
+	return code
+}
+
+const syntax = "SerializationException"
+
+func wireCases() []testCase {
+	all := []testCase{
+		{name: "wire/an unknown operation", run: func(x *exam) {
+			r := x.send("DoesNotExist", "{}")
+			equal(x, "code", r.code(), "UnknownOperationException")
+			equal(x, "status", r.status, http.StatusBadRequest)
+		}},
+		{name: "wire/unsigned", run: func(x *exam) {
+			r := x.send("ListTables", "{}", func(r *http.Request) { r.Header.Del("Authorization") })
+			equal(x, "code", r.code(), "MissingAuthenticationTokenException")
+		}},
+		{name: "wire/an error's shape", run: func(x *exam) {
+			r := x.send("DescribeTable", `{"TableName":"does-not-exist"}`)
+			equal(x, "status", r.status, http.StatusBadRequest)
+			equal(x, "content type", r.header.Get("Content-Type"), "application/x-amz-json-1.0")
+			var e map[string]any
+			x.ok(json.Unmarshal(r.body, &e))
+			equal(x, "__type", e["__type"], any("com.amazonaws.dynamodb.v20120810#ResourceNotFoundException"))
+			if text, _ := e["message"].(string); !strings.Contains(text, "Requested resource not found") {
+				x.fatalf("message: got %q", e["message"])
+			}
+		}},
+		{name: "wire/checksum and request ID", run: func(x *exam) {
+			for _, r := range []reply{x.send("ListTables", "{}"), x.send("DescribeTable", "{}")} {
+				equal(x, "checksum", r.header.Get("X-Amz-Crc32"), strconv.FormatUint(uint64(crc32.ChecksumIEEE(r.body)), 10))
+				if r.header.Get("X-Amzn-Requestid") == "" {
+					x.fatalf("no request ID")
+				}
+				if _, err := http.ParseTime(r.header.Get("Date")); err != nil {
+					x.fatalf("date: %v", err)
+				}
+			}
+		}},
+		{name: "wire/members it does not know are skipped", run: func(x *exam) {
+			x.use("id:S")
+			r := x.send("PutItem", `{"TableName":"`+x.table+`","Item":{"id":{"S":"a"}},"Unknown":{"x":[1,2]}}`)
+			equal(x, "status", r.status, http.StatusOK)
+			x.stored(m{"id": "a"}, m{"id": "a"})
+		}},
+		{name: "wire/an answer without an item has no member for it", run: func(x *exam) {
+			x.use("id:S")
+			r := x.send("GetItem", `{"TableName":"`+x.table+`","Key":{"id":{"S":"a"}}}`)
+			equal(x, "body", string(bytes.TrimSpace(r.body)), "{}")
+		}},
+	}
+	item := func(v string) string { return `{"TableName":"T","Item":{"id":{"S":"a"},"v":` + v + `}}` }
+	for _, c := range []struct{ what, op, body, code string }{
+		{"no JSON", "PutItem", `{`, syntax}, {"nothing", "PutItem", ``, syntax}, {"a string", "PutItem", `"x"`, syntax}, {"something after it", "PutItem", `{}}`, syntax},
+		{"a name that is a number", "PutItem", `{"TableName":1,"Item":{"id":{"S":"a"}}}`, syntax}, {"an item that is a list", "PutItem", `{"TableName":"T","Item":[]}`, syntax}, {"an item that is a string", "PutItem", `{"TableName":"T","Item":"x"}`, syntax},
+		{"a value that is a string", "PutItem", item(`"x"`), syntax}, {"S that is a number", "PutItem", item(`{"S":1}`), syntax}, {"N that is a number", "PutItem", item(`{"N":1}`), syntax}, {"BOOL that is a string", "PutItem", item(`{"BOOL":"x"}`), syntax},
+		{"SS that is a string", "PutItem", item(`{"SS":"x"}`), syntax}, {"L that is a map", "PutItem", item(`{"L":{}}`), syntax}, {"M that is a list", "PutItem", item(`{"M":[]}`), syntax}, {"bytes not in base64", "PutItem", item(`{"B":"%%%"}`), syntax},
+		{"a value of no type", "PutItem", item(`{}`), invalid}, {"a value of two types", "PutItem", item(`{"S":"x","N":"1"}`), invalid}, {"a value of an unknown type", "PutItem", item(`{"X":"x"}`), invalid},
+		{"no table", "PutItem", `{"Item":{"id":{"S":"a"}}}`, invalid}, {"no item", "PutItem", `{"TableName":"T"}`, invalid}, {"no key", "GetItem", `{"TableName":"T"}`, invalid},
+		{"no key of an update", "UpdateItem", `{"TableName":"T"}`, invalid}, {"no key of a delete", "DeleteItem", `{"TableName":"T"}`, invalid}, {"no requests", "BatchWriteItem", `{}`, invalid}, {"no keys", "BatchGetItem", `{}`, invalid}, {"no actions", "TransactWriteItems", `{}`, invalid}, {"no statement", "ExecuteStatement", `{}`, invalid},
+		{"an expression that is a map", "PutItem", `{"TableName":"T","Item":{"id":{"S":"a"}},"ConditionExpression":{}}`, syntax}, {"a limit that is a string", "Scan", `{"TableName":"T","Limit":"x"}`, syntax},
+	} {
+		all = append(all, testCase{name: "wire/" + c.op + " with " + c.what, run: func(x *exam) {
+			x.use("id:S")
+			r := x.send(c.op, strings.ReplaceAll(c.body, `"T"`, `"`+x.table+`"`))
+			equal(x, "code", r.code(), c.code)
+			equal(x, "status", r.status, http.StatusBadRequest)
+		}})
+	}
+	return all
+}

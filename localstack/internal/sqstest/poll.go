@@ -1,0 +1,140 @@
+package sqstest
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+var pollCases = []testCase{
+	{name: "poll/ends after its wait", run: pollEnds},
+	{name: "poll/returns at once what is there", run: pollReturnsAtOnce},
+	{name: "poll/wakes on send", run: pollWakesOnSend},
+	{name: "poll/wakes on expiry", run: pollWakesOnExpiry},
+	{name: "poll/wakes on the end of a delay", run: pollWakesOnDelayEnd},
+	{name: "poll/wakes on a change to 0", run: pollWakesOnChange},
+	{name: "poll/wakes on a delete in the group", run: pollWakesOnDelete},
+	{name: "poll/wait of the queue", run: pollOfQueue},
+	{name: "poll/wait of 21 s refused", run: pollTooLong},
+	{name: "poll/one message, one of two polls", run: onePollOfTwo},
+	{name: "poll/cancelled, nothing lost", run: pollCancelled},
+}
+
+// pollFor expects a long poll to return the bodies after d.
+func (x *exam) pollFor(q *queue, d time.Duration, bodies ...string) []types.Message {
+	var got []types.Message
+	x.lasts("the poll", d, func() { got = x.receive(q, 10, wait(10)) })
+	x.same(q, got, bodies...)
+	return got
+}
+
+// Guide sqs-short-and-long-polling: an empty long poll returns when the polling wait time expires.
+func pollEnds(x *exam) {
+	q := x.standard()
+	x.lasts("an empty poll of 1 s", time.Second, func() {
+		if got := x.receive(q, 1, wait(1)); len(got) > 0 {
+			x.fatalf("received %q, want nothing", bodiesOf(got))
+		}
+	})
+}
+
+// API ReceiveMessage, WaitTimeSeconds: "If a message is available, the call returns sooner than WaitTimeSeconds."
+func pollReturnsAtOnce(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	x.pollFor(q, 0, "a")
+}
+
+// API ReceiveMessage, WaitTimeSeconds: "the call waits for a message to arrive".
+func pollWakesOnSend(x *exam) {
+	q := x.standard()
+	sent := x.after(time.Second, func() error { _, err := x.trySend(q, "a"); return err })
+	x.pollFor(q, time.Second, "a")
+	sent()
+}
+
+// As above: a message that becomes visible counts as arrived.
+func pollWakesOnExpiry(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	x.one(q, "a", visible(1))
+	x.pollFor(q, time.Second, "a")
+}
+
+// As above, and API SendMessage, DelaySeconds.
+func pollWakesOnDelayEnd(x *exam) {
+	q := x.standard()
+	x.send(q, "a", func(in *sqs.SendMessageInput) { in.DelaySeconds = 1 })
+	x.pollFor(q, time.Second, "a")
+}
+
+// As above, and Guide sqs-visibility-timeout: a timeout of 0 ends it at once.
+func pollWakesOnChange(x *exam) {
+	q := x.standard()
+	x.send(q, "a")
+	m := x.one(q, "a")
+	changed := x.after(time.Second, func() error { return x.tryVisibility(q, m.ReceiptHandle, 0) })
+	x.pollFor(q, time.Second, "a")
+	changed()
+}
+
+// Guide FIFO-queues-understanding-logic: no more of a group until you delete the message or it becomes visible.
+func pollWakesOnDelete(x *exam) {
+	q := x.fifo()
+	x.sendAll(q, "a1", "a2")
+	m := x.take(q, 1, "a1")[0]
+	deleted := x.after(time.Second, func() error { return x.tryDelete(q, m.ReceiptHandle) })
+	x.pollFor(q, time.Second, "a2")
+	deleted()
+}
+
+// API SetQueueAttributes, ReceiveMessageWaitTimeSeconds: "the length of time ... for which a ReceiveMessage action waits".
+func pollOfQueue(x *exam) {
+	q := x.standard(attrs{"ReceiveMessageWaitTimeSeconds": "1"})
+	x.lasts("an empty receive", time.Second, func() { x.none(q) })
+}
+
+// API ReceiveMessage, WaitTimeSeconds: 0 to 20 s.
+func pollTooLong(x *exam) {
+	_, err := x.c.ReceiveMessage(x.ctx, &sqs.ReceiveMessageInput{QueueUrl: &x.standard().url, WaitTimeSeconds: 21})
+	x.fails("WaitTimeSeconds 21", err, invalidValue)
+}
+
+// Guide sqs-visibility-timeout: a received message is hidden from other consumers.
+func onePollOfTwo(x *exam) {
+	q := x.standard()
+	got := make(chan int, 2)
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() {
+			out, err := x.c.ReceiveMessage(x.ctx, &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 2})
+			if err == nil {
+				got <- len(out.Messages)
+			}
+			errs <- err
+		}()
+	}
+	sent := x.after(time.Second, func() error { _, err := x.trySend(q, "a"); return err })
+	for range 2 {
+		x.ok(<-errs)
+	}
+	sent()
+	if n := <-got + <-got; n != 1 {
+		x.fatalf("two polls received %d messages, want 1", n)
+	}
+}
+
+// Guide sqs-visibility-timeout: a message that was returned to a poll whose client has left is received again after its
+// visibility timeout. One that was not returned is received at once.
+func pollCancelled(x *exam) {
+	q := x.standard(attrs{"VisibilityTimeout": "1"})
+	ctx, cancel := context.WithTimeout(x.ctx, 500*time.Millisecond)
+	defer cancel()
+	if _, err := x.c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 5}); err == nil {
+		x.fatalf("the poll was not cancelled")
+	}
+	x.send(q, "a")
+	x.same(q, x.receive(q, 10, wait(5)), "a")
+}

@@ -1,0 +1,325 @@
+package sqstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+var redriveCases = []testCase{
+	{name: "redrive/moved instead of received", run: redriveMoves},
+	{name: "redrive/at the first receive", run: redriveFirst},
+	{name: "redrive/keeps its identity", passes: time.Second, run: redriveKeeps},
+	{name: "redrive/others are still received", run: redriveOthers},
+	{name: "redrive/by expiry", passes: 2 * time.Second, run: redriveByExpiry},
+	{name: "redrive/FIFO keeps the group, and takes the message ID for deduplication", run: redriveFIFO},
+	{name: "redrive/FIFO group goes on", run: redriveUnblocks},
+	{name: "redrive/keeps order in the group", run: redriveOrder},
+	{name: "redrive/policy set later", run: redriveLater},
+}
+
+// policy returns a RedrivePolicy.
+func (x *exam) policy(dlq *queue, most int) string {
+	b, err := json.Marshal(map[string]any{"deadLetterTargetArn": x.arn(dlq), "maxReceiveCount": most})
+	x.ok(err)
+	return string(b)
+}
+
+// exhaust receives the message n times, with a change of its visibility to 0 after each, and then expects to receive nothing.
+func (x *exam) exhaust(q *queue, body string, n int) {
+	for i := range n {
+		m := x.one(q, body)
+		x.received(m, i+1)
+		x.visibility(q, m, 0)
+	}
+	x.none(q)
+}
+
+// API SetQueueAttributes, maxReceiveCount: "When the ReceiveCount for a message exceeds the maxReceiveCount for a queue, Amazon SQS
+// moves the message to the dead-letter-queue."
+func redriveMoves(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 2)})
+	x.send(q, "a")
+	x.exhaust(q, "a", 2)
+	x.one(dlq, "a")
+	x.none(q)
+}
+
+// As above, with a maxReceiveCount of 1.
+func redriveFirst(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.send(q, "a")
+	x.exhaust(q, "a", 1)
+	x.one(dlq, "a")
+}
+
+// Guide setting-up-dead-letter-queue-retention: the timestamp is unchanged; and it is the same message, with its ID and
+// attributes. API ReceiveMessage: DeadLetterQueueSourceArn.
+func redriveKeeps(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	sent := x.send(q, "a", named("k"))
+	before := x.one(q, "a")
+	x.pass(time.Second)
+	x.visibility(q, before, 0)
+	x.none(q)
+	m := x.one(dlq, "a")
+	if *m.MessageId != *sent.MessageId || str(m.MessageAttributes["k"].StringValue) != "v" {
+		x.fatalf("message %s with %v, want %s with its attribute", *m.MessageId, m.MessageAttributes, *sent.MessageId)
+	}
+	if got, want := m.Attributes["SentTimestamp"], before.Attributes["SentTimestamp"]; got != want {
+		x.fatalf("SentTimestamp %s, want %s", got, want)
+	}
+	if got, want := m.Attributes["DeadLetterQueueSourceArn"], x.arn(q); got != want {
+		x.fatalf("DeadLetterQueueSourceArn %q, want %s", got, want)
+	}
+}
+
+// As above: the receive that moves a message returns the other messages.
+func redriveOthers(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.send(q, "old")
+	x.visibility(q, x.one(q, "old"), 0)
+	x.sendAll(q, "new", "newer")
+	x.want(q, "new", "newer")
+	x.one(dlq, "old")
+}
+
+// As above: a receive counts, however it ended.
+func redriveByExpiry(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1), "VisibilityTimeout": "1"})
+	x.send(q, "a")
+	x.one(q, "a")
+	x.pass(2 * time.Second)
+	x.none(q)
+	x.one(dlq, "a")
+}
+
+// Guide sqs-configure-dead-letter-queue-redrive: "When a message is moved from a FIFO queue to a FIFO DLQ, the original
+// message's deduplication ID will be replaced with the original message's ID." Its group stays.
+func redriveFIFO(x *exam) {
+	dlq := x.fifo()
+	q := x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	sent := x.send(q, "a1")
+	x.exhaust(q, "a1", 1)
+	m := x.one(dlq, "a1")
+	if *m.MessageId != *sent.MessageId || m.Attributes["MessageGroupId"] != "a" {
+		x.fatalf("message %s of group %q, want %s of a", *m.MessageId, m.Attributes["MessageGroupId"], *sent.MessageId)
+	}
+	if got := m.Attributes["MessageDeduplicationId"]; got != *sent.MessageId {
+		x.fatalf("MessageDeduplicationId %s, want the message ID %s", got, *sent.MessageId)
+	}
+}
+
+// Guide sqs-dead-letter-queues: a moved message is no longer in the queue, and no longer locks its group.
+func redriveUnblocks(x *exam) {
+	dlq := x.fifo()
+	q := x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.sendAll(q, "a1", "a2")
+	x.visibility(q, x.take(q, 1, "a1")[0], 0)
+	x.want(q, "a2")
+	x.one(dlq, "a1")
+}
+
+// Guide FIFO-queues: the order of a dead-letter queue is the order of moves, which is the order of the group.
+func redriveOrder(x *exam) {
+	dlq := x.fifo()
+	q := x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.sendAll(q, "a1", "a2", "a3")
+	x.visibilityBatch(q, visibilityEntries(0, handlesOf(x.want(q, "a1", "a2", "a3"))...))
+	x.none(q)
+	x.want(dlq, "a1", "a2", "a3")
+}
+
+// API SetQueueAttributes, RedrivePolicy: receives before the policy was set count.
+func redriveLater(x *exam) {
+	dlq, q := x.standard(), x.standard()
+	x.send(q, "a")
+	x.visibility(q, x.one(q, "a"), 0)
+	x.ok(x.set(q, attrs{"RedrivePolicy": x.policy(dlq, 1)}))
+	x.none(q)
+	x.one(dlq, "a")
+	out, err := x.c.ListDeadLetterSourceQueues(x.ctx, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dlq.url})
+	x.ok(err)
+	if len(out.QueueUrls) != 1 || out.QueueUrls[0] != q.url {
+		x.fatalf("sources %v, want %s", out.QueueUrls, q.url)
+	}
+}
+
+var redrivePolicyCases = []testCase{
+	{name: "redrive policy/count as a string", run: policyCountString},
+	{name: "redrive policy/sources of a dead-letter queue", run: policySources},
+	{name: "redrive policy/removed", run: policyRemoved},
+	{name: "redrive policy/not JSON refused", serial: true, run: policyNotJSON},
+	{name: "redrive policy/without count or target refused", run: policyIncomplete},
+	{name: "redrive policy/count of 0 or 1001 refused", run: policyCountRefused},
+	{name: "redrive policy/unknown target refused", run: policyUnknownTarget},
+	{name: "redrive policy/target of the other type refused", run: policyOtherType},
+}
+
+// API CreateQueue, RedrivePolicy: maxReceiveCount is written as a string in AWS's own examples.
+func policyCountString(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":"1"}`, x.arn(dlq))})
+	x.send(q, "a")
+	x.exhaust(q, "a", 1)
+	x.one(dlq, "a")
+}
+
+// API ListDeadLetterSourceQueues.
+func policySources(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.standard()
+	out, err := x.c.ListDeadLetterSourceQueues(x.ctx, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &dlq.url})
+	x.ok(err)
+	if len(out.QueueUrls) != 1 || out.QueueUrls[0] != q.url {
+		x.fatalf("sources %v, want %s", out.QueueUrls, q.url)
+	}
+}
+
+// Recorded: test_set_empty_redrive_policy: an empty value removes it.
+func policyRemoved(x *exam) {
+	dlq := x.standard()
+	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.ok(x.set(q, attrs{"RedrivePolicy": ""}))
+	x.send(q, "a")
+	for range 3 {
+		x.visibility(q, x.one(q, "a"), 0)
+	}
+	if v, ok := x.attributes(q)["RedrivePolicy"]; ok {
+		x.fatalf("RedrivePolicy %q, want none", v)
+	}
+}
+
+// refusesPolicy expects a policy to be refused.
+func (x *exam) refusesPolicy(what, policy string) {
+	err := x.set(x.standard(), attrs{"RedrivePolicy": policy})
+	x.fails(what, err, invalidValue, "InvalidAttributeValue")
+}
+
+// API SetQueueAttributes, RedrivePolicy: "as a JSON object". A server that stores it may fail at it later, for every queue.
+func policyNotJSON(x *exam) { x.refusesPolicy("not JSON", "maxReceiveCount=1") }
+
+// API SetQueueAttributes, RedrivePolicy: it "includes the parameters" deadLetterTargetArn and maxReceiveCount.
+func policyIncomplete(x *exam) {
+	x.refusesPolicy("no target", `{"maxReceiveCount":1}`)
+	x.refusesPolicy("no count", fmt.Sprintf(`{"deadLetterTargetArn":"%s"}`, x.arn(x.standard())))
+}
+
+// Recorded: test_redrive_policy_attribute_validity. Valid counts are "from 1 to 1000 both inclusive".
+func policyCountRefused(x *exam) {
+	dlq := x.standard()
+	for _, n := range []int{0, 1001} {
+		x.refusesPolicy(fmt.Sprint("a count of ", n), x.policy(dlq, n))
+	}
+}
+
+// The error that users of infrastructure tools report: "Dead letter target does not exist."
+func policyUnknownTarget(x *exam) {
+	dlq := x.standard()
+	x.refusesPolicy("no such queue", strings.ReplaceAll(x.policy(dlq, 1), dlq.name, name()))
+}
+
+// API CreateQueue, RedrivePolicy: "The dead-letter queue of a FIFO queue must also be a FIFO queue."
+func policyOtherType(x *exam) {
+	x.refusesPolicy("a FIFO target", x.policy(x.fifo(), 1))
+	err := x.set(x.fifo(), attrs{"RedrivePolicy": x.policy(x.standard(), 1)})
+	x.fails("a standard target", err, invalidValue, "InvalidAttributeValue")
+}
+
+var moveCases = []testCase{
+	{name: "move/back to the source", passes: 2 * time.Second, run: moveBack},
+	{name: "move/to another queue", passes: 2 * time.Second, run: moveElsewhere},
+	{name: "move/is listed", passes: 2 * time.Second, run: moveListed},
+	{name: "move/from a queue that is no dead-letter queue refused", run: moveFromOther},
+	{name: "move/unknown source refused", run: moveUnknown},
+	{name: "move/cancel of an unknown task refused", run: moveCancelUnknown},
+	{name: "move/receive count starts anew", passes: 2 * time.Second, run: moveCount},
+}
+
+// dead returns a queue, its dead-letter queue, and the ID of the only message, which is in the dead-letter queue.
+func (x *exam) dead() (q, dlq *queue, id string) {
+	dlq = x.standard()
+	q = x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	id = *x.send(q, "a").MessageId
+	x.exhaust(q, "a", 1)
+	return q, dlq, id
+}
+
+func (x *exam) move(dlq *queue, destination *string) {
+	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(dlq)), DestinationArn: destination})
+	x.ok(err)
+	x.pass(2 * time.Second)
+}
+
+// API StartMessageMoveTask: without a destination "the messages will be redriven back to their respective original source
+// queues". Guide sqs-configure-dead-letter-queue-redrive: redriven messages are new ones, with a new messageID and
+// enqueueTime.
+func moveBack(x *exam) {
+	q, dlq, id := x.dead()
+	x.move(dlq, nil)
+	if m := x.one(q, "a"); *m.MessageId == id {
+		x.fatalf("the moved message has its old ID %s", id)
+	}
+	x.none(dlq)
+}
+
+// API StartMessageMoveTask, DestinationArn.
+func moveElsewhere(x *exam) {
+	q, dlq, _ := x.dead()
+	other := x.standard()
+	x.move(dlq, ptr(x.arn(other)))
+	x.one(other, "a")
+	x.none(q)
+}
+
+// API ListMessageMoveTasksResultEntry: TaskHandle "is only populated for tasks that are in RUNNING status".
+func moveListed(x *exam) {
+	_, dlq, _ := x.dead()
+	x.move(dlq, nil)
+	out, err := x.c.ListMessageMoveTasks(x.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: ptr(x.arn(dlq))})
+	x.ok(err)
+	if len(out.Results) != 1 {
+		x.fatalf("%d tasks, want 1", len(out.Results))
+	}
+	if r := out.Results[0]; str(r.Status) != "COMPLETED" || r.ApproximateNumberOfMessagesMoved != 1 || r.TaskHandle != nil {
+		x.fatalf("status %s, %d moved, handle %s, want COMPLETED, 1 and none", str(r.Status), r.ApproximateNumberOfMessagesMoved, str(r.TaskHandle))
+	}
+}
+
+// API StartMessageMoveTask: "This action is currently limited to supporting message redrive from queues that are configured as
+// dead-letter queues (DLQs) of other Amazon SQS queues only.".
+func moveFromOther(x *exam) {
+	q := x.standard()
+	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(x.arn(q))})
+	x.fails("a queue that is no dead-letter queue", err, invalidValue)
+}
+
+// API StartMessageMoveTask, errors: ResourceNotFoundException.
+func moveUnknown(x *exam) {
+	arn := x.arn(x.standard())
+	_, err := x.c.StartMessageMoveTask(x.ctx, &sqs.StartMessageMoveTaskInput{SourceArn: ptr(arn + "-unknown")})
+	x.fails("an unknown queue", err, "ResourceNotFound")
+}
+
+// API CancelMessageMoveTask, errors: ResourceNotFoundException.
+func moveCancelUnknown(x *exam) {
+	_, err := x.c.CancelMessageMoveTask(x.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: ptr("eyJ0YXNrSWQiOiJub25lIn0=")})
+	x.fails("an unknown task", err, "ResourceNotFound", invalidValue)
+}
+
+// Guide sqs-configure-dead-letter-queue-redrive: a new message, so it is received maxReceiveCount times again.
+func moveCount(x *exam) {
+	q, dlq, _ := x.dead()
+	x.move(dlq, nil)
+	x.exhaust(q, "a", 1)
+	x.one(dlq, "a")
+}
