@@ -10,7 +10,6 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // ownTimeout bounds what the store does after its caller has left.
@@ -62,7 +61,6 @@ func (s *Store) acquireApart(ctx context.Context, c dedup.Claim, req acquisition
 	answers, ended := make(chan answer), make(chan struct{})
 	go func() {
 		defer close(ended)
-		stack.Grow() // it is new, and has a call to make
 		l, err := s.acquire(ctx, c, req, st)
 		if err != nil {
 			s.at.leave(c.Owner)

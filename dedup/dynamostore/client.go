@@ -8,9 +8,8 @@ import (
 
 // Client is what a [Store] needs of DynamoDB. [*dynamodb.Client] implements it.
 //
-// The options of each call switch off the SDK's retries, which the store makes itself; and they have it write the body of a
-// shared call, from the input as the client's middleware left it, and read the usual answer, at less cost. A wrapper has
-// to pass them on; every other setting of the client is left as it is.
+// The store passes options with each call: they switch off the SDK's retries, because the store retries itself, and they
+// read the Date of the answer. A wrapper must pass the options on. The store changes no other setting of the client.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)

@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
-
-	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // maxStatements is DynamoDB's limit for a BatchExecuteStatement.
@@ -145,19 +144,16 @@ func (g *group) send(b *batch) {
 		answer(going, alone)
 		return
 	}
-	stack.Grow() // its goroutine is new
 	in := &dynamodb.BatchExecuteStatementInput{
 		Statements:             make([]ddbtypes.BatchStatementRequest, len(going)),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 	}
 	for i, st := range going {
-		in.Statements[i] = ddbtypes.BatchStatementRequest{Statement: st.text, Parameters: st.values}
+		in.Statements[i] = ddbtypes.BatchStatementRequest{Statement: aws.String(st.text), Parameters: st.values}
 	}
-	r := rooms.Get().(*room)
-	defer rooms.Put(r)
 	var out *dynamodb.BatchExecuteStatementOutput
 	o, err := g.store.attempt(context.Background(), 0, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		out, err = g.store.client.BatchExecuteStatement(ctx, in, single, g.texts.with(r))
+		out, err = g.store.client.BatchExecuteStatement(ctx, in, single)
 		return err
 	})
 	g.store.meter.batch(len(going))

@@ -10,7 +10,7 @@ import (
 // statement is one write of a shared call.
 type statement struct {
 	key    string
-	text   *string
+	text   string
 	values []ddbtypes.AttributeValue
 	// until is the end of the lease that an acquire asks for; 0 for a complete, which is never too late.
 	until   int64
@@ -32,23 +32,14 @@ const (
 )
 
 // statements are the texts for a table. Attribute names are quoted, since several are reserved words.
-type statements struct{ insert, complete statementText }
-
-type statementText struct {
-	text *string
-	json string // the same, in quotes
-}
-
-func newStatementText(text string) statementText {
-	return statementText{text: &text, json: string(appendString(nil, text))}
-}
+type statements struct{ insert, complete string }
 
 func newStatements(table string) statements {
 	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrAttempts}
 	return statements{
-		insert: newStatementText(`INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`),
+		insert: `INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`,
 		// One SET only. A result or a payload hash goes by UpdateItem.
-		complete: newStatementText(`UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=?`),
+		complete: `UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=?`,
 	}
 }
 
@@ -60,7 +51,7 @@ func (s *Store) insertion(a acquisition) *statement {
 		list    [7]ddbtypes.AttributeValue
 		texts   [2]ddbtypes.AttributeValueMemberS
 		numbers [4]ddbtypes.AttributeValueMemberN
-	}{statement: statement{key: a.claim.Key, text: s.group.texts.insert.text, until: a.until, answers: make(chan verdict, 1)}}
+	}{statement: statement{key: a.claim.Key, text: s.group.texts.insert, until: a.until, answers: make(chan verdict, 1)}}
 	st.texts[0].Value, st.texts[1].Value = a.claim.Key, a.claim.Owner
 	n := &st.numbers
 	setNumbers(n[:], a.fence, a.until, a.expiration(), int64(a.claim.Attempt))
@@ -74,7 +65,7 @@ func (s *Store) completionOf(key, owner string) *statement {
 		statement
 		list  [3]ddbtypes.AttributeValue
 		texts [2]ddbtypes.AttributeValueMemberS
-	}{statement: statement{key: key, text: s.group.texts.complete.text, answers: make(chan verdict, 1)}}
+	}{statement: statement{key: key, text: s.group.texts.complete, answers: make(chan verdict, 1)}}
 	st.texts[0].Value, st.texts[1].Value = key, owner
 	st.list = [...]ddbtypes.AttributeValue{completedText, &st.texts[0], &st.texts[1]}
 	st.values = st.list[:]

@@ -9,8 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-
-	"github.com/sqsonce/sqsonce/internal/onewrite"
 )
 
 // trace is what one attempt's way through the SDK shows: whether a request went at all, when, and the Date of the
@@ -28,7 +26,6 @@ type trace struct {
 // unknown.
 func (t *trace) single(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = onewrite.Client(o.HTTPClient)
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		begin := middleware.InitializeMiddlewareFunc("dynamostore.begin", t.begin)
 		if err := stack.Initialize.Add(begin, middleware.Before); err != nil {
