@@ -43,13 +43,7 @@ type batch struct {
 // await waits for what became of a statement. A caller whose context ends takes back what was not sent. After that an
 // acquire waits for the answer, since a lease that was granted must be released; a complete is done, or is not, whoever
 // waits.
-//
-// A complete whose context leaves time for the answer waits for nothing else: it is cheaper not to make, or to watch, the
-// context's channel, and one that is cancelled meanwhile had better know what it has done.
 func (g *group) await(ctx context.Context, st *statement) verdict {
-	if end, ends := ctx.Deadline(); ends && st.until == 0 && time.Until(end) > g.linger+attemptTimeout {
-		return <-st.answers
-	}
 	select {
 	case v := <-st.answers:
 		return v
@@ -71,7 +65,7 @@ func (g *group) join(st *statement) bool {
 	defer g.mu.Unlock()
 	b := g.open
 	if b == nil {
-		b = &batch{statements: make([]*statement, 0, g.size)}
+		b = &batch{}
 		g.open = b
 		b.timer = time.AfterFunc(g.linger, func() {
 			if g.close(b) {
@@ -132,7 +126,7 @@ func (g *group) withdraw(st *statement) bool {
 // was over when it was written would look like a crash. One that is left by itself is sent by its caller, as the
 // conditional update, which is one call too and takes over what an INSERT cannot.
 func (g *group) send(b *batch) {
-	going := make([]*statement, 0, len(b.statements))
+	var going []*statement
 	for _, st := range b.statements {
 		if st.until != 0 && !g.store.clock.ahead(st.until) {
 			st.answers <- late

@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"strconv"
 	"strings"
 
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -46,47 +45,26 @@ func newStatements(table string) statements {
 // insertion is the acquire of an event's first delivery: the record as the update would make it, and nothing where there
 // is one.
 func (s *Store) insertion(a acquisition) *statement {
-	st := &struct { // one allocation
-		statement
-		list    [7]ddbtypes.AttributeValue
-		texts   [2]ddbtypes.AttributeValueMemberS
-		numbers [4]ddbtypes.AttributeValueMemberN
-	}{statement: statement{key: a.claim.Key, text: s.group.texts.insert, until: a.until, answers: make(chan verdict, 1)}}
-	st.texts[0].Value, st.texts[1].Value = a.claim.Key, a.claim.Owner
-	n := &st.numbers
-	setNumbers(n[:], a.fence, a.until, a.expiration(), int64(a.claim.Attempt))
-	st.list = [...]ddbtypes.AttributeValue{&st.texts[0], inProgressText, &st.texts[1], &n[0], &n[1], &n[2], &n[3]}
-	st.values = st.list[:]
-	return &st.statement
+	return &statement{
+		key:  a.claim.Key,
+		text: s.group.texts.insert,
+		values: []ddbtypes.AttributeValue{
+			text(a.claim.Key), text(inProgress), text(a.claim.Owner), number(a.fence), number(a.until),
+			number(a.expiration()), number(int64(a.claim.Attempt)),
+		},
+		until:   a.until,
+		answers: make(chan verdict, 1),
+	}
 }
 
 func (s *Store) completionOf(key, owner string) *statement {
-	st := &struct {
-		statement
-		list  [3]ddbtypes.AttributeValue
-		texts [2]ddbtypes.AttributeValueMemberS
-	}{statement: statement{key: key, text: s.group.texts.complete, answers: make(chan verdict, 1)}}
-	st.texts[0].Value, st.texts[1].Value = key, owner
-	st.list = [...]ddbtypes.AttributeValue{completedText, &st.texts[0], &st.texts[1]}
-	st.values = st.list[:]
-	return &st.statement
-}
-
-// setNumbers writes all of them into one string.
-func setNumbers(to []ddbtypes.AttributeValueMemberN, numbers ...int64) {
-	var digits [80]byte
-	b, ends := digits[:0], [4]int{}
-	for i, n := range numbers {
-		b = strconv.AppendInt(b, n, 10)
-		ends[i] = len(b)
-	}
-	all, from := string(b), 0
-	for i := range numbers {
-		to[i].Value, from = all[from:ends[i]], ends[i]
+	return &statement{
+		key:     key,
+		text:    s.group.texts.complete,
+		values:  []ddbtypes.AttributeValue{text(completed), text(key), text(owner)},
+		answers: make(chan verdict, 1),
 	}
 }
-
-var inProgressText, completedText = text(inProgress), text(completed)
 
 // verdictOf reads a statement's own error. It says nothing about the other statements of the call.
 func verdictOf(e *ddbtypes.BatchStatementError) verdict {
