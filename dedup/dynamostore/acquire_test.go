@@ -68,7 +68,7 @@ func TestAcquireLeftIsDrained(t *testing.T) {
 	t.Parallel()
 	for op, store := range map[string]func(*bed) *Store{
 		"UpdateItem": func(b *bed) *Store { return b.store() },
-		sharedCall:   func(b *bed) *Store { return b.busy() },
+		batchCall:    func(b *bed) *Store { return b.storeWithPeer() },
 	} {
 		t.Run(op, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAcquireLeftIsDrained(t *testing.T) {
 				b.faults(fault.Rule{Op: op, Nth: 1, Do: fault.Delay, Delay: 100 * time.Millisecond})
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()
-				claims := crowd(2)
+				claims := claimsOf(2)
 				errs := make(chan error, len(claims))
 				start := time.Now()
 				for _, c := range claims[:len(claims)-map[string]int{"UpdateItem": 1}[op]] {
@@ -116,7 +116,7 @@ func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
 		s.client = &frozenOnce{Client: s.client, d: 10 * time.Second}
 		_, err := s.Acquire(t.Context(), c)
-		if !errors.Is(err, errLeaseTime) {
+		if !errors.Is(err, errExpired) {
 			t.Errorf("Acquire: got error %v, want that its lease is over", err)
 		}
 		// The one that lost its reply, and the release.

@@ -22,7 +22,7 @@ var broken = []struct {
 	{"acquire, own retry by anyone", "acquire", "#owner=:me", isOwnRetry, "completion", false},
 	{"acquire, a live lease", "acquire", "#in_progress_expiration < :now", isOver, "completion", true},
 	{"acquire, a fence that does not grow", "acquire", fenceGrows, isOver, "completion", false},
-	{"acquire, a retained record", "acquire", "#expiration < :nows", isForgotten, "completion", true},
+	{"acquire, a retained record", "acquire", "#expiration < :nows", isRetentionOver, "completion", true},
 	{"renew, another's", "renew", "#owner=:me", "", "completion", false},
 	{"renew, a completed record", "renew", "#status=:p", "", "a lost packet", false},
 	{"renew, a released lease", "renew", "#in_progress_expiration BETWEEN :one AND :until", "", "completion", false},

@@ -78,8 +78,8 @@ func TestClocksEncloseTheServers(t *testing.T) {
 				check := func(when string) {
 					t.Helper()
 					m, now := apart(wall, mono), day+server.Milliseconds()
-					if got := c.taker(m); got > now-guard.Milliseconds() {
-						t.Errorf("latency %s, jump %s, suspended %s, %s: the taker is %d ms ahead", latency, jump, suspended, when, got-now+guard.Milliseconds())
+					if got := c.taker(m); got > now-takeoverMargin.Milliseconds() {
+						t.Errorf("latency %s, jump %s, suspended %s, %s: the taker is %d ms ahead", latency, jump, suspended, when, got-now+takeoverMargin.Milliseconds())
 					}
 					if got := c.holder(m); got < now {
 						t.Errorf("latency %s, jump %s, suspended %s, %s: the holder is %d ms behind", latency, jump, suspended, when, now-got)
@@ -121,7 +121,7 @@ func TestConversionErrsToTheSafeSide(t *testing.T) {
 	t.Parallel()
 	host := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := newClock(func() time.Time { return host })
-	if got, want := c.late(host.Add(time.Minute).UnixMilli()), host.Add(time.Minute+guard+time.Millisecond); !got.Equal(want) {
+	if got, want := c.late(host.Add(time.Minute).UnixMilli()), host.Add(time.Minute+takeoverMargin+time.Millisecond); !got.Equal(want) {
 		t.Errorf("before any answer: another's end is %s, want the host's own time with the guard, %s", got, want)
 	}
 	c.learn(c.look(), c.look(), day)

@@ -77,7 +77,7 @@ func (h *linearHistory) run(t *testing.T, plan linearPlan, br *breaker) {
 		})
 	}
 	hosts.Wait()
-	time.Sleep(ownTimeout) // the store's own releases
+	time.Sleep(abandonTimeout) // the store's own releases
 }
 
 // lateWire is a host's network, which delivers some packets late, instead or once more, and puts what becomes of them

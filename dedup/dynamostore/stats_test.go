@@ -53,15 +53,15 @@ func TestStatsUnits(t *testing.T) {
 		spent("delete", 4, 0, func() { _ = s.Delete(t.Context(), testKey) })
 		spent("complete of no record", 1, 0, func() { _ = s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, dedup.Result{}) })
 		leases := make([]dedup.Lease, 0, 2)
-		s.at.enter("somebody else", time.Now().Add(time.Hour))
-		spent("two acquires in a shared call", 2, 0, func() {
-			l, errs := acquireAll(t.Context(), s, crowd(2))
+		s.peers.enter("peer", time.Now().Add(time.Hour))
+		spent("two acquires in a batch", 2, 0, func() {
+			l, errs := acquireAll(t.Context(), s, claimsOf(2))
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
 			leases = l
 		})
-		spent("two completes in a shared call", 2, 0, func() {
+		spent("two completes in a batch", 2, 0, func() {
 			if err := completeAll(t.Context(), s, leases); err != nil {
 				t.Fatal(err)
 			}
