@@ -18,11 +18,21 @@ import (
 // tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
 const tableWait = 2 * time.Minute
 
+// TableClient is what [CreateTable] needs of DynamoDB. [*dynamodb.Client] implements it.
+type TableClient interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+}
+
 // tableDescriber is what Check needs of DynamoDB.
 type tableDescriber interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
+
+var _ TableClient = (*dynamodb.Client)(nil)
 
 // CreateTable creates a table for a [Store], billed on demand, waits at most 2 min until it is active, and enables TTL on
 // it. It can be repeated: a table of that name that exists is used where it has the right key, and gets TTL where it has
@@ -30,7 +40,7 @@ type tableDescriber interface {
 // [*sqsonce.FieldError].
 //
 // Create production tables with the tool of your infrastructure: the package documentation has the schema.
-func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
+func CreateTable(ctx context.Context, client TableClient, table string) error {
 	if err := errors.Join(checkTarget(client, table)...); err != nil {
 		return err
 	}

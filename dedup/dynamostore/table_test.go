@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -224,5 +225,38 @@ func TestCreateTableRefusesAnothersTable(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// tableCalls has only the calls that CreateTable needs, as a wrapper of a client may.
+type tableCalls struct{ TableClient }
+
+func TestCreateTableTakesAnInterface(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, srv: newServer()}
+		t.Cleanup(b.srv.Close)
+		if err := CreateTable(t.Context(), tableCalls{b.client(b.srv)}, testTable); err != nil {
+			t.Fatal(err)
+		}
+		s := b.store()
+		if err := s.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.complete(s, b.acquire(s, claim("a")))
+	})
+}
+
+func TestCreateTableChecksItsArguments(t *testing.T) {
+	t.Parallel()
+	client := (&bed{}).client(nil)
+	for name, err := range map[string]error{
+		"client":  CreateTable(t.Context(), nil, testTable),
+		"pointer": CreateTable(t.Context(), (*dynamodb.Client)(nil), testTable),
+		"table":   CreateTable(t.Context(), client, "x"),
+	} {
+		if e, ok := errors.AsType[*sqsonce.FieldError](err); !ok || e.Field != strings.Replace(name, "pointer", "client", 1) {
+			t.Errorf("CreateTable with a bad %s: got error %v, want a *FieldError that names it", name, err)
+		}
 	}
 }
