@@ -146,6 +146,7 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 			a = s.newAcquisition(c, fence, m)
 			if batch {
 				insert = s.batchInsert(a, m)
+				batch = insert != nil
 			}
 		}
 

@@ -26,12 +26,12 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/ddbtest"
 )
 
-// BenchmarkFirstDelivery is an acquire and a complete, with dynoxide in a process of its own. Beside the time it reports
-// the requests and this process's CPU time of a message.
+// BenchmarkFirstDelivery is an acquire and a complete, with dynoxide in a process of its own. It also reports the requests
+// and this process's CPU time for each message.
 func BenchmarkFirstDelivery(b *testing.B) {
 	url := ddbtest.Dynoxide(b)
 	for _, handlers := range []int{1, 64, 100} {
-		for name, size := range map[string]int{"single": -1, "shared": 0} {
+		for name, size := range map[string]int{"single": -1, "batched": 0} {
 			b.Run(fmt.Sprintf("handlers=%d/%s", handlers, name), func(b *testing.B) {
 				benchmarkFirst(b, url, handlers, func(o *Options) { o.MaxBatch = size })
 			})
@@ -100,8 +100,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkClient is what a guarded message costs this process: an empty handler behind dedup.Once, 500 at a time, each
-// on a goroutine of its own, as a worker's are. The table is a constant that answers 5 ms later.
+// BenchmarkClient is the cost of a message in this process: an empty handler in dedup.Once, 500 at a time, each on a
+// goroutine of its own, as in a worker. The server is a constant answer after 5 ms.
 func BenchmarkClient(b *testing.B) {
 	s, err := New((&bed{}).client(yes(5*time.Millisecond)), testTable)
 	if err != nil {
@@ -135,7 +135,7 @@ func BenchmarkClient(b *testing.B) {
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// yes answers that every statement had its effect, after that time.
+// yes answers, after that time, that every statement had its effect.
 type yes time.Duration
 
 func (latency yes) RoundTrip(r *http.Request) (*http.Response, error) {

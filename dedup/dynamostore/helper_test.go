@@ -113,7 +113,7 @@ func (b *bed) complete(s *Store, l dedup.Lease) {
 // faults starts a plan: its rules count calls from here on.
 func (b *bed) faults(rules ...fault.Rule) { b.srv.Set(fault.Plan{Seed: 1, Rules: rules}) }
 
-// item is the record's attributes in plain form: strings and numbers as they are on the wire.
+// item is the record's attributes without their types: strings and numbers as they are on the wire.
 func (b *bed) item(table string) map[string]string {
 	b.Helper()
 	items := b.srv.Items(table)

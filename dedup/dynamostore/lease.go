@@ -46,11 +46,11 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return err
 	}
 	hash := cmp.Or(res.Validation, l.Validation)
-	err, answered := error(nil), false
+	decided, err := false, error(nil)
 	if res.Data == nil && hash == "" {
-		err, answered = s.completeInBatch(ctx, l)
+		decided, err = s.completeInBatch(ctx, l)
 	}
-	if !answered {
+	if !decided {
 		v := values{":me": text(l.Owner), ":d": text(completed)}
 		if res.Data != nil {
 			v[":r"] = encodeData(res.Data)
@@ -71,32 +71,32 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return s.explain("complete", err)
 }
 
-// completeInBatch completes a record in a batch. answered is false where the update has to do it: there are no peers,
+// completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused for a reason that is not the
 // record's.
-func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (err error, answered bool) {
+func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
 	for n := 0; n < maxAttempts && !s.batcher.off.Load() && s.peers.others(l.Owner, s.clock.look().host); n++ {
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
-			return because(context.Cause(ctx), err), true
+			return true, because(context.Cause(ctx), err)
 		}
 		st := s.batcher.texts.completeOf(l.Key, l.Owner)
 		if !s.batcher.add(st) {
-			return nil, false
+			return false, nil
 		}
 		switch s.batcher.await(ctx, st) {
 		case written:
-			return nil, true
+			return true, nil
 		case refused:
-			return sqsonce.ErrLeaseLost, true
+			return true, sqsonce.ErrLeaseLost
 		case withdrawn:
-			return context.Cause(ctx), true
+			return true, context.Cause(ctx)
 		case transient:
 			err = errThrottled
 		default:
-			return nil, false
+			return false, nil
 		}
 	}
-	return err, false
+	return false, err
 }
 
 // Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.

@@ -110,7 +110,7 @@ func isDone(data string) func(dedup.Lease, error) bool {
 	}
 }
 
-// Under the policies that block a crashed record, one without a lease end is free when its retention is over.
+// Under the policies that block the record of a crashed holder, one without a lease end is free after its retention.
 func TestPowertoolsCrashIsBlocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPowertoolsCrashIsBlocked(t *testing.T) {
 	})
 }
 
-// The hashes are those of the npm package, version 2.35.0; package interop computes them there.
+// The hashes are those of the npm package, version 2.35.0. Package interop compares them.
 func TestPowertoolsKey(t *testing.T) {
 	t.Parallel()
 	for payload, want := range map[string]string{

@@ -18,7 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// The units are those that the server has counted, refused writes of every size included.
+// The units are those that the server counts, with refused writes of every size.
 func TestStatsUnits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestStatsInboxUnits(t *testing.T) {
 	})
 }
 
-func TestStatsOfWhatIsNotOurs(t *testing.T) {
+func TestStatsOfRetriesAndForeignRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -114,7 +114,7 @@ func TestStatsOfWhatIsNotOurs(t *testing.T) {
 		if _, err := s.Renew(t.Context(), b.acquire(s, held), 2*lease); err != nil {
 			t.Fatal(err)
 		}
-		// The condition refuses it, since the lease has another end by now; the item says whose it is.
+		// The condition refuses it, since the lease has another end by now. The item says which owner has it.
 		if l := b.acquire(s, held); !l.OwnRetry || s.Stats().OwnRetries != 2 {
 			t.Errorf("the same claim after a renewal: got %+v and Stats.OwnRetries %d, want an own retry and 2", l, s.Stats().OwnRetries)
 		}
