@@ -9,21 +9,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
-// ownTimeout bounds what the store does after its caller has left.
-const ownTimeout = 5 * time.Second
+// abandonTimeout limits the requests that the store makes after its caller's context has ended.
+const abandonTimeout = 5 * time.Second
 
-// drainTime is less than a Lambda function's handlers have to return in, 250 ms at least.
+// drainTime is how long Acquire waits, after its context has ended, for the request that is under way. It is less than
+// the 250 ms at least in which the handlers of a Lambda function have to return.
 const drainTime = 200 * time.Millisecond
+
+// Reasons for which an acquire ends without an answer from the record.
+var (
+	errExpired    = errors.New("the lease ended before the request was sent")
+	errContended  = errors.New("the record was free, and every request was refused")
+	errThrottled  = errors.New("the statement was throttled, or conflicted with a transaction")
+	errUnanswered = errors.New("the batch was not answered")
+)
 
 // Acquire implements [dedup.Store].
 //
-// A caller whose context ends while the request is out leaves within 200 ms. What becomes of the request is the store's
-// business: it waits for the answer and releases what was granted, so that the key is not blocked for a lease that
-// nobody knows of. Where that is done sooner, the caller leaves then.
+// Where ctx ends while a request is under way, Acquire returns within 200 ms. The store still waits for the answer, and
+// releases the lease that it grants: otherwise the key would be blocked by a lease that nobody knows of.
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	if ctx.Err() != nil {
 		return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
@@ -32,40 +40,54 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		return dedup.Lease{}, err
 	}
 	m := s.clock.look()
-	s.at.enter(c.Owner, m.host.Add(c.Lease))
-	req := s.newAcquisition(c, 0, m)
-	st := s.join(req, m)
-	if st != nil {
+	s.peers.enter(c.Owner, m.host.Add(c.Lease))
+	a := s.newAcquisition(c, 0, m)
+	insert := s.batchInsert(a, m)
+	if insert != nil {
 		select {
-		case v := <-st.answers:
-			// Most acquires end here, on their caller's goroutine. A lease of which less is left has to be renewed: see start.
-			if end, left := s.clock.end(req.until, c.Lease); v == written && left > c.Lease/2 {
-				l := newLease(c, record{fence: &req.fence})
+		case <-insert.done:
+			// Most acquires end here, on their caller's goroutine. A lease of which less is left is renewed first: see grant.
+			if end, left := s.clock.end(a.until, c.Lease); insert.result == written && left > c.Lease/2 {
+				l := newLease(c, a.fence, "")
 				l.Until = end
 				return l, nil
 			}
-			st.answers <- v // for acquire
 		case <-ctx.Done():
 		}
 	}
-	return s.acquireApart(ctx, c, req, st)
+	return s.acquireDetached(ctx, a, insert)
 }
 
-// acquireApart acquires on a goroutine that outlives a caller who leaves.
-func (s *Store) acquireApart(ctx context.Context, c dedup.Claim, req acquisition, st *statement) (dedup.Lease, error) {
+// batchInsert adds the acquire to a batch as an INSERT. It returns nil where the acquire is sent singly.
+//
+// An acquire is batched where there are peers, and where the event is probably new. A message that was received before
+// probably has a record, and an INSERT only finds that it exists. A claim without a receive count, such as one of
+// [dedup.Do], counts as new: if that is wrong it costs one read unit, a fifth of what a write unit costs.
+func (s *Store) batchInsert(a acquisition, m moment) *statement {
+	if a.claim.Attempt > 1 || s.batcher.off.Load() || !s.peers.others(a.claim.Owner, m.host) {
+		return nil
+	}
+	st := s.batcher.texts.insertOf(a)
+	if !s.batcher.add(st) {
+		return nil
+	}
+	return st
+}
+
+// acquireDetached runs acquire on a goroutine that goes on after the caller's context has ended.
+func (s *Store) acquireDetached(ctx context.Context, a acquisition, insert *statement) (dedup.Lease, error) {
 	type answer struct {
 		lease dedup.Lease
 		err   error
 	}
-	// Not buffered: either the caller takes the answer or, having left, never will. There is no third case in which both
-	// believe that the other has the lease.
+	// The channel has no buffer: either the caller receives the answer, or the goroutine knows that the caller has
+	// returned and releases the lease. With a buffer both could believe that the other one has it.
 	answers, ended := make(chan answer), make(chan struct{})
 	go func() {
 		defer close(ended)
-		stack.Grow() // it is new, and has a call to make
-		l, err := s.acquire(ctx, c, req, st)
+		l, err := s.acquire(ctx, a, insert)
 		if err != nil {
-			s.at.leave(c.Owner)
+			s.peers.leave(a.claim.Owner)
 		}
 		select {
 		case answers <- answer{l, err}:
@@ -76,163 +98,250 @@ func (s *Store) acquireApart(ctx context.Context, c dedup.Claim, req acquisition
 		}
 	}()
 	select {
-	case a := <-answers:
-		return a.lease, a.err
+	case got := <-answers:
+		return got.lease, got.err
 	case <-ctx.Done():
 	}
-	drain(ended)
+	// A Lambda function returns when its handlers have returned, and is frozen with the requests that are under way. A
+	// lease that is granted in that moment would not be released, and would look like a crash.
+	drained := time.NewTimer(drainTime)
+	defer drained.Stop()
+	select {
+	case <-ended:
+	case <-drained.C:
+	}
 	return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
 }
 
-// drain waits a moment for what a caller leaves behind. A Lambda function that ends its handlers answers when they have
-// returned, and is frozen with what is still under way: a lease that was granted in that moment would not be released
-// before its end, and would look like a crash.
-func drain(ended <-chan struct{}) {
-	t := time.NewTimer(drainTime)
-	defer t.Stop()
-	select {
-	case <-ended:
-	case <-t.C:
-	}
-}
-
-func checkClaim(c dedup.Claim) error {
-	var errs []error
-	if err := checkKey("Claim.Key", c.Key); err != nil {
-		errs = append(errs, err)
-	}
-	if c.Owner == "" {
-		errs = append(errs, fieldError("Claim.Owner", "is empty"))
-	}
-	if c.Lease <= 0 {
-		errs = append(errs, fieldError("Claim.Lease", "is not positive"))
-	}
-	return errors.Join(errs...)
-}
-
-var (
-	errLeaseTime = errors.New("the lease asked for was over before an answer came")
-	errContended = errors.New("the record was free and could not be acquired")
-)
-
-// acquire sends until there is an answer, or goes on with st, which is in a shared call. The requests themselves do not
-// end with ctx: one that was cut off would have an unknown outcome for no reason, and a release sent after it could
-// overtake it.
-func (s *Store) acquire(ctx context.Context, c dedup.Claim, req acquisition, st *statement) (dedup.Lease, error) {
-	own := context.WithoutCancel(ctx)
+// acquire sends the acquire until an answer decides it. insert is the first attempt, where that is part of a batch.
+//
+// The requests do not end with ctx. A request that was cut off would have an unknown outcome for no reason, and a
+// release that is sent after it could overtake it.
+func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (dedup.Lease, error) {
+	c, uncancelled := a.claim, context.WithoutCancel(ctx)
 	var (
-		outstanding bool // an attempt with req's values may have been written, or may yet be
-		fence       int64
-		wait        bool
-		err         error
+		unknownOutcome bool            // an earlier request with a's values may have been written, or may be written later
+		batch          = insert != nil // the next request with new values may be part of a batch
+		wait           bool            // before the next request
+		fence          int64           // of the record that refused the last request
+		err            error           // of the last request
 	)
-	together := st != nil
 	for n := range maxAttempts {
-		// Whoever has left without an answer still gets one, since a release alone might be overtaken: by an attempt that
-		// was given up and is still under way. The lease that is granted here and then released leaves its owner in the
-		// record, and refuses that attempt.
-		pausing := ctx
-		if outstanding {
-			pausing = own
+		// After an unknown outcome the acquire goes on even where the caller's context has ended. A release alone could be
+		// overtaken by the earlier request. A lease that is granted here and then released leaves its owner in the record,
+		// and so refuses that request.
+		waiting := ctx
+		if unknownOutcome {
+			waiting = uncancelled
 		}
-		if st == nil && (wait && !pause(pausing, n) || pausing.Err() != nil) {
-			err = because(context.Cause(ctx), err)
-			break
+		if insert == nil && (wait && !pause(waiting, n) || waiting.Err() != nil) {
+			return s.giveUp(ctx, c, unknownOutcome, because(context.Cause(ctx), err))
 		}
 		wait = true
-		// The values stay while an earlier attempt may have written them: the condition recognises that attempt by them.
-		// After an answer that nothing was written, new ones.
-		if n > 0 && !outstanding {
+
+		// While an earlier request may have been written the values stay: the condition recognises that request by them.
+		// After an answer that nothing was written the values are new.
+		if n > 0 && !unknownOutcome {
 			m := s.clock.look()
-			req = s.newAcquisition(c, fence, m)
-			if together {
-				st = s.join(req, m)
-				together = st != nil
+			a = s.newAcquisition(c, fence, m)
+			if batch {
+				insert = s.batchInsert(a, m)
+				batch = insert != nil
 			}
 		}
-		var a answerTo
-		if st != nil {
-			a = s.inserted(ctx, c.Key, st)
-			st, together = nil, a.outcome == unwritten && !a.single
-		}
-		if !a.sent {
-			// An acquire that goes out late would take the key for a lease that is over, and others would call it a crash.
-			if !s.clock.ahead(req.until) {
-				err = because(errLeaseTime, err)
-				break
+
+		var found item // the record that refused the acquire
+		if insert != nil {
+			result := s.batcher.await(ctx, insert)
+			insert, batch = nil, result == transient
+			switch result {
+			case written:
+				return s.grant(uncancelled, a, nil)
+			case withdrawn:
+				return s.giveUp(ctx, c, unknownOutcome, context.Cause(ctx))
+			case expired:
+				return s.giveUp(ctx, c, unknownOutcome, errExpired)
+			case transient:
+				err = errThrottled
+				continue
+			case unanswered:
+				// The update with the same values follows, which recognises them. A read would prove nothing: an INSERT that is
+				// still under way has not made its record yet.
+				unknownOutcome, err = true, errUnanswered
+				continue
+			case refused:
+				found = s.existing(uncancelled, c.Key)
+			case sentSingly:
 			}
-			a = s.put(own, n, req)
 		}
-		err = a.err
-		switch a.outcome {
-		case unknown:
-			outstanding = true
-			continue
-		case unwritten:
-			continue
+
+		if found == nil {
+			// Before every send: an acquire that is sent after its lease's end would take the key for a lease that is over, and
+			// others would see a crash.
+			if !s.clock.ahead(a.until) {
+				return s.giveUp(ctx, c, unknownOutcome, because(errExpired, err))
+			}
+			var out *dynamodb.UpdateItemOutput
+			var result attemptResult
+			result, err = s.attempt(uncancelled, n, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+				out, err = s.updateItem(ctx, s.acquireInput(a), options)
+				return err
+			})
+			if result == unknown {
+				unknownOutcome = true
+				continue
+			}
+			if result == unwritten {
+				continue
+			}
+			if err == nil {
+				return s.grant(uncancelled, a, out.Attributes)
+			}
+			refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err)
+			if !isRefusal {
+				return s.giveUp(ctx, c, unknownOutcome, err)
+			}
+			found = refusal.Item
 		}
-		if err == nil && a.found == nil {
-			return s.granted(own, c, req, a.old)
-		}
-		if a.found == nil {
-			break
-		}
-		outstanding = false
-		r, decodeErr := decode(a.found)
+
+		unknownOutcome = false
+		r, decodeErr := decode(found) // an implementation that returns no item with a refusal: ErrRecord
 		if decodeErr != nil {
 			return dedup.Lease{}, s.explain("acquire", decodeErr)
 		}
-		l, above, again, refusedErr := s.refused(c, r)
-		if !again {
-			return l, refusedErr
+		state := r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover)
+		if state != free {
+			return s.refuse(c, r, state)
 		}
-		fence, wait, err = above, n > 0, errContended
+		// Refused by the fence alone, or by time clauses that were off. At first it is acquired again at once.
+		fence, wait, err = valueOf(r.fence), n > 0, errContended
 	}
-	if outstanding {
+	return s.giveUp(ctx, c, unknownOutcome, err)
+}
+
+type item = map[string]ddbtypes.AttributeValue
+
+// giveUp ends an acquire with an error, and releases what an earlier request may have written.
+func (s *Store) giveUp(ctx context.Context, c dedup.Claim, unknownOutcome bool, err error) (dedup.Lease, error) {
+	if unknownOutcome {
 		s.abandon(ctx, c.Key, c.Owner)
 	}
 	return dedup.Lease{}, s.explain("acquire", err)
 }
 
-type item = map[string]ddbtypes.AttributeValue
-
-// answerTo is what one attempt at an acquire brought.
-type answerTo struct {
-	outcome outcome
-	err     error
-	old     item // accepted: the record as it was, nil for none
-	found   item // refused: the record as it is
-	sent    bool // false: there was no attempt
-	single  bool // the next attempt goes by itself
-}
-
-// put sends the acquire as the conditional update that decides every case.
-func (s *Store) put(ctx context.Context, n int, req acquisition) answerTo {
-	a := answerTo{sent: true}
-	var out *dynamodb.UpdateItemOutput
-	a.outcome, a.err = s.attempt(ctx, n, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		out, err = s.updateItem(ctx, s.putOf(req), single)
+// existing reads the record that refused an INSERT. It returns nil where the record is gone or cannot be read: then the
+// update decides.
+func (s *Store) existing(ctx context.Context, key string) item {
+	var found item
+	_, err := s.attempt(ctx, 0, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+		found, err = s.getItem(ctx, key, options)
 		return err
 	})
-	if a.err == nil {
-		a.old = out.Attributes
+	if err != nil || len(found) == 0 {
+		return nil
 	}
-	if refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](a.err); isRefusal {
-		// Not nil: an implementation that hands out no item has its refusal called unreadable.
-		a.found, a.err = item{}, nil
-		if refusal.Item != nil {
-			a.found = refusal.Item
-		}
-	}
-	return a
+	return found
 }
 
-// abandon releases a lease that nobody will use, on a context of its own. Where this fails too, the key waits for the
+// grant makes the lease of an acquire that was written. old is the item as it was before; nil: there was none.
+//
+// Where less than half of the lease is left, it is renewed first: the answer was slow, or it brought the first Date, by
+// which the host's clock is behind and has asked for a lease that is nearly over. A holder renews at a third of its
+// lease, which would be too late. A renewal that is refused says that another owner took over in the meantime.
+func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease, error) {
+	c := a.claim
+	var before record
+	// An item without a status meets only the first clause, so there was no record: some implementations of the API return
+	// the key then, where DynamoDB returns nothing.
+	if old[attrStatus] != nil {
+		var err error
+		if before, err = decode(old); err != nil {
+			s.abandon(ctx, c.Key, c.Owner)
+			return dedup.Lease{}, s.explain("acquire", err)
+		}
+	}
+	l := newLease(c, a.fence, before.lastError)
+	l.OwnRetry = before.status == inProgress && before.owner == c.Owner
+	if l.OwnRetry {
+		s.meter.ownRetries.Add(1)
+	}
+	l.Takeover = before.status == inProgress && !l.OwnRetry && (before.until == nil || *before.until > 0)
+	if l.Foreign = before.status != "" && before.owner == ""; l.Foreign {
+		s.meter.foreign.Add(1)
+	}
+
+	end, left := s.clock.end(a.until, c.Lease)
+	l.Until = end
+	if left > c.Lease/2 {
+		return l, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
+	defer cancel()
+	renewed, err := s.Renew(ctx, l, c.Lease)
+	switch {
+	case err == nil:
+		return renewed, nil
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		return dedup.Lease{}, err
+	case s.clock.ahead(a.until):
+		return l, nil // shorter than asked for, but live: the holder renews it next
+	default:
+		s.abandon(ctx, l.Key, l.Owner)
+		return dedup.Lease{}, err
+	}
+}
+
+// newLease is the claim's lease, without its end.
+func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
+	return dedup.Lease{
+		Key: c.Key, Owner: c.Owner, Fence: fence, Retention: c.Retention,
+		Attempts: c.Attempt, LastError: lastError, Validation: c.Validation,
+	}
+}
+
+// refuse turns the record that refused an acquire, and is not free, into the result of the acquire.
+func (s *Store) refuse(c dedup.Claim, r record, state recordState) (dedup.Lease, error) {
+	foreign := r.owner == ""
+	if foreign {
+		s.meter.foreign.Add(1)
+	}
+	switch state {
+	case ours:
+		// The lease as it was granted, even where it is over by now: its holder renews it before it starts anything.
+		s.meter.ownRetries.Add(1)
+		l := newLease(c, valueOf(r.fence), r.lastError)
+		l.OwnRetry, l.Until = true, s.clock.early(*r.until, unbounded)
+		return l, nil
+	case released:
+		return dedup.Lease{}, sqsonce.ErrLeaseLost
+	case crashed:
+		return dedup.Lease{}, &dedup.InProgressError{Crashed: true, Foreign: foreign}
+	case done:
+		return dedup.Lease{}, &dedup.CompletedError{Result: r.result, Foreign: foreign}
+	default:
+		return dedup.Lease{}, &dedup.InProgressError{Until: s.liveUntil(r), Foreign: foreign}
+	}
+}
+
+// liveUntil is the time from which another acquire makes sense, by the host's clock. It is zero where the record does
+// not say.
+func (s *Store) liveUntil(r record) time.Time {
+	switch {
+	case r.until != nil:
+		return s.clock.late(*r.until)
+	case r.expiration != nil:
+		return s.clock.late((*r.expiration + 1) * 1000) // it is compared in whole seconds
+	default:
+		return time.Time{}
+	}
+}
+
+// abandon releases a lease that nobody will use. It does not end with ctx. Where it fails, the key is blocked until the
 // lease's end.
 func (s *Store) abandon(ctx context.Context, key, owner string) {
-	s.at.leave(owner)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownTimeout)
+	s.peers.leave(owner)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
-	// Nobody is left to tell: the acquire's own error has been returned, or its caller has left.
-	_, _ = s.write(ctx, s.update(key, abandonExpr, values{":me": text(owner), ":p": text(inProgress), ":zero": number(0)}))
+	// The acquire has its own error, or its caller has returned.
+	_, _ = s.write(ctx, s.updateInput(key, abandonExpr, values{":me": text(owner), ":p": text(inProgress), ":zero": number(0)}))
 }

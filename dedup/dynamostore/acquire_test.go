@@ -16,9 +16,9 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// A caller that leaves while the request is out does not wait long for the answer, and what was granted does not block the
-// key for a lease that nobody knows of.
-func TestAcquireLeftIsReleased(t *testing.T) {
+// A caller whose context ends while the request is under way does not wait long for the answer, and a lease that is granted
+// does not block the key.
+func TestCancelledAcquireIsReleased(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -62,13 +62,13 @@ func TestAcquireLeftIsReleased(t *testing.T) {
 	}
 }
 
-// A caller that leaves waits for a moment: what was granted in it is released when the caller goes on, since a Lambda
-// function is frozen then. A shared call is drained like one by itself.
-func TestAcquireLeftIsDrained(t *testing.T) {
+// A cancelled Acquire waits for a short time: a lease that is granted in it is released before Acquire returns, since a
+// Lambda function is frozen after that. A batch is drained like a single request.
+func TestCancelledAcquireIsDrained(t *testing.T) {
 	t.Parallel()
 	for op, store := range map[string]func(*bed) *Store{
 		"UpdateItem": func(b *bed) *Store { return b.store() },
-		sharedCall:   func(b *bed) *Store { return b.busy() },
+		batchCall:    func(b *bed) *Store { return b.storeWithPeer() },
 	} {
 		t.Run(op, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAcquireLeftIsDrained(t *testing.T) {
 				b.faults(fault.Rule{Op: op, Nth: 1, Do: fault.Delay, Delay: 100 * time.Millisecond})
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()
-				claims := crowd(2)
+				claims := claimsOf(2)
 				errs := make(chan error, len(claims))
 				start := time.Now()
 				for _, c := range claims[:len(claims)-map[string]int{"UpdateItem": 1}[op]] {
@@ -103,8 +103,8 @@ func TestAcquireLeftIsDrained(t *testing.T) {
 	}
 }
 
-// An acquire that is still without an answer when its lease would be over is not sent again, and what it may have
-// written is released.
+// An acquire without an answer is not sent again when its lease is over, and the record that it may have written is
+// released.
 func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
 		s.client = &frozenOnce{Client: s.client, d: 10 * time.Second}
 		_, err := s.Acquire(t.Context(), c)
-		if !errors.Is(err, errLeaseTime) {
-			t.Errorf("Acquire: got error %v, want that its lease is over", err)
+		if !errors.Is(err, errExpired) {
+			t.Errorf("Acquire: got error %v, want errExpired", err)
 		}
 		// The one that lost its reply, and the release.
 		if got, want := b.ops(before), []string{"UpdateItem", "UpdateItem"}; !cmp.Equal(got, want) {
@@ -129,7 +129,7 @@ func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 	})
 }
 
-// A lease whose answer is so late that less than half of it is left is renewed before it is handed out.
+// A lease whose answer is so late that less than half of it is left is renewed before Acquire returns it.
 func TestLateAnswerIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestLateAnswerIsRenewed(t *testing.T) {
 	})
 }
 
-// A lease whose answer came after its end, when another had taken over, starts nothing.
+// A lease whose answer came after its end, and after a takeover, is lost.
 func TestLateAnswerAfterTakeoverIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestLateAnswerAfterTakeoverIsLost(t *testing.T) {
 	})
 }
 
-// frozenOnce is a process that is frozen between its first acquire's answer and looking at it.
+// frozenOnce is a process that is frozen after the answer of its first acquire, and before it reads the answer.
 type frozenOnce struct {
 	Client
 	d    time.Duration
@@ -186,9 +186,9 @@ func (f *frozenOnce) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInpu
 	return out, err
 }
 
-// A fence that is ahead of the clock, since its owner's host was ahead before its first answer, is still outgrown, and
-// is never taken for another delivery in progress.
-func TestFenceOutgrowsOneThatIsAhead(t *testing.T) {
+// The fence grows also where the last one is ahead of the clock, since its owner's host was ahead before its first answer.
+// A refusal by the fence alone is never reported as in progress.
+func TestFenceGrowsAboveOneThatIsAhead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)

@@ -3,51 +3,63 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
-	// maxAttempts with the backoff below spends about a second and a half on quick failures.
+	// maxAttempts with the backoff below takes about a second and a half where failures are quick.
 	maxAttempts  = 8
 	leastBackoff = 25 * time.Millisecond
 	mostBackoff  = time.Second
-	// attemptTimeout is for a request that is never answered: the SDK's default client would wait without end. It doubles
-	// with every attempt, for an endpoint that is slow rather than gone.
+	// attemptTimeout limits a request that is never answered: the SDK's default client waits without end. It doubles with
+	// every attempt, for an endpoint that is slow.
 	attemptTimeout     = 2 * time.Second
 	mostAttemptTimeout = 10 * time.Second
+)
+
+// attemptResult is what an attempt's error says about the request's effect.
+type attemptResult int
+
+const (
+	answered  attemptResult = iota // success, a refusal, or an error after which a retry does not help
+	unwritten                      // nothing was written, and a retry may succeed
+	unknown                        // unknown outcome: it may have been written, or may be written later
 )
 
 // call is one request, ready to be sent any number of times.
 type call func(context.Context, func(*dynamodb.Options)) error
 
-// attempt sends a request once and learns the server's time from the answer.
-func (s *Store) attempt(ctx context.Context, n int, f call) (outcome, error) {
+// attempt sends a request once, and reads the server's time from the answer.
+func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(attemptTimeout<<n, mostAttemptTimeout))
 	defer cancel()
 	var t trace
 	err := s.conns.Do(ctx, func(ctx context.Context) error {
 		t = trace{look: s.clock.look}
-		return f(ctx, t.single)
+		return f(ctx, t.options)
 	})
 	if t.dateReceived {
 		s.clock.observe(t.sent, t.date)
 	}
 	if t.unsent() && ctx.Err() == nil {
-		return answered, err // by the SDK: no credentials, a bad endpoint, input that it refuses
+		return answered, err // the SDK's own error: no credentials, a bad endpoint, input that it refuses
 	}
 	return classify(err), err
 }
 
-// retry sends a request until it has an answer, for requests that may be repeated at any time: each repeats the same
+// retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same
 // values, and its condition makes a second effect the same as the first.
 func (s *Store) retry(ctx context.Context, f call) error {
 	var err error
@@ -58,8 +70,8 @@ func (s *Store) retry(ctx context.Context, f call) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var o outcome
-		if o, err = s.attempt(ctx, n, f); o == answered {
+		var result attemptResult
+		if result, err = s.attempt(ctx, n, f); result == answered {
 			return err
 		}
 	}
@@ -68,38 +80,38 @@ func (s *Store) retry(ctx context.Context, f call) error {
 
 // pause waits before attempt n, counted from 0, with full jitter. It reports false where ctx ended.
 func pause(ctx context.Context, n int) bool {
-	return backoff.Wait(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
+	return host.Wait(ctx, rand.N(min(leastBackoff<<n, mostBackoff)))
 }
 
-// outcome is what an attempt's error says about the attempt's effect.
-type outcome int
-
-const (
-	answered  outcome = iota // success, a refusal, or an error that no retry mends
-	unwritten                // nothing was written, and a retry may be answered
-	unknown                  // it may have been written, and may yet be
-)
-
-// passing are the errors after which nothing was written and a retry makes sense, beyond the SDK's list of throttling
-// codes. The SDK retries none of them.
-var passing = map[string]bool{
-	"TransactionConflictException":     true, // another's transaction has the item
-	"ReplicatedWriteConflictException": true, // another Region's write
+// because is the reason for which a call was given up, with the error of its last attempt.
+func because(reason, last error) error {
+	if last == nil {
+		return reason
+	}
+	return fmt.Errorf("%w: %w", reason, last)
 }
 
-func classify(err error) outcome {
+// conflictCodes are errors after which nothing was written and a retry may succeed, beyond the SDK's throttling codes. The
+// SDK retries none of them.
+var conflictCodes = map[string]bool{
+	"TransactionConflictException":     true, // with another transaction on the item
+	"ReplicatedWriteConflictException": true, // with another Region's write
+}
+
+func classify(err error) attemptResult {
 	if err == nil {
 		return answered
 	}
 	api, isAPI := errors.AsType[smithy.APIError](err)
 	if !isAPI {
-		// No answer that could be read: a connection that broke, a timeout, a checksum that does not match.
+		// No answer that can be read: a broken connection, a timeout, a checksum that does not match.
 		return unknown
 	}
-	if _, throttled := retry.DefaultThrottleErrorCodes[api.ErrorCode()]; throttled || passing[api.ErrorCode()] {
+	if _, throttled := retry.DefaultThrottleErrorCodes[api.ErrorCode()]; throttled || conflictCodes[api.ErrorCode()] {
 		return unwritten
 	}
-	// A signature refused since the host's clock is off. The SDK has taken the server's time from the answer by now.
+	// A signature that was refused since the host's clock is wrong. By now the SDK has read the server's time from the
+	// answer.
 	if mark, ok := errors.AsType[interface {
 		error
 		RetryableError() bool
@@ -109,7 +121,8 @@ func classify(err error) outcome {
 	if _, timeout := retry.DefaultRetryableErrorCodes[api.ErrorCode()]; timeout {
 		return unknown
 	}
-	// "The operation may have succeeded or failed", says the developer guide of an HTTP 500.
+	// "The operation may have succeeded or failed", says the developer guide of an HTTP 500:
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && response.HTTPStatusCode() >= http.StatusInternalServerError {
 		return unknown
 	}
@@ -118,3 +131,47 @@ func classify(err error) outcome {
 	}
 	return answered
 }
+
+// trace follows one attempt through the SDK: whether a request was sent at all, when, and the Date of the answer, which
+// may be a success or an error.
+type trace struct {
+	look         func() moment
+	begun, went  bool
+	sent         moment
+	date         time.Time
+	dateReceived bool
+}
+
+// options make a call one attempt, and trace it. The SDK's own retries would send an acquire again without the check that
+// its lease is ahead, would not retry a transaction conflict, and would hide that an earlier attempt has an unknown
+// outcome.
+func (t *trace) options(o *dynamodb.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		begin := middleware.InitializeMiddlewareFunc("dynamostore.begin", t.begin)
+		if err := stack.Initialize.Add(begin, middleware.Before); err != nil {
+			return err
+		}
+		// The last middleware before the transport: the request is complete, and signed.
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("dynamostore.send", t.send), middleware.After)
+	})
+}
+
+func (t *trace) begin(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+	t.begun = true
+	return next.HandleInitialize(ctx, in)
+}
+
+func (t *trace) send(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	t.went, t.sent = true, t.look()
+	out, md, err := next.HandleDeserialize(ctx, in)
+	if response, ok := out.RawResponse.(*smithyhttp.Response); ok && response != nil {
+		date, parseErr := http.ParseTime(response.Header.Get("Date"))
+		t.date, t.dateReceived = date, parseErr == nil // without a Date the clocks go on from the last one
+	}
+	return out, md, err
+}
+
+// unsent reports that no request can have reached DynamoDB. It is false for a client that does not pass the options on:
+// then it is not known.
+func (t *trace) unsent() bool { return t.begun && !t.went }

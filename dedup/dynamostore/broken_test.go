@@ -6,23 +6,22 @@ import (
 	"sync"
 )
 
-// broken are the conditions of the protocol with one clause made true of every record: what each is for shows when it is
-// missing.
+// broken are the conditions of the protocol, each with one clause that is made true for every record.
 var broken = []struct {
 	name   string
 	kind   string // of the packets that are changed
 	clause string
 	within string // the part of the condition that has the clause
-	scope  string // of schedules that see it
-	linear bool   // the histories of eight owners soon see it too
+	scope  string // of the schedules that find it
+	linear bool   // the histories of eight owners find it too
 }{
-	{"acquire, own retry whatever its values", "acquire", "#in_progress_expiration=:until AND #fence=:fence", isOwnRetry, "completion", true},
+	{"acquire, own retry with any values", "acquire", "#in_progress_expiration=:until AND #fence=:fence", isOwnRetry, "completion", true},
 	{"acquire, own retry of a completed record", "acquire", "#status=:p", isOwnRetry, "completion", false},
 	{"acquire, own retry after a renewal", "acquire", "#in_progress_expiration=:until", isOwnRetry, "completion", true},
 	{"acquire, own retry by anyone", "acquire", "#owner=:me", isOwnRetry, "completion", false},
 	{"acquire, a live lease", "acquire", "#in_progress_expiration < :now", isOver, "completion", true},
 	{"acquire, a fence that does not grow", "acquire", fenceGrows, isOver, "completion", false},
-	{"acquire, a retained record", "acquire", "#expiration < :nows", isForgotten, "completion", true},
+	{"acquire, a retained record", "acquire", "#expiration < :nows", isRetentionOver, "completion", true},
 	{"renew, another's", "renew", "#owner=:me", "", "completion", false},
 	{"renew, a completed record", "renew", "#status=:p", "", "a lost packet", false},
 	{"renew, a released lease", "renew", "#in_progress_expiration BETWEEN :one AND :until", "", "completion", false},
@@ -35,7 +34,7 @@ var broken = []struct {
 	{"delete, a live lease", "delete", "(#in_progress_expiration < :now)", "", "deletion", false},
 }
 
-// either is true whatever the clause is, and still names what it names: unused placeholders are refused.
+// either is always true, and still has the placeholders of the clause: DynamoDB refuses unused ones.
 func either(clause string) string {
 	if !strings.HasPrefix(clause, "(") || !strings.HasSuffix(clause, ")") {
 		clause = "(" + clause + ")"
@@ -43,7 +42,7 @@ func either(clause string) string {
 	return "(" + clause + " OR NOT " + clause + ")"
 }
 
-// breaker changes the conditions of the packets of a kind, and counts them.
+// breaker changes the conditions of the packets of one kind, and counts them.
 type breaker struct {
 	kind, clause, within string
 

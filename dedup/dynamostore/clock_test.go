@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// at is a moment in which both of the host's clocks have counted the same.
+// at is a moment at which both of the host's clocks have counted the same time.
 func at(d time.Duration) moment { return apart(d, d) }
 
 func apart(wall, mono time.Duration) moment {
@@ -66,7 +66,7 @@ func TestHolderIsNeverBehind(t *testing.T) {
 	}
 }
 
-// Whatever the host's clocks do, as long as one of them counts what passes, and however slow the network is.
+// For every behaviour of the host's clocks, as long as one of them counts the time that passes, and for every latency.
 func TestClocksEncloseTheServers(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{0, 10 * time.Millisecond, 900 * time.Millisecond, 20 * time.Second} {
@@ -78,8 +78,8 @@ func TestClocksEncloseTheServers(t *testing.T) {
 				check := func(when string) {
 					t.Helper()
 					m, now := apart(wall, mono), day+server.Milliseconds()
-					if got := c.taker(m); got > now-guard.Milliseconds() {
-						t.Errorf("latency %s, jump %s, suspended %s, %s: the taker is %d ms ahead", latency, jump, suspended, when, got-now+guard.Milliseconds())
+					if got := c.taker(m); got > now-takeoverMargin.Milliseconds() {
+						t.Errorf("latency %s, jump %s, suspended %s, %s: the taker is %d ms ahead", latency, jump, suspended, when, got-now+takeoverMargin.Milliseconds())
 					}
 					if got := c.holder(m); got < now {
 						t.Errorf("latency %s, jump %s, suspended %s, %s: the holder is %d ms behind", latency, jump, suspended, when, now-got)
@@ -97,7 +97,7 @@ func TestClocksEncloseTheServers(t *testing.T) {
 					server, wall = server+suspended, wall+suspended // the monotonic clock stands still
 					check("after the suspend")
 					if suspended == 0 {
-						wall += jump // two troubles at once are beyond any clock
+						wall += jump // both at once cannot be detected by any clock
 						check("after the jump")
 					}
 				}
@@ -106,7 +106,7 @@ func TestClocksEncloseTheServers(t *testing.T) {
 	}
 }
 
-// A Date is cut to its second: the newest one may say less than an older one and what has passed since.
+// A Date is cut to its second: the newest one may be less than an older one and the time since then.
 func TestTakerKeepsTheBestBound(t *testing.T) {
 	t.Parallel()
 	c := learned(0, 0, day)
@@ -117,21 +117,21 @@ func TestTakerKeepsTheBestBound(t *testing.T) {
 	}
 }
 
-func TestConversionErrsToTheSafeSide(t *testing.T) {
+func TestConversionsAreSafe(t *testing.T) {
 	t.Parallel()
 	host := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c := newClock(func() time.Time { return host })
-	if got, want := c.late(host.Add(time.Minute).UnixMilli()), host.Add(time.Minute+guard+time.Millisecond); !got.Equal(want) {
-		t.Errorf("before any answer: another's end is %s, want the host's own time with the guard, %s", got, want)
+	if got, want := c.late(host.Add(time.Minute).UnixMilli()), host.Add(time.Minute+takeoverMargin+time.Millisecond); !got.Equal(want) {
+		t.Errorf("before any answer: end of another owner's lease: got %s, want the host's own time with the takeover margin, %s", got, want)
 	}
 	c.learn(c.look(), c.look(), day)
 	if got, want := c.early(day+60_000, unbounded), host.Add(59*time.Second); !got.Equal(want) {
-		t.Errorf("own end: got %s, want %s", got, want)
+		t.Errorf("end of an own lease: got %s, want %s", got, want)
 	}
 	if got, want := c.early(day+60_000, 10*time.Second), host.Add(10*time.Second); !got.Equal(want) {
-		t.Errorf("own end, asked for 10 s: got %s, want %s", got, want)
+		t.Errorf("end of an own lease of 10 s: got %s, want %s", got, want)
 	}
 	if got, want := c.late(day+60_000), host.Add(62*time.Second+time.Millisecond); !got.Equal(want) {
-		t.Errorf("another's end: got %s, want %s", got, want)
+		t.Errorf("end of another owner's lease: got %s, want %s", got, want)
 	}
 }

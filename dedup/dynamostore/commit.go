@@ -16,90 +16,87 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// ConditionError says that a condition of one of the handler's own writes was not met. Nothing was written.
+// ConditionError says that the condition of one of the handler's own writes failed. Nothing was written.
 type ConditionError struct {
 	Index int // of the write, in the order of the calls to the Tx, from 0
-	// Item is what DynamoDB holds instead; nil where there is no item, or where the write chose not to get it.
+	// Item is the item that DynamoDB holds. It is nil where there is no item, or where the write asked not to get it.
 	Item map[string]ddbtypes.AttributeValue
 }
 
 func (e *ConditionError) Error() string {
-	return fmt.Sprintf("dynamostore: transaction: the condition of write %d failed", e.Index)
+	return fmt.Sprintf("dynamostore: transaction: the condition of write %d failed, and nothing was written", e.Index)
 }
 
-// ErrOutcomeUnknown says that a transaction may have been committed. The record's release, which follows, decides: it is
-// refused by a record that the transaction completed, and refuses a transaction that arrives after it.
+// ErrOutcomeUnknown says that a transaction may have been committed. The record's release, which follows, decides: a record
+// that the transaction completed refuses the release, and a released record refuses a transaction that arrives later.
 var ErrOutcomeUnknown = errors.New("dynamostore: transaction: outcome unknown")
 
-// Codes of cancellation reasons.
+// Codes of cancellation reasons:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 const (
 	reasonNone      = "None"
 	reasonCondition = "ConditionalCheckFailed"
 )
 
-// passingReasons cancel a transaction for something that passes.
-var passingReasons = map[string]bool{
+// transientReasons cancel a transaction for a cause that a retry may not meet.
+var transientReasons = map[string]bool{
 	"TransactionConflict": true, "ThrottlingError": true, "ProvisionedThroughputExceeded": true,
 	"RequestLimitExceeded": true, "InternalServerError": true, "InternalServerErrorException": true,
 }
 
-// commit writes the record's completion and the handler's writes in one transaction. nil: committed, by this call or by
-// an attempt of it whose reply was lost.
+// commit writes the record's completion and the handler's writes in one transaction. It returns nil where that was
+// committed: by the last attempt, or by an earlier one whose reply was lost.
 func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.TransactWriteItem) error {
 	var (
-		token       string
-		tokens      = map[string]bool{} // of all attempts
-		outstanding bool                // an attempt with this token may have been committed, or may yet be
-		err         error
+		token          string
+		tokens         = map[string]bool{} // of all attempts
+		unknownOutcome bool                // an attempt with this token may have been committed, or may be committed later
+		err            error
 	)
 	for n := range maxAttempts {
 		if n > 0 && !pause(ctx, n) {
 			err = because(context.Cause(ctx), err)
 			break
 		}
-		// Within ten minutes DynamoDB answers a token that it has committed with success: the same one while the outcome
-		// is unknown. It would answer a token that was cancelled with the writes as they were refused, so a new one then.
+		// For ten minutes DynamoDB answers a token that it has committed with success: the token stays while the outcome is
+		// unknown. A token that was cancelled would get the same refusal again: after a cancellation it is new.
 		if token == "" {
 			token = rand.Text()
 			tokens[token] = true
 		}
-		var o outcome
-		o, err = s.attempt(ctx, n, func(ctx context.Context, single func(*dynamodb.Options)) error {
-			out, err := s.client.TransactWriteItems(ctx, s.transaction(l, token, writes), single)
+		var result attemptResult
+		result, err = s.attempt(ctx, n, func(ctx context.Context, options func(*dynamodb.Options)) error {
+			out, err := s.client.TransactWriteItems(ctx, s.transaction(l, token, writes), options)
 			if err == nil {
 				s.meter.wrote(out.ConsumedCapacity...)
 			}
 			return err
 		})
 		if err == nil {
-			s.at.leave(l.Owner)
+			s.peers.leave(l.Owner)
 			return nil
 		}
 		if cancelled, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err); ok {
-			final, answer := judge(cancelled.CancellationReasons, l.Owner, tokens)
+			final, reason := readCancellation(cancelled.CancellationReasons, tokens)
 			if final {
-				if answer == nil {
-					s.at.leave(l.Owner)
+				if reason == nil {
+					s.peers.leave(l.Owner)
 				} else if writtenByOthers(cancelled.CancellationReasons, l.Owner) {
 					s.meter.foreign.Add(1)
-					answer = fmt.Errorf("%w: %w", answer, dedup.ErrForeignWriter)
+					reason = fmt.Errorf("%w: %w", reason, dedup.ErrForeignWriter)
 				}
-				return answer
+				return reason
 			}
-			// An earlier attempt of this token was not committed either: this answer would have been success.
-			token, outstanding = "", false
+			// No earlier attempt with this token was committed either: DynamoDB would have answered with success.
+			token, unknownOutcome = "", false
 			continue
 		}
-		switch o {
-		case unknown:
-			outstanding = true
-			continue
-		case unwritten:
-			continue
+		if result == answered {
+			break
 		}
-		break
+		unknownOutcome = unknownOutcome || result == unknown
 	}
-	if outstanding {
+	if unknownOutcome {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && strings.Contains(api.ErrorMessage(), "multiple operations on one item") {
@@ -108,8 +105,8 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 	return s.explain("transaction", err)
 }
 
-// writtenByOthers reports whether a program that knows no owners has completed the record under this owner, or has put
-// its own in its place. It is asked only about transactions that were not committed.
+// writtenByOthers reports whether a program that does not check ownership has completed the record under this owner, or
+// has replaced it. It is called only for transactions that were not committed.
 func writtenByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
 	if len(reasons) == 0 {
 		return false
@@ -118,7 +115,7 @@ func writtenByOthers(reasons []ddbtypes.CancellationReason, owner string) bool {
 	return err == nil && (r.status == completed && r.owner == owner || r.owner == "")
 }
 
-// transaction is made anew for each attempt: the SDK writes into its inputs.
+// transaction returns a new input for each attempt, since the SDK writes into its inputs.
 func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.TransactWriteItem) *dynamodb.TransactWriteItemsInput {
 	v := values{
 		":me": text(l.Owner), ":p": text(inProgress), ":d": text(completed),
@@ -144,38 +141,39 @@ func (s *Store) transaction(l dedup.Lease, token string, writes []ddbtypes.Trans
 	}
 }
 
-// judge reads why a transaction was cancelled. The record's reason comes first: where an earlier attempt of ours was
-// committed after all, the user's conditions fail because of it. Not final: send again with a new token.
-func judge(reasons []ddbtypes.CancellationReason, owner string, tokens map[string]bool) (final bool, err error) {
+// readCancellation returns why a transaction was cancelled. Where that is not final the transaction is sent again with a
+// new token. The record's reason is read first: where an earlier attempt was committed, the user's conditions fail because
+// of it.
+func readCancellation(reasons []ddbtypes.CancellationReason, tokens map[string]bool) (final bool, err error) {
 	if len(reasons) == 0 {
 		return true, fmt.Errorf("dynamostore: transaction: cancelled without a reason")
 	}
 	switch code := aws.ToString(reasons[0].Code); {
 	case code == reasonCondition:
 		r, err := decode(reasons[0].Item)
-		// Only the token proves that the commit was ours. A completed record of this owner without it was written by
-		// someone who knows no owners, and the handler's writes were not part of that.
+		// Only the token proves that the commit was this call's. A record that was completed without it, even under this
+		// owner, was written by a program that does not check ownership, and the handler's writes were not part of that.
 		if err == nil && r.status == completed && tokens[r.tx] {
 			return true, nil
 		}
 		return true, sqsonce.ErrLeaseLost
-	case passingReasons[code]:
+	case transientReasons[code]:
 		return false, nil
 	case code != reasonNone && code != "":
 		return true, fmt.Errorf("dynamostore: transaction: record: %s: %s", code, aws.ToString(reasons[0].Message))
 	}
-	passes := false
+	retryable := false
 	for i, reason := range reasons[1:] {
 		switch code := aws.ToString(reason.Code); {
 		case code == reasonCondition:
 			return true, &ConditionError{Index: i, Item: reason.Item}
-		case passingReasons[code]:
-			passes = true
+		case transientReasons[code]:
+			retryable = true
 		case code != reasonNone && code != "":
 			return true, &WriteError{Index: i, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))}
 		}
 	}
-	if passes {
+	if retryable {
 		return false, nil
 	}
 	return true, fmt.Errorf("dynamostore: transaction: cancelled without a reason")

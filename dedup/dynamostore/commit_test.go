@@ -15,8 +15,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// A commit that was given up for lost arrives while a later attempt, under a new token after a conflict, is under way.
-// The later attempt finds the record completed by a token of ours.
+// A commit whose attempt was given up arrives while a later attempt is under way, which has a new token after a conflict.
+// The later attempt finds the record completed by an earlier token of its own.
 func TestInboxRecognisesAnEarlierCommitOfItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,8 +34,7 @@ func TestInboxRecognisesAnEarlierCommitOfItsOwn(t *testing.T) {
 	})
 }
 
-// Every attempt of the commit is held back by the network beyond the lease; all of them arrive after the release that
-// followed.
+// The network delays every attempt of the commit beyond the lease: all of them arrive after the release.
 func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +48,7 @@ func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
 		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("the commit was tried for %s, want no longer than the lease", took)
 		}
-		// No renewal beside the commit, which would make one of the two fail with a conflict.
+		// No renewal during the commit, which would make one of the two fail with a conflict.
 		if got, want := b.ops(sent), []string{"UpdateItem", "UpdateItem"}; !slices.Equal(got, want) {
 			t.Errorf("calls answered: got %v, want the acquire and the release", got)
 		}
@@ -66,7 +65,7 @@ func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
 	})
 }
 
-// One token for as long as its outcome is unknown, so that DynamoDB answers from memory; a new one after a cancellation.
+// The token stays while its outcome is unknown, so that DynamoDB recognises it. After a cancellation it is new.
 func TestInboxTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,8 +105,8 @@ func (c *tokenTap) TransactWriteItems(ctx context.Context, in *dynamodb.Transact
 	return c.Client.TransactWriteItems(ctx, in, optFns...)
 }
 
-// A host that stops cancels the handler's context. A commit that is under way by then is not cut off: whether it was
-// made would not be known.
+// A host that stops cancels the handler's context. A commit that is under way is not cancelled: its outcome would be
+// unknown.
 func TestInboxCommitOutlivesTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,11 @@
 package dynamostore
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
@@ -11,4 +15,54 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		New: func(t *testing.T) dedup.Store { return newBed(t).store() },
 	})
+}
+
+// withCompanion sends every acquire and every complete in a batch with one of another event.
+type withCompanion struct {
+	*Store
+	n *atomic.Int64
+}
+
+func (c withCompanion) Acquire(ctx context.Context, cl dedup.Claim) (dedup.Lease, error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n := c.n.Add(1)
+		companion := claim(fmt.Sprint("companion ", n))
+		companion.Key, companion.Lease = fmt.Sprint("companion#", n), time.Second
+		_, _ = c.Store.Acquire(context.WithoutCancel(ctx), companion) // its result is not part of the case
+	}()
+	l, err := c.Store.Acquire(ctx, cl)
+	<-done
+	return l, err
+}
+
+func (c withCompanion) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lost := dedup.Lease{Key: "companion#0", Owner: fmt.Sprint("companion ", c.n.Add(1))}
+		_ = c.Store.Complete(context.WithoutCancel(ctx), lost, dedup.Result{}) // refused: it has no record
+	}()
+	err := c.Store.Complete(ctx, l, r)
+	<-done
+	return err
+}
+
+// The contract also holds where the record is written in a batch.
+func TestConformanceInBatches(t *testing.T) {
+	t.Parallel()
+	var batches atomic.Int64
+	t.Run("cases", func(t *testing.T) {
+		storetest.Run(t, storetest.Harness{
+			New: func(t *testing.T) dedup.Store {
+				s := newBed(t).storeWithPeer(func(o *Options) { o.Linger = 20 * time.Millisecond })
+				t.Cleanup(func() { batches.Add(s.Stats().Batches) })
+				return withCompanion{s, new(atomic.Int64)}
+			},
+		})
+	})
+	if got := batches.Load(); got < 50 {
+		t.Errorf("the cases sent %d batches, want at least 50", got)
+	}
 }

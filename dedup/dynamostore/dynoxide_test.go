@@ -17,10 +17,10 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-// onDynoxide names the variable that makes the tests of this package run on the emulator at the URL.
+// onDynoxide is the environment variable with the URL of the emulator that the tests of this package run on.
 const onDynoxide = "DYNAMOSTORE_TEST_ENDPOINT"
 
-// emulated leads to the emulator; nil: the tests run on DynamoDB in memory. Bubbles share it, one at a time.
+// emulated is the connection to the emulator, used by one bubble at a time; nil: the tests run on DynamoDB in memory.
 var emulated *testserver.Line
 
 func TestMain(m *testing.M) {
@@ -30,18 +30,18 @@ func TestMain(m *testing.M) {
 	testserver.Main(m)
 }
 
-// notOnDynoxide are tests of ours that fail on dynoxide 1.2.1, or need what only the server in memory has.
+// notOnDynoxide are tests that fail on dynoxide 1.2.1, or need what only the server in memory has.
 var notOnDynoxide = map[string]string{
-	"TestWriteUnits": "an error says nothing of the units that it cost; the server in memory records them",
+	"TestWriteUnits": "an error does not return the units that it consumed; the server in memory records them",
 }
 
-// inMemoryOnly are the tests that have a server of their own.
+// inMemoryOnly are the tests with a server of their own.
 const inMemoryOnly = "^(TestOnDynoxide|TestConformanceOnDynoxide|TestSchedules|TestSchedulesSeeBrokenConditions|TestBrokenConditionsHaveNoOrder|TestConnectionsThatDiedInAFreeze)$"
 
-var verdictLine = regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+)`)
+var statusLine = regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+)`)
 
-// Every test of this package also runs on dynoxide, an implementation of the API that shares no line with ours, in the
-// same bubbles and with the same faults: the tests run once more, in a process of their own, one at a time.
+// Every test of this package also runs on dynoxide, an implementation of the API that has no code in common with the server
+// in memory, in the same bubbles and with the same faults. The tests run again, in a process of their own, one at a time.
 func TestOnDynoxide(t *testing.T) {
 	t.Parallel()
 	if emulated != nil {
@@ -50,15 +50,15 @@ func TestOnDynoxide(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.parallel=1", "-test.skip="+inMemoryOnly)
 	cmd.Env = append(os.Environ(), onDynoxide+"="+testserver.Dynoxide.Shared(t).URL)
 	out, runErr := cmd.CombinedOutput()
-	verdicts := map[string]string{}
+	statuses := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		if m := verdictLine.FindStringSubmatch(lines.Text()); m != nil {
-			verdicts[m[2]] = m[1]
+		if m := statusLine.FindStringSubmatch(lines.Text()); m != nil {
+			statuses[m[2]] = m[1]
 		}
 	}
 	failed := 0
-	for name, verdict := range verdicts {
-		if verdict != "FAIL" || hasFailedChild(verdicts, name) {
+	for name, status := range statuses {
+		if status != "FAIL" || hasFailedChild(statuses, name) {
 			continue
 		}
 		failed++
@@ -67,29 +67,29 @@ func TestOnDynoxide(t *testing.T) {
 		}
 	}
 	for name, reason := range notOnDynoxide {
-		if verdicts[name] != "FAIL" {
-			t.Errorf("%s does not fail on dynoxide (%q), but is listed to: %s", name, verdicts[name], reason)
+		if statuses[name] != "FAIL" {
+			t.Errorf("%s does not fail on dynoxide (%q), but is listed to: %s", name, statuses[name], reason)
 		}
 	}
-	if len(verdicts) < 100 || (runErr == nil) != (failed == 0) {
-		t.Errorf("%d verdicts, %d failures, and the process ended with %v", len(verdicts), failed, runErr)
+	if len(statuses) < 100 || (runErr == nil) != (failed == 0) {
+		t.Errorf("%d statuses, %d failures, and the process ended with %v", len(statuses), failed, runErr)
 	}
 	if t.Failed() {
 		t.Logf("%s", out)
 	}
 }
 
-// hasFailedChild tells a test that failed by itself from one that failed by its subtests.
-func hasFailedChild(verdicts map[string]string, name string) bool {
-	for other, verdict := range verdicts {
-		if verdict == "FAIL" && strings.HasPrefix(other, name+"/") {
+// hasFailedChild reports whether a test failed because of its subtests.
+func hasFailedChild(statuses map[string]string, name string) bool {
+	for other, status := range statuses {
+		if status == "FAIL" && strings.HasPrefix(other, name+"/") {
 			return true
 		}
 	}
 	return false
 }
 
-// The suite of every store on dynoxide as it is: by sockets, in real time.
+// The conformance suite on dynoxide, by sockets and in real time.
 func TestConformanceOnDynoxide(t *testing.T) {
 	t.Parallel()
 	b := &bed{T: t}
@@ -108,6 +108,6 @@ func TestConformanceOnDynoxide(t *testing.T) {
 		},
 		RealTime: true,
 		Lease:    2 * time.Second,
-		Grace:    4 * time.Second, // the guard, a Date's second, and what a busy machine takes
+		Grace:    4 * time.Second, // the takeover margin, a Date's second, and the delay of a busy machine
 	})
 }

@@ -1,14 +1,20 @@
 package dynamostore
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // expression is an update or a deletion with its condition. Attributes are written #name, since several of their names
-// are reserved words; values are bound when it is used.
+// are reserved words. Values are bound where it is used.
 type expression struct {
 	update, condition *string
 	names             map[string]string // shared by all requests, never changed
@@ -35,42 +41,44 @@ const (
 	acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #attempts=:n" +
 		" REMOVE #data, #validation, #tx"
 
-	// What lets an acquire have the record, clause by clause.
+	// The clauses of an acquire's condition. It has the record where one of them is true.
 
-	// No record.
+	// There is no record.
 	isNew = "attribute_not_exists(#id)"
-	// This very request, which had its effect and lost its reply. Nothing less than all four: with the owner alone a
-	// delayed copy of an acquire would re-open the record after a renewal, and without the status after a complete.
+	// This very request was written, and its reply was lost. All four terms are needed: with the owner alone a delayed copy
+	// of an acquire would reopen the record after a renewal, and without the status after a complete.
 	isOwnRetry = "#status=:p AND #owner=:me AND #in_progress_expiration=:until AND #fence=:fence"
-	// Another's lease is over by the taker's clock, or released. Its own owner is left out: an acquire that comes again
-	// after its release, delayed by the network, is not a new attempt. The fence must grow, so that of two owners within
-	// a millisecond, or with clocks apart, the later has the greater.
+	// Another owner's lease is over by the taker's clock, or released. The owner itself is excluded: a copy of its acquire
+	// that the network delivers after its release is not a new attempt. The fence must grow: of two owners within a
+	// millisecond, or with clocks apart, the later one has the greater fence.
 	isOver     = "#status=:p AND #in_progress_expiration < :now AND " + isAnothers
 	isReleased = "#status=:p AND #in_progress_expiration = :zero AND " + isAnothers
 	isAnothers = "(attribute_not_exists(#owner) OR #owner<>:me) AND " + fenceGrows
 	fenceGrows = "(attribute_not_exists(#fence) OR #fence < :fence)"
 	// A holder that writes no lease end: Powertools outside Lambda.
 	isOverUndated = "#status=:p AND attribute_not_exists(#in_progress_expiration) AND #expiration < :nows"
-	// Completed, retained for long enough, and not yet deleted: DynamoDB's TTL takes its time, up to days.
-	isForgotten = "#status=:d AND #expiration < :nows AND " + fenceGrows
+	// Completed, and its retention is over. DynamoDB's TTL deletes such a record within days:
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
+	isRetentionOver = "#status=:d AND #expiration < :nows AND " + fenceGrows
 )
 
 var (
-	acquireExpr = newExpression(acquireUpdate, anyOf(isNew, isOwnRetry, isOver, isOverUndated, isForgotten))
-	// Under the policies that leave a crashed holder's record blocked, only a release frees a lease.
-	acquireReleasedExpr = newExpression(acquireUpdate, anyOf(isNew, isOwnRetry, isReleased, isOverUndated, isForgotten))
+	acquireExpr = newExpression(acquireUpdate, anyOf(isNew, isOwnRetry, isOver, isOverUndated, isRetentionOver))
+	// Under the policies that block the record of a crashed holder, only a release ends a lease.
+	acquireReleasedExpr = newExpression(acquireUpdate, anyOf(isNew, isOwnRetry, isReleased, isOverUndated, isRetentionOver))
 
-	// BETWEEN 1 AND :until: a delayed renewal neither revives a released lease (end 0) nor shortens a later renewal's.
+	// BETWEEN 1 AND :until: a delayed copy of a renewal neither revives a released lease (end 0) nor shortens the lease of a
+	// later renewal.
 	renewExpr = newExpression("SET #in_progress_expiration=:until, #expiration=:exp",
 		"#owner=:me AND #status=:p AND #in_progress_expiration BETWEEN :one AND :until")
 
 	// The owner stays, as a tombstone: see isAnothers.
 	releaseExpr        = newExpression("SET #in_progress_expiration=:zero, #error=:e", isHeldByMe)
 	releaseNoCauseExpr = newExpression("SET #in_progress_expiration=:zero REMOVE #error", isHeldByMe)
-	// Nothing was run: what the last release kept still stands.
+	// The handler did not run: the error of the last release stays.
 	abandonExpr = newExpression("SET #in_progress_expiration=:zero", isHeldByMe)
 
-	// A record with a live lease is not deleted under its holder's feet.
+	// A record with a live lease is not deleted.
 	deleteExpr = newExpression("", anyOf(isNew, "#status=:d", "#in_progress_expiration < :now",
 		"attribute_not_exists(#in_progress_expiration) AND #expiration < :nows"))
 )
@@ -78,14 +86,14 @@ var (
 const (
 	isMine     = "#owner=:me"
 	isHeldByMe = "#owner=:me AND #status=:p"
-	// Not released either: a delayed copy of the transaction must not commit after its own owner's release.
+	// And not released: a delayed copy of the transaction must not commit after its own owner's release.
 	isCommittable = "#owner=:me AND #status=:p AND #in_progress_expiration > :zero"
 )
 
 func anyOf(clauses ...string) string { return "(" + strings.Join(clauses, ") OR (") + ")" }
 
 // completion is the update that completes a record, with or without a result, a payload hash and a transaction's token.
-// The time plays no part in it: a holder whose lease is over and whom nobody replaced may still complete.
+// Its condition does not depend on time: a holder whose lease is over may still complete where nobody took over.
 func completion(condition string, v values) expression {
 	update := "SET #status=:d"
 	if v[":r"] != nil {
@@ -101,3 +109,90 @@ func completion(condition string, v values) expression {
 }
 
 type values map[string]ddbtypes.AttributeValue
+
+// acquisition is an acquire with its values. Its requests repeat the values while their outcome is unknown.
+type acquisition struct {
+	claim        dedup.Claim
+	until, fence int64
+	taker        int64 // the taker's clock
+}
+
+// newAcquisition asks for a lease from now by the holder's clock, so that it is never shorter than asked for. By the
+// taker's clock a process that is thawed after an hour would ask for a lease that is over. The fence is above the given
+// one.
+func (s *Store) newAcquisition(c dedup.Claim, above int64, m moment) acquisition {
+	now := s.clock.holder(m)
+	return acquisition{claim: c, until: now + c.Lease.Milliseconds(), fence: max(now, above+1), taker: s.clock.taker(m)}
+}
+
+// expiration is the end of retention.
+func (a acquisition) expiration() int64 { return retainUntil(a.fence, a.claim.Retention, a.until) }
+
+// retentionAfterLease is how long a record is retained after its lease's end at least, so that TTL deletes no live lease.
+const retentionAfterLease = time.Hour
+
+// retainUntil is the end of retention in seconds of the epoch. Retention counts from the acquire, and the fence is that
+// instant, or later where a holder's clock was ahead. So a renewal computes the same end from its lease alone.
+func retainUntil(fence int64, retention time.Duration, until int64) int64 {
+	end := max(fence+retention.Milliseconds(), until+retentionAfterLease.Milliseconds())
+	return (end + 999) / 1000
+}
+
+// acquireInput is the acquire as the conditional update. It decides every case, where an INSERT decides only the first
+// clause.
+func (s *Store) acquireInput(a acquisition) *dynamodb.UpdateItemInput {
+	v := values{
+		":p": text(inProgress), ":d": text(completed),
+		":me": text(a.claim.Owner), ":fence": number(a.fence), ":until": number(a.until),
+		":exp": number(a.expiration()), ":n": number(int64(a.claim.Attempt)),
+		":nows": number(a.taker / 1000),
+	}
+	e := acquireExpr
+	if a.claim.NoTakeover {
+		e = acquireReleasedExpr
+		v[":zero"] = number(0)
+	} else {
+		v[":now"] = number(a.taker)
+	}
+	in := s.updateInput(a.claim.Key, e, v)
+	in.ReturnValues = ddbtypes.ReturnValueAllOld
+	return in
+}
+
+// updateInput is an UpdateItem of a record. A refusal by its condition returns the item.
+func (s *Store) updateInput(key string, e expression, v values) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(s.table),
+		Key:                                 values{attrID: text(key)},
+		UpdateExpression:                    e.update,
+		ConditionExpression:                 e.condition,
+		ExpressionAttributeNames:            e.names,
+		ExpressionAttributeValues:           v,
+		ReturnValuesOnConditionCheckFailure: ddbtypes.ReturnValuesOnConditionCheckFailureAllOld,
+		ReturnConsumedCapacity:              ddbtypes.ReturnConsumedCapacityTotal,
+	}
+}
+
+// updateItem sends an update once, and counts the units that it consumes.
+func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, options func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := s.client.UpdateItem(ctx, in, options)
+	switch refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); {
+	case isRefusal:
+		s.meter.refusedWrite(refusal.Item)
+	case err == nil:
+		s.meter.wrote(one(out.ConsumedCapacity)...)
+	}
+	return out, err
+}
+
+// write sends an update until it is answered. A refusal by the update's condition is not an error.
+func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (*ddbtypes.ConditionalCheckFailedException, error) {
+	err := s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {
+		_, err := s.updateItem(ctx, in, options)
+		return err
+	})
+	if refusal, refused := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); refused {
+		return refusal, nil
+	}
+	return nil, err
+}

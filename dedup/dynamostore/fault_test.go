@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// troubles are what one request can meet: nothing of it may change anything for the caller but time.
+// troubles are the faults of one request. None may change anything for the caller but time.
 var troubles = []fault.Rule{
 	{Do: fault.LoseReply},
 	{Do: fault.Reset},
@@ -34,7 +34,7 @@ func describe(r fault.Rule) string {
 	return fmt.Sprintf("%s %s after=%t x%d", r.Do, r.Code, r.After, r.Times)
 }
 
-// calls are the operations of a lease's life, each run on the record that the ones before it have left.
+// calls are the store's operations. Each runs on the record of a lease.
 var calls = []struct {
 	name string
 	op   string
@@ -64,7 +64,7 @@ var calls = []struct {
 	}},
 }
 
-func TestTroubleChangesNothingButTime(t *testing.T) {
+func TestFaultsChangeNothingButTime(t *testing.T) {
 	t.Parallel()
 	for _, call := range calls {
 		for _, trouble := range troubles {
@@ -74,18 +74,18 @@ func TestTroubleChangesNothingButTime(t *testing.T) {
 				t.Run(call.name+"/"+describe(rule), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						b := newBed(t)
-						want, wantItem := b.inPeace(call.run)
-						got, gotItem := b.inTrouble(call.run, rule)
-						// The own retry is what the store says about the trouble; ends move with time.
+						want, wantItem := b.withoutFaults(call.run)
+						got, gotItem := b.withFaults(call.run, rule)
+						// OwnRetry says that there was a fault. The ends move with time.
 						opts := cmpopts.IgnoreFields(dedup.Lease{}, "OwnRetry", "Fence", "Until")
 						if d := cmp.Diff(want, got, opts); d != "" {
-							t.Errorf("lease, - in peace + in trouble:\n%s", d)
+							t.Errorf("lease, - without + with faults:\n%s", d)
 						}
 						ends := cmpopts.IgnoreMapEntries(func(k, v string) bool {
 							return k == attrFence || v != "0" && k == attrUntil || k == TTLAttribute
 						})
 						if d := cmp.Diff(wantItem, gotItem, ends); d != "" {
-							t.Errorf("record, - in peace + in trouble:\n%s", d)
+							t.Errorf("record, - without + with faults:\n%s", d)
 						}
 					})
 				})
@@ -94,12 +94,12 @@ func TestTroubleChangesNothingButTime(t *testing.T) {
 	}
 }
 
-func (b *bed) inPeace(run func(context.Context, *Store, dedup.Lease) (dedup.Lease, error)) (dedup.Lease, map[string]string) {
+func (b *bed) withoutFaults(run func(context.Context, *Store, dedup.Lease) (dedup.Lease, error)) (dedup.Lease, map[string]string) {
 	b.Helper()
 	s := b.store()
 	l, err := run(b.Context(), s, b.acquire(s, claim("a")))
 	if err != nil {
-		b.Fatalf("in peace: %v", err)
+		b.Fatalf("without faults: %v", err)
 	}
 	item := b.item(testTable)
 	if err := s.Delete(b.Context(), testKey, func(o *DeleteOptions) { o.Force = true }); err != nil {
@@ -108,22 +108,22 @@ func (b *bed) inPeace(run func(context.Context, *Store, dedup.Lease) (dedup.Leas
 	return l, item
 }
 
-func (b *bed) inTrouble(run func(context.Context, *Store, dedup.Lease) (dedup.Lease, error), rule fault.Rule) (dedup.Lease, map[string]string) {
+func (b *bed) withFaults(run func(context.Context, *Store, dedup.Lease) (dedup.Lease, error), rule fault.Rule) (dedup.Lease, map[string]string) {
 	b.Helper()
 	s := b.store()
-	// Also before an acquire, which is then the same claim again.
+	// Also before an acquire, which is then the second one of the same claim.
 	l := b.acquire(s, claim("a"))
 	b.faults(rule)
 	l, err := run(b.Context(), s, l)
 	if err != nil {
-		b.Fatalf("in trouble: %v", err)
+		b.Fatalf("with faults: %v", err)
 	}
 	time.Sleep(10 * time.Second) // what was delayed has arrived
 	return l, b.item(testTable)
 }
 
-// The first acquire of a key, under everything that one attempt and its retries can meet.
-func TestAcquireInTroubleIsGranted(t *testing.T) {
+// The first acquire of a key is granted under every fault of one attempt and its retries.
+func TestAcquireWithFaultsIsGranted(t *testing.T) {
 	t.Parallel()
 	for _, trouble := range troubles {
 		for times := 1; times <= 3; times++ {
@@ -150,8 +150,8 @@ func TestAcquireInTroubleIsGranted(t *testing.T) {
 	}
 }
 
-// The condition itself recognises the request that lost its reply: no refusal has to be read, which not every
-// implementation of the API hands out.
+// The condition itself recognises the request whose reply was lost. No refusal has to be read, since not every
+// implementation of the API returns the item with it.
 func TestOwnRetryIsNotRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestOwnRetryIsNotRefused(t *testing.T) {
 	})
 }
 
-// An acquire that is repeated after a takeover by fence alone, a throttle, or a lost reply keeps or changes its values as
-// its outcome is known: whatever it does, one owner holds one lease.
+// An acquire keeps its values while its outcome is unknown, also where a later attempt is throttled. One owner has one
+// lease.
 func TestUnknownAcquireKeepsItsValues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestStoreDown(t *testing.T) {
 	})
 }
 
-// An endpoint that takes requests and never answers: the SDK's default client would wait for ever.
+// An endpoint that accepts requests and never answers: the SDK's default client would wait without end.
 func TestAttemptThatIsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,9 +234,9 @@ func TestAttemptThatIsNeverAnswered(t *testing.T) {
 	})
 }
 
-// A host whose clock is so far off that its signatures are refused: the SDK learns the difference from the answer, and
-// the next attempt is made with values from a clock that has learnt it too.
-func TestRefusedSignatureOfAHostFarOff(t *testing.T) {
+// A host whose clock is so wrong that its signatures are refused: the SDK reads the difference from the answer, and the
+// next attempt has values from a clock that has read it too.
+func TestRefusedSignatureOfAWrongClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := memdynamodb.New(func(o *memdynamodb.Options) {

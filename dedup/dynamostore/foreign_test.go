@@ -19,8 +19,8 @@ func orderKey(o *dedup.Options) {
 	o.Key = func(*sqsonce.Message) (string, error) { return "order-42", nil }
 }
 
-// A program that knows no owners, as Powertools is one, is counted once for each delivery that meets a record of it: by
-// the store and by the consumer's Once.
+// A record of a program that does not check ownership, such as Powertools, is counted once for each delivery that finds it,
+// by the store and by the consumer's Once.
 func TestForeignRecordsAreCounted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -55,8 +55,8 @@ func TestForeignRecordsAreCounted(t *testing.T) {
 	}
 }
 
-// A holder in whose place such a program has written learns it with its next write, whichever that is.
-func TestForeignWriterTakesARecord(t *testing.T) {
+// A holder whose record such a program has overwritten gets ErrForeignWriter with its next write of any kind.
+func TestForeignWriterOverwritesARecord(t *testing.T) {
 	t.Parallel()
 	write := ddbtypes.TransactWriteItem{Put: &ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("other")}}}
 	for name, next := range map[string]func(*Store, context.Context, dedup.Lease) error{
@@ -83,8 +83,8 @@ func TestForeignWriterTakesARecord(t *testing.T) {
 	}
 }
 
-// A record that such a program has completed under the holder's owner: without the transaction's token the commit was not
-// ours.
+// Such a program completes the record under the holder's owner. Without the transaction's token the commit was not this
+// call's.
 func TestForeignWriterCompletesARecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -25,13 +26,13 @@ const (
 	lease     = time.Minute
 )
 
-// bed is a server with a table, inside the bubble of the test that makes it.
+// bed is a server with a table, in the bubble of the test that makes it.
 type bed struct {
 	*testing.T
 	srv server
 }
 
-// server is DynamoDB in memory, or an emulator behind a front that gives it faults and the bubble's time.
+// server is DynamoDB in memory, or an emulator behind a proxy that adds faults and the bubble's time.
 type server interface {
 	http.RoundTripper
 	Set(fault.Plan)
@@ -74,7 +75,7 @@ func (b *bed) clientOf(rt http.RoundTripper, url string) *dynamodb.Client {
 	})
 }
 
-// store is a host: it has a clock, and an SDK client, of its own.
+// store is a host, with a clock and an SDK client of its own.
 func (b *bed) store(optFns ...func(*Options)) *Store {
 	b.Helper()
 	s, err := New(b.client(b.srv), testTable, optFns...)
@@ -84,7 +85,7 @@ func (b *bed) store(optFns ...func(*Options)) *Store {
 	return s
 }
 
-// off sets a host's clock off from the server's.
+// off sets a host's clock ahead of the server's by d, or behind it.
 func off(d time.Duration) func(*Options) {
 	return func(o *Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
 }
@@ -112,7 +113,7 @@ func (b *bed) complete(s *Store, l dedup.Lease) {
 // faults starts a plan: its rules count calls from here on.
 func (b *bed) faults(rules ...fault.Rule) { b.srv.Set(fault.Plan{Seed: 1, Rules: rules}) }
 
-// item is the record's attributes in plain form: strings and numbers as they are on the wire.
+// item is the record's attributes without their types: strings and numbers as they are on the wire.
 func (b *bed) item(table string) map[string]string {
 	b.Helper()
 	items := b.srv.Items(table)
@@ -141,7 +142,7 @@ func (b *bed) item(table string) map[string]string {
 	return plain
 }
 
-// units are the capacity units consumed since the given number of calls.
+// units are the capacity units that were consumed after the given number of calls.
 func (b *bed) units(since int) (sum float64) {
 	for _, c := range b.srv.Calls()[since:] {
 		sum += c.Units
@@ -149,7 +150,7 @@ func (b *bed) units(since int) (sum float64) {
 	return sum
 }
 
-// ops are the operations called since the given number of calls.
+// ops are the operations that were called after the given number of calls.
 func (b *bed) ops(since int) []string {
 	var ops []string
 	for _, c := range b.srv.Calls()[since:] {
@@ -158,7 +159,7 @@ func (b *bed) ops(since int) []string {
 	return ops
 }
 
-// line is a network connection that can be cut, as a process's is by a crash.
+// line is a network connection that a test can cut, as a crash does.
 type line struct {
 	to http.RoundTripper
 
@@ -196,4 +197,79 @@ func (r *refusalCounter) UpdateItem(ctx context.Context, in *dynamodb.UpdateItem
 		r.n++
 	}
 	return out, err
+}
+
+const batchCall = "BatchExecuteStatement"
+
+// storeWithPeer is a store that always has a peer, so that every statement waits for others.
+func (b *bed) storeWithPeer(optFns ...func(*Options)) *Store {
+	b.Helper()
+	s := b.store(optFns...)
+	s.peers.enter("peer", time.Now().Add(1000*time.Hour))
+	return s
+}
+
+// claimsOf returns one claim for each of n events.
+func claimsOf(n int) []dedup.Claim {
+	claims := make([]dedup.Claim, n)
+	for i := range claims {
+		claims[i] = claim(fmt.Sprint("owner ", i))
+		claims[i].Key = fmt.Sprint("billing#event-", i)
+	}
+	return claims
+}
+
+// acquireAll acquires at the same instant.
+func acquireAll(ctx context.Context, s *Store, claims []dedup.Claim) ([]dedup.Lease, []error) {
+	leases, errs := make([]dedup.Lease, len(claims)), make([]error, len(claims))
+	var wg sync.WaitGroup
+	for i, c := range claims {
+		wg.Go(func() { leases[i], errs[i] = s.Acquire(ctx, c) })
+	}
+	wg.Wait()
+	return leases, errs
+}
+
+func completeAll(ctx context.Context, s *Store, leases []dedup.Lease) error {
+	errs := make([]error, len(leases))
+	var wg sync.WaitGroup
+	for i, l := range leases {
+		wg.Go(func() { errs[i] = s.Complete(ctx, l, dedup.Result{}) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// records are the table's items by their keys, each attribute as it is on the wire without its type.
+func (b *bed) records() map[string]map[string]string {
+	b.Helper()
+	records := map[string]map[string]string{}
+	for _, raw := range b.srv.Items(testTable) {
+		var wire map[string]map[string]string
+		if err := json.Unmarshal(raw, &wire); err != nil {
+			b.Fatal(err)
+		}
+		plain := map[string]string{}
+		for name, v := range wire {
+			for _, x := range v {
+				plain[name] = x
+			}
+		}
+		records[plain[attrID]] = plain
+	}
+	return records
+}
+
+// batchLine is a client whose batches a test answers.
+type batchLine struct {
+	Client
+	answer func(call int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error)
+	calls  int
+}
+
+func (l *batchLine) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
+	l.calls++
+	return l.answer(l.calls, func() (*dynamodb.BatchExecuteStatementOutput, error) {
+		return l.Client.BatchExecuteStatement(ctx, in, optFns...)
+	})
 }

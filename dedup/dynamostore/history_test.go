@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// Five hosts with their clocks apart compete for one event over a bad network, and crash, fail, renew, return late and
-// succeed as they please. Whatever happens: no two hold a live lease, fences grow, and what is completed stays so.
+// Five hosts with different clocks compete for one event over a bad network. They crash, fail, renew, return after their
+// lease and succeed at random. No two have a live lease, fences grow, and a completed record stays completed.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -43,19 +43,19 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// hold is one owner's lease in the server's time.
-type hold struct {
+// span is one owner's lease in the server's time.
+type span struct {
 	owner     string
 	fence     int64
 	from      time.Time
-	until     time.Time // as the holder knows it; now where it has let go
+	until     time.Time // as the holder knows it; the time of the call where it has completed or released
 	completed bool
 }
 
 type history struct {
 	*testing.T
 	mu    sync.Mutex
-	holds []*hold
+	spans []*span
 }
 
 func (h *history) host(s *Store, rng *rand.Rand, host int, skew time.Duration) {
@@ -67,11 +67,11 @@ func (h *history) host(s *Store, rng *rand.Rand, host int, skew time.Duration) {
 		if err != nil {
 			var done *dedup.CompletedError
 			if h.acquired(nil); errors.As(err, &done) && !h.completed() {
-				h.Errorf("%s was told that the event was completed, and nobody had", c.Owner)
+				h.Errorf("%s got the answer that the event was completed, and nobody had completed it", c.Owner)
 			}
 			continue
 		}
-		k := &hold{owner: l.Owner, fence: l.Fence, from: time.Now(), until: l.Until.Add(-skew)}
+		k := &span{owner: l.Owner, fence: l.Fence, from: time.Now(), until: l.Until.Add(-skew)}
 		h.acquired(k)
 		for range rng.IntN(3) {
 			time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
@@ -81,7 +81,7 @@ func (h *history) host(s *Store, rng *rand.Rand, host int, skew time.Duration) {
 			}
 		}
 		switch rng.IntN(12) {
-		case 0, 1, 2: // crashes: the lease runs out
+		case 0, 1, 2: // crashes: the lease ends
 		case 3, 4: // returns after its lease
 			time.Sleep(15 * time.Second)
 			_ = s.Release(context.Background(), l, errors.New("late"))
@@ -101,29 +101,29 @@ func (h *history) host(s *Store, rng *rand.Rand, host int, skew time.Duration) {
 	}
 }
 
-// acquired checks a new hold against all others. An owner that is not at work any more cannot collide.
-func (h *history) acquired(k *hold) {
+// acquired checks a new lease against all others. It may overlap only those that have ended.
+func (h *history) acquired(k *span) {
 	if k == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, o := range h.holds {
+	for _, o := range h.spans {
 		if o.until.After(k.from) && k.until.After(k.from) {
-			h.Errorf("%s acquired at %s, and %s holds the lease until %s", k.owner, k.from.Format("05.000"), o.owner, o.until.Format("05.000"))
+			h.Errorf("%s acquired at %s, and %s has the lease until %s", k.owner, k.from.Format("05.000"), o.owner, o.until.Format("05.000"))
 		}
 	}
-	h.holds = append(h.holds, k)
+	h.spans = append(h.spans, k)
 }
 
-func (h *history) set(k *hold, until time.Time) {
+func (h *history) set(k *span, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k.until = until
 }
 
-// attemptComplete comes before the call: its effect may be seen before its answer.
-func (h *history) attemptComplete(k *hold) {
+// attemptComplete is called before Complete, whose effect may be seen before its answer.
+func (h *history) attemptComplete(k *span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k.completed = true
@@ -132,7 +132,7 @@ func (h *history) attemptComplete(k *hold) {
 func (h *history) completed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, k := range h.holds {
+	for _, k := range h.spans {
 		if k.completed {
 			return true
 		}
@@ -143,7 +143,7 @@ func (h *history) completed() bool {
 func (h *history) check(b *bed) {
 	seen := map[int64]string{}
 	var last int64
-	for _, k := range h.holds { // in the order of their acquires
+	for _, k := range h.spans { // in the order of their acquires
 		if other := seen[k.fence]; other != "" {
 			h.Errorf("%s and %s have one fence, %d", other, k.owner, k.fence)
 		}
@@ -152,11 +152,11 @@ func (h *history) check(b *bed) {
 		}
 		seen[k.fence], last = k.owner, k.fence
 	}
-	if len(h.holds) == 0 {
-		h.Error("nobody ever held the event")
+	if len(h.spans) == 0 {
+		h.Error("no acquire was granted")
 	}
 	if item := b.item(testTable); item[attrStatus] == completed {
-		if last := h.holds[len(h.holds)-1]; last.owner != item[attrOwner] {
+		if last := h.spans[len(h.spans)-1]; last.owner != item[attrOwner] {
 			h.Errorf("completed by %s, but %s acquired it later", item[attrOwner], last.owner)
 		} else if !last.completed {
 			h.Errorf("%s owns the completed record and never completed it", last.owner)

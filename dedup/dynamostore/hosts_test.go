@@ -10,7 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Two hosts, each as far off as the other's comparison could hurt, in every combination of known and unknown clocks.
+// Two hosts with clocks up to a minute apart, in every combination of known and unknown clocks.
 func TestHostsApart(t *testing.T) {
 	t.Parallel()
 	for _, holder := range []time.Duration{-30 * time.Second, 0, 30 * time.Second} {
@@ -42,7 +42,7 @@ func apartCase(b *bed, holder, taker time.Duration, first bool) {
 	c.Lease = length
 	start := time.Now()
 	l := b.acquire(h, c)
-	// In the holder's own clock, whatever that is.
+	// By the holder's own clock.
 	left := l.Until.Sub(h.clock.look().host)
 	if left < length/2 || left > length {
 		b.Errorf("left of a lease of %s by the holder's clock: %s", length, left)
@@ -58,7 +58,7 @@ func apartCase(b *bed, holder, taker time.Duration, first bool) {
 		}
 		time.Sleep(3 * time.Second)
 	}
-	// A holder that was ahead before its first answer has asked for so much more.
+	// A holder that was ahead before its first answer has asked for a lease that is longer by as much.
 	time.Sleep(max(0, holder) + 8*time.Second)
 	if got := b.acquire(k, claim("taker")); !got.Takeover || got.Fence <= l.Fence {
 		b.Errorf("lease after the holder vanished: got %+v, want a Takeover and a fence over %d", got, l.Fence)
@@ -68,8 +68,8 @@ func apartCase(b *bed, holder, taker time.Duration, first bool) {
 	}
 }
 
-// A host whose wall clock is set, or whose monotonic clock stood still in a suspend, after its store has got a date.
-// Neither does the taker take over a lease that lives, nor does the holder get one that is over.
+// A host's wall clock is set, or its monotonic clock jumps, after its store has read a Date. The taker does not take over a
+// live lease, and the holder does not get one that is over.
 func TestHostJumps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -94,7 +94,7 @@ func TestHostJumps(t *testing.T) {
 					return moment{host: m.host.Add(c.wall), wall: m.wall + c.wall, mono: m.mono + c.mono}
 				}
 				if _, err := s.Acquire(t.Context(), claim("taker")); !errors.Is(err, sqsonce.ErrInProgress) {
-					t.Errorf("Acquire while the holder's lease lives: got error %v, want in progress", err)
+					t.Errorf("Acquire during the holder's lease: got error %v, want in progress", err)
 				}
 				time.Sleep(lease + 5*time.Second)
 				l := b.acquire(s, claim("taker"))
@@ -106,7 +106,7 @@ func TestHostJumps(t *testing.T) {
 	}
 }
 
-// A host that is hours ahead takes no completed event for forgotten, and one that is behind is not stopped by it.
+// The retention of a completed event ends by the server's clock, for a host that is hours ahead and for one that is behind.
 func TestRetentionByTheServersClock(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-3 * time.Hour, 3 * time.Hour} {

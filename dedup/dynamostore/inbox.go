@@ -12,22 +12,22 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// leastLeft is how much of the lease there should be before a commit; with less it is renewed first.
-const leastLeft = 10 * time.Second
+// leastLease is the least time of the lease with which a commit starts. With less the lease is renewed first.
+const leastLease = 10 * time.Second
 
-// Inbox guards a handler as [dedup.Once] does, and commits what the handler writes to DynamoDB in one transaction with
-// the completion of the event's record. A crash at any point leaves both or neither: the handler may run again, its
-// writes have their effect exactly once for as long as the record is retained.
+// Inbox makes a handler run once per event, as [dedup.Once] does, and commits the handler's writes to DynamoDB in one
+// transaction with the completion of the event's record. A crash at any point leaves both or neither: the handler may run
+// again, but its writes have their effect exactly once while the record is retained.
 //
-// Only the writes of the [Tx] are so protected. Everything else a handler does may be repeated after a crash.
+// This holds for the writes of the [Tx] only. Everything else that a handler does may be repeated after a crash.
 type Inbox struct {
 	store  *Store
 	once   *dedup.Once
 	logger *slog.Logger
 }
 
-// NewInbox returns an inbox for the consumer: see [dedup.New]. The policy RunAnyway is refused: without the record there
-// is nothing that the handler's writes could be committed with.
+// NewInbox returns an inbox for the consumer: see [dedup.New]. It refuses the policy RunAnyway: without the record there is
+// no transaction for the handler's writes. The error joins one [*sqsonce.FieldError] for each invalid argument.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -38,7 +38,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	}
 	var errs []error
 	if o.OnStoreDown == dedup.RunAnyway {
-		errs = append(errs, fieldError("Options.OnStoreDown", "RunAnyway has no transaction"))
+		errs = append(errs, fieldError("Options.OnStoreDown", "is RunAnyway, but without the record there is no transaction"))
 	}
 	once, err := dedup.New(s, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -50,17 +50,17 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	return &Inbox{store: s, once: once, logger: o.Logger}, nil
 }
 
-// Handler returns a handler that runs h under the event's record and commits what h has put into the Tx when it returns
-// nil. Where h returns an error nothing is written and the record is released with the error.
+// Handler returns a handler that runs h under the event's record, and commits the writes of the Tx when h returns nil.
+// Where h returns an error, nothing is written and the record is released with the error.
 //
-// The commit's own errors are the handler's: a [*ConditionError] where one of h's conditions was not met, a
-// [*WriteError] for writes that make no transaction, [sqsonce.ErrLeaseLost] where another delivery took over,
-// [ErrOutcomeUnknown], or a [*TableError]. Nothing was written, but for ErrOutcomeUnknown, where it may have been:
-// the next delivery finds out. A condition that will never be met is worth a [sqsonce.Reject], made by a handler around
-// this one.
+// An error of the commit is returned by the handler: a [*ConditionError] where one of h's conditions failed, a
+// [*WriteError] for writes that cannot be in one transaction, [sqsonce.ErrLeaseLost] where another delivery took over,
+// [ErrOutcomeUnknown], or a [*TableError]. With ErrOutcomeUnknown the writes may have been committed, and the next delivery
+// reads whether they were. With every other error nothing was written. For a condition that will fail again, wrap the
+// handler in one that returns [sqsonce.Reject].
 //
-// Conflicts with other transactions and throttling are retried. h may be called again for the same event after an error
-// or a crash, with a new Tx.
+// Throttling and conflicts with other transactions are retried. After an error or a crash h may be called again for the
+// same event, with a new Tx.
 func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sqsonce.Handler {
 	if h == nil {
 		err := fieldError("handler", "is nil")
@@ -72,19 +72,19 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 			if err != nil {
 				return false, err
 			}
-			if err := i.store.prepare(l.Key, writes); err != nil {
+			if err := i.store.checkWrites(l.Key, writes); err != nil {
 				return false, err
 			}
 			if len(writes) == 0 {
-				return false, nil // the plain completion costs half of the transactional one
+				return false, nil // dedup completes the record by an update, which costs half of a transaction
 			}
-			// A renewal that met the transaction would make one of them fail with a conflict.
-			l, err = dedup.StopRenewal(ctx, leastLeft)
+			// A renewal during the transaction would make one of them fail with a conflict.
+			l, err = dedup.StopRenewal(ctx, leastLease)
 			if err != nil {
 				return false, err
 			}
-			// Not cut off by a host that stops, nor by a lost receipt handle: the record's owner decides. Not later than
-			// the lease's end either, when the next delivery may start.
+			// The commit does not end when the host stops or the receipt handle is lost: the record's owner decides. It ends
+			// with the lease, when the next delivery may start.
 			ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Until)
 			defer cancel()
 			if err := i.store.commit(ctx, l, writes); err != nil {
@@ -99,10 +99,10 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 func (i *Inbox) Stats() dedup.Stats { return i.once.Stats() }
 
 func (i *Inbox) collect(ctx context.Context, m *sqsonce.Message, h func(context.Context, *sqsonce.Message, *Tx) error) ([]ddbtypes.TransactWriteItem, error) {
-	t := &Tx{late: func() {
-		i.logger.ErrorContext(ctx, "dynamostore: a write came after its handler had returned, and is in no transaction", "message_id", m.ID)
+	t := &Tx{onLate: func() {
+		i.logger.ErrorContext(ctx, "dynamostore: write ignored: it was added to the Tx after the handler had returned", "message_id", m.ID)
 	}}
-	defer t.close() // also where h panics
+	defer t.close() // where h panics
 	if err := h(ctx, m, t); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 
 const ledgerTable = "ledger"
 
-// ledgerBed is a bed with a ledger, in which a doubled effect would show.
+// ledgerBed is a bed with a ledger, which shows an effect that happened twice.
 func ledgerBed(t *testing.T) *bed {
 	t.Helper()
 	b := newBed(t)
@@ -121,8 +121,8 @@ func TestInboxEffectIsOnce(t *testing.T) {
 	}
 }
 
-// Whatever one request of the whole delivery meets, the delivery succeeds and the effect is there once.
-func TestInboxInTrouble(t *testing.T) {
+// With every fault of the transaction the delivery succeeds, and the effect is there once.
+func TestInboxWithFaults(t *testing.T) {
 	t.Parallel()
 	rules := append([]fault.Rule{
 		{Do: fault.FailEntries, Entries: []int{0}},
@@ -154,7 +154,7 @@ func TestInboxInTrouble(t *testing.T) {
 	}
 }
 
-// A crash between any two steps of a delivery: the next one puts right what is missing, and repeats no effect.
+// A crash between any two steps of a delivery: the next delivery does what is missing, and repeats no effect.
 func TestInboxCrash(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -249,7 +249,7 @@ func TestInboxHandlerErrorWritesNothing(t *testing.T) {
 	}
 }
 
-// Another holder took over, or a writer that knows no owners completed the record, while the handler ran.
+// While the handler runs another owner takes over, or a program that does not check ownership completes the record.
 func TestInboxLostLeaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{

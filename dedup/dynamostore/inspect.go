@@ -12,38 +12,35 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect returns the record of key, or [dedup.ErrNotFound]. A released record has a zero Until, and its LastError is
-// why. Retention and Takeover are not stored and stay zero. The record's key is the consumer's name, '#' and the event's
-// key.
+// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
+// released record has a zero Until, and LastError says why it was released. Retention and Takeover are not stored, and are
+// zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkKey("key", key); err != nil {
 		return dedup.Record{}, err
 	}
-	var item map[string]ddbtypes.AttributeValue
-	err := s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		item, err = s.getItem(ctx, key, single)
+	var found item
+	err := s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+		found, err = s.getItem(ctx, key, options)
 		return err
 	})
 	if err != nil {
 		return dedup.Record{}, s.explain("inspect", err)
 	}
-	if len(item) == 0 {
+	if len(found) == 0 {
 		return dedup.Record{}, dedup.ErrNotFound
 	}
-	r, err := decode(item)
+	r, err := decode(found)
 	if err != nil {
 		return dedup.Record{}, s.explain("inspect", err)
 	}
 	rec := dedup.Record{
 		Lease: dedup.Lease{
-			Key: key, Owner: r.owner, Attempts: int(r.attempts), LastError: r.lastError,
+			Key: key, Owner: r.owner, Fence: valueOf(r.fence), Attempts: int(r.attempts), LastError: r.lastError,
 			Validation: r.result.Validation,
 		},
 		Completed: r.status == completed,
 		Result:    r.result,
-	}
-	if r.fence != nil {
-		rec.Fence = *r.fence
 	}
 	if r.until != nil && *r.until > 0 {
 		rec.Until = s.clock.early(*r.until, unbounded)
@@ -54,14 +51,14 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	return rec, nil
 }
 
-// getItem reads a record as it is now, and counts what that consumed.
-func (s *Store) getItem(ctx context.Context, key string, single func(*dynamodb.Options)) (map[string]ddbtypes.AttributeValue, error) {
+// getItem reads a record with a consistent read, once, and counts the units that it consumes.
+func (s *Store) getItem(ctx context.Context, key string, options func(*dynamodb.Options)) (item, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:              aws.String(s.table),
 		Key:                    values{attrID: text(key)},
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
-	}, single)
+	}, options)
 	if err != nil {
 		return nil, err
 	}
@@ -71,17 +68,18 @@ func (s *Store) getItem(ctx context.Context, key string, single func(*dynamodb.O
 
 // DeleteOptions configure [Store.Delete].
 type DeleteOptions struct {
-	// Force also deletes a record whose lease is live: its holder is told that it lost the lease and another delivery may
-	// run beside it. Default: false.
+	// Force also deletes a record whose lease is live. The next write of its holder returns [sqsonce.ErrLeaseLost], and
+	// another delivery may run at the same time. Default: false.
 	Force bool
 }
 
-// Delete forgets the record of key, so that the event's next delivery runs the handler, also where it was completed
-// before. A record whose lease may be live is a [*dedup.InProgressError] and stays, unless forced; a key without a
-// record is nil.
+// Delete deletes the record of key. The event's next delivery runs the handler, also where the event was completed
+// before. For a record whose lease may be live Delete returns a [*dedup.InProgressError] and deletes nothing, unless
+// forced. For a key without a record it returns nil.
 //
-// A copy of an old acquire that the network held back, which no record refuses now, can take the key for one lease
-// although nobody runs. Requests are signed for minutes only: wait that long after an incident, or wait out the lease.
+// After a Delete no record refuses an old acquire that the network delivers late. Such a copy blocks the key for one lease,
+// although no handler runs. A request's signature is valid for minutes: after an incident wait that long before the Delete,
+// or wait for the end of the lease.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkKey("key", key); err != nil {
 		return err
@@ -100,19 +98,18 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 		if err != nil {
 			return s.explain("delete", err)
 		}
-		if r.status == inProgress && !r.over(s.clock.taker(s.clock.look())) {
-			return &dedup.InProgressError{Until: s.heldUntil(r)}
+		if r.status == inProgress && !r.leaseOver(s.clock.taker(s.clock.look())) {
+			return &dedup.InProgressError{Until: s.liveUntil(r)}
 		}
-		// Refused by a clock that had no answer to go by yet: this one has brought it.
+		// The clock had no Date before this refusal, so that the time clauses were off. Now it has one.
 	}
 	return s.explain("delete", errContended)
 }
 
 func (s *Store) deleteOnce(ctx context.Context, key string, force bool) error {
 	in := &dynamodb.DeleteItemInput{
-		TableName: aws.String(s.table),
-		Key:       values{attrID: text(key)},
-
+		TableName:              aws.String(s.table),
+		Key:                    values{attrID: text(key)},
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 	}
 	if !force {
@@ -122,8 +119,8 @@ func (s *Store) deleteOnce(ctx context.Context, key string, force bool) error {
 		in.ExpressionAttributeValues = values{":d": text(completed), ":now": number(now), ":nows": number(now / 1000)}
 		in.ReturnValuesOnConditionCheckFailure = ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
 	}
-	return s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) error {
-		out, err := s.client.DeleteItem(ctx, in, single)
+	return s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {
+		out, err := s.client.DeleteItem(ctx, in, options)
 		switch refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); {
 		case isRefusal:
 			s.meter.refusedWrite(refusal.Item)

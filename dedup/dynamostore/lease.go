@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce"
@@ -20,7 +20,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		return dedup.Lease{}, err
 	}
 	until := s.clock.holder(s.clock.look()) + d.Milliseconds()
-	refusal, err := s.write(ctx, s.update(l.Key, renewExpr, values{
+	refusal, err := s.write(ctx, s.updateInput(l.Key, renewExpr, values{
 		":me": text(l.Owner), ":p": text(inProgress), ":one": number(1),
 		":until": number(until), ":exp": number(retainUntil(l.Fence, l.Retention, until)),
 	}))
@@ -28,15 +28,15 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		return dedup.Lease{}, s.explain("renew", err)
 	}
 	if refusal != nil {
-		// An item that cannot be read, or none, is not ours either.
+		// A record that cannot be read, or none, is not this owner's either.
 		r, err := decode(refusal.Item)
 		if err != nil || r.owner != l.Owner || r.status != inProgress || r.until == nil || *r.until <= until {
-			return dedup.Lease{}, s.lostTo(refusal.Item)
+			return dedup.Lease{}, s.leaseLost(refusal.Item)
 		}
-		until, d = *r.until, unbounded // held further than asked for: a lease is never shortened
+		until, d = *r.until, unbounded // the lease is longer than asked for: it is never shortened
 	}
 	l.Until = s.clock.early(until, d)
-	s.at.enter(l.Owner, l.Until)
+	s.peers.enter(l.Owner, l.Until)
 	return l, nil
 }
 
@@ -46,11 +46,11 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return err
 	}
 	hash := cmp.Or(res.Validation, l.Validation)
-	err, settled := error(nil), false
+	decided, err := false, error(nil)
 	if res.Data == nil && hash == "" {
-		err, settled = s.completeTogether(ctx, l)
+		decided, err = s.completeInBatch(ctx, l)
 	}
-	if !settled {
+	if !decided {
 		v := values{":me": text(l.Owner), ":d": text(completed)}
 		if res.Data != nil {
 			v[":r"] = encodeData(res.Data)
@@ -59,41 +59,67 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 			v[":v"] = text(hash)
 		}
 		var refusal *ddbtypes.ConditionalCheckFailedException
-		refusal, err = s.write(ctx, s.update(l.Key, completion(isMine, v), v))
+		refusal, err = s.write(ctx, s.updateInput(l.Key, completion(isMine, v), v))
 		if refusal != nil {
-			err = s.lostTo(refusal.Item)
+			err = s.leaseLost(refusal.Item)
 		}
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
-		s.at.leave(l.Owner)
+		s.peers.leave(l.Owner)
 		return err
 	}
 	return s.explain("complete", err)
 }
 
-// Release implements [dedup.Store]. It keeps the first 256 bytes of the cause.
+// completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
+// the outcome is unknown and the update repeats the write, or the statement was refused for a reason that is not the
+// record's.
+func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
+	for n := 0; n < maxAttempts && !s.batcher.off.Load() && s.peers.others(l.Owner, s.clock.look().host); n++ {
+		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
+			return true, because(context.Cause(ctx), err)
+		}
+		st := s.batcher.texts.completeOf(l.Key, l.Owner)
+		if !s.batcher.add(st) {
+			return false, nil
+		}
+		switch s.batcher.await(ctx, st) {
+		case written:
+			return true, nil
+		case refused:
+			return true, sqsonce.ErrLeaseLost
+		case withdrawn:
+			return true, context.Cause(ctx)
+		case transient:
+			err = errThrottled
+		default:
+			return false, nil
+		}
+	}
+	return false, err
+}
+
+// Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
 	}
-	s.at.leave(l.Owner)
+	s.peers.leave(l.Owner)
 	v := values{":me": text(l.Owner), ":p": text(inProgress), ":zero": number(0)}
 	e := releaseNoCauseExpr
 	if cause != nil {
 		e, v[":e"] = releaseExpr, text(failure.Text(cause))
 	}
-	_, err := s.write(ctx, s.update(l.Key, e, v)) // refused: lost or completed, and left as it is
+	_, err := s.write(ctx, s.updateInput(l.Key, e, v)) // a refusal: the lease was lost or the record completed, and it stays as it is
 	return s.explain("release", err)
 }
 
-// write sends an update until it has an answer. A refusal by the update's condition is not an error.
-func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (*ddbtypes.ConditionalCheckFailedException, error) {
-	err := s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) error {
-		_, err := s.updateItem(ctx, in, single)
-		return err
-	})
-	if refusal, refused := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); refused {
-		return refusal, nil
+// leaseLost is the error of a holder's write that the record refused. A record without an owner was written by a program
+// that does not check ownership. A record that is gone may have been deleted by an operator.
+func (s *Store) leaseLost(found item) error {
+	if r, err := decode(found); err == nil && r.owner == "" {
+		s.meter.foreign.Add(1)
+		return fmt.Errorf("%w: %w", sqsonce.ErrLeaseLost, dedup.ErrForeignWriter)
 	}
-	return nil, err
+	return sqsonce.ErrLeaseLost
 }

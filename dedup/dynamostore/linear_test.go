@@ -14,9 +14,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/linear"
 )
 
-// Eight owners on two keys, their clocks up to a minute apart, lose replies, are throttled and refused for conflicts, and
-// have packets delivered late and twice. Whatever they are told can be put into one order in which the record is one
-// record: no two hold it, fences grow, and what is completed stays so.
+// Eight owners use two keys, with clocks up to a minute apart. Replies are lost, requests are throttled and meet conflicts,
+// and packets are delivered late and twice. All answers can be put into one order of a single record: no two owners have
+// its lease, fences grow, and a completed record stays completed.
 func TestHistoryIsLinearizable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -29,8 +29,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 	})
 }
 
-// A checker that nothing fails proves nothing: with a clause of a condition broken there is soon a history that has no
-// order.
+// A checker that never fails proves nothing: with a broken clause of a condition some history has no order.
 func TestBrokenConditionsHaveNoOrder(t *testing.T) {
 	t.Parallel()
 	for _, b := range broken {
@@ -53,7 +52,7 @@ func TestBrokenConditionsHaveNoOrder(t *testing.T) {
 	}
 }
 
-// linearHistory is what one run does to the store.
+// linearHistory is the history of one run.
 type linearHistory struct{ linear.History }
 
 func (h *linearHistory) run(t *testing.T, plan linearPlan, br *breaker) {
@@ -77,11 +76,11 @@ func (h *linearHistory) run(t *testing.T, plan linearPlan, br *breaker) {
 		})
 	}
 	hosts.Wait()
-	time.Sleep(ownTimeout) // the store's own releases
+	time.Sleep(abandonTimeout) // the store's own releases
 }
 
-// lateWire is a host's network, which delivers some packets late, instead or once more, and puts what becomes of them
-// into the history.
+// lateWire is a host's network. It delivers some packets late, instead or a second time, and records their results in the
+// history.
 type lateWire struct {
 	history *linearHistory
 	to      http.RoundTripper

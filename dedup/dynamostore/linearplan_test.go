@@ -11,21 +11,21 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// linearPlan is everything that happens in a run, drawn before it: a failure prints and replays.
+// linearPlan is everything that happens in a run. It is drawn before the run, so that a failure prints it and can be replayed.
 type linearPlan struct {
 	owners []ownerPlan
 	seed   uint64
 	chance float64 // of each fault, per call
 }
 
-// ownerPlan is one host: its clock is off by skew, and it delivers events one after the other.
+// ownerPlan is one host. Its clock is wrong by skew, and it delivers events one after the other.
 type ownerPlan struct {
 	skew       time.Duration
 	deliveries []linear.Delivery
 	late       []latePacket
 }
 
-// latePacket is a packet of the host, counted from 0, that the network delivers this much later; instead, or once more.
+// latePacket is a packet of the host, counted from 0, that the network delivers later by this time: instead, or again.
 type latePacket struct {
 	nth     int
 	by      time.Duration
@@ -78,7 +78,7 @@ var genLate = rapid.Custom(func(t *rapid.T) latePacket {
 	}
 })
 
-// faults are those of the server. What is late is the network's: the history has to know when it arrived.
+// faults are the server's. Late packets are the network's, since the history has to know when they arrive.
 func (p linearPlan) faults() fault.Plan {
 	plan := fault.Plan{Seed: p.seed}
 	for _, r := range []fault.Rule{
@@ -95,7 +95,7 @@ func (p linearPlan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, chance of each fault %v\n", p.seed, p.chance)
 	for i, o := range p.owners {
-		fmt.Fprintf(&b, "host %d, off by %s: %+v, late %+v\n", i, o.skew, o.deliveries, o.late)
+		fmt.Fprintf(&b, "host %d, clock wrong by %s: %+v, late %+v\n", i, o.skew, o.deliveries, o.late)
 	}
 	return b.String()
 }

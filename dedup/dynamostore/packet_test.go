@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// packet is a request of the protocol as it is on the wire: what a network can lose, hold back and deliver again.
+// packet is a request of the protocol as it is on the wire: a network can lose it, delay it and deliver it again.
 type packet struct {
 	op, body string
 	names    map[string]string
@@ -61,8 +61,8 @@ func (p packet) request(ctx context.Context) *http.Request {
 	return r
 }
 
-// send delivers the packet, to nobody who waits for the answer, and returns what became of it: "granted", "refused" by its
-// condition, "unknown", or "nothing" where something else kept it from having an effect.
+// send delivers the packet without its sender, and returns its result: "granted", "refused" by its condition, "unknown", or
+// "nothing" where another error prevented its effect.
 func (p packet) send(to http.RoundTripper) string {
 	resp, err := to.RoundTrip(p.request(context.Background()))
 	if err != nil {
@@ -81,7 +81,7 @@ func (p packet) send(to http.RoundTripper) string {
 	return "nothing"
 }
 
-// kind is the operation of the protocol that the packet is of.
+// kind is the packet's operation of the protocol.
 func (p packet) kind() string {
 	switch {
 	case p.op == "TransactWriteItems":

@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// PowertoolsKey returns the key that Powertools for AWS Lambda (TypeScript) gives a payload, in its default
-// configuration: what follows "keyPrefix#" in its records. With a dedup.Options.Key that returns it, and the keyPrefix as
-// the consumer's name, both sides have one record for an event. payload is the JSON that Powertools hashes: the function's
-// argument, or what its eventKeyJmesPath selects of it, such as a string in quotes.
+// PowertoolsKey returns the key that Powertools for AWS Lambda (TypeScript) gives a payload in its default configuration:
+// the part of the record's id after "keyPrefix#". With a dedup.Options.Key that returns it, and the keyPrefix as the
+// consumer's name, both programs have one record for an event. payload is the JSON that Powertools hashes: the function's
+// argument, or the part of it that eventKeyJmesPath selects, such as a string in quotes.
 //
-// It is MD5, in base64, of the JSON with the objects' keys sorted without regard to case. An object with two keys that
-// differ in case only is refused, since their order in the text would decide. Powertools for other languages writes and
-// hashes JSON in ways of its own.
+// The key is the MD5 sum, in base64, of the JSON with the keys of objects sorted without regard to case. PowertoolsKey
+// returns an error for text that is not one JSON value, and for an object with two keys that differ in case only: their
+// order in the text would decide. Powertools for other languages writes and hashes JSON in different ways.
 func PowertoolsKey(payload []byte) (string, error) {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	var v any
@@ -107,7 +107,7 @@ func arrayIndex(s string) (uint64, bool) {
 	return n, err == nil && strconv.FormatUint(n, 10) == s && n < 1<<32-1
 }
 
-// writeString leaves alone what JavaScript does not escape.
+// writeString escapes only what JavaScript escapes.
 func writeString(b *strings.Builder, s string) {
 	var raw bytes.Buffer
 	e := json.NewEncoder(&raw)
@@ -117,6 +117,6 @@ func writeString(b *strings.Builder, s string) {
 	b.WriteString(lineSeparators.Replace(quoted))
 }
 
-// lineSeparators undoes what encoding/json escapes in any case. The first pair keeps a backslash that is itself escaped
-// from being taken for the start of an escape.
+// lineSeparators restores the two characters that encoding/json always escapes. The first pair skips an escaped backslash,
+// which would otherwise look like the start of an escape.
 var lineSeparators = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")

@@ -110,7 +110,7 @@ func isDone(data string) func(dedup.Lease, error) bool {
 	}
 }
 
-// Under the policies that block a crashed record, one without a lease end is free when its retention is over.
+// Under the policies that block the record of a crashed holder, one without a lease end is free after its retention.
 func TestPowertoolsCrashIsBlocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,4 +125,25 @@ func TestPowertoolsCrashIsBlocked(t *testing.T) {
 		b.foreign(values{attrStatus: text(inProgress), TTLAttribute: seconds(-time.Minute)})
 		b.acquire(s, c)
 	})
+}
+
+// The hashes are those of the npm package, version 2.35.0. Package interop compares them.
+func TestPowertoolsKey(t *testing.T) {
+	t.Parallel()
+	for payload, want := range map[string]string{
+		`"order-42"`:              "WLnM11idtSdsnsi97teW6w==",
+		`{"B":1,"a":-0.0}`:        "WQESy2R3lKm/k7lXGD/znw==",
+		`{"b":1,"A":[true,null]}`: "UZ8iOXA5Nyjt5OcGDZ+UMw==",
+	} {
+		got, err := PowertoolsKey([]byte(payload))
+		same, sameErr := PowertoolsKey([]byte(" " + payload + "\n"))
+		if err != nil || sameErr != nil || got != want || same != want {
+			t.Errorf("%s: got %q, %v, and with space around it %q, %v, want %q", payload, got, err, same, sameErr, want)
+		}
+	}
+	for _, payload := range []string{``, `{`, `1 2`, `{"a":1,"A":2}`, `[{"ID":1,"id":2}]`} {
+		if got, err := PowertoolsKey([]byte(payload)); err == nil {
+			t.Errorf("%s: got %q, want an error", payload, got)
+		}
+	}
 }

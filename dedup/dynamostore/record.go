@@ -1,19 +1,22 @@
 package dynamostore
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// TTLAttribute holds the end of a record's retention in seconds of the epoch: the table's TTL attribute.
+// TTLAttribute is the table's TTL attribute. It holds the end of a record's retention in seconds of the epoch.
 const TTLAttribute = "expiration"
 
-// The other attributes of a record. Those marked P have the names and meanings that Powertools for AWS Lambda gives them.
+// The other attributes of a record. Those marked P have the names and the meanings that Powertools for AWS Lambda gives
+// them.
 const (
 	attrID         = "id"                     // P: S, the key
 	attrStatus     = "status"                 // P: S, INPROGRESS or COMPLETED
@@ -23,7 +26,7 @@ const (
 	attrOwner      = "owner"                  // S, the delivery attempt that holds or held the record
 	attrFence      = "fence"                  // N, grows with every owner
 	attrAttempts   = "attempts"               // N, receive count of the last acquire
-	attrError      = "error"                  // S, what the last release kept
+	attrError      = "error"                  // S, the last failure, written by release
 	attrTx         = "tx"                     // S, token of the transaction that completed the record
 )
 
@@ -35,11 +38,11 @@ const (
 // MaxKey is DynamoDB's longest partition key, in bytes.
 const MaxKey = 2048
 
-// ErrRecord says that an item of the table is no record that the store or Powertools would write. Nothing is done with
+// ErrRecord says that an item of the table is not a record that the store or Powertools writes. The store does not change
 // such an item.
 var ErrRecord = errors.New("dynamostore: item is not a record")
 
-// record is an item, decoded. A number that is not there is nil: conditions on it are false in DynamoDB.
+// record is a decoded item. A number that is missing is nil: DynamoDB's conditions on it are false.
 type record struct {
 	status, owner, lastError, tx string
 	until, expiration, fence     *int64
@@ -57,10 +60,8 @@ func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 		until:      d.number(attrUntil),
 		expiration: d.number(TTLAttribute),
 		fence:      d.number(attrFence),
+		attempts:   valueOf(d.number(attrAttempts)),
 		result:     dedup.Result{Validation: d.text(attrValidation)},
-	}
-	if n := d.number(attrAttempts); n != nil {
-		r.attempts = *n
 	}
 	if r.status == completed {
 		r.result.Data = d.data(attrData)
@@ -71,7 +72,7 @@ func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 	return r, d.err
 }
 
-// decoder remembers the first attribute of the wrong type.
+// decoder keeps the error of the first attribute that has the wrong type.
 type decoder struct {
 	item map[string]ddbtypes.AttributeValue
 	err  error
@@ -127,4 +128,127 @@ func text(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMem
 
 func number(n int64) ddbtypes.AttributeValue {
 	return &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// valueOf returns 0 for a number that is missing.
+func valueOf(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// recordState is what a record means for an acquire that it refused.
+type recordState int
+
+const (
+	free     recordState = iota // no live lease: the acquire was refused by the fence alone, or by time clauses that were off
+	ours                        // this owner has the lease: an earlier copy of the acquire was written
+	released                    // this owner has released the record, and does not get it again
+	live                        // another owner's lease may be live
+	crashed                     // another owner's lease ended without a release, and such a record is not taken over
+	done                        // completed, and within its retention
+)
+
+// read returns the state of a record that refused an acquire of owner. now is the taker's clock in milliseconds. Every
+// comparison is the condition's own: within the takeover margin a record is live, and never neither live nor free.
+func (r record) read(owner string, now int64, noTakeover bool) recordState {
+	switch {
+	case r.status == completed && r.retentionOver(now):
+		return free
+	case r.status == completed:
+		return done
+	case r.owner == owner && r.until != nil && *r.until > 0:
+		return ours
+	case r.owner == owner:
+		return released
+	case noTakeover && r.until != nil && *r.until == 0:
+		return free // that condition compares the lease's end with zero, not with the clock
+	case !r.leaseOver(now):
+		return live
+	case noTakeover && r.until != nil:
+		return crashed
+	default:
+		return free
+	}
+}
+
+// leaseOver reports whether the lease of a record in progress is over. Without an end the lease lasts as long as the
+// retention.
+func (r record) leaseOver(now int64) bool {
+	if r.until == nil {
+		return r.retentionOver(now)
+	}
+	return *r.until < now
+}
+
+// retentionOver reports whether the retention is over. TTL deletes the record some time after that.
+func (r record) retentionOver(now int64) bool { return r.expiration != nil && *r.expiration < now/1000 }
+
+// encodeData stores a result as a string, as Powertools stores its JSON, and as binary where it is not valid UTF-8.
+func encodeData(b []byte) ddbtypes.AttributeValue {
+	if utf8.Valid(b) {
+		return text(string(b))
+	}
+	return &ddbtypes.AttributeValueMemberB{Value: b}
+}
+
+// decodeData returns a stored result. Powertools for TypeScript stores the value itself and not its JSON: decodeData
+// encodes it.
+func decodeData(v ddbtypes.AttributeValue) ([]byte, error) {
+	switch v := v.(type) {
+	case *ddbtypes.AttributeValueMemberS:
+		return []byte(v.Value), nil
+	case *ddbtypes.AttributeValueMemberB:
+		return v.Value, nil
+	}
+	plain, err := plainValue(v)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain)
+}
+
+func plainValue(v ddbtypes.AttributeValue) (any, error) {
+	switch v := v.(type) {
+	case *ddbtypes.AttributeValueMemberS:
+		return v.Value, nil
+	case *ddbtypes.AttributeValueMemberN:
+		return json.Number(v.Value), nil
+	case *ddbtypes.AttributeValueMemberBOOL:
+		return v.Value, nil
+	case *ddbtypes.AttributeValueMemberNULL:
+		return nil, nil
+	case *ddbtypes.AttributeValueMemberB:
+		return v.Value, nil
+	case *ddbtypes.AttributeValueMemberSS:
+		return v.Value, nil
+	case *ddbtypes.AttributeValueMemberBS:
+		return v.Value, nil
+	case *ddbtypes.AttributeValueMemberNS:
+		ns := make([]json.Number, len(v.Value))
+		for i, n := range v.Value {
+			ns[i] = json.Number(n)
+		}
+		return ns, nil
+	case *ddbtypes.AttributeValueMemberL:
+		list := make([]any, len(v.Value))
+		for i, e := range v.Value {
+			var err error
+			if list[i], err = plainValue(e); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case *ddbtypes.AttributeValueMemberM:
+		m := make(map[string]any, len(v.Value))
+		for k, e := range v.Value {
+			var err error
+			if m[k], err = plainValue(e); err != nil {
+				return nil, err
+			}
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("dynamostore: attribute value of type %T", v)
 }

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// The search runs the store's own code, on DynamoDB in memory, through every order in which the calls of some owners,
-// late copies of their packets, the passing of time, TTL and an operator can come, and looks at each state that is
-// reached: no two owners hold a live lease, fences grow, what is completed is not reopened while it is retained, what
-// was done is done once and not forgotten, and a key whose holders are gone can be had again.
+// The search runs the store's own code, on DynamoDB in memory, through every order of the calls of some owners, late copies
+// of their packets, the passing of time, TTL and an operator. It checks each state that it reaches: no two owners have a
+// live lease, fences grow, a completed record is not reopened within its retention, effects happen once and are not lost,
+// and a key whose holders have crashed can be acquired again.
 
-// scope bounds a search: how often each thing may happen.
+// scope limits a search: how often each thing may happen.
 type scope struct {
 	name    string
 	skew    [players]time.Duration // of the hosts' clocks
 	players int                    // the last one only acquires
 	renews  int                    // by each
-	lost    int                    // packets that the network holds back, and replies that it loses
+	lost    int                    // packets that the network delays, and replies that it loses
 	late    int                    // packets that it delivers late or twice
 	steps   int                    // of time
 	commits bool                   // owners commit with effects; otherwise they complete
@@ -68,8 +68,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// Every clause of every condition is needed: with it broken some schedule goes wrong. One more would not be: an owner is
-// also refused by the fence, which its own acquire cannot outgrow, where isAnothers refuses it by its name.
+// Every clause of every condition is needed: with a broken one some schedule fails. The owner's term in isAnothers is not in
+// the list, since the fence refuses that owner too.
 func TestSchedulesSeeBrokenConditions(t *testing.T) {
 	t.Parallel()
 	for _, b := range broken {
@@ -80,7 +80,7 @@ func TestSchedulesSeeBrokenConditions(t *testing.T) {
 			s := searched(t, scopes[i], br)
 			t.Logf("%v", s.violation)
 			if s.violation == nil {
-				t.Errorf("none of %.3g schedules shows it; %d conditions were broken", s.schedules(), br.hits)
+				t.Errorf("none of %.3g schedules fails; %d conditions were broken", s.schedules(), br.hits)
 			}
 		})
 	}
@@ -88,21 +88,21 @@ func TestSchedulesSeeBrokenConditions(t *testing.T) {
 
 func searched(t *testing.T, sc scope, b *breaker) *search {
 	if raceDetector {
-		t.Skip("one goroutine at a time, and minutes under the race detector")
+		t.Skip("it has one goroutine at a time, and takes minutes under the race detector")
 	}
 	s := &search{scope: sc, broken: b}
 	s.run(t)
 	return s
 }
 
-// search goes through the schedules of a scope, each state once, the shortest schedules first: what it finds is short.
+// search goes through the schedules of a scope, each state once, the shortest schedules first.
 type search struct {
 	scope
 	broken *breaker
 
-	index     map[string]int // of the states found, by key
-	queue     []*state       // nil once looked at
-	next      [][]int        // by state: the states that one move leads to
+	index     map[string]int // of the known states, by key
+	queue     []*state       // nil after the visit
+	next      [][]int        // by state: the states after one move
 	moves     int
 	violation error
 }
@@ -117,7 +117,7 @@ func (s *search) run(t *testing.T) {
 	}
 }
 
-// find returns the number of a state, which is looked at in its turn if it is a new one.
+// find returns the number of a state. A new state is visited later.
 func (s *search) find(at *state) int {
 	key := at.key()
 	i, known := s.index[key]
@@ -133,8 +133,8 @@ func (s *search) find(at *state) int {
 func (s *search) visit(m *machine, i int) {
 	at := s.queue[i]
 	s.queue[i] = nil
-	if err := m.settle(at); err != nil {
-		s.report(at, "then, when every lease is over", err)
+	if err := m.checkEnd(at); err != nil {
+		s.report(at, "and then the end of every lease", err)
 		return
 	}
 	for _, mv := range m.moves(at) {
@@ -152,7 +152,7 @@ func (s *search) report(at *state, last string, err error) {
 	s.violation = fmt.Errorf("%w\nafter: %s, %s", err, strings.Join(at.path, ", "), last)
 }
 
-// schedules is how many ways lead from the first state to one where nothing more can happen.
+// schedules is the number of ways from the first state to one where nothing more can happen.
 func (s *search) schedules() float64 {
 	ways := make([]float64, len(s.next))
 	var from func(i int) float64

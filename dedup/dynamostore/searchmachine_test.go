@@ -26,7 +26,7 @@ const (
 	effectsItem     = `{"id":{"S":"n"},"n":{"N":"%d"}}`
 )
 
-// machine plays moves: the stores of all owners, on a server whose state it sets before each.
+// machine plays moves. It has the stores of all owners, and a server whose state it sets before each move.
 type machine struct {
 	*testing.T
 	scope  scope
@@ -36,11 +36,11 @@ type machine struct {
 	stores [players]*Store
 	probe  *Store
 
-	// While a call is under way: who makes it, what becomes of its first packet, and what was sent.
-	who    int
-	fate   fate
-	cancel context.CancelFunc
-	sent   []sent
+	// Of the call that is under way: its owner, what the network does with its packets, and the packets that were sent.
+	who     int
+	transit transit
+	cancel  context.CancelFunc
+	sent    []sent
 }
 
 func newMachine(t *testing.T, sc scope, b *breaker) *machine {
@@ -102,8 +102,8 @@ func (m *machine) restore(s *state) {
 	m.sent = nil
 }
 
-// forget makes the next server a new one, which remembers no tokens: a late copy of a transaction has to be stopped by
-// its condition alone.
+// forget makes the next server a new one, which knows no tokens: only the condition can refuse a late copy of a
+// transaction.
 func (m *machine) forget() {
 	m.close()
 	m.srv = nil
@@ -116,7 +116,7 @@ func (m *machine) item(table string) string {
 		return ""
 	}
 	if bytes.Contains(items[0], []byte(`"tx"`)) {
-		return string(someToken.ReplaceAll(items[0], []byte(`"tx":{"S":"token"}`))) // one is as good as another
+		return string(someToken.ReplaceAll(items[0], []byte(`"tx":{"S":"token"}`))) // all tokens are equal for the search
 	}
 	return string(items[0])
 }
@@ -129,7 +129,7 @@ func (m *machine) call(op, body string) {
 
 var someToken = regexp.MustCompile(`"tx":\{"S":"[^"]*"\}`)
 
-// save puts into the state what a move has changed of the server and the stores.
+// save copies the server and the stores into the state, after a move.
 func (m *machine) save(s *state) {
 	for _, table := range []string{testTable, effectsTable} {
 		s.items[table] = m.item(table)
@@ -140,7 +140,7 @@ func (m *machine) save(s *state) {
 	s.network = append(s.network, m.sent...)
 }
 
-// RoundTrip is every host's network.
+// RoundTrip is the network of every host.
 func (m *machine) RoundTrip(r *http.Request) (*http.Response, error) {
 	p, err := readPacket(r)
 	if err != nil {
@@ -148,9 +148,9 @@ func (m *machine) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	edited := m.broken.edit(p)
 	s := sent{packet: edited, who: m.who}
-	if m.fate == heldBack {
+	if m.transit == heldBack {
 		m.sent = append(m.sent, s)
-		m.cancel() // its process gives up, or is told to
+		m.cancel() // its process gives up
 		return nil, errHeldBack
 	}
 	resp, err := m.srv.RoundTrip(edited.request(r.Context()))
@@ -161,18 +161,18 @@ func (m *machine) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p.op != "DeleteItem" { // an operator does not send from a queue's worker
 		m.sent = append(m.sent, s)
 	}
-	if m.fate == answerLost {
+	if m.transit == answerLost {
 		m.cancel()
 		return nil, errHeldBack
 	}
 	return resp, nil
 }
 
-// act runs a call of an owner under the fate that the network has for it.
+// act runs a call of an owner over the network.
 func (m *machine) act(mv move, f func(context.Context, *Store) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	m.who, m.fate, m.cancel = mv.who, mv.fate, cancel
+	m.who, m.transit, m.cancel = mv.who, mv.transit, cancel
 	return f(ctx, m.stores[mv.who])
 }
 
@@ -180,14 +180,14 @@ func (m *machine) claim(who int) dedup.Claim {
 	return dedup.Claim{Key: testKey, Owner: string(rune('A' + who)), Lease: searchLease, Retention: searchRetention, Attempt: 2}
 }
 
-// mistaken ends the search where DynamoDB does not understand a condition: one that was broken badly shows nothing.
+// mistaken ends the search where DynamoDB does not accept a condition: a broken one must still be valid.
 func (m *machine) mistaken(err error) {
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "ValidationException" {
 		m.Fatal(err)
 	}
 }
 
-// effect is what a handler wants to have done once.
+// effect is the write of a handler that must happen once.
 func effect() []ddbtypes.TransactWriteItem {
 	return []ddbtypes.TransactWriteItem{{Update: &ddbtypes.Update{
 		TableName: aws.String(effectsTable), Key: values{attrID: text("n")},
@@ -203,15 +203,15 @@ func effects(item string) int {
 	return n
 }
 
-// settle looks at what becomes of the key when every holder is gone and every lease over: it is completed, which
-// somebody must have tried, or it can be had. What time can still do is left to the states that are later.
-func (m *machine) settle(at *state) error {
+// checkEnd checks the key when every holder has crashed and every lease is over: it is completed, which an owner must have
+// tried, or it can be acquired. States in which time can still pass are not checked: their later states are.
+func (m *machine) checkEnd(at *state) error {
 	if at.steps > 0 {
 		return nil
 	}
 	m.restore(at)
 	m.now = m.now.Add(4 * searchStep)
-	m.who, m.fate = players-1, arrives
+	m.who, m.transit = players-1, arrives
 	c := m.claim(players - 1)
 	c.Owner = "the next delivery"
 	_, err := m.probe.Acquire(context.Background(), c)
@@ -220,14 +220,14 @@ func (m *machine) settle(at *state) error {
 	case err == nil && at.facts.confirmed:
 		return errors.New("a completed record was reopened")
 	case isCompleted(err) && !at.facts.attempted:
-		return errors.New("a delivery is told that the event was completed, and nobody tried")
+		return errors.New("a delivery got the answer that the event was completed, and nobody tried")
 	case err != nil && !isCompleted(err):
-		return fmt.Errorf("the key cannot be had: %w", err)
+		return fmt.Errorf("the key cannot be acquired: %w", err)
 	}
 	return nil
 }
 
-// sweep lets the retention end and TTL delete what it may.
+// sweep lets the retention end, and TTL delete.
 func (m *machine) sweep() int {
 	m.now = m.now.Add(searchRetention + 2*time.Hour)
 	return m.srv.SweepTTL()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// arrive delivers a packet late. One that has had its effect must not have another.
+// arrive delivers a packet late. A packet that had its effect must not have another one.
 func (m *machine) arrive(s *state, p sent) error {
 	before := s.facts
 	if p.kind() == "commit" {
@@ -31,7 +31,7 @@ func (m *machine) arrive(s *state, p sent) error {
 		if p.granted && before.owner >= 0 {
 			return fmt.Errorf("a second copy of %c's acquire changed the record", 'A'+p.who)
 		}
-		// A ghost: nobody runs, and the key waits for one lease.
+		// A ghost lease: no handler runs, and the key is blocked for one lease.
 		return s.granted(p.who, p.number(":fence"))
 	case "renew":
 		if changed && !before.owns(p.who) {
@@ -56,9 +56,9 @@ func (m *machine) arrive(s *state, p sent) error {
 	return nil
 }
 
-// delete is an operator's, which leaves live leases alone.
+// delete is an operator's, which does not delete live leases.
 func (m *machine) delete(s *state) error {
-	m.who, m.fate = players-1, arrives
+	m.who, m.transit = players-1, arrives
 	err := m.probe.Delete(context.Background(), testKey)
 	m.mistaken(err)
 	if len(m.srv.Items(testTable)) > 0 {
@@ -70,13 +70,12 @@ func (m *machine) delete(s *state) error {
 	return s.gone()
 }
 
-// expire lets the retention end, and TTL delete. The network keeps no packet for so long: signatures are good for
-// minutes.
+// expire lets the retention end, and TTL delete. No packet is that late: signatures are valid for minutes.
 func (m *machine) expire(s *state) error {
 	m.sweep()
 	s.now, s.network = m.now, nil
 	if len(m.srv.Items(testTable)) > 0 {
-		return errors.New("a record outlived its retention")
+		return errors.New("a record was not deleted after its retention")
 	}
 	return s.gone()
 }
@@ -87,10 +86,10 @@ func (s *state) gone() error {
 			if !s.facts.completed {
 				return fmt.Errorf("the record was deleted under %c, whose lease is live", 'A'+i)
 			}
-			o.phase = ended // it is done, whether or not it knows
+			o.phase = ended // the event is completed, also where the owner got no answer
 		}
 	}
-	// What an old record knew of its acquires a new one does not.
+	// A new record does not know the acquires of the old one.
 	for i := range s.network {
 		s.network[i].granted = s.network[i].granted && s.network[i].kind() != "acquire"
 	}
@@ -98,7 +97,7 @@ func (s *state) gone() error {
 	return nil
 }
 
-// consistent compares what is stored with what must be true.
+// consistent compares the stored effects with the expected ones.
 func (s *state) consistent() error {
 	if n := effects(s.items[effectsTable]) - s.facts.before; n != s.facts.effects || n > 1 {
 		return fmt.Errorf("%d effects, want %d, and never more than one", n, s.facts.effects)

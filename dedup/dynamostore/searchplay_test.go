@@ -12,9 +12,9 @@ import (
 // moves are what can happen next.
 func (m *machine) moves(s *state) []move {
 	var all []move
-	call := func(kind string, who int, fates ...fate) {
+	call := func(kind string, who int, transits ...transit) {
 		all = append(all, move{kind, who, arrives})
-		for _, f := range fates {
+		for _, f := range transits {
 			if s.lost > 0 {
 				all = append(all, move{kind, who, f})
 			}
@@ -22,11 +22,11 @@ func (m *machine) moves(s *state) []move {
 	}
 	for who := range m.scope.players {
 		o := &s.owners[who]
-		passer := who == players-1 // only acquires
+		acquirer := who == players-1 // only acquires
 		switch {
 		case o.phase == fresh:
 			call("acquire", who)
-		case passer:
+		case acquirer:
 		case o.phase == holding:
 			if o.renewed < m.scope.renews {
 				call("renew", who, heldBack)
@@ -64,7 +64,7 @@ func (m *machine) moves(s *state) []move {
 	return all
 }
 
-// play makes a move and says what it has broken.
+// play makes a move, and returns an error for a rule that it breaks.
 func (m *machine) play(at *state, mv move) (*state, error) {
 	s := at.clone()
 	s.path[len(s.path)-1] = mv.String()
@@ -74,7 +74,7 @@ func (m *machine) play(at *state, mv move) (*state, error) {
 		return s, nil
 	}
 	m.restore(at)
-	if mv.fate != arrives {
+	if mv.transit != arrives {
 		s.lost--
 	}
 	var err error
@@ -117,7 +117,7 @@ func (m *machine) acquire(s *state, mv move) error {
 	if err != nil {
 		o.phase = ended
 		if isCompleted(err) && !s.facts.attempted {
-			return errors.New("a delivery is told that the event was completed, and nobody tried")
+			return errors.New("a delivery got the answer that the event was completed, and nobody tried")
 		}
 		return nil
 	}
@@ -129,7 +129,7 @@ func (m *machine) acquire(s *state, mv move) error {
 func (s *state) granted(who int, fence int64) error {
 	for i := range s.owners {
 		if o := &s.owners[i]; i != who && o.live(s.now) {
-			return fmt.Errorf("%c was granted the lease, and %c's is live", 'A'+who, 'A'+i)
+			return fmt.Errorf("%c was granted the lease, and the lease of %c is live", 'A'+who, 'A'+i)
 		}
 	}
 	f := &s.facts
@@ -143,7 +143,7 @@ func (s *state) granted(who int, fence int64) error {
 	return nil
 }
 
-// owns reports whether the record is the owner's, to renew and complete.
+// owns reports whether the owner has the record, and may renew and complete it.
 func (f *facts) owns(who int) bool { return f.owner == who && !f.completed && !f.released }
 
 // held checks the answer to a call for which the record must be the owner's.
@@ -166,7 +166,7 @@ func (m *machine) renew(s *state, mv move) error {
 	})
 	m.mistaken(err)
 	o.renewed++
-	if bad := s.held("renew", mv.who, err); bad != nil || mv.fate != arrives {
+	if bad := s.held("renew", mv.who, err); bad != nil || mv.transit != arrives {
 		return bad
 	}
 	if err != nil {
@@ -174,7 +174,7 @@ func (m *machine) renew(s *state, mv move) error {
 		return nil
 	}
 	if !s.facts.owns(mv.who) {
-		return errors.New("a record that is not held was renewed")
+		return errors.New("a record without a lease was renewed")
 	}
 	o.lease, o.until = l, l.Until.Add(-m.scope.skew[mv.who])
 	return nil
@@ -186,7 +186,7 @@ func (m *machine) complete(s *state, mv move) error {
 	m.mistaken(err)
 	s.facts.attempted = s.facts.attempted || s.facts.owner == mv.who
 	o.phase = ended
-	if mv.fate == heldBack {
+	if mv.transit == heldBack {
 		o.phase = unsure
 		return nil
 	}
@@ -204,9 +204,9 @@ func (m *machine) commit(s *state, mv move) error {
 	s.facts.attempted = s.facts.attempted || s.facts.owner == mv.who
 	o.phase = unsure
 	switch {
-	case mv.fate == heldBack:
+	case mv.transit == heldBack:
 		return nil
-	case mv.fate == answerLost:
+	case mv.transit == answerLost:
 		return s.committed(mv.who, &before, m.sent[len(m.sent)-1].granted)
 	case err == nil:
 		o.phase = ended
@@ -218,13 +218,13 @@ func (m *machine) commit(s *state, mv move) error {
 	return s.committed(mv.who, &before, err == nil)
 }
 
-// committed checks a transaction that did, or did not, have its effect.
+// committed checks a transaction, and counts its effect where it was granted.
 func (s *state) committed(who int, before *facts, granted bool) error {
 	if !granted {
 		return nil
 	}
 	if !before.owns(who) {
-		return fmt.Errorf("%c committed, and the record was not %c's to commit", 'A'+who, 'A'+who)
+		return fmt.Errorf("%c committed, and the record was not %c's", 'A'+who, 'A'+who)
 	}
 	s.facts.completed = true
 	s.facts.effects++
@@ -237,7 +237,7 @@ func (m *machine) release(s *state, mv move) error {
 		return store.Release(ctx, o.lease, errors.New("failed"))
 	})
 	o.phase = ended
-	if mv.fate == heldBack {
+	if mv.transit == heldBack {
 		return nil
 	}
 	if err != nil {

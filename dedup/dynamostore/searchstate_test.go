@@ -11,7 +11,7 @@ import (
 
 const players = 3
 
-// state is everything that decides what can happen next: what DynamoDB holds, what each owner believes, what is on the
+// state is everything that decides what can happen next: the items in DynamoDB, what each owner knows, the packets on the
 // network, and how often each thing may still happen.
 type state struct {
 	now     time.Time
@@ -31,7 +31,7 @@ type state struct {
 type owner struct {
 	phase   phase
 	lease   dedup.Lease
-	until   time.Time // in true time; as the owner has it
+	until   time.Time // in true time, as the owner knows it
 	renewed int
 	clock   clockState
 }
@@ -39,18 +39,18 @@ type owner struct {
 type phase int
 
 const (
-	fresh   phase = iota // has not called
-	holding              // was granted a lease, and works
+	fresh   phase = iota // has made no call
+	holding              // was granted a lease
 	unsure               // called to complete or commit, and got no answer
 	ended
 )
 
-// live reports whether the owner may believe that nobody else is at work.
+// live reports whether the owner may believe that it has the lease.
 func (o *owner) live(now time.Time) bool {
 	return (o.phase == holding || o.phase == unsure) && o.until.After(now)
 }
 
-// clockState is what a store has learnt of the server's time.
+// clockState is what a store knows of the server's time.
 type clockState struct {
 	lower, upper anchor
 	synced       bool
@@ -64,14 +64,14 @@ type sent struct {
 	granted   bool
 }
 
-// facts are what is true of the record since it was last made, whatever anybody was told.
+// facts are true of the record since it was created, whatever answers the owners got.
 type facts struct {
 	owner     int // of the last grant; -1: there is no record
 	fence     int64
 	released  bool
 	completed bool
-	confirmed bool // and its owner was told so
-	attempted bool // somebody has tried to complete it
+	confirmed bool // and its owner got that answer
+	attempted bool // an owner has tried to complete it
 	effects   int
 	before    int // effects of records that are deleted
 }
@@ -87,7 +87,7 @@ func (s *state) clone() *state {
 	return &c
 }
 
-// key is the same for two states from which the same can happen. The packets are in it by what they say.
+// key is the same for two states from which the same can happen. It includes the contents of the packets.
 func (s *state) key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d|%v|%d %d %d %t %t|%+v", s.now.UnixMilli(), s.items, s.lost, s.late, s.steps, s.removed, s.swept, s.facts)
@@ -105,18 +105,18 @@ func (p *sent) key() string {
 	return fmt.Sprintf("|%d %s %d %d %d %t %t", p.who, p.kind(), p.number(":until"), p.number(":fence"), p.number(":now"), p.delivered, p.granted)
 }
 
-// move is one thing that happens.
+// move is one event of a schedule.
 type move struct {
-	kind string
-	who  int
-	fate fate
+	kind    string
+	who     int
+	transit transit
 }
 
-// fate is what the network does with a call.
-type fate int
+// transit is what the network does with a call.
+type transit int
 
 const (
-	arrives fate = iota
+	arrives transit = iota
 	heldBack
 	answerLost
 )
@@ -128,5 +128,5 @@ func (m move) String() string {
 	case "late":
 		return fmt.Sprintf("packet %d arrives late", m.who)
 	}
-	return fmt.Sprintf("%c %s%s", 'A'+m.who, m.kind, [...]string{"s", "s, held back", "s, its answer lost"}[m.fate])
+	return fmt.Sprintf("%c %s%s", 'A'+m.who, m.kind, [...]string{"s", "s, held back", "s, its answer lost"}[m.transit])
 }

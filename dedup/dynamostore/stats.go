@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -9,23 +10,23 @@ import (
 
 // Stats counts what a [Store] has done since New.
 type Stats struct {
-	// OwnRetries are acquires whose reply was lost and which were recognised when they came again.
+	// OwnRetries are acquires whose reply was lost, and which the record recognised when they were sent again.
 	OwnRetries int64
-	// ForeignRecords are records that a program which knows no owners has written, or has completed under an owner of this
-	// store: met by an acquire, or found by a holder in the place of its own. A shared complete does not see whose the
-	// record is that refused it.
+	// ForeignRecords are records that a program that does not check ownership has written, or has completed under an owner
+	// of this store: found by an acquire, or by a holder in the place of its own record. A complete in a batch does not see
+	// who wrote the record that refused it.
 	ForeignRecords int64
-	// Batches are the shared calls; Statements / Batches is how full they were.
+	// Batches are the requests with several statements. Statements / Batches is how full they were.
 	Batches, Statements int64
-	// Fallbacks are statements that were refused for a reason other than their own and sent again as single calls.
+	// Fallbacks are statements that were refused for a reason that is not their record's, and were then sent singly.
 	Fallbacks int64
-	// WriteUnits and ReadUnits are the capacity consumed, on demand the request units, of all answered calls. DynamoDB
-	// says so itself, but for a write that its condition refused: that is counted by the size of the item, as DynamoDB
-	// counts it. Not in it is what nobody is told: calls whose answer was lost, and cancelled transactions.
+	// WriteUnits and ReadUnits are the capacity units, on demand the request units, that all answered requests consumed. The
+	// numbers are DynamoDB's, except for a write that its condition refused: DynamoDB returns none, and the store counts the
+	// size of the item. Requests whose answer was lost and cancelled transactions are not counted.
 	WriteUnits, ReadUnits float64
 }
 
-// Stats returns what has been counted since New. Numbers of one moment need not add up while calls are under way.
+// Stats returns the counts since New. They need not be consistent with each other while calls are under way.
 func (s *Store) Stats() Stats {
 	m := &s.meter
 	return Stats{
@@ -35,7 +36,7 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// meter is Stats while it is counted.
+// meter counts for Stats.
 type meter struct {
 	ownRetries, foreign            atomic.Int64
 	batches, statements, fallbacks atomic.Int64
@@ -59,7 +60,7 @@ func halves(all []ddbtypes.ConsumedCapacity) (n int64) {
 	return n
 }
 
-// one is a call's consumption where there is any.
+// one is the consumption of a request that has at most one.
 func one(c *ddbtypes.ConsumedCapacity) []ddbtypes.ConsumedCapacity {
 	if c == nil {
 		return nil
@@ -67,9 +68,83 @@ func one(c *ddbtypes.ConsumedCapacity) []ddbtypes.ConsumedCapacity {
 	return []ddbtypes.ConsumedCapacity{*c}
 }
 
-// refusedWrite counts a write that was refused by its condition, of which DynamoDB says nothing: one unit for each
-// started KB of the item that is there.
+// refusedWrite counts a write that its condition refused, for which DynamoDB returns no consumption: one unit for each
+// started KB of the item.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 func (m *meter) refusedWrite(item map[string]ddbtypes.AttributeValue) {
 	m.halfWrites.Add(2 * int64(max(1, (itemSize(item)+1023)/1024)))
+}
+
+// itemSize is an item's size as DynamoDB counts it: names and values.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+func itemSize(item map[string]ddbtypes.AttributeValue) (n int) {
+	for name, v := range item {
+		n += len(name) + valueSize(v)
+	}
+	return n
+}
+
+// overhead of a list or map, and of each of its elements.
+const (
+	collectionOverhead = 3
+	elementOverhead    = 1
+)
+
+func valueSize(v ddbtypes.AttributeValue) int {
+	switch v := v.(type) {
+	case *ddbtypes.AttributeValueMemberS:
+		return len(v.Value)
+	case *ddbtypes.AttributeValueMemberN:
+		return numberSize(v.Value)
+	case *ddbtypes.AttributeValueMemberB:
+		return len(v.Value)
+	case *ddbtypes.AttributeValueMemberSS:
+		return len(strings.Join(v.Value, ""))
+	case *ddbtypes.AttributeValueMemberNS:
+		n := 0
+		for _, x := range v.Value {
+			n += numberSize(x)
+		}
+		return n
+	case *ddbtypes.AttributeValueMemberBS:
+		n := 0
+		for _, x := range v.Value {
+			n += len(x)
+		}
+		return n
+	case *ddbtypes.AttributeValueMemberL:
+		n := collectionOverhead
+		for _, x := range v.Value {
+			n += elementOverhead + valueSize(x)
+		}
+		return n
+	case *ddbtypes.AttributeValueMemberM:
+		return collectionOverhead + len(v.Value)*elementOverhead + itemSize(v.Value)
+	default: // a boolean, null
+		return 1
+	}
+}
+
+// numberSize is one byte, one more for every two digits and one for a minus. Digits pair up from the decimal point, and
+// pairs of zeros at either end cost nothing.
+func numberSize(s string) int {
+	size := 1
+	if rest, negative := strings.CutPrefix(s, "-"); negative {
+		s, size = rest, 2
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	if len(whole)%2 == 1 {
+		whole = "0" + whole
+	}
+	if len(fraction)%2 == 1 {
+		fraction += "0"
+	}
+	digits := whole + fraction
+	for strings.HasPrefix(digits, "00") {
+		digits = digits[2:]
+	}
+	for strings.HasSuffix(digits, "00") {
+		digits = digits[:len(digits)-2]
+	}
+	return size + len(digits)/2
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// The units are those that the server has counted, refused writes of every size included.
+// The units are those that the server counts, with refused writes of every size.
 func TestStatsUnits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,15 +53,15 @@ func TestStatsUnits(t *testing.T) {
 		spent("delete", 4, 0, func() { _ = s.Delete(t.Context(), testKey) })
 		spent("complete of no record", 1, 0, func() { _ = s.Complete(t.Context(), dedup.Lease{Key: testKey, Owner: "a"}, dedup.Result{}) })
 		leases := make([]dedup.Lease, 0, 2)
-		s.at.enter("somebody else", time.Now().Add(time.Hour))
-		spent("two acquires in a shared call", 2, 0, func() {
-			l, errs := acquireAll(t.Context(), s, crowd(2))
+		s.peers.enter("peer", time.Now().Add(time.Hour))
+		spent("two acquires in a batch", 2, 0, func() {
+			l, errs := acquireAll(t.Context(), s, claimsOf(2))
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
 			leases = l
 		})
-		spent("two completes in a shared call", 2, 0, func() {
+		spent("two completes in a batch", 2, 0, func() {
 			if err := completeAll(t.Context(), s, leases); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func TestStatsInboxUnits(t *testing.T) {
 	})
 }
 
-func TestStatsOfWhatIsNotOurs(t *testing.T) {
+func TestStatsOfRetriesAndForeignRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
@@ -114,7 +114,7 @@ func TestStatsOfWhatIsNotOurs(t *testing.T) {
 		if _, err := s.Renew(t.Context(), b.acquire(s, held), 2*lease); err != nil {
 			t.Fatal(err)
 		}
-		// The condition refuses it, since the lease has another end by now; the item says whose it is.
+		// The condition refuses it, since the lease has another end by now. The item says which owner has it.
 		if l := b.acquire(s, held); !l.OwnRetry || s.Stats().OwnRetries != 2 {
 			t.Errorf("the same claim after a renewal: got %+v and Stats.OwnRetries %d, want an own retry and 2", l, s.Stats().OwnRetries)
 		}

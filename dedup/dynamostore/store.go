@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"reflect"
@@ -9,39 +10,57 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
+// Client is what a [Store] needs of DynamoDB. [*dynamodb.Client] implements it.
+//
+// The store passes options with each call: they switch off the SDK's retries, because the store retries itself, and they
+// read the Date of the answer. A wrapper must pass the options on. The store changes no other setting of the client.
+type Client interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	BatchExecuteStatement(context.Context, *dynamodb.BatchExecuteStatementInput, ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+var _ Client = (*dynamodb.Client)(nil)
+
 // Options configure [New].
 type Options struct {
-	// Now is the host's clock; the times of leases and errors are in it. How it is set decides nothing once DynamoDB has
-	// answered for the first time: only what passes by it since an answer counts. It should return a time with a
-	// monotonic reading, as time.Now does. Default: time.Now.
+	// Now is the host's clock. The times in leases and errors are times of this clock. After the first answer of DynamoDB
+	// only the time that passes by it counts, not how it is set. It should return a time with a monotonic reading, as
+	// time.Now does. Default: time.Now.
 	Now func() time.Time
-	// MaxBatch is how many records of different events share one call: see the package documentation. Default: 25, which
-	// is also the most; negative: each has calls of its own.
+	// MaxBatch is the most statements in a batch: see the package documentation. Default: 25, DynamoDB's limit; negative:
+	// no batches, every write is a request of its own.
 	MaxBatch int
-	// Linger is how long a record waits for others to share its call; where no other delivery is at work it does not
-	// wait. Default: 1 ms; negative: none, so that only what comes at the same instant is shared.
+	// Linger is how long a write waits at most for others in its batch. It does not wait where this process has no other
+	// delivery in progress. Default: 1 ms; negative: no wait, a batch holds only the writes of one instant.
 	Linger time.Duration
-	// Logger gets what no error carries: that the role allows single calls only. Default: discard.
+	// Logger gets a warning where the role does not allow statements, and the store sends every write singly. Default: the warning is discarded.
 	Logger *slog.Logger
 }
 
 const defaultLinger = time.Millisecond
 
-// Store keeps the records in a DynamoDB table. It is safe for concurrent use; there is nothing to close, and between
+// Store keeps the records in a DynamoDB table. It is safe for concurrent use. There is nothing to close, and between
 // calls it has no goroutine.
 type Store struct {
-	client Client
-	table  string
-	clock  *clock
-	group  *group
-	at     company
-	conns  thaw.Conns
-	meter  meter
+	client  Client
+	table   string
+	clock   *clock
+	batcher *batcher
+	peers   peers
+	conns   thaw.Conns
+	meter   meter
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -49,8 +68,8 @@ var _ dedup.Store = (*Store)(nil)
 // tableName is a table's name or its ARN.
 var tableName = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]*:[0-9]*:table/[a-zA-Z0-9_.-]{3,255})$`)
 
-// New returns a store on an existing table: see [CreateTable] and [Store.Check]. It makes no call. The error joins one
-// [*sqsonce.FieldError] per argument that cannot be used.
+// New returns a store on an existing table: see [CreateTable] and [Store.Check]. It sends no request. The error joins one
+// [*sqsonce.FieldError] for each invalid argument.
 func New(client Client, table string, optFns ...func(*Options)) (*Store, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -59,37 +78,33 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	var errs []error
-	if isNil(client) {
-		errs = append(errs, fieldError("client", "is nil"))
-	}
-	if !tableName.MatchString(table) {
-		errs = append(errs, fieldError("table", "is neither a table's name (3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.') nor its ARN"))
-	}
+	errs := checkTarget(client, table)
 	o.MaxBatch = cmp.Or(o.MaxBatch, maxStatements)
 	if o.MaxBatch > maxStatements {
-		errs = append(errs, fieldError("Options.MaxBatch", "is over 25, DynamoDB's limit"))
+		errs = append(errs, fieldError("Options.MaxBatch", "is more than 25, DynamoDB's limit"))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	s := &Store{client: client, table: table, clock: newClock(o.Now)}
-	s.group = &group{
-		store: s, size: o.MaxBatch, linger: max(0, cmp.Or(o.Linger, defaultLinger)), texts: newStatements(table),
+	s.batcher = &batcher{
+		store: s, size: o.MaxBatch, linger: max(0, cmp.Or(o.Linger, defaultLinger)), texts: newStatementTexts(table),
 		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
-	// A statement names its table by the name alone.
-	s.group.off.Store(o.MaxBatch < 2 || strings.HasPrefix(table, "arn:"))
+	// PartiQL takes the name of a table, not its ARN.
+	s.batcher.off.Store(o.MaxBatch < 2 || strings.HasPrefix(table, "arn:"))
 	return s, nil
 }
 
-// isNil also finds a nil *dynamodb.Client inside the interface.
-func isNil(c Client) bool {
-	if c == nil {
-		return true
+func checkTarget(client any, table string) []error {
+	var errs []error
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		errs = append(errs, fieldError("client", "is nil"))
 	}
-	v := reflect.ValueOf(c)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	if !tableName.MatchString(table) {
+		errs = append(errs, fieldError("table", "is neither a table's name (3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.') nor its ARN"))
+	}
+	return errs
 }
 
 func fieldError(field, problem string) error {
@@ -105,4 +120,18 @@ func checkKey(field, key string) error {
 	default:
 		return nil
 	}
+}
+
+func checkClaim(c dedup.Claim) error {
+	var errs []error
+	if err := checkKey("Claim.Key", c.Key); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Owner == "" {
+		errs = append(errs, fieldError("Claim.Owner", "is empty"))
+	}
+	if c.Lease <= 0 {
+		errs = append(errs, fieldError("Claim.Lease", "is not positive"))
+	}
+	return errors.Join(errs...)
 }

@@ -4,33 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// tableWait bounds how long CreateTable waits for the table. DynamoDB takes seconds.
+// tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
 const tableWait = 2 * time.Minute
 
-// CreateTable creates a table for a [Store], billed on demand, waits until it is active and enables TTL on it. A table
-// of that name that is there already is used where it has the right key, and gets TTL where it has none: the call can be
-// repeated. A table that cannot be used is a [*TableError].
+// TableClient is what [CreateTable] needs of DynamoDB. [*dynamodb.Client] implements it.
+type TableClient interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+}
+
+// tableDescriber is what Check needs of DynamoDB.
+type tableDescriber interface {
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+var _ TableClient = (*dynamodb.Client)(nil)
+
+// CreateTable creates a table for a [Store], billed on demand, waits at most 2 min until it is active, and enables TTL on
+// it. It can be repeated: a table of that name that exists is used where it has the right key, and gets TTL where it has
+// none. For a table that cannot be used CreateTable returns a [*TableError]; for an invalid argument, a
+// [*sqsonce.FieldError].
 //
-// Production tables are better made by the infrastructure's own tool: see the package documentation for the schema.
-func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
-	s, err := New(client, table)
-	if err != nil {
+// Create production tables with the tool of your infrastructure: the package documentation has the schema.
+func CreateTable(ctx context.Context, client TableClient, table string) error {
+	if err := errors.Join(checkTarget(client, table)...); err != nil {
 		return err
 	}
-	_, err = client.CreateTable(ctx, &dynamodb.CreateTableInput{
+	s := &Store{table: table, clock: newClock(time.Now)} // describes the table, and writes nothing
+	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:            aws.String(table),
 		BillingMode:          ddbtypes.BillingModePayPerRequest,
 		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String(attrID), AttributeType: ddbtypes.ScalarAttributeTypeS}},
 		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String(attrID), KeyType: ddbtypes.KeyTypeHash}},
 	})
-	// In use: another process was first, or the SDK repeated a call whose reply was lost.
+	// In use: another process was first, or the SDK repeated a request whose reply was lost.
 	if _, exists := errors.AsType[*ddbtypes.ResourceInUseException](err); err != nil && !exists {
 		return s.explain("create table", err)
 	}
@@ -40,7 +61,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string) err
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}, tableWait); err != nil {
 		return s.explain("wait for table", err)
 	}
-	if err := s.Check(ctx); !errors.Is(err, ErrTTL) || errors.Is(err, ErrKeySchema) {
+	if err := s.check(ctx, client); !errors.Is(err, ErrTTL) || errors.Is(err, ErrKeySchema) {
 		return err
 	}
 	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
@@ -48,33 +69,36 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string) err
 		TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{AttributeName: aws.String(TTLAttribute), Enabled: aws.Bool(true)},
 	})
 	if err != nil {
-		// Two processes that found it off at once: the second is told that it is on.
-		if s.Check(ctx) == nil {
+		// Another process that runs CreateTable has enabled it first.
+		if s.check(ctx, client) == nil {
 			return nil
 		}
 		return &TableError{Table: table, Problem: ErrTTL, Detail: "it cannot be enabled", Err: err}
 	}
-	return s.Check(ctx)
+	return s.check(ctx, client)
 }
 
 // Check asks DynamoDB whether the table can be used: it exists, its key is the string attribute id alone, and TTL is
-// enabled on [TTLAttribute]. Without TTL records would be respected as they should be and never be deleted. The error
-// joins one [*TableError] per problem. It needs dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which nothing
-// else does: call it at start, or in a deployment's test.
-func (s *Store) Check(ctx context.Context) error {
+// enabled on [TTLAttribute]. Without TTL records are never deleted. The error joins one [*TableError] for each problem.
+//
+// Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which no other method needs. Call it
+// at start, or in a test of the deployment.
+func (s *Store) Check(ctx context.Context) error { return s.check(ctx, s.client) }
+
+func (s *Store) check(ctx context.Context, client tableDescriber) error {
 	var (
 		table *dynamodb.DescribeTableOutput
 		ttl   *dynamodb.DescribeTimeToLiveOutput
 	)
-	err := s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		table, err = s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.table)}, single)
+	err := s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+		table, err = client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.table)}, options)
 		return err
 	})
 	if err != nil {
 		return s.explain("describe table", err)
 	}
-	err = s.retry(ctx, func(ctx context.Context, single func(*dynamodb.Options)) (err error) {
-		ttl, err = s.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(s.table)}, single)
+	err = s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+		ttl, err = client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(s.table)}, options)
 		return err
 	})
 	if err != nil {
@@ -119,4 +143,78 @@ func (s *Store) checkTTL(d *ddbtypes.TimeToLiveDescription) error {
 		e.Detail += " on " + *d.AttributeName
 	}
 	return e
+}
+
+// The problems of a table. A [*TableError] matches one of them.
+var (
+	ErrNoTable      = errors.New("the table does not exist")
+	ErrKeySchema    = errors.New("the table's key is not the string attribute id alone")
+	ErrTTL          = errors.New("the table's TTL is not enabled on the attribute expiration")
+	ErrAccessDenied = errors.New("access denied")
+)
+
+// TableError says why the table, or with an Inbox one of the user's tables, cannot be used. A retry does not help.
+type TableError struct {
+	// Table is the store's table. The error of a transaction does not say which of its tables it is about.
+	Table string
+	// Problem is ErrNoTable, ErrKeySchema, ErrTTL or ErrAccessDenied.
+	Problem error
+	// Detail is the operation, or what was found instead. It may be empty.
+	Detail string
+	// Err is DynamoDB's error. It may be nil.
+	Err error
+}
+
+func (e *TableError) Error() string {
+	s := fmt.Sprintf("dynamostore: table %s: %v", e.Table, e.Problem)
+	if e.Detail != "" {
+		s += " (" + e.Detail + ")"
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the problem and DynamoDB's error.
+func (e *TableError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Problem}
+	}
+	return []error{e.Problem, e.Err}
+}
+
+// accessCodes are the codes of denied access. Not all of them have the HTTP status 403.
+var accessCodes = map[string]bool{
+	"AccessDenied": true, "AccessDeniedException": true, "ExpiredToken": true, "ExpiredTokenException": true,
+	"IncompleteSignature": true, "IncompleteSignatureException": true, "InvalidSignatureException": true,
+	"MissingAuthenticationToken": true, "MissingAuthenticationTokenException": true, "SignatureDoesNotMatch": true,
+	"UnrecognizedClientException": true,
+}
+
+// explain gives an operation's final error its type and its name.
+func (s *Store) explain(op string, err error) error {
+	problem := error(nil)
+	api, isAPI := errors.AsType[smithy.APIError](err)
+	response, _ := errors.AsType[*smithyhttp.ResponseError](err)
+	switch {
+	case err == nil:
+		return nil
+	case isMissing(err):
+		problem = ErrNoTable
+	case isAPI && accessCodes[api.ErrorCode()], response != nil && response.HTTPStatusCode() == http.StatusForbidden:
+		problem = ErrAccessDenied
+	// The one ValidationException that is about the table. AWS has no code of its own for it.
+	case isAPI && api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "key element does not match the schema"):
+		problem = ErrKeySchema
+	}
+	if problem != nil {
+		return &TableError{Table: s.table, Problem: problem, Detail: op, Err: err}
+	}
+	return fmt.Errorf("dynamostore: %s: %w", op, err)
+}
+
+func isMissing(err error) bool {
+	_, missing := errors.AsType[*ddbtypes.ResourceNotFoundException](err)
+	return missing
 }

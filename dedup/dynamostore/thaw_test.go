@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// After a freeze all idle connections of the client are dead, without a word. No call waits for an answer on one of them:
-// neither the first, nor those that are let loose on the pool by its answer.
+// During a freeze all idle connections of the client break, and the client is not informed. After it no call waits for an
+// answer on one of them: neither the first, nor those that follow its answer.
 func TestConnectionsThatDiedInAFreeze(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

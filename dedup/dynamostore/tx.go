@@ -3,25 +3,29 @@ package dynamostore
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// MaxWrites is how many writes a [Tx] takes: DynamoDB's limit of 100 for a transaction, less the event's record.
+// MaxWrites is the most writes of a [Tx]: DynamoDB's limit of 100 for a transaction, less the event's record.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 const MaxWrites = 99
 
-// What can be wrong with the writes of a [Tx]. Each is found before the call, but for ErrSameItem between two Puts into
-// a table of which no other write names the key: that one DynamoDB refuses.
+// The problems of the writes of a [Tx]. Each is found before the request is sent, except ErrSameItem between two Puts into
+// a table of which no other write has the key: DynamoDB finds that one.
 var (
-	ErrTooManyWrites = errors.New("a transaction takes 99 writes")
+	ErrTooManyWrites = errors.New("a transaction takes at most 99 writes")
 	ErrSameItem      = errors.New("the transaction has another write of the same item")
-	ErrNoWrite       = errors.New("the write is nil or names no table or key")
+	ErrNoWrite       = errors.New("the write is nil, or has no table or key")
 )
 
 // WriteError says which write of a [Tx] cannot be sent. Nothing was written.
 type WriteError struct {
-	Index int // in the order of the calls, from 0; -1 where DynamoDB did not say which
+	Index int // in the order of the calls to the Tx, from 0; -1 where DynamoDB does not say which write it is
 	Err   error
 }
 
@@ -34,32 +38,32 @@ func (e *WriteError) Error() string {
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Tx collects the writes that a handler wants to have their effect exactly once. Nothing is sent, and nothing can fail,
-// before the handler has returned nil. A write's expressions are the handler's own; its item, key and values must not be
-// changed after the call. It is safe for concurrent use while the handler runs.
+// Tx collects the writes of a handler that have their effect exactly once. Nothing is sent, and nothing can fail, before
+// the handler has returned nil. The item, key and values of a write must not be changed after the call. Tx is safe for
+// concurrent use while the handler runs. It ignores and logs a write that comes later.
 type Tx struct {
 	mu     sync.Mutex
 	writes []ddbtypes.TransactWriteItem
 	closed bool
-	late   func() // told of a write that came after the handler had returned
+	onLate func() // logs a write that came after the handler had returned
 }
 
 // Put adds a PutItem.
-func (t *Tx) Put(p *ddbtypes.Put) { t.add(ddbtypes.TransactWriteItem{Put: own(p)}) }
+func (t *Tx) Put(p *ddbtypes.Put) { t.add(ddbtypes.TransactWriteItem{Put: copyOf(p)}) }
 
 // Update adds an UpdateItem.
-func (t *Tx) Update(u *ddbtypes.Update) { t.add(ddbtypes.TransactWriteItem{Update: own(u)}) }
+func (t *Tx) Update(u *ddbtypes.Update) { t.add(ddbtypes.TransactWriteItem{Update: copyOf(u)}) }
 
 // Delete adds a DeleteItem.
-func (t *Tx) Delete(d *ddbtypes.Delete) { t.add(ddbtypes.TransactWriteItem{Delete: own(d)}) }
+func (t *Tx) Delete(d *ddbtypes.Delete) { t.add(ddbtypes.TransactWriteItem{Delete: copyOf(d)}) }
 
 // ConditionCheck adds a condition on an item that is not written.
 func (t *Tx) ConditionCheck(c *ddbtypes.ConditionCheck) {
-	t.add(ddbtypes.TransactWriteItem{ConditionCheck: own(c)})
+	t.add(ddbtypes.TransactWriteItem{ConditionCheck: copyOf(c)})
 }
 
-// own copies a caller's struct, which may be used again for the next write, and into which the answer's options go.
-func own[T any](p *T) *T {
+// copyOf copies a caller's struct: the caller may use it again for the next write, and addressOf changes the copy.
+func copyOf[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}
@@ -71,16 +75,104 @@ func (t *Tx) add(w ddbtypes.TransactWriteItem) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		t.late()
+		t.onLate()
 		return
 	}
 	t.writes = append(t.writes, w)
 }
 
-// close returns what the handler has collected. What a goroutine that it left behind adds later is in no transaction.
+// close returns the collected writes. A write that a goroutine of the handler adds later is in no transaction.
 func (t *Tx) close() []ddbtypes.TransactWriteItem {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
 	return t.writes
+}
+
+// address is the item that a write is about.
+type address struct {
+	table string
+	key   map[string]ddbtypes.AttributeValue // nil for a Put
+	item  map[string]ddbtypes.AttributeValue // of a Put
+}
+
+// addressOf returns the item of a write, and false where the write has none. It makes the write return the item where its
+// condition fails, unless the caller has chosen otherwise.
+func addressOf(w ddbtypes.TransactWriteItem) (address, bool) {
+	const allOld = ddbtypes.ReturnValuesOnConditionCheckFailureAllOld
+	var a address
+	var returns *ddbtypes.ReturnValuesOnConditionCheckFailure
+	switch {
+	case w.Put != nil:
+		a, returns = address{table: aws.ToString(w.Put.TableName), item: w.Put.Item}, &w.Put.ReturnValuesOnConditionCheckFailure
+	case w.Update != nil:
+		a, returns = address{table: aws.ToString(w.Update.TableName), key: w.Update.Key}, &w.Update.ReturnValuesOnConditionCheckFailure
+	case w.Delete != nil:
+		a, returns = address{table: aws.ToString(w.Delete.TableName), key: w.Delete.Key}, &w.Delete.ReturnValuesOnConditionCheckFailure
+	case w.ConditionCheck != nil:
+		a, returns = address{table: aws.ToString(w.ConditionCheck.TableName), key: w.ConditionCheck.Key}, &w.ConditionCheck.ReturnValuesOnConditionCheckFailure
+	default:
+		return address{}, false
+	}
+	if *returns == "" {
+		*returns = allOld
+	}
+	return a, a.table != "" && len(a.key)+len(a.item) > 0
+}
+
+// checkWrites checks the writes against each other and against the event's record, which is one more item of the
+// transaction.
+func (s *Store) checkWrites(key string, writes []ddbtypes.TransactWriteItem) error {
+	if len(writes) > MaxWrites {
+		return &WriteError{Index: MaxWrites, Err: ErrTooManyWrites}
+	}
+	items := make([]address, len(writes))
+	keyNames := map[string][]string{s.table: {attrID}}
+	for i, w := range writes {
+		var ok bool
+		if items[i], ok = addressOf(w); !ok {
+			return &WriteError{Index: i, Err: ErrNoWrite}
+		}
+		if a := items[i]; a.key != nil {
+			keyNames[a.table] = slices.Sorted(maps.Keys(a.key))
+		}
+	}
+	// The key of a Put is part of its item: another write of the same table says which attributes are the key.
+	seen := map[string]bool{identity(address{table: s.table, key: values{attrID: text(key)}}, keyNames): true}
+	for i, a := range items {
+		id := identity(a, keyNames)
+		if id == "" {
+			continue
+		}
+		if seen[id] {
+			return &WriteError{Index: i, Err: ErrSameItem}
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// identity is the same for two writes of the same item, and "" where it is not known.
+func identity(a address, keyNames map[string][]string) string {
+	if keyNames[a.table] == nil {
+		return ""
+	}
+	from := a.key
+	if from == nil {
+		from = a.item
+	}
+	id := fmt.Sprintf("%q", a.table)
+	for _, name := range keyNames[a.table] {
+		switch v := from[name].(type) {
+		case *ddbtypes.AttributeValueMemberS:
+			id += fmt.Sprintf(" %q=S%q", name, v.Value)
+		case *ddbtypes.AttributeValueMemberN:
+			id += fmt.Sprintf(" %q=N%q", name, v.Value)
+		case *ddbtypes.AttributeValueMemberB:
+			id += fmt.Sprintf(" %q=B%q", name, v.Value)
+		default:
+			return ""
+		}
+	}
+	return id
 }

@@ -80,7 +80,7 @@ func fill(tx *Tx, n int) {
 	}
 }
 
-// A struct that the handler uses again for its next write is not the first write's any more.
+// The handler may use a struct again for its next write.
 func TestTxCopiesTheCallersStruct(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,23 +98,23 @@ func TestTxCopiesTheCallersStruct(t *testing.T) {
 	})
 }
 
-// A goroutine that the handler left behind adds to nothing, and is not passed over in silence.
+// A write that a goroutine of the handler adds after the handler has returned is ignored and logged.
 func TestTxAfterTheHandlerIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := ledgerBed(t)
 		var logged strings.Builder
-		var kept *Tx
+		var used *Tx
 		err := b.inbox(b.store(), func(o *dedup.Options) {
 			o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 		}).Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
-			kept = tx
+			used = tx
 			return bookAlice(ctx, m, tx)
 		})(t.Context(), order(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept.Update(book("bob"))
+		used.Update(book("bob"))
 		if !strings.Contains(logged.String(), "message-1") {
 			t.Errorf("log: got %q, want a line that names the message", logged.String())
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// A copy of a packet that the network held back arrives when its sender has long gone on. Nothing may change.
+// A delayed copy of a packet arrives after later steps of its sender. It changes nothing.
 func TestDelayedCopyChangesNothing(t *testing.T) {
 	t.Parallel()
 	const late = 20 * time.Second
@@ -84,7 +84,7 @@ func TestDelayedCopyChangesNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
 				s := b.store()
-				// An answer, so that the clock has a date and each step below is one request.
+				// One answer, so that the clock has a Date and each step below is one request.
 				if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
 					t.Fatal(err)
 				}
@@ -93,7 +93,7 @@ func TestDelayedCopyChangesNothing(t *testing.T) {
 				before, sent := b.item(testTable), len(b.srv.Calls())
 				time.Sleep(2 * late)
 				if got := b.ops(sent); !cmp.Equal(got, []string{"UpdateItem"}) {
-					t.Fatalf("calls after the last step: got %v, want the delayed copy alone", got)
+					t.Fatalf("calls after the last step: got %v, want only the delayed copy", got)
 				}
 				if d := cmp.Diff(before, b.item(testTable)); d != "" {
 					t.Errorf("the delayed copy changed the record, - before + after:\n%s", d)
@@ -103,7 +103,7 @@ func TestDelayedCopyChangesNothing(t *testing.T) {
 	}
 }
 
-// What no condition can refuse: a copy that finds no record. Nobody runs, the key waits for one lease, then it is free.
+// No condition can refuse a copy that finds no record. No handler runs, and the key is blocked for one lease.
 func TestDelayedCopyOnADeletedRecordIsAGhostLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,18 +10,18 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-// The exact packages are in the lock file.
+// The lock file has the exact packages.
 //
 //go:embed package.json package-lock.json powertools.mjs
 var files embed.FS
 
-// Of the process, not of the test that happens to come first.
+// For the process, not for the test that runs first.
 var installed = sync.OnceValues(func() (string, error) {
 	return testserver.InstallNode(context.Background(), "interop/powertools", files)
 })
 
-// install returns the folder with Powertools. Where it cannot be installed the test is skipped and says so, and fails
-// with EMULATORS=required in the environment.
+// install returns the folder with Powertools. Where Powertools cannot be installed, the test is skipped with the reason, or
+// fails with EMULATORS=required in the environment.
 func install(t *testing.T) string {
 	t.Helper()
 	dir, err := installed()

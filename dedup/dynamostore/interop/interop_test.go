@@ -14,7 +14,7 @@ import (
 
 const payload = `{"order":42,"Customer":{"name":"Zoë <z@example.com>","id":7},"amounts":[1.50,20,1e21],"2":"b","10":"a","note":null}`
 
-// key is the record's key as both sides have it.
+// key is the record's key, the same for both programs.
 func (b *bed) key() string {
 	b.Helper()
 	k, err := dynamostore.PowertoolsKey([]byte(payload))
@@ -66,7 +66,7 @@ func TestTheirCompletedIsOurs(t *testing.T) {
 		r.started()
 		want := r.next()
 		if called, err := b.deliver(nil); called || err != nil {
-			b.Errorf("our delivery: got called %t, %v, want it acknowledged without a call", called, err)
+			b.Errorf("our delivery: got called %t, %v, want nil without a call", called, err)
 		}
 		key, _ := dynamostore.PowertoolsKey([]byte(payload))
 		got, err := dedup.Do(b.Context(), b.once(), key, func(context.Context) (map[string]any, error) { return nil, errFailed })
@@ -86,7 +86,7 @@ func TestTheirInProgressIsRespected(t *testing.T) {
 			b.Fatalf("our delivery: got called %t, %v, want in progress", called, err)
 		}
 		if wait := time.Until(in.Until); wait < 55*time.Second || wait > 65*time.Second {
-			b.Errorf("in progress for %s, want the minute that the function has, and the guard", wait)
+			b.Errorf("in progress for %s, want the minute that the function has, and the takeover margin", wait)
 		}
 		if e := r.finish("throw"); e.Error == "" {
 			b.Errorf("Powertools: got %+v, want its function's error", e)
@@ -100,7 +100,7 @@ func TestTheirInProgressIsRespected(t *testing.T) {
 func TestTheirCrashIsTakenOver(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		b.theirs(500*time.Millisecond, "wait").started()
-		time.Sleep(4500 * time.Millisecond) // their end, the guard of 2 s, and a Date's second
+		time.Sleep(4500 * time.Millisecond) // the end of their lease, the takeover margin of 2 s, and a Date's second
 		if called, err := b.deliver(nil); !called || err != nil {
 			b.Errorf("our delivery after their crash: got called %t, %v, want a call", called, err)
 		}
@@ -118,7 +118,7 @@ func TestOurCompletedIsTheirs(t *testing.T) {
 	})
 }
 
-// A result of ours reaches them as the text that it is: Powertools for TypeScript keeps values, not JSON.
+// A result of ours is a string to Powertools for TypeScript, which stores values and not JSON.
 func TestOurResultIsTextToThem(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		l := b.acquire(10 * time.Second)
@@ -142,11 +142,11 @@ func TestOurInProgressIsRespected(t *testing.T) {
 	})
 }
 
-// After our lease they take over, and we learn it: their record has no owner.
+// After our lease they take over, and our next write says so: their record has no owner.
 func TestOurCrashIsTakenOver(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		l := b.acquire(time.Second)
-		time.Sleep(3500 * time.Millisecond) // asked for by a clock that is never behind: up to two seconds more
+		time.Sleep(3500 * time.Millisecond) // the lease was asked for by a clock that is never behind: it is up to 2 s longer
 		b.theirs(10*time.Second, "wait").started()
 		if err := b.store.Complete(b.Context(), l, dedup.Result{}); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			b.Errorf("Complete after their takeover: got %v, want ErrLeaseLost", err)
@@ -154,8 +154,8 @@ func TestOurCrashIsTakenOver(t *testing.T) {
 	})
 }
 
-// What no condition of ours can prevent: a function of theirs that returns after its time completes the record, and one
-// that fails deletes it, whoever holds it by then.
+// No condition of ours can prevent this: a function of theirs that returns after its timeout completes the record, and one
+// that fails deletes it, also where another owner has the lease by then.
 func TestTheirLateWritesAreUnconditional(t *testing.T) {
 	for _, then := range []string{"return", "throw"} {
 		t.Run(then, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestTheirLateWritesAreUnconditional(t *testing.T) {
 				switch then {
 				case "return":
 					if err != nil || !r.Completed || r.Owner != l.Owner {
-						b.Errorf("our record after their late success: got %+v, %v, want it completed under our feet", r, err)
+						b.Errorf("our record after their late success: got %+v, %v, want it completed under our owner", r, err)
 					}
 				case "throw":
 					if !errors.Is(err, dedup.ErrNotFound) {
@@ -178,14 +178,14 @@ func TestTheirLateWritesAreUnconditional(t *testing.T) {
 					}
 				}
 				if !errors.Is(renewErr, sqsonce.ErrLeaseLost) {
-					b.Errorf("Renew after it: got %v, want ErrLeaseLost: the holder is told", renewErr)
+					b.Errorf("Renew after it: got %v, want ErrLeaseLost", renewErr)
 				}
 			})
 		})
 	}
 }
 
-// Both sides compute the same key, whatever the payload looks like.
+// Both programs compute the same key for every form of payload.
 func TestKeys(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		for _, payload := range []string{

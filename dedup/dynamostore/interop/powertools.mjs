@@ -1,7 +1,7 @@
-// Powertools for AWS Lambda's idempotency utility, told what to do line by line on standard input.
+// Runs Powertools for AWS Lambda's idempotency utility by the commands on standard input, one a line.
 //
 //   {"id": 1, "op": "run", "prefix": "billing", "payload": ..., "remaining": 5000, "then": "return" | "throw" | "wait"}
-//   {"id": 1, "op": "finish", "then": "return" | "throw"}     for a run that waits
+//   {"id": 1, "op": "finish", "then": "return" | "throw"}     for a waiting run
 //
 // Every run answers {"id", "event": "started"} if its function was called, and {"id", "event": "done", "result", "error"}.
 import { createInterface } from "node:readline";

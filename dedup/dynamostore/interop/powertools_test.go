@@ -1,4 +1,4 @@
-// Package interop_test runs Powertools for AWS Lambda and this store on one table, each in the other's way.
+// Package interop_test runs Powertools for AWS Lambda and this store on one table with the same keys.
 package interop_test
 
 import (
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { testserver.Main(m) }
 
 const prefix = "billing" // Powertools' keyPrefix, our consumer
 
-// bed is a table that both sides use.
+// bed is a table that both programs use.
 type bed struct {
 	*testing.T
 	client *dynamodb.Client
@@ -119,7 +119,7 @@ func startPowertools(t *testing.T, dir, url, table string) *powertools {
 	read := make(chan struct{})
 	go p.read(out, read)
 	t.Cleanup(func() {
-		_ = in.Close() // ends the script; a run that still waits is ended with its process
+		_ = in.Close() // ends the script; a run that still waits ends with its process
 		_ = cmd.Process.Kill()
 		<-read
 		_ = cmd.Wait() // killed: its status says nothing
@@ -173,7 +173,7 @@ func (r run) next() event {
 	case e := <-r.events:
 		return e
 	case <-time.After(20 * time.Second):
-		r.p.t.Fatal("Powertools does not answer")
+		r.p.t.Fatal("Powertools: no answer within 20 s")
 		return event{}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// What a child is told by its environment.
+// The environment variables of a child.
 const (
 	envChild  = "KILLTEST_CHILD" // its number
 	envSQS    = "KILLTEST_SQS"
@@ -44,8 +44,8 @@ const (
 	booksConsumer  = "books"  // with an Inbox
 
 	lease = time.Second // the least there is
-	// visibility is twice as long as it takes until a lease may be taken over: it is extended at half of it. A message that
-	// came back sooner would be put off by the worker, for twice as long with each receive, and each kill costs one.
+	// visibility is twice the time after which a lease may be taken over: the worker extends it at half of it. The worker
+	// delays a message that is redelivered sooner, for twice as long with each receive, and each kill costs a receive.
 	visibility = 8 * time.Second
 	slots      = 4 // of each worker
 )
@@ -105,11 +105,11 @@ func runChild() {
 	fatal(<-ended)
 }
 
-// entry is what a handler tells the ledger of its run.
+// entry is what a handler reports to the ledger about its run.
 type entry struct {
 	Child, Key, Owner string
 	Fence             int64
-	Until             time.Time // end of the lease as the handler found it
+	Until             time.Time // end of the lease when the handler started
 }
 
 type ledgerClient struct {
@@ -117,7 +117,7 @@ type ledgerClient struct {
 	http *http.Client
 }
 
-func (l ledgerClient) tell(ctx context.Context, what string, e entry) error {
+func (l ledgerClient) report(ctx context.Context, what string, e entry) error {
 	b, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (l ledgerClient) tell(ctx context.Context, what string, e entry) error {
 	return nil
 }
 
-var errFirst = errors.New("not at the first time")
+var errFirst = errors.New("the first run fails")
 
 func (l ledgerClient) handle(ctx context.Context, m *sqsonce.Message, effect func(event string)) error {
 	lease, ok := dedup.LeaseFrom(ctx)
@@ -145,22 +145,22 @@ func (l ledgerClient) handle(ctx context.Context, m *sqsonce.Message, effect fun
 		return fmt.Errorf("no lease")
 	}
 	e := entry{Child: os.Getenv(envChild), Key: lease.Key, Owner: lease.Owner, Fence: lease.Fence, Until: lease.Until}
-	if err := l.tell(ctx, "/start", e); err != nil {
+	if err := l.report(ctx, "/start", e); err != nil {
 		return err
 	}
 	d, fails := plan(lease.Key)
 	time.Sleep(d)
 	if fails && m.ReceiveCount == 1 {
-		return errors.Join(errFirst, l.tell(ctx, "/fail", e))
+		return errors.Join(errFirst, l.report(ctx, "/fail", e))
 	}
 	if effect != nil {
 		effect(lease.Key[strings.IndexByte(lease.Key, '#')+1:])
 	}
-	return l.tell(ctx, "/end", e)
+	return l.report(ctx, "/end", e)
 }
 
-// plan says how long the handler takes, a few milliseconds and for some events longer than a lease, and whether it fails
-// at first.
+// plan returns how long the handler takes, a few milliseconds or for some events longer than a lease, and whether its first
+// run fails.
 func plan(key string) (d time.Duration, fails bool) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
@@ -174,12 +174,12 @@ func plan(key string) (d time.Duration, fails bool) {
 	}
 }
 
-// order has an effect outside of DynamoDB: its entry in the ledger.
+// order has an effect outside DynamoDB: its entry in the ledger.
 func (l ledgerClient) order(ctx context.Context, m *sqsonce.Message) error {
 	return l.handle(ctx, m, nil)
 }
 
-// book has an effect in DynamoDB, which nothing but the transaction makes happen once.
+// book has an effect in DynamoDB. Only the transaction makes it happen once.
 func (l ledgerClient) book(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 	return l.handle(ctx, m, func(event string) {
 		tx.Update(&ddbtypes.Update{

@@ -26,9 +26,9 @@ import (
 
 const (
 	processes = 4
-	// usual is how many kills there are without KILLS=n in the environment.
+	// usual is the number of kills without KILLS=n in the environment.
 	usual = 120
-	// drain is how long the rest may take when nothing is killed any more.
+	// drain is how long the remaining events may take after the last kill.
 	drain = 5 * time.Minute
 )
 
@@ -44,19 +44,19 @@ func TestKillOnDynoxide(t *testing.T) {
 	kill(t, testserver.Dynoxide.Shared(t).URL, http.DefaultTransport)
 }
 
-// bed is what the children work on.
+// bed has the queues, the tables and the processes.
 type bed struct {
 	*testing.T
-	ddb    *dynamodb.Client
-	sqs    *sqs.Client
-	queues map[string]string // URL by consumer
-	crew   *crew
-	front  *front
-	ledger *ledger
+	ddb        *dynamodb.Client
+	sqs        *sqs.Client
+	queues     map[string]string // URL by consumer
+	supervisor *supervisor
+	proxy      *proxy
+	ledger     *ledger
 }
 
-// kill lets the processes work on more events than they can finish, kills them again and again, lets the rest be
-// finished, and judges what has happened.
+// kill gives the processes more events than they can finish, kills them again and again, waits until the remaining events
+// are finished, and checks the histories.
 func kill(t *testing.T, ddbURL string, to http.RoundTripper) {
 	kills := usual
 	if s := os.Getenv("KILLS"); s != "" {
@@ -68,18 +68,18 @@ func kill(t *testing.T, ddbURL string, to http.RoundTripper) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	b := newBed(t, ddbURL, to, seed, kills)
-	b.crew.start(processes)
+	b.supervisor.start(processes)
 	sent := b.pump()
 	b.finish(sent)
-	b.crew.stop()
-	b.front.late.Wait()
+	b.supervisor.stop()
+	b.proxy.late.Wait()
 	b.check(sent)
 	for _, p := range []point{atAcquire, atComplete, atCommit, atStart, atEnd} {
-		if b.crew.kills[p] == 0 {
+		if b.supervisor.kills[p] == 0 {
 			t.Errorf("no child was killed at %s", p)
 		}
 	}
-	t.Logf("seed %d: %d events of each consumer, %s", seed, sent, b.crew)
+	t.Logf("seed %d: %d events of each consumer, %s", seed, sent, b.supervisor)
 }
 
 func newBed(t *testing.T, ddbURL string, to http.RoundTripper, seed uint64, kills int) *bed {
@@ -94,7 +94,7 @@ func newBed(t *testing.T, ddbURL string, to http.RoundTripper, seed uint64, kill
 		t.Fatal(err)
 	}
 	b := &bed{T: t, queues: map[string]string{}}
-	b.front = &front{to: to, url: target, completed: map[string]time.Time{}}
+	b.proxy = &proxy{to: to, url: target, completed: map[string]time.Time{}}
 	b.ledger = &ledger{runs: map[[2]string]*run{}}
 	queues := memsqs.New()
 	t.Cleanup(queues.Close)
@@ -104,7 +104,7 @@ func newBed(t *testing.T, ddbURL string, to http.RoundTripper, seed uint64, kill
 		Region: "us-east-1", BaseEndpoint: aws.String(ddbURL), HTTPClient: &http.Client{Transport: to},
 		Credentials: aws.CredentialsProviderFunc(credentials),
 	})
-	for _, table := range []string{recordTable, effectTable} { // the effects' has the same key
+	for _, table := range []string{recordTable, effectTable} { // the table of effects has the same key
 		if err := dynamostore.CreateTable(t.Context(), b.ddb, table); err != nil {
 			t.Fatal(err)
 		}
@@ -119,19 +119,18 @@ func newBed(t *testing.T, ddbURL string, to http.RoundTripper, seed uint64, kill
 		}
 		b.queues[consumer] = *out.QueueUrl
 	}
-	b.crew = newCrew(t, seed, kills,
-		envSQS+"="+sqsURL, envDDB+"="+serve(b.front), envLedger+"="+serve(b.ledger),
+	b.supervisor = newSupervisor(t, seed, kills,
+		envSQS+"="+sqsURL, envDDB+"="+serve(b.proxy), envLedger+"="+serve(b.ledger),
 		envOrders+"="+b.queues[ordersConsumer], envBooks+"="+b.queues[booksConsumer])
-	b.front.crew, b.ledger.crew = b.crew, b.crew
+	b.proxy.supervisor, b.ledger.supervisor = b.supervisor, b.supervisor
 	return b
 }
 
-// pump keeps the queues filled until the last kill, and returns how many events each got. Every twentieth event is sent
-// twice.
+// pump sends events until the last kill, and returns how many each queue got. Every twentieth event is sent twice.
 func (b *bed) pump() (events int) {
-	for deadline := time.Now().Add(drain + time.Duration(b.crew.left)*time.Second); b.crew.killing(); {
+	for deadline := time.Now().Add(drain + time.Duration(b.supervisor.toKill)*time.Second); b.supervisor.killing(); {
 		if time.Now().After(deadline) {
-			b.Fatalf("only %s", b.crew)
+			b.Fatalf("only %s", b.supervisor)
 		}
 		if b.waiting(ordersConsumer, false) > 20 && b.waiting(booksConsumer, false) > 20 {
 			time.Sleep(5 * time.Millisecond)
@@ -187,26 +186,26 @@ func (b *bed) waiting(consumer string, all bool) (n int) {
 	return n
 }
 
-// finish waits until every event is completed and no message can be received. What is left then are copies of completed
-// events, hidden for a delay that doubles with each receive: a receive that a kill cost counts too, and after thousands of
-// kills the last of them would come back in hours.
+// finish waits until every event is completed and no message is visible. The remaining messages are copies of completed
+// events, hidden for a delay that doubles with each receive. Each kill costs a receive, so that after thousands of kills the
+// last copies would be visible only after hours.
 func (b *bed) finish(events int) {
 	start := time.Now()
 	for {
-		done := b.front.count()
+		done := b.proxy.count()
 		if done == 2*events && b.waiting(ordersConsumer, false)+b.waiting(booksConsumer, false) == 0 {
-			b.Logf("%d messages are left, hidden", b.waiting(ordersConsumer, true)+b.waiting(booksConsumer, true))
+			b.Logf("%d messages remain, hidden", b.waiting(ordersConsumer, true)+b.waiting(booksConsumer, true))
 			return
 		}
 		if time.Since(start) > drain {
-			b.crew.stop()
-			b.Fatalf("%s after the last kill: %d of %d events completed; %s", drain, done, 2*events, b.crew)
+			b.supervisor.stop()
+			b.Fatalf("%s after the last kill: %d of %d events completed; %s", drain, done, 2*events, b.supervisor)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// check judges the runs, the records and the effects.
+// check checks the runs, the records and the effects.
 func (b *bed) check(events int) {
 	history := b.ledger.history()
 	records, effects := b.scan(recordTable), b.scan(effectTable)
@@ -214,14 +213,14 @@ func (b *bed) check(events int) {
 		for event := range events {
 			id := fmt.Sprintf("test|%d", event+1)
 			key := consumer + "#" + id
-			for _, wrong := range judge(history[key], b.front.completedAt(key)) {
+			for _, wrong := range violations(history[key], b.proxy.completedAt(key)) {
 				b.Errorf("%s: %s", key, wrong)
 			}
 			if got := text(records[key]["status"]); got != "COMPLETED" {
 				b.Errorf("%s: its record is %q in the end", key, got)
 			}
 			if n := text(effects[id]["n"]); consumer == booksConsumer && n != "1" {
-				b.Errorf("%s: the inbox's effect is there %q times, want 1", key, n)
+				b.Errorf("%s: the inbox's effect happened %q times, want 1", key, n)
 			}
 		}
 	}

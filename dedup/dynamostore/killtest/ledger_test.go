@@ -5,20 +5,22 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
-// run is one run of a handler, as the parent saw it.
+// run is one run of a handler, as the parent observed it.
 type run struct {
 	entry
-	start, end time.Time // end: of the run, by its word or its child's death; zero: it goes on
-	effect     bool      // it said that it ended
+	start, end time.Time // end: the handler's report, or the kill of its child; zero: it still runs
+	effect     bool      // the handler reported its end
 }
 
 // ledger has the runs of all handlers.
 type ledger struct {
-	crew *crew
+	supervisor *supervisor
 
 	mu   sync.Mutex
 	runs map[[2]string]*run // by key and owner
@@ -34,9 +36,9 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/start" {
 		at = atEnd
 	}
-	kill, before, _ := l.crew.chance(name, at)
+	kill, before, _ := l.supervisor.chance(name, at)
 	if kill && before {
-		l.crew.kill(name, at)
+		l.supervisor.kill(name, at)
 		panic(http.ErrAbortHandler)
 	}
 	l.mu.Lock()
@@ -47,7 +49,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	l.mu.Unlock()
 	if kill {
-		l.crew.kill(name, at)
+		l.supervisor.kill(name, at)
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -60,7 +62,7 @@ func (l *ledger) history() map[string][]run {
 	for _, r := range l.runs {
 		r := *r
 		if r.end.IsZero() {
-			r.end, _ = l.crew.died(r.Child)
+			r.end, _ = l.supervisor.died(r.Child)
 		}
 		h[r.Key] = append(h[r.Key], r)
 	}
@@ -70,8 +72,8 @@ func (l *ledger) history() map[string][]run {
 	return h
 }
 
-// judge says what is wrong with the history of one key's record, which was completed at the given time.
-func judge(runs []run, completed time.Time) (wrong []string) {
+// violations returns what is wrong in the history of one key's record, which was completed at the given time.
+func violations(runs []run, completed time.Time) (wrong []string) {
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if completed.IsZero() {
 		bad("was never completed")
@@ -80,8 +82,8 @@ func judge(runs []run, completed time.Time) (wrong []string) {
 		bad("its effect is lost")
 	}
 	for i, r := range runs {
-		// A process that is paused between its last look at the clock and its start is not to be stopped; it shows by its
-		// lease, which is over.
+		// Nothing can stop a process that is paused between its last check of the clock and its start. Its lease is over by
+		// then, and such a run does not count.
 		if !completed.IsZero() && r.start.After(completed) && r.start.Before(r.Until) {
 			bad("ran %s after it was completed", r.start.Sub(completed))
 		}
@@ -96,4 +98,34 @@ func judge(runs []run, completed time.Time) (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// Each wrong history is found.
+func TestViolations(t *testing.T) {
+	t.Parallel()
+	at := func(ms int) time.Time { return time.UnixMilli(1_000_000 + int64(ms)) }
+	ran := func(fence int64, start, end, until int, effect bool) run {
+		return run{entry: entry{Fence: fence, Until: at(until)}, start: at(start), end: at(end), effect: effect}
+	}
+	for _, tt := range []struct {
+		name      string
+		runs      []run
+		completed time.Time
+		want      string
+	}{
+		{"one run", []run{ran(1, 0, 10, 1000, true)}, at(20), ""},
+		{"killed, and again", []run{ran(1, 0, 10, 1000, false), ran(2, 3000, 3010, 4000, true)}, at(3020), ""},
+		{"killed after the effect", []run{ran(1, 0, 10, 1000, true), ran(2, 3000, 3010, 4000, true)}, at(3020), ""},
+		{"paused over its lease", []run{ran(1, 0, 9000, 1000, true), ran(2, 3000, 3010, 4000, true)}, at(3020), ""},
+		{"not completed", []run{ran(1, 0, 10, 1000, true)}, time.Time{}, "never completed"},
+		{"effect lost", []run{ran(1, 0, 10, 1000, false)}, at(20), "effect is lost"},
+		{"overlap", []run{ran(1, 0, 10, 1000, true), ran(2, 5, 15, 1005, true)}, at(20), "two ran at a time"},
+		{"reopened", []run{ran(1, 0, 10, 1000, true), ran(2, 30, 40, 1030, true)}, at(20), "after it was completed"},
+		{"fence", []run{ran(2, 0, 10, 1000, false), ran(2, 3000, 3010, 4000, true)}, at(3020), "fence 2 came after 2"},
+	} {
+		got := strings.Join(violations(tt.runs, tt.completed), "; ")
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
 }

@@ -1,9 +1,8 @@
-// Package killtest_test kills real processes with SIGKILL in the middle of everything they do to a record, and checks
-// the histories.
+// Package killtest_test kills real processes with SIGKILL at every step of a record's lifetime, and checks the histories.
 //
-// The parent has the queues, the table and the ledger in which handlers write what they do. Its children are this test
-// binary, run again: each is two workers, one with a Once and one with an Inbox. The parent sees every request of a
-// child to DynamoDB before it has its effect, and after it, and kills the child there.
+// The parent has the queues, the table and the ledger to which the handlers report. Its children are processes of this test
+// binary: each runs two workers, one with a Once and one with an Inbox. Every request of a child to DynamoDB passes the
+// parent, which kills the child before or after the request's effect.
 package killtest_test
 
 import (

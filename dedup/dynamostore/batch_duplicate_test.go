@@ -16,13 +16,13 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Two deliveries of one event at the same instant: never in one call, and one of them runs.
+// Several deliveries of one event at the same instant: never in one batch, and one of them is granted.
 func TestDuplicatesInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy()
-		claims := crowd(4)
+		s := b.storeWithPeer()
+		claims := claimsOf(4)
 		claims[1].Key, claims[2].Key = claims[0].Key, claims[0].Key
 		_, errs := acquireAll(t.Context(), s, claims)
 		var granted, held int
@@ -40,13 +40,13 @@ func TestDuplicatesInOneBatch(t *testing.T) {
 			t.Errorf("%d of three duplicates granted, %d in progress, the fourth event %v; want 1, 2, nil", granted, held, errs[3])
 		}
 		if got := s.Stats(); got.Batches != 1 || got.Statements != 2 {
-			t.Errorf("%d statements in %d shared calls, want one for each of the two events in one", got.Statements, got.Batches)
+			t.Errorf("%d statements in %d batches, want one for each of the two events, in one batch", got.Statements, got.Batches)
 		}
 	})
 }
 
-// A duplicate that shares a call is told so by one read: 1 write unit and 1 read unit.
-func TestDuplicateInASharedCall(t *testing.T) {
+// A duplicate in a batch is found by one read: 1 write unit and 1 read unit.
+func TestDuplicateInABatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -56,19 +56,19 @@ func TestDuplicateInASharedCall(t *testing.T) {
 		units  float64 // beyond those of the new event beside it
 	}{
 		{"completed", func(b *bed, s *Store, c dedup.Claim) { b.complete(s, b.acquire(s, c)) },
-			func(_ dedup.Lease, err error) bool { return isCompleted(err) }, []string{sharedCall, "GetItem"}, 2},
+			func(_ dedup.Lease, err error) bool { return isCompleted(err) }, []string{batchCall, "GetItem"}, 2},
 		{"held", func(b *bed, s *Store, c dedup.Claim) { b.acquire(s, c) },
-			isHeld, []string{sharedCall, "GetItem"}, 2},
+			isHeld, []string{batchCall, "GetItem"}, 2},
 		{"released", func(b *bed, s *Store, c dedup.Claim) { b.release(s, b.acquire(s, c)) },
-			func(l dedup.Lease, err error) bool { return err == nil && l.LastError == "failed" && !l.Takeover }, []string{sharedCall, "GetItem", "UpdateItem"}, 3},
+			func(l dedup.Lease, err error) bool { return err == nil && l.LastError == "failed" && !l.Takeover }, []string{batchCall, "GetItem", "UpdateItem"}, 3},
 		{"crashed", func(b *bed, s *Store, c dedup.Claim) { b.acquire(s, c); time.Sleep(2 * lease) },
-			isTakenOver, []string{sharedCall, "GetItem", "UpdateItem"}, 3},
+			isTakenOver, []string{batchCall, "GetItem", "UpdateItem"}, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
-				s := b.busy()
-				claims := crowd(2)
+				s := b.storeWithPeer()
+				claims := claimsOf(2)
 				first := claims[0]
 				first.Owner = "the first"
 				c.before(b, s, first)
@@ -88,7 +88,7 @@ func TestDuplicateInASharedCall(t *testing.T) {
 	}
 }
 
-// A record that cannot be read after it refused an INSERT, or that is gone by then: the update decides.
+// A record that refused an INSERT and then cannot be read, or is gone: the update decides.
 func TestDuplicateThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func() (*dynamodb.GetItemOutput, error){
@@ -101,8 +101,8 @@ func TestDuplicateThatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
-				s := b.busy()
-				claims := crowd(2)
+				s := b.storeWithPeer()
+				claims := claimsOf(2)
 				first := claims[0]
 				first.Owner = "the first"
 				b.complete(s, b.acquire(s, first))

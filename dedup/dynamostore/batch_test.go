@@ -62,20 +62,20 @@ func TestRequestsPerMessage(t *testing.T) {
 					t.Errorf("%.3f requests a message, want at most %.2f", got, c.most)
 				}
 				if got, want := b.units(sent), float64(2*messages); got != want {
-					t.Errorf("%.0f write units, want %.0f: sharing a call costs none", got, want)
+					t.Errorf("%.0f write units, want %.0f: batches cost none", got, want)
 				}
 			})
 		})
 	}
 }
 
-func TestWhatSharesACall(t *testing.T) {
+func TestWhatIsBatched(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		options func(*Options)
 		change  func(*dedup.Claim)
-		want    int // shared calls for three acquires at once
+		want    int // batches for three acquires at once
 	}{
 		{name: "first deliveries", want: 1},
 		{name: "unknown receive count", change: func(c *dedup.Claim) { c.Attempt = 0 }, want: 1},
@@ -83,17 +83,17 @@ func TestWhatSharesACall(t *testing.T) {
 		{name: "without takeovers", change: func(c *dedup.Claim) { c.NoTakeover = true }, want: 1},
 		{name: "no linger", options: func(o *Options) { o.Linger = -1 }, want: 1},
 		{name: "off", options: func(o *Options) { o.MaxBatch = -1 }, want: 0},
-		{name: "two in a call", options: func(o *Options) { o.MaxBatch = 2 }, want: 1},
+		{name: "two in a batch", options: func(o *Options) { o.MaxBatch = 2 }, want: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
-				s := b.busy(func(o *Options) {
+				s := b.storeWithPeer(func(o *Options) {
 					if c.options != nil {
 						c.options(o)
 					}
 				})
-				claims := crowd(3)
+				claims := claimsOf(3)
 				for i := range claims {
 					if c.change != nil {
 						c.change(&claims[i])
@@ -103,8 +103,8 @@ func TestWhatSharesACall(t *testing.T) {
 				if _, errs := acquireAll(t.Context(), s, claims); errors.Join(errs...) != nil {
 					t.Fatal(errs)
 				}
-				if got := strings.Count(fmt.Sprint(b.ops(sent)), sharedCall); c.name != "no linger" && got != c.want {
-					t.Errorf("shared calls: got %d of %v, want %d", got, b.ops(sent), c.want)
+				if got := strings.Count(fmt.Sprint(b.ops(sent)), batchCall); c.name != "no linger" && got != c.want {
+					t.Errorf("batches: got %d of %v, want %d", got, b.ops(sent), c.want)
 				}
 				if got := len(b.srv.Items(testTable)); got != len(claims) {
 					t.Errorf("%d records, want %d", got, len(claims))
@@ -114,27 +114,26 @@ func TestWhatSharesACall(t *testing.T) {
 	}
 }
 
-// A statement names its table by the name alone: a table that is given by its ARN, such as another account's, has single
-// calls.
-func TestTableByARNHasSingleCalls(t *testing.T) {
+// PartiQL takes only the name of a table: with an ARN, such as that of another account's table, every write is sent singly.
+func TestTableByARNIsNotBatched(t *testing.T) {
 	t.Parallel()
 	s, err := New(&batchLine{}, "arn:aws:dynamodb:us-east-1:123456789012:table/dedup")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.at.enter("somebody else", time.Now().Add(time.Hour))
+	s.peers.enter("somebody else", time.Now().Add(time.Hour))
 	m := s.clock.look()
-	if s.join(s.newAcquisition(claim("a"), 0, m), m) != nil {
-		t.Error("an acquire would share a call")
+	if s.batchInsert(s.newAcquisition(claim("a"), 0, m), m) != nil {
+		t.Error("an acquire is batched")
 	}
 }
 
 // The record that an INSERT makes is the one that the update makes.
-func TestSharedCallsWriteTheSameRecord(t *testing.T) {
+func TestBatchesWriteTheSameRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		claims := crowd(2)
+		claims := claimsOf(2)
 		write := func(s *Store) []map[string]map[string]string {
 			leases, errs := acquireAll(t.Context(), s, claims)
 			if err := errors.Join(errs...); err != nil {
@@ -153,29 +152,29 @@ func TestSharedCallsWriteTheSameRecord(t *testing.T) {
 			return []map[string]map[string]string{acquired, done}
 		}
 		// Both have had a first answer, and no time passes between the two: their values are the same.
-		single, shared := b.store(func(o *Options) { o.MaxBatch = -1 }), b.busy(func(o *Options) { o.Linger = time.Microsecond })
-		for _, s := range []*Store{single, shared} {
+		single, batched := b.store(func(o *Options) { o.MaxBatch = -1 }), b.storeWithPeer(func(o *Options) { o.Linger = time.Microsecond })
+		for _, s := range []*Store{single, batched} {
 			if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, dedup.ErrNotFound) {
 				t.Fatal(err)
 			}
 		}
-		if d := cmp.Diff(write(single), write(shared)); d != "" {
-			t.Errorf("records, - single + shared:\n%s", d)
+		if d := cmp.Diff(write(single), write(batched)); d != "" {
+			t.Errorf("records, - single + batched:\n%s", d)
 		}
-		if shared.Stats().Batches == 0 {
-			t.Error("no call was shared")
+		if batched.Stats().Batches == 0 {
+			t.Error("no write was batched")
 		}
 	})
 }
 
-// A caller that leaves while its complete is out is told at once.
-func TestLeavingASharedComplete(t *testing.T) {
+// A complete returns at once where its context ends while the batch is under way.
+func TestCompleteCancelledDuringABatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy()
-		leases, _ := acquireAll(t.Context(), s, crowd(2))
-		b.faults(fault.Rule{Op: sharedCall, Nth: 1, Do: fault.Delay, Delay: time.Second})
+		s := b.storeWithPeer()
+		leases, _ := acquireAll(t.Context(), s, claimsOf(2))
+		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.Delay, Delay: time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		start := time.Now()
@@ -188,25 +187,25 @@ func TestLeavingASharedComplete(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for _, r := range b.records() {
 			if r[attrStatus] != completed {
-				t.Errorf("record: got %v, want it completed: the call was out", r)
+				t.Errorf("record: got %v, want it completed: the batch was sent", r)
 			}
 		}
 	})
 }
 
-// No goroutine and no timer is left when all is done.
-func TestNothingIsLeftRunning(t *testing.T) {
+// No goroutine and no timer remains when all is done.
+func TestNothingRemains(t *testing.T) {
 	t.Parallel()
-	// A bubble ends only when every goroutine in it has: the test fails by deadlock where one stays.
+	// A bubble ends only when every goroutine in it has: where one remains the test fails with a deadlock.
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy(func(o *Options) { o.Linger = time.Hour })
+		s := b.storeWithPeer(func(o *Options) { o.Linger = time.Hour })
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for _, c := range crowd(3) {
+		for _, c := range claimsOf(3) {
 			wg.Go(func() {
 				if _, err := s.Acquire(ctx, c); !errors.Is(err, context.Canceled) {
-					t.Errorf("Acquire that was left: got error %v, want context.Canceled", err)
+					t.Errorf("cancelled Acquire: got error %v, want context.Canceled", err)
 				}
 			})
 		}
@@ -215,27 +214,27 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		cancel()
 		wg.Wait()
 		synctest.Wait()
-		if s.group.open != nil {
-			t.Error("a batch waits on, and nobody waits for it")
+		if s.batcher.open != nil {
+			t.Error("a batch is still open, and no statement is in it")
 		}
 		time.Sleep(2 * time.Hour)
 		if got := b.ops(sent); len(got) != 0 {
-			t.Errorf("calls after every caller has left: %v, want none", got)
+			t.Errorf("calls after every caller has returned: %v, want none", got)
 		}
 	})
 }
 
-// A context that has ended before the call stores nothing, also where the statement would make the batch full, and so
-// have it sent at once.
-func TestEndedBeforeASharedCall(t *testing.T) {
+// A context that has ended before the call stores nothing, also where the statement would fill the batch, and so send it at
+// once.
+func TestCancelledBeforeABatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy(func(o *Options) { o.MaxBatch = 2 })
-		claims := crowd(2)
+		s := b.storeWithPeer(func(o *Options) { o.MaxBatch = 2 })
+		claims := claimsOf(2)
 		var wg sync.WaitGroup
 		wg.Go(func() { b.acquire(s, claims[0]) })
-		synctest.Wait() // the first waits for company
+		synctest.Wait() // the first waits in the batch
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := s.Acquire(ctx, claims[1]); !errors.Is(err, context.Canceled) {
@@ -243,7 +242,7 @@ func TestEndedBeforeASharedCall(t *testing.T) {
 		}
 		wg.Wait()
 		if got := b.records(); len(got) != 1 {
-			t.Errorf("records: got %v, want the first one's alone", got)
+			t.Errorf("records: got %v, want only the first one's", got)
 		}
 	})
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Whoever is alone does not wait for others, and needs no permission for statements.
-func TestAloneThereIsNoLinger(t *testing.T) {
+// A delivery without peers does not wait, and needs no permission for statements.
+func TestNoLingerWithoutPeers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
 		s := b.store(func(o *Options) { o.Linger = time.Second })
 		sent, start := len(b.srv.Calls()), time.Now()
-		for _, c := range crowd(3) { // one after the other
+		for _, c := range claimsOf(3) { // one after the other
 			b.complete(s, b.acquire(s, c))
 		}
 		if took := time.Since(start); took != 0 {
@@ -33,8 +33,8 @@ func TestAloneThereIsNoLinger(t *testing.T) {
 	})
 }
 
-// Whoever has ended, or vanished, is nobody to wait for; a holder that renews its lease is.
-func TestWhoIsCompany(t *testing.T) {
+// An owner that has ended, or whose lease is over, is no peer. A holder that renews its lease is one.
+func TestWhoIsAPeer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -42,7 +42,7 @@ func TestWhoIsCompany(t *testing.T) {
 		want  bool
 	}{
 		{"holds", func(b *bed, s *Store, c dedup.Claim) { b.acquire(s, c) }, true},
-		{"has vanished", func(b *bed, s *Store, c dedup.Claim) { b.acquire(s, c); time.Sleep(2 * lease) }, false},
+		{"has crashed", func(b *bed, s *Store, c dedup.Claim) { b.acquire(s, c); time.Sleep(2 * lease) }, false},
 		{"has renewed", func(b *bed, s *Store, c dedup.Claim) {
 			l := b.acquire(s, c)
 			time.Sleep(lease / 2)
@@ -77,7 +77,7 @@ func TestWhoIsCompany(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
 				s := b.store(func(o *Options) { o.Linger = time.Second })
-				claims := crowd(2)
+				claims := claimsOf(2)
 				c.other(b, s, claims[0])
 				start := time.Now()
 				b.acquire(s, claims[1])
@@ -89,36 +89,36 @@ func TestWhoIsCompany(t *testing.T) {
 	}
 }
 
-// Whoever is among the latest is company, as long as it is there and alive.
-func TestLatestCompany(t *testing.T) {
+// The latest owners are peers until they leave, or their leases end.
+func TestLatestPeers(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	for _, c := range []struct {
 		name string
-		do   func(*company)
+		do   func(*peers)
 		want bool
 	}{
-		{"nobody", func(*company) {}, false},
-		{"only itself", func(c *company) { c.enter("me", start.Add(1)) }, false},
-		{"itself twice", func(c *company) { c.enter("me", start.Add(1)); c.enter("me", start.Add(2)) }, false},
-		{"another before", func(c *company) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)) }, true},
-		{"another after", func(c *company) { c.enter("me", start.Add(1)); c.enter("a", start.Add(1)) }, true},
-		{"another has left", func(c *company) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)); c.leave("a") }, false},
-		{"another has ended", func(c *company) { c.enter("a", start); c.enter("me", start.Add(1)) }, false},
-		{"the latest have left", func(c *company) {
+		{"nobody", func(*peers) {}, false},
+		{"only itself", func(c *peers) { c.enter("me", start.Add(1)) }, false},
+		{"itself twice", func(c *peers) { c.enter("me", start.Add(1)); c.enter("me", start.Add(2)) }, false},
+		{"another before", func(c *peers) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)) }, true},
+		{"another after", func(c *peers) { c.enter("me", start.Add(1)); c.enter("a", start.Add(1)) }, true},
+		{"another has left", func(c *peers) { c.enter("a", start.Add(1)); c.enter("me", start.Add(1)); c.leave("a") }, false},
+		{"another has ended", func(c *peers) { c.enter("a", start); c.enter("me", start.Add(1)) }, false},
+		{"the latest have left", func(c *peers) {
 			for _, o := range []string{"me", "a", "b", "c"} {
 				c.enter(o, start.Add(1))
 			}
 			c.leave("b")
 			c.leave("c")
 		}, true},
-		{"the latest have ended", func(c *company) {
+		{"the latest have ended", func(c *peers) {
 			c.enter("a", start.Add(1))
 			c.enter("b", start)
 			c.enter("c", start)
 		}, true},
-		{"renewed, and has left", func(c *company) { c.enter("a", start.Add(1)); c.enter("a", start.Add(2)); c.leave("a") }, false},
-		{"more than are known came later, and have left", func(c *company) {
+		{"renewed, and has left", func(c *peers) { c.enter("a", start.Add(1)); c.enter("a", start.Add(2)); c.leave("a") }, false},
+		{"eight came later, and have left", func(c *peers) {
 			c.enter("a", start.Add(1))
 			for i := range len(c.latest) {
 				c.enter(fmt.Sprint(i), start.Add(1))
@@ -127,16 +127,16 @@ func TestLatestCompany(t *testing.T) {
 				c.leave(fmt.Sprint(i))
 			}
 		}, false},
-		{"many came later, one after the other", func(c *company) {
+		{"many came later, one after the other", func(c *peers) {
 			c.enter("a", start.Add(1))
 			for i := range 100 {
 				c.enter(fmt.Sprint(i), start.Add(1))
 				c.leave(fmt.Sprint(i))
 			}
 		}, true},
-		{"renewed", func(c *company) { c.enter("a", start); c.enter("b", start); c.enter("a", start.Add(1)) }, true},
+		{"renewed", func(c *peers) { c.enter("a", start); c.enter("b", start); c.enter("a", start.Add(1)) }, true},
 	} {
-		var at company
+		var at peers
 		c.do(&at)
 		if got := at.others("me", start); got != c.want {
 			t.Errorf("%s: others: %t, want %t", c.name, got, c.want)

@@ -24,8 +24,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// sharedTroubles are what a shared call can meet beyond the troubles of every call.
-var sharedTroubles = slices.Concat(troubles, []fault.Rule{
+// batchTroubles are the faults of a batch, beyond those of every request.
+var batchTroubles = slices.Concat(troubles, []fault.Rule{
 	{Do: fault.FailEntries, Entries: []int{1}, Code: "TransactionConflict"},
 	{Do: fault.FailEntries, Entries: []int{0, 2}, Code: "ThrottlingError"},
 	{Do: fault.FailEntries, Entries: []int{0}, Code: "ProvisionedThroughputExceeded"},
@@ -37,28 +37,28 @@ var sharedTroubles = slices.Concat(troubles, []fault.Rule{
 	{Do: fault.Replay, Delay: time.Second},
 })
 
-// Nothing that a shared call meets changes anything for anybody but time: all are granted, all complete, one owner each.
-func TestTroubleOfASharedCall(t *testing.T) {
+// No fault of a batch changes anything but time: all acquires are granted, all complete, with one owner each.
+func TestFaultsOfABatch(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"acquire", "complete"} {
-		for _, trouble := range sharedTroubles {
+		for _, trouble := range batchTroubles {
 			for times := 1; times <= 2; times++ {
 				rule := trouble
-				rule.Op, rule.Nth, rule.Times = sharedCall, 1, times
+				rule.Op, rule.Nth, rule.Times = batchCall, 1, times
 				t.Run(fmt.Sprint(step, "/", describe(rule), rule.Entries), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { sharedTrouble(newBed(t), step, rule) })
+					synctest.Test(t, func(t *testing.T) { batchTrouble(newBed(t), step, rule) })
 				})
 			}
 		}
 	}
 }
 
-func sharedTrouble(b *bed, step string, rule fault.Rule) {
-	s := b.busy()
+func batchTrouble(b *bed, step string, rule fault.Rule) {
+	s := b.storeWithPeer()
 	if step == "acquire" {
 		b.faults(rule)
 	}
-	leases, errs := acquireAll(b.Context(), s, crowd(3))
+	leases, errs := acquireAll(b.Context(), s, claimsOf(3))
 	if err := errors.Join(errs...); err != nil {
 		b.Fatalf("Acquire: got error %v, want leases", err)
 	}
@@ -85,21 +85,21 @@ func sharedTrouble(b *bed, step string, rule fault.Rule) {
 	}
 }
 
-// An INSERT of unknown outcome comes again as the update with its very values, and is recognised by the condition.
+// An INSERT with an unknown outcome is sent again as the update with the same values, and the condition recognises it.
 func TestUnknownInsertKeepsItsValues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy()
-		b.faults(fault.Rule{Op: sharedCall, Nth: 1, Do: fault.LoseReply})
+		s := b.storeWithPeer()
+		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.LoseReply})
 		sent := len(b.srv.Calls())
-		leases, errs := acquireAll(t.Context(), s, crowd(2))
+		leases, errs := acquireAll(t.Context(), s, claimsOf(2))
 		for i, l := range leases {
 			if errs[i] != nil || !l.OwnRetry || l.Takeover {
 				t.Errorf("lease of an own retry: got %+v, %v, want OwnRetry and no Takeover", l, errs[i])
 			}
 		}
-		if got, want := b.ops(sent), []string{sharedCall, "UpdateItem", "UpdateItem"}; !cmp.Equal(got, want) {
+		if got, want := b.ops(sent), []string{batchCall, "UpdateItem", "UpdateItem"}; !cmp.Equal(got, want) {
 			t.Errorf("calls: got %v, want %v", got, want)
 		}
 		if got := s.Stats().OwnRetries; got != 2 {
@@ -108,7 +108,7 @@ func TestUnknownInsertKeepsItsValues(t *testing.T) {
 	})
 }
 
-// lateBatches answers shared calls after a while, as for a process that was frozen meanwhile.
+// lateBatches answers batches late, as in a process that was frozen meanwhile.
 type lateBatches struct {
 	Client
 	by time.Duration
@@ -120,14 +120,14 @@ func (l lateBatches) BatchExecuteStatement(ctx context.Context, in *dynamodb.Bat
 	return out, err
 }
 
-// As of a single call: a lease of which less than half is left is renewed before it is handed out.
-func TestLateAnswerOfASharedCallIsRenewed(t *testing.T) {
+// As with a request that is sent singly: a lease of which less than half is left is renewed before Acquire returns it.
+func TestLateAnswerOfABatchIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy()
+		s := b.storeWithPeer()
 		s.client = lateBatches{s.client, 40 * time.Second}
-		leases, errs := acquireAll(t.Context(), s, crowd(2))
+		leases, errs := acquireAll(t.Context(), s, claimsOf(2))
 		for i, l := range leases {
 			if left := time.Until(l.Until); errs[i] != nil || left < lease*3/4 {
 				t.Errorf("got error %v and %s of a lease whose answer was 40 s late, want nearly all of %s", errs[i], left, lease)
@@ -136,12 +136,12 @@ func TestLateAnswerOfASharedCallIsRenewed(t *testing.T) {
 	})
 }
 
-// Fewer answers than statements: whose is missing cannot be told, so nobody's counts.
+// Fewer responses than statements: it is not known which one is missing, so none counts.
 func TestMissingAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy()
+		s := b.storeWithPeer()
 		line := &batchLine{Client: s.client, answer: func(call int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
 			out, err := next()
 			if err == nil {
@@ -150,7 +150,7 @@ func TestMissingAnswers(t *testing.T) {
 			return out, err
 		}}
 		s.client = line
-		leases, errs := acquireAll(t.Context(), s, crowd(3))
+		leases, errs := acquireAll(t.Context(), s, claimsOf(3))
 		for i, l := range leases {
 			if errs[i] != nil || !l.OwnRetry {
 				t.Errorf("Acquire: got %+v, %v, want an own retry", l, errs[i])
@@ -160,18 +160,18 @@ func TestMissingAnswers(t *testing.T) {
 			t.Error(err)
 		}
 		if line.calls != 2 {
-			t.Errorf("%d shared calls, want 2", line.calls)
+			t.Errorf("%d batches, want 2", line.calls)
 		}
 	})
 }
 
-// A statement that was refused since its own record has another owner touches nobody else.
-func TestLostLeaseInASharedComplete(t *testing.T) {
+// A statement that is refused since its record has another owner affects no other statement.
+func TestLostLeaseInABatchedComplete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy()
-		claims := crowd(3)
+		s := b.storeWithPeer()
+		claims := claimsOf(3)
 		claims[1].Lease = 5 * time.Second
 		leases, _ := acquireAll(t.Context(), s, claims)
 		time.Sleep(10 * time.Second)
@@ -188,18 +188,18 @@ func TestLostLeaseInASharedComplete(t *testing.T) {
 		if got[0] != nil || !errors.Is(got[1], sqsonce.ErrLeaseLost) || got[2] != nil {
 			t.Errorf("Complete: got %v, want nil, ErrLeaseLost, nil", got)
 		}
-		if ops := b.ops(sent); !cmp.Equal(ops, []string{sharedCall}) {
-			t.Errorf("calls: got %v, want one that is shared", ops)
+		if ops := b.ops(sent); !cmp.Equal(ops, []string{batchCall}) {
+			t.Errorf("calls: got %v, want one batch", ops)
 		}
 	})
 }
 
-// A role that allows single calls only: everything works, one call is lost, and the log says it once.
+// A role that allows no statements: everything works, one request is refused, and the log says it once.
 func TestRoleWithoutStatements(t *testing.T) {
 	t.Parallel()
 	denied := &ddbtypes.BatchStatementError{Code: ddbtypes.BatchStatementErrorCodeEnumAccessDenied}
 	for name, answer := range map[string]func(statements int) (*dynamodb.BatchExecuteStatementOutput, error){
-		"whole call": func(int) (*dynamodb.BatchExecuteStatementOutput, error) {
+		"whole batch": func(int) (*dynamodb.BatchExecuteStatementOutput, error) {
 			return nil, &smithy.GenericAPIError{Code: "AccessDeniedException"}
 		},
 		"no such operation": func(int) (*dynamodb.BatchExecuteStatementOutput, error) {
@@ -213,17 +213,17 @@ func TestRoleWithoutStatements(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
 				var log bytes.Buffer
-				s := b.busy(func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+				s := b.storeWithPeer(func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 				line := &batchLine{Client: s.client, answer: func(int, func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
 					return answer(5)
 				}}
 				s.client = line
-				leases, errs := acquireAll(t.Context(), s, crowd(5))
+				leases, errs := acquireAll(t.Context(), s, claimsOf(5))
 				if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
 					t.Fatal(err)
 				}
 				if line.calls != 1 {
-					t.Errorf("%d shared calls, want 1", line.calls)
+					t.Errorf("%d batches, want 1", line.calls)
 				}
 				if got := strings.Count(log.String(), "\n"); got != 1 {
 					t.Errorf("%d lines in the log, want 1:\n%s", got, &log)
@@ -236,7 +236,7 @@ func TestRoleWithoutStatements(t *testing.T) {
 	}
 }
 
-// Copies of whole batches that the network held back arrive after everything else and change nothing.
+// Delayed copies of whole batches arrive after everything else, and change nothing.
 func TestDelayedCopyOfABatchChangesNothing(t *testing.T) {
 	t.Parallel()
 	for nth, name := range []string{1: "acquires", 2: "completes"} {
@@ -246,10 +246,10 @@ func TestDelayedCopyOfABatchChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
-				s := b.busy()
+				s := b.storeWithPeer()
 				const late = 20 * time.Second
-				b.faults(fault.Rule{Op: sharedCall, Nth: nth, Do: fault.Replay, Delay: late})
-				claims := crowd(3)
+				b.faults(fault.Rule{Op: batchCall, Nth: nth, Do: fault.Replay, Delay: late})
+				claims := claimsOf(3)
 				claims[2].Lease = 5 * time.Second
 				leases, _ := acquireAll(t.Context(), s, claims)
 				if err := completeAll(t.Context(), s, leases[:2]); err != nil {
@@ -261,8 +261,8 @@ func TestDelayedCopyOfABatchChangesNothing(t *testing.T) {
 				b.acquire(b.store(), other)
 				before, sent := b.records(), len(b.srv.Calls())
 				time.Sleep(2 * late)
-				if got := b.ops(sent); !cmp.Equal(got, []string{sharedCall}) {
-					t.Fatalf("calls after the last step: got %v, want the delayed copy alone", got)
+				if got := b.ops(sent); !cmp.Equal(got, []string{batchCall}) {
+					t.Fatalf("calls after the last step: got %v, want only the delayed copy", got)
 				}
 				if d := cmp.Diff(before, b.records()); d != "" {
 					t.Errorf("the delayed copy changed the records, - before + after:\n%s", d)
@@ -272,12 +272,12 @@ func TestDelayedCopyOfABatchChangesNothing(t *testing.T) {
 	}
 }
 
-// A process that is frozen while its acquires wait to be sent: thawed, it does not take records for leases that are over.
+// A process is frozen while its acquires wait in a batch. When it is thawed it sends no acquire whose lease is over.
 func TestFreezeBetweenBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t)
-		s := b.busy(func(o *Options) { o.Linger = time.Second })
+		s := b.storeWithPeer(func(o *Options) { o.Linger = time.Second })
 		look, frozen := s.clock.look, new(atomic.Int64)
 		s.clock.look = func() moment {
 			m, away := look(), time.Duration(frozen.Load())
@@ -286,23 +286,23 @@ func TestFreezeBetweenBatches(t *testing.T) {
 		done := completeLater(b, s)
 		sent := len(b.srv.Calls())
 		errs := make(chan error, 3)
-		for _, c := range crowd(3) {
+		for _, c := range claimsOf(3) {
 			go func() { errs <- second(s.Acquire(t.Context(), c)) }()
 		}
 		synctest.Wait()
 		frozen.Store(int64(2 * lease))
 		for range 3 {
-			if err := <-errs; !errors.Is(err, errLeaseTime) {
-				t.Errorf("Acquire over a freeze: got error %v, want that the lease was over", err)
+			if err := <-errs; !errors.Is(err, errExpired) {
+				t.Errorf("Acquire over a freeze: got error %v, want errExpired", err)
 			}
 		}
 		if err := <-done; err != nil {
-			t.Errorf("Complete over the freeze: got error %v, want nil: ownership decides", err)
+			t.Errorf("Complete over the freeze: got error %v, want nil: only the owner decides", err)
 		}
 		if got, want := b.ops(sent), []string{"UpdateItem"}; !cmp.Equal(got, want) {
-			t.Errorf("calls: got %v, want the complete alone", got)
+			t.Errorf("calls: got %v, want only the complete", got)
 		}
-		if _, err := s.Acquire(t.Context(), crowd(1)[0]); err != nil {
+		if _, err := s.Acquire(t.Context(), claimsOf(1)[0]); err != nil {
 			t.Errorf("Acquire after the freeze: got error %v, want a lease", err)
 		}
 	})
@@ -317,8 +317,8 @@ func completeLater(b *bed, s *Store) <-chan error {
 	return done
 }
 
-// Whoever leaves a batch that is out has its lease released, once, when the answer is in.
-func TestLeavingASharedCall(t *testing.T) {
+// A caller whose context ends while its batch is under way: its lease is released once, when the batch is answered.
+func TestCancelledDuringABatch(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []fault.Rule{
 		{Do: fault.Delay, Delay: time.Second},
@@ -329,16 +329,16 @@ func TestLeavingASharedCall(t *testing.T) {
 		t.Run(describe(rule), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t)
-				s := b.busy()
-				claims := crowd(2)
-				rule.Op, rule.Nth = sharedCall, 1
+				s := b.storeWithPeer()
+				claims := claimsOf(2)
+				rule.Op, rule.Nth = batchCall, 1
 				b.faults(rule)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond+time.Microsecond) // just out
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond+time.Microsecond) // just sent
 				defer cancel()
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					if _, err := s.Acquire(ctx, claims[0]); err == nil {
-						t.Error("Acquire that was left: got a lease, want the context's error")
+						t.Error("cancelled Acquire: got a lease, want the context's error")
 					}
 				})
 				var l dedup.Lease
@@ -347,7 +347,7 @@ func TestLeavingASharedCall(t *testing.T) {
 				time.Sleep(15 * time.Second)
 				r, err := s.Inspect(t.Context(), claims[0].Key)
 				if err != nil || !r.Until.IsZero() {
-					t.Errorf("the record that was left: got %+v, %v, want it released", r, err)
+					t.Errorf("record of the cancelled acquire: got %+v, %v, want it released", r, err)
 				}
 				b.complete(s, l)
 			})
@@ -355,16 +355,16 @@ func TestLeavingASharedCall(t *testing.T) {
 	}
 }
 
-func TestVerdicts(t *testing.T) {
+func TestStatementResults(t *testing.T) {
 	t.Parallel()
 	for _, code := range ddbtypes.BatchStatementErrorCodeEnum("").Values() {
-		want := map[ddbtypes.BatchStatementErrorCodeEnum]verdict{
+		want := map[ddbtypes.BatchStatementErrorCodeEnum]statementResult{
 			"ConditionalCheckFailed": refused, "DuplicateItem": refused,
 			"ThrottlingError": transient, "ProvisionedThroughputExceeded": transient, "RequestLimitExceeded": transient, "TransactionConflict": transient,
-			"ValidationError": alone, "ResourceNotFound": alone, "AccessDenied": alone, "ItemCollectionSizeLimitExceeded": inDoubt,
-			"InternalServerError": inDoubt,
+			"ValidationError": sentSingly, "ResourceNotFound": sentSingly, "AccessDenied": sentSingly, "ItemCollectionSizeLimitExceeded": unanswered,
+			"InternalServerError": unanswered,
 		}[code]
-		if got := verdictOf(&ddbtypes.BatchStatementError{Code: code}); got != want {
+		if got := resultOf(&ddbtypes.BatchStatementError{Code: code}); got != want {
 			t.Errorf("%s: got %d, want %d", code, got, want)
 		}
 	}

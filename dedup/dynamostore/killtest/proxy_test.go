@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// front is between the children and DynamoDB: it kills a child in the middle of a request, and notes what is completed.
-type front struct {
-	crew *crew
-	to   http.RoundTripper
-	url  *url.URL // of the service
-	late sync.WaitGroup
+// proxy is between the children and DynamoDB. It kills a child during a request, and records which events are completed.
+type proxy struct {
+	supervisor *supervisor
+	to         http.RoundTripper
+	url        *url.URL // of the service
+	late       sync.WaitGroup
 
 	mu        sync.Mutex
 	completed map[string]time.Time // by the record's key
 }
 
-// request is what the front reads of a request.
+// request is the part of a request that the proxy reads.
 type request struct {
 	UpdateExpression string
 	Key              map[string]map[string]string
@@ -38,18 +38,18 @@ type request struct {
 	}
 }
 
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	var req request
-	_ = json.Unmarshal(body, &req) // the service judges it
+	_ = json.Unmarshal(body, &req) // the service checks it
 	op := strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "DynamoDB_20120810.")
 	name, at := r.Header.Get(childHeader), req.point(op)
-	kill, before, late := f.crew.chance(name, at)
+	kill, before, late := f.supervisor.chance(name, at)
 	if kill && before {
-		f.crew.kill(name, at)
+		f.supervisor.kill(name, at)
 		if late > 0 {
 			f.late.Go(func() {
 				time.Sleep(late)
@@ -60,7 +60,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, header, answer := f.forward(r, op, req, body)
 	if kill {
-		f.crew.kill(name, at)
+		f.supervisor.kill(name, at)
 	}
 	if kill || status == 0 {
 		panic(http.ErrAbortHandler)
@@ -72,8 +72,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer) // to a child that may be dead
 }
 
-// forward has the request's effect, on no child's context. Status 0: there was no answer.
-func (f *front) forward(r *http.Request, op string, req request, body []byte) (int, http.Header, []byte) {
+// forward sends the request to the service, on no child's context. Status 0: there was no answer.
+func (f *proxy) forward(r *http.Request, op string, req request, body []byte) (int, http.Header, []byte) {
 	out, err := http.NewRequest(r.Method, f.url.String(), bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, nil
@@ -115,8 +115,8 @@ func (r *request) point(op string) point {
 	}
 }
 
-// note remembers which records the answered request has completed.
-func (f *front) note(r request, op string, answer []byte) {
+// note records which events the answered request has completed.
+func (f *proxy) note(r request, op string, answer []byte) {
 	var keys []string
 	switch p := r.point(op); {
 	case p == atCommit:
@@ -142,13 +142,13 @@ func (f *front) note(r request, op string, answer []byte) {
 	}
 }
 
-func (f *front) completedAt(key string) time.Time {
+func (f *proxy) completedAt(key string) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.completed[key]
 }
 
-func (f *front) count() int {
+func (f *proxy) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.completed)

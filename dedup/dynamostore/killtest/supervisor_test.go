@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// point is where a child is killed.
+// point is the place at which a child is killed.
 type point string
 
 const (
@@ -26,8 +26,8 @@ const (
 	elsewhere  point = "elsewhere"
 )
 
-// crew keeps a number of children alive, and kills them.
-type crew struct {
+// supervisor keeps a number of children running, and kills them.
+type supervisor struct {
 	t   *testing.T
 	env []string
 
@@ -35,7 +35,7 @@ type crew struct {
 	rng      *rand.Rand
 	next     int
 	children map[string]*child // by number
-	left     int               // kills to come
+	toKill   int               // kills to come
 	kills    map[point]int
 	stopped  bool
 	wg       sync.WaitGroup
@@ -44,27 +44,27 @@ type crew struct {
 type child struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
-	dead  time.Time // when it was killed; zero: it lives
+	dead  time.Time // when it was killed; zero: it runs
 }
 
-func newCrew(t *testing.T, seed uint64, kills int, env ...string) *crew {
-	return &crew{
-		t: t, env: env, rng: rand.New(rand.NewPCG(seed, 0)), left: kills,
+func newSupervisor(t *testing.T, seed uint64, kills int, env ...string) *supervisor {
+	return &supervisor{
+		t: t, env: env, rng: rand.New(rand.NewPCG(seed, 0)), toKill: kills,
 		children: map[string]*child{}, kills: map[point]int{},
 	}
 }
 
-func (c *crew) start(n int) {
+func (c *supervisor) start(n int) {
 	for range n {
 		c.wg.Go(func() {
-			for c.live() {
+			for c.runOne() {
 			}
 		})
 	}
 }
 
-// live runs one child to its death. It reports false when there shall be no other.
-func (c *crew) live() bool {
+// runOne runs one child until it is killed. It reports false when no other child shall follow.
+func (c *supervisor) runOne() bool {
 	c.mu.Lock()
 	if c.stopped {
 		c.mu.Unlock()
@@ -92,19 +92,19 @@ func (c *crew) live() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if me.dead.IsZero() {
-		c.t.Errorf("child %s ended by itself: %v", name, err)
+		c.t.Errorf("child %s ended without a kill: %v", name, err)
 		return false
 	}
 	return !c.stopped
 }
 
-// chance says whether the child is to be killed here, and when: before the request has its effect, after it and before
-// the answer, or before it while the request itself goes on and arrives later.
-func (c *crew) chance(name string, p point) (kill, before bool, late time.Duration) {
+// chance decides whether the child is killed at this point, and when: before the request has its effect; between the effect
+// and the answer; or before the effect, where the request still arrives later.
+func (c *supervisor) chance(name string, p point) (kill, before bool, late time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	me := c.children[name]
-	if me == nil || !me.dead.IsZero() || c.left <= 0 || c.rng.IntN(odds[p]) > 0 {
+	if me == nil || !me.dead.IsZero() || c.toKill <= 0 || c.rng.IntN(odds[p]) > 0 {
 		return false, false, 0
 	}
 	switch c.rng.IntN(3) {
@@ -117,46 +117,46 @@ func (c *crew) chance(name string, p point) (kill, before bool, late time.Durati
 	}
 }
 
-// latest is longer than it takes another child to take the event over and to finish it.
+// latest is longer than the time in which another child takes the event over and finishes it.
 const latest = 8 * lease
 
 // odds give each point its share of the kills: renewals are frequent and releases rare.
 var odds = map[point]int{atAcquire: 12, atRenew: 60, atRelease: 2, atComplete: 6, atCommit: 6, atStart: 20, atEnd: 16, elsewhere: 20}
 
-func (c *crew) kill(name string, p point) {
+func (c *supervisor) kill(name string, p point) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	me := c.children[name]
-	if me == nil || !me.dead.IsZero() || c.left <= 0 {
+	if me == nil || !me.dead.IsZero() || c.toKill <= 0 {
 		return
 	}
-	c.left--
+	c.toKill--
 	c.kills[p]++
 	c.end(me)
 }
 
-func (c *crew) end(me *child) {
+func (c *supervisor) end(me *child) {
 	if err := me.cmd.Process.Kill(); err != nil {
 		c.t.Errorf("kill: %v", err)
 	}
 	me.dead = time.Now()
 }
 
-// died returns when a child was killed, and false while it lives.
-func (c *crew) died(name string) (time.Time, bool) {
+// died returns when a child was killed, and false while it runs.
+func (c *supervisor) died(name string) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := c.children[name].dead
 	return at, !at.IsZero()
 }
 
-func (c *crew) killing() bool {
+func (c *supervisor) killing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.left > 0
+	return c.toKill > 0
 }
 
-func (c *crew) stop() {
+func (c *supervisor) stop() {
 	c.mu.Lock()
 	c.stopped = true
 	for _, me := range c.children {
@@ -168,7 +168,7 @@ func (c *crew) stop() {
 	c.wg.Wait()
 }
 
-func (c *crew) String() string {
+func (c *supervisor) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Sprintf("%d children, kills: %v", c.next, c.kills)

@@ -1,0 +1,271 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// maxStatements is DynamoDB's limit for a BatchExecuteStatement.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+const maxStatements = 25
+
+// batcher gathers the statements of concurrent deliveries in batches: group commit. A statement waits at most for the
+// linger. A full batch is sent at once, also while others are under way.
+//
+// There is no goroutine while no statement waits. The first statement of a batch starts a timer. The batch is sent on
+// the timer's goroutine or, when it is full, on a goroutine of its own. A process that is frozen while a batch waits
+// sends it when it is thawed: see send for what is left out of it then.
+type batcher struct {
+	store  *Store
+	size   int
+	linger time.Duration
+	texts  statementTexts
+	logger *slog.Logger
+	off    atomic.Bool // by option, or since the role is not allowed to use statements
+
+	mu   sync.Mutex
+	open *batch // takes more statements; nil: none waits
+}
+
+type batch struct {
+	statements []*statement
+	timer      *time.Timer
+}
+
+// add puts the statement into the open batch. It reports false where the statement has to be sent singly: DynamoDB
+// refuses a whole batch that has two statements of one key.
+func (b *batcher) add(st *statement) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := b.open
+	if open == nil {
+		open = &batch{}
+		b.open = open
+		open.timer = time.AfterFunc(b.linger, func() {
+			if b.close(open) {
+				b.send(open)
+			}
+		})
+	}
+	for _, other := range open.statements {
+		if other.key == st.key {
+			return false
+		}
+	}
+	st.batch = open
+	open.statements = append(open.statements, st)
+	if len(open.statements) == b.size {
+		b.open = nil
+		open.timer.Stop()
+		go b.send(open)
+	}
+	return true
+}
+
+// close makes the next statement start another batch. It reports false where the batch is not open any more: it was
+// full, or its last statement was withdrawn.
+func (b *batcher) close(open *batch) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open != open {
+		return false
+	}
+	b.open = nil
+	return true
+}
+
+// await waits for the statement's result. Where ctx ends, a statement that was not sent is withdrawn. One that was sent
+// has an unknown outcome: a complete is given up, since it is written or not whoever waits. For an acquire await goes on
+// waiting, since a lease that was granted must be released.
+func (b *batcher) await(ctx context.Context, st *statement) statementResult {
+	select {
+	case <-st.done:
+		return st.result
+	case <-ctx.Done():
+	}
+	if b.withdraw(st) {
+		return withdrawn
+	}
+	if st.until == 0 {
+		return unanswered
+	}
+	<-st.done
+	return st.result
+}
+
+// withdraw takes a statement out of the open batch. It reports false where the batch was sent.
+func (b *batcher) withdraw(st *statement) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := b.open
+	if open == nil || st.batch != open {
+		return false
+	}
+	for i, other := range open.statements {
+		if other == st {
+			open.statements = append(open.statements[:i], open.statements[i+1:]...)
+			break
+		}
+	}
+	if len(open.statements) == 0 {
+		b.open = nil
+		open.timer.Stop()
+	}
+	return true
+}
+
+// send sends a batch once, on no caller's context, and gives each statement its result.
+//
+// It leaves out an acquire whose lease is over by now: the process may have been frozen since the acquire was added, and
+// a lease that is over when it is written looks like a crash. The only statement of a batch is sent singly by its
+// caller: the conditional update is one request too, and it can take over, which an INSERT cannot.
+func (b *batcher) send(closed *batch) {
+	var sending []*statement
+	for _, st := range closed.statements {
+		if st.until != 0 && !b.store.clock.ahead(st.until) {
+			st.finish(expired)
+			continue
+		}
+		sending = append(sending, st)
+	}
+	if len(sending) < 2 || b.off.Load() {
+		finishAll(sending, sentSingly)
+		return
+	}
+	in := &dynamodb.BatchExecuteStatementInput{
+		Statements:             make([]ddbtypes.BatchStatementRequest, len(sending)),
+		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
+	}
+	for i, st := range sending {
+		in.Statements[i] = ddbtypes.BatchStatementRequest{Statement: aws.String(st.text), Parameters: st.values}
+	}
+	var out *dynamodb.BatchExecuteStatementOutput
+	result, err := b.store.attempt(context.Background(), 0, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+		out, err = b.store.client.BatchExecuteStatement(ctx, in, options)
+		return err
+	})
+	b.store.meter.batch(len(sending))
+	switch {
+	case result == unknown:
+		finishAll(sending, unanswered)
+	case result == unwritten:
+		finishAll(sending, transient)
+	case err != nil: // the whole batch was refused
+		if api, ok := errors.AsType[smithy.APIError](err); ok && noStatements[api.ErrorCode()] {
+			b.disable(api.ErrorCode())
+		}
+		b.store.meter.fallback(len(sending))
+		finishAll(sending, sentSingly)
+	case len(out.Responses) != len(sending):
+		finishAll(sending, unanswered) // it is not known which response is missing
+	default:
+		b.store.meter.wrote(out.ConsumedCapacity...)
+		b.finish(sending, out.Responses)
+	}
+}
+
+func finishAll(all []*statement, r statementResult) {
+	for _, st := range all {
+		st.finish(r)
+	}
+}
+
+// finish gives each statement the result that its own response says.
+func (b *batcher) finish(sent []*statement, responses []ddbtypes.BatchStatementResponse) {
+	for i, st := range sent {
+		e := responses[i].Error
+		r := resultOf(e)
+		if r == sentSingly {
+			b.store.meter.fallback(1)
+		}
+		if e != nil && e.Code == ddbtypes.BatchStatementErrorCodeEnumAccessDenied {
+			b.disable(string(e.Code))
+		}
+		st.finish(r)
+	}
+}
+
+// noStatements are the codes of refusals after which the table can be used by single requests only, if at all.
+var noStatements = map[string]bool{
+	"AccessDenied": true, "AccessDeniedException": true,
+	"UnknownOperationException": true, // an emulator, or a proxy, that has no PartiQL
+}
+
+// disable turns batches off for the store's lifetime, and logs it once.
+func (b *batcher) disable(code string) {
+	if b.off.CompareAndSwap(false, true) {
+		b.logger.Warn("dynamostore: batches are off and every write is a request of its own: allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate on the table",
+			slog.String("table", b.store.table), slog.String("code", code))
+	}
+}
+
+// peers are the other concurrent deliveries in this process: those that acquire a record or hold one. A statement waits
+// for others only where there are peers. A worker with one slot, or a Lambda function with one message at a time, never
+// waits.
+//
+// At most the eight latest owners are known. An owner that came before all of these, and has not left, has a slow
+// handler, and a statement does not wait for it.
+type peers struct {
+	mu     sync.Mutex
+	latest [8]peer
+	next   int // is overwritten next where no entry is free
+}
+
+// peer is an owner, and the end of its lease. The end is needed for a holder that lost its lease: it makes no further call
+// to the store.
+type peer struct {
+	owner string // empty: the entry is free
+	until time.Time
+}
+
+func (p *peers) enter(owner string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.find(owner)
+	if e == nil {
+		e = p.find("")
+	}
+	if e == nil {
+		e = &p.latest[p.next]
+		p.next = (p.next + 1) % len(p.latest)
+	}
+	*e = peer{owner, until}
+}
+
+func (p *peers) leave(owner string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.find(owner); e != nil {
+		*e = peer{}
+	}
+}
+
+func (p *peers) find(owner string) *peer {
+	for i := range p.latest {
+		if p.latest[i].owner == owner {
+			return &p.latest[i]
+		}
+	}
+	return nil
+}
+
+// others reports whether there is a peer of owner.
+func (p *peers) others(owner string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.latest {
+		if e := &p.latest[i]; e.owner != "" && e.owner != owner && e.until.After(now) {
+			return true
+		}
+	}
+	return false
+}
