@@ -139,8 +139,9 @@ func TestCompleteRefused(t *testing.T) {
 			}
 			return nil
 		})(t.Context(), message("1"))
-		if err != sqsonce.ErrLeaseLost {
-			t.Errorf("got error %v, want ErrLeaseLost under every policy", err)
+		want := "sqsonce: lease lost: record taken over by another owner, or deleted (consumer billing, key billing#orders|1)"
+		if !errors.Is(err, sqsonce.ErrLeaseLost) || err.Error() != want {
+			t.Errorf("got error %v, want %q under every policy", err, want)
 		}
 		if f.seen("complete") != 1 || f.seen("release") != 0 {
 			t.Errorf("calls: got %s, want one complete and no release", f.log())

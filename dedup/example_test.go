@@ -71,7 +71,7 @@ func ExampleOptions_validate() {
 	// handling pay 10
 	// pay 10 -> <nil>
 	// pay 10 -> <nil>
-	// pay 99 -> sqsonce: rejected: dedup: same key, other payload: billing#ord-42
+	// pay 99 -> sqsonce: rejected: dedup: another payload under the key of a completed event (consumer billing, key billing#ord-42): give each event a key of its own
 }
 
 func ExampleDo() {
