@@ -137,29 +137,6 @@ func TestUnusualKeysStayApart(t *testing.T) {
 	}
 }
 
-func TestClaim(t *testing.T) {
-	t.Parallel()
-	m := message("1")
-	m.ReceiveCount = 4
-	owners := make(map[string]bool)
-	for range 50 {
-		c, _ := claimFor(t, m, func(o *dedup.Options) {
-			o.Lease, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.Block
-			o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body }
-		})
-		// 26 base32 characters carry 130 bits.
-		if len(c.Owner) < 26 || owners[c.Owner] {
-			t.Fatalf("owner %q: want 128 random bits, never twice", c.Owner)
-		}
-		owners[c.Owner] = true
-		c.Owner = ""
-		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, Attempt: 4, Validation: "hash of {}", NoTakeover: true}
-		if diff := cmp.Diff(want, c); diff != "" {
-			t.Fatalf("claim (-want +got):\n%s", diff)
-		}
-	}
-}
-
 // What Key returns is the key under which the handler keeps its record.
 func TestKeyIsTheRecords(t *testing.T) {
 	t.Parallel()

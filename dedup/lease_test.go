@@ -259,89 +259,49 @@ func TestKillAt(t *testing.T) {
 	})
 }
 
-// Before the handler starts the lease must be ahead: an answer can arrive after the lease it grants is over.
-func TestLeaseIsAheadAtTheStart(t *testing.T) {
-	t.Parallel()
-	slowAcquire := func(d time.Duration) func(context.Context, string, int) error {
-		return func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				time.Sleep(d)
-			}
-			return nil
-		}
-	}
-	for _, tt := range []struct {
-		name   string
-		killIn time.Duration
-		delay  time.Duration
-		calls  string
-	}{
-		{"late answer", 0, 31 * time.Second, "[acquire renew complete]"},
-		{"answer at the very end", 0, 30 * time.Second, "[acquire renew complete]"},
-		{"answer in time", 0, 29 * time.Second, "[acquire complete]"},
-		{"frozen over the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
-		{"thawed after KillAt, in the lease", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaults()
-				f.after = slowAcquire(tt.delay)
-				m := message("1")
-				if tt.killIn > 0 {
-					m.KillAt = time.Now().Add(tt.killIn)
-				}
-				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-					if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
-						t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
-					}
-					return nil
-				})(t.Context(), m)
-				if err != nil || f.log() != tt.calls {
-					t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
-				}
-			})
-		})
-	}
-}
-
-func TestTakenOverBeforeTheStart(t *testing.T) {
+// The acquire was answered late, and less is left of the lease than the time until the first renewal.
+func TestLeaseThatIsNearlyOverAtTheStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
 		f.after = func(_ context.Context, op string, _ int) error {
 			if op == "acquire" {
-				time.Sleep(31 * time.Second)
-				if _, err := other(t, f.Store, recordKey("1")); err != nil {
-					t.Errorf("takeover: %v", err)
-				}
+				time.Sleep(25 * time.Second) // of 30
 			}
 			return nil
 		}
-		var e effects
-		o := newOnce(t, f)
-		err := o.Handler(e.handler)(t.Context(), message("1"))
-		if !errors.Is(err, sqsonce.ErrLeaseLost) || e.got() != 0 {
-			t.Errorf("got error %v and %d runs, want ErrLeaseLost and none", err, e.got())
-		}
-		if s := o.Stats(); s.LeasesLost != 1 || s.First != 0 {
-			t.Errorf("stats: got %+v, want LeasesLost 1 and First 0", s)
+		f.fail("renew", errStore)
+		start := time.Now()
+		_ = newOnce(t, f).Handler(untilLost(t))(t.Context(), message("1"))
+		if took := time.Since(start); took != 30*time.Second {
+			t.Errorf("cancelled after %s, want at the lease's end, 30 s", took)
 		}
 	})
 }
 
-// A store that is always slower than the lease must not start a handler, nor be asked for ever.
-func TestStoreSlowerThanTheLease(t *testing.T) {
+// A lease that ends with the process is not renewed. Where the process goes on, its end cancels the handler.
+func TestLeaseWithoutRenewalsCancelsTheHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.after = func(context.Context, string, int) error { time.Sleep(40 * time.Second); return nil }
-		var e effects
-		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))
-		if err == nil || e.got() != 0 {
-			t.Errorf("got error %v and %d runs, want an error and none", err, e.got())
-		}
-		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
-			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
+		m := message("1")
+		m.KillAt = time.Now().Add(10 * time.Second)
+		start := time.Now()
+		_ = newOnce(t, newFaults()).Handler(untilLost(t))(t.Context(), m)
+		if took := time.Since(start); took != 12*time.Second {
+			t.Errorf("cancelled after %s, want two seconds after KillAt, 12 s", took)
 		}
 	})
+}
+
+func untilLost(t *testing.T) sqsonce.Handler {
+	return func(ctx context.Context, _ *sqsonce.Message) error {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Hour):
+		}
+		if cause := context.Cause(ctx); cause != sqsonce.ErrLeaseLost {
+			t.Errorf("cause: got %v, want ErrLeaseLost", cause)
+		}
+		return nil
+	}
 }

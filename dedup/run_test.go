@@ -35,7 +35,7 @@ func TestFailureReleases(t *testing.T) {
 				if tt.want != nil && err != tt.want {
 					t.Errorf("got error %v, want the handler's own", err)
 				}
-				if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "outcome_test.go")) {
+				if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "run_test.go")) {
 					t.Errorf("got error %v, want *PanicError with the handler's stack", err)
 				}
 				l, err := other(t, f.Store, recordKey("1"))
@@ -211,6 +211,93 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 		err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
 		if !errors.Is(err, sqsonce.ErrShutdown) || e.got() != 0 {
 			t.Errorf("got error %v and %d runs, want ErrShutdown and none", err, e.got())
+		}
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
+		}
+	})
+}
+
+// Before the handler starts the lease must be ahead: an answer can arrive after the lease it grants is over.
+func TestLeaseIsAheadAtTheStart(t *testing.T) {
+	t.Parallel()
+	slowAcquire := func(d time.Duration) func(context.Context, string, int) error {
+		return func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				time.Sleep(d)
+			}
+			return nil
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		killIn time.Duration
+		delay  time.Duration
+		calls  string
+	}{
+		{"late answer", 0, 31 * time.Second, "[acquire renew complete]"},
+		{"answer at the very end", 0, 30 * time.Second, "[acquire renew complete]"},
+		{"answer in time", 0, 29 * time.Second, "[acquire complete]"},
+		{"frozen over the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
+		{"thawed after KillAt, in the lease", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.after = slowAcquire(tt.delay)
+				m := message("1")
+				if tt.killIn > 0 {
+					m.KillAt = time.Now().Add(tt.killIn)
+				}
+				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+					if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
+						t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
+					}
+					return nil
+				})(t.Context(), m)
+				if err != nil || f.log() != tt.calls {
+					t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
+				}
+			})
+		})
+	}
+}
+
+func TestTakenOverBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				time.Sleep(31 * time.Second)
+				if _, err := other(t, f.Store, recordKey("1")); err != nil {
+					t.Errorf("takeover: %v", err)
+				}
+			}
+			return nil
+		}
+		var e effects
+		o := newOnce(t, f)
+		err := o.Handler(e.handler)(t.Context(), message("1"))
+		if !errors.Is(err, sqsonce.ErrLeaseLost) || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want ErrLeaseLost and none", err, e.got())
+		}
+		if s := o.Stats(); s.LeasesLost != 1 || s.First != 0 {
+			t.Errorf("stats: got %+v, want LeasesLost 1 and First 0", s)
+		}
+	})
+}
+
+// A store that is always slower than the lease must not start a handler, nor be asked for ever.
+func TestStoreSlowerThanTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(context.Context, string, int) error { time.Sleep(40 * time.Second); return nil }
+		var e effects
+		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))
+		if err == nil || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want an error and none", err, e.got())
 		}
 		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
 			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)

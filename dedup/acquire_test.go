@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -235,4 +237,27 @@ func TestValidateAcceptsRecordsWithoutAHash(t *testing.T) {
 			t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
 		}
 	})
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	m := message("1")
+	m.ReceiveCount = 4
+	owners := make(map[string]bool)
+	for range 50 {
+		c, _ := claimFor(t, m, func(o *dedup.Options) {
+			o.Lease, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.Block
+			o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body }
+		})
+		// 26 base32 characters carry 130 bits.
+		if len(c.Owner) < 26 || owners[c.Owner] {
+			t.Fatalf("owner %q: want 128 random bits, never twice", c.Owner)
+		}
+		owners[c.Owner] = true
+		c.Owner = ""
+		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, Attempt: 4, Validation: "hash of {}", NoTakeover: true}
+		if diff := cmp.Diff(want, c); diff != "" {
+			t.Fatalf("claim (-want +got):\n%s", diff)
+		}
+	}
 }
