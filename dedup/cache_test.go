@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-func TestFailedKeyIsNotRemembered(t *testing.T) {
+func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
@@ -23,7 +23,7 @@ func TestFailedKeyIsNotRemembered(t *testing.T) {
 			time.Sleep(31 * time.Second) // past the lease, within the time a key is remembered
 		}
 		if e.got() != 2 {
-			t.Errorf("ran %d times, want 2: a completion that nobody confirmed must be asked for again", e.got())
+			t.Errorf("ran %d times, want 2: after a complete that the store did not confirm it must be asked again", e.got())
 		}
 	})
 }

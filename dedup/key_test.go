@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// keys is a store that notes what it is asked for.
+// keys is a store that records its claims.
 type keys struct {
 	dedup.Store
 	got []dedup.Claim
@@ -77,7 +77,7 @@ func TestKeySources(t *testing.T) {
 	}
 }
 
-// A message without a key must not run, and must not share a key with others like it.
+// A message without a key does not run, and does not share a key with other such messages.
 func TestMissingKey(t *testing.T) {
 	t.Parallel()
 	empty := message("1")
@@ -125,9 +125,9 @@ func TestUnusualKeysStayApart(t *testing.T) {
 		}
 		seen[c.Key] = event
 		if len(c.Key) > 1024 || !utf8.ValidString(c.Key) || !strings.HasPrefix(c.Key, "billing#") {
-			t.Errorf("event %.20q: key %.40q of %d bytes, want at most 1,024 of text behind the consumer", event, c.Key, len(c.Key))
+			t.Errorf("event %.20q: key %.40q of %d bytes, want UTF-8 of at most 1,024 that begins with the consumer", event, c.Key, len(c.Key))
 		}
-		// The hashed form, given as an event's own key, is another event.
+		// An event whose own key looks like the hashed form is another event.
 		if again, _ := claimFor(t, message("1"), custom(strings.TrimPrefix(c.Key, "billing#"))); strings.HasPrefix(c.Key, "billing##") && again.Key == c.Key {
 			t.Errorf("event %.20q has the key of event %q", event, strings.TrimPrefix(c.Key, "billing#"))
 		}
@@ -137,7 +137,7 @@ func TestUnusualKeysStayApart(t *testing.T) {
 	}
 }
 
-// What Key returns is the key under which the handler keeps its record.
+// Key returns the key of the record that the handler completes.
 func TestKeyIsTheRecords(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()

@@ -61,7 +61,7 @@ func outlives(t *testing.T, h sqsonce.Handler) (returned bool) {
 	return returned
 }
 
-// Goexit ends the host's goroutine; the record is free by then, and the next delivery here need not wait for it.
+// Goexit ends the host's goroutine. The record is released by then, and the next delivery in this process runs at once.
 func TestGoexitReleases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestGoexitReleases(t *testing.T) {
 	})
 }
 
-func TestVerdictsPassUnchanged(t *testing.T) {
+func TestOutcomesPassUnchanged(t *testing.T) {
 	t.Parallel()
 	inner := errors.New("why")
 	for _, want := range []error{
@@ -107,8 +107,8 @@ func TestVerdictsPassUnchanged(t *testing.T) {
 	}
 }
 
-// A rejected message's record stays held until the host has the dead-letter queue's answer: else a second copy of the
-// event could start while the first is only on its way.
+// The record of a rejected message is released when the host has the dead-letter queue's answer. Before that another
+// delivery could start while the message is only on its way there.
 func TestRejectReleasesWhenSettled(t *testing.T) {
 	t.Parallel()
 	for _, deadLettered := range []bool{true, false} {
@@ -135,7 +135,7 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 	}
 }
 
-// Other failures go back to the queue at once, and so does their record.
+// After any other failure the record is released at once.
 func TestErrorReleasesBeforeItIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestFailedReleaseOnlyDelays(t *testing.T) {
 	})
 }
 
-// A handler cancelled by its host still leaves a released record, not a key that is locked for a lease.
+// When the host cancels the handler, the record is still released.
 func TestReleaseHasItsOwnContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,8 +218,8 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 	})
 }
 
-// Before the handler starts the lease must be ahead: an answer can arrive after the lease it grants is over.
-func TestLeaseIsAheadAtTheStart(t *testing.T) {
+// The lease is live when the handler starts: the answer to an acquire can come when the lease that it grants is over.
+func TestLeaseIsLiveAtTheStart(t *testing.T) {
 	t.Parallel()
 	slowAcquire := func(d time.Duration) func(context.Context, string, int) error {
 		return func(_ context.Context, op string, _ int) error {
@@ -235,11 +235,11 @@ func TestLeaseIsAheadAtTheStart(t *testing.T) {
 		delay  time.Duration
 		calls  string
 	}{
-		{"late answer", 0, 31 * time.Second, "[acquire renew complete]"},
-		{"answer at the very end", 0, 30 * time.Second, "[acquire renew complete]"},
-		{"answer in time", 0, 29 * time.Second, "[acquire complete]"},
-		{"frozen over the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
-		{"thawed after KillAt, in the lease", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
+		{"answer after the end", 0, 31 * time.Second, "[acquire renew complete]"},
+		{"answer at the end", 0, 30 * time.Second, "[acquire renew complete]"},
+		{"answer before the end", 0, 29 * time.Second, "[acquire complete]"},
+		{"frozen until after the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
+		{"resumed after KillAt, before the lease's end", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestTakenOverBeforeTheStart(t *testing.T) {
 	})
 }
 
-// A store that is always slower than the lease must not start a handler, nor be asked for ever.
+// A store that always answers after the lease's end starts no handler, and is not asked for ever.
 func TestStoreSlowerThanTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
