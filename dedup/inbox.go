@@ -64,8 +64,8 @@ func LeaseFrom(ctx context.Context) (Lease, bool) {
 // The transaction and its retries should end by the returned Until. They should run on a context of their own
 // ([context.WithoutCancel] and a timeout), since a host that stops cancels ctx while the commit is still allowed.
 //
-// It returns [sqsonce.ErrLeaseLost] where another owner took over. Any other error says that the lease is over and that
-// the store could not tell whose the record is. After an error the transaction must not be sent.
+// Its error matches [sqsonce.ErrLeaseLost] where another owner took over. Any other error says that the lease is over and
+// that the store could not tell whose the record is. After an error the transaction must not be sent.
 //
 // A lease that ends with the process (Message.KillAt) is not renewed, whatever least is.
 func StopRenewal(ctx context.Context, least time.Duration) (Lease, error) {

@@ -12,6 +12,7 @@ import (
 )
 
 // maxKey is the longest record key that is not hashed, in bytes. DynamoDB allows 2,048; an index of a SQL database less.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 const maxKey = 1024
 
 // Key returns the key of the record for the event that m carries, as a store's Inspect and Delete expect it. Its errors

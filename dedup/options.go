@@ -21,6 +21,7 @@ const (
 	defaultCacheSize   = 1024
 	defaultMaxResult   = 64 << 10
 	// mostResult fits in a DynamoDB item of 400 KB beside the key, the attribute names and the rest of the record.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 	mostResult  = 350 << 10
 	maxConsumer = 64
 )
@@ -42,6 +43,7 @@ type Options struct {
 	// come back. Standard queue: max(queue, DLQ) retention + queue retention after a redrive + 12 h. FIFO queue: queue
 	// retention + DLQ retention + queue retention + 12 h, since SQS starts the retention anew on a FIFO DLQ and after
 	// every redrive. Default: 29 days, which covers standard queues of 14 days. At least 1 h.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
 	// CallTimeout is the timeout of each complete, renewal and release. They run on a context of their own. A renewal
 	// ends after a third of the lease at the latest. Default: 5 s.
