@@ -4,38 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// afterHolder is how long after the holder's lease a duplicate comes back: SQS counts visibility in whole seconds.
-const afterHolder = time.Second
+// afterOwner is how long after the other owner's lease a refused delivery comes back: SQS counts in whole seconds.
+const afterOwner = time.Second
 
-// acquire takes the record for h. Its owner is made before the first request, so that a copy of the request is
-// recognised as ours, and is never used for another attempt.
-func (o *Once) acquire(ctx context.Context, h *hold) (Lease, error) {
+// acquire asks the store for the record. The owner's name is made before the first request, so that the store recognises
+// a copy of the request, and is never used for another acquire.
+func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 	l, err := o.store.Acquire(ctx, Claim{
-		Key:        h.task.key,
-		Owner:      h.owner,
-		Lease:      h.length,
+		Key:        rl.task.key,
+		Owner:      rl.owner,
+		Lease:      rl.length,
 		Retention:  o.o.Retention,
-		Attempt:    h.task.attempt,
-		Validation: h.task.validation,
+		Attempt:    rl.task.attempt,
+		Validation: rl.task.validation,
 		NoTakeover: o.o.OnCrash != Rerun,
 	})
 	if err == nil && l.OwnRetry {
 		o.counts.ownRetries.Add(1)
 	}
-	if foreign(l, err) {
+	if isForeign(l, err) {
 		o.counts.foreign.Add(1)
 	}
 	return l, err
 }
 
-func foreign(l Lease, err error) bool {
+func isForeign(l Lease, err error) bool {
 	if e, ok := errors.AsType[*CompletedError](err); ok {
 		return e.Foreign
 	}
@@ -45,7 +44,7 @@ func foreign(l Lease, err error) bool {
 	return err == nil && l.Foreign
 }
 
-// refused turns the store's answer into the delivery's.
+// refused returns the delivery's error for an acquire that the store refused or could not answer.
 func (o *Once) refused(ctx context.Context, t task, err error) error {
 	if e, ok := errors.AsType[*CompletedError](err); ok {
 		return o.duplicate(t, e.Result)
@@ -54,28 +53,28 @@ func (o *Once) refused(ctx context.Context, t task, err error) error {
 		if e.Crashed {
 			return o.crashed(ctx, t)
 		}
-		return o.inProgress(e.Until, nil)
+		return o.inProgress(t, e.Until, nil)
 	}
 	if errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.leasesLost.Add(1)
-		return err
+		return fmt.Errorf("dedup: acquire refused, handler not called %s: %w", o.record(t.key), err)
 	}
 	o.counts.storeErrors.Add(1)
-	err = fmt.Errorf("dedup: acquire %s: %w", t.key, err)
+	err = fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err)
 	if _, unusable := errors.AsType[*sqsonce.FieldError](err); unusable || ctx.Err() != nil {
 		return err
 	}
 	if o.o.OnStoreDown == RunAnyway {
-		return o.runUnguarded(ctx, t, err)
+		return o.runWithoutRecord(ctx, t, err)
 	}
 	return err
 }
 
-// duplicate answers a delivery of an event that was completed before. Another payload under the same key is not that
-// event: the message is rejected, and the record stays as it is.
+// duplicate acknowledges a delivery of a completed event. A delivery with another payload is not of that event: it is
+// rejected, and the record stays as it is.
 func (o *Once) duplicate(t task, r Result) error {
 	if t.validation != "" && r.Validation != "" && t.validation != r.Validation {
-		return sqsonce.Reject(fmt.Errorf("%w: %s", ErrPayloadMismatch, t.key))
+		return sqsonce.Reject(fmt.Errorf("%w %s: give each event a key of its own", ErrPayloadMismatch, o.record(t.key)))
 	}
 	o.counts.completed.Add(1)
 	if t.replay != nil {
@@ -84,50 +83,50 @@ func (o *Once) duplicate(t task, r Result) error {
 	return nil
 }
 
-// inProgress tells the host when the holder's lease ends, so that the message comes back then and not before; or when
-// the holder has ended, where that is known.
-func (o *Once) inProgress(until time.Time, ended <-chan struct{}) error {
+// inProgress refuses a delivery whose record has another owner. The host learns when that owner's lease ends, so that the
+// message does not come back before; and, by ended, when a peer's delivery has ended.
+func (o *Once) inProgress(t task, until time.Time, ended <-chan struct{}) error {
 	o.counts.inProgress.Add(1)
-	var err error = &InProgressError{Until: until}
+	err := fmt.Errorf("%w %s", &InProgressError{Until: until}, o.record(t.key))
 	if ended != nil {
 		err = host.WithEnded(err, ended)
 	}
-	return sqsonce.RetryAfter(time.Until(until)+afterHolder, err)
+	return sqsonce.RetryAfter(time.Until(until)+afterOwner, err)
 }
 
-// crashed answers a delivery whose last holder vanished, under the policies that do not run it again. Neither answer
-// matches ErrInProgress: nobody is at work, and a host that waited for the holder would wait for ever.
+// crashed refuses a delivery whose last owner crashed, under the policies that do not run it again. The error does not
+// match ErrInProgress: no delivery is in progress, and a host that waited for one would wait for ever.
 func (o *Once) crashed(ctx context.Context, t task) error {
-	err := fmt.Errorf("%w: %s", ErrCrashed, t.key)
 	if o.o.OnCrash == Block {
-		return err
+		return fmt.Errorf("%w %s: find out whether its effect happened, then delete the record to run the event again", ErrCrashed, o.record(t.key))
 	}
-	// Once the message is safely in the dead-letter queue the record is released, so that an operator's redrive runs it.
-	// Not before: this message, delivered again, would run.
+	err := fmt.Errorf("%w %s: find out whether its effect happened, then redrive the message to run the event again", ErrCrashed, o.record(t.key))
+	// The record is released when the dead-letter queue has confirmed the message, so that a redrive runs it. Before that
+	// a redelivery of this message would run.
 	sqsonce.OnSettled(ctx, func(deadLettered bool) {
 		if deadLettered {
-			o.freeCrashed(ctx, t, err)
+			o.releaseCrashed(ctx, t, err)
 		}
 	})
 	return sqsonce.Reject(err)
 }
 
-// freeCrashed takes the record over from the holder that vanished, and releases it without running the handler.
-func (o *Once) freeCrashed(ctx context.Context, t task, cause error) {
-	h := newHold(o, t)
-	ctx, cancel := o.own(ctx)
+// releaseCrashed takes the record over from the owner that crashed, and releases it without a run of the handler.
+func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
+	rl := newRecordLease(o, t)
+	ctx, cancel := o.ownContext(ctx)
 	defer cancel()
-	l, err := o.store.Acquire(ctx, Claim{Key: t.key, Owner: h.owner, Lease: h.length, Retention: o.o.Retention, Attempt: t.attempt})
+	l, err := o.store.Acquire(ctx, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, Attempt: t.attempt})
 	if err != nil {
-		o.o.Logger.WarnContext(ctx, "dedup: crashed record stays blocked", slog.String("key", t.key), slog.Any("error", err))
+		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: delete it before a redrive", "key", t.key, "error", err)
 		return
 	}
-	o.free(ctx, l, cause)
+	o.callRelease(ctx, l, cause)
 }
 
-// runUnguarded runs the handler without a record: the store is down and the policy says so.
-func (o *Once) runUnguarded(ctx context.Context, t task, cause error) (err error) {
-	o.o.Logger.WarnContext(ctx, "dedup: store down, running without a record", slog.String("key", t.key), slog.Any("error", cause))
+// runWithoutRecord runs the handler while the store cannot be reached: policy RunAnyway.
+func (o *Once) runWithoutRecord(ctx context.Context, t task, cause error) (err error) {
+	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)
 	host.Run(func() error {
 		_, _, err := t.run(ctx, Lease{})
 		return err

@@ -68,7 +68,7 @@ func TestDoFailureIsNotReplayed(t *testing.T) {
 	})
 }
 
-// Refused before the record is written: a store that refused it would refuse it after the effect.
+// Refused before the complete: a store that refused the result would leave the effect without a record.
 func TestDoUnstorableResult(t *testing.T) {
 	t.Parallel()
 	small := func(o *dedup.Options) { o.MaxResult = 10 }
@@ -93,7 +93,7 @@ func TestDoUnstorableResult(t *testing.T) {
 	})
 }
 
-// A value whose record may be missing is not handed out: the caller could act on it, and f run again.
+// A value whose record may be missing is not returned: the caller could act on it, and f could run again.
 func TestDoCompleteFailed(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []dedup.CompletePolicy{dedup.Redeliver, dedup.Acknowledge} {

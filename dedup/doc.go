@@ -1,62 +1,79 @@
 // Package dedup runs a handler once per event.
 //
-// [Once] guards a [sqsonce.Handler] with a record in a [Store]: the record is acquired before the handler starts, held
-// while it runs, and completed or released after it. [Do] gives any function the same guard and replays its result.
-// Stores are in packages of their own; memstore is for tests.
+// SQS delivers a message at least once, and a producer may send an event more than once. [Once] keeps one record per
+// event in a [Store]. It acquires the record before the handler starts, renews the record lease while the handler runs,
+// and completes or releases the record when the handler has returned. A delivery of a completed event is acknowledged
+// and does not run.
 //
 //	store, err := dynamostore.New(client, "dedup")
 //	once, err := dedup.New(store, "billing")
 //	handler := once.Handler(sqsonce.JSON(chargeCard))
 //
-// # What is guaranteed
+// The handler is for either host, lambda or sqsworker. [Do] does the same for any function and replays its result.
+// Stores are packages of their own: dynamostore, sqlstore and redisstore, and memstore for tests.
 //
-//   - One at a time: while one delivery holds a live lease on an event's record, no other starts the handler for it, in
-//     any process or host.
-//   - Once done, never again, for as long as the record is retained: also after the process died between the record and
-//     the message's deletion, and, for events that carry their own ID, after a redrive from the dead-letter queue and
-//     after the producer sent the event twice.
-//   - A holder that lost its lease learns it, by its context's cause [sqsonce.ErrLeaseLost], and can change nothing of
-//     the record any more.
+// # Guarantees
 //
-// # What is not
+//   - One at a time: while one delivery owns a live lease on an event's record, no other delivery starts the handler for
+//     that event, in any process or host.
+//   - Once done, never again, while the record is retained. This holds after a process died between the complete and the
+//     message's deletion. For events that carry their own ID it also holds after a redrive from the dead-letter queue,
+//     and after the producer sent the event twice.
+//   - A delivery that lost its lease can no longer change the record. Its handler's context is cancelled with cause
+//     [sqsonce.ErrLeaseLost].
 //
-// A process that dies between the handler's effect and its record leaves a record that looks unfinished, and the event
-// runs again when the lease is over. Only an effect that commits together with the record is there exactly once: see the
-// inboxes of the stores, which build on [Once.Guard]. [Options.OnCrash] can hold such events back instead.
+// # Limits
 //
-// A handler that was paused (a stopped virtual machine, a frozen process) for longer than its lease may wake up beside
-// its successor. Its context is cancelled then, but an effect that is already on its way cannot be called back. Where
-// that matters, give the effect the number of [FenceFrom] and let its target refuse older ones.
+// A process can die after the handler's effect and before the complete. The event then runs again when the lease is
+// over. [Options.OnCrash] can block such events instead. An effect happens exactly once only if it commits in one
+// transaction with the record: use an inbox of a store (dynamostore.Inbox, sqlstore.Inbox).
 //
-// # Leases
+// A process can be paused for longer than its lease (a stopped virtual machine, a frozen process). When it resumes,
+// another delivery may run the same event. The handler's context is then cancelled, but a request that the handler has
+// already sent is not undone. Where that matters, send the number of [FenceFrom] with the request, and let its target
+// refuse smaller numbers.
 //
-// Time decides who may acquire a record; ownership decides who may renew, complete or release it. A lease of
-// [Options.Lease] is renewed at a third of it until the handler has returned, also after its context was cancelled: what
-// still runs must keep others away. Where the host knows when it will end the process ([sqsonce.Message.KillAt], on
-// Lambda) the lease lasts until 2 s after that, and nothing is renewed.
+// # Record lease
 //
-// A crash delays an event by at most the lease, so a long one costs patience and a short one costs writes: one per
-// renewal. Visibility timeout and lease are independent of each other.
+// The delivery that acquired a record is its owner. Another delivery can acquire the record when the owner has released
+// it, or when its lease is over: a takeover. A takeover follows a crash, or a store that the owner could not reach. Time
+// decides who may acquire a record. Ownership decides who may renew, complete or release it.
+//
+// A record lease lasts [Options.Lease] and is renewed at a third of that until the handler has returned. Renewal goes on
+// after the handler's context was cancelled: the handler still runs, so no other delivery may start. Where the host
+// knows when it will end the process ([sqsonce.Message.KillAt], on Lambda) the lease lasts until 2 s after that, and is
+// not renewed.
+//
+// So after a crash an event waits until the lease is over. A shorter lease means a shorter wait and more renewals; each
+// renewal is one write. The lease and SQS's visibility timeout are independent.
 //
 // # Outcomes
 //
-// A nil error completes the record, and is recorded also when the host has stopped or has lost the message meanwhile. It
-// is tried until the lease ends and never taken back: [Options.OnCompleteFailed] decides what becomes of the message
-// where it did not succeed. Any other outcome releases the record with the error's text, and the event is free for its
-// next delivery. A [sqsonce.Reject] does so when the host has the dead-letter queue's confirmation
-// ([sqsonce.OnSettled]), and is never completed, so that a redrive runs the event again.
+// When the handler returns nil, the record is completed, also where the host has stopped or has lost the message
+// meanwhile. The complete is retried until the lease is over, and the record is never released.
+// [Options.OnCompleteFailed] decides about the message if no complete succeeded.
+//
+// When the handler fails, the record is released with the error's text, and the next delivery runs the event. After a
+// [sqsonce.Reject] the record is released when the host has settled the message ([sqsonce.OnSettled]). A rejected event
+// is never completed, so that a redrive runs it again.
 //
 // # Keys
 //
-// A record's key is the consumer's name, '#' and the event's key; see [sqsonce.Message.Key] for where that comes
-// from. [Once.Stats] counts the rungs: a count under message-id is of events that a redrive or a producer's second send
-// would run again. Over 1,024 bytes the event's key is hashed with SHA-256.
+// A record's key is the consumer's name, '#' and the event's key of [sqsonce.Message.Key] or [Options.Key]. An event's
+// key is hashed with SHA-256 where the record's key would be longer than 1,024 bytes. [Once.Stats] counts where the keys
+// came from. A key that comes from the message ID does not survive a redrive or a second send: the event runs again.
 //
-// # Memory
+// # Duplicates in one process
 //
-// A second delivery of an event that this process is handling is answered without a request. It waits for the first one's
-// outcome ([Options.Wait]; a sqsworker holds the message meanwhile, without a slot): after a success it is acknowledged,
-// after a failure it takes its turn, and while the handler goes on it is told when the lease ends. A delivery of an event
-// that this process saw completed less than a minute ago is acknowledged without a request too ([Options.CacheSize]). An
-// operator who deletes a record to let its event run again therefore waits that minute.
+// Several deliveries of one event often reach one process together. While one of them runs, its peers make no request:
+// they wait for it, for at most [Options.Wait]. If it succeeds, they are acknowledged. If it fails, the next one runs. If
+// it still runs, they are refused as in progress. A sqsworker waits for its handler instead: it holds the message, which
+// then occupies no slot, for as long as the peer runs.
+//
+// A delivery of an event that this process completed in the last minute is acknowledged without a request
+// ([Options.CacheSize]). An operator who deletes a record to run its event again therefore waits a minute first.
+//
+// # Inboxes
+//
+// [Once.Guard], [LeaseFrom] and [StopRenewal] are for authors of an inbox. Handlers need none of them.
 package dedup

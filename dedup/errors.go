@@ -3,52 +3,80 @@ package dedup
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 )
 
-// InProgressError says that another owner holds the event's record. It matches [sqsonce.ErrInProgress].
+// InProgressError says that another owner has the event's record. It matches [sqsonce.ErrInProgress].
 type InProgressError struct {
-	// Until is when another attempt makes sense, in the caller's clock. Zero where only an operator or the end of
-	// retention can free the record.
+	// Until is when another acquire makes sense, in the caller's clock. It is zero where Crashed is set.
 	Until time.Time
-	// Crashed says that the holder's lease ended without a release. Only with [Claim.NoTakeover]: otherwise such a
-	// record is taken over.
+	// Crashed says that the owner's lease is over and was not released: only an operator, or the end of retention, lets
+	// another owner acquire the record. It is set only for a [Claim] with NoTakeover: otherwise the record is taken over.
 	Crashed bool
-	// Foreign is as in Lease.
+	// Foreign is as in [Lease].
 	Foreign bool
 }
 
 func (e *InProgressError) Error() string {
 	if e.Crashed {
-		return "dedup: the last holder crashed and the record is kept blocked"
+		return ErrCrashed.Error()
 	}
 	return fmt.Sprintf("dedup: in progress elsewhere until %s", e.Until.UTC().Format(time.RFC3339))
 }
 
-// Is reports a match with [sqsonce.ErrInProgress], and with [ErrCrashed] where the holder crashed.
+// Is reports a match with [sqsonce.ErrInProgress], and with [ErrCrashed] where the owner crashed.
 func (e *InProgressError) Is(target error) bool {
 	return target == sqsonce.ErrInProgress || e.Crashed && target == ErrCrashed
 }
 
 // CompletedError says that the event was completed before.
 type CompletedError struct {
+	// Result is what the record was completed with.
 	Result Result
-	// Foreign is as in Lease.
+	// Foreign is as in [Lease].
 	Foreign bool
 }
 
-func (e *CompletedError) Error() string { return "dedup: completed before" }
+func (e *CompletedError) Error() string { return "dedup: event completed before" }
 
 var (
-	// ErrCrashed says that the last holder vanished and the crash policy forbids running again.
-	ErrCrashed = errors.New("dedup: the last holder crashed")
-	// ErrPayloadMismatch says that an event came again with the same key and another payload. Once wraps it in a Reject.
-	ErrPayloadMismatch = errors.New("dedup: same key, other payload")
-	// ErrForeignWriter says that another program, which knows no owners, wrote a record while an owner held it. It comes
-	// with [sqsonce.ErrLeaseLost].
-	ErrForeignWriter = errors.New("dedup: a program that knows no owners wrote the record")
+	// ErrCrashed says that the event's last owner crashed and that the crash policy does not run the event again. Under
+	// Block, find out whether the handler's effect happened; to run the event again, delete its record with the store's
+	// Delete.
+	ErrCrashed = errors.New("dedup: the last owner crashed: its lease ended without a complete or a release")
+	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.Validate. It
+	// comes inside a [sqsonce.RejectError].
+	ErrPayloadMismatch = errors.New("dedup: another payload under the key of a completed event")
+	// ErrForeignWriter says that a program which does not check ownership, such as Powertools for AWS Lambda, changed a
+	// record while an owner had it. It comes together with [sqsonce.ErrLeaseLost].
+	ErrForeignWriter = errors.New("dedup: record overwritten by a writer that does not check ownership")
 	// ErrNotFound is what a store's Inspect returns for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
+	// ErrResultTooLarge says that a result of [Do] is longer than Options.MaxResult. The function has run and counts as
+	// failed.
+	ErrResultTooLarge = errors.New("dedup: result too large to store")
+	// ErrNoResult says that the key was completed without a result that [Do] could replay, for example by a
+	// [Once.Handler].
+	ErrNoResult = errors.New("dedup: completed without a result")
 )
+
+// whyLost says why a store refused an owner.
+func whyLost(refusal error) string {
+	if errors.Is(refusal, ErrForeignWriter) {
+		return strings.TrimPrefix(ErrForeignWriter.Error(), "dedup: ")
+	}
+	return "record taken over by another owner, or deleted"
+}
+
+// lostError is the error of a delivery whose owner the store refused. It matches ErrLeaseLost and nothing else.
+func (o *Once) lostError(key string, refusal error) error {
+	return fmt.Errorf("%w: %s %s", sqsonce.ErrLeaseLost, whyLost(refusal), o.record(key))
+}
+
+// record names a record in an error's text.
+func (o *Once) record(key string) string {
+	return fmt.Sprintf("(consumer %s, key %s)", o.consumer, key)
+}

@@ -71,7 +71,7 @@ func ExampleOptions_validate() {
 	// handling pay 10
 	// pay 10 -> <nil>
 	// pay 10 -> <nil>
-	// pay 99 -> sqsonce: rejected: dedup: same key, other payload: billing#ord-42
+	// pay 99 -> sqsonce: rejected: dedup: another payload under the key of a completed event (consumer billing, key billing#ord-42): give each event a key of its own
 }
 
 func ExampleDo() {
@@ -94,7 +94,7 @@ func ExampleDo() {
 	// receipt-7 <nil>
 }
 
-// A target that remembers the highest fence it has seen refuses a holder that was paused and overtaken.
+// A target that remembers the highest fence it has seen refuses an owner that was paused and lost its record meanwhile.
 func ExampleFenceFrom() {
 	once, err := dedup.New(memstore.New(), "billing")
 	if err != nil {
@@ -105,7 +105,7 @@ func ExampleFenceFrom() {
 	handler := once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
 		fence, ok := dedup.FenceFrom(ctx)
 		if !ok || fence < seen {
-			return errors.New("overtaken")
+			return errors.New("another owner has written")
 		}
 		seen = fence
 		fmt.Println("written under a fence")
@@ -117,7 +117,7 @@ func ExampleFenceFrom() {
 	// <nil>
 }
 
-// In progress is not a failure: the host brings the message back when the holder's lease is over.
+// In progress is not a failure: the host delivers the message again when the owner's lease is over.
 func ExampleInProgressError() {
 	once, err := dedup.New(memstore.New(), "billing")
 	if err != nil {
@@ -127,7 +127,7 @@ func ExampleInProgressError() {
 	m := &sqsonce.Message{ID: "1a2b"}
 	var handler sqsonce.Handler
 	handler = once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
-		err := handler(ctx, m) // a second delivery meanwhile
+		err := handler(ctx, m) // a second delivery of the event
 		fmt.Println("in progress:", errors.Is(err, sqsonce.ErrInProgress))
 		return nil
 	})

@@ -15,11 +15,11 @@ import (
 
 var errStore = errors.New("store unreachable")
 
-// faults is a store whose calls a test sees and breaks.
+// faults is a store whose calls a test counts and can make fail.
 type faults struct {
 	dedup.Store
-	before func(ctx context.Context, op string, n int) error // n counts the calls of op from 1; an error stops the call
-	after  func(ctx context.Context, op string, n int) error // an error takes the reply's place
+	before func(ctx context.Context, op string, n int) error // n counts the calls of op from 1; after an error the call is not made
+	after  func(ctx context.Context, op string, n int) error // an error is returned instead of the answer
 
 	mu    sync.Mutex
 	calls []string
@@ -28,7 +28,7 @@ type faults struct {
 
 func newFaults() *faults { return &faults{Store: memstore.New(), count: make(map[string]int)} }
 
-// fail has every call of op end with err, before it reaches the store.
+// fail makes every call of op return err. The call does not reach the store.
 func (f *faults) fail(op string, err error) {
 	f.before = func(_ context.Context, called string, _ int) error {
 		if called == op {
@@ -38,7 +38,7 @@ func (f *faults) fail(op string, err error) {
 	}
 }
 
-// slowRenewals has the answer to each renewal come after d.
+// slowRenewals delays the answer to each renewal by d.
 func (f *faults) slowRenewals(d time.Duration) {
 	f.after = func(_ context.Context, op string, _ int) error {
 		if op == "renew" {
@@ -118,7 +118,7 @@ func message(id string) *sqsonce.Message {
 // recordKey is the key of message(id)'s record.
 func recordKey(id string) string { return "billing#orders|" + id }
 
-// effects counts what handlers did.
+// effects counts the runs of a handler.
 type effects struct {
 	mu sync.Mutex
 	n  int
@@ -137,7 +137,7 @@ func (e *effects) got() int {
 	return e.n
 }
 
-// other acquires the key as another process would.
+// other acquires the key as another process does.
 func other(t testing.TB, s dedup.Store, key string) (dedup.Lease, error) {
 	t.Helper()
 	return s.Acquire(t.Context(), dedup.Claim{Key: key, Owner: "other process", Lease: time.Minute, Retention: time.Hour})
@@ -145,7 +145,7 @@ func other(t testing.TB, s dedup.Store, key string) (dedup.Lease, error) {
 
 func inProgress(err error) bool { return errors.Is(err, sqsonce.ErrInProgress) }
 
-// hang is a handler that returns nil after d, whatever its context says.
+// hang is a handler that returns nil after d, also where its context is cancelled.
 func hang(d time.Duration) sqsonce.Handler {
 	return func(context.Context, *sqsonce.Message) error { time.Sleep(d); return nil }
 }

@@ -11,24 +11,27 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// maxKey is the longest record key that is not hashed, in bytes. DynamoDB allows 2,048; an index on SQL less.
+// maxKey is the longest record key that is not hashed, in bytes. DynamoDB allows 2,048; an index of a SQL database less.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 const maxKey = 1024
 
-// Key returns the key of the record for the event that m carries, as a store's Inspect and Delete take it. Its errors are
-// those of [Once.Handler] for such a message.
+// Key returns the key of the record for the event that m carries, as a store's Inspect and Delete expect it. Its errors
+// are those of [Once.Handler] for a message without a key.
 func (o *Once) Key(m *sqsonce.Message) (string, error) {
 	return o.keyOf(m)
 }
 
-// keyOf returns the key of the record for the event that m carries. A message without a key gets an error: one key that
-// all of them shared would let the first of them swallow the others.
+// keyOf returns the record's key and counts its source. A message without a key gets an error and never a shared key: the
+// first of all such messages would complete the record, and the others would be acknowledged without running.
 func (o *Once) keyOf(m *sqsonce.Message) (string, error) {
 	key, source, err := o.eventKey(m)
 	switch {
 	case errors.Is(err, sqsonce.ErrNoEventID):
-		return "", sqsonce.Reject(fmt.Errorf("dedup: key of message %s: %w", m.ID, err)) // no redelivery gives it an ID
+		// A Reject: a redelivery has no ID either.
+		err = fmt.Errorf("dedup: message %s has no key (consumer %s), send it with an event-id or set Options.Key: %w", m.ID, o.consumer, err)
+		return "", sqsonce.Reject(err)
 	case err != nil:
-		return "", fmt.Errorf("dedup: key of message %s: %w", m.ID, err)
+		return "", fmt.Errorf("dedup: Options.Key failed for message %s (consumer %s): %w", m.ID, o.consumer, err)
 	}
 	o.counts.keySources[source].Add(1)
 	return recordKey(o.consumer, key), nil
@@ -51,12 +54,12 @@ func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 	return key, source, err
 }
 
-// recordKey joins the consumer and the event's key with a '#'. Consumers hold none, so two consumers never share a
-// record.
+// recordKey joins the consumer and the event's key with a '#'. A consumer's name has no '#', so two consumers never share
+// a record.
 //
-// Keys that are too long or not UTF-8 (stores keep text, and would turn any two invalid bytes into the same
-// replacement) are hashed, behind two '#'. A direct key that itself begins with '#' would look the same, so it is
-// hashed too: no direct key equals a hashed one.
+// An event's key is hashed where it is too long, or not UTF-8: stores keep text, and would replace any two invalid bytes
+// by the same character. A hash stands behind two '#'. An event's key that itself begins with '#' would look like one, so
+// it is hashed too: no direct key equals a hashed one.
 func recordKey(consumer, event string) string {
 	direct := consumer + "#" + event
 	if len(direct) <= maxKey && utf8.ValidString(event) && !strings.HasPrefix(event, "#") {

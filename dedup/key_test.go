@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// keys is a store that notes what it is asked for.
+// keys is a store that records its claims.
 type keys struct {
 	dedup.Store
 	got []dedup.Claim
@@ -77,7 +77,7 @@ func TestKeySources(t *testing.T) {
 	}
 }
 
-// A message without a key must not run, and must not share a key with others like it.
+// A message without a key does not run, and does not share a key with other such messages.
 func TestMissingKey(t *testing.T) {
 	t.Parallel()
 	empty := message("1")
@@ -125,9 +125,9 @@ func TestUnusualKeysStayApart(t *testing.T) {
 		}
 		seen[c.Key] = event
 		if len(c.Key) > 1024 || !utf8.ValidString(c.Key) || !strings.HasPrefix(c.Key, "billing#") {
-			t.Errorf("event %.20q: key %.40q of %d bytes, want at most 1,024 of text behind the consumer", event, c.Key, len(c.Key))
+			t.Errorf("event %.20q: key %.40q of %d bytes, want UTF-8 of at most 1,024 that begins with the consumer", event, c.Key, len(c.Key))
 		}
-		// The hashed form, given as an event's own key, is another event.
+		// An event whose own key looks like the hashed form is another event.
 		if again, _ := claimFor(t, message("1"), custom(strings.TrimPrefix(c.Key, "billing#"))); strings.HasPrefix(c.Key, "billing##") && again.Key == c.Key {
 			t.Errorf("event %.20q has the key of event %q", event, strings.TrimPrefix(c.Key, "billing#"))
 		}
@@ -137,30 +137,7 @@ func TestUnusualKeysStayApart(t *testing.T) {
 	}
 }
 
-func TestClaim(t *testing.T) {
-	t.Parallel()
-	m := message("1")
-	m.ReceiveCount = 4
-	owners := make(map[string]bool)
-	for range 50 {
-		c, _ := claimFor(t, m, func(o *dedup.Options) {
-			o.Lease, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.Block
-			o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body }
-		})
-		// 26 base32 characters carry 130 bits.
-		if len(c.Owner) < 26 || owners[c.Owner] {
-			t.Fatalf("owner %q: want 128 random bits, never twice", c.Owner)
-		}
-		owners[c.Owner] = true
-		c.Owner = ""
-		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, Attempt: 4, Validation: "hash of {}", NoTakeover: true}
-		if diff := cmp.Diff(want, c); diff != "" {
-			t.Fatalf("claim (-want +got):\n%s", diff)
-		}
-	}
-}
-
-// What Key returns is the key under which the handler keeps its record.
+// Key returns the key of the record that the handler completes.
 func TestKeyIsTheRecords(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()

@@ -8,56 +8,55 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Once runs a handler once per event: it guards each call with a record in a store. It is safe for concurrent use and
-// has nothing to close.
+// Once runs a handler once per event, with one record per event in a store. It is safe for concurrent use and has
+// nothing to close.
 type Once struct {
 	store    Store
 	consumer string
 	o        Options // with defaults
-	memory   memory
+	peers    peers
+	cache    cache
 	counts   counters
 }
 
-// New returns a Once that keeps its records in s under the consumer's name. Handlers that share a store and a consumer
-// name share their events: give every handler that must see an event by itself a name of its own, and the same handler
-// the same name in every host. The name has 1 to 64 of the characters A-Z a-z 0-9 . _ / - and is part of every key:
-// changing it lets every event run again.
+// New returns a Once that keeps its records in s under the consumer's name.
 //
-// It makes no call and starts nothing. The error joins a [*sqsonce.FieldError] for every argument or option that cannot
-// be used.
+// Handlers that share a store and a consumer name share their events: an event that one of them completed does not run
+// in another. Give each handler that must see every event its own name, and give the same handler the same name in every
+// host. The name has 1 to 64 of the characters A-Z a-z 0-9 . _ / - and is part of every key: after a change of the name
+// every event runs again.
+//
+// New makes no request and starts no goroutine. Its error joins a [*sqsonce.FieldError] for each argument or option that
+// cannot be used.
 func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	var o Options
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if err := o.complete(s, consumer); err != nil {
+	if err := o.resolve(s, consumer); err != nil {
 		return nil, err
 	}
-	return &Once{store: s, consumer: consumer, o: o, memory: newMemory(o.CacheSize)}, nil
+	return &Once{store: s, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}, nil
 }
 
-// Handler returns h guarded by the event's record. Before h runs, the record is acquired; while it runs, the record is
-// renewed; after it, the record is completed or released, also where ctx has ended by then.
+// Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs
+// and renewed while h runs. When h has returned it is completed or released, also where ctx was cancelled meanwhile.
 //
 // The returned handler's error is:
 //
-//   - nil: h returned nil and the record is completed, or the event was completed before and h was not called.
-//   - h's own error, unchanged: h returned it and the record was released with its text. A panic is a
+//   - nil: h returned nil and the record is completed; or the event was completed before and h was not called.
+//   - h's own error, unchanged: h returned it, and the record was released with its text. A panic is a
 //     [*sqsonce.PanicError]. After [runtime.Goexit] the record is released as after a panic, and the goroutine ends: the
-//     hosts of this module take that for a failure.
-//   - matching [sqsonce.ErrInProgress]: another delivery holds the event and h was not called. It is a
-//     [*sqsonce.RetryError] whose delay ends a second after the holder's lease, around an [*InProgressError].
-//   - matching [sqsonce.ErrLeaseLost]: another owner took the record over. h may have run; its outcome is not recorded.
-//     The message must be neither deleted nor changed. While h runs its context ends with that cause.
-//   - a [*sqsonce.RejectError] of [ErrPayloadMismatch], of [ErrCrashed] (policy DeadLetter), or of
-//     [sqsonce.ErrNoEventID]: h was not called.
+//     hosts of this module count that as a failure.
+//   - matching [sqsonce.ErrInProgress]: another delivery owns the record and h was not called. It is a
+//     [*sqsonce.RetryError] around an [*InProgressError]; its delay ends one second after the other delivery's lease.
+//   - matching [sqsonce.ErrLeaseLost]: the record has another owner. h may have run; its outcome is not recorded. The
+//     host must neither delete nor change the message. While h runs, its context is cancelled with that cause.
+//   - a [*sqsonce.RejectError] around [ErrPayloadMismatch], [ErrCrashed] (policy DeadLetter) or [sqsonce.ErrNoEventID]:
+//     h was not called.
 //   - matching [ErrCrashed] (policy Block): h was not called.
-//   - any other: the store failed. h was not called; or it succeeded, its record could not be completed before the lease
-//     ended, and the policy is Redeliver.
-//
-// A second delivery of an event that this process is handling waits for that handler for at most Options.Wait, or its
-// host holds the message meanwhile, as sqsworker does. Such a delivery, and one of an event that this process saw
-// completed within the last minute, is answered from memory, without a request.
+//   - any other: the store failed, or Options.Key did. Either h was not called, or h succeeded, its record could not be
+//     completed before the lease was over, and the policy is Redeliver.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
@@ -75,8 +74,8 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	}
 }
 
-// task is one guarded call. Everything about the record is computed before the handler runs: a handler that changes its
-// message must not complete another event's record.
+// task is one call under a record. All that the record needs is computed before the handler runs: a handler that changes
+// its message must not complete another event's record.
 type task struct {
 	key        string // the record's
 	validation string
@@ -98,20 +97,21 @@ func (o *Once) task(m *sqsonce.Message) (task, error) {
 	return t, nil
 }
 
+// do is the whole way of one delivery.
 func (o *Once) do(ctx context.Context, t task) error {
-	h := newHold(o, t)
-	if err, answered := o.fromMemory(ctx, t, h); answered {
+	rl := newRecordLease(o, t)
+	if known, err := o.joinPeers(ctx, t, rl); known {
 		return err
 	}
-	defer h.end()
+	defer rl.end()
 
-	l, err := o.acquire(ctx, h)
+	l, err := o.acquire(ctx, rl)
 	if e, ok := errors.AsType[*CompletedError](err); ok {
-		o.memory.complete(t.key, e.Result.Validation) // before those that wait for h look again
+		o.cache.add(t.key, e.Result.Validation) // before the peers that wait for rl check again
 	}
-	h.decide(err)
+	rl.acquireDone(err)
 	if err != nil {
 		return o.refused(ctx, t, err)
 	}
-	return o.run(ctx, t, h, l)
+	return o.run(ctx, t, rl, l)
 }

@@ -1,64 +1,86 @@
 package dedup
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 )
 
+const (
+	defaultLease     = 30 * time.Second
+	leastLease       = time.Second
+	defaultRetention = 29 * 24 * time.Hour
+	// leastRetention is longer than a delayed copy of a request can live: AWS refuses a signature that is minutes old.
+	leastRetention     = time.Hour
+	defaultCallTimeout = 5 * time.Second
+	defaultWait        = time.Second
+	defaultCacheSize   = 1024
+	defaultMaxResult   = 64 << 10
+	// mostResult fits in a DynamoDB item of 400 KB beside the key, the attribute names and the rest of the record.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+	mostResult  = 350 << 10
+	maxConsumer = 64
+)
+
 // Options configure [New].
 type Options struct {
-	// Key returns the event's key; it must be stable over redeliveries. Default: Message.Key.
+	// Key returns the event's key. It must return the same key for every delivery of an event. Default: Message.Key.
 	Key func(*sqsonce.Message) (string, error)
-	// Validate returns a hash of the payload. The same key with another hash is ErrPayloadMismatch, a Reject that leaves
-	// the record as it is. Default: none.
+	// Validate returns a hash of the payload. A delivery with the key of a completed event and another hash is rejected
+	// with ErrPayloadMismatch, and the record stays as it is. Default: no validation.
 	Validate func(*sqsonce.Message) string
-	// TrustDedupID takes the queue's ARN, the group and the MessageDeduplicationId as the key of messages without an
-	// event ID. Only for producers that give each event a MessageDeduplicationId of its own. Default: false.
+	// TrustDedupID makes the queue's ARN, the group and the MessageDeduplicationId the key of messages without an event
+	// ID. Use it only where the producers give each event a MessageDeduplicationId of its own. Default: false.
 	TrustDedupID bool
-	// Lease is how long a record is held after the last sign of life; it is renewed at a third of it until the handler
-	// has returned. Where the message has a KillAt the lease ends 2 s after it and is not renewed. Default: 30 s; least
-	// 1 s.
+	// Lease is the length of a record lease. The lease is renewed at a third of it until the handler has returned. Where
+	// the message has a KillAt the lease ends 2 s after KillAt and is not renewed. Default: 30 s. At least 1 s.
 	Lease time.Duration
-	// Retention is how long a record is kept, counted from the acquire. It must cover the longest way back of a message:
-	// for a standard queue max(queue, DLQ) retention + queue retention after a redrive + 12 h; for FIFO the sum of queue,
-	// DLQ and again queue retention + 12 h, since the FIFO DLQ and every redrive start SQS's clock anew. Default: 29
-	// days, which covers standard queues of 14 days; least 1 h.
+	// Retention is how long a record is retained after its acquire. It must cover the longest time in which a message can
+	// come back. Standard queue: max(queue, DLQ) retention + queue retention after a redrive + 12 h. FIFO queue: queue
+	// retention + DLQ retention + queue retention + 12 h, since SQS starts the retention anew on a FIFO DLQ and after
+	// every redrive. Default: 29 days, which covers standard queues of 14 days. At least 1 h.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
-	// CallTimeout bounds each complete, renewal and release, which run on a context of their own; a renewal ends after a
-	// third of the lease at the latest. Default: 5 s.
+	// CallTimeout is the timeout of each complete, renewal and release. They run on a context of their own. A renewal
+	// ends after a third of the lease at the latest. Default: 5 s.
 	CallTimeout time.Duration
-	// OnCrash says what becomes of an event whose last holder vanished. Default: Rerun.
+	// OnCrash decides about an event whose last owner crashed. Default: Rerun.
 	OnCrash CrashPolicy
-	// OnCompleteFailed says what becomes of a message whose handler succeeded and whose record could not be completed.
-	// Default: Redeliver.
+	// OnCompleteFailed decides about a message whose handler succeeded and whose record could not be completed. Default:
+	// Redeliver.
 	OnCompleteFailed CompletePolicy
-	// OnStoreDown says what becomes of a message while the store cannot be reached. Default: FailClosed.
+	// OnStoreDown decides about a message while the store cannot be reached. Default: FailClosed.
 	OnStoreDown StorePolicy
-	// Wait is how long a delivery waits for another delivery of its event that this process is handling, before it is
-	// refused as in progress. Meanwhile it has a slot of its host, and on Lambda the time of its invocation. A host that
-	// can hold messages (as sqsworker while there is room) waits in its place: without a slot, and
-	// for as long as the other one takes. Calls from inside a guarded handler do not wait. Default: 1 s; negative: none.
+	// Wait is how long a delivery waits for its peers: other deliveries of the same event in this process. After that it
+	// is refused as in progress. While it waits it occupies a slot of its host, and on Lambda the time of the invocation.
+	// A host that can hold messages, as sqsworker, waits instead: without a slot and for as long as the peer runs. A call
+	// from inside a handler of a Once does not wait. Default: 1 s. Negative: no wait.
 	Wait time.Duration
-	// CacheSize is how many completed keys are remembered, for at most a minute. Default: 1,024; negative: off.
+	// CacheSize is how many completed keys are remembered, each for a minute. Default: 1,024. Negative: none.
 	CacheSize int
-	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB; most 350 KB.
+	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB. At most 350 KB.
 	MaxResult int
-	// Logger gets what no error carries: lost leases, policies at work. Default: discard.
+	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. Default: discard.
 	Logger *slog.Logger
 }
 
-// CrashPolicy decides about an event whose last holder vanished between the start of the handler and its record.
+// CrashPolicy decides about an event whose last owner crashed: its lease is over, and its record was neither completed
+// nor released.
 type CrashPolicy int
 
 const (
-	// Rerun takes the record over when its lease ends and runs the handler again.
+	// Rerun takes the record over when its lease is over, and runs the handler again.
 	Rerun CrashPolicy = iota
-	// Block refuses the event with ErrCrashed until an operator deletes the record or its retention ends. A delayed copy
-	// of an acquire that reaches a free key leaves a lease that nobody holds, and looks like a crash.
+	// Block refuses the event with ErrCrashed until an operator deletes the record or its retention is over. A delayed
+	// copy of an acquire request can reach a key without a record. It leaves a lease without an owner that runs, which
+	// looks like a crash.
 	Block
-	// DeadLetter rejects the event: to the dead-letter queue with the reason. The remark at Block applies.
+	// DeadLetter rejects the event: the message goes to the dead-letter queue with the reason. A delayed copy of an
+	// acquire looks like a crash here too: see Block.
 	DeadLetter
 )
 
@@ -68,7 +90,7 @@ type CompletePolicy int
 const (
 	// Redeliver fails the delivery: the handler runs again when the lease is over.
 	Redeliver CompletePolicy = iota
-	// Acknowledge lets the message be deleted: the deletion is the second line of defence.
+	// Acknowledge lets the host delete the message. The event runs again only if SQS or the producer delivers it again.
 	Acknowledge
 )
 
@@ -76,8 +98,64 @@ const (
 type StorePolicy int
 
 const (
-	// FailClosed fails the delivery: nothing runs without a record.
+	// FailClosed fails the delivery: no handler runs without a record.
 	FailClosed StorePolicy = iota
 	// RunAnyway runs the handler without a record: it may run more than once.
 	RunAnyway
 )
+
+// resolve sets the defaults and reports everything that cannot be used.
+func (o *Options) resolve(s Store, consumer string) error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &sqsonce.FieldError{Package: "dedup", Field: field, Problem: fmt.Sprintf(format, args...)})
+	}
+	if s == nil {
+		bad("store", "is nil")
+	}
+	if !validConsumer(consumer) {
+		bad("consumer", "is %q, must be 1 to %d of A-Z a-z 0-9 . _ / -", consumer, maxConsumer)
+	}
+
+	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.Retention = cmp.Or(o.Retention, defaultRetention)
+	o.CallTimeout = cmp.Or(o.CallTimeout, defaultCallTimeout)
+	o.Wait = cmp.Or(o.Wait, defaultWait)
+	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
+	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.Lease < leastLease {
+		bad("Options.Lease", "is %s, must be at least %s", o.Lease, leastLease)
+	}
+	if o.Retention < leastRetention {
+		bad("Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention)
+	}
+	if o.CallTimeout < 0 {
+		bad("Options.CallTimeout", "is %s, must be positive", o.CallTimeout)
+	}
+	if o.MaxResult < 0 || o.MaxResult > mostResult {
+		bad("Options.MaxResult", "is %d bytes, must be 1 to %d", o.MaxResult, mostResult)
+	}
+	if o.OnCrash < Rerun || o.OnCrash > DeadLetter {
+		bad("Options.OnCrash", "is %d, must be Rerun, Block or DeadLetter", o.OnCrash)
+	}
+	if o.OnCompleteFailed < Redeliver || o.OnCompleteFailed > Acknowledge {
+		bad("Options.OnCompleteFailed", "is %d, must be Redeliver or Acknowledge", o.OnCompleteFailed)
+	}
+	if o.OnStoreDown < FailClosed || o.OnStoreDown > RunAnyway {
+		bad("Options.OnStoreDown", "is %d, must be FailClosed or RunAnyway", o.OnStoreDown)
+	}
+	return errors.Join(errs...)
+}
+
+// validConsumer allows no '#', so that a record's key splits at its first '#' into consumer and event.
+func validConsumer(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		ok := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '/' || c == '-'
+		if !ok {
+			return false
+		}
+	}
+	return len(s) >= 1 && len(s) <= maxConsumer
+}

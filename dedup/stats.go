@@ -1,17 +1,23 @@
 package dedup
 
-// Stats counts what a Once has seen since New.
+import (
+	"sync/atomic"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// Stats counts what a Once has done since New.
 type Stats struct {
-	First          int64 // handlers started for an event with no earlier holder, or after a release
-	Completed      int64 // deliveries of completed events: acknowledged without running
-	InProgress     int64 // deliveries refused because another was being handled
-	Takeovers      int64 // handlers started after a holder vanished
-	LeasesLost     int64 // attempts whose record was taken over, or whose lease ended unproven
-	OwnRetries     int64 // own lost replies recognised
-	CompleteFailed int64 // handlers that succeeded and whose record could not be completed, lost leases aside
+	First          int64 // handlers started for a new record, or after a release
+	Completed      int64 // deliveries of completed events: acknowledged, not run
+	InProgress     int64 // deliveries refused because another delivery of the event is in progress
+	Takeovers      int64 // handlers started after the last owner crashed
+	LeasesLost     int64 // deliveries whose record was taken over, or whose lease ended before it could be renewed
+	OwnRetries     int64 // acquires granted before, whose first answer was lost
+	CompleteFailed int64 // handlers that succeeded and whose record could not be completed; lost leases do not count
 	StoreErrors    int64 // store calls that failed
-	ForeignWriters int64 // records met, or lost, that a program which knows no owners wrote: see Lease.Foreign
-	CacheHits      int64 // duplicates answered from memory
+	ForeignWriters int64 // deliveries whose record a program wrote that does not check ownership: Lease.Foreign
+	CacheHits      int64 // duplicates that were decided without a request
 	KeySources     KeySources
 }
 
@@ -19,7 +25,40 @@ type Stats struct {
 type KeySources struct {
 	Attribute   int64 // the event-key attribute, or event-id with event-source
 	CloudEvents int64 // a CloudEvents source and id
-	MessageID   int64 // the message ID: the event is another one after a redrive
+	MessageID   int64 // the message ID: a redrive or a second send of the event has another one
 	DedupID     int64 // the MessageDeduplicationId: Options.TrustDedupID
 	Function    int64 // Options.Key
+}
+
+// counters are the fields of Stats while they are counted.
+type counters struct {
+	first, completed, inProgress, takeovers, leasesLost atomic.Int64
+	ownRetries, completeFailed, storeErrors, cacheHits  atomic.Int64
+	foreign                                             atomic.Int64
+	keySources                                          [sqsonce.KeyFromFunction + 1]atomic.Int64
+}
+
+// Stats returns what was counted since New. While deliveries run, the numbers need not add up.
+func (o *Once) Stats() Stats {
+	c := &o.counts
+	keys := func(s sqsonce.KeySource) int64 { return c.keySources[s].Load() }
+	return Stats{
+		First:          c.first.Load(),
+		Completed:      c.completed.Load(),
+		InProgress:     c.inProgress.Load(),
+		Takeovers:      c.takeovers.Load(),
+		LeasesLost:     c.leasesLost.Load(),
+		OwnRetries:     c.ownRetries.Load(),
+		CompleteFailed: c.completeFailed.Load(),
+		StoreErrors:    c.storeErrors.Load(),
+		CacheHits:      c.cacheHits.Load(),
+		ForeignWriters: c.foreign.Load(),
+		KeySources: KeySources{
+			Attribute:   keys(sqsonce.KeyFromAttribute),
+			CloudEvents: keys(sqsonce.KeyFromCloudEvents),
+			MessageID:   keys(sqsonce.KeyFromMessageID),
+			DedupID:     keys(sqsonce.KeyFromDedupID),
+			Function:    keys(sqsonce.KeyFromFunction),
+		},
+	}
 }

@@ -5,38 +5,42 @@ import (
 	"time"
 )
 
-// Store keeps one record per event. Every sentence below has a case in package storetest, which each implementation
-// passes.
+// Store keeps one record per event. Every sentence about its methods has a case in package storetest; each
+// implementation passes it.
 //
-// Durations go in and are applied to the store's clock; times come out in the caller's. Time decides who may acquire;
-// ownership decides who may renew, complete or release. A store never lets a host's own clock decide a takeover.
+// Time decides who may acquire a record. Ownership decides who may renew, complete or release it. Durations go in and
+// are applied to the store's clock; times come out in the caller's clock. A host's own clock never decides a takeover.
 //
-// All methods are safe for concurrent use. An error that is not one of those named says that the outcome is not known
-// or that nothing was done: the caller must not act as if the call had succeeded.
+// All methods are safe for concurrent use. An error that is not named below says that nothing was done or that the
+// outcome is unknown: the caller must not act as if the call had succeeded.
 type Store interface {
-	// Acquire takes the record of c.Key for c.Owner.
+	// Acquire makes c.Owner the owner of c.Key's record.
 	//
-	// It returns a [*CompletedError] where the event was completed and its retention is not over; an [*InProgressError]
-	// where another owner's lease may be live, with the time from which another attempt makes sense; and
-	// [sqsonce.ErrLeaseLost] for an owner that has released the key or lost it; where another owner holds the key now,
-	// that owner's *InProgressError will do. The same claim again while it is held succeeds with the first answer's
-	// values, and a renewal's later end: a caller whose reply was lost is not told that it is in progress elsewhere.
-	// Each owner's fence is greater than every earlier one of the key while its record is retained.
+	// It returns a [*CompletedError] where the event was completed and its retention is not over. It returns an
+	// [*InProgressError] where another owner's lease may be live, with the time from which another acquire makes sense.
+	// It returns [sqsonce.ErrLeaseLost] for an owner that has released the key or lost it; where another owner has the
+	// record now, that owner's *InProgressError will do.
 	//
-	// A context that has ended before the call stores nothing. An empty key or owner is refused.
+	// The same claim again, while its lease is not released or lost, succeeds with the values of the first answer, and a
+	// renewal's later end: a caller whose first answer was lost is not refused because of itself. Each owner's fence is
+	// greater than every earlier one of the key while its record is retained.
+	//
+	// A context that is cancelled before the call stores nothing. An empty key or owner is refused.
 	Acquire(ctx context.Context, c Claim) (Lease, error)
 
 	// Renew moves the lease's end to d from now, never back, and returns the lease with its new end. It is allowed
-	// after the end while no other owner took over. [sqsonce.ErrLeaseLost] after a takeover, a release or a complete.
+	// after the lease's end while no other owner took over. It returns [sqsonce.ErrLeaseLost] after a takeover, a release
+	// or a complete.
 	Renew(ctx context.Context, l Lease, d time.Duration) (Lease, error)
 
 	// Complete marks the event as done and stores the result. It is allowed after the lease's end while no other owner
-	// took over; a second time is nil. [sqsonce.ErrLeaseLost] where the record has another owner or is gone.
+	// took over. A second call returns nil. It returns [sqsonce.ErrLeaseLost] where the record has another owner or is
+	// gone.
 	Complete(ctx context.Context, l Lease, r Result) error
 
-	// Release frees the key for the next delivery and keeps the first 256 bytes of cause's text for it, in whole
-	// characters. A nil cause keeps none. It is nil, and touches nothing, where the lease was lost or the event
-	// completed. The owner stays refused: see Acquire.
+	// Release ends the lease, so that the next delivery can acquire the record. It stores the first 256 bytes of cause's
+	// text, in whole characters; a nil cause stores none. It returns nil, and changes nothing, where the lease was lost
+	// or the event completed. The owner cannot acquire the key again: see Acquire.
 	Release(ctx context.Context, l Lease, cause error) error
 }
 
@@ -44,21 +48,21 @@ type Store interface {
 type Claim struct {
 	// Key is the record's key: the consumer's name, '#' and the event's key, hashed over 1,024 bytes.
 	Key string
-	// Owner names this delivery attempt: 128 random bits, made before the first call and never used again.
+	// Owner names this delivery: 128 random bits, made before the first call and never used again.
 	Owner string
-	// Lease is how long others are refused.
+	// Lease is the length of the record lease.
 	Lease time.Duration
-	// Retention is how long the record is kept, counted from the acquire; never less than the lease's end plus an hour.
+	// Retention is how long the record is retained after the acquire, and at least an hour after the lease's end.
 	Retention time.Duration
 	// Attempt is the message's receive count. 0: unknown.
 	Attempt int
 	// Validation is a hash of the payload. "": not compared.
 	Validation string
-	// NoTakeover keeps a lease that ended without a release refused (crash policies Block and DeadLetter).
+	// NoTakeover refuses a record whose lease is over and was not released (crash policies Block and DeadLetter).
 	NoTakeover bool
 }
 
-// Lease is a held record.
+// Lease is a record lease: what its owner knows of the record.
 type Lease struct {
 	Key, Owner string
 	// Fence is greater than every earlier fence of the key while its record is retained.
@@ -67,32 +71,32 @@ type Lease struct {
 	Until time.Time
 	// Retention is the claim's.
 	Retention time.Duration
-	// Takeover says that the last holder vanished: its lease ended without complete or release.
+	// Takeover says that the last owner crashed: its lease ended without a complete or a release.
 	Takeover bool
-	// OwnRetry says that the store recognised a claim it had already granted: our own lost reply.
+	// OwnRetry says that the store had granted the same claim before, and that its first answer was lost.
 	OwnRetry bool
 	// Attempts is the claim's Attempt.
 	Attempts int
-	// Foreign says that the record that was found is one of a program that knows no owners, such as Powertools for AWS
-	// Lambda. Such a program updates and deletes without a condition.
+	// Foreign says that the record was written by a program that does not check ownership, such as Powertools for AWS
+	// Lambda. Such a program updates and deletes records without a condition.
 	Foreign bool
-	// LastError is what the last release kept.
+	// LastError is the text that the last release stored.
 	LastError string
-	// Validation is the claim's payload hash, written with the completed record.
+	// Validation is the claim's payload hash. It is written with the completed record.
 	Validation string
 }
 
-// Result is what a completed record keeps: nothing for messages, the JSON that [Do] replays.
+// Result is what a completed record stores: nothing for messages, the JSON of a result for [Do].
 type Result struct {
 	Data       []byte
 	Validation string
 }
 
-// Record is what operators see of an event: every concrete store has Inspect(ctx, key) (Record, error),
+// Record is what operators see of an event. Every store of this module has Inspect(ctx, key) (Record, error),
 // Delete(ctx, key) error and Check(ctx) error.
 type Record struct {
 	Lease
 	Completed bool
 	Result    Result
-	ExpiresAt time.Time // end of retention
+	ExpiresAt time.Time // the end of retention
 }

@@ -1,4 +1,4 @@
-// Package failure is what a record keeps of the error that a release was for.
+// Package failure shortens the text of an error that a release stores in a record.
 package failure
 
 import (
@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Most is how much of an error is kept, in bytes: a record under 1 KB costs one write unit a write in DynamoDB.
+// Most is the longest text that a record stores, in bytes. It keeps most records under 1 KB, one write unit a write in
+// DynamoDB.
 const Most = 256
 
-// Text is what is kept of err: whole characters, at most Most bytes of them.
+// Text returns the start of err's text: whole characters, at most Most bytes.
 func Text(err error) string {
 	s := strings.ToValidUTF8(err.Error(), "\uFFFD")
 	if len(s) <= Most {

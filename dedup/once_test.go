@@ -26,7 +26,7 @@ func TestSameMessageAgain(t *testing.T) {
 				h := o.Handler(e.handler)
 				for i := range deliveries {
 					m := message("1")
-					m.ID = fmt.Sprint("copy ", i) // also a producer's second send
+					m.ID = fmt.Sprint("copy ", i) // as after a second send of the producer
 					if err := h(t.Context(), m); err != nil {
 						t.Fatalf("delivery %d: got error %v, want nil", i, err)
 					}
@@ -43,7 +43,7 @@ func TestSameMessageAgain(t *testing.T) {
 	}
 }
 
-// Four processes of eight handlers each get a copy at the same time, and again whenever the store says so.
+// Four processes get eight copies each at the same time, and each copy again after its RetryError.
 func TestConcurrentDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestConcurrentDeliveries(t *testing.T) {
 		if e.got() != 1 || most != 1 {
 			t.Errorf("handler ran %d times, %d at once, want 1 and 1", e.got(), most)
 		}
-		if want := 2 * 31; retries != want { // at 0 s, and at the lease's first end; it was renewed
+		if want := 2 * 31; retries != want { // at 0 s, and at the first end of the lease, which was renewed
 			t.Errorf("%d refusals, want %d: one per refused delivery and lease end", retries, want)
 		}
 	})
@@ -127,8 +127,8 @@ func TestFiveConsumersInParallel(t *testing.T) {
 	})
 }
 
-// The process dies after the effect and before the record: the one case that runs a handler twice, and only when the
-// lease is over.
+// The process dies after the effect and before the complete. Only then does a handler run twice, and not before the lease
+// is over.
 func TestCrashBetweenEffectAndRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestCrashBetweenEffectAndRecord(t *testing.T) {
 		dies.Store = store
 		dies.before = func(_ context.Context, op string, _ int) error {
 			if op != "acquire" {
-				return errStore // nothing of the dead process arrives
+				return errStore // no request of the dead process arrives
 			}
 			return nil
 		}
@@ -161,7 +161,7 @@ func TestCrashBetweenEffectAndRecord(t *testing.T) {
 			time.Sleep(retry.After)
 		}
 		if e.got() != 2 {
-			t.Errorf("handler ran %d times, want 2: its effect and its record are not one", e.got())
+			t.Errorf("handler ran %d times, want 2: its effect and its complete are two steps", e.got())
 		}
 		if waited := time.Since(start); waited > 31*time.Second {
 			t.Errorf("taken over after %s, want at most the lease and a second", waited)
@@ -175,7 +175,7 @@ func TestCrashBetweenEffectAndRecord(t *testing.T) {
 	})
 }
 
-// A handler that changes its message must not complete another event's record.
+// A handler that changes its message does not complete another event's record.
 func TestKeyIsFrozenBeforeTheHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestKeyIsFrozenBeforeTheHandler(t *testing.T) {
 	})
 }
 
-// Two Once of one store, one inside the other's handler, keep their keys apart.
+// A handler of one Once inside a handler of another: each has its own record.
 func TestNestedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ func completed(t testing.TB, s dedup.Store, id string) bool {
 	return ok
 }
 
-// The receipt handle is lost, or the host stops, while the handler succeeds: the record must still say so.
+// The receipt handle is lost, or the host stops, and the handler succeeds: the record is completed.
 func TestCompleteHasItsOwnContext(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{sqsonce.ErrLeaseLost, sqsonce.ErrShutdown, context.DeadlineExceeded} {
@@ -44,7 +44,7 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 				return nil
 			}
 		},
-		"reply lost": func(f *faults) {
+		"answer lost": func(f *faults) {
 			f.after = func(_ context.Context, op string, n int) error {
 				if op == "complete" && n <= 4 {
 					return errStore
@@ -83,8 +83,8 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The event has had its effect. Whatever the store answers, the record is not released: the next delivery would repeat
-// the effect at once.
+// The event has had its effect. Whatever the store answers, the record is not released: the next delivery would repeat the
+// effect at once.
 func TestNoReleaseAfterSuccess(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []dedup.CompletePolicy{dedup.Redeliver, dedup.Acknowledge} {
@@ -113,7 +113,7 @@ func TestNoReleaseAfterSuccess(t *testing.T) {
 	}
 }
 
-// What can never succeed is not tried until the lease ends.
+// A complete that can never succeed is not retried.
 func TestUnusableCompleteIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,8 +139,9 @@ func TestCompleteRefused(t *testing.T) {
 			}
 			return nil
 		})(t.Context(), message("1"))
-		if err != sqsonce.ErrLeaseLost {
-			t.Errorf("got error %v, want ErrLeaseLost under every policy", err)
+		want := "sqsonce: lease lost: record taken over by another owner, or deleted (consumer billing, key billing#orders|1)"
+		if !errors.Is(err, sqsonce.ErrLeaseLost) || err.Error() != want {
+			t.Errorf("got error %v, want %q under every policy", err, want)
 		}
 		if f.seen("complete") != 1 || f.seen("release") != 0 {
 			t.Errorf("calls: got %s, want one complete and no release", f.log())
@@ -151,8 +152,8 @@ func TestCompleteRefused(t *testing.T) {
 	})
 }
 
-// The lease is over and nobody came: the owner may still complete.
-func TestLateCompleteWithoutTakeover(t *testing.T) {
+// The lease is over and nobody took over: the owner may still complete.
+func TestCompleteAfterTheLeaseWithoutTakeover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()

@@ -7,14 +7,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// vanish leaves the record of message(id) as a crashed holder does: its lease over, not released.
-func vanish(t testing.TB, f *faults, id string) {
+// crash leaves the record of message(id) as a crashed owner does: its lease is over, and it was not released.
+func crash(t testing.TB, f *faults, id string) {
 	t.Helper()
 	if _, err := other(t, f.Store, recordKey(id)); err != nil {
 		t.Fatal(err)
@@ -37,7 +39,7 @@ func TestOnCrash(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
-				vanish(t, f, "1")
+				crash(t, f, "1")
 				var e effects
 				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = tt.policy })
 				for range 3 {
@@ -52,7 +54,7 @@ func TestOnCrash(t *testing.T) {
 						t.Errorf("got error %v, want ErrCrashed", err)
 					}
 					if inProgress(err) {
-						t.Errorf("error %v matches ErrInProgress: a host would wait for a holder that is gone", err)
+						t.Errorf("error %v matches ErrInProgress: a host would wait for an owner that crashed", err)
 					}
 					if _, reject := host.Asked(err); (reject != nil) != tt.reject {
 						t.Errorf("got error %v, want a Reject: %t", err, tt.reject)
@@ -67,8 +69,8 @@ func TestOnCrash(t *testing.T) {
 	}
 }
 
-// A live holder is in progress under every policy, and a failure is not a crash.
-func TestOnCrashLeavesTheLivingAlone(t *testing.T) {
+// A live lease is in progress under every policy, and a released record is not a crash.
+func TestOnCrashAppliesToCrashesOnly(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []dedup.CrashPolicy{dedup.Rerun, dedup.Block, dedup.DeadLetter} {
 		synctest.Test(t, func(t *testing.T) {
@@ -82,7 +84,7 @@ func TestOnCrashLeavesTheLivingAlone(t *testing.T) {
 			err = o.Handler(e.handler)(t.Context(), message("1"))
 			retry, _ := host.Asked(err)
 			if !inProgress(err) || retry == nil || retry.After != time.Minute+time.Second {
-				t.Errorf("policy %d: got error %v, want in progress, back a second after the holder's minute", policy, err)
+				t.Errorf("policy %d: got error %v, want in progress, back a second after the owner's minute", policy, err)
 			}
 			if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || !in.Until.Equal(l.Until) {
 				t.Errorf("policy %d: got error %v, want *InProgressError until %s", policy, err, l.Until)
@@ -91,19 +93,19 @@ func TestOnCrashLeavesTheLivingAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
-				t.Errorf("policy %d: after the holder's failure: got error %v and %d runs, want nil and 1", policy, err, e.got())
+				t.Errorf("policy %d: after the owner's release: got error %v and %d runs, want nil and 1", policy, err, e.got())
 			}
 		})
 	}
 }
 
-// Dead-lettered for a crash, the message must run when an operator moves it back, and not before.
-func TestDeadLetterFreesTheRecordOnceTheMessageIsSafe(t *testing.T) {
+// Policy DeadLetter: the event runs after a redrive, and not before the dead-letter queue has confirmed the message.
+func TestDeadLetterReleasesWhenConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, deadLettered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
-			vanish(t, f, "1")
+			crash(t, f, "1")
 			var e effects
 			h := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }).Handler(e.handler)
 			ctx, settle := settle.New(t.Context())
@@ -212,7 +214,7 @@ func TestValidate(t *testing.T) {
 				t.Errorf("other payload: got error %v and %d runs, want a Reject of ErrPayloadMismatch and 1", err, e.got())
 			}
 			if after := f.log(); cacheSize > 0 && after != before {
-				t.Errorf("calls: got %s, want the answer from memory", after)
+				t.Errorf("calls: got %s, want no request", after)
 			}
 			if f.seen("complete") != 1 || f.seen("release") != 0 {
 				t.Errorf("calls: got %s, want the record untouched", f.log())
@@ -221,7 +223,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A record without a hash, of a time before validation was switched on, is not a mismatch.
+// A record that was completed without a hash, before Options.Validate was set, is not a mismatch.
 func TestValidateAcceptsRecordsWithoutAHash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,4 +237,27 @@ func TestValidateAcceptsRecordsWithoutAHash(t *testing.T) {
 			t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
 		}
 	})
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	m := message("1")
+	m.ReceiveCount = 4
+	owners := make(map[string]bool)
+	for range 50 {
+		c, _ := claimFor(t, m, func(o *dedup.Options) {
+			o.Lease, o.Retention, o.OnCrash = 2e9, 3600e9, dedup.Block
+			o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body }
+		})
+		// 26 base32 characters carry 130 bits.
+		if len(c.Owner) < 26 || owners[c.Owner] {
+			t.Fatalf("owner %q: want 128 random bits, never twice", c.Owner)
+		}
+		owners[c.Owner] = true
+		c.Owner = ""
+		want := dedup.Claim{Key: recordKey("1"), Lease: 2e9, Retention: 3600e9, Attempt: 4, Validation: "hash of {}", NoTakeover: true}
+		if diff := cmp.Diff(want, c); diff != "" {
+			t.Fatalf("claim (-want +got):\n%s", diff)
+		}
+	}
 }

@@ -35,7 +35,7 @@ func TestFailureReleases(t *testing.T) {
 				if tt.want != nil && err != tt.want {
 					t.Errorf("got error %v, want the handler's own", err)
 				}
-				if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "outcome_test.go")) {
+				if p, ok := errors.AsType[*sqsonce.PanicError](err); tt.want == nil && (!ok || !strings.Contains(string(p.Stack), "run_test.go")) {
 					t.Errorf("got error %v, want *PanicError with the handler's stack", err)
 				}
 				l, err := other(t, f.Store, recordKey("1"))
@@ -61,7 +61,7 @@ func outlives(t *testing.T, h sqsonce.Handler) (returned bool) {
 	return returned
 }
 
-// Goexit ends the host's goroutine; the record is free by then, and the next delivery here need not wait for it.
+// Goexit ends the host's goroutine. The record is released by then, and the next delivery in this process runs at once.
 func TestGoexitReleases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestGoexitReleases(t *testing.T) {
 	})
 }
 
-func TestVerdictsPassUnchanged(t *testing.T) {
+func TestOutcomesPassUnchanged(t *testing.T) {
 	t.Parallel()
 	inner := errors.New("why")
 	for _, want := range []error{
@@ -107,8 +107,8 @@ func TestVerdictsPassUnchanged(t *testing.T) {
 	}
 }
 
-// A rejected message's record stays held until the host has the dead-letter queue's answer: else a second copy of the
-// event could start while the first is only on its way.
+// The record of a rejected message is released when the host has the dead-letter queue's answer. Before that another
+// delivery could start while the message is only on its way there.
 func TestRejectReleasesWhenSettled(t *testing.T) {
 	t.Parallel()
 	for _, deadLettered := range []bool{true, false} {
@@ -135,7 +135,7 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 	}
 }
 
-// Other failures go back to the queue at once, and so does their record.
+// After any other failure the record is released at once.
 func TestErrorReleasesBeforeItIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestFailedReleaseOnlyDelays(t *testing.T) {
 	})
 }
 
-// A handler cancelled by its host still leaves a released record, not a key that is locked for a lease.
+// When the host cancels the handler, the record is still released.
 func TestReleaseHasItsOwnContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,6 +211,93 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 		err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
 		if !errors.Is(err, sqsonce.ErrShutdown) || e.got() != 0 {
 			t.Errorf("got error %v and %d runs, want ErrShutdown and none", err, e.got())
+		}
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
+		}
+	})
+}
+
+// The lease is live when the handler starts: the answer to an acquire can come when the lease that it grants is over.
+func TestLeaseIsLiveAtTheStart(t *testing.T) {
+	t.Parallel()
+	slowAcquire := func(d time.Duration) func(context.Context, string, int) error {
+		return func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				time.Sleep(d)
+			}
+			return nil
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		killIn time.Duration
+		delay  time.Duration
+		calls  string
+	}{
+		{"answer after the end", 0, 31 * time.Second, "[acquire renew complete]"},
+		{"answer at the end", 0, 30 * time.Second, "[acquire renew complete]"},
+		{"answer before the end", 0, 29 * time.Second, "[acquire complete]"},
+		{"frozen until after the lease's end", 10 * time.Second, 20 * time.Second, "[acquire renew complete]"},
+		{"resumed after KillAt, before the lease's end", 10 * time.Second, 11 * time.Second, "[acquire renew complete]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.after = slowAcquire(tt.delay)
+				m := message("1")
+				if tt.killIn > 0 {
+					m.KillAt = time.Now().Add(tt.killIn)
+				}
+				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+					if l, _ := dedup.LeaseFrom(ctx); time.Until(l.Until) <= 0 {
+						t.Errorf("started under a lease that ended %s ago", -time.Until(l.Until))
+					}
+					return nil
+				})(t.Context(), m)
+				if err != nil || f.log() != tt.calls {
+					t.Errorf("got error %v after calls %s, want nil after %s", err, f.log(), tt.calls)
+				}
+			})
+		})
+	}
+}
+
+func TestTakenOverBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				time.Sleep(31 * time.Second)
+				if _, err := other(t, f.Store, recordKey("1")); err != nil {
+					t.Errorf("takeover: %v", err)
+				}
+			}
+			return nil
+		}
+		var e effects
+		o := newOnce(t, f)
+		err := o.Handler(e.handler)(t.Context(), message("1"))
+		if !errors.Is(err, sqsonce.ErrLeaseLost) || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want ErrLeaseLost and none", err, e.got())
+		}
+		if s := o.Stats(); s.LeasesLost != 1 || s.First != 0 {
+			t.Errorf("stats: got %+v, want LeasesLost 1 and First 0", s)
+		}
+	})
+}
+
+// A store that always answers after the lease's end starts no handler, and is not asked for ever.
+func TestStoreSlowerThanTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(context.Context, string, int) error { time.Sleep(40 * time.Second); return nil }
+		var e effects
+		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))
+		if err == nil || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want an error and none", err, e.got())
 		}
 		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
 			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)

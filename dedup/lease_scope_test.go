@@ -12,9 +12,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// A lost lease ends the context of the call it guards, and no other: not the host's, and not that of another event of
-// the same message.
-func TestLostLeaseEndsItsOwnContextOnly(t *testing.T) {
+// A lost lease cancels the context of its own handler and no other: not the host's, and not that of another event of the
+// same message.
+func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 	t.Parallel()
 	waits := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -37,11 +37,11 @@ func TestLostLeaseEndsItsOwnContextOnly(t *testing.T) {
 		{"handler in another's", func(ctx context.Context, o, outer *dedup.Once) error {
 			return outer.Handler(o.Handler(handler))(ctx, message("1"))
 		}},
-		{"call", func(ctx context.Context, o, _ *dedup.Once) error {
+		{"Do", func(ctx context.Context, o, _ *dedup.Once) error {
 			_, err := dedup.Do(ctx, o, "key", func(ctx context.Context) (int, error) { return 0, waits(ctx) })
 			return err
 		}},
-		{"guard", func(ctx context.Context, o, _ *dedup.Once) error {
+		{"inbox", func(ctx context.Context, o, _ *dedup.Once) error {
 			return o.Guard(ctx, message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) { return false, waits(ctx) })
 		}},
 	} {
@@ -51,25 +51,26 @@ func TestLostLeaseEndsItsOwnContextOnly(t *testing.T) {
 				f.fail("renew", sqsonce.ErrLeaseLost)
 				ctx, done := settle.New(t.Context())
 				defer done(false)
-				// The store accepts the complete in the end: nobody has taken over.
+				// The store accepts the complete: nobody has taken over.
 				if err := c.run(ctx, newOnce(t, f), newOnce(t, newFaults())); err != nil {
 					t.Error(err)
 				}
 				if ctx.Err() != nil {
-					t.Error("the host's context has ended")
+					t.Error("the host's context is cancelled")
 				}
 			})
 		})
 	}
 }
 
-// A message can carry several events, each handled under its own record. When the lease of one is lost, the others go on.
+// A message can carry several events, each handled under its own record. When one of them loses its lease, the others go
+// on.
 func TestTwoEventsOfOneMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		lost, kept := newFaults(), newFaults()
+		lost, owned := newFaults(), newFaults()
 		lost.fail("renew", sqsonce.ErrLeaseLost)
-		a, b := newOnce(t, lost), newOnce(t, kept)
+		a, b := newOnce(t, lost), newOnce(t, owned)
 		// The host's context, as sqsworker makes it.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)

@@ -3,7 +3,6 @@ package dedup_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,12 +10,11 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// A key held in this process answers a second copy without a request, also while its handler goes on.
+// A second copy makes no request while a peer runs, nor after its success.
 func TestSecondCopyInThisProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +46,7 @@ func TestSecondCopyInThisProcess(t *testing.T) {
 	})
 }
 
-// Also while the first copy's acquire is on its way: the two would only meet in the store.
+// The same while the first copy's acquire is not answered yet.
 func TestSecondCopyDuringTheAcquire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,9 +67,9 @@ func TestSecondCopyDuringTheAcquire(t *testing.T) {
 	})
 }
 
-// A handler of this process that lost its lease and hangs must not keep the event from this process for ever; and when
-// it returns at last, its successor's hold must stay.
-func TestLostHoldDoesNotBlockItsProcess(t *testing.T) {
+// A peer that lost its lease and does not return must not block the event in this process. When it returns, the lease of
+// the delivery that replaced it must stay.
+func TestLostPeerDoesNotBlockItsProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
@@ -85,8 +83,8 @@ func TestLostHoldDoesNotBlockItsProcess(t *testing.T) {
 		var runs atomic.Int64
 		h := newOnce(t, f).Handler(func(ctx context.Context, m *sqsonce.Message) error {
 			if runs.Add(1) == 1 {
-				time.Sleep(time.Minute) // ignores its context
-				return errors.New("much too late")
+				time.Sleep(time.Minute) // does not notice its cancellation
+				return errors.New("too late")
 			}
 			time.Sleep(90 * time.Second)
 			return e.handler(ctx, m)
@@ -103,7 +101,7 @@ func TestLostHoldDoesNotBlockItsProcess(t *testing.T) {
 				t.Errorf("second delivery: got error %v, want nil", err)
 			}
 		})
-		for range 2 { // before and after the first has returned
+		for range 2 { // before and after the first one has returned
 			time.Sleep(30 * time.Second)
 			if err := h(t.Context(), message("1")); !inProgress(err) || f.seen("acquire") != 2 {
 				t.Errorf("a copy while the second runs: got error %v after %d acquires, want in progress without a request", err, f.seen("acquire"))
@@ -116,81 +114,8 @@ func TestLostHoldDoesNotBlockItsProcess(t *testing.T) {
 	})
 }
 
-func TestFailedKeyIsNotRemembered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.fail("complete", errStore)
-		var e effects
-		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge }).Handler(e.handler)
-		for range 2 {
-			if err := h(t.Context(), message("1")); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(31 * time.Second) // past the lease, within the time a key is remembered
-		}
-		if e.got() != 2 {
-			t.Errorf("ran %d times, want 2: a completion that nobody confirmed must be asked for again", e.got())
-		}
-	})
-}
-
-func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		h := newOnce(t, f).Handler(hang(0))
-		deliver := func() {
-			t.Helper()
-			if err := h(t.Context(), message("1")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		deliver()
-		for _, want := range []int{1, 1, 2, 2} { // at 30, 59, 88 and 117 s
-			time.Sleep(29*time.Second + time.Second/2)
-			deliver()
-			if f.seen("acquire") != want {
-				t.Errorf("%d acquires, want %d", f.seen("acquire"), want)
-			}
-		}
-	})
-}
-
-func TestCacheKeepsTheMostRecent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		h := newOnce(t, f, func(o *dedup.Options) { o.CacheSize = 2 }).Handler(hang(0))
-		for _, step := range []struct {
-			id       string
-			acquires int
-		}{{"1", 1}, {"2", 2}, {"1", 2}, {"3", 3}, {"1", 3}, {"2", 4}, {"1", 4}, {"3", 5}, {"4", 6}, {"3", 6}} {
-			if err := h(t.Context(), message(step.id)); err != nil {
-				t.Fatal(err)
-			}
-			if f.seen("acquire") != step.acquires {
-				t.Fatalf("event %s: %d acquires, want %d", fmt.Sprint(step), f.seen("acquire"), step.acquires)
-			}
-		}
-	})
-}
-
-func TestCacheOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		h := newOnce(t, f, noCache).Handler(hang(0))
-		for i := range 3 {
-			if err := h(t.Context(), message("1")); err != nil || f.seen("acquire") != i+1 {
-				t.Fatalf("delivery %d: got error %v after %d acquires, want nil after one each", i, err, f.seen("acquire"))
-			}
-		}
-	})
-}
-
-// A hold that can no longer prove its lease does not answer for the store: the event may be free for this process too.
-func TestUnprovenHoldAsksTheStore(t *testing.T) {
+// Where a peer's lease is over and was not renewed, a second delivery asks the store: nobody may own the record.
+func TestPeerWhoseLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
@@ -212,17 +137,16 @@ func TestUnprovenHoldAsksTheStore(t *testing.T) {
 		if err := h(t.Context(), message("1")); !inProgress(err) || f.seen("acquire") != 1 {
 			t.Errorf("in the lease: got error %v after %d acquires, want in progress without a request", err, f.seen("acquire"))
 		}
-		time.Sleep(time.Second / 2) // a copy that waits over the lease's end
+		time.Sleep(time.Second / 2) // this copy still waits when the lease ends
 		if err := h(t.Context(), message("1")); err != nil || runs.Load() != 2 {
-			t.Errorf("after it: got error %v and %d runs, want nil and 2: the store gave it away", err, runs.Load())
+			t.Errorf("after it: got error %v and %d runs, want nil and 2: the store granted a takeover", err, runs.Load())
 		}
 		wg.Wait()
 	})
 }
 
-// Copies of a completed event that come together, in one batch of Lambda's, are all acknowledged by one answer of the
-// store: those that find the first one asking wait for it. Answered "in progress", each would spend a receive, and the
-// last ones their last.
+// Copies of a completed event that reach a process together need one request: the others wait for the first one's answer.
+// If they were refused as in progress, each would spend a receive.
 func TestCopiesOfACompletedEventShareAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,7 +155,7 @@ func TestCopiesOfACompletedEventShareAnAnswer(t *testing.T) {
 		if err := h(t.Context(), message("1")); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Minute) // forgotten by now
+		time.Sleep(2 * time.Minute) // no longer remembered
 		f.before = func(context.Context, string, int) error { time.Sleep(2 * time.Second); return nil }
 		var wg sync.WaitGroup
 		for i := range 10 {
@@ -248,7 +172,8 @@ func TestCopiesOfACompletedEventShareAnAnswer(t *testing.T) {
 	})
 }
 
-// A copy that waits for another one's answer leaves with its own context, and asks for itself where the other got none.
+// A copy waits for another one's answer until its own context is cancelled. If the other one's acquire failed, it asks the
+// store itself.
 func TestCopyThatWaitsForAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

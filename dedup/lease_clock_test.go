@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// monotonic moves a time's monotonic reading and leaves its wall clock: what a suspended machine or a clock that was set
-// does to two readings. No public way makes such a time; the test checks that this one does.
+// monotonic moves the monotonic reading of a time and not its wall clock, as a suspended machine or a clock that was set
+// back does. The time package has no way to make such a time, so monotonic writes to time.Time and checks the result.
 func monotonic(t *testing.T, at time.Time, by time.Duration) time.Time {
 	t.Helper()
 	moved := at
@@ -28,17 +28,17 @@ func TestRemainingTrustsTheFasterClock(t *testing.T) {
 		want, after time.Duration // left, and left 10 s later after anchor
 	}{
 		{"both agree", until, now.Add(20 * time.Second), 10 * time.Second, 0},
-		{"suspended for 25 s: the monotonic clock stood", until, monotonic(t, now.Add(25*time.Second), -25*time.Second), 5 * time.Second, -5 * time.Second},
-		{"set back by 25 s: the wall clock stood", until, monotonic(t, now, 25*time.Second), 5 * time.Second, -5 * time.Second},
+		{"suspended for 25 s: the monotonic clock stopped", until, monotonic(t, now.Add(25*time.Second), -25*time.Second), 5 * time.Second, -5 * time.Second},
+		{"set back by 25 s: the wall clock stopped", until, monotonic(t, now, 25*time.Second), 5 * time.Second, -5 * time.Second},
 		{"no monotonic reading", until.Round(0), now.Add(20 * time.Second), 10 * time.Second, 0},
 	} {
 		if got := remaining(tt.until, tt.now); got != tt.want {
 			t.Errorf("%s: %s left, want %s", tt.name, got, tt.want)
 		}
-		// From a server's date, then set back by 10 s while 10 s pass.
+		// Anchored, then 10 s pass while the wall clock is set back by 10 s.
 		anchored := anchor(tt.until, tt.now)
 		if got := remaining(anchored, monotonic(t, tt.now, 10*time.Second)); got != tt.after {
-			t.Errorf("%s, then 10 s on the monotonic clock alone: %s left, want %s", tt.name, got, tt.after)
+			t.Errorf("%s, then 10 s on the monotonic clock only: %s left, want %s", tt.name, got, tt.after)
 		}
 	}
 }

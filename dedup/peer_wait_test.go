@@ -13,8 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// A second copy whose holder here ends soon is answered by that holder's success, without a request.
-func TestCopyWaitsForTheHolderHere(t *testing.T) {
+// A second copy waits for its peer and is acknowledged after the peer's success, without a request.
+func TestCopyWaitsForItsPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
@@ -31,7 +31,7 @@ func TestCopyWaitsForTheHolderHere(t *testing.T) {
 		}
 		wg.Wait()
 		if f.log() != "[acquire complete]" {
-			t.Errorf("calls: got %s, want the first copy's alone", f.log())
+			t.Errorf("calls: got %s, want only the first copy's", f.log())
 		}
 		if s := o.Stats(); s.First != 1 || s.Completed != 9 || s.CacheHits != 9 || s.InProgress != 0 {
 			t.Errorf("stats: got %+v, want First 1, Completed and CacheHits 9, InProgress 0", s)
@@ -39,8 +39,8 @@ func TestCopyWaitsForTheHolderHere(t *testing.T) {
 	})
 }
 
-// After a failure the copies take their turns, one at a time.
-func TestCopiesTakeTheirTurns(t *testing.T) {
+// After a failure the next copy runs, one at a time.
+func TestCopiesRunOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
@@ -76,7 +76,7 @@ func TestCopiesTakeTheirTurns(t *testing.T) {
 	})
 }
 
-// All of a copy's waiting together has the bound, however many holders fail before it.
+// Options.Wait bounds a copy's waiting for all its peers together.
 func TestWaitHasABound(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -85,7 +85,7 @@ func TestWaitHasABound(t *testing.T) {
 		want         time.Duration
 	}{
 		{"default", 0, time.Minute, time.Second},
-		{"of three holders", 0, 400 * time.Millisecond, time.Second},
+		{"three peers", 0, 400 * time.Millisecond, time.Second},
 		{"asked for", 5 * time.Second, time.Minute, 5 * time.Second},
 		{"off", -1, time.Minute, 0},
 	} {
@@ -97,12 +97,12 @@ func TestWaitHasABound(t *testing.T) {
 					return errors.New("failed")
 				})
 				var wg sync.WaitGroup
-				var bounced atomic.Int64
+				var refused atomic.Int64
 				for range 4 {
 					wg.Go(func() {
 						start := time.Now()
 						if err := h(t.Context(), message("1")); inProgress(err) {
-							bounced.Add(1)
+							refused.Add(1)
 							if time.Since(start) != tt.want {
 								t.Errorf("in progress after %s, want %s", time.Since(start), tt.want)
 							}
@@ -110,7 +110,7 @@ func TestWaitHasABound(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if bounced.Load() == 0 {
+				if refused.Load() == 0 {
 					t.Error("no copy was refused as in progress")
 				}
 			})
@@ -118,7 +118,32 @@ func TestWaitHasABound(t *testing.T) {
 	}
 }
 
-// A host that stops, or a message whose visibility is lost, does not wait on.
+// The bound is one for a peer and for the delivery that replaced it after its lease.
+func TestWaitHasOneBoundForAReplacedPeer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.fail("renew", errStore)
+		h := newOnce(t, f).Handler(hang(time.Minute))
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		deliver := func(at time.Duration) {
+			wg.Go(func() {
+				time.Sleep(at)
+				_ = h(t.Context(), message("1"))
+			})
+		}
+		deliver(0)
+		deliver(30*time.Second + 200*time.Millisecond) // takes over
+		time.Sleep(29*time.Second + 700*time.Millisecond)
+		start := time.Now()
+		if err := h(t.Context(), message("1")); !inProgress(err) || time.Since(start) != time.Second {
+			t.Errorf("got error %v after %s, want in progress after 1 s", err, time.Since(start))
+		}
+	})
+}
+
+// A copy stops waiting when its context is cancelled.
 func TestWaitEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,9 +165,9 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// Two guarded handlers that each call Do with the other's key would wait for each other, and one that calls it with its
-// own key for itself.
-func TestGuardedHandlerDoesNotWait(t *testing.T) {
+// A call from inside a handler does not wait: two handlers that call Do with each other's key would wait for each other,
+// and one that calls it with its own key would wait for itself.
+func TestNestedCallDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOnce(t, newFaults())
@@ -169,8 +194,8 @@ func TestGuardedHandlerDoesNotWait(t *testing.T) {
 	})
 }
 
-// A second call of Do gets the first one's result, which memory does not keep: one request, and no bounce.
-func TestDoWaitsForTheCallHere(t *testing.T) {
+// A second call of Do waits for its peer and then makes one request: the cache has no results.
+func TestDoWaitsForItsPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()

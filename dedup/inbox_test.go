@@ -43,7 +43,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The inbox of a process that dies between the commit and the delete: its effect is there once.
+// An inbox whose process dies between the commit and the delete: its effect happens once.
 func TestGuardEffectOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestStopRenewal(t *testing.T) {
 		renewed int
 		left    time.Duration
 	}{
-		{"much left", 9 * time.Second, 10 * time.Second, 0, 21 * time.Second},
+		{"enough left", 9 * time.Second, 10 * time.Second, 0, 21 * time.Second},
 		{"just renewed", 12 * time.Second, 10 * time.Second, 1, 28 * time.Second},
 		{"less than asked for", 9 * time.Second, 25 * time.Second, 1, 30 * time.Second},
 	} {
@@ -94,7 +94,7 @@ func TestStopRenewal(t *testing.T) {
 						t.Errorf("%d renewals after StopRenewal, want none", f.seen("renew")-tt.renewed)
 					}
 					if ctx.Err() != nil {
-						t.Errorf("cancelled after StopRenewal with %v: the commit's condition decides", context.Cause(ctx))
+						t.Errorf("cancelled after StopRenewal with %v, want no cancellation: the commit's condition decides", context.Cause(ctx))
 					}
 					return true, nil
 				})
@@ -106,7 +106,8 @@ func TestStopRenewal(t *testing.T) {
 	}
 }
 
-// A renewal in flight would make the transaction fail with a conflict: it is waited for, also by a cancelled handler.
+// A renewal in flight would make the transaction fail with a conflict. StopRenewal waits for it, also in a cancelled
+// handler.
 func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +136,7 @@ func TestStopRenewalWaitsForTheOneInFlight(t *testing.T) {
 	})
 }
 
-// After StopRenewal there is no renewal any more: neither where it comes at the instant of one, nor in the middle of one.
+// No renewal follows StopRenewal, also where it is called at the instant of a renewal or while one is in flight.
 func TestNoRenewalAfterStopRenewal(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -213,7 +214,7 @@ func TestStopRenewalOfALostLease(t *testing.T) {
 	}
 }
 
-// The lease covers the process: nothing to renew, whatever is asked for.
+// The lease outlasts the process: it is not renewed, whatever least is.
 func TestStopRenewalWithKillAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,8 +235,7 @@ func TestStopRenewalWithKillAt(t *testing.T) {
 	})
 }
 
-// A process that was frozen past its lease and thawed: the lease is over whatever host it had, and only the store can say
-// whether the record is still its own.
+// A process was frozen until its lease was over, and resumed. Only the store knows whether the record has another owner.
 func TestStopRenewalAfterTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

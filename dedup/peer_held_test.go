@@ -13,7 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// ended returns the channel of an in-progress answer, nil where it has none.
+// ended returns the channel of an error that matches ErrInProgress, and nil where it has none.
 func ended(err error) <-chan struct{} {
 	if inProgress(err) {
 		return host.Ended(err)
@@ -30,9 +30,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A host that can hold a message is told at once that its event is in progress here, also while the store has not
-// answered the holder yet, and when the holder has ended, well or not.
-func TestHoldingHostIsTold(t *testing.T) {
+// A host that can hold a message gets the refusal at once, also while the peer's acquire is not answered yet. The channel
+// in the refusal is closed when the peer has ended, whatever its outcome.
+func TestHostThatHolds(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []error{nil, errors.New("declined")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -63,9 +63,9 @@ func TestHoldingHostIsTold(t *testing.T) {
 			<-waiting
 			synctest.Wait()
 			if err := <-returned; err != outcome {
-				t.Errorf("the holder: got error %v, want %v", err, outcome)
+				t.Errorf("the peer: got error %v, want %v", err, outcome)
 			}
-			// What the host tries again then finds no holder here.
+			// A delivery after that finds no peer.
 			f.before = nil
 			if outcome == nil {
 				if err := h(ctx, message("1")); err != nil {
@@ -78,9 +78,9 @@ func TestHoldingHostIsTold(t *testing.T) {
 	}
 }
 
-// Not everything can be left to the host: who holds the event in another process does not tell; a caller of Do may have
-// done something before it; a guarded handler may be the holder itself; and a Wait below zero is none.
-func TestNothingToHold(t *testing.T) {
+// The host does not hold the message where the owner is in another process; in a call of Do, whose caller may have done
+// something before it; in a call from inside a handler, which may be the peer's own; and where Wait is negative.
+func TestNotHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := settle.WithHolding(t.Context())
@@ -89,7 +89,7 @@ func TestNothingToHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := newOnce(t, f).Handler(hang(0))(ctx, message("1")); !inProgress(err) || ended(err) != nil {
-			t.Errorf("held elsewhere: got error %v, want in progress without a channel", err)
+			t.Errorf("owner in another process: got error %v, want in progress without a channel", err)
 		}
 
 		o := newOnce(t, newFaults())
@@ -98,7 +98,7 @@ func TestNothingToHold(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		if err := h(t.Context(), message("1")); !inProgress(err) || ended(err) != nil || time.Since(start) != time.Second {
-			t.Errorf("another host: got error %v after %s, want in progress after a second, without a channel", err, time.Since(start))
+			t.Errorf("a host that cannot hold: got error %v after %s, want in progress after a second, without a channel", err, time.Since(start))
 		}
 		start = time.Now()
 		_, err := dedup.Do(ctx, o, "orders|1", func(context.Context) (int, error) { return 0, nil })

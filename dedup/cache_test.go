@@ -1,0 +1,83 @@
+package dedup_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.fail("complete", errStore)
+		var e effects
+		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge }).Handler(e.handler)
+		for range 2 {
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(31 * time.Second) // past the lease, within the time a key is remembered
+		}
+		if e.got() != 2 {
+			t.Errorf("ran %d times, want 2: after a complete that the store did not confirm it must be asked again", e.got())
+		}
+	})
+}
+
+func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f).Handler(hang(0))
+		deliver := func() {
+			t.Helper()
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deliver()
+		for _, want := range []int{1, 1, 2, 2} { // at 30, 59, 88 and 117 s
+			time.Sleep(29*time.Second + time.Second/2)
+			deliver()
+			if f.seen("acquire") != want {
+				t.Errorf("%d acquires, want %d", f.seen("acquire"), want)
+			}
+		}
+	})
+}
+
+func TestCacheKeepsTheMostRecent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f, func(o *dedup.Options) { o.CacheSize = 2 }).Handler(hang(0))
+		for _, step := range []struct {
+			id       string
+			acquires int
+		}{{"1", 1}, {"2", 2}, {"1", 2}, {"3", 3}, {"1", 3}, {"2", 4}, {"1", 4}, {"3", 5}, {"4", 6}, {"3", 6}} {
+			if err := h(t.Context(), message(step.id)); err != nil {
+				t.Fatal(err)
+			}
+			if f.seen("acquire") != step.acquires {
+				t.Fatalf("event %s: %d acquires, want %d", fmt.Sprint(step), f.seen("acquire"), step.acquires)
+			}
+		}
+	})
+}
+
+func TestCacheOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f, noCache).Handler(hang(0))
+		for i := range 3 {
+			if err := h(t.Context(), message("1")); err != nil || f.seen("acquire") != i+1 {
+				t.Fatalf("delivery %d: got error %v after %d acquires, want nil after one each", i, err, f.seen("acquire"))
+			}
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// An error that users see says what happened, to which record, and what to do.
+func TestErrorsNameTheRecord(t *testing.T) {
+	t.Parallel()
+	foreign := fmt.Errorf("%w: %w", sqsonce.ErrLeaseLost, dedup.ErrForeignWriter)
+	crashed := "dedup: the last owner crashed: its lease ended without a complete or a release (consumer billing, key billing#orders|1): " +
+		"find out whether its effect happened, then "
+	for _, tt := range []struct {
+		name   string
+		before func(t *testing.T, f *faults)
+		option func(*dedup.Options)
+		h      sqsonce.Handler
+		want   string
+	}{
+		{"in progress", func(t *testing.T, f *faults) {
+			if _, err := other(t, f.Store, recordKey("1")); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, hang(0), "sqsonce: retry after 1m1s: dedup: in progress elsewhere until 2000-01-01T00:01:00Z (consumer billing, key billing#orders|1)"},
+		{"Block", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.Block }, hang(0),
+			crashed + "delete the record to run the event again"},
+		{"DeadLetter", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }, hang(0),
+			"sqsonce: rejected: " + crashed + "redrive the message to run the event again"},
+		{"acquire failed", func(_ *testing.T, f *faults) { f.fail("acquire", errStore) }, nil, hang(0),
+			"dedup: acquire failed, handler not called (consumer billing, key billing#orders|1): store unreachable"},
+		{"acquire refused", func(_ *testing.T, f *faults) { f.fail("acquire", sqsonce.ErrLeaseLost) }, nil, hang(0),
+			"dedup: acquire refused, handler not called (consumer billing, key billing#orders|1): sqsonce: lease lost"},
+		{"complete failed", func(_ *testing.T, f *faults) { f.fail("complete", errStore) }, nil, hang(0),
+			"dedup: handler succeeded, record not completed (consumer billing, key billing#orders|1): it runs again when the lease is over (Options.OnCompleteFailed): store unreachable"},
+		{"complete refused, foreign writer", func(_ *testing.T, f *faults) { f.fail("complete", foreign) }, nil, hang(0),
+			"sqsonce: lease lost: record overwritten by a writer that does not check ownership (consumer billing, key billing#orders|1)"},
+		{"renewal refused, then a failure", func(_ *testing.T, f *faults) { f.fail("renew", sqsonce.ErrLeaseLost) }, nil,
+			func(context.Context, *sqsonce.Message) error {
+				time.Sleep(time.Minute)
+				return errors.New("card declined")
+			},
+			"sqsonce: lease lost: record taken over by another owner, or deleted (consumer billing, key billing#orders|1): handler returned: card declined"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				tt.before(t, f)
+				o := newOnce(t, f)
+				if tt.option != nil {
+					o = newOnce(t, f, tt.option)
+				}
+				if err := o.Handler(tt.h)(t.Context(), message("1")); err == nil || err.Error() != tt.want {
+					t.Errorf("got  %v\nwant %s", err, tt.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,77 @@
+// This file has what only the author of an inbox needs. An inbox runs the handler's writes and the record's complete in
+// one transaction; it calls Guard, LeaseFrom and StopRenewal. Handlers, and users of an inbox, need none of them.
+
+package dedup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+var errNoLease = errors.New("dedup: the context carries no record lease: pass the context that Guard gave")
+
+// Guard is for authors of an inbox. It is [Once.Handler] for a function whose own transaction may complete the record.
+//
+// f runs under the record lease. Its context carries the lease: see [LeaseFrom], [FenceFrom] and [StopRenewal]. The
+// context is cancelled with cause [sqsonce.ErrLeaseLost] when a renewal is refused, or when the lease ends before a
+// renewal is answered.
+//
+// What f returns decides about the record:
+//
+//   - completed and nil: f's transaction completed the record, under the condition that l.Owner still owned it. Guard
+//     writes nothing and remembers the key as completed.
+//   - completed and an error: the same, and Guard returns the error. The next delivery is acknowledged and does not run.
+//   - not completed and nil: Guard completes the record, as Handler does.
+//   - not completed and an error: Guard releases the record with the error and returns it. f also returns the error
+//     where its transaction has an unknown outcome; the transaction must therefore be refused after a release.
+//
+// Under the policy RunAnyway f is called with the zero Lease while the store cannot be reached. It must then write
+// nothing to the record.
+func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context.Context, l Lease) (completed bool, err error)) error {
+	t, err := o.task(m)
+	if err != nil {
+		return err
+	}
+	t.run = func(ctx context.Context, l Lease) (Result, bool, error) {
+		completed, err := f(ctx, l)
+		return Result{Validation: l.Validation}, completed, err
+	}
+	return o.do(ctx, t)
+}
+
+// LeaseFrom is for authors of an inbox. It returns the record lease under which ctx's handler runs, as the last renewal
+// left it, and false where there is none. Of nested leases it returns the innermost.
+func LeaseFrom(ctx context.Context) (Lease, bool) {
+	rl, ok := recordLeaseFrom(ctx)
+	if !ok {
+		return Lease{}, false
+	}
+	return rl.current(), true
+}
+
+// StopRenewal is for authors of an inbox. It ends the renewals of the record lease under which ctx's handler runs, before
+// a transaction that writes the record: a renewal at the same time would make one of the two fail with a conflict. Call
+// it after the user's code and just before the commit. A second call returns what the lease is by then.
+//
+// If less than least is left of the lease, StopRenewal first renews it once, to the full length. If a renewal is in
+// flight, StopRenewal waits for it, also where ctx was cancelled. When StopRenewal returns, nothing of this process reads
+// or writes the record until the handler has returned. The lease's end no longer cancels the context: from here on the
+// commit's own condition on the owner decides.
+//
+// The transaction and its retries should end by the returned Until. They should run on a context of their own
+// ([context.WithoutCancel] and a timeout), since a host that stops cancels ctx while the commit is still allowed.
+//
+// Its error matches [sqsonce.ErrLeaseLost] where another owner took over. Any other error says that the lease is over and
+// that the store could not tell whose the record is. After an error the transaction must not be sent.
+//
+// A lease that ends with the process (Message.KillAt) is not renewed, whatever least is.
+func StopRenewal(ctx context.Context, least time.Duration) (Lease, error) {
+	rl, ok := recordLeaseFrom(ctx)
+	if !ok {
+		return Lease{}, errNoLease
+	}
+	return rl.prepareCommit(ctx, least)
+}
