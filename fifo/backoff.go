@@ -3,7 +3,7 @@ package fifo
 import (
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -12,7 +12,7 @@ const (
 )
 
 // delay is how long to wait after the n-th failure in a row, counted from 1.
-func delay(n int) time.Duration { return backoff.Jitter(backoffBase, backoffCap, n) }
+func delay(n int) time.Duration { return host.Jitter(backoffBase, backoffCap, n) }
 
 // pause holds all requests back after the queue itself, not one entry, was throttled.
 type pause struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/backoff"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const goodURL = "https://sqs.us-east-1.amazonaws.com/123456789012/jobs"
@@ -130,7 +130,7 @@ func TestDefaultBackoff(t *testing.T) {
 	} {
 		var most time.Duration
 		for range 200 {
-			d := backoff.Default(count)
+			d := host.DefaultBackoff(count)
 			if d <= 0 || d > limit {
 				t.Fatalf("count %d: %s, want above 0 and at most %s", count, d, limit)
 			}
