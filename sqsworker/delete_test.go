@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,26 +117,115 @@ func TestUndeletedIsReported(t *testing.T) {
 	})
 }
 
-// TestSecondCopyHandsOverItsHandle: SQS delivers a message again while its first delivery is handled here.
-func TestSecondCopyHandsOverItsHandle(t *testing.T) {
-	for _, kind := range []fault.Kind{fault.Duplicate, fault.ExpireEarly} {
-		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s fifo=%t", kind, fifo), func(t *testing.T) {
-				rule := fault.Rule{Op: "ReceiveMessage", Nth: 1, Times: 4, Do: kind}
-				bubble(t, setup{fifo: fifo, faults: []fault.Rule{rule}}, func(x *fixture) {
-					x.send("g:a", "g:b", "h:c")
-					var r runs
-					j := x.start(r.take(40 * time.Second))
-					time.Sleep(10 * time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					for _, b := range []string{"g:a", "g:b", "h:c"} {
-						if got := r.count(b); got != 1 {
-							t.Errorf("%s: %d runs, want 1; %+v", b, got, j.Stats())
-						}
-					}
-				})
+// TestNoDeleteWithAnExpiredLease: the heartbeat notices first in most cases; after a suspend it may not.
+func TestNoDeleteWithAnExpiredLease(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, goodURL, ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoop(t.Context(), w, queue{})
+	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
+	l.delete(d)
+	l.sendDeletes([]*delivery{d}) // a call would panic
+	l.calls.Wait()
+	if d.state != gone || !l.finished.undeleted("a") || l.counters.deletes.Load() != 0 {
+		t.Errorf("state %d, remembered %t, %d calls", d.state, l.finished.has("a"), l.counters.deletes.Load())
+	}
+}
+
+// TestExtensionBesideADelete: the delete reaches SQS first and its answer comes late; the extension finds no message.
+func TestExtensionBesideADelete(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		for _, deleted := range []bool{true, false} {
+			t.Run(fmt.Sprintf("fifo=%t deleted=%t", fifo, deleted), func(t *testing.T) {
+				answer := error(nil)
+				if !deleted {
+					answer = errTest
+				}
+				w, err := New(stubClient{}, goodURL, ok)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := newLoop(t.Context(), w, queue{})
+				d := l.admit(&incoming{m: &sqsonce.Message{ID: "a", Group: "g"}}, newLease("h", 1, order{}, time.Now(), 30*time.Second, 0))
+				if fifo {
+					l.advance(l.joinGroup(d))
+				}
+				l.set(d, deleting)
+				d.sent = true
+				l.extended(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
+				if d.state != deleting {
+					t.Fatal("given up before the delete's answer")
+				}
+				l.deleted(d, "h", answer)
+				if d.state != gone || l.finished.undeleted("a") == deleted || (l.counters.leasesLost.Load() == 0) != deleted {
+					t.Errorf("state %d, undeleted %t, %d leases lost", d.state, l.finished.undeleted("a"), l.counters.leasesLost.Load())
+				}
 			})
 		}
+	}
+}
+
+// TestRefusedBetweenTwoDeletes: the first delete failed, and the next has not been sent when the handle is refused. It
+// never is.
+func TestRefusedBetweenTwoDeletes(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, goodURL, ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoop(t.Context(), w, queue{})
+	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now(), 30*time.Second, 0))
+	l.set(d, deleting)
+	d.sent = true
+	l.deleted(d, "h", errTest)
+	l.extended(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
+	if d.state != gone || !l.finished.undeleted("a") {
+		t.Errorf("state %d, remembered %t; want it given up and remembered", d.state, l.finished.undeleted("a"))
+	}
+}
+
+// No message may be taken for another one that is done: it would be deleted without having been run.
+func TestMemoryKeysAreDistinct(t *testing.T) {
+	t.Parallel()
+	const uuid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+	seen := map[memoryKey]string{}
+	for _, id := range []string{
+		uuid, "0A1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f8", "f9e8d7c6-b5a4-9382-7160-5f4e3d2c1b0a",
+		"0a1b2c3d4e5f-6071-8293-a4b5c6d7e8f90", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8fg", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f",
+		"00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000001", "0a1b2c3d04e5f060710829304b5c6d7e8f90", "a", "",
+	} {
+		key := keyOf(id)
+		if other, taken := seen[key]; taken {
+			t.Errorf("%q and %q have one key", id, other)
+		}
+		seen[key] = id
+	}
+	if got := fmt.Sprintf("%x", keyOf(uuid)); got != strings.ReplaceAll(uuid, "-", "") {
+		t.Errorf("the key of a UUID is %s", got)
+	}
+}
+
+func TestMemoryForgetsTheOldest(t *testing.T) {
+	t.Parallel()
+	id := func(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
+	var m memory
+	for i := range memorySize + 5 {
+		m.add(id(i), i%2 == 0)
+	}
+	for i, want := range map[int]bool{0: false, 4: false, 5: true, memorySize + 4: true} {
+		if got := m.has(id(i)); got != want {
+			t.Errorf("has the message before the last %d: got %t, want %t", memorySize+4-i, got, want)
+		}
+	}
+	if m.undeleted(id(5)) || !m.undeleted(id(6)) {
+		t.Error("does not know which deletes were confirmed")
+	}
+	if !m.add(id(6), false) || m.add(id(6), false) {
+		t.Error("does not say whether the delete had been confirmed before")
+	}
+	if m.undeleted(id(6)) || len(m.ids) != memorySize {
+		t.Errorf("after the delete: undeleted %t, %d IDs, want %d", m.undeleted(id(6)), len(m.ids), memorySize)
 	}
 }

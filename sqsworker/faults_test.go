@@ -255,24 +255,3 @@ func (x *fixture) wantSomewhere(bodies map[string]bool) {
 		}
 	}
 }
-
-// TestDeniedCalls: what is not allowed ends Run with that answer, and loses nothing.
-func TestDeniedCalls(t *testing.T) {
-	for _, op := range []string{opReceive, opDelete, opChange} {
-		t.Run(op, func(t *testing.T) {
-			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				var r runs
-				j := x.start(r.take(20 * time.Second))
-				if err := j.wait(); !isAccessDenied(err) {
-					t.Errorf("Run: got %v, want AccessDenied", err)
-				}
-				if len(x.queued()) != 1 && op != opChange {
-					t.Error("the message is lost")
-				}
-				j.wantHealth("after a fatal error", 503, 503)
-			})
-		})
-	}
-}

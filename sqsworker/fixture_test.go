@@ -281,3 +281,6 @@ func (x *fixture) sendGroup(group string, bodies ...string) {
 		}
 	}
 }
+
+// stubClient panics when it is called.
+type stubClient struct{ Client }

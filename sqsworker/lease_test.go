@@ -1,8 +1,18 @@
 package sqsworker
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unsafe"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 func TestLeaseProof(t *testing.T) {
@@ -57,5 +67,170 @@ func TestExtensionClamps(t *testing.T) {
 		if got != tc.want || last != tc.last {
 			t.Errorf("age %s: got %s, last %t; want %s, %t", tc.age, got, last, tc.want, tc.last)
 		}
+	}
+}
+
+// stepped is t on a machine whose wall clock was moved by d and whose monotonic clock was not, which package time gives no
+// way to make. It holds whole seconds from bit 30 of its first word on, beside the monotonic reading.
+func stepped(t time.Time, d time.Duration) time.Time {
+	out := t
+	*(*uint64)(unsafe.Pointer(&out)) += uint64(int64(d/time.Second) << 30)
+	if out.Sub(t) != 0 || out.Round(0).Sub(t.Round(0)) != d {
+		panic("package time keeps its clocks elsewhere")
+	}
+	return out
+}
+
+// machine has a wall clock that can be moved, and a monotonic one, which bubbles do not have.
+type machine struct {
+	booted, bubble time.Time
+	moved          atomic.Int64
+}
+
+// outside is from outside of all bubbles: it has a monotonic reading.
+var outside = time.Now()
+
+func newMachine() *machine { return &machine{booted: outside, bubble: time.Now()} }
+
+func (m *machine) now() time.Time {
+	return stepped(m.booted.Add(time.Since(m.bubble)), time.Duration(m.moved.Load()))
+}
+
+func (m *machine) move(d time.Duration) { m.moved.Add(int64(d)) }
+
+func (x *fixture) startOn(m *machine, h sqsonce.Handler, optFns ...func(*Options)) *job {
+	x.Helper()
+	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
+	w, err := New(x.c, x.url, h, optFns...)
+	if err != nil {
+		x.Fatalf("New: %v", err)
+	}
+	w.now = m.now
+	ctx, cancel := context.WithCancel(context.Background())
+	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
+	go func() { j.result <- w.Run(ctx) }()
+	return j
+}
+
+// TestSuspendEndsTheLease: the machine sleeps for an hour, and another worker gets the message. The monotonic clock and
+// all timers have stood still, so nothing was extended; the wall clock shows it at the next look.
+func TestSuspendEndsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		srv := memsqs.New(func(o *memsqs.Options) {
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+		})
+		defer srv.Close()
+		x := newFixture(t, srv, setup{})
+		x.send("a")
+		m := newMachine()
+		told := make(chan time.Time, 1)
+		j := x.startOn(m, func(ctx context.Context, _ *sqsonce.Message) error {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), sqsonce.ErrLeaseLost) {
+				t.Errorf("cause: got %v, want ErrLeaseLost", context.Cause(ctx))
+			}
+			told <- time.Now()
+			return nil
+		}) // its long poll is under way all the while: who wakes has yet to ask
+		time.Sleep(5 * time.Second)
+		slept.Store(int64(time.Hour))
+		m.move(time.Hour)
+		woke := time.Now()
+		if got := x.receive(12 * time.Hour); len(got) != 1 {
+			t.Errorf("another consumer got %d messages, want 1", len(got))
+		}
+		if took := (<-told).Sub(woke); took > 3*time.Second {
+			t.Errorf("told %s after the wake, want at the next look", took)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		if del, change := x.calls(opDelete), x.calls(opChange); del != 0 || change != 0 {
+			t.Errorf("%d deletes and %d changes with a lost lease", del, change)
+		}
+	})
+}
+
+// TestWallClockSetForward cannot be told from a suspend: leases are given up that were good. The messages come back, and
+// what was done is deleted without running.
+func TestWallClockSetForward(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		m := newMachine()
+		var r runs
+		j := x.startOn(m, func(_ context.Context, msg *sqsonce.Message) error {
+			defer r.begin(msg.Body)()
+			time.Sleep(10 * time.Second) // ignores its context
+			return nil
+		})
+		time.Sleep(5 * time.Second)
+		m.move(time.Hour)
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 3 || s.Undeleted != 0 {
+			t.Errorf("%v; %+v", r.list(), s)
+		}
+	})
+}
+
+// TestWallClockSetBack: the monotonic clock goes on. Nothing is late, and no lease is believed for longer.
+func TestWallClockSetBack(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		m := newMachine()
+		var r runs
+		j := x.startOn(m, r.take(2*time.Minute), func(o *Options) { o.Wait = time.Second })
+		for range 10 {
+			time.Sleep(13 * time.Second)
+			m.move(-time.Hour)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 0 {
+			t.Errorf("%v; %+v", r.list(), s)
+		}
+	})
+	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		m := newMachine()
+		told := make(chan time.Duration, 1)
+		begun := time.Now()
+		j := x.startOn(m, func(ctx context.Context, msg *sqsonce.Message) error {
+			if msg.ReceiveCount == 1 {
+				<-ctx.Done()
+				told <- time.Since(begun)
+			}
+			return nil
+		}, func(o *Options) { o.Wait = time.Second })
+		time.Sleep(20 * time.Second)
+		m.move(-time.Hour)
+		if took := <-told; took < 28*time.Second || took >= 30*time.Second {
+			t.Errorf("told after %s, want just before the 30 s are over", took)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+	})
+}
+
+// TestLateSuccessProvesNothing: the extension reaches SQS after the visibility timeout, when another consumer has the
+// message, and SQS answers success all the same. The machine was suspended while it waited for the answer, so that the
+// answer is there before the first look at the leases.
+func TestLateSuccessProvesNothing(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, goodURL, ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	w.now = func() time.Time { return stepped(start, time.Minute) }
+	l := newLoop(t.Context(), w, queue{})
+	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, start, 30*time.Second, 0))
+	l.extended(change{d: d, handle: "h", visibility: 30 * time.Second}, nil, stepped(start, 50*time.Second), 0)
+	if d.state != gone || l.counters.leasesLost.Load() != 1 {
+		t.Errorf("state %d, %d leases lost; want the lease lost", d.state, l.counters.leasesLost.Load())
 	}
 }

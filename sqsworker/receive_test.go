@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -198,82 +197,22 @@ func TestUnansweredReceives(t *testing.T) {
 	}
 }
 
-func TestFatalErrorsEndRun(t *testing.T) {
-	for _, code := range []string{"AccessDenied", "AccessDeniedException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "KmsDisabled"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
+func TestReceiveAttempts(t *testing.T) {
+	for name, rule := range map[string]fault.Rule{
+		"reply lost": {Op: opReceive, Nth: 1, Do: fault.LoseReply},
+		"throttled":  {Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("g:0", "g:1")
 				var r runs
-				j := x.start(r.take(5 * time.Second))
-				err := j.wait()
-				if !isFatal(err) {
-					t.Errorf("Run: got %v, want %s", err, code)
-				}
-				x.wantEmpty() // what was in hand is finished first
+				j := x.start(r.take(time.Second))
+				time.Sleep(5 * time.Second)
+				// Without the repeated attempt the messages would be hidden for 30 s.
+				x.wantEmpty()
+				j.stopClean()
+				inOrder(t, r.list())
 			})
 		})
-	}
-}
-
-func TestQueueMissing(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.url += "-not"
-		j := x.start(ok)
-		if err := j.wait(); errorCode(err) != "QueueDoesNotExist" && errorCode(err) != "NonExistentQueue" {
-			t.Errorf("Run: got %v, want that the queue does not exist", err)
-		}
-	})
-}
-
-func TestAttributesDenied(t *testing.T) {
-	rule := fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a")
-		arn := make(chan string, 1)
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			arn <- m.QueueARN
-			return nil
-		})
-		if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want {
-			t.Errorf("QueueARN: got %q, want %q", got, want)
-		}
-		j.stopClean()
-	})
-}
-
-func TestStartWaitsForAttributes(t *testing.T) {
-	rule := fault.Rule{Op: "GetQueueAttributes", Nth: 1, Times: 5, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a")
-		j := x.start(ok)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-	})
-}
-
-func TestErrorKinds(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		code, text        string
-		dead, fatal, slow bool
-	}{
-		{"ReceiptHandleIsInvalid", "", true, false, false},
-		{"InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", true, false, false},
-		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
-		{"InvalidParameterValue", "something else", false, false, false},
-		{"AWS.SimpleQueueService.NonExistentQueue", "", false, true, false},
-		{"RequestThrottled", "", false, false, true},
-		{"KmsThrottled", "", false, false, true},
-		{"InternalError", "", false, false, false},
-	} {
-		err := error(&entryError{code: tc.code, message: tc.text})
-		if isHandleDead(err) != tc.dead || isFatal(err) != tc.fatal || isThrottle(err) != tc.slow {
-			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
-		}
-	}
-	if !isUnknown(errors.New("connection reset")) {
-		t.Error("a broken connection is an answer")
 	}
 }

@@ -232,26 +232,6 @@ func TestRejectedHeadLetsTheGroupGoOn(t *testing.T) {
 	})
 }
 
-func TestReceiveAttempts(t *testing.T) {
-	for name, rule := range map[string]fault.Rule{
-		"reply lost": {Op: opReceive, Nth: 1, Do: fault.LoseReply},
-		"throttled":  {Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("g:0", "g:1")
-				var r runs
-				j := x.start(r.take(time.Second))
-				time.Sleep(5 * time.Second)
-				// Without the repeated attempt the messages would be hidden for 30 s.
-				x.wantEmpty()
-				j.stopClean()
-				inOrder(t, r.list())
-			})
-		})
-	}
-}
-
 // TestStuckHeadRunsAgain: a head that returns late is not stuck any more, neither when it has returned nor in its next
 // run, and each of its runs takes and gives back one slot.
 func TestStuckHeadRunsAgain(t *testing.T) {

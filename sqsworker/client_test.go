@@ -19,6 +19,14 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
+func TestHTTPClient(t *testing.T) {
+	t.Parallel()
+	tr := HTTPClient(2000).GetTransport()
+	if tr.MaxIdleConnsPerHost < 600 || tr.MaxIdleConns < tr.MaxIdleConnsPerHost || tr.ResponseHeaderTimeout <= 20*time.Second {
+		t.Errorf("%d per host, %d, response timeout %s", tr.MaxIdleConnsPerHost, tr.MaxIdleConns, tr.ResponseHeaderTimeout)
+	}
+}
+
 // TestConnections: over real HTTP a busy worker opens a connection for each call that may be under way at once, and ten
 // more at most. One that was closed between two calls would be opened again, with its handshake.
 func TestConnections(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,68 +190,116 @@ func TestTwelveHourCap(t *testing.T) {
 	}
 }
 
-// TestWaitingMessageIsNotStartedUnproven: the one slot is taken, extensions fail, and the message in the buffer becomes
-// visible to others before the slot is free.
-func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 1000, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a", "b")
+// TestSlowAnswersAreWaitedFor: SQS takes 2.5 s for everything. A first extension is given up after a sixth of the
+// visibility timeout, so that a call that hangs leaves time for others; if all were, no lease would live.
+func TestSlowAnswersAreWaitedFor(t *testing.T) {
+	rule := fault.Rule{Prob: 1, Do: fault.Delay, Delay: 2500 * time.Millisecond}
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
 		var r runs
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			time.Sleep(45 * time.Second) // ignores its context
-			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.StopGrace = 1, 2, time.Hour })
-		time.Sleep(29500 * time.Millisecond)
-		taken := x.receive(10 * time.Minute)
-		time.Sleep(time.Second)
-		taken = append(taken, x.receive(10*time.Minute)...)
-		if len(taken) != 2 {
-			t.Fatalf("another consumer got %d messages, want both", len(taken))
+		j := x.start(r.take(time.Minute), func(o *Options) { o.Visibility = 12 * time.Second })
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); s.LeasesLost != 0 || len(r.list()) != 3 {
+			t.Errorf("%v; %+v", r.list(), s)
 		}
-		time.Sleep(time.Minute)
-		if got := r.count("b"); got != 0 {
-			t.Errorf("b was started %d times without a lease", got)
-		}
-		_ = j.stop()
 	})
 }
 
-func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
-	t.Parallel()
-	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(t.Context(), w, queue{})
-	now := time.Now()
-	for i, age := range []time.Duration{28 * time.Second, 30 * time.Second} {
-		le := newLease("handle", 1, order{}, now.Add(-age), 30*time.Second, 0)
-		l.makeReady(l.admit(&incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}}, le))
-	}
-	l.startReady()
-	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
-		t.Errorf("%d started, %d lost, want 1 and 1", l.counts[running], l.counters.leasesLost.Load())
-	}
-	l.handle(<-l.events)
+// TestFailedExtensionsAreLoggedOnce: for a lease, however long it lives; nor is anything else logged again and again.
+func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Prob: 0.5, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}, seed: 7}, func(x *fixture) {
+		x.send("a", "b")
+		var r runs
+		j := x.start(r.take(time.Hour), func(o *Options) { o.Visibility = 2 * time.Minute })
+		time.Sleep(2 * time.Hour)
+		j.stopClean()
+		x.wantEmpty()
+		if n := strings.Count(x.log.text.String(), "extension failed"); n != 2 || j.Stats().Extensions < 90 {
+			t.Errorf("%d lines for two leases, %d calls", n, j.Stats().Extensions)
+		}
+	})
 }
 
-// TestNoDeleteWithAnExpiredLease: the heartbeat notices first in most cases; after a suspend it may not.
-func TestNoDeleteWithAnExpiredLease(t *testing.T) {
+// TestHeartbeatEndsWithTheMessage: however a delivery ends, nothing is extended after it. An extension of what was given
+// back would hide it from everyone.
+func TestHeartbeatEndsWithTheMessage(t *testing.T) {
+	for name, end := range map[string]error{
+		"done":        nil,
+		"failed":      sqsonce.RetryAfter(10*time.Hour, errTest),
+		"rejected":    sqsonce.Reject(errTest),
+		"in progress": sqsonce.RetryAfter(10*time.Hour, sqsonce.ErrInProgress),
+		"lease lost":  sqsonce.ErrLeaseLost,
+	} {
+		for _, fifo := range []bool{false, true} {
+			if fifo && name == "in progress" {
+				continue // it is kept, under the heartbeat
+			}
+			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
+				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
+					x.send("g:a", "h:b")
+					j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+						if m.ReceiveCount > 1 {
+							return nil
+						}
+						time.Sleep(40 * time.Second) // extended twice
+						return end
+					}, func(o *Options) { o.FIFORetries = -1 })
+					time.Sleep(2 * time.Minute)
+					before := x.calls(opChange)
+					if before == 0 {
+						t.Error("nothing was extended")
+					}
+					time.Sleep(time.Hour)
+					if n := x.calls(opChange) - before; n != 0 {
+						t.Errorf("%d visibility changes after the end", n)
+					}
+					j.stopClean()
+				})
+			})
+		}
+	}
+}
+
+// TestReleaseIsNotExtended: its answer is late, and its extension due. Sent then, the extension could be the later one.
+func TestReleaseIsNotExtended(t *testing.T) {
 	t.Parallel()
 	w, err := New(stubClient{}, goodURL, ok)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := newLoop(t.Context(), w, queue{})
-	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
-	l.delete(d)
-	l.sendDeletes([]*delivery{d}) // a call would panic
+	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now().Add(-20*time.Second), 30*time.Second, 0))
+	l.set(d, releasing)
+	l.beat() // a call would panic
 	l.calls.Wait()
-	if d.state != gone || !l.finished.undeleted("a") || l.counters.deletes.Load() != 0 {
-		t.Errorf("state %d, remembered %t, %d calls", d.state, l.finished.has("a"), l.counters.deletes.Load())
+	if n := l.counters.extensions.Load(); n != 0 {
+		t.Errorf("%d calls to extend what is given back", n)
 	}
 }
 
-// stubClient panics when it is called.
-type stubClient struct{ Client }
+// TestReleaseWaitsForTheExtension: an extension under way reaches SQS at 18 s. A release sent at 16 s would be undone by
+// it, and the message hidden until 48 s.
+func TestReleaseWaitsForTheExtension(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		again := make(chan time.Time, 1)
+		began := time.Now()
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.ReceiveCount > 1 {
+				again <- time.Now()
+				return nil
+			}
+			time.Sleep(16 * time.Second)
+			return sqsonce.RetryAfter(10*time.Second, errTest)
+		})
+		if took := (<-again).Sub(began); took > 30*time.Second {
+			t.Errorf("came back after %s, want 10 s after the extension's answer", took)
+		}
+		j.stopClean()
+	})
+}

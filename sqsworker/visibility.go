@@ -1,9 +1,14 @@
 package sqsworker
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -140,4 +145,126 @@ func (l *loop) extended(c change, err error, start time.Time, early float64) {
 		return
 	}
 	l.beatBy(le.due)
+}
+
+// callTimeout is the longest a delete, a release or an extension may take before it is tried again.
+const callTimeout = 5 * time.Second
+
+// change is one entry of a visibility change: an extension, or a release.
+type change struct {
+	d          *delivery
+	handle     string
+	visibility time.Duration
+	last       bool // of an extension: no more after it
+}
+
+// visibilityChanged is the answer to one call of ChangeMessageVisibilityBatch.
+type visibilityChanged struct {
+	changes  []change
+	results  results
+	err      error     // of the whole call
+	start    time.Time // before the call
+	releases bool      // else extensions
+}
+
+func (l *loop) visibilityChanged(e visibilityChanged) {
+	if e.err != nil && isFatal(e.err) {
+		l.fail(e.err)
+	}
+	if e.releases {
+		l.releasesAnswered(e)
+	} else {
+		l.extensionsAnswered(e)
+	}
+}
+
+// changeVisibility sends up to ten changes in one call.
+func (l *loop) changeVisibility(changes []change, timeout time.Duration, releases bool) {
+	start := l.now()
+	l.counters.extensions.Add(1)
+	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &l.queueURL}
+	for i, c := range changes {
+		in.Entries = append(in.Entries, sqstypes.ChangeMessageVisibilityBatchRequestEntry{
+			Id: host.EntryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: host.Seconds(c.visibility, maxVisibility),
+		})
+	}
+	l.call(func() event {
+		ctx, cancel := context.WithTimeout(l.callCtx, timeout)
+		defer cancel()
+		out, err := l.client.ChangeMessageVisibilityBatch(ctx, in, once)
+		results := newResults(len(changes), err)
+		if err == nil {
+			for i := range out.Successful {
+				results.succeeded(out.Successful[i].Id)
+			}
+			results.failed(out.Failed)
+		}
+		return visibilityChanged{changes, results, err, start, releases}
+	})
+}
+
+// release gives a message back: others may receive it after delay. It is not extended from here on, and tried again
+// until its visibility timeout does what we could not.
+func (l *loop) release(d *delivery, delay time.Duration) {
+	if !d.lease.live(l.now()) {
+		l.lose(d, "visibility timeout passed before the release", nil)
+		return
+	}
+	l.set(d, releasing)
+	d.delay, d.tries = delay, 0
+	// An extension under way could reach SQS after the release and hide the message for a whole visibility timeout: the
+	// release waits for its answer.
+	if !d.lease.extending {
+		l.releases.put(d)
+	}
+}
+
+// giveBack releases a message whose handler is not to be started or not to be started again, because the worker stops.
+func (l *loop) giveBack(d *delivery) {
+	if d.state == held {
+		l.counters.retried.Add(1)
+		l.release(d, d.alarm.at.Sub(l.now()))
+		return
+	}
+	l.counters.released.Add(1)
+	l.release(d, 0)
+}
+
+func (l *loop) sendReleases(batch []*delivery) {
+	now := l.now()
+	changes := make([]change, 0, len(batch))
+	for _, d := range batch {
+		if !d.lease.live(now) {
+			l.releases.calls--
+			l.leave(d) // it is back already
+			continue
+		}
+		// SQS refuses what would pass its 12 h after the receive.
+		rest := maxVisibility - time.Second - elapsed(now, d.lease.received)
+		changes = append(changes, change{d: d, handle: d.lease.handle, visibility: min(d.delay, rest.Truncate(time.Second))})
+	}
+	if len(changes) == 0 {
+		return
+	}
+	l.changeVisibility(changes, callTimeout, true)
+}
+
+func (l *loop) releasesAnswered(e visibilityChanged) {
+	l.releases.calls -= len(e.changes)
+	for i, c := range e.changes {
+		l.givenBack(c.d, e.results[i])
+	}
+}
+
+func (l *loop) givenBack(d *delivery, err error) {
+	superseded := l.table[d.m.ID] != d // received again already: its old handle must not hide it
+	switch {
+	case err == nil || superseded || isHandleDead(err):
+		l.leave(d)
+	default:
+		if d.tries == 0 {
+			l.log.Warn("sqsworker: release failed", keyMessage, d.m.ID, keyError, err)
+		}
+		l.again(&l.releases, d, releasing)
+	}
 }
