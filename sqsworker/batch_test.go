@@ -13,6 +13,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 func TestEntryResults(t *testing.T) {
@@ -36,8 +37,8 @@ func TestEntryResults(t *testing.T) {
 	}
 }
 
-// TestBatchesHavePositionalIDs: the same message may be in a batch twice, with two deliveries of which one is on its way
-// out; its ID would be there twice.
+// TestBatchesHavePositionalIDs: the same message may be in a batch twice, with two deliveries of which one is given back.
+// SQS refuses a batch with the same ID twice.
 func TestBatchesHavePositionalIDs(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendMany(30)
@@ -85,7 +86,7 @@ func (c *entryIDsSeen) see(i int, id *string) {
 	if aws.ToString(id) != fmt.Sprint(i) {
 		c.t.Errorf("entry %d has ID %s", i, aws.ToString(id))
 	}
-	if i == maxBatch-1 {
+	if i == host.MaxBatch-1 {
 		c.full.Add(1)
 	}
 }

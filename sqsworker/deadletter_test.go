@@ -183,8 +183,8 @@ func TestRejectSettlesAfterTheSend(t *testing.T) {
 	}
 }
 
-// TestRejectFitsASmallerDLQ: the dead-letter queue takes messages up to 2 KiB. What a message grows by on its way there is
-// ours, and never keeps it out.
+// TestRejectFitsASmallerDLQ: the dead-letter queue takes messages up to 2 KiB. The attributes that the worker adds never
+// make a message too large for it.
 func TestRejectFitsASmallerDLQ(t *testing.T) {
 	const most = 2048
 	for _, tc := range []struct {
@@ -197,7 +197,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 		{body: most - 120, key: true, dead: true}, // the key is about 110 bytes, the reason 60
 		{body: most - 20, dead: true},
 		{body: most, dead: true},
-		{body: most + 1}, // it cannot be there at all, and stays
+		{body: most + 1}, // too large without them: it stays in its queue
 		{body: most - 60, key: true, sendersOwn: map[string]string{sqsonce.AttrEventKey: "orders|1"}, dead: true},
 	} {
 		t.Run(fmt.Sprint(tc.body), func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 				dead := x.dead()
 				if !tc.dead {
 					if len(dead) != 0 || len(x.queued()) != 1 {
-						t.Errorf("%d in the dead-letter queue, %d in the queue; want it kept", len(dead), len(x.queued()))
+						t.Errorf("%d in the dead-letter queue, %d in the queue; want it in the queue", len(dead), len(x.queued()))
 					}
 					return
 				}
@@ -236,7 +236,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 				if key != tc.key || reason != tc.reason {
 					t.Errorf("key %t, reason %t; want %t, %t", key, reason, tc.key, tc.reason)
 				}
-				if logged := x.log.has("no room for an attribute"); logged != !(tc.reason) {
+				if logged := x.log.has("attribute not added"); logged != !(tc.reason) {
 					t.Errorf("logged: %t", logged)
 				}
 				for name, v := range tc.sendersOwn {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +43,7 @@ func TestDeletesAreRetried(t *testing.T) {
 	}
 }
 
-// TestDeleteOutlivesTheStop: a delete under way when the worker's context ends is not cancelled with it.
+// TestDeleteOutlivesTheStop: cancelling the worker's context does not cancel a delete under way.
 func TestDeleteOutlivesTheStop(t *testing.T) {
 	rule := fault.Rule{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
@@ -74,9 +73,8 @@ func TestDeletesFlushAtStop(t *testing.T) {
 	})
 }
 
-// TestDoneIsRememberedWithoutDelete: the handler succeeded and the delete was refused. The next delivery is deleted
-// without running.
-func TestDoneIsRememberedWithoutDelete(t *testing.T) {
+// TestFinishedWithoutDelete: the handler succeeded and the delete was refused. The next delivery is deleted without a run.
+func TestFinishedWithoutDelete(t *testing.T) {
 	rule := fault.Rule{Op: opDelete, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
@@ -117,7 +115,7 @@ func TestUndeletedIsReported(t *testing.T) {
 	})
 }
 
-// TestNoDeleteWithAnExpiredLease: the heartbeat notices first in most cases; after a suspend it may not.
+// TestNoDeleteWithAnExpiredLease: in most cases the heartbeat finds the lease over first; after a suspend it may not.
 func TestNoDeleteWithAnExpiredLease(t *testing.T) {
 	t.Parallel()
 	w, err := New(stubClient{}, goodURL, ok)
@@ -125,16 +123,17 @@ func TestNoDeleteWithAnExpiredLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLoop(t.Context(), w, queue{})
-	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
+	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
 	l.delete(d)
 	l.sendDeletes([]*delivery{d}) // a call would panic
 	l.calls.Wait()
-	if d.state != gone || !l.finished.undeleted("a") || l.counters.deletes.Load() != 0 {
-		t.Errorf("state %d, remembered %t, %d calls", d.state, l.finished.has("a"), l.counters.deletes.Load())
+	if d.state != gone || !l.finished.undeleted["a"] || l.counters.deletes.Load() != 0 {
+		t.Errorf("state %d, finished %t, %d calls", d.state, l.finished.has("a"), l.counters.deletes.Load())
 	}
 }
 
-// TestExtensionBesideADelete: the delete reaches SQS first and its answer comes late; the extension finds no message.
+// TestExtensionBesideADelete: the delete reaches SQS first, and its answer comes after that of the extension, which finds no
+// message.
 func TestExtensionBesideADelete(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		for _, deleted := range []bool{true, false} {
@@ -148,26 +147,26 @@ func TestExtensionBesideADelete(t *testing.T) {
 					t.Fatal(err)
 				}
 				l := newLoop(t.Context(), w, queue{})
-				d := l.admit(&incoming{m: &sqsonce.Message{ID: "a", Group: "g"}}, newLease("h", 1, order{}, time.Now(), 30*time.Second, 0))
+				d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a", Group: "g"}}, newLease("h", 1, receiveOrder{}, time.Now(), 30*time.Second, 0))
 				if fifo {
 					l.advance(l.joinGroup(d))
 				}
-				l.set(d, deleting)
-				d.sent = true
-				l.extended(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
+				l.setState(d, deleting)
+				d.inDelete = true
+				l.extensionAnswered(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
 				if d.state != deleting {
-					t.Fatal("given up before the delete's answer")
+					t.Fatal("lease lost before the delete's answer")
 				}
-				l.deleted(d, "h", answer)
-				if d.state != gone || l.finished.undeleted("a") == deleted || (l.counters.leasesLost.Load() == 0) != deleted {
-					t.Errorf("state %d, undeleted %t, %d leases lost", d.state, l.finished.undeleted("a"), l.counters.leasesLost.Load())
+				l.deleteAnswered(d, "h", answer)
+				if d.state != gone || l.finished.undeleted["a"] == deleted || (l.counters.leasesLost.Load() == 0) != deleted {
+					t.Errorf("state %d, undeleted %t, %d leases lost", d.state, l.finished.undeleted["a"], l.counters.leasesLost.Load())
 				}
 			})
 		}
 	}
 }
 
-// TestRefusedBetweenTwoDeletes: the first delete failed, and the next has not been sent when the handle is refused. It
+// TestRefusedBetweenTwoDeletes: the first delete failed. The handle is refused before the next one is sent, which then
 // never is.
 func TestRefusedBetweenTwoDeletes(t *testing.T) {
 	t.Parallel()
@@ -176,56 +175,35 @@ func TestRefusedBetweenTwoDeletes(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLoop(t.Context(), w, queue{})
-	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now(), 30*time.Second, 0))
-	l.set(d, deleting)
-	d.sent = true
-	l.deleted(d, "h", errTest)
-	l.extended(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
-	if d.state != gone || !l.finished.undeleted("a") {
-		t.Errorf("state %d, remembered %t; want it given up and remembered", d.state, l.finished.undeleted("a"))
+	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now(), 30*time.Second, 0))
+	l.setState(d, deleting)
+	d.inDelete = true
+	l.deleteAnswered(d, "h", errTest)
+	l.extensionAnswered(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
+	if d.state != gone || !l.finished.undeleted["a"] {
+		t.Errorf("state %d, undeleted %t; want the lease lost and the message undeleted", d.state, l.finished.undeleted["a"])
 	}
 }
 
-// No message may be taken for another one that is done: it would be deleted without having been run.
-func TestMemoryKeysAreDistinct(t *testing.T) {
-	t.Parallel()
-	const uuid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
-	seen := map[memoryKey]string{}
-	for _, id := range []string{
-		uuid, "0A1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f8", "f9e8d7c6-b5a4-9382-7160-5f4e3d2c1b0a",
-		"0a1b2c3d4e5f-6071-8293-a4b5c6d7e8f90", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8fg", "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f",
-		"00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000001", "0a1b2c3d04e5f060710829304b5c6d7e8f90", "a", "",
-	} {
-		key := keyOf(id)
-		if other, taken := seen[key]; taken {
-			t.Errorf("%q and %q have one key", id, other)
-		}
-		seen[key] = id
-	}
-	if got := fmt.Sprintf("%x", keyOf(uuid)); got != strings.ReplaceAll(uuid, "-", "") {
-		t.Errorf("the key of a UUID is %s", got)
-	}
-}
-
-func TestMemoryForgetsTheOldest(t *testing.T) {
+func TestFinishedForgetsTheOldest(t *testing.T) {
 	t.Parallel()
 	id := func(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
-	var m memory
-	for i := range memorySize + 5 {
-		m.add(id(i), i%2 == 0)
+	var f finished
+	for i := range maxFinished + 5 {
+		f.add(id(i), i%2 == 0)
 	}
-	for i, want := range map[int]bool{0: false, 4: false, 5: true, memorySize + 4: true} {
-		if got := m.has(id(i)); got != want {
-			t.Errorf("has the message before the last %d: got %t, want %t", memorySize+4-i, got, want)
+	for i, want := range map[int]bool{0: false, 4: false, 5: true, maxFinished + 4: true} {
+		if got := f.has(id(i)); got != want {
+			t.Errorf("has the message before the last %d: got %t, want %t", maxFinished+4-i, got, want)
 		}
 	}
-	if m.undeleted(id(5)) || !m.undeleted(id(6)) {
+	if f.undeleted[id(5)] || !f.undeleted[id(6)] {
 		t.Error("does not know which deletes were confirmed")
 	}
-	if !m.add(id(6), false) || m.add(id(6), false) {
+	if !f.add(id(6), false) || f.add(id(6), false) {
 		t.Error("does not say whether the delete had been confirmed before")
 	}
-	if m.undeleted(id(6)) || len(m.ids) != memorySize {
-		t.Errorf("after the delete: undeleted %t, %d IDs, want %d", m.undeleted(id(6)), len(m.ids), memorySize)
+	if f.undeleted[id(6)] || len(f.undeleted) != maxFinished {
+		t.Errorf("after the delete: undeleted %t, %d IDs, want %d", f.undeleted[id(6)], len(f.undeleted), maxFinished)
 	}
 }

@@ -24,7 +24,7 @@ func (c twin) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o
 	return out, err
 }
 
-// TestTwiceInOneAnswer: one run, one entry in the batch that deletes it. SQS refuses a batch whose IDs are not distinct.
+// TestTwiceInOneAnswer: one run, and one entry in the batch that deletes it.
 func TestTwiceInOneAnswer(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a", "b", "c", "d", "e")
@@ -45,7 +45,8 @@ func TestTwiceInOneAnswer(t *testing.T) {
 	})
 }
 
-// TestSecondCopyHandsOverItsHandle: SQS delivers a message again while its first delivery is handled here.
+// TestSecondCopyHandsOverItsHandle: SQS delivers a message again while its first delivery is handled here. That delivery
+// takes the newer handle.
 func TestSecondCopyHandsOverItsHandle(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.Duplicate, fault.ExpireEarly} {
 		for _, fifo := range []bool{false, true} {
@@ -69,7 +70,8 @@ func TestSecondCopyHandsOverItsHandle(t *testing.T) {
 	}
 }
 
-// TestOrphanIsWaitedFor: the lease is lost while the handler runs on; the message, received again, does not run beside it.
+// TestOrphanIsWaitedFor: the lease is lost and the handler runs on. The message, received again, starts when it has
+// returned.
 func TestOrphanIsWaitedFor(t *testing.T) {
 	for name, result := range map[string]error{"succeeds": nil, "fails": errTest} {
 		t.Run(name, func(t *testing.T) {
@@ -100,9 +102,10 @@ func TestOrphanIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The middleware says that another delivery took the event over while the handler ran: the message is that delivery's,
-// whatever else the handler made of its error. It is neither deleted nor changed, and comes back by itself.
-func TestEventTakenOverLeavesTheMessageAlone(t *testing.T) {
+// TestTakenOverEventChangesNothing: middleware says that another delivery took the event over while the handler ran. The
+// message belongs to that delivery, whatever else the handler made of the error: it is neither deleted nor changed, and
+// comes back when its visibility timeout ends.
+func TestTakenOverEventChangesNothing(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		for name, err := range map[string]error{
 			"plain":  sqsonce.ErrLeaseLost,

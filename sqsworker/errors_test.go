@@ -28,7 +28,7 @@ func TestErrorKinds(t *testing.T) {
 			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
 		}
 	}
-	if !isUnknown(errors.New("connection reset")) {
+	if !isOutcomeUnknown(errors.New("connection reset")) {
 		t.Error("a broken connection is an answer")
 	}
 }
@@ -45,13 +45,13 @@ func TestFatalErrorsEndRun(t *testing.T) {
 				if !isFatal(err) {
 					t.Errorf("Run: got %v, want %s", err, code)
 				}
-				x.wantEmpty() // what was in hand is finished first
+				x.wantEmpty() // what is in flight is finished first
 			})
 		})
 	}
 }
 
-// TestDeniedCalls: what is not allowed ends Run with that answer, and loses nothing.
+// TestDeniedCalls: a call that is not allowed ends Run with that answer, and no message is lost.
 func TestDeniedCalls(t *testing.T) {
 	for _, op := range []string{opReceive, opDelete, opChange} {
 		t.Run(op, func(t *testing.T) {

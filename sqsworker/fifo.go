@@ -7,13 +7,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// group is what this worker holds of one FIFO message group, over all receives. Its messages run one after the other:
-// the next one starts when the delete of the one before is confirmed. Started earlier, it would be overtaken by a
-// redelivery of the first.
+// group is the messages of one FIFO message group that are in flight here, over all receives. They run one after the
+// other: the next one starts when the delete of the one before is confirmed. If it started earlier, a redelivery of the
+// first one could run after it.
 type group struct {
-	name    string
-	current *delivery   // the head: starting, running, held, or being deleted
-	queue   []*delivery // its followers
+	name      string
+	head      *delivery // the first one: waiting for a slot, running, held, rejected or being deleted
+	followers []*delivery
 }
 
 func (l *loop) joinGroup(d *delivery) *group {
@@ -23,91 +23,103 @@ func (l *loop) joinGroup(d *delivery) *group {
 		l.groups[g.name] = g
 	}
 	d.group = g
-	g.queue = append(g.queue, d)
+	g.followers = append(g.followers, d)
 	return g
 }
 
-// advance makes the first follower the head where there is none.
+// advance makes the first follower the head if there is none.
 func (l *loop) advance(g *group) {
-	if g.current != nil {
+	if g.head != nil {
 		return
 	}
-	if len(g.queue) == 0 {
+	if len(g.followers) == 0 {
 		if l.groups[g.name] == g {
 			delete(l.groups, g.name)
 		}
 		return
 	}
-	g.current = g.queue[0]
-	g.queue = g.queue[1:]
-	l.makeReady(g.current)
+	g.head = g.followers[0]
+	g.followers = g.followers[1:]
+	l.makeReady(g.head)
 }
 
-// leaveGroup takes a delivery out that has ended.
+// leaveGroup removes a delivery from its group.
 func (l *loop) leaveGroup(d *delivery) {
 	g := d.group
-	if g.current == d {
-		g.current = nil
+	if g.head == d {
+		g.head = nil
 		l.advance(g)
 		return
 	}
-	if i := slices.Index(g.queue, d); i >= 0 {
-		g.queue = slices.Delete(g.queue, i, i+1)
+	if i := slices.Index(g.followers, d); i >= 0 {
+		g.followers = slices.Delete(g.followers, i, i+1)
 	}
 }
 
-// stopGroup drops the followers after one member's handle was lost, without extending or giving back any: another
-// consumer may have received the group from there, and what we changed could reach its newer deliveries. They become
-// visible by themselves, in order, since SQS holds a group back behind its first hidden message. A head that only waits
-// is dropped too; one that runs is told if the lost handle was its own, and holds its place until it has returned.
+// stopGroup drops a group after the lease of one of its messages was lost. Nothing of it is extended or given back:
+// another consumer may have received the group from there on, and a change of ours could reach its newer deliveries. The
+// messages become visible by themselves, in order, since SQS hands out nothing of a group behind a hidden message.
+//
+// A head that does not run is dropped with its followers. One that runs stays the head until it has returned; if the lost
+// lease is its own, loseLease cancels it.
 func (l *loop) stopGroup(g *group) {
-	followers := g.queue
-	g.queue = nil
+	followers := g.followers
+	g.followers = nil
 	for _, d := range followers {
 		d.lease.lost = true
-		l.leave(d)
+		l.remove(d)
 	}
-	if c := g.current; c != nil && (c.state == waiting || c.state == held) {
-		c.lease.lost = true
-		l.leave(c)
+	if d := g.head; d != nil && (d.state == waiting || d.state == held) {
+		d.lease.lost = true
+		l.remove(d)
 	}
 }
 
-// headFailed decides about the failing head of a group. Every redelivery of a head costs its followers a receive, since
-// SQS hands them out together, so that they could reach the dead-letter queue without ever having been run. Therefore
-// the head is first run again here, under its lease; and at the last receive of a follower the head, not the follower,
-// goes to the dead-letter queue.
+// headFailed decides about the failing head of a group. SQS hands out a group together, so each redelivery of the head
+// costs its followers a receive, and they could reach the dead-letter queue without having been run. Therefore the head is
+// first run again here, under its lease. If a follower is at its last receive, the head is sent to the dead-letter queue.
 func (l *loop) headFailed(d *delivery, r result) {
 	g := d.group
-	local := r.asked
-	if local < 0 {
-		local = host.Jitter(time.Second, 15*time.Minute, d.runs)
+	delay := r.asked
+	if delay < 0 {
+		delay = host.Jitter(time.Second, 15*time.Minute, d.runs)
 	}
 	switch last := l.followerAtLastReceive(g); {
-	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && local <= l.opts.Visibility:
-		l.hold(d, local, nil)
-	case last && !r.noSend && l.queue.hasDLQ():
+	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && delay <= l.opts.Visibility:
+		l.hold(d, delay, nil)
+	case last && !r.sendFailed && l.queue.hasDLQ():
 		l.reject(d, r)
 	case last && !l.stopping.cancelled:
-		// Nowhere to send the head, and nothing may go back: it is tried until its lease's end.
-		l.hold(d, local, nil)
+		// The head cannot be sent anywhere, and the follower may not be given back: the head is tried until its lease ends.
+		l.hold(d, delay, nil)
 	default:
 		l.releaseGroup(g, r.delay)
 	}
 }
 
-func (l *loop) followerAtLastReceive(g *group) bool {
-	return slices.ContainsFunc(g.queue, l.atLastReceive)
+// headInProgress holds the head of a group whose event is in progress elsewhere. In a stop the group is given back, unless
+// a message of it is at its last receive and there is time to run it.
+func (l *loop) headInProgress(d *delivery, r result) {
+	last := l.atLastReceive(d) || l.followerAtLastReceive(d.group)
+	if l.stopping.cancelled || l.stopping.begun && !last {
+		l.releaseGroup(d.group, max(r.asked, 0))
+		return
+	}
+	d.runs = 0 // the head did not fail: it keeps its retries
+	l.hold(d, l.holdTime(r), r.peerEnded)
 }
 
-// releaseGroup gives the head back after delay and its followers at once: they stay behind it until it is visible.
+func (l *loop) followerAtLastReceive(g *group) bool {
+	return slices.ContainsFunc(g.followers, l.atLastReceive)
+}
+
+// releaseGroup gives the head back after delay, and its followers at once: they stay behind it until it is visible.
 func (l *loop) releaseGroup(g *group, delay time.Duration) {
-	head, followers := g.current, g.queue
-	g.queue = nil
+	head, followers := g.head, g.followers
+	g.head, g.followers = nil, nil
+	// The same messages may be received again before the answers to the releases: they then start a new group.
 	delete(l.groups, g.name)
-	// The same message may be received again before the answer to the release: it then starts a new group.
 	head.group = nil
-	g.current = nil
 	l.counters.retried.Add(1)
 	l.release(head, delay)
 	for _, d := range followers {
@@ -117,30 +129,30 @@ func (l *loop) releaseGroup(g *group, delay time.Duration) {
 	}
 }
 
-// releaseUnstarted gives back, at the stop, what of a group has not started. Up to the last member that is at its last
-// receive all are kept: given back it would go to the dead-letter queue without having been run.
-func (l *loop) releaseUnstarted(g *group) {
-	unstarted := g.queue
-	if c := g.current; c != nil && (c.state == waiting || c.state == held) {
-		unstarted = append([]*delivery{c}, unstarted...)
+// releaseUnstartedOf gives back, in a stop, what of a group has not started. If a message is at its last receive, it and
+// those before it are kept to be run: given back, it would go to the dead-letter queue without having been run.
+func (l *loop) releaseUnstartedOf(g *group) {
+	unstarted := g.followers
+	headWaits := g.head != nil && (g.head.state == waiting || g.head.state == held)
+	if headWaits {
+		unstarted = append([]*delivery{g.head}, unstarted...)
 	}
 	keep := 0
 	for i, d := range unstarted {
-		if l.keepAtStop(d) {
+		if l.mustRunInStop(d) {
 			keep = i + 1
 		}
 	}
-	g.queue = unstarted[:keep:keep]
-	if len(unstarted) > 0 && unstarted[0] == g.current {
-		if keep == 0 {
-			g.current = nil
-		} else {
-			g.queue = g.queue[1:]
-		}
+	g.followers = slices.Clone(unstarted[:keep])
+	switch {
+	case headWaits && keep == 0:
+		g.head = nil
+	case headWaits:
+		g.followers = g.followers[1:] // without the head, which stays
 	}
 	for _, d := range unstarted[keep:] {
 		d.group = nil
-		l.giveBack(d)
+		l.releaseUnstarted(d)
 	}
 	l.advance(g)
 }

@@ -111,8 +111,8 @@ func TestPanickingBackoff(t *testing.T) {
 	})
 }
 
-// TestStuckHandlerGivesItsSlotBack: it ignores the end of its context; others go on, and its message stays its own.
-func TestStuckHandlerGivesItsSlotBack(t *testing.T) {
+// TestStuckHandlerFreesItsSlot: a handler ignores that its context is cancelled. Others run, and its message stays hidden.
+func TestStuckHandlerFreesItsSlot(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("stuck", "other")
 		var r runs
@@ -142,7 +142,7 @@ func TestStuckHandlerGivesItsSlotBack(t *testing.T) {
 	})
 }
 
-func TestConcurrencyIsKept(t *testing.T) {
+func TestConcurrencyIsTheLimit(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		for range 50 {
 			x.send("m")
@@ -181,7 +181,7 @@ func TestContextValuesReachTheHandler(t *testing.T) {
 	})
 }
 
-// TestWaitingMessageIsNotStartedUnproven: the one slot is taken, extensions fail, and the message in the buffer becomes
+// TestWaitingMessageIsNotStartedUnproven: the only slot is occupied and extensions fail. The message that waits becomes
 // visible to others before the slot is free.
 func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
 	rule := fault.Rule{Op: opChange, Nth: 1, Times: 1000, Do: fault.Error, Code: "InternalError"}
@@ -217,8 +217,8 @@ func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
 	l := newLoop(t.Context(), w, queue{})
 	now := time.Now()
 	for i, age := range []time.Duration{28 * time.Second, 30 * time.Second} {
-		le := newLease("handle", 1, order{}, now.Add(-age), 30*time.Second, 0)
-		l.makeReady(l.admit(&incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}}, le))
+		le := newLease("handle", 1, receiveOrder{}, now.Add(-age), 30*time.Second, 0)
+		l.makeReady(l.addDelivery(incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}}, le))
 	}
 	l.startReady()
 	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
@@ -227,18 +227,19 @@ func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
 	l.handle(<-l.events)
 }
 
-// elsewhere is a handler whose event is held by another process until a time.
+// elsewhere returns a handler whose event is in progress in another process until a time.
 func elsewhere(r *runs, until time.Time) sqsonce.Handler {
 	return func(_ context.Context, m *sqsonce.Message) error {
 		defer r.begin(m.Body)()
 		if left := time.Until(until); left > 0 && m.Body != "g:free" {
-			return sqsonce.RetryAfter(left+time.Second, fmt.Errorf("held: %w", sqsonce.ErrInProgress))
+			return sqsonce.RetryAfter(left+time.Second, fmt.Errorf("elsewhere: %w", sqsonce.ErrInProgress))
 		}
 		return nil
 	}
 }
 
-// TestInProgressIsNoFailure: it comes back when the holder's lease has ended, and is not counted as failed.
+// TestInProgressIsNoFailure: the message comes back when the lease of the other delivery has ended, and does not count as
+// failed.
 func TestInProgressIsNoFailure(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		x.send("a")
@@ -247,7 +248,7 @@ func TestInProgressIsNoFailure(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		for _, m := range x.queued() {
 			if m.InFlight && time.Until(m.VisibleAt) < 40*time.Second {
-				t.Errorf("visible in %s, want after the holder's lease", time.Until(m.VisibleAt))
+				t.Errorf("visible in %s, want after the lease of the other delivery", time.Until(m.VisibleAt))
 			}
 		}
 		time.Sleep(2 * time.Minute)
@@ -259,7 +260,7 @@ func TestInProgressIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestInProgressDoublesPerReceive: without a known end it waits half the visibility timeout, doubling.
+// TestInProgressDoublesPerReceive: if no end is known, the delay is half the visibility timeout, doubled with each receive.
 func TestInProgressDoublesPerReceive(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
@@ -281,18 +282,18 @@ func TestInProgressDoublesPerReceive(t *testing.T) {
 	})
 }
 
-// TestInProgressNearTheDLQIsKept: one more receive would send it to the dead-letter queue without having been run.
-func TestInProgressNearTheDLQIsKept(t *testing.T) {
+// TestInProgressNearTheDLQIsHeld: one more receive would move the message to the dead-letter queue without a run.
+func TestInProgressNearTheDLQIsHeld(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
 			bubble(t, setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
 				x.send("g:a", "h:b", "g:free")
 				var r runs
-				// One slot: a kept message must not take it.
+				// One slot: a held message must not occupy it.
 				j := x.start(elsewhere(&r, time.Now().Add(10*time.Minute)), func(o *Options) { o.Concurrency = 1 })
 				time.Sleep(time.Minute)
 				if !fifo && r.count("g:free") != 1 {
-					t.Error("a kept message takes a slot")
+					t.Error("a held message occupies a slot")
 				}
 				time.Sleep(12 * time.Minute)
 				j.stopClean()
@@ -308,7 +309,7 @@ func TestInProgressNearTheDLQIsKept(t *testing.T) {
 	}
 }
 
-// TestInProgressTakesNoLocalRetry: a head that was in progress elsewhere still has all its retries in this process.
+// TestInProgressTakesNoLocalRetry: a head whose event was in progress elsewhere still has all its retries in this process.
 func TestInProgressTakesNoLocalRetry(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		x.send("g:0")

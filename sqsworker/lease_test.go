@@ -18,23 +18,23 @@ import (
 func TestLeaseProof(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	le := newLease("h", 1, order{}, now, 30*time.Second, 0)
-	if got := le.left(now); got != 29*time.Second {
-		t.Errorf("left at receipt: got %s, want 29 s: a guard of 1 s", got)
+	le := newLease("h", 1, receiveOrder{}, now, 30*time.Second, 0)
+	if got := le.remaining(now); got != 29*time.Second {
+		t.Errorf("remaining at receipt: got %s, want 29 s: a margin of 1 s", got)
 	}
-	if short := newLease("h", 1, order{}, now, 2*time.Second, 0); short.left(now) != 1800*time.Millisecond {
-		t.Errorf("left of 2 s: got %s, want a tenth as guard", short.left(now))
+	if short := newLease("h", 1, receiveOrder{}, now, 2*time.Second, 0); short.remaining(now) != 1800*time.Millisecond {
+		t.Errorf("remaining of 2 s: got %s, want a margin of a tenth", short.remaining(now))
 	}
 	if got := le.due.Sub(now); got != 15*time.Second {
 		t.Errorf("due after %s, want half", got)
 	}
-	if got := beat(9*time.Second, 0); got != 3*time.Second {
-		t.Errorf("beat of 9 s: got %s, want a third", got)
+	if got := extensionInterval(9*time.Second, 0); got != 3*time.Second {
+		t.Errorf("interval of 9 s: got %s, want a third", got)
 	}
 	// An extension counts from before its call.
 	le.extended(now.Add(10*time.Second), now.Add(14*time.Second), 30*time.Second, 30*time.Second, false, 0)
-	if got := le.left(now.Add(14 * time.Second)); got != 26*time.Second {
-		t.Errorf("left after an extension that took 4 s: got %s, want 26 s", got)
+	if got := le.remaining(now.Add(14 * time.Second)); got != 26*time.Second {
+		t.Errorf("remaining after an extension that took 4 s: got %s, want 26 s", got)
 	}
 }
 
@@ -70,13 +70,13 @@ func TestExtensionClamps(t *testing.T) {
 	}
 }
 
-// stepped is t on a machine whose wall clock was moved by d and whose monotonic clock was not, which package time gives no
-// way to make. It holds whole seconds from bit 30 of its first word on, beside the monotonic reading.
+// stepped is t on a machine whose wall clock was moved by d and whose monotonic clock was not. Package time has no function
+// for it: a Time with a monotonic reading has its seconds from bit 30 of its first word on.
 func stepped(t time.Time, d time.Duration) time.Time {
 	out := t
 	*(*uint64)(unsafe.Pointer(&out)) += uint64(int64(d/time.Second) << 30)
 	if out.Sub(t) != 0 || out.Round(0).Sub(t.Round(0)) != d {
-		panic("package time keeps its clocks elsewhere")
+		panic("the layout of time.Time has changed")
 	}
 	return out
 }
@@ -87,7 +87,7 @@ type machine struct {
 	moved          atomic.Int64
 }
 
-// outside is from outside of all bubbles: it has a monotonic reading.
+// outside was read outside of all bubbles: it has a monotonic reading.
 var outside = time.Now()
 
 func newMachine() *machine { return &machine{booted: outside, bubble: time.Now()} }
@@ -113,7 +113,7 @@ func (x *fixture) startOn(m *machine, h sqsonce.Handler, optFns ...func(*Options
 }
 
 // TestSuspendEndsTheLease: the machine sleeps for an hour, and another worker gets the message. The monotonic clock and
-// all timers have stood still, so nothing was extended; the wall clock shows it at the next look.
+// all timers stand still, so nothing is extended. The wall clock shows it at the next look at the leases.
 func TestSuspendEndsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
@@ -124,15 +124,15 @@ func TestSuspendEndsTheLease(t *testing.T) {
 		x := newFixture(t, srv, setup{})
 		x.send("a")
 		m := newMachine()
-		told := make(chan time.Time, 1)
+		cancelled := make(chan time.Time, 1)
 		j := x.startOn(m, func(ctx context.Context, _ *sqsonce.Message) error {
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), sqsonce.ErrLeaseLost) {
 				t.Errorf("cause: got %v, want ErrLeaseLost", context.Cause(ctx))
 			}
-			told <- time.Now()
+			cancelled <- time.Now()
 			return nil
-		}) // its long poll is under way all the while: who wakes has yet to ask
+		}) // its long poll is under way all the while
 		time.Sleep(5 * time.Second)
 		slept.Store(int64(time.Hour))
 		m.move(time.Hour)
@@ -140,8 +140,8 @@ func TestSuspendEndsTheLease(t *testing.T) {
 		if got := x.receive(12 * time.Hour); len(got) != 1 {
 			t.Errorf("another consumer got %d messages, want 1", len(got))
 		}
-		if took := (<-told).Sub(woke); took > 3*time.Second {
-			t.Errorf("told %s after the wake, want at the next look", took)
+		if took := (<-cancelled).Sub(woke); took > 3*time.Second {
+			t.Errorf("cancelled %s after the wake, want at the next look", took)
 		}
 		time.Sleep(time.Minute)
 		j.stopClean()
@@ -151,8 +151,8 @@ func TestSuspendEndsTheLease(t *testing.T) {
 	})
 }
 
-// TestWallClockSetForward cannot be told from a suspend: leases are given up that were good. The messages come back, and
-// what was done is deleted without running.
+// TestWallClockSetForward: it looks like a suspend, so leases are lost that were good. The messages come back, and what was
+// done is deleted without a run.
 func TestWallClockSetForward(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a", "b", "c")
@@ -174,7 +174,7 @@ func TestWallClockSetForward(t *testing.T) {
 	})
 }
 
-// TestWallClockSetBack: the monotonic clock goes on. Nothing is late, and no lease is believed for longer.
+// TestWallClockSetBack: the monotonic clock goes on. Extensions are in time, and no lease lasts longer.
 func TestWallClockSetBack(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a", "b", "c")
@@ -196,19 +196,19 @@ func TestWallClockSetBack(t *testing.T) {
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
 		m := newMachine()
-		told := make(chan time.Duration, 1)
+		cancelled := make(chan time.Duration, 1)
 		begun := time.Now()
 		j := x.startOn(m, func(ctx context.Context, msg *sqsonce.Message) error {
 			if msg.ReceiveCount == 1 {
 				<-ctx.Done()
-				told <- time.Since(begun)
+				cancelled <- time.Since(begun)
 			}
 			return nil
 		}, func(o *Options) { o.Wait = time.Second })
 		time.Sleep(20 * time.Second)
 		m.move(-time.Hour)
-		if took := <-told; took < 28*time.Second || took >= 30*time.Second {
-			t.Errorf("told after %s, want just before the 30 s are over", took)
+		if took := <-cancelled; took < 28*time.Second || took >= 30*time.Second {
+			t.Errorf("cancelled after %s, want just before the 30 s are over", took)
 		}
 		time.Sleep(time.Minute)
 		j.stopClean()
@@ -228,8 +228,8 @@ func TestLateSuccessProvesNothing(t *testing.T) {
 	start := time.Now()
 	w.now = func() time.Time { return stepped(start, time.Minute) }
 	l := newLoop(t.Context(), w, queue{})
-	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, start, 30*time.Second, 0))
-	l.extended(change{d: d, handle: "h", visibility: 30 * time.Second}, nil, stepped(start, 50*time.Second), 0)
+	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, start, 30*time.Second, 0))
+	l.extensionAnswered(change{d: d, handle: "h", visibility: 30 * time.Second}, nil, stepped(start, 50*time.Second), 0)
 	if d.state != gone || l.counters.leasesLost.Load() != 1 {
 		t.Errorf("state %d, %d leases lost; want the lease lost", d.state, l.counters.leasesLost.Load())
 	}

@@ -44,7 +44,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What decode reads is asked for.
+// TestSystemAttributesArrive: receives ask for what decode reads.
 func TestSystemAttributesArrive(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		const name = string(sqstypes.MessageSystemAttributeNameForSendsAWSTraceHeader)
@@ -91,15 +91,15 @@ func (t *tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// tapped is the fixture's client with a tap.
+// tapped returns the fixture's client with a tap.
 func (x *fixture) tapped(answer func(text []byte) []byte) *sqs.Client {
 	return sqs.New(x.c.Options(), func(o *sqs.Options) {
 		o.HTTPClient = &http.Client{Transport: &tap{x.srv, answer}}
 	})
 }
 
-// TestDamagedBodyFailsAlone: the SDK's own check would answer one damaged body with an error for the whole receive.
-func TestDamagedBodyFailsAlone(t *testing.T) {
+// TestDamagedBodyFailsItsMessageOnly: the SDK's own check would fail the whole receive.
+func TestDamagedBodyFailsItsMessageOnly(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("body-a", "body-b", "body-c")
 		damaged := false

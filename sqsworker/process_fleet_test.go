@@ -27,7 +27,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/sqstest"
 )
 
-// onEach runs a test on a standard and a FIFO queue of SQS in memory, by HTTP, and of the emulators.
+// onEach runs a test on a standard and a FIFO queue, of SQS in memory over HTTP and of the emulators.
 func onEach(t *testing.T, run func(*fleet)) {
 	t.Parallel()
 	for name, endpoints := range map[string]func(*testing.T) (string, string){
@@ -152,7 +152,7 @@ func (w *worker) signal(s syscall.Signal) {
 	}
 }
 
-// kill is kill -9. Nothing of the process is left when it returns.
+// kill is kill -9. The process is gone when it returns.
 func (w *worker) kill() {
 	if w.over {
 		return
@@ -243,8 +243,8 @@ func (f *fleet) depth() (visible, hidden int) {
 	return number("ApproximateNumberOfMessages"), number("ApproximateNumberOfMessagesNotVisible")
 }
 
-// wantSettled checks that the queue is empty and every event had its effect once.
-func (f *fleet) wantSettled() {
+// wantAllDone checks that the queue is empty and every event had its effect once.
+func (f *fleet) wantAllDone() {
 	f.Helper()
 	f.eventually("the queue empty", func() bool { visible, hidden := f.depth(); return visible+hidden == 0 })
 	effects := map[string]string{}
@@ -284,7 +284,7 @@ func (f *fleet) wantNoRepeat() {
 			continue
 		}
 		if done[n.body] {
-			continue // a copy, answered from the record
+			continue // a copy that the record answered
 		}
 		done[n.body] = true
 		group, at, _ := strings.Cut(n.body, ":")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestKilledProcesses: kill -9 of real workers, again and again, in the middle of their work. What they had in hand comes
-// back when its visibility timeout is over; what they had finished and not deleted is deleted without a run.
+// TestKilledProcesses: kill -9 of real workers, again and again, in the middle of their work. Their messages come back when
+// the visibility timeout ends. Those that were done and not deleted are deleted without a run.
 func TestKilledProcesses(t *testing.T) {
 	onEach(t, func(f *fleet) {
 		const n = 300
@@ -19,14 +19,14 @@ func TestKilledProcesses(t *testing.T) {
 			a, b = b, f.start()
 		}
 		f.waitFor(n)
-		f.wantSettled()
+		f.wantAllDone()
 		a.stop()
 		b.stop()
 	})
 }
 
-// TestSleepingProcess: SIGSTOP for longer than the visibility timeout, as a hypervisor's or a debugger's pause. The other
-// worker gets what the sleeper holds; when that wakes, its effects are refused by the record and its handles are dead.
+// TestSleepingProcess: SIGSTOP for longer than the visibility timeout, like a pause by a hypervisor or a debugger. The other
+// worker gets the messages of the sleeping one. When that wakes, the record refuses its effects and SQS its handles.
 func TestSleepingProcess(t *testing.T) {
 	onEach(t, func(f *fleet) {
 		const n = 200
@@ -38,18 +38,18 @@ func TestSleepingProcess(t *testing.T) {
 		time.Sleep(f.config.Visibility + time.Second)
 		a.signal(syscall.SIGCONT)
 		f.waitFor(n)
-		f.wantSettled()
+		f.wantAllDone()
 		a.stop()
 		b.stop()
 	})
 }
 
-// TestTerminatedProcess: SIGTERM in the middle of the work. When the process has ended, with status 0, nothing that it
-// had received is hidden, and nothing that it had finished is in the queue.
+// TestTerminatedProcess: SIGTERM in the middle of the work. When the process has ended, with status 0, no message that it
+// received is hidden, and no message that it finished is in the queue.
 func TestTerminatedProcess(t *testing.T) {
 	onEach(t, func(f *fleet) {
 		const n = 400
-		f.config.Visibility = 10 * time.Minute // what is stranded stays so
+		f.config.Visibility = 10 * time.Minute // a message that stays hidden does so until the end
 		f.send(n)
 		for i := range 3 {
 			w := f.start()
@@ -62,7 +62,7 @@ func TestTerminatedProcess(t *testing.T) {
 		}
 		w := f.start()
 		f.waitFor(n)
-		f.wantSettled()
+		f.wantAllDone()
 		w.stop()
 	})
 }

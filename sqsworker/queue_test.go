@@ -25,9 +25,9 @@ func TestFindingTheDLQ(t *testing.T) {
 		dead int
 		log  string
 	}{
-		"asked for":     {dead: 1},
-		"not allowed":   {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "AccessDenied"}, dead: 1}, // derived from the queue's own
-		"not reachable": {rule: fault.Rule{Nth: 1, Times: 5, Do: fault.Error}, dead: 1, log: "reading the queue's attributes"},
+		"found":         {dead: 1},
+		"not allowed":   {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "AccessDenied"}, dead: 1}, // derived from the queue's own URL
+		"not reachable": {rule: fault.Rule{Nth: 1, Times: 5, Do: fault.Error}, dead: 1, log: "queue attributes not read"},
 		"not there":     {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, log: "the dead-letter queue of the redrive policy does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +48,8 @@ func TestFindingTheDLQ(t *testing.T) {
 	}
 }
 
-// TestRedrivePolicyNotUnderstood: a policy that cannot be read is a policy all the same, and taken for a strict one.
-func TestRedrivePolicyNotUnderstood(t *testing.T) {
+// TestUnreadableRedrivePolicy: a policy that cannot be parsed counts as a strict one.
+func TestUnreadableRedrivePolicy(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		w, err := New(x.c, x.url, ok)
 		if err != nil {
@@ -65,14 +65,14 @@ func TestRedrivePolicyNotUnderstood(t *testing.T) {
 			`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq","maxReceiveCount":"4"}`: {maxReceives: 4, deadLetter: x.dlq},
 		} {
 			var got queue
-			if err := w.readRedrive(x.Context(), &got, attributes{"RedrivePolicy": text}); err != nil || got != want {
+			if err := w.readRedrivePolicy(x.Context(), &got, attributes{"RedrivePolicy": text}); err != nil || got != want {
 				t.Errorf("%s: got %+v, %v; want %+v", text, got, err, want)
 			}
 		}
 	})
 }
 
-// TestSendNotAllowed: without sqs:SendMessage on the dead-letter queue rejected messages come back; others are handled.
+// TestSendNotAllowed: without sqs:SendMessage on the dead-letter queue rejected messages come back, and others are handled.
 func TestSendNotAllowed(t *testing.T) {
 	bubble(t, setup{maxReceives: 1000}, func(x *fixture) {
 		x.send("bad", "good")
@@ -89,7 +89,7 @@ func TestSendNotAllowed(t *testing.T) {
 	})
 }
 
-// TestFIFOWithAStandardDLQ: SQS itself refuses a redrive policy of two kinds; so does New for a queue that is given.
+// TestFIFOWithAStandardDLQ: SQS itself refuses a redrive policy of two kinds; so does New for Options.DeadLetterQueue.
 func TestFIFOWithAStandardDLQ(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		standard, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
@@ -103,8 +103,8 @@ func TestFIFOWithAStandardDLQ(t *testing.T) {
 	})
 }
 
-// advice returns the settings that a started worker called unwise. Each line has the same keys.
-func (x *fixture) advice(optFns ...func(*Options)) (settings []string) {
+// questionable returns the settings that the startup check of a worker logged. Each line has the same keys.
+func (x *fixture) questionable(optFns ...func(*Options)) (settings []string) {
 	x.Helper()
 	var book logBook
 	j := x.start(ok, append(optFns, func(o *Options) { o.Logger = slog.New(slog.NewJSONHandler(&book, nil)) })...)
@@ -115,7 +115,7 @@ func (x *fixture) advice(optFns ...func(*Options)) (settings []string) {
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			x.Fatal(err)
 		}
-		if line["msg"] != "sqsworker: unwise setting" {
+		if line["msg"] != "sqsworker: questionable setting" {
 			continue
 		}
 		for _, key := range []string{keyQueue, keySetting, keyValue, keyReason} {
@@ -128,7 +128,7 @@ func (x *fixture) advice(optFns ...func(*Options)) (settings []string) {
 	return settings
 }
 
-func TestAdvice(t *testing.T) {
+func TestStartupCheck(t *testing.T) {
 	const day, twoWeeks = "86400", "1209600"
 	for name, tc := range map[string]struct {
 		setup
@@ -176,16 +176,16 @@ func TestAdvice(t *testing.T) {
 				if tc.opts != nil {
 					fns = append(fns, tc.opts)
 				}
-				if got := x.advice(fns...); !slices.Equal(got, tc.want) {
-					t.Errorf("unwise: got %q, want %q", got, tc.want)
+				if got := x.questionable(fns...); !slices.Equal(got, tc.want) {
+					t.Errorf("questionable: got %q, want %q", got, tc.want)
 				}
 			})
 		})
 	}
 }
 
-// TestAdviceStopsNothing: the dead-letter queue's attributes are worth a line, not a worker.
-func TestAdviceStopsNothing(t *testing.T) {
+// TestStartupCheckStopsNothing: the worker runs without the attributes of the dead-letter queue.
+func TestStartupCheckStopsNothing(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "InternalError", "QueueDoesNotExist"} {
 		t.Run(code, func(t *testing.T) {
 			rule := fault.Rule{Op: "GetQueueAttributes", Nth: 2, Times: 1000, Do: fault.Error, Code: code}
@@ -205,14 +205,14 @@ func TestAdviceStopsNothing(t *testing.T) {
 
 func TestDeadLetterQueueMissing(t *testing.T) {
 	bubble(t, setup{fifo: false}, func(x *fixture) {
-		got := x.advice(func(o *Options) { o.DeadLetterQueue = x.url + "-nowhere" })
+		got := x.questionable(func(o *Options) { o.DeadLetterQueue = x.url + "-nowhere" })
 		if want := []string{"queue.RedrivePolicy", "Options.DeadLetterQueue"}; !slices.Equal(got, want) {
-			t.Errorf("unwise: got %q, want %q", got, want)
+			t.Errorf("questionable: got %q, want %q", got, want)
 		}
 	})
 }
 
-// TestKindIsNotWhatTheURLSays: behind a proxy's name groups would silently run in parallel.
+// TestKindIsNotWhatTheURLSays: behind a proxy with another name the groups of a FIFO queue would run in parallel.
 func TestKindIsNotWhatTheURLSays(t *testing.T) {
 	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
 		w, err := New(x.c, x.url, ok, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) })

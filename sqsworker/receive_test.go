@@ -22,7 +22,7 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 			x.send(fmt.Sprint(i))
 		}
 		j := x.start(ok, func(o *Options) { o.Concurrency = 50 })
-		time.Sleep(2*time.Minute + 7*time.Second) // the receivers that joined have left
+		time.Sleep(2*time.Minute + 7*time.Second) // the receivers that joined are gone
 		before := x.calls(opReceive)
 		time.Sleep(10 * time.Minute)
 		if n := x.calls(opReceive) - before; n != 30 {
@@ -52,7 +52,8 @@ func TestReceiversGrowWithTheLoad(t *testing.T) {
 	})
 }
 
-// Receivers that bring messages to handlers which are all at work would only hold them from other workers.
+// TestBusyHandlersNeedNoMoreReceivers: while all handlers are busy, more receives would only keep messages from other
+// workers.
 func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
 	rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 20 * time.Millisecond}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
@@ -78,7 +79,7 @@ func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
 	})
 }
 
-// gauge counts what is in flight at each receive, as the client asks for it.
+// gauge counts what is in flight when a receive is sent, what it asks for included.
 type gauge struct {
 	Client
 	x       *fixture
@@ -108,7 +109,7 @@ func (g *gauge) enter(inFlight, polls int) {
 	g.maxPoll = max(g.maxPoll, g.polls)
 }
 
-func TestInFlightIsKept(t *testing.T) {
+func TestInFlightIsTheLimit(t *testing.T) {
 	for _, limit := range []int{1, 3, 12, 25} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
@@ -137,7 +138,7 @@ func TestInFlightIsKept(t *testing.T) {
 	}
 }
 
-func TestBytesAreKept(t *testing.T) {
+func TestBytesAreTheLimit(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		body := strings.Repeat("x", 200<<10)
 		for range 40 {
@@ -169,8 +170,8 @@ func TestTransientReceiveErrorsBackOff(t *testing.T) {
 	})
 }
 
-// TestUnansweredReceives: what a receive took whose answer was lost is stranded until it comes back, and counted. On FIFO
-// the attempt is repeated and gets the same messages.
+// TestUnansweredReceives: a receive whose answer is lost hides its messages until their visibility timeout ends, and is
+// counted. On FIFO the attempt is repeated and gets the same messages.
 func TestUnansweredReceives(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule           fault.Rule

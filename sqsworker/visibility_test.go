@@ -28,7 +28,7 @@ func TestSlowHandlersKeepTheirMessages(t *testing.T) {
 				}
 				var r runs
 				h := r.take(tc.handler)
-				// Two workers: what one lets go the other gets. Messages also wait in the first one's buffer.
+				// Two workers: if one loses a message, the other gets it. Messages also wait for a slot.
 				a := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
 				b := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
 				time.Sleep(5 * tc.handler)
@@ -109,14 +109,14 @@ func TestLostHandleCancelsTheHandler(t *testing.T) {
 					t.Errorf("cause: got %v, want ErrLeaseLost", err)
 				}
 				if took := time.Since(began); took > 16*time.Second {
-					t.Errorf("told after %s, want at the first extension", took)
+					t.Errorf("cancelled after %s, want at the first extension", took)
 				}
 				time.Sleep(time.Second)
 				if n := x.calls("DeleteMessageBatch"); n != 0 {
 					t.Errorf("%d deletes with a lost lease", n)
 				}
 				if n := x.calls(opChange); n != 1 {
-					t.Errorf("%d visibility changes, want the refused one alone", n)
+					t.Errorf("%d visibility changes, want only the refused one", n)
 				}
 				time.Sleep(time.Minute)
 				j.stopClean()
@@ -133,19 +133,19 @@ func TestHandlerIsCancelledBeforeTheProvenEnd(t *testing.T) {
 	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
-		told := make(chan error)
+		cancelled := make(chan error)
 		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 			if m.ReceiveCount > 1 {
 				return nil
 			}
 			<-ctx.Done()
-			told <- context.Cause(ctx)
+			cancelled <- context.Cause(ctx)
 			return nil
 		})
 		received := time.Now()
-		err := <-told
+		err := <-cancelled
 		if took := time.Since(received); took >= 30*time.Second || took < 28*time.Second {
-			t.Errorf("told after %s, want a guard of 1 s before the 30 s are over", took)
+			t.Errorf("cancelled after %s, want 1 s before the 30 s are over", took)
 		}
 		if !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("cause: got %v, want ErrLeaseLost", err)
@@ -165,23 +165,23 @@ func TestTwelveHourCap(t *testing.T) {
 		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
 				x.send("a")
-				told := make(chan error)
+				cancelled := make(chan error)
 				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 					if m.ReceiveCount > 1 {
 						return nil
 					}
 					<-ctx.Done()
-					told <- context.Cause(ctx)
+					cancelled <- context.Cause(ctx)
 					return nil
 				}, func(o *Options) { o.MaxExtension = tc.limit })
 				began := time.Now()
-				err := <-told
+				err := <-cancelled
 				took := time.Since(began)
 				if took > tc.want || took < tc.want-5*time.Second || !errors.Is(err, sqsonce.ErrLeaseLost) {
 					t.Errorf("cancelled after %s with %v, want ErrLeaseLost just before %s", took, err, tc.want)
 				}
 				if x.log.has("extension failed") || x.log.has("refused") {
-					t.Error("an extension was refused: it was not clamped")
+					t.Error("an extension was refused: it asked for too long")
 				}
 				time.Sleep(2 * time.Minute)
 				j.stopClean()
@@ -190,8 +190,9 @@ func TestTwelveHourCap(t *testing.T) {
 	}
 }
 
-// TestSlowAnswersAreWaitedFor: SQS takes 2.5 s for everything. A first extension is given up after a sixth of the
-// visibility timeout, so that a call that hangs leaves time for others; if all were, no lease would live.
+// TestSlowAnswersAreWaitedFor: every answer of SQS takes 2.5 s. The first extension has a timeout of a sixth of the
+// visibility timeout, so that a call that hangs leaves time for others. With that timeout for all, every lease would be
+// lost.
 func TestSlowAnswersAreWaitedFor(t *testing.T) {
 	rule := fault.Rule{Prob: 1, Do: fault.Delay, Delay: 2500 * time.Millisecond}
 	bubble(t, setup{}, func(x *fixture) {
@@ -208,7 +209,7 @@ func TestSlowAnswersAreWaitedFor(t *testing.T) {
 	})
 }
 
-// TestFailedExtensionsAreLoggedOnce: for a lease, however long it lives; nor is anything else logged again and again.
+// TestFailedExtensionsAreLoggedOnce: once for each lease, however long it lasts.
 func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
 	rule := fault.Rule{Op: opChange, Prob: 0.5, Do: fault.Error, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}, seed: 7}, func(x *fixture) {
@@ -224,8 +225,8 @@ func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestHeartbeatEndsWithTheMessage: however a delivery ends, nothing is extended after it. An extension of what was given
-// back would hide it from everyone.
+// TestHeartbeatEndsWithTheMessage: however a delivery ends, it is not extended any more. An extension after a release would
+// hide the message from everyone.
 func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 	for name, end := range map[string]error{
 		"done":        nil,
@@ -236,7 +237,7 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 	} {
 		for _, fifo := range []bool{false, true} {
 			if fifo && name == "in progress" {
-				continue // it is kept, under the heartbeat
+				continue // held: it is extended
 			}
 			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
 				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
@@ -264,7 +265,7 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 	}
 }
 
-// TestReleaseIsNotExtended: its answer is late, and its extension due. Sent then, the extension could be the later one.
+// TestReleaseIsNotExtended: a release is under way when an extension is due. The extension could reach SQS after it.
 func TestReleaseIsNotExtended(t *testing.T) {
 	t.Parallel()
 	w, err := New(stubClient{}, goodURL, ok)
@@ -272,17 +273,17 @@ func TestReleaseIsNotExtended(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLoop(t.Context(), w, queue{})
-	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now().Add(-20*time.Second), 30*time.Second, 0))
-	l.set(d, releasing)
-	l.beat() // a call would panic
+	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now().Add(-20*time.Second), 30*time.Second, 0))
+	l.setState(d, releasing)
+	l.extendDue() // a call would panic
 	l.calls.Wait()
 	if n := l.counters.extensions.Load(); n != 0 {
 		t.Errorf("%d calls to extend what is given back", n)
 	}
 }
 
-// TestReleaseWaitsForTheExtension: an extension under way reaches SQS at 18 s. A release sent at 16 s would be undone by
-// it, and the message hidden until 48 s.
+// TestReleaseWaitsForTheExtension: an extension under way reaches SQS at 18 s. It would undo a release sent at 16 s, and hide
+// the message until 48 s.
 func TestReleaseWaitsForTheExtension(t *testing.T) {
 	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
