@@ -22,7 +22,7 @@ type delivery struct {
 	cancel   context.CancelCauseFunc
 	mayHold  bool      // the handler need not wait for a peer: the message can be held
 	watchdog *timer    // marks the handler as stuck
-	stuck    bool      //
+	stuck    bool      // see markStuck
 	next     *delivery // of an orphan: the same message, received again
 	runs     int       // since the receive
 
@@ -68,9 +68,9 @@ func (l *loop) sorted() []*delivery {
 
 func compareReceipt(a, b *delivery) int { return a.lease.order.compare(b.lease.order) }
 
-// addDelivery adds a received message. It returns nil if the message is here already: SQS delivers at least once, also
-// twice in one answer. The delivery then takes the newer receipt handle, since only the newest is sure to work. A call
-// under way still answers for the old handle, and is told apart by it.
+// addDelivery adds a received message. It returns nil if the message is in flight here already: SQS delivers at least once,
+// also twice in one answer. The delivery then takes the newer receipt handle, since only the newest is sure to work. A
+// call under way still answers for the old handle; deletion and change have the handle, to recognise that.
 func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	if d := l.deliveries[in.m.ID]; d != nil && d.state != releasing {
 		if le.count >= d.lease.count {

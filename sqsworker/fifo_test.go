@@ -273,3 +273,28 @@ func TestStuckHeadRunsAgain(t *testing.T) {
 		x.wantEmpty()
 	})
 }
+
+// TestHeadIsNotStuckByItsRunBefore: the first run returns within StopGrace after its timeout, and the second one begins
+// before StopGrace is over. When it is, only the first run could be stuck.
+func TestHeadIsNotStuckByItsRunBefore(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if r.count(m.Body) == 1 {
+				<-ctx.Done()
+				return sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress)
+			}
+			time.Sleep(5 * time.Second)
+			return nil
+		}, func(o *Options) { o.HandlerTimeout, o.StopGrace = 10*time.Second, 3*time.Second })
+		time.Sleep(14 * time.Second)
+		if s := j.Stats(); r.count("g:0") != 2 || s.Running != 1 || s.Stuck != 0 {
+			t.Errorf("%d runs; got %+v, want the second one running and not stuck", r.count("g:0"), s)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+	})
+}

@@ -95,8 +95,8 @@ func (l *loop) releaseUnstarted(d *delivery) {
 	l.release(d, 0)
 }
 
-// abandonRunning leaves the messages of handlers that did not return to their visibility timeout. Given back, they would
-// be started elsewhere while they still run here.
+// abandonRunning ends the deliveries of handlers that did not return. Their messages stay hidden until the visibility
+// timeout ends: given back, they would be started elsewhere while they still run here.
 func (l *loop) abandonRunning() {
 	var abandoned []*delivery
 	for _, d := range l.sorted() {
