@@ -275,7 +275,7 @@ func TestStuckHeadRunsAgain(t *testing.T) {
 }
 
 // TestHeadIsNotStuckByItsRunBefore: the first run returns within StopGrace after its timeout, and the second one begins
-// before StopGrace is over. When it is, only the first run could be stuck.
+// before StopGrace is over. The timer of the first run must not mark the second one as stuck.
 func TestHeadIsNotStuckByItsRunBefore(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		x.send("g:0")
