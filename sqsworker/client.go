@@ -8,14 +8,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Client is what a worker needs of SQS. *sqs.Client implements it.
 //
-// SendMessage and GetQueueUrl are only called for dead-letter queues, GetQueueAttributes only when Run starts.
+// SendMessage and GetQueueUrl are called for dead-letter queues only, GetQueueAttributes only when Run starts.
 //
-// The options of each call switch off the SDK's retries, which the worker makes itself, and its check of checksums, which
-// fails ten messages for one. A wrapper has to pass them on.
+// The options of each call switch off the SDK's retries, because the worker retries itself, and its check of checksums,
+// which fails ten messages for one. A wrapper has to pass the options on.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -30,19 +32,19 @@ var _ Client = (*sqs.Client)(nil)
 // HTTPClient returns a client for sqs.Options.HTTPClient (or aws.Config.HTTPClient) with the connections and timeouts
 // that a worker with inFlight messages in flight needs.
 //
-// The SDK's own default keeps ten idle connections per host, so that a busy worker opens a new one, with its TLS
-// handshake, for most calls; and it has no response timeout, so that a long poll on a dead connection waits for the
-// kernel to notice. The buffers, 96 KB for each connection that is open, hold a receive of ten messages with bodies of
-// 5 KB, the delete of ten, and what package dynamostore sends for 25, so that each takes one read or write: give it to the
-// DynamoDB client as well. As memory without pointers they also have the garbage collector run less often, in a process
-// with little else in its heap.
+// The SDK's default client keeps ten idle connections per host, so a busy worker opens a new one, with its TLS handshake,
+// for most calls. It also has no response timeout, so a long poll on a dead connection waits until the kernel notices.
 //
-// A worker has so many calls under way at once, and opens so many connections and a few more: Options.Receivers receives;
-// as many deletes, at least 16; heartbeats for the messages whose extension is due, ten in each; and a send for each
-// message on its way to the dead-letter queue. Only a stop has more.
+// The buffers take 96 KB for each open connection. They hold a receive of ten messages with bodies of 5 KB, a delete of
+// ten, and a batch of 25 records of package dynamostore, so that each takes one read or write. Give the client to the
+// DynamoDB client as well.
+//
+// At most these calls of a worker are under way at once, each on a connection: Options.Receivers receives; as many
+// deletes, and at least 16; a heartbeat call for each ten messages whose extension is due; and a send for each message
+// that goes to the dead-letter queue. Only a stop makes more.
 func HTTPClient(inFlight int) *awshttp.BuildableClient {
 	// Receives, deletes and visibility changes take ten messages each; the rest is for batches that are not full.
-	conns := max(16, 3*(inFlight/maxBatch+1)+8)
+	conns := max(16, 3*(inFlight/host.MaxBatch+1)+8)
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConnsPerHost = conns
 		t.MaxIdleConns = max(t.MaxIdleConns, 2*conns)
@@ -51,16 +53,18 @@ func HTTPClient(inFlight int) *awshttp.BuildableClient {
 	})
 }
 
-// maxBatch is the most messages of one SQS call.
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-const maxBatch = 10
+const (
+	// callTimeout is the longest a delete, a release or an extension may take before it is tried again.
+	callTimeout = 5 * time.Second
+	// receiveMargin is what a receive may take beyond its wait. A shorter timeout would cancel polls that SQS has already
+	// answered; their messages would stay hidden for a visibility timeout.
+	receiveMargin = 10 * time.Second
+	// sendTimeout limits a send to the dead-letter queue, with the SDK's own retries.
+	sendTimeout = 10 * time.Second
+)
 
-// receiveMargin is what a receive may take beyond its wait. A shorter timeout would end polls that SQS has already
-// filled, and strand what they carry until its visibility timeout.
-const receiveMargin = 10 * time.Second
-
-// once makes a call a single attempt. The worker retries by itself: it knows how long a lease still holds, and after a
-// lost reply the SDK would repeat a long poll inside a deadline that only fits one.
-func once(o *sqs.Options) {
+// singleAttempt switches off the SDK's retries. The worker retries itself: it knows how long a lease still lasts, and
+// after a lost reply the SDK would repeat a long poll inside a deadline that fits only one.
+func singleAttempt(o *sqs.Options) {
 	o.Retryer = aws.NopRetryer{}
 }

@@ -7,11 +7,80 @@ import (
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 )
 
+// reject sends the message to the dead-letter queue, and deletes it when that is confirmed. In this order a crash in
+// between leaves the message in both queues; in the other order it would be lost.
+func (l *loop) reject(d *delivery, r result) {
+	if !l.queue.hasDLQ() {
+		if !l.noDLQLogged {
+			l.noDLQLogged = true
+			l.log.Error("sqsworker: message rejected, but no dead-letter queue is known: it is delivered again",
+				keyMessage, d.m.ID, keyError, errNoDLQ)
+		}
+		l.notSent(d, r)
+		return
+	}
+	if !d.lease.live(l.now()) {
+		l.loseLease(d, "visibility timeout passed before the send to the dead-letter queue", nil)
+		l.settleFailed(r)
+		return
+	}
+	l.setState(d, rejecting)
+	l.call(func() event {
+		ctx, cancel := context.WithTimeout(l.callCtx, sendTimeout)
+		defer cancel()
+		err := l.sendToDeadLetter(ctx, d.m, r.err)
+		r.settle(err == nil)
+		return deadLettered{d, r, err}
+	})
+}
+
 // sendToDeadLetter sends a copy of the message with the reason.
 func (l *loop) sendToDeadLetter(ctx context.Context, m *sqsonce.Message, reason error) error {
 	dropped, err := deadletter.Send(ctx, l.client, l.queue.deadLetter, m, reason)
 	for _, name := range dropped {
-		l.log.Warn("sqsworker: no room for an attribute of the dead-lettered message", keyMessage, m.ID, keyAttribute, name)
+		l.log.Warn("sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
+			keyMessage, m.ID, keyAttribute, name)
 	}
 	return err
+}
+
+// deadLettered is the answer to a send to the dead-letter queue.
+type deadLettered struct {
+	d      *delivery
+	result result // of the handler
+	err    error  // of the send
+}
+
+func (l *loop) deadLettered(e deadLettered) {
+	d := e.d
+	if e.err != nil {
+		l.log.Error("sqsworker: message not sent to the dead-letter queue: it is delivered again", keyMessage, d.m.ID, keyError, e.err)
+	} else {
+		l.counters.rejected.Add(1)
+	}
+	switch {
+	case d.lease.lost:
+		if e.err == nil {
+			l.finishUndeleted(d)
+		}
+		l.remove(d)
+	case e.err != nil:
+		l.notSent(d, e.result)
+	default:
+		d.rejected = true
+		l.delete(d)
+	}
+}
+
+// notSent treats a rejected message as any other that failed.
+func (l *loop) notSent(d *delivery, r result) {
+	r.sendFailed = true
+	l.settleFailed(r)
+	l.failed(d, r)
+}
+
+// settleFailed tells middleware that the message is not in the dead-letter queue. Middleware may call a store, so that it
+// runs on another goroutine. Settling twice does nothing.
+func (l *loop) settleFailed(r result) {
+	l.calls.Go(func() { r.settle(false) })
 }

@@ -1,6 +1,7 @@
 package sqsworker
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,10 +12,179 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// TestRejectFitsASmallerDLQ: the dead-letter queue takes messages up to 2 KiB. What a message grows by on its way there is
-// ours, and never keeps it out.
+func rejectBad(_ context.Context, m *sqsonce.Message) error {
+	if strings.Contains(m.Body, "bad") {
+		return sqsonce.Reject(errTest)
+	}
+	return nil
+}
+
+func TestRejectGoesToTheDLQ(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+				x.send("g:bad", "g:good")
+				id := x.queued()[0].ID
+				j := x.start(rejectBad)
+				time.Sleep(5 * time.Second)
+				j.stopClean()
+				x.wantEmpty()
+				dead := x.dead()
+				if len(dead) != 1 || dead[0].Body != "g:bad" {
+					t.Fatalf("dead-letter queue: %+v, want the bad one", dead)
+				}
+				m := dead[0]
+				if got := m.Attributes[sqsonce.AttrRejectReason]; !strings.Contains(got, errTest.Error()) {
+					t.Errorf("reason: %q", got)
+				}
+				want := "sqs-message|arn:aws:sqs:us-east-1:000000000000:jobs|" + id
+				if fifo {
+					want = "sqs-message|arn:aws:sqs:us-east-1:000000000000:jobs.fifo|" + id
+					if m.Group != "g" || m.DedupID != id {
+						t.Errorf("group %q, dedup ID %q; want g and the message ID", m.Group, m.DedupID)
+					}
+				}
+				if got := m.Attributes[sqsonce.AttrEventKey]; got != want {
+					t.Errorf("event key: got %q, want %q", got, want)
+				}
+				if s := j.Stats(); s.Rejected != 1 || s.Done != 1 || s.Failed != 1 {
+					t.Errorf("stats: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestUndecodableBodyStopsNothingElse(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send(`{"n":1}`, `not json`, `{"n":2}`)
+		sum := 0
+		j := x.start(sqsonce.JSON(func(_ context.Context, v struct{ N int }) error {
+			sum += v.N
+			return nil
+		}), func(o *Options) { o.Concurrency = 1 })
+		time.Sleep(5 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		if dead := x.dead(); sum != 3 || len(dead) != 1 || dead[0].Body != "not json" {
+			t.Errorf("sum %d, dead-letter queue %+v", sum, dead)
+		}
+	})
+}
+
+func TestRejectWithoutDLQIsAnyOtherError(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("bad")
+		j := x.start(rejectBad)
+		time.Sleep(time.Minute)
+		j.stopClean()
+		if q := x.queued(); len(q) != 1 || q[0].ReceiveCount < 3 {
+			t.Errorf("queue: %+v, want the message, delivered again and again", q)
+		}
+		if !x.log.has("no dead-letter queue") {
+			t.Error("nothing logged")
+		}
+	})
+}
+
+func TestRejectIsNotDeletedWhenTheSendFails(t *testing.T) {
+	rule := fault.Rule{Op: "SendMessage", Nth: 2, Times: 3, Do: fault.Error, Code: "AccessDenied"}
+	bubble(t, setup{maxReceives: 50, faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("bad")
+		j := x.start(rejectBad)
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if dead := x.dead(); len(dead) != 1 {
+			t.Errorf("dead-letter queue: %+v", dead)
+		}
+		if got := j.Stats().Rejected; got != 1 {
+			t.Errorf("Rejected: got %d, want 1", got)
+		}
+	})
+}
+
+func TestRejectToTheQueueGiven(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		other := x.create("elsewhere", nil)
+		x.send("bad")
+		j := x.start(rejectBad, func(o *Options) { o.DeadLetterQueue = other })
+		time.Sleep(5 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		if n := len(x.srv.Messages("elsewhere")); n != 1 {
+			t.Errorf("%d messages in the queue given, want 1", n)
+		}
+	})
+}
+
+func TestRejectKeepsTheSendersAttributes(t *testing.T) {
+	for n, want := range map[int][2]bool{8: {true, true}, 9: {true, false}, 10: {false, false}} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+				attrs := map[string]sqstypes.MessageAttributeValue{}
+				for i := range n {
+					attrs[fmt.Sprintf("a%d", i)] = sqstypes.MessageAttributeValue{DataType: aws.String("String.x"), StringValue: aws.String("v")}
+				}
+				attrs["a0"] = sqstypes.MessageAttributeValue{DataType: aws.String("Binary"), BinaryValue: []byte{1, 2}}
+				if _, err := x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
+					QueueUrl: &x.url, MessageBody: aws.String("bad"), MessageAttributes: attrs,
+				}); err != nil {
+					t.Fatal(err)
+				}
+				j := x.start(rejectBad)
+				time.Sleep(5 * time.Second)
+				j.stopClean()
+				x.wantEmpty()
+				dead := x.dead()
+				if len(dead) != 1 {
+					t.Fatalf("dead-letter queue: %+v", dead)
+				}
+				_, key := dead[0].Attributes[sqsonce.AttrEventKey]
+				_, reason := dead[0].Attributes[sqsonce.AttrRejectReason]
+				if key != want[0] || reason != want[1] {
+					t.Errorf("key %t, reason %t; want %v", key, reason, want)
+				}
+				if dead[0].Attributes["a1"] != "v" {
+					t.Errorf("attributes: %v", dead[0].Attributes)
+				}
+			})
+		})
+	}
+}
+
+func TestRejectSettlesAfterTheSend(t *testing.T) {
+	for _, maxReceives := range []int{0, 5} {
+		t.Run(fmt.Sprint(maxReceives), func(t *testing.T) {
+			bubble(t, setup{maxReceives: maxReceives}, func(x *fixture) {
+				x.send("bad")
+				settled := make(chan bool, 10)
+				inDLQ := make(chan int, 10)
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					sqsonce.OnSettled(ctx, func(deadLettered bool) {
+						inDLQ <- len(x.dead())
+						settled <- deadLettered
+					})
+					return sqsonce.Reject(errTest)
+				}, func(o *Options) { o.Wait = time.Second })
+				want := maxReceives > 0
+				if got := <-settled; got != want {
+					t.Errorf("dead-lettered: got %t, want %t", got, want)
+				}
+				if n := <-inDLQ; want && n != 1 {
+					t.Errorf("settled with %d messages in the dead-letter queue", n)
+				}
+				j.stopClean()
+			})
+		})
+	}
+}
+
+// TestRejectFitsASmallerDLQ: the dead-letter queue takes messages up to 2 KiB. The attributes that the worker adds never
+// make a message too large for it.
 func TestRejectFitsASmallerDLQ(t *testing.T) {
 	const most = 2048
 	for _, tc := range []struct {
@@ -27,7 +197,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 		{body: most - 120, key: true, dead: true}, // the key is about 110 bytes, the reason 60
 		{body: most - 20, dead: true},
 		{body: most, dead: true},
-		{body: most + 1}, // it cannot be there at all, and stays
+		{body: most + 1}, // too large without them: it stays in its queue
 		{body: most - 60, key: true, sendersOwn: map[string]string{sqsonce.AttrEventKey: "orders|1"}, dead: true},
 	} {
 		t.Run(fmt.Sprint(tc.body), func(t *testing.T) {
@@ -53,7 +223,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 				dead := x.dead()
 				if !tc.dead {
 					if len(dead) != 0 || len(x.queued()) != 1 {
-						t.Errorf("%d in the dead-letter queue, %d in the queue; want it kept", len(dead), len(x.queued()))
+						t.Errorf("%d in the dead-letter queue, %d in the queue; want it in the queue", len(dead), len(x.queued()))
 					}
 					return
 				}
@@ -66,7 +236,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 				if key != tc.key || reason != tc.reason {
 					t.Errorf("key %t, reason %t; want %t, %t", key, reason, tc.key, tc.reason)
 				}
-				if logged := x.log.has("no room for an attribute"); logged != !(tc.reason) {
+				if logged := x.log.has("attribute not added"); logged != !(tc.reason) {
 					t.Errorf("logged: %t", logged)
 				}
 				for name, v := range tc.sendersOwn {

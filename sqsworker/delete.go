@@ -2,111 +2,161 @@ package sqsworker
 
 import (
 	"context"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// leastDeleters is how many deletes may be under way at once with few receivers: so many may hang before others wait. With
-// many there are as many deletes as receives: each takes ten messages and one way to SQS and back. More would only open
-// more connections, and wait there.
-const leastDeleters = 16
+// minDeletes is how many deletes may be under way at once with few receivers: so many may hang before others wait. With
+// more receivers there are as many deletes: each takes ten messages and one round trip, as a receive does. More of them
+// would open more connections, and wait there.
+const minDeletes = 16
 
-// delete removes a message that is done. It stays under the heartbeat until SQS has confirmed that.
+// delete deletes a message that is done. The heartbeat extends it until SQS has confirmed that.
 func (l *loop) delete(d *delivery) {
-	l.set(d, deleting)
-	d.tries = 0
-	l.deletes.put(d)
-	if d.group != nil && len(d.group.queue) > 0 {
-		l.deletes.rush = true
+	l.setState(d, deleting)
+	d.failures = 0
+	l.deletes.add(d)
+	if d.group != nil && len(d.group.followers) > 0 {
+		l.deletes.urgent = true
 	}
 }
 
-// sendDeletes deletes up to ten messages in one call, on a context that a stop does not end: a delete that died with its
-// worker's context would have the message handled twice.
-func (l *loop) sendDeletes(batch []*delivery) {
-	now := l.now()
-	in := &sqs.DeleteMessageBatchInput{QueueUrl: &l.queueURL}
-	in.Entries = make([]sqstypes.DeleteMessageBatchRequestEntry, 0, len(batch))
-	handles := make([]string, 0, len(batch)) // copies: a message that is received again gets another one
-	sent := batch[:0]
-	for _, d := range batch {
-		// With a handle whose time is over a delete proves nothing: a standard queue answers with success and may keep
-		// the message.
-		if !d.lease.live(now) {
-			l.deletes.calls--
-			l.lose(d, "visibility timeout passed before the delete", nil)
-			continue
-		}
-		handles = append(handles, d.lease.handle)
-		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
-			Id: host.EntryID(len(sent)), ReceiptHandle: &handles[len(sent)],
-		})
-		d.sent = true
-		sent = append(sent, d)
-	}
-	if len(sent) == 0 {
-		return
-	}
-	l.counters.deletes.Add(1)
-	l.deletes.open++
-	l.call(func() event {
-		ctx, cancel := context.WithTimeout(l.callCtx, callTimeout)
-		defer cancel()
-		out, err := l.client.DeleteMessageBatch(ctx, in, once)
-		results := newResults(len(sent), err)
-		if err == nil {
-			for i := range out.Successful {
-				results.succeeded(out.Successful[i].Id)
-			}
-			results.failed(out.Failed)
-		}
-		return deletesAnswered{sent, handles, results, err}
-	})
+// deletion is one entry of a call.
+type deletion struct {
+	d      *delivery
+	handle string // the delivery may have another one when the answer comes
 }
 
 // deletesAnswered is the answer to one call of DeleteMessageBatch.
 type deletesAnswered struct {
-	batch   []*delivery
-	handles []string // as they were sent
-	results results
-	err     error // of the whole call
+	deletions []deletion
+	results   results
+	err       error // of the whole call
+}
+
+// sendDeletes deletes up to ten messages in one call. Its context is not cancelled by a stop: if it were, the messages
+// would be handled twice.
+func (l *loop) sendDeletes(batch []*delivery) {
+	now := l.now()
+	in := &sqs.DeleteMessageBatchInput{QueueUrl: &l.queueURL}
+	var deletions []deletion
+	for _, d := range batch {
+		// After the visibility timeout a delete proves nothing: a standard queue answers with success and may keep the
+		// message.
+		if !d.lease.live(now) {
+			l.deletes.inCalls--
+			l.loseLease(d, "visibility timeout passed before the delete", nil)
+			continue
+		}
+		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
+			Id: host.EntryID(len(deletions)), ReceiptHandle: aws.String(d.lease.handle),
+		})
+		deletions = append(deletions, deletion{d, d.lease.handle})
+		d.inDelete = true
+	}
+	if len(deletions) == 0 {
+		return
+	}
+	l.counters.deletes.Add(1)
+	l.deletes.calls++
+	l.call(func() event {
+		ctx, cancel := context.WithTimeout(l.callCtx, callTimeout)
+		defer cancel()
+		out, err := l.client.DeleteMessageBatch(ctx, in, singleAttempt)
+		results := newResults(len(deletions), err)
+		if err == nil {
+			for _, e := range out.Successful {
+				results.succeeded(e.Id)
+			}
+			results.failed(out.Failed)
+		}
+		return deletesAnswered{deletions, results, err}
+	})
 }
 
 func (l *loop) deletesAnswered(e deletesAnswered) {
 	if e.err != nil && isFatal(e.err) {
-		l.fail(e.err)
+		l.stopBecause(e.err)
 	}
-	l.deletes.open--
-	l.deletes.calls -= len(e.batch)
-	for i, d := range e.batch {
-		l.deleted(d, e.handles[i], e.results[i])
+	l.deletes.calls--
+	l.deletes.inCalls -= len(e.deletions)
+	for i, del := range e.deletions {
+		l.deleteAnswered(del.d, del.handle, e.results[i])
 	}
 }
 
-func (l *loop) deleted(d *delivery, handle string, err error) {
-	d.sent = false
+func (l *loop) deleteAnswered(d *delivery, handle string, err error) {
+	d.inDelete = false
 	switch {
 	case d.state != deleting:
-		// The lease was lost while the call was under way: the message is remembered, whatever the answer says.
+		// The lease was lost while the call was under way: the message is in finished already, as undeleted.
 	case err == nil && handle == d.lease.handle:
 		if !d.rejected {
-			l.deletedForGood(d)
+			l.finishDeleted(d)
 		}
-		l.leave(d)
+		l.remove(d)
 	case d.lease.refused:
-		l.lose(d, "receipt handle refused", err)
+		l.loseLease(d, "receipt handle refused", err)
 	case err == nil || handle != d.lease.handle:
-		// The message was received again while the call was under way; the old handle's answer proves nothing.
-		l.again(&l.deletes, d, deleting)
+		// The message was received again while the call was under way. The answer for the old handle proves nothing.
+		l.retry(&l.deletes, d)
 	case isHandleDead(err):
-		l.lose(d, "receipt handle refused", err)
+		l.loseLease(d, "receipt handle refused", err)
 	default:
-		if d.tries == 0 {
+		if d.failures == 0 {
 			l.log.Warn("sqsworker: delete failed", keyMessage, d.m.ID, keyError, err)
 		}
-		l.again(&l.deletes, d, deleting)
+		l.retry(&l.deletes, d)
+	}
+}
+
+// finished is a set of the IDs of the last messages that are done. SQS may deliver such a message again, because its
+// delete was not confirmed, or because one of its servers missed the receive or the delete; it is then deleted without a
+// run. A message that is sent again, or redriven from a dead-letter queue, has a new ID.
+//
+// 10,000 IDs of 36 bytes take about 1.1 MB: the copies of the IDs 0.5 MB, the map 0.4 MB, the ring 0.2 MB. The records of
+// package dedup cover older messages, and other processes.
+type finished struct {
+	undeleted map[string]bool // by ID; false: the delete is confirmed
+	ring      []string        // the IDs in the order they were added; "": free
+	next      int             // in ring
+}
+
+const maxFinished = 10_000
+
+func (f *finished) has(id string) bool { _, ok := f.undeleted[id]; return ok }
+
+// add returns whether the message was in the set as undeleted before.
+func (f *finished) add(id string, undeleted bool) (before bool) {
+	if before, ok := f.undeleted[id]; ok {
+		f.undeleted[id] = undeleted
+		return before
+	}
+	if f.undeleted == nil {
+		f.undeleted, f.ring = map[string]bool{}, make([]string, maxFinished)
+	}
+	delete(f.undeleted, f.ring[f.next])
+	id = strings.Clone(id) // it may be a part of a larger string, which would be kept too
+	f.undeleted[id], f.ring[f.next] = undeleted, id
+	f.next = (f.next + 1) % len(f.ring)
+	return false
+}
+
+// finishUndeleted adds a message that is done and cannot be deleted with the handle that is known.
+func (l *loop) finishUndeleted(d *delivery) {
+	if !l.finished.add(d.m.ID, true) {
+		l.counters.undeleted.Add(1)
+	}
+}
+
+// finishDeleted adds a message whose delete is confirmed.
+func (l *loop) finishDeleted(d *delivery) {
+	if l.finished.add(d.m.ID, false) {
+		l.counters.undeleted.Add(-1)
 	}
 }

@@ -9,105 +9,105 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// delivery is one received message from its receipt until it is deleted, given back or lost.
+// delivery is one received message, from its receipt until it is deleted, given back or lost.
 type delivery struct {
 	m       *sqsonce.Message
 	damaged bool // the body is not what was sent
 	size    int64
 	lease   lease
 	state   state
-	group   *group    // nil on a standard queue
-	next    *delivery // the same message, received again while this one's handler runs on without its lease
+	group   *group // nil on a standard queue
 
-	handler  runningHandler
-	cancel   context.CancelCauseFunc // of the running handler
-	stuck    bool
-	rejected bool // is in the dead-letter queue
-	offered  bool // to hold it while its event is in progress in this process
-	runs     int  // in this receive
+	// While its handler runs:
+	cancel   context.CancelCauseFunc
+	mayHold  bool      // the handler need not wait for a peer: the message can be held
+	watchdog *timer    // marks the handler as stuck
+	stuck    bool      // see markStuck
+	next     *delivery // of an orphan: the same message, received again
+	runs     int       // since the receive
 
-	// Of a held one:
-	alarm   *alarm
-	unwatch context.CancelFunc // nil: nobody tells when what it waits for has ended
+	// While it is held:
+	retry    *timer
+	stopWait context.CancelFunc // nil: nobody knows when the peer ends
 
-	delay time.Duration // of a release
-	tries int           // of a delete or release
-	sent  bool          // a delete is under way
+	// While it is deleted or given back:
+	rejected bool          // is in the dead-letter queue
+	delay    time.Duration // of the release
+	failures int           // of the delete or the release
+	inDelete bool          // a delete is under way
 }
+
+func (d *delivery) amount() amount { return amount{1, d.size} }
 
 type state int
 
 const (
-	settling  state = iota // what follows is being decided
+	deciding  state = iota // between two of the others
 	waiting                // for a slot, its group or the end of an orphan
 	running                // its handler
-	held                   // under the heartbeat, without a slot, until its alarm rings or what it waits for has ended
-	rejecting              // being sent to the dead-letter queue
+	held                   // in flight without a slot, until its timer runs or the peer has ended
+	rejecting              // sent to the dead-letter queue
 	deleting               // done, delete not confirmed
-	releasing              // being given back; not extended any more
+	releasing              // given back, not confirmed; not extended any more
 	gone
 )
 
-// byReceipt is the order of SQS's answers.
-func byReceipt(a, b *delivery) int { return a.lease.order.compare(b.lease.order) }
-
-// inTable lists what is in the table, in that order.
-func (l *loop) inTable() []*delivery { return slices.SortedFunc(maps.Values(l.table), byReceipt) }
-
-func (l *loop) set(d *delivery, s state) {
+func (l *loop) setState(d *delivery, s state) {
 	if d.state == held {
-		l.unhold(d)
+		l.endHold(d)
 	}
 	l.counts[d.state]--
 	d.state = s
 	l.counts[s]++
 }
 
-// admit takes in one received message. A message that is already here hands over its newer receipt handle: SQS delivers
-// at least once, also twice in one answer, and only the newest handle is sure to work.
-func (l *loop) admit(in *incoming, le lease) *delivery {
-	if d := l.table[in.m.ID]; d != nil && d.state != releasing {
+// sorted returns the deliveries in the order of their receipt.
+func (l *loop) sorted() []*delivery {
+	return slices.SortedFunc(maps.Values(l.deliveries), compareReceipt)
+}
+
+func compareReceipt(a, b *delivery) int { return a.lease.order.compare(b.lease.order) }
+
+// addDelivery adds a received message. It returns nil if the message is in flight here already: SQS delivers at least once,
+// also twice in one answer. The delivery then takes the newer receipt handle, since only the newest is sure to work. A
+// call under way still answers for the old handle; deletion and change have the handle, to recognise that.
+func (l *loop) addDelivery(in incoming, le lease) *delivery {
+	if d := l.deliveries[in.m.ID]; d != nil && d.state != releasing {
 		if le.count >= d.lease.count {
-			// A call under way still answers for the old handle; it is told apart by the handle.
-			l.adopt(d, le)
+			d.lease = le
+			l.log.Debug("sqsworker: newer receipt handle adopted", keyMessage, d.m.ID, keyCount, le.count)
+			l.heartbeatBy(le.due)
 		}
 		return nil
 	}
-	// A message that is being given back may be received again before we hear that it was: the old delivery only waits
-	// for its answer, the new one takes its place.
+	// A message that is given back may be received again before the answer to the release. The new delivery replaces the
+	// old one here, which only waits for that answer.
 	d := &delivery{m: in.m, damaged: in.damaged, size: in.size, lease: le}
-	l.counts[settling]++
-	l.set(d, waiting)
-	l.table[in.m.ID] = d
-	l.room.add(d.size)
+	l.counts[deciding]++
+	l.setState(d, waiting)
+	l.deliveries[in.m.ID] = d
+	l.capacity.use(d.amount())
 	return d
 }
 
-func (l *loop) adopt(d *delivery, le lease) {
-	d.lease = le
-	l.log.Debug("sqsworker: newer receipt handle adopted", keyMessage, d.m.ID, keyCount, le.count)
-	l.beatBy(le.due)
-}
-
-// leave ends a delivery: nothing more is sent for it.
-func (l *loop) leave(d *delivery) {
+// remove ends a delivery: nothing more is sent for it.
+func (l *loop) remove(d *delivery) {
 	if d.state == gone {
 		return
 	}
-	l.set(d, gone)
-	l.room.give(reservation{n: 1, size: d.size})
-	if l.table[d.m.ID] == d {
-		delete(l.table, d.m.ID)
+	l.setState(d, gone)
+	l.capacity.free(d.amount())
+	if l.deliveries[d.m.ID] == d {
+		delete(l.deliveries, d.m.ID)
 	}
 	if d.group != nil {
 		l.leaveGroup(d)
 	}
 }
 
-// lose ends a lease. Another consumer may have the message by now, so nothing is deleted, extended or given back; a
-// running handler is told by its context. Its nil still counts: it is remembered, so that the message is not run again
-// here.
-func (l *loop) lose(d *delivery, reason string, err error) {
+// loseLease is for a message that another consumer may have: it is not deleted, extended or given back from here on. A
+// running handler is cancelled. If it returns nil all the same, the message is finished and not run again here.
+func (l *loop) loseLease(d *delivery, reason string, err error) {
 	if d.lease.lost || d.state == gone {
 		return
 	}
@@ -116,20 +116,75 @@ func (l *loop) lose(d *delivery, reason string, err error) {
 	l.log.Warn("sqsworker: lease lost", keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count,
 		keyReason, reason, keyError, err)
 	if d.group != nil {
-		l.stopGroup(d.group) // first: what leaves a group starts the next of it
+		l.stopGroup(d.group) // first: removing a message starts the next one of its group
 	}
 	switch d.state {
 	case running:
-		delete(l.table, d.m.ID)
+		delete(l.deliveries, d.m.ID)
 		l.orphans[d.m.ID] = d
 		d.cancel(sqsonce.ErrLeaseLost)
-		l.watch(d)
-	case rejecting: // its answer decides what is remembered
-		delete(l.table, d.m.ID)
+		l.markStuckAfter(d, 0)
+	case rejecting: // the answer to the send decides whether the message is finished
+		delete(l.deliveries, d.m.ID)
 	case deleting:
-		l.remember(d)
-		l.leave(d)
+		l.finishUndeleted(d)
+		l.remove(d)
 	default:
-		l.leave(d)
+		l.remove(d)
 	}
+}
+
+// hold keeps a message in flight under the heartbeat, without a slot. It is tried again after delay, or when its peer has
+// ended; ended is nil if that cannot be known.
+func (l *loop) hold(d *delivery, delay time.Duration, ended <-chan struct{}) {
+	l.counters.retried.Add(1)
+	l.setState(d, held)
+	l.held = l.held.plus(d.amount())
+	d.retry = l.after(delay, func() { l.makeReady(d) })
+	if ended == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(l.callCtx)
+	d.stopWait = cancel
+	l.calls.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-ended:
+			l.post(peerEnded{d})
+		}
+	})
+}
+
+// peerEnded says that the delivery in this process that a held message waits for has ended.
+type peerEnded struct{ waiting *delivery }
+
+func (l *loop) peerEnded(e peerEnded) {
+	// The message may have been tried, and be held again by now, for another peer: then it is tried too early, which does
+	// no harm.
+	if e.waiting.state == held {
+		l.makeReady(e.waiting)
+	}
+}
+
+// endHold is called for a message that leaves the state held, whatever becomes of it.
+func (l *loop) endHold(d *delivery) {
+	l.held = l.held.minus(d.amount())
+	l.schedule.cancel(d.retry)
+	if d.stopWait != nil {
+		d.stopWait()
+		d.stopWait = nil
+	}
+}
+
+// canHold says whether a message may be held that could as well be given back. All held messages together take at most
+// half of what InFlight has beyond Concurrency, and half of Bytes: many copies of one event leave slots and capacity to
+// other messages.
+func (l *loop) canHold(d *delivery) bool {
+	return l.held.messages < (l.opts.InFlight-l.opts.Concurrency)/2 && l.held.bytes+d.size <= l.opts.Bytes/2
+}
+
+// willHold says whether a message is held if its handler finds its event in progress in this process. If not, the handler
+// waits for the peer.
+func (l *loop) willHold(d *delivery) bool {
+	return d.group != nil || l.atLastReceive(d) || l.canHold(d)
 }

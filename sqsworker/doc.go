@@ -1,56 +1,60 @@
 // Package sqsworker is one of the two hosts of a handler: a worker that long-polls an SQS queue, for ECS, Kubernetes,
-// EC2 or a laptop. The other is package lambda; the handler is the same.
+// EC2 or a laptop. The other host is package lambda; the handler is the same.
 //
 //	w, err := sqsworker.New(client, queueURL, handler)
 //	err = w.Run(ctx) // blocks; nil after a clean stop
 //
 // # Guarantees
 //
-// A message is deleted only after its handler returned nil, after it was done before, or after the dead-letter queue has
-// confirmed it. Everything else (not started, panicked, timed out, process killed) is delivered again.
+// The worker deletes a message only after its handler returned nil, after an earlier delivery of it was done, or after
+// the dead-letter queue has confirmed it. In every other case (not started, panic, timeout, process killed) SQS delivers
+// the message again.
 //
-// SQS delivers at least once, and a worker can die between a handler's effect and the delete. For a handler that must
-// run once per event wrap it with package dedup. The worker alone remembers the last 10,000 messages that it has
-// handled and deletes further copies of them without running; two workers have two memories.
+// SQS delivers at least once, and a worker can die between a handler's effect and the delete. Package dedup makes a
+// handler run once per event. A worker without it knows only the last 10,000 messages that it has finished itself, and
+// deletes further copies of them without running the handler. It shares this list with no other worker.
 //
-// What a handler returns decides what becomes of its message: see package sqsonce. [sqsonce.ErrInProgress] is not a
-// failure: the message comes back when the other delivery should have ended. Where the next receive would move it to
-// the dead-letter queue, and on FIFO queues, it is kept instead, under the heartbeat and without a slot. So is a copy of
-// an event that this process is handling (package dedup knows), while such copies take less than half of what InFlight
-// has beyond Concurrency and of Bytes: it is handled, or deleted, as soon as the other one has ended, in its first
-// receive.
+// Package sqsonce says what each error of a handler means. [sqsonce.ErrInProgress] is not a failure: the message comes
+// back when the lease of the other delivery should have ended. In three cases the worker holds the message instead: it
+// stays in flight, extended by the heartbeat, without a slot.
+//
+//   - One more receive would move the message to the dead-letter queue.
+//   - The queue is FIFO.
+//   - The other delivery runs in this process (package dedup knows). The held message is then tried again as soon as that
+//     delivery ends. Such messages may use half of what InFlight has beyond Concurrency, and half of Bytes.
 //
 // # Slow handlers
 //
-// From its receipt until its delete is confirmed a message is hidden from others by a heartbeat, also while it waits for
-// a handler. The visibility timeout is extended at half its length (at a third below ten seconds), ten messages per
-// call, and failed extensions are tried again. Set [Options.Visibility] to how long a message may stay hidden after a
-// worker died; it does not limit handlers.
+// A heartbeat hides each message from its receipt until its delete is confirmed, also while the message waits for a
+// handler. It extends the visibility timeout at half its length (at a third below ten seconds), ten messages per call,
+// and tries failed extensions again. [Options.Visibility] is how long a message may stay hidden after a worker died; it
+// does not limit handlers.
 //
-// When SQS refuses an extension, or when the last one that succeeded is used up, the lease is lost: another worker may
-// have the message. The handler's context ends with cause [sqsonce.ErrLeaseLost], and nothing is deleted or changed. A
-// message whose lease cannot be proven is not started at all. SQS hides no message for longer than twelve hours after
-// its receipt; neither does the worker.
+// The worker loses the lease of a message when SQS refuses an extension, or when the time of the last extension that
+// succeeded is over. Another worker may have the message then. The handler's context is cancelled with cause
+// [sqsonce.ErrLeaseLost], and the worker neither deletes nor changes the message. It does not start a message whose lease
+// it cannot prove. SQS hides no message for longer than twelve hours after its receipt; neither does the worker.
 //
-// A handler that does not return within [Options.StopGrace] after its context has ended counts as stuck. Its slot goes
-// to another; its message stays hidden while its lease can be proven.
+// A handler that does not return within [Options.StopGrace] after its context was cancelled counts as stuck. The worker
+// gives its slot to another message, and goes on to extend the message of the stuck handler.
 //
 // # Shutdown
 //
-// The end of Run's context starts the stop:
+// Cancelling Run's context starts the stop:
 //
-//  1. Nothing more is asked for. Long polls under way end by themselves, since SQS may still hand messages to a cancelled
-//     one; what they bring is given back at once.
-//  2. What has not been started is given back, except where it is at its last receive before the dead-letter queue: that
-//     is run.
-//  3. Handlers go on until [Options.StopTimeout]. Then their contexts end with cause [sqsonce.ErrShutdown], and they have
-//     StopGrace to return. [Worker.Hurry] goes there directly.
-//  4. Deletes and releases are sent; they have up to five more seconds. The heartbeat ends last.
+//  1. The worker starts no new receive. It does not cancel long polls under way, since SQS may hand messages to a
+//     cancelled one. Messages that they still bring are given back at once.
+//  2. Messages that have not been started are given back. A message at its last receive before the dead-letter queue is
+//     run instead.
+//  3. Handlers go on until [Options.StopTimeout]. Then their contexts are cancelled with cause [sqsonce.ErrShutdown], and
+//     they have StopGrace to return. [Worker.Hurry] cancels them at once.
+//  4. Deletes and releases that are still open are sent, for up to five more seconds. The heartbeat ends last.
 //
-// Run then returns nil, or a [*StopError] that says what is left. [Worker.Stats] is the full report.
+// Run then returns nil after a clean stop, or a [*StopError] that counts what the stop could not finish. [Worker.Stats]
+// is the full report.
 //
-// The platform must wait long enough: StopTimeout + StopGrace + 5 s, with a StopTimeout of at least Wait + 5 s. The
-// defaults need 32 s.
+// The platform must wait for StopTimeout + StopGrace + 5 s before it kills the process, and StopTimeout should be at
+// least Wait + 5 s. The defaults need 32 s.
 //
 // ECS sends SIGTERM and, after stopTimeout (30 s by default, 120 s at most on Fargate), SIGKILL. In the container
 // definition:
@@ -65,38 +69,38 @@
 //	livenessProbe:  {httpGet: {path: /live, port: 8080}}
 //	readinessProbe: {httpGet: {path: /ready, port: 8080}}
 //
-// See the package example for the signals and [Worker.Health] for the probes. A shorter Wait makes shorter stops, at the
-// price of more receives on an idle queue.
+// See the package example for the signals and [Worker.Health] for the probes. A shorter Wait makes stops shorter, and
+// costs more receives on an idle queue.
 //
-// # At the start
+// # Startup check
 //
-// Run reads the queue's attributes before its first receive, and logs what is unwise in them and in the options, one line
-// each, "sqsworker: unwise setting" with the keys setting, value and reason: no redrive policy, or one of one or two
-// receives; a dead-letter queue that keeps messages for a shorter time than the queue; a stop shorter than a poll; a
-// handler's time beyond what a message can be kept; options without effect on the kind of queue. None of it ends Run. What
-// cannot work does: the queue does not exist, or a call is not allowed.
+// Run reads the queue's attributes before its first receive, and logs each questionable setting of the queue and the
+// options in one line, "sqsworker: questionable setting" with the keys setting, value and reason: no redrive policy, or
+// one of one or two receives; a dead-letter queue with a shorter retention than the queue; a stop shorter than a poll; a
+// handler timeout beyond the time that a message can be hidden; options without effect on this kind of queue. None of
+// these ends Run. A queue that does not exist, or a call that is not allowed, does.
 //
 // # FIFO
 //
-// A queue URL that ends in .fifo makes the messages of a group run one after the other, over all receives: the next
+// If the queue's URL ends in .fifo, the messages of a group run one after the other, over all receives: the next one
 // starts when the delete of the one before is confirmed. Groups do not wait for each other. On a standard queue a group
 // is a tenant of a fair queue and orders nothing.
 //
-// A failing head is run again in this process, [Options.FIFORetries] times, its followers held back; then the group is
-// given back, the head with a delay. SQS counts a receive of the followers too whenever the head comes again. Where a
-// follower would be at its last receive, the worker therefore sends the failing head to the dead-letter queue by itself
-// and goes on with the followers; none gets there without having been run. When the lease of one message is lost, those
-// behind it are dropped: they come again, in order.
+// A failing head is run again in this process, [Options.FIFORetries] times, and its followers wait. Then the group is
+// given back, the head with a delay. Each time the head is received again, SQS counts a receive of the followers too. If
+// a follower is at its last receive, the worker therefore sends the failing head to the dead-letter queue itself and goes
+// on with the followers: no follower gets there without having been run. When the worker loses the lease of one message
+// of a group, it drops those behind it: SQS delivers them again, in order.
 //
 // # IAM
 //
-// On the queue: sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes; without
-// the last one the redrive policy is taken to allow three receives. On the dead-letter queue: sqs:SendMessage and
-// sqs:GetQueueUrl; sqs:GetQueueAttributes there is for a line at the start alone. With a customer-managed KMS key:
-// kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's.
+// On the queue: sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes. Without
+// the last one the worker assumes a redrive policy of three receives. On the dead-letter queue: sqs:SendMessage and
+// sqs:GetQueueUrl; there sqs:GetQueueAttributes serves the startup check only. With a customer-managed KMS key:
+// kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
 //
 // # Testing
 //
 // Package localstack/memsqs is an SQS in memory, an http.RoundTripper under the real client. In a testing/synctest
-// bubble it makes a twelve-hour handler take no time, and its fault plans lose replies, fail entries and deliver twice.
+// bubble a handler of twelve hours takes no time, and fault plans lose replies, fail entries and deliver twice.
 package sqsworker

@@ -9,35 +9,35 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// ErrAlreadyRun is what a second call of Run returns.
-var ErrAlreadyRun = errors.New("sqsworker: Run was called before")
+// ErrAlreadyRun is returned by a second call of Run.
+var ErrAlreadyRun = errors.New("sqsworker: Run was called before: a worker runs once, make another one with New")
 
-// StopError says what a stop could not bring to an end. None of it is lost: SQS delivers such messages again.
+// StopError counts what a stop could not finish. Nothing is lost: SQS delivers these messages again.
 type StopError struct {
 	Stuck     int64 // handlers that did not return after their context was cancelled
-	Abandoned int64 // messages left to their visibility timeout, those of stuck handlers among them
-	Undeleted int64 // messages whose handler succeeded and whose delete could not be confirmed
+	Abandoned int64 // messages that stay hidden until their visibility timeout ends, those of stuck handlers included
+	Undeleted int64 // messages whose handler succeeded and whose delete was not confirmed
 }
 
 func (e *StopError) Error() string {
-	return fmt.Sprintf("sqsworker: stop left %d handlers running, %d messages to their visibility timeout and %d undeleted",
+	return fmt.Sprintf("sqsworker: unclean stop: %d handlers still run, %d messages stay hidden until their visibility timeout ends, %d finished messages are not deleted",
 		e.Stuck, e.Abandoned, e.Undeleted)
 }
 
 var (
-	errMissing  = errors.New("sqsworker: no result for this entry")
-	errChecksum = errors.New("sqsworker: body does not match its MD5")
-	errNoDLQ    = errors.New("sqsworker: no dead-letter queue known")
+	errMissing  = errors.New("sqsworker: SQS answered the batch without a result for this entry")
+	errChecksum = errors.New("sqsworker: body does not match its MD5: it was damaged on the way, the message is delivered again")
+	errNoDLQ    = errors.New("sqsworker: no dead-letter queue is known: give the queue a RedrivePolicy, or set Options.DeadLetterQueue")
 )
 
-// entryError is the failure of one entry of a batch that as a whole was answered with success.
+// entryError is the failure of one entry of a batch call that succeeded.
 type entryError struct {
 	code, message string
 }
 
 func (e *entryError) Error() string { return "sqsworker: " + e.code + ": " + e.message }
 
-// errorCode returns SQS's code without the legacy prefix, or "" for an error that is not an answer.
+// errorCode returns SQS's code without the prefix of its older protocol, or "" for an error that is not an answer of SQS.
 func errorCode(err error) string {
 	code := ""
 	if e, ok := errors.AsType[*entryError](err); ok {
@@ -48,8 +48,9 @@ func errorCode(err error) string {
 	return strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 }
 
-// isHandleDead reports an answer after which a handle never works again: it is not the newest, or the visibility
-// timeout or the 12 h are over. FIFO queues and the 12 h are reported as InvalidParameterValue, told by the text alone.
+// isHandleDead reports an answer after which a receipt handle never works again: it is not the newest, or the visibility
+// timeout or the 12 h are over. For FIFO queues and for the 12 h the code is InvalidParameterValue; only the text says
+// which value.
 func isHandleDead(err error) bool {
 	switch errorCode(err) {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
@@ -61,9 +62,9 @@ func isHandleDead(err error) bool {
 	return false
 }
 
-// fatalCodes cannot heal while the process runs. Expired or unknown credentials are not among them: they are rotated.
-// The SDK reports the codes of SQS's older Query protocol (KMS.DisabledException) where the answer carries them, else
-// the names of its own error types (KmsDisabled).
+// fatalCodes are errors that no retry mends while the process runs. Expired or unknown credentials are not among them:
+// they are rotated. The SDK reports the codes of SQS's older Query protocol (KMS.DisabledException) if the answer carries
+// them, else the names of its own error types (KmsDisabled).
 var fatalCodes = []string{
 	"QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
 	"InvalidAddress", "InvalidSecurity", "UnsupportedOperation",
@@ -89,8 +90,8 @@ func isThrottle(err error) bool {
 	return strings.Contains(code, "Throttl") || code == "OverLimit" || code == "RequestLimitExceeded"
 }
 
-// isUnknown reports that the call may have had its effect: no answer came, or the service failed while it worked.
-func isUnknown(err error) bool {
+// isOutcomeUnknown reports that the call may have had its effect: no answer came, or SQS failed while it worked.
+func isOutcomeUnknown(err error) bool {
 	e, answered := errors.AsType[smithy.APIError](err)
 	return !answered || e.ErrorFault() != smithy.FaultClient && !isThrottle(err)
 }

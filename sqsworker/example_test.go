@@ -18,7 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// The main function of a worker on ECS or Kubernetes: SIGTERM starts the stop, a second one makes it hurry.
+// The main function of a worker on ECS or Kubernetes: SIGTERM starts the stop, a second one cancels the handlers at once.
 func Example() {
 	var cfg aws.Config // from config.LoadDefaultConfig
 	client := sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.HTTPClient = sqsworker.HTTPClient(200) })
@@ -70,7 +70,7 @@ func ExampleNew() {
 
 	handler := sqsonce.JSON(func(ctx context.Context, o struct{ ID string }) error {
 		fmt.Println("charged", o.ID)
-		cancel() // one message is enough here
+		cancel() // stops the worker: one message is enough here
 		return nil
 	})
 	w, err := sqsworker.New(client, *queue.QueueUrl, handler, func(o *sqsworker.Options) { o.Wait = time.Second })

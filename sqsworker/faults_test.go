@@ -16,28 +16,28 @@ import (
 type disturbance struct {
 	name       string
 	rule       fault.Rule
-	length     time.Duration // 0: until all is done
+	length     time.Duration // 0: until all messages are done
 	visibility time.Duration // default: 10 s; handlers take 8 s, so that each needs an extension
 	leases     leases
-	undeleted  bool // some deletes stay without a confirmation, though they happened: nothing tells them from those that did not
-	repeats    bool // handlers may be started again: those that were cancelled, once for each lease lost
+	undeleted  bool // some deletes that happened are never confirmed; the worker cannot tell them from those that did not happen
+	repeats    bool // cancelled handlers may be started again, once for each lease lost
 }
 
-// leases says how many end early.
+// leases says how many are lost.
 type leases int
 
 const (
 	keepsAll leases = iota
 	losesSome
-	mayLose // chance decides
+	mayLose // depends on chance
 )
 
-// disturbances are what may go wrong with SQS, and what comes of it. In all of them each message succeeds once, is never
-// run twice at once, leaves the queue, and keeps its place in its group.
+// disturbances are faults of SQS, and their effect. With each of them every message succeeds once, is never run twice at
+// once, leaves the queue, and keeps its order in its group.
 var disturbances = []disturbance{
 	{name: "nothing"},
 
-	// A failed call costs a retry. At one in ten the tries that fit into a lease do not all fail.
+	// A failed call costs a retry. If one call in ten fails, not all tries that fit into a lease do.
 	{name: "1 % of calls fail", rule: fault.Rule{Prob: 0.01, Do: fault.Error}},
 	{name: "10 % of calls fail", rule: fault.Rule{Prob: 0.1, Do: fault.Error}},
 	{name: "half of all calls fail", rule: fault.Rule{Prob: 0.5, Do: fault.Error}, leases: mayLose, repeats: true},
@@ -45,7 +45,7 @@ var disturbances = []disturbance{
 	{name: "10 % of calls break", rule: fault.Rule{Prob: 0.1, Do: fault.Reset}},
 	{name: "10 % of calls fail after their effect", rule: fault.Rule{Prob: 0.1, Do: fault.Error, After: true}},
 
-	// What was in hand expires if the visibility timeout is shorter than the outage, and only then. Its handlers are told.
+	// Leases are lost if the visibility timeout is shorter than the outage, and only then. The handlers are cancelled.
 	{name: "nothing works for a minute", rule: fault.Rule{Prob: 1, Do: fault.Error}, length: time.Minute, leases: losesSome, repeats: true},
 	{name: "nothing works for a minute, V = 2 min", rule: fault.Rule{Prob: 1, Do: fault.Error}, length: time.Minute, visibility: 2 * time.Minute},
 	{name: "no connection for a minute", rule: fault.Rule{Prob: 1, Do: fault.Reset}, length: time.Minute, leases: losesSome, repeats: true},
@@ -61,23 +61,23 @@ var disturbances = []disturbance{
 	{name: "half of deletes without an answer", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.LoseReply}},
 	{name: "30 % of extensions without an answer", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.LoseReply}},
 
-	// An answer with success does not mean success for its entries.
+	// A call that succeeds can have entries that failed.
 	{name: "half of deletes fail by entry", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.FailEntries}},
 	{name: "half of deletes fail by their first entry", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.FailEntries, Entries: []int{0}}},
 	{name: "half of deletes do not name their first entry", rule: fault.Rule{Op: opDelete, Prob: 0.5, Do: fault.DropEntries, Entries: []int{0}}},
 	{name: "30 % of extensions fail by entry", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries}},
 	{name: "30 % of extensions do not name their entries", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.DropEntries}},
 
-	// A refused handle is given up at once: what is done is remembered and deleted at the next delivery without a run, what
-	// runs is cancelled and runs again.
+	// A refused handle loses its lease at once. A message that is done is deleted at the next delivery without a run; a
+	// handler that runs is cancelled, and the message is run again.
 	{name: "30 % of deletes refuse the handle", rule: fault.Rule{Op: opDelete, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome},
 	{name: "30 % of extensions refuse the handle", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome, repeats: true},
 
-	// A second delivery of what is here hands over its newer handle.
+	// A second delivery of a message that is in flight here brings a newer handle.
 	{name: "30 % of receives deliver twice", rule: fault.Rule{Op: opReceive, Prob: 0.3, Do: fault.Duplicate}},
 	{name: "30 % of receives expire at once", rule: fault.Rule{Op: opReceive, Prob: 0.3, Do: fault.ExpireEarly}, leases: mayLose, repeats: true},
 
-	// Slow is not broken.
+	// Slow answers lose nothing.
 	{name: "each call takes 1 s", rule: fault.Rule{Prob: 1, Do: fault.Delay, Delay: time.Second}},
 	{name: "each call takes 4 s", rule: fault.Rule{Prob: 1, Do: fault.Delay, Delay: 4 * time.Second}, visibility: 30 * time.Second},
 	{name: "10 % of calls hang", rule: fault.Rule{Prob: 0.1, Do: fault.Delay, Delay: 10 * time.Minute}, leases: mayLose, repeats: true},
@@ -122,7 +122,7 @@ func (x *fixture) disturb(row disturbance) {
 		o.Backoff = func(int) time.Duration { return time.Second }
 	})
 	if row.length > 0 {
-		// Something must be in hand.
+		// Messages are in flight when the fault begins.
 		x.srv.Set(fault.Plan{})
 		time.Sleep(4 * time.Second)
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{row.rule}})
@@ -153,21 +153,21 @@ func (x *fixture) disturb(row disturbance) {
 	}
 }
 
-// undelivered are what may go wrong with sends to the dead-letter queue, and what comes of it. In all of them each
-// rejected message gets there, in the order of its group, and leaves its queue only then. A send that failed proves
-// nothing was sent; it costs a retry by the SDK, then a delivery.
+// undelivered are faults of sends to the dead-letter queue, and their effect. With each of them every rejected message gets
+// there, in the order of its group, and leaves its queue only then. A send that fails is retried by the SDK, and then with
+// the next delivery.
 var undelivered = []struct {
 	name   string
 	rule   fault.Rule
-	length time.Duration // 0: until all is done
-	copies bool          // a lost reply hides a copy that is there: the next send makes another, but not on FIFO, which knows the message's ID
+	length time.Duration // 0: until all messages are done
+	copies bool          // after a lost reply the next send makes a second copy, but not on FIFO, where both have one deduplication ID
 }{
 	{name: "nothing"},
 	{name: "1 % of sends fail", rule: fault.Rule{Prob: 0.01, Do: fault.Error}},
 	{name: "10 % of sends fail", rule: fault.Rule{Prob: 0.1, Do: fault.Error}},
 	{name: "half of sends fail", rule: fault.Rule{Prob: 0.5, Do: fault.Error}},
 	{name: "half of sends throttled", rule: fault.Rule{Prob: 0.5, Do: fault.Error, Code: "RequestThrottled"}},
-	{name: "half of sends denied", rule: fault.Rule{Prob: 0.5, Do: fault.Error, Code: "AccessDenied"}}, // no reason to stop: only rejected messages need it
+	{name: "half of sends denied", rule: fault.Rule{Prob: 0.5, Do: fault.Error, Code: "AccessDenied"}}, // does not stop the worker: only rejected messages need it
 	{name: "no sends for a minute", rule: fault.Rule{Prob: 1, Do: fault.Error}, length: time.Minute},
 	{name: "no connection for a minute", rule: fault.Rule{Prob: 1, Do: fault.Reset}, length: time.Minute},
 	{name: "sends hang for a minute", rule: fault.Rule{Prob: 1, Do: fault.Delay, Delay: 10 * time.Minute}, length: time.Minute},
@@ -208,7 +208,7 @@ func TestRejectedWhileSendsFail(t *testing.T) {
 					j.stopClean()
 					x.wantEmpty()
 
-					var order []string // as the copies came, second ones aside
+					var order []string // of the first copies
 					copies := map[string]int{}
 					for _, m := range x.dead() {
 						if copies[m.Body]++; copies[m.Body] == 1 {
@@ -253,26 +253,5 @@ func (x *fixture) wantSomewhere(bodies map[string]bool) {
 		if !there[body] {
 			x.Errorf("%s is in neither queue", body)
 		}
-	}
-}
-
-// TestDeniedCalls: what is not allowed ends Run with that answer, and loses nothing.
-func TestDeniedCalls(t *testing.T) {
-	for _, op := range []string{opReceive, opDelete, opChange} {
-		t.Run(op, func(t *testing.T) {
-			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				var r runs
-				j := x.start(r.take(20 * time.Second))
-				if err := j.wait(); !isAccessDenied(err) {
-					t.Errorf("Run: got %v, want AccessDenied", err)
-				}
-				if len(x.queued()) != 1 && op != opChange {
-					t.Error("the message is lost")
-				}
-				j.wantHealth("after a fatal error", 503, 503)
-			})
-		})
 	}
 }

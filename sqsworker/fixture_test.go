@@ -36,7 +36,7 @@ type setup struct {
 	maxReceives int // 0: no dead-letter queue
 	faults      []fault.Rule
 	seed        uint64
-	loose       bool // old handles are answered with success, as AWS was seen to do
+	loose       bool // a delete with an old handle is answered with success, as AWS does at times
 }
 
 func bubble(t *testing.T, s setup, f func(*fixture)) {
@@ -99,9 +99,9 @@ func (x *fixture) send(bodies ...string) {
 // sendMany sends 0 to n-1, ten in a call.
 func (x *fixture) sendMany(n int) {
 	x.Helper()
-	for from := 0; from < n; from += maxBatch {
+	for from := 0; from < n; from += host.MaxBatch {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &x.url}
-		for i := range min(maxBatch, n-from) {
+		for i := range min(host.MaxBatch, n-from) {
 			in.Entries = append(in.Entries, sqstypes.SendMessageBatchRequestEntry{
 				Id: host.EntryID(i), MessageBody: aws.String(fmt.Sprint(from + i)),
 			})
@@ -112,7 +112,7 @@ func (x *fixture) sendMany(n int) {
 	}
 }
 
-// running worker of a test.
+// job is a running worker of a test.
 type job struct {
 	*Worker
 	x      *fixture
@@ -127,19 +127,19 @@ func (x *fixture) start(h sqsonce.Handler, optFns ...func(*Options)) *job {
 	if err != nil {
 		x.Fatalf("New: %v", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // the test's own is ended outside the bubble
+	ctx, cancel := context.WithCancel(context.Background()) // the context of the test is cancelled outside the bubble
 	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
 	go func() { j.result <- w.Run(ctx) }()
 	return j
 }
 
-// stop ends the worker's context and returns what Run returns, which it checks for promptness: the bubble's time is
-// virtual, so a hang would be a day long.
+// stop cancels the worker's context and returns what Run returns.
 func (j *job) stop() error {
 	j.cancel()
 	return j.wait()
 }
 
+// wait returns what Run returns. The time of the bubble is virtual: if Run hangs, the test fails after a day of it.
 func (j *job) wait() error {
 	j.x.Helper()
 	select {
@@ -225,7 +225,7 @@ func (r *runs) count(body string) (n int) {
 	return n
 }
 
-// take is a handler that takes d, or as long as its context lets it.
+// take returns a handler that takes d, or returns the cause when its context is cancelled.
 func (r *runs) take(d time.Duration) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		defer r.begin(m.Body)()
@@ -259,7 +259,7 @@ func (b *logBook) has(s string) bool {
 
 var errTest = errors.New("it failed")
 
-// receive is another consumer: it takes what is visible.
+// receive is another consumer: it receives what is visible.
 func (x *fixture) receive(visibility time.Duration) []sqstypes.Message {
 	x.Helper()
 	out, err := x.c.ReceiveMessage(x.Context(), &sqs.ReceiveMessageInput{
@@ -281,3 +281,6 @@ func (x *fixture) sendGroup(group string, bodies ...string) {
 		}
 	}
 }
+
+// stubClient panics when it is called.
+type stubClient struct{ Client }

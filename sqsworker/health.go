@@ -15,18 +15,19 @@ const (
 
 var stateNames = [...]string{"new", "running", "stopping", "ended"}
 
-// stuckLoop is how long without a turn the worker's loop counts as dead. It turns every ten seconds when idle.
-const stuckLoop = time.Minute
+// blockedAfter is the time without a step of the loop after which the worker counts as dead. An idle loop makes a step
+// every ten seconds, see maxSleep.
+const blockedAfter = time.Minute
 
 // Health returns a handler with two paths, for probes:
 //
-//   - /live is 200 unless the worker has ended or its loop has not turned for a minute: a restart would help. It does not
-//     depend on SQS.
-//   - /ready is 200 while the worker receives: running, not stopping, and a receive has succeeded within Wait + 1 min,
+//   - /live is 200 unless the worker has ended, or its main loop has been blocked for a minute: a restart would help. It
+//     does not depend on SQS.
+//   - /ready is 200 while the worker receives: it runs and does not stop, and a receive has succeeded within Wait + 1 min,
 //     or none was needed because InFlight is used up.
 //
-// Any other answer of the two is 503. The body says why, as JSON: state, seconds since the last successful receive
-// (-1: none yet), handlers running and the oldest one's seconds.
+// Otherwise they are 503. The body says why, as JSON: the state, the seconds since the last successful receive (-1: none
+// yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
 func (w *Worker) Health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.live()) })
@@ -41,7 +42,7 @@ func (w *Worker) live() bool {
 	case stateEnded:
 		return false
 	}
-	return w.now().Sub(time.Unix(0, w.lastTurn.Load())) < stuckLoop
+	return w.now().Sub(time.Unix(0, w.lastStep.Load())) < blockedAfter
 }
 
 func (w *Worker) ready() bool {
@@ -69,6 +70,6 @@ func (w *Worker) probe(rw http.ResponseWriter, ok bool) {
 	if !ok {
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	}
-	// The probe may have gone; there is nobody else to tell.
+	// An error says that the probe has closed its connection; nobody is left to report it to.
 	_ = json.NewEncoder(rw).Encode(body)
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// once guards h in one process with a store of its own. The event is what stands before the body's dot, behind its
-// group: "a.1" and "g:a.2" are copies of "a". A copy that waited in its handler would do so for ten minutes.
-func (x *fixture) once(h sqsonce.Handler) (*dedup.Once, sqsonce.Handler) {
+// deduplicate wraps h with dedup and a store of its own. The key is the body without its group and without what follows the
+// dot: "a.1" and "g:a.2" are copies of "a". A copy that waited in its handler would do so for ten minutes.
+func (x *fixture) deduplicate(h sqsonce.Handler) (*dedup.Once, sqsonce.Handler) {
 	x.Helper()
 	o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
 		o.Wait = 10 * time.Minute
@@ -39,12 +39,12 @@ func (x *fixture) once(h sqsonce.Handler) (*dedup.Once, sqsonce.Handler) {
 
 func two(o *Options) { o.Concurrency = 2 }
 
-// TestCopyIsHeldWithoutASlot: while its event is handled here, a copy leaves its slot to another message. It is
-// acknowledged when the handler has returned, in its first receive, and without having been run.
+// TestCopyIsHeldWithoutASlot: while its event is handled here, a copy occupies no slot. It is deleted when the handler has
+// returned, in its first receive, and without having been run.
 func TestCopyIsHeldWithoutASlot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		setup
-		inFlight int // 3 leaves no room to hold what could as well be given back
+		inFlight int // with 3 a message that could as well be given back is not held
 	}{
 		"standard":        {setup: setup{maxReceives: 5}},
 		"fifo":            {setup: setup{fifo: true, maxReceives: 5}, inFlight: 3},
@@ -54,8 +54,8 @@ func TestCopyIsHeldWithoutASlot(t *testing.T) {
 			bubble(t, tc.setup, func(x *fixture) {
 				x.send("g:a.1", "h:a.2", "k:c")
 				var r runs
-				once, h := x.once(func(ctx context.Context, m *sqsonce.Message) error {
-					d := 3 * time.Minute // longer than lease and visibility timeout
+				once, h := x.deduplicate(func(ctx context.Context, m *sqsonce.Message) error {
+					d := 3 * time.Minute // longer than the record's lease and the visibility timeout
 					if m.Body == "k:c" {
 						d = 0
 					}
@@ -70,7 +70,7 @@ func TestCopyIsHeldWithoutASlot(t *testing.T) {
 					t.Errorf("%d messages and %d handlers, want two copies and one", n, j.Stats().Running)
 				}
 				time.Sleep(2*time.Minute + time.Second)
-				x.wantEmpty() // a lease's end would come half a minute later
+				x.wantEmpty() // the record's lease would end half a minute later
 				j.stopClean()
 				if s := j.Stats(); s.Received != 3 || s.Done != 3 || s.Failed != 0 || s.LeasesLost != 0 || len(r.list()) != 2 {
 					t.Errorf("%v; %+v", r.list(), s)
@@ -83,15 +83,15 @@ func TestCopyIsHeldWithoutASlot(t *testing.T) {
 	}
 }
 
-// TestHeldCopyTakesItsTurn: after a failure the next copy runs at once, one at a time; the one that failed comes back.
-func TestHeldCopyTakesItsTurn(t *testing.T) {
+// TestHeldCopyRunsAfterAFailure: when a copy fails, the next one runs at once, one at a time. The failed one comes back.
+func TestHeldCopyRunsAfterAFailure(t *testing.T) {
 	bubble(t, setup{maxReceives: 10}, func(x *fixture) {
 		x.send("a.1", "a.2", "a.3", "a.4")
 		var r runs
 		var mu sync.Mutex
 		var begun []time.Duration
 		start := time.Now()
-		_, h := x.once(func(ctx context.Context, m *sqsonce.Message) error {
+		_, h := x.deduplicate(func(ctx context.Context, m *sqsonce.Message) error {
 			mu.Lock()
 			begun = append(begun, time.Since(start).Round(time.Second))
 			n := len(begun)
@@ -120,7 +120,7 @@ func TestHeldCopyTakesItsTurn(t *testing.T) {
 	})
 }
 
-// TestCopyOfAnotherProcessComesBack: whoever holds the event elsewhere does not tell us when it ends.
+// TestCopyOfAnotherProcessComesBack: nothing says when a delivery in another process ends.
 func TestCopyOfAnotherProcessComesBack(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		x.send("a.1")
@@ -137,7 +137,7 @@ func TestCopyOfAnotherProcessComesBack(t *testing.T) {
 		j := x.start(once.Handler(ok))
 		time.Sleep(30 * time.Second)
 		if m := x.queued()[0]; time.Until(m.VisibleAt) < 30*time.Second {
-			t.Errorf("visible in %s, want after the holder's lease", time.Until(m.VisibleAt))
+			t.Errorf("visible in %s, want after the lease of the other delivery", time.Until(m.VisibleAt))
 		}
 		time.Sleep(2 * time.Minute)
 		x.wantEmpty()
@@ -148,9 +148,9 @@ func TestCopyOfAnotherProcessComesBack(t *testing.T) {
 	})
 }
 
-// TestHeldCopiesLeaveRoom: a hundred copies of an event do not fill what may be in flight. Those that are not held wait
-// in their handler and come back, and what is behind them is handled all the while.
-func TestHeldCopiesLeaveRoom(t *testing.T) {
+// TestHeldCopiesAreLimited: a hundred copies of an event do not use up InFlight or Bytes. Those that are not held wait in
+// their handler and come back, and messages of other events are handled all the while.
+func TestHeldCopiesAreLimited(t *testing.T) {
 	for name, tc := range map[string]struct {
 		inFlight int
 		filler   int // bytes
@@ -211,8 +211,8 @@ func TestHeldCopiesLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestHeldCopyAtTheStop: at a stop what is held goes back, to come again when the holder's lease would have ended; only
-// at its last receive it is held on, and handled when the holder has returned in time.
+// TestHeldCopyAtTheStop: a stop gives held messages back, with the rest of their delay. At its last receive a message is
+// held on, and handled if the peer returns in time.
 func TestHeldCopyAtTheStop(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -229,7 +229,7 @@ func TestHeldCopyAtTheStop(t *testing.T) {
 			bubble(t, setup{maxReceives: tc.maxReceives}, func(x *fixture) {
 				x.send("a.1", "a.2")
 				var r runs
-				_, h := x.once(r.take(20 * time.Second))
+				_, h := x.deduplicate(r.take(20 * time.Second))
 				j := x.start(h, two)
 				time.Sleep(10 * time.Second)
 				if tc.hurry {
@@ -239,13 +239,13 @@ func TestHeldCopyAtTheStop(t *testing.T) {
 				if err := j.stop(); err != nil {
 					t.Errorf("Run: got %v, want nil", err)
 				}
-				left := append(x.queued(), x.dead()...) // a poll under way may bring what was cancelled at its last receive once more
+				left := append(x.queued(), x.dead()...) // a poll under way may receive again what was cancelled at its last receive
 				if len(left) != tc.left || len(r.list()) != 1 {
 					t.Errorf("%d left, %d runs; want %d, one", len(left), len(r.list()), tc.left)
 				}
 				for _, m := range left {
 					if back := m.VisibleAt.Sub(begun); m.Body != r.list()[0] && (back < 15*time.Second || back > time.Minute) {
-						t.Errorf("%s comes back %s after the stop began, want after the holder's lease", m.Body, back)
+						t.Errorf("%s comes back %s after the stop began, want after the lease of the other delivery", m.Body, back)
 					}
 				}
 				if s := j.Stats(); s.Abandoned != 0 || s.Undeleted != 0 {
@@ -261,7 +261,7 @@ func TestHeldHeadKeepsItsGroup(t *testing.T) {
 	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
 		x.send("g:a.1")
 		var r runs
-		_, h := x.once(func(ctx context.Context, m *sqsonce.Message) error {
+		_, h := x.deduplicate(func(ctx context.Context, m *sqsonce.Message) error {
 			d := time.Second
 			if m.Body == "g:a.1" {
 				d = time.Minute
@@ -287,7 +287,7 @@ func TestHeldHeadKeepsItsGroup(t *testing.T) {
 	})
 }
 
-// TestHeldCopyLosesItsLease: another consumer may have it then; nothing of it is touched, and it is not tried again here.
+// TestHeldCopyLosesItsLease: another consumer may have the message then. It is not changed, and not tried again here.
 func TestHeldCopyLosesItsLease(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		var r runs
@@ -298,7 +298,7 @@ func TestHeldCopyLosesItsLease(t *testing.T) {
 		})
 		x.send("a")
 		time.Sleep(5 * time.Second)
-		x.receive(0) // nothing: it is held
+		x.receive(0) // gets nothing: the message is held
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Error}, {Op: opReceive, Prob: 1, Do: fault.Error}}})
 		time.Sleep(time.Minute)
 		if s := j.Stats(); s.LeasesLost != 1 || len(r.list()) != 1 {
@@ -313,8 +313,9 @@ func TestHeldCopyLosesItsLease(t *testing.T) {
 	})
 }
 
-// TestHeldCopyBetweenWakeAndStop: what is held is either tried again or given back, also where both come at once.
-func TestHeldCopyBetweenWakeAndStop(t *testing.T) {
+// TestHeldCopyBetweenPeerAndStop: a held message is either tried again or given back, also if the peer ends as the stop
+// begins.
+func TestHeldCopyBetweenPeerAndStop(t *testing.T) {
 	for range 30 {
 		bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 			x.send("a")
@@ -343,7 +344,7 @@ func TestHeldCopyBetweenWakeAndStop(t *testing.T) {
 	}
 }
 
-// TestNothingIsHeldInAStop: a copy that finds its event in progress after the stop has begun goes back.
+// TestNothingIsHeldInAStop: a copy that finds its event in progress after the stop has begun is given back.
 func TestNothingIsHeldInAStop(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		x.send("a")

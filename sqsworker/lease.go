@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// lease is the right to a message: its newest receipt handle, for as long as SQS is proven to hide the message from
-// others.
+// lease is the right to a message: its newest receipt handle, for as long as it is proven that SQS hides the message from
+// others. The record of an event in the store has a lease of its own, which package dedup renews.
 type lease struct {
 	handle   string
-	count    int       // receive count of the handle's receive
-	order    order     // messages of one receive stay together in one extension
-	received time.Time // no later than SQS handed it out; its 12 h count from here
+	count    int // receive count of the handle's receive
+	order    receiveOrder
+	received time.Time // not later than SQS handed the message out; its 12 h count from here
 
-	// The proof: SQS hides the message until at least span after anchor.
+	// The proof: SQS hides the message at least from anchor until anchor + span.
 	anchor time.Time
 	span   time.Duration
 
@@ -21,56 +21,57 @@ type lease struct {
 	failures  int       // of extensions since the last success
 	warned    bool      // a failed extension was logged
 	extending bool      // a call is under way
-	final     bool      // the cap is reached: no more extensions
-	refused   bool      // by an extension beside a delete, whose answer decides
+	final     bool      // MaxExtension is reached: there are no more extensions
+	refused   bool      // by an extension beside a delete; the answer to the delete decides
 	lost      bool
 }
 
-// newLease starts at a receive's answer. SQS started the timeout when it made that answer, which is earlier by the
-// time the answer took: guard is what we allow for it.
-func newLease(handle string, count int, at order, arrival time.Time, visibility time.Duration, early float64) lease {
-	received := arrival.Add(-guard(visibility))
+// newLease returns the lease of a message that has just arrived. SQS started the visibility timeout when it made its
+// answer; answerMargin is the time that the answer may have taken.
+func newLease(handle string, count int, at receiveOrder, arrival time.Time, visibility time.Duration, jitter float64) lease {
+	received := arrival.Add(-answerMargin(visibility))
 	return lease{
 		handle: handle, count: count, order: at,
 		received: received, anchor: received, span: visibility,
-		due: arrival.Add(beat(visibility, early)),
+		due: arrival.Add(extensionInterval(visibility, jitter)),
 	}
 }
 
-// order is the place of a message among all that the worker has received.
-type order struct {
+// receiveOrder is the position of a message among all that the worker has received.
+type receiveOrder struct {
 	receive  uint64
-	position int
+	position int // in the answer
 }
 
-func (a order) compare(b order) int {
+func (a receiveOrder) compare(b receiveOrder) int {
 	return cmp.Or(cmp.Compare(a.receive, b.receive), cmp.Compare(a.position, b.position))
 }
 
-func guard(visibility time.Duration) time.Duration { return min(time.Second, visibility/10) }
+func answerMargin(visibility time.Duration) time.Duration { return min(time.Second, visibility/10) }
 
-// beat is when to extend: at half the visibility timeout, at a third of short ones, where a failed call needs the time
-// for another. early (0 to 1) takes off up to a tenth, so that workers that started together do not extend together.
-func beat(visibility time.Duration, early float64) time.Duration {
+// extensionInterval is the time from a success to the next extension: half the visibility timeout, or a third of a short
+// one, so that a failed call leaves time for another. jitter (0 to 1) takes off up to a tenth, so that workers that started
+// together do not extend together.
+func extensionInterval(visibility time.Duration, jitter float64) time.Duration {
 	d := visibility / 2
 	if visibility < 10*time.Second {
 		d = visibility / 3
 	}
-	return d - time.Duration(early*float64(d)/10)
+	return d - time.Duration(jitter*float64(d)/10)
 }
 
-// left is how long the message is proven to be hidden; 0 or less when it is not, or the lease is lost.
-func (le *lease) left(now time.Time) time.Duration {
+// remaining is how long the message is proven to be hidden; 0 or less if it is not, or the lease is lost.
+func (le *lease) remaining(now time.Time) time.Duration {
 	if le.lost {
 		return 0
 	}
 	return le.span - elapsed(now, le.anchor)
 }
 
-func (le *lease) live(now time.Time) bool { return le.left(now) > 0 }
+func (le *lease) live(now time.Time) bool { return le.remaining(now) > 0 }
 
-// extension is how many seconds to ask for, never beyond limit after the receipt nor SQS's own 12 h, which it does not
-// clamp but refuses. At the limit it returns 0.
+// extension is the visibility timeout to ask for, never beyond limit after the receipt, nor beyond SQS's own 12 h: SQS
+// refuses an extension past them. last says that no extension can follow. At the limit d is 0.
 func (le *lease) extension(now time.Time, visibility, limit time.Duration) (d time.Duration, last bool) {
 	limit = min(limit, maxVisibility-time.Second)
 	rest := (limit - elapsed(now, le.received)).Truncate(time.Second)
@@ -81,10 +82,10 @@ func (le *lease) extension(now time.Time, visibility, limit time.Duration) (d ti
 }
 
 // extended records a success. The proof counts from before the call: SQS cannot have acted earlier.
-func (le *lease) extended(start, now time.Time, d, visibility time.Duration, last bool, early float64) {
+func (le *lease) extended(start, now time.Time, d, visibility time.Duration, last bool, jitter float64) {
 	le.failures, le.final = 0, last
 	le.anchor, le.span = start, d
-	le.due = now.Add(beat(visibility, early))
+	le.due = now.Add(extensionInterval(visibility, jitter))
 }
 
 // elapsed is the larger of what the monotonic and the wall clock say: the monotonic one stands still while a machine is

@@ -1,30 +1,40 @@
 package sqsworker
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unsafe"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 func TestLeaseProof(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	le := newLease("h", 1, order{}, now, 30*time.Second, 0)
-	if got := le.left(now); got != 29*time.Second {
-		t.Errorf("left at receipt: got %s, want 29 s: a guard of 1 s", got)
+	le := newLease("h", 1, receiveOrder{}, now, 30*time.Second, 0)
+	if got := le.remaining(now); got != 29*time.Second {
+		t.Errorf("remaining at receipt: got %s, want 29 s: a margin of 1 s", got)
 	}
-	if short := newLease("h", 1, order{}, now, 2*time.Second, 0); short.left(now) != 1800*time.Millisecond {
-		t.Errorf("left of 2 s: got %s, want a tenth as guard", short.left(now))
+	if short := newLease("h", 1, receiveOrder{}, now, 2*time.Second, 0); short.remaining(now) != 1800*time.Millisecond {
+		t.Errorf("remaining of 2 s: got %s, want a margin of a tenth", short.remaining(now))
 	}
 	if got := le.due.Sub(now); got != 15*time.Second {
 		t.Errorf("due after %s, want half", got)
 	}
-	if got := beat(9*time.Second, 0); got != 3*time.Second {
-		t.Errorf("beat of 9 s: got %s, want a third", got)
+	if got := extensionInterval(9*time.Second, 0); got != 3*time.Second {
+		t.Errorf("interval of 9 s: got %s, want a third", got)
 	}
 	// An extension counts from before its call.
 	le.extended(now.Add(10*time.Second), now.Add(14*time.Second), 30*time.Second, 30*time.Second, false, 0)
-	if got := le.left(now.Add(14 * time.Second)); got != 26*time.Second {
-		t.Errorf("left after an extension that took 4 s: got %s, want 26 s", got)
+	if got := le.remaining(now.Add(14 * time.Second)); got != 26*time.Second {
+		t.Errorf("remaining after an extension that took 4 s: got %s, want 26 s", got)
 	}
 }
 
@@ -57,5 +67,170 @@ func TestExtensionClamps(t *testing.T) {
 		if got != tc.want || last != tc.last {
 			t.Errorf("age %s: got %s, last %t; want %s, %t", tc.age, got, last, tc.want, tc.last)
 		}
+	}
+}
+
+// stepped is t on a machine whose wall clock was moved by d and whose monotonic clock was not. Package time has no function
+// for it: a Time with a monotonic reading has its seconds from bit 30 of its first word on.
+func stepped(t time.Time, d time.Duration) time.Time {
+	out := t
+	*(*uint64)(unsafe.Pointer(&out)) += uint64(int64(d/time.Second) << 30)
+	if out.Sub(t) != 0 || out.Round(0).Sub(t.Round(0)) != d {
+		panic("the layout of time.Time has changed")
+	}
+	return out
+}
+
+// machine has a wall clock that can be moved, and a monotonic one, which bubbles do not have.
+type machine struct {
+	booted, bubble time.Time
+	moved          atomic.Int64
+}
+
+// outside was read outside of all bubbles: it has a monotonic reading.
+var outside = time.Now()
+
+func newMachine() *machine { return &machine{booted: outside, bubble: time.Now()} }
+
+func (m *machine) now() time.Time {
+	return stepped(m.booted.Add(time.Since(m.bubble)), time.Duration(m.moved.Load()))
+}
+
+func (m *machine) move(d time.Duration) { m.moved.Add(int64(d)) }
+
+func (x *fixture) startOn(m *machine, h sqsonce.Handler, optFns ...func(*Options)) *job {
+	x.Helper()
+	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
+	w, err := New(x.c, x.url, h, optFns...)
+	if err != nil {
+		x.Fatalf("New: %v", err)
+	}
+	w.now = m.now
+	ctx, cancel := context.WithCancel(context.Background())
+	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
+	go func() { j.result <- w.Run(ctx) }()
+	return j
+}
+
+// TestSuspendEndsTheLease: the machine sleeps for an hour, and another worker gets the message. The monotonic clock and
+// all timers stand still, so nothing is extended. The wall clock shows it at the next look at the leases.
+func TestSuspendEndsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		srv := memsqs.New(func(o *memsqs.Options) {
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+		})
+		defer srv.Close()
+		x := newFixture(t, srv, setup{})
+		x.send("a")
+		m := newMachine()
+		cancelled := make(chan time.Time, 1)
+		j := x.startOn(m, func(ctx context.Context, _ *sqsonce.Message) error {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), sqsonce.ErrLeaseLost) {
+				t.Errorf("cause: got %v, want ErrLeaseLost", context.Cause(ctx))
+			}
+			cancelled <- time.Now()
+			return nil
+		}) // its long poll is under way all the while
+		time.Sleep(5 * time.Second)
+		slept.Store(int64(time.Hour))
+		m.move(time.Hour)
+		woke := time.Now()
+		if got := x.receive(12 * time.Hour); len(got) != 1 {
+			t.Errorf("another consumer got %d messages, want 1", len(got))
+		}
+		if took := (<-cancelled).Sub(woke); took > 3*time.Second {
+			t.Errorf("cancelled %s after the wake, want at the next look", took)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		if del, change := x.calls(opDelete), x.calls(opChange); del != 0 || change != 0 {
+			t.Errorf("%d deletes and %d changes with a lost lease", del, change)
+		}
+	})
+}
+
+// TestWallClockSetForward: it looks like a suspend, so leases are lost that were good. The messages come back, and what was
+// done is deleted without a run.
+func TestWallClockSetForward(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		m := newMachine()
+		var r runs
+		j := x.startOn(m, func(_ context.Context, msg *sqsonce.Message) error {
+			defer r.begin(msg.Body)()
+			time.Sleep(10 * time.Second) // ignores its context
+			return nil
+		})
+		time.Sleep(5 * time.Second)
+		m.move(time.Hour)
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 3 || s.Undeleted != 0 {
+			t.Errorf("%v; %+v", r.list(), s)
+		}
+	})
+}
+
+// TestWallClockSetBack: the monotonic clock goes on. Extensions are in time, and no lease lasts longer.
+func TestWallClockSetBack(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		m := newMachine()
+		var r runs
+		j := x.startOn(m, r.take(2*time.Minute), func(o *Options) { o.Wait = time.Second })
+		for range 10 {
+			time.Sleep(13 * time.Second)
+			m.move(-time.Hour)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 0 {
+			t.Errorf("%v; %+v", r.list(), s)
+		}
+	})
+	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		m := newMachine()
+		cancelled := make(chan time.Duration, 1)
+		begun := time.Now()
+		j := x.startOn(m, func(ctx context.Context, msg *sqsonce.Message) error {
+			if msg.ReceiveCount == 1 {
+				<-ctx.Done()
+				cancelled <- time.Since(begun)
+			}
+			return nil
+		}, func(o *Options) { o.Wait = time.Second })
+		time.Sleep(20 * time.Second)
+		m.move(-time.Hour)
+		if took := <-cancelled; took < 28*time.Second || took >= 30*time.Second {
+			t.Errorf("cancelled after %s, want just before the 30 s are over", took)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+	})
+}
+
+// TestLateSuccessProvesNothing: the extension reaches SQS after the visibility timeout, when another consumer has the
+// message, and SQS answers success all the same. The machine was suspended while it waited for the answer, so that the
+// answer is there before the first look at the leases.
+func TestLateSuccessProvesNothing(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, goodURL, ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	w.now = func() time.Time { return stepped(start, time.Minute) }
+	l := newLoop(t.Context(), w, queue{})
+	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, start, 30*time.Second, 0))
+	l.extensionAnswered(change{d: d, handle: "h", visibility: 30 * time.Second}, nil, stepped(start, 50*time.Second), 0)
+	if d.state != gone || l.counters.leasesLost.Load() != 1 {
+		t.Errorf("state %d, %d leases lost; want the lease lost", d.state, l.counters.leasesLost.Load())
 	}
 }

@@ -1,8 +1,8 @@
 package sqsworker
 
 import (
+	"container/heap"
 	"context"
-	"runtime"
 	"sync"
 	"time"
 
@@ -10,88 +10,87 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// loop owns everything a running worker knows: deliveries, leases, groups, room. One goroutine, that of Run, reads and
-// changes it, so that nothing here is locked and every decision sees one consistent state. Calls to SQS and handlers run
-// on goroutines of their own and hand back what to do with their result as an event.
+// loop is the state of a running worker. One goroutine, that of Run, reads and changes it: nothing here is locked, and
+// every decision sees one consistent state. Handlers and calls of SQS run on goroutines of their own, and post what came
+// of them as an event.
 type loop struct {
 	*Worker
 	queue queue
 
 	events chan event
-	ended  chan struct{}  // closed: nobody reads events any more
-	calls  sync.WaitGroup // to SQS; not handlers, which may never return
-	stop   <-chan struct{}
+	closed chan struct{}   // closed when nobody reads events any more
+	calls  sync.WaitGroup  // of SQS, and watches of peers; not handlers, which may never return
+	stop   <-chan struct{} // closed when the stop is to begin
 
-	// None of these is cancelled when Run's context ends.
-	callCtx    context.Context
-	endCalls   context.CancelFunc
-	pollCtx    context.Context
-	endPolls   context.CancelFunc
-	handlerCtx context.Context
-	endHandler context.CancelCauseFunc
-	holdingCtx context.Context // of handlers too: the message can be held
+	// None of these is cancelled when Run's context is.
+	callCtx          context.Context
+	cancelCallCtx    context.CancelFunc
+	pollCtx          context.Context
+	cancelPollCtx    context.CancelFunc
+	handlerCtx       context.Context
+	cancelHandlerCtx context.CancelCauseFunc
+	holdingCtx       context.Context // handlerCtx for a message that can be held
 
-	schedule schedule
-	room     room
-	kept     reservation // room of what is held
-	slots    int         // handlers that may still start
-	table    map[string]*delivery
-	counts   [gone + 1]int // deliveries by state
-	ready    []*delivery   // to start, in order
-	groups   map[string]*group
-	orphans  map[string]*delivery // handlers that run on after their lease was lost
-	finished memory               // done: not to be run again
+	deliveries map[string]*delivery // by message ID
+	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
+	groups     map[string]*group
+	counts     [gone + 1]int // deliveries by state
+	ready      []*delivery   // to start, in this order
+	slots      int           // free ones
+	capacity   capacity
+	held       amount // of messages in state held
+	finished   finished
 
-	polling  polling
-	beating  *alarm
-	slow     bool // the last extension's answer took long, or did not come
-	deletes  batchQueue
-	releases batchQueue
-	stopping stopping
-	noDLQ    sync.Once // logs a missing dead-letter queue
+	polling       polling
+	heartbeat     *timer // for the next look at the leases
+	slowExtension bool   // the last extension's answer took long, or did not come
+	deletes       batchQueue
+	releases      batchQueue
+	noDLQLogged   bool
+	stopping      stopping
+	schedule      schedule
 }
 
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, stop: ctx.Done(),
-		events: make(chan event, min(w.opts.InFlight, 1024)), ended: make(chan struct{}),
-		room: newRoom(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
-		table: map[string]*delivery{}, groups: map[string]*group{}, orphans: map[string]*delivery{},
+		events: make(chan event, min(w.opts.InFlight, 1024)), closed: make(chan struct{}),
+		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
+		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
 		polling: polling{target: 1},
 	}
 	base := context.WithoutCancel(ctx)
-	l.callCtx, l.endCalls = context.WithCancel(base)
-	l.pollCtx, l.endPolls = context.WithCancel(base)
-	l.handlerCtx, l.endHandler = context.WithCancelCause(base)
+	l.callCtx, l.cancelCallCtx = context.WithCancel(base)
+	l.pollCtx, l.cancelPollCtx = context.WithCancel(base)
+	l.handlerCtx, l.cancelHandlerCtx = context.WithCancelCause(base)
 	l.holdingCtx = settle.WithHolding(l.handlerCtx)
 	l.deletes.send, l.releases.send = l.sendDeletes, l.sendReleases
-	l.deletes.limit = max(leastDeleters, w.opts.Receivers)
+	l.deletes.maxCalls = max(minDeletes, w.opts.Receivers)
 	return l
 }
 
-// idleTurn is the longest the loop sleeps, so that Health can tell a stuck loop from an idle one.
-const idleTurn = 10 * time.Second
+// maxSleep is the longest that the loop sleeps, so that Health can tell a blocked loop from an idle one.
+const maxSleep = 10 * time.Second
 
 func (l *loop) run() error {
 	defer l.close()
-	timer := time.NewTimer(idleTurn)
-	defer timer.Stop()
+	wake := time.NewTimer(maxSleep)
+	defer wake.Stop()
 	l.state.Store(stateRunning)
 	hurry := l.hurry
 	for {
-		l.turn()
-		if l.over() {
+		l.step()
+		if l.stopFinished() {
 			return l.report()
 		}
-		timer.Reset(l.sleep())
+		wake.Reset(l.sleep())
 		select {
 		case e := <-l.events:
 			l.handle(e)
-			runtime.Gosched() // goroutines that are ready to run may have events too: one turn for all of them
 			for len(l.events) > 0 {
 				l.handle(<-l.events)
 			}
-		case <-timer.C:
+		case <-wake.C:
 		case <-l.stop:
 			l.stop = nil
 			l.beginStop(nil)
@@ -103,28 +102,27 @@ func (l *loop) run() error {
 	}
 }
 
-// turn does what has become possible or due.
-func (l *loop) turn() {
+// step does what has become possible or due.
+func (l *loop) step() {
 	now := l.now()
-	l.lastTurn.Store(now.UnixNano())
+	l.lastStep.Store(now.UnixNano())
 	l.schedule.run(now)
 	l.startReady()
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)
-	l.ask()
+	l.startReceives()
 }
 
 func (l *loop) sleep() time.Duration {
 	if at, ok := l.schedule.next(); ok {
-		return max(0, min(idleTurn, at.Sub(l.now())))
+		return max(0, min(maxSleep, at.Sub(l.now())))
 	}
-	return idleTurn
+	return maxSleep
 }
 
-// event is what happened beside the loop: one of the types in handle.
+// event is what happened on another goroutine: one of the types in handle.
 type event any
 
-// handle has the loop act on an event.
 func (l *loop) handle(e event) {
 	switch e := e.(type) {
 	case received:
@@ -133,43 +131,104 @@ func (l *loop) handle(e event) {
 		l.receiveFailed(e)
 	case handlerReturned:
 		l.handlerReturned(e)
+	case peerEnded:
+		l.peerEnded(e)
 	case deletesAnswered:
 		l.deletesAnswered(e)
 	case visibilityChanged:
 		l.visibilityChanged(e)
 	case deadLettered:
 		l.deadLettered(e)
-	case holderEnded:
-		l.holderEnded(e)
 	}
 }
 
-// put hands an event to the loop, from any other goroutine. When the loop has ended the event is dropped: a stuck handler
-// that returns then has nobody to tell.
-func (l *loop) put(e event) {
+// post hands an event to the loop, from any other goroutine. It drops the event when the loop has ended, as when a stuck
+// handler returns after Run.
+func (l *loop) post(e event) {
 	select {
 	case l.events <- e:
-	case <-l.ended:
+	case <-l.closed:
 	}
 }
 
-// call runs f, which calls SQS, beside the loop. The loop gets the event that f returns, if any.
+// call runs f, which calls SQS, on another goroutine, and posts the event that it returns.
 func (l *loop) call(f func() event) {
-	l.calls.Go(func() {
-		if e := f(); e != nil {
-			l.put(e)
-		}
-	})
+	l.calls.Go(func() { l.post(f()) })
 }
 
-// later runs f on the loop.
-func (l *loop) later(d time.Duration, f func()) *alarm { return l.schedule.add(l.now().Add(d), f) }
+// after runs f on the loop when d is over.
+func (l *loop) after(d time.Duration, f func()) *timer { return l.schedule.add(l.now().Add(d), f) }
 
-// close ends what is left; nothing is unless the stop's time was over.
+// wakeAfter has the loop make a step when d is over.
+func (l *loop) wakeAfter(d time.Duration) { l.after(d, func() {}) }
+
+// close cancels what is still under way. After a clean stop nothing is.
 func (l *loop) close() {
-	close(l.ended)
-	l.endPolls()
-	l.endCalls()
-	l.endHandler(sqsonce.ErrShutdown)
+	close(l.closed)
+	l.cancelPollCtx()
+	l.cancelCallCtx()
+	l.cancelHandlerCtx(sqsonce.ErrShutdown)
 	l.calls.Wait()
+}
+
+// schedule has what the loop does later. The loop sleeps until the first of its timers is due.
+type schedule struct{ timers timerHeap }
+
+type timer struct {
+	at    time.Time
+	run   func()
+	index int // in the heap; -1: has run, or was cancelled
+}
+
+func (s *schedule) add(at time.Time, run func()) *timer {
+	t := &timer{at: at, run: run}
+	heap.Push(&s.timers, t)
+	return t
+}
+
+// cancel does nothing if t has run, or is nil.
+func (s *schedule) cancel(t *timer) {
+	if t.pending() {
+		heap.Remove(&s.timers, t.index)
+	}
+}
+
+func (t *timer) pending() bool { return t != nil && t.index >= 0 }
+
+// next returns when the first timer is due.
+func (s *schedule) next() (at time.Time, ok bool) {
+	if len(s.timers) == 0 {
+		return time.Time{}, false
+	}
+	return s.timers[0].at, true
+}
+
+// run runs what is due, also what is added meanwhile for now or earlier.
+func (s *schedule) run(now time.Time) {
+	for len(s.timers) > 0 && !s.timers[0].at.After(now) {
+		heap.Pop(&s.timers).(*timer).run()
+	}
+}
+
+// timerHeap implements heap.Interface, the earliest timer first.
+type timerHeap []*timer
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+func (h *timerHeap) Push(x any) {
+	t := x.(*timer)
+	t.index = len(*h)
+	*h = append(*h, t)
+}
+func (h *timerHeap) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	t.index = -1
+	return t
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// systemAttributes are those that decode reads. SQS has two more, the sender and the queue a message was redriven from.
+// systemAttributes are those that decode reads. SQS has two more: the sender, and the queue that a message was redriven
+// from.
 var systemAttributes = []sqstypes.MessageSystemAttributeName{
 	sqstypes.MessageSystemAttributeNameMessageGroupId,
 	sqstypes.MessageSystemAttributeNameSequenceNumber,
@@ -23,8 +24,8 @@ var systemAttributes = []sqstypes.MessageSystemAttributeName{
 	sqstypes.MessageSystemAttributeNameApproximateReceiveCount,
 }
 
-// decode turns what SQS delivers into the message that handlers see. A system attribute that is missing or unreadable
-// leaves its field zero.
+// decode returns the message that handlers see. A system attribute that is missing or cannot be read leaves its field
+// zero.
 func decode(in *sqstypes.Message, queueARN string) *sqsonce.Message {
 	system := in.Attributes
 	m := &sqsonce.Message{
@@ -39,7 +40,7 @@ func decode(in *sqstypes.Message, queueARN string) *sqsonce.Message {
 		FirstReceivedAt: millis(system[string(sqstypes.MessageSystemAttributeNameApproximateFirstReceiveTimestamp)]),
 		QueueARN:        queueARN,
 	}
-	// Without a count a message counts as delivered for the first time: backoff starts short.
+	// Without a receive count the message counts as received for the first time: backoff starts short.
 	count, err := strconv.Atoi(system[string(sqstypes.MessageSystemAttributeNameApproximateReceiveCount)])
 	if m.ReceiveCount = count; err != nil || count < 1 {
 		m.ReceiveCount = 1
@@ -63,8 +64,8 @@ func millis(s string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// bodyMatches compares a body with SQS's MD5 of it. The SDK's own check is off: it answers one damaged body with an error
-// for the whole receive, which leaves up to nine good messages hidden for their visibility timeout.
+// bodyMatches compares a body with the MD5 that SQS sent of it. The SDK's own check is off: for one damaged body it fails
+// the whole receive, and up to nine good messages stay hidden for their visibility timeout.
 func bodyMatches(in *sqstypes.Message) bool {
 	sum := md5.Sum([]byte(aws.ToString(in.Body)))
 	return in.MD5OfBody == nil || hex.EncodeToString(sum[:]) == *in.MD5OfBody

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const goodURL = "https://sqs.us-east-1.amazonaws.com/123456789012/jobs"
@@ -122,26 +121,6 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-func TestDefaultBackoff(t *testing.T) {
-	t.Parallel()
-	for count, limit := range map[int]time.Duration{
-		-1: time.Second, 0: time.Second, 1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second,
-		10: 512 * time.Second, 11: 15 * time.Minute, 50: 15 * time.Minute, 1 << 30: 15 * time.Minute,
-	} {
-		var most time.Duration
-		for range 200 {
-			d := host.DefaultBackoff(count)
-			if d <= 0 || d > limit {
-				t.Fatalf("count %d: %s, want above 0 and at most %s", count, d, limit)
-			}
-			most = max(most, d)
-		}
-		if most < limit/2 {
-			t.Errorf("count %d: at most %s of 200, want jitter over all of %s", count, most, limit)
-		}
-	}
-}
-
 func TestNewStartsNothing(t *testing.T) {
 	t.Parallel()
 	// stubClient panics on any call.
@@ -151,13 +130,5 @@ func TestNewStartsNothing(t *testing.T) {
 	}
 	if got := w.Stats(); got != (Stats{}) {
 		t.Errorf("stats: %+v", got)
-	}
-}
-
-func TestHTTPClient(t *testing.T) {
-	t.Parallel()
-	tr := HTTPClient(2000).GetTransport()
-	if tr.MaxIdleConnsPerHost < 600 || tr.MaxIdleConns < tr.MaxIdleConnsPerHost || tr.ResponseHeaderTimeout <= 20*time.Second {
-		t.Errorf("%d per host, %d, response timeout %s", tr.MaxIdleConnsPerHost, tr.MaxIdleConns, tr.ResponseHeaderTimeout)
 	}
 }

@@ -3,6 +3,7 @@ package sqsworker
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,21 +14,21 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// queue is what Run learns of its queue before the first receive.
+// queue is what Run reads about its queue before the first receive.
 type queue struct {
 	arn         string
-	maxReceives int    // of the redrive policy; 0: none, SQS delivers for ever
+	maxReceives int    // of the redrive policy; 0: no policy, SQS delivers a message again and again
 	deadLetter  string // URL; "": not known
 }
 
-// unknownMaxReceives is assumed where the redrive policy may not be read: low, so that messages are rather kept than
-// driven to the dead-letter queue.
+// unknownMaxReceives is assumed if the redrive policy cannot be read. It is low, so that a message is rather held than
+// moved to the dead-letter queue.
 const unknownMaxReceives = 3
 
 func (q *queue) hasDLQ() bool { return q.deadLetter != "" }
 
-// inspect reads the queue's attributes. It goes on trying while SQS cannot be reached: the ARN is part of the key of
-// events without an ID, and a worker that ran with a guess would not find the records made under the real one.
+// inspect reads the queue's attributes. It tries again while SQS cannot be reached: the ARN is part of the key of events
+// without an ID, and a worker with a wrong ARN would not find the records made under the right one.
 func (w *Worker) inspect(ctx context.Context) (queue, error) {
 	for try := 1; ; try++ {
 		q, err := w.readQueue(ctx)
@@ -38,7 +39,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 			return queue{}, nil
 		}
 		delay := host.Jitter(100*time.Millisecond, 20*time.Second, try)
-		w.log.Warn("sqsworker: reading the queue's attributes", keyError, err, keyDelay, delay)
+		w.log.Warn("sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():
 			return queue{}, nil
@@ -60,21 +61,22 @@ func (w *Worker) readQueue(ctx context.Context) (queue, error) {
 		if arn, ok := host.ARNOfURL(w.queueURL); ok {
 			q.arn = arn.String()
 		}
-		w.advise(ctx, &q, nil)
+		w.checkOptions()
 		return q, nil
 	}
 	if err != nil {
 		return q, err
 	}
-	if err := w.readRedrive(ctx, &q, a); err != nil {
+	if err := w.readRedrivePolicy(ctx, &q, a); err != nil {
 		return q, err
 	}
-	w.advise(ctx, &q, a)
+	w.checkOptions()
+	w.checkQueue(ctx, &q, a)
 	return q, nil
 }
 
-// readRedrive takes from the queue's attributes what decides about failures.
-func (w *Worker) readRedrive(ctx context.Context, q *queue, a attributes) error {
+// readRedrivePolicy sets what the queue's attributes say about failures.
+func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) error {
 	q.arn = a.get(sqstypes.QueueAttributeNameQueueArn)
 	var policy struct {
 		Target string      `json:"deadLetterTargetArn"`
@@ -85,7 +87,7 @@ func (w *Worker) readRedrive(ctx context.Context, q *queue, a attributes) error 
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), &policy); err != nil {
-		w.log.Warn("sqsworker: redrive policy not understood", keyError, err)
+		w.log.Warn("sqsworker: redrive policy cannot be parsed", keyError, err)
 		q.maxReceives = unknownMaxReceives
 		return nil
 	}
@@ -102,15 +104,15 @@ func (w *Worker) readRedrive(ctx context.Context, q *queue, a attributes) error 
 	return err
 }
 
-// deadLetterURL finds the URL of the queue with that ARN. SQS wants a dead-letter queue in the account and region of its
-// queue, so where it may not be asked the URLs differ in the name alone.
+// deadLetterURL returns the URL of the queue with that ARN. SQS requires a dead-letter queue in the account and region of
+// its queue, so the URLs differ only in the name: that is used if GetQueueUrl is not allowed.
 func (w *Worker) deadLetterURL(ctx context.Context, arn string) (string, error) {
 	q, err := host.ParseQueueARN(arn)
 	if err != nil {
 		w.log.Warn("sqsworker: redrive policy without a queue's ARN", keyError, err)
 		return "", nil
 	}
-	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account}, once)
+	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account}, singleAttempt)
 	switch {
 	case err == nil:
 		return aws.ToString(out.QueueUrl), nil
@@ -122,4 +124,96 @@ func (w *Worker) deadLetterURL(ctx context.Context, arn string) (string, error) 
 	default:
 		return "", err
 	}
+}
+
+// attributes of a queue, by name.
+type attributes map[string]string
+
+func (a attributes) get(name sqstypes.QueueAttributeName) string { return a[string(name)] }
+
+// seconds returns an attribute that is a number of seconds, or 0 if it is missing.
+func (a attributes) seconds(name sqstypes.QueueAttributeName) time.Duration {
+	n, err := strconv.Atoi(a.get(name))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}
+
+// attributesOf reads all attributes of a queue. Asked for by name, SQS refuses those of the other kind of queue.
+func (w *Worker) attributesOf(ctx context.Context, queueURL string) (attributes, error) {
+	out, err := w.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &queueURL, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll},
+	}, singleAttempt)
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
+}
+
+// The startup check: checkOptions, checkQueue and checkDeadLetterQueue log each questionable setting in one line. None of
+// them keeps the worker from running. A setting that cannot work is an error of New, or of the call that SQS refuses.
+
+const (
+	shortVisibility = 5 * time.Second
+	shortWait       = 5 * time.Second
+	fewReceives     = 3
+)
+
+// warnIf logs a questionable setting.
+func (w *Worker) warnIf(questionable bool, setting string, value any, reason string) {
+	if questionable {
+		w.log.Warn("sqsworker: questionable setting", keySetting, setting, keyValue, value, keyReason, reason)
+	}
+}
+
+func (w *Worker) checkOptions() {
+	o := &w.opts
+	w.warnIf(o.Visibility < shortVisibility, "Options.Visibility", o.Visibility,
+		"an outage or a pause of a few seconds loses every lease and cancels every handler")
+	w.warnIf(o.HandlerTimeout > o.MaxExtension, "Options.HandlerTimeout", o.HandlerTimeout,
+		"handlers are cancelled with ErrLeaseLost at MaxExtension, before their timeout")
+	w.warnIf(o.Wait < shortWait, "Options.Wait", o.Wait,
+		"an idle worker sends a receive each time Wait is over, and an empty receive costs as much as a full one")
+	w.warnIf(o.StopTimeout < o.Wait+5*time.Second, "Options.StopTimeout", o.StopTimeout,
+		"shorter than Wait + 5 s: a stop may leave messages hidden until their visibility timeout ends")
+	w.warnIf(o.InFlight < o.Concurrency, "Options.InFlight", o.InFlight,
+		"less than Concurrency: so many handlers never run at once")
+	w.warnIf(!w.fifo && o.FIFORetries != defaultFIFORetries, "Options.FIFORetries", o.FIFORetries,
+		"no effect: the queue's URL does not end in .fifo")
+}
+
+func (w *Worker) checkQueue(ctx context.Context, q *queue, a attributes) {
+	w.warnIf((a.get(sqstypes.QueueAttributeNameFifoQueue) == "true") != w.fifo, "queue.FifoQueue",
+		a.get(sqstypes.QueueAttributeNameFifoQueue), "not the kind that the URL says: only the URL decides whether groups are handled in order")
+	w.warnIf(q.maxReceives == 0, "queue.RedrivePolicy", "none",
+		"a message that always fails is delivered again until its retention ends")
+	w.warnIf(q.maxReceives > 0 && q.maxReceives < fewReceives, "queue.RedrivePolicy.maxReceiveCount", q.maxReceives,
+		"a crash costs a receive too: messages whose handler never failed reach the dead-letter queue")
+	if q.hasDLQ() {
+		w.checkDeadLetterQueue(ctx, q, a)
+	}
+}
+
+// checkDeadLetterQueue needs sqs:GetQueueAttributes on the dead-letter queue, which the worker does not need otherwise. If
+// it is not allowed, that is logged at debug level only.
+func (w *Worker) checkDeadLetterQueue(ctx context.Context, q *queue, a attributes) {
+	dead, err := w.attributesOf(ctx, q.deadLetter)
+	switch {
+	case isMissing(err):
+		w.warnIf(true, "Options.DeadLetterQueue", q.deadLetter, "does not exist: rejected messages are delivered again")
+		return
+	case err != nil:
+		w.log.Debug("sqsworker: attributes of the dead-letter queue not read", keyError, err)
+		return
+	}
+	// A message that SQS moves from a standard queue keeps the time when it was sent: its time in the queue counts in the
+	// dead-letter queue too. On FIFO it gets a new time. Equal retentions are no reason for a line: four days is the
+	// default of both, and a message that fails from the start has some days left.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+	retention := a.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
+	deadRetention := dead.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
+	w.warnIf(!w.fifo && retention > 0 && deadRetention > 0 && deadRetention < retention,
+		"deadLetterQueue.MessageRetentionPeriod", deadRetention,
+		"shorter than the queue's: it counts from when a message was sent, and may be over when the message arrives")
 }

@@ -1,12 +1,20 @@
 package sqsworker
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -17,9 +25,9 @@ func TestFindingTheDLQ(t *testing.T) {
 		dead int
 		log  string
 	}{
-		"asked for":     {dead: 1},
-		"not allowed":   {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "AccessDenied"}, dead: 1}, // derived from the queue's own
-		"not reachable": {rule: fault.Rule{Nth: 1, Times: 5, Do: fault.Error}, dead: 1, log: "reading the queue's attributes"},
+		"found":         {dead: 1},
+		"not allowed":   {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "AccessDenied"}, dead: 1}, // derived from the queue's own URL
+		"not reachable": {rule: fault.Rule{Nth: 1, Times: 5, Do: fault.Error}, dead: 1, log: "queue attributes not read"},
 		"not there":     {rule: fault.Rule{Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, log: "the dead-letter queue of the redrive policy does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +48,8 @@ func TestFindingTheDLQ(t *testing.T) {
 	}
 }
 
-// TestRedrivePolicyNotUnderstood: a policy that cannot be read is a policy all the same, and taken for a strict one.
-func TestRedrivePolicyNotUnderstood(t *testing.T) {
+// TestUnreadableRedrivePolicy: a policy that cannot be parsed counts as a strict one.
+func TestUnreadableRedrivePolicy(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		w, err := New(x.c, x.url, ok)
 		if err != nil {
@@ -57,14 +65,14 @@ func TestRedrivePolicyNotUnderstood(t *testing.T) {
 			`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq","maxReceiveCount":"4"}`: {maxReceives: 4, deadLetter: x.dlq},
 		} {
 			var got queue
-			if err := w.readRedrive(x.Context(), &got, attributes{"RedrivePolicy": text}); err != nil || got != want {
+			if err := w.readRedrivePolicy(x.Context(), &got, attributes{"RedrivePolicy": text}); err != nil || got != want {
 				t.Errorf("%s: got %+v, %v; want %+v", text, got, err, want)
 			}
 		}
 	})
 }
 
-// TestSendNotAllowed: without sqs:SendMessage on the dead-letter queue rejected messages come back; others are handled.
+// TestSendNotAllowed: without sqs:SendMessage on the dead-letter queue rejected messages come back, and others are handled.
 func TestSendNotAllowed(t *testing.T) {
 	bubble(t, setup{maxReceives: 1000}, func(x *fixture) {
 		x.send("bad", "good")
@@ -81,7 +89,7 @@ func TestSendNotAllowed(t *testing.T) {
 	})
 }
 
-// TestFIFOWithAStandardDLQ: SQS itself refuses a redrive policy of two kinds; so does New for a queue that is given.
+// TestFIFOWithAStandardDLQ: SQS itself refuses a redrive policy of two kinds; so does New for Options.DeadLetterQueue.
 func TestFIFOWithAStandardDLQ(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		standard, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
@@ -92,5 +100,168 @@ func TestFIFOWithAStandardDLQ(t *testing.T) {
 		if got := fields(err); len(got) != 1 || got[0] != "Options.DeadLetterQueue" {
 			t.Errorf("got %v", err)
 		}
+	})
+}
+
+// questionable returns the settings that the startup check of a worker logged. Each line has the same keys.
+func (x *fixture) questionable(optFns ...func(*Options)) (settings []string) {
+	x.Helper()
+	var book logBook
+	j := x.start(ok, append(optFns, func(o *Options) { o.Logger = slog.New(slog.NewJSONHandler(&book, nil)) })...)
+	time.Sleep(time.Minute)
+	j.stopClean()
+	for lines := bufio.NewScanner(strings.NewReader(book.text.String())); lines.Scan(); {
+		var line map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			x.Fatal(err)
+		}
+		if line["msg"] != "sqsworker: questionable setting" {
+			continue
+		}
+		for _, key := range []string{keyQueue, keySetting, keyValue, keyReason} {
+			if line[key] == nil || line[key] == "" {
+				x.Errorf("a line without %s: %s", key, lines.Text())
+			}
+		}
+		settings = append(settings, line[keySetting].(string))
+	}
+	return settings
+}
+
+func TestStartupCheck(t *testing.T) {
+	const day, twoWeeks = "86400", "1209600"
+	for name, tc := range map[string]struct {
+		setup
+		queue, dead map[string]string // attributes set after the queues were created
+		opts        func(*Options)
+		want        []string
+	}{
+		"AWS's defaults, a redrive policy": {setup: setup{maxReceives: 5}},
+		"the longest retentions": {setup: setup{maxReceives: 5},
+			queue: map[string]string{"MessageRetentionPeriod": twoWeeks}, dead: map[string]string{"MessageRetentionPeriod": twoWeeks}},
+		"nothing on FIFO": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.FIFORetries = 7 }},
+		"AWS's defaults":  {want: []string{"queue.RedrivePolicy"}},
+		"one receive":     {setup: setup{fifo: true, maxReceives: 1}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
+		"two receives":    {setup: setup{fifo: true, maxReceives: 2}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
+		"three receives":  {setup: setup{fifo: true, maxReceives: 3}},
+		"retention shorter": {setup: setup{maxReceives: 5}, dead: map[string]string{"MessageRetentionPeriod": day},
+			want: []string{"deadLetterQueue.MessageRetentionPeriod"}},
+		"retention shorter, FIFO": {setup: setup{fifo: true, maxReceives: 5}, dead: map[string]string{"MessageRetentionPeriod": day}},
+		"short visibility": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Visibility = 4 * time.Second },
+			want: []string{"Options.Visibility"}},
+		"timeout beyond the extension": {setup: setup{fifo: true, maxReceives: 5},
+			opts: func(o *Options) { o.HandlerTimeout, o.MaxExtension = time.Hour, time.Minute }, want: []string{"Options.HandlerTimeout"}},
+		"short poll": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Wait = time.Second },
+			want: []string{"Options.Wait"}},
+		"short stop": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.StopTimeout = 24 * time.Second },
+			want: []string{"Options.StopTimeout"}},
+		"idle slots": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.InFlight, o.Concurrency = 4, 5 },
+			want: []string{"Options.InFlight"}},
+		"FIFO options on a standard queue": {setup: setup{maxReceives: 5},
+			opts: func(o *Options) { o.FIFORetries = 5 }, want: []string{"Options.FIFORetries"}},
+		"several": {opts: func(o *Options) { o.Visibility, o.Wait = time.Second, time.Second },
+			want: []string{"Options.Visibility", "Options.Wait", "queue.RedrivePolicy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, tc.setup, func(x *fixture) {
+				for url, attrs := range map[string]map[string]string{x.url: tc.queue, x.dlq: tc.dead} {
+					if attrs == nil {
+						continue
+					}
+					if _, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attrs}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var fns []func(*Options)
+				if tc.opts != nil {
+					fns = append(fns, tc.opts)
+				}
+				if got := x.questionable(fns...); !slices.Equal(got, tc.want) {
+					t.Errorf("questionable: got %q, want %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// TestStartupCheckStopsNothing: the worker runs without the attributes of the dead-letter queue.
+func TestStartupCheckStopsNothing(t *testing.T) {
+	for _, code := range []string{"AccessDenied", "InternalError", "QueueDoesNotExist"} {
+		t.Run(code, func(t *testing.T) {
+			rule := fault.Rule{Op: "GetQueueAttributes", Nth: 2, Times: 1000, Do: fault.Error, Code: code}
+			bubble(t, setup{maxReceives: 5, faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("a")
+				j := x.start(ok)
+				time.Sleep(time.Second)
+				x.wantEmpty()
+				j.stopClean()
+				if n := x.calls("GetQueueAttributes"); n != 2 {
+					t.Errorf("%d reads of attributes, want one of each queue", n)
+				}
+			})
+		})
+	}
+}
+
+func TestDeadLetterQueueMissing(t *testing.T) {
+	bubble(t, setup{fifo: false}, func(x *fixture) {
+		got := x.questionable(func(o *Options) { o.DeadLetterQueue = x.url + "-nowhere" })
+		if want := []string{"queue.RedrivePolicy", "Options.DeadLetterQueue"}; !slices.Equal(got, want) {
+			t.Errorf("questionable: got %q, want %q", got, want)
+		}
+	})
+}
+
+// TestKindIsNotWhatTheURLSays: behind a proxy with another name the groups of a FIFO queue would run in parallel.
+func TestKindIsNotWhatTheURLSays(t *testing.T) {
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		w, err := New(x.c, x.url, ok, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.fifo = false
+		if _, err := w.readQueue(x.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !x.log.has(fmt.Sprintf("%s=queue.FifoQueue", keySetting)) {
+			t.Error("nothing logged")
+		}
+	})
+}
+
+func TestQueueMissing(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.url += "-not"
+		j := x.start(ok)
+		if err := j.wait(); errorCode(err) != "QueueDoesNotExist" && errorCode(err) != "NonExistentQueue" {
+			t.Errorf("Run: got %v, want that the queue does not exist", err)
+		}
+	})
+}
+
+func TestAttributesDenied(t *testing.T) {
+	rule := fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		arn := make(chan string, 1)
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			arn <- m.QueueARN
+			return nil
+		})
+		if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want {
+			t.Errorf("QueueARN: got %q, want %q", got, want)
+		}
+		j.stopClean()
+	})
+}
+
+func TestStartWaitsForAttributes(t *testing.T) {
+	rule := fault.Rule{Op: "GetQueueAttributes", Nth: 1, Times: 5, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		j := x.start(ok)
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
 	})
 }

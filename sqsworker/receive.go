@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,44 +14,39 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// polling decides how many receives are under way: one on an idle queue, more while they come back full and find
-// handlers without work. With handlers that are all busy another one would only hold messages for longer.
+// polling decides how many receives are under way: one on an idle queue, more while they come back full and handlers are
+// without work. While all handlers are busy, another receive would only keep messages from other workers.
 type polling struct {
 	target   int
 	active   int       // under way, or waiting to repeat an attempt
-	pause    time.Time // after errors
+	resume   time.Time // after an error
 	failures int       // in a row
-	receives uint64
+	answered uint64
 }
 
-// poll is one receive. It is never cancelled: what SQS hands to a poll that nobody reads stays hidden for its
-// visibility timeout, and costs it a receive.
+// poll is one receive. It is never cancelled: messages that SQS hands to a cancelled receive stay hidden for their
+// visibility timeout, and it costs them a receive.
 type poll struct {
-	reserved reservation
+	reserved amount
 	attempt  string // ReceiveRequestAttemptId, FIFO only
 	began    time.Time
 }
 
-// attemptWindow is how long SQS repeats an answer to the same ReceiveRequestAttemptId.
+// attemptWindow is how long SQS repeats its answer to a ReceiveRequestAttemptId.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 const attemptWindow = 5 * time.Minute
 
-type incoming struct {
-	m       *sqsonce.Message
-	damaged bool
-	size    int64
-}
-
-// ask starts the receives that there is room for. Busy, it waits until a full one fits: half-full receives would double
-// their cost. It takes less only where handlers starve and nothing under way will make room.
-func (l *loop) ask() {
-	l.full.Store(l.room.used >= l.room.messages)
-	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.pause) {
-		n := l.room.fits()
-		if n == 0 || n < l.room.full() && !l.starving() {
+// startReceives starts the receives that capacity allows, each for as many messages as one receive can bring: receives
+// for half of them would cost twice as much. It asks for fewer only while handlers are without work and nothing under way
+// will free capacity.
+func (l *loop) startReceives() {
+	l.full.Store(l.capacity.used.messages >= l.capacity.limit.messages)
+	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
+		n := l.capacity.available()
+		if n == 0 || n < min(host.MaxBatch, l.capacity.limit.messages) && !l.starving() {
 			return
 		}
-		p := &poll{reserved: l.room.take(n), began: l.now()}
+		p := &poll{reserved: l.capacity.reserve(n), began: l.now()}
 		if l.fifo {
 			p.attempt = rand.Text()
 		}
@@ -60,7 +56,7 @@ func (l *loop) ask() {
 }
 
 func (l *loop) starving() bool {
-	return l.slots > 0 && len(l.ready) == 0 && l.polling.active == 0 && l.deletes.fresh() == 0 && l.releases.fresh() == 0
+	return l.slots > 0 && len(l.ready) == 0 && l.polling.active == 0 && l.deletes.unanswered() == 0 && l.releases.unanswered() == 0
 }
 
 func (l *loop) receive(p *poll) {
@@ -71,7 +67,7 @@ func (l *loop) receive(p *poll) {
 	}
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl:                    &l.queueURL,
-		MaxNumberOfMessages:         int32(p.reserved.n),
+		MaxNumberOfMessages:         int32(p.reserved.messages),
 		WaitTimeSeconds:             int32(wait / time.Second),
 		VisibilityTimeout:           int32(l.opts.Visibility / time.Second),
 		MessageAttributeNames:       []string{"All"},
@@ -83,7 +79,7 @@ func (l *loop) receive(p *poll) {
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.pollCtx, wait+receiveMargin)
 		defer cancel()
-		out, err := l.client.ReceiveMessage(ctx, in, once, func(o *sqs.Options) {
+		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodyMatches
 		})
 		arrival := l.now()
@@ -106,58 +102,73 @@ type received struct {
 	arrival time.Time
 }
 
-func (l *loop) received(e received) {
-	p, batch, arrival := e.poll, e.batch, e.arrival
-	l.polling.active--
-	l.polling.failures = 0
-	l.polling.receives++
-	l.counters.received.Add(int64(len(batch)))
-	l.counters.lastPoll.Store(aws.Time(arrival))
-	l.room.give(p.reserved)
-
-	switch n := len(batch); {
-	case n == 0:
-		l.polling.target = max(1, l.polling.target-1)
-	case n == p.reserved.n && l.slots > len(l.ready):
-		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
-	}
-	early := mathrand.Float64() // one for all: they are extended together
-	var largest int64
-	admitted := make([]*delivery, 0, len(batch))
-	for i := range batch {
-		largest = max(largest, batch[i].size)
-		m := batch[i].m
-		le := newLease(m.ReceiptHandle, m.ReceiveCount, order{l.polling.receives, i}, arrival, l.opts.Visibility, early)
-		if d := l.admit(&batch[i], le); d != nil {
-			admitted = append(admitted, d)
-			l.beatBy(d.lease.due)
-		}
-	}
-	l.room.learn(largest)
-	l.place(admitted)
+// incoming is one message of a receive.
+type incoming struct {
+	m       *sqsonce.Message
+	damaged bool // the body is not what was sent
+	size    int64
 }
 
-// place gives new deliveries their way: into their group, to the handlers, behind an orphan, or back.
-func (l *loop) place(ds []*delivery) {
-	var touched map[*group]bool
+func (l *loop) received(e received) {
+	l.polling.active--
+	l.polling.failures = 0
+	l.polling.answered++
+	l.counters.received.Add(int64(len(e.batch)))
+	l.counters.lastPoll.Store(aws.Time(e.arrival))
+	l.capacity.free(e.poll.reserved)
+
+	switch n := len(e.batch); {
+	case n == 0:
+		l.polling.target = max(1, l.polling.target-1)
+	case n == e.poll.reserved.messages && l.slots > len(l.ready):
+		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
+	}
+	jitter := mathrand.Float64() // one for all of them: they are extended together
+	var largest int64
+	var added []*delivery
+	for i, in := range e.batch {
+		largest = max(largest, in.size)
+		at := receiveOrder{l.polling.answered, i}
+		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, e.arrival, l.opts.Visibility, jitter)
+		if d := l.addDelivery(in, le); d != nil {
+			added = append(added, d)
+			l.heartbeatBy(d.lease.due)
+		}
+	}
+	l.capacity.learn(largest)
+	if l.fifo {
+		l.dispatchToGroups(added)
+	} else {
+		l.dispatch(added)
+	}
+}
+
+// dispatch sends new deliveries of a standard queue on: to the handlers, behind an orphan, or back to SQS.
+func (l *loop) dispatch(ds []*delivery) {
 	for _, d := range ds {
-		switch {
-		case l.fifo:
-			if touched == nil {
-				touched = map[*group]bool{}
-			}
-			touched[l.joinGroup(d)] = true
-		case l.stopping.begun && !l.keepAtStop(d):
-			l.giveBack(d)
-		case l.orphans[d.m.ID] != nil:
-			l.orphans[d.m.ID].next = d // started when the handler that lost its lease has returned
+		switch orphan := l.orphans[d.m.ID]; {
+		case l.stopping.begun && !l.mustRunInStop(d):
+			l.releaseUnstarted(d)
+		case orphan != nil:
+			orphan.next = d
 		default:
 			l.makeReady(d)
 		}
 	}
-	for g := range touched {
+}
+
+// dispatchToGroups adds new deliveries of a FIFO queue to their groups. In a stop it is the whole group that decides what
+// is given back.
+func (l *loop) dispatchToGroups(ds []*delivery) {
+	var groups []*group
+	for _, d := range ds {
+		if g := l.joinGroup(d); !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
+	for _, g := range groups {
 		if l.stopping.begun {
-			l.releaseUnstarted(g)
+			l.releaseUnstartedOf(g)
 		}
 		l.advance(g)
 	}
@@ -170,26 +181,75 @@ type receiveFailed struct {
 }
 
 func (l *loop) receiveFailed(e receiveFailed) {
-	p, err := e.poll, e.err
 	l.polling.failures++
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
-	if isFatal(err) {
-		l.fail(err)
+	if isFatal(e.err) {
+		l.stopBecause(e.err)
 	} else {
-		l.log.Warn("sqsworker: receive", keyError, err, keyDelay, delay)
+		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)
 	}
-	// On FIFO an attempt without an answer may have taken messages. Repeated with its ID it gets the same ones; given up
-	// it hides them, and with them their groups. After an answer the ID is spent.
-	if p.attempt != "" && isUnknown(err) && l.now().Sub(p.began) < attemptWindow && l.pollCtx.Err() == nil {
-		l.later(delay, func() { l.receive(p) })
+	unknown := isOutcomeUnknown(e.err)
+	// On FIFO an attempt without an answer may have hidden messages, and with them their groups. Repeated with its ID it
+	// gets the same messages. After an answer the ID cannot be used again.
+	if p := e.poll; p.attempt != "" && unknown && l.now().Sub(p.began) < attemptWindow && l.pollCtx.Err() == nil {
+		l.after(delay, func() { l.receive(p) })
 		return
 	}
-	if isUnknown(err) {
+	if unknown {
 		l.counters.unanswered.Add(1)
 	}
 	l.polling.active--
-	l.room.give(p.reserved)
-	l.polling.pause = l.now().Add(delay)
-	l.later(delay, func() {}) // a turn asks again
+	l.capacity.free(e.poll.reserved)
+	l.polling.resume = l.now().Add(delay)
+	l.wakeAfter(delay)
+}
+
+// amount is a number of messages and their size.
+type amount struct {
+	messages int
+	bytes    int64
+}
+
+func (a amount) plus(b amount) amount  { return amount{a.messages + b.messages, a.bytes + b.bytes} }
+func (a amount) minus(b amount) amount { return amount{a.messages - b.messages, a.bytes - b.bytes} }
+
+// capacity is the two limits on what is in flight, and how much of them is used. A receive reserves its part before it is
+// sent: what SQS hands out is in flight, whether it fits or not.
+type capacity struct {
+	limit, used amount
+	expected    int64 // size of a message: the largest of the last receives
+}
+
+// firstExpected is the expected size before any message came: 256 KiB, the limit that most queues have.
+const firstExpected = 256 << 10
+
+func newCapacity(messages int, bytes int64) capacity {
+	return capacity{limit: amount{messages, bytes}, expected: firstExpected}
+}
+
+// available returns how many messages a receive may ask for, 0 to 10.
+func (c *capacity) available() int {
+	rest := c.limit.minus(c.used)
+	n := min(host.MaxBatch, rest.messages, int(rest.bytes/c.expected))
+	if c.used.messages == 0 {
+		n = max(n, 1) // one message always fits
+	}
+	return max(n, 0)
+}
+
+func (c *capacity) reserve(n int) amount {
+	a := amount{n, int64(n) * c.expected}
+	c.use(a)
+	return a
+}
+
+func (c *capacity) use(a amount)  { c.used = c.used.plus(a) }
+func (c *capacity) free(a amount) { c.used = c.used.minus(a) }
+
+// learn adapts the expected size to the largest message of a receive: up at once, down by at most an eighth.
+func (c *capacity) learn(largest int64) {
+	if largest > 0 {
+		c.expected = max(largest, c.expected-c.expected/8, 1024)
+	}
 }

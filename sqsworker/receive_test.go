@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -23,7 +22,7 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 			x.send(fmt.Sprint(i))
 		}
 		j := x.start(ok, func(o *Options) { o.Concurrency = 50 })
-		time.Sleep(2*time.Minute + 7*time.Second) // the receivers that joined have left
+		time.Sleep(2*time.Minute + 7*time.Second) // the receivers that joined are gone
 		before := x.calls(opReceive)
 		time.Sleep(10 * time.Minute)
 		if n := x.calls(opReceive) - before; n != 30 {
@@ -53,7 +52,8 @@ func TestReceiversGrowWithTheLoad(t *testing.T) {
 	})
 }
 
-// Receivers that bring messages to handlers which are all at work would only hold them from other workers.
+// TestBusyHandlersNeedNoMoreReceivers: while all handlers are busy, more receives would only keep messages from other
+// workers.
 func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
 	rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 20 * time.Millisecond}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
@@ -79,7 +79,7 @@ func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
 	})
 }
 
-// gauge counts what is in flight at each receive, as the client asks for it.
+// gauge counts what is in flight when a receive is sent, what it asks for included.
 type gauge struct {
 	Client
 	x       *fixture
@@ -109,7 +109,7 @@ func (g *gauge) enter(inFlight, polls int) {
 	g.maxPoll = max(g.maxPoll, g.polls)
 }
 
-func TestInFlightIsKept(t *testing.T) {
+func TestInFlightIsTheLimit(t *testing.T) {
 	for _, limit := range []int{1, 3, 12, 25} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
@@ -138,7 +138,7 @@ func TestInFlightIsKept(t *testing.T) {
 	}
 }
 
-func TestBytesAreKept(t *testing.T) {
+func TestBytesAreTheLimit(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		body := strings.Repeat("x", 200<<10)
 		for range 40 {
@@ -170,8 +170,8 @@ func TestTransientReceiveErrorsBackOff(t *testing.T) {
 	})
 }
 
-// TestUnansweredReceives: what a receive took whose answer was lost is stranded until it comes back, and counted. On FIFO
-// the attempt is repeated and gets the same messages.
+// TestUnansweredReceives: a receive whose answer is lost hides its messages until their visibility timeout ends, and is
+// counted. On FIFO the attempt is repeated and gets the same messages.
 func TestUnansweredReceives(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule           fault.Rule
@@ -198,82 +198,22 @@ func TestUnansweredReceives(t *testing.T) {
 	}
 }
 
-func TestFatalErrorsEndRun(t *testing.T) {
-	for _, code := range []string{"AccessDenied", "AccessDeniedException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "KmsDisabled"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
+func TestReceiveAttempts(t *testing.T) {
+	for name, rule := range map[string]fault.Rule{
+		"reply lost": {Op: opReceive, Nth: 1, Do: fault.LoseReply},
+		"throttled":  {Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("g:0", "g:1")
 				var r runs
-				j := x.start(r.take(5 * time.Second))
-				err := j.wait()
-				if !isFatal(err) {
-					t.Errorf("Run: got %v, want %s", err, code)
-				}
-				x.wantEmpty() // what was in hand is finished first
+				j := x.start(r.take(time.Second))
+				time.Sleep(5 * time.Second)
+				// Without the repeated attempt the messages would be hidden for 30 s.
+				x.wantEmpty()
+				j.stopClean()
+				inOrder(t, r.list())
 			})
 		})
-	}
-}
-
-func TestQueueMissing(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.url += "-not"
-		j := x.start(ok)
-		if err := j.wait(); errorCode(err) != "QueueDoesNotExist" && errorCode(err) != "NonExistentQueue" {
-			t.Errorf("Run: got %v, want that the queue does not exist", err)
-		}
-	})
-}
-
-func TestAttributesDenied(t *testing.T) {
-	rule := fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a")
-		arn := make(chan string, 1)
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			arn <- m.QueueARN
-			return nil
-		})
-		if got, want := <-arn, "arn:aws:sqs:us-east-1:000000000000:jobs"; got != want {
-			t.Errorf("QueueARN: got %q, want %q", got, want)
-		}
-		j.stopClean()
-	})
-}
-
-func TestStartWaitsForAttributes(t *testing.T) {
-	rule := fault.Rule{Op: "GetQueueAttributes", Nth: 1, Times: 5, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a")
-		j := x.start(ok)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-	})
-}
-
-func TestErrorKinds(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		code, text        string
-		dead, fatal, slow bool
-	}{
-		{"ReceiptHandleIsInvalid", "", true, false, false},
-		{"InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", true, false, false},
-		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
-		{"InvalidParameterValue", "something else", false, false, false},
-		{"AWS.SimpleQueueService.NonExistentQueue", "", false, true, false},
-		{"RequestThrottled", "", false, false, true},
-		{"KmsThrottled", "", false, false, true},
-		{"InternalError", "", false, false, false},
-	} {
-		err := error(&entryError{code: tc.code, message: tc.text})
-		if isHandleDead(err) != tc.dead || isFatal(err) != tc.fatal || isThrottle(err) != tc.slow {
-			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
-		}
-	}
-	if !isUnknown(errors.New("connection reset")) {
-		t.Error("a broken connection is an answer")
 	}
 }

@@ -22,15 +22,15 @@ import (
 
 const soakHeap = 1 << 20 // a leak of a few bytes for each message is more
 
-// spring is a queue that never runs dry and remembers little: what is measured beside it is the worker's. One call in a
-// hundred fails, and each batch that its number says has a failed entry. What is given back comes again.
+// spring is a queue that always has messages and stores little, so that the memory measured is the worker's. One call in a
+// hundred fails, and about one entry of a delete in 97. Messages that are given back come again.
 type spring struct {
 	Client
 	fifo bool
 
 	mu       sync.Mutex
 	next     int
-	left     int // to send
+	left     int // messages to hand out
 	calls    int
 	handed   map[string]int // in flight: receive count
 	again    []string
@@ -144,14 +144,14 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// footprint is what a worker holds when it has just been busy.
+// footprint is what a worker uses after it has been busy.
 type footprint struct {
 	heap       uint64
 	goroutines int
 }
 
 func soak(t *testing.T, url string, n int) {
-	sample := max(n/10, 50_000) // the memory of finished messages is full by then
+	sample := max(n/10, 50_000) // the set of finished messages is full by then
 	s := &spring{fifo: host.IsFIFO(url), left: sample, handed: map[string]int{}, counts: map[string]int{}}
 	w, err := New(s, url, func(_ context.Context, m *sqsonce.Message) error {
 		id, err := strconv.Atoi(m.Body)
@@ -188,10 +188,10 @@ func soak(t *testing.T, url string, n int) {
 			done = s.finished
 			s.mu.Unlock()
 		}
-		time.Sleep(10 * time.Minute) // idle: nothing may be left of the work
+		time.Sleep(10 * time.Minute) // idle: nothing of the work may remain
 		synctest.Wait()
 		runtime.GC()
-		runtime.GC() // what finalizers and pools held
+		runtime.GC() // for what finalizers and pools held
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return footprint{m.HeapAlloc, runtime.NumGoroutine()}

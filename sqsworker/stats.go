@@ -11,19 +11,19 @@ type Stats struct {
 	Received   int64 // messages received, second copies included
 	Done       int64 // handlers that returned nil
 	Failed     int64 // handlers that failed; an event in progress elsewhere is not a failure
-	Retried    int64 // deliveries given back, or run again in this process, after their handler had run
+	Retried    int64 // deliveries given back, held, or run again in this process, after their handler had run
 	Rejected   int64 // messages sent to the dead-letter queue
-	LeasesLost int64 // messages that could not be proven to be ours any more
-	Stuck      int64 // now: handlers that did not return within StopGrace of the end of their context
-	Running    int64 // now: handlers
+	LeasesLost int64 // messages that another consumer may have had while they were in flight here
+	Stuck      int64 // now: handlers that did not return within StopGrace after their context was cancelled
+	Running    int64 // now: handlers, stuck ones included
 
 	Drained   int64 // handlers that returned during the stop
 	Released  int64 // messages given back without having been started
-	Abandoned int64 // messages left to their visibility timeout by the stop
-	Undeleted int64 // messages done whose delete was never confirmed
+	Abandoned int64 // messages that the stop left hidden until their visibility timeout ends
+	Undeleted int64 // messages done whose delete is not confirmed
 
 	Receives   int64 // ReceiveMessage calls
-	Unanswered int64 // of these, without an answer: what they took comes back after the visibility timeout
+	Unanswered int64 // of these, without an answer: messages that they hid come back after the visibility timeout
 	Deletes    int64 // DeleteMessageBatch calls
 	Extensions int64 // ChangeMessageVisibilityBatch calls, those that give messages back included
 
@@ -55,54 +55,33 @@ func (w *Worker) Stats() Stats {
 	return s
 }
 
-// runningHandlers knows the handlers that run, in the order they started.
+// runningHandlers is the set of handlers that run, with the time when each started. A delivery has one handler at a time.
 type runningHandlers struct {
-	mu             sync.Mutex
-	n              int64
-	oldest, newest *runningHandler
+	mu    sync.Mutex
+	since map[*delivery]time.Time
 }
 
-// runningHandler is a delivery's place among them. A delivery has one handler at a time.
-type runningHandler struct {
-	since        time.Time
-	older, newer *runningHandler
-}
-
-func (r *runningHandlers) add(h *runningHandler) {
+func (r *runningHandlers) add(d *delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*h = runningHandler{since: time.Now(), older: r.newest}
-	if r.newest != nil {
-		r.newest.newer = h
-	} else {
-		r.oldest = h
+	if r.since == nil {
+		r.since = map[*delivery]time.Time{}
 	}
-	r.newest = h
-	r.n++
+	r.since[d] = time.Now()
 }
 
-func (r *runningHandlers) remove(h *runningHandler) {
+func (r *runningHandlers) remove(d *delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if h.older != nil {
-		h.older.newer = h.newer
-	} else {
-		r.oldest = h.newer
-	}
-	if h.newer != nil {
-		h.newer.older = h.older
-	} else {
-		r.newest = h.older
-	}
-	h.older, h.newer = nil, nil // a delivery that is done keeps no other
-	r.n--
+	delete(r.since, d)
 }
 
+// report returns how many handlers run, and how long the oldest has run.
 func (r *runningHandlers) report() (n int64, oldest time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.oldest != nil {
-		oldest = time.Since(r.oldest.since)
+	for _, start := range r.since {
+		oldest = max(oldest, time.Since(start))
 	}
-	return r.n, oldest
+	return int64(len(r.since)), oldest
 }

@@ -6,25 +6,28 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// stopping is the stop, in phases: nothing more is asked for; receives under way end by themselves; what has not been
-// started is given back; handlers go on until StopTimeout, then they are cancelled and have StopGrace to return; what is
-// done is deleted. The heartbeat goes on until all of it is over.
+// stopping is the state of the stop, which has phases:
+//
+//  1. No receive is started, and receives under way end by themselves. What has not been started is given back.
+//  2. Handlers go on until StopTimeout. Then they are cancelled, and have StopGrace to return.
+//  3. What is done is deleted, what failed is given back, for at most flushTimeout.
+//
+// The heartbeat goes on until all of it is over.
 type stopping struct {
 	begun     bool
-	cancelled bool      // handlers were told
-	abandoned bool      // those that did not listen were given up
-	flushBy   time.Time // for deletes, releases and sends, once no handler runs
-	reason    error     // an error that cannot heal
-	undeleted int64     // Stats.Undeleted when it began
+	cancelled bool      // the handlers' contexts
+	flushBy   time.Time // the end of phase 3; zero before it
+	reason    error     // an error that no retry mends
+	undeleted int64     // Stats.Undeleted when the stop began
 }
 
-// flushTime is what deletes and releases get at the end.
-const flushTime = 5 * time.Second
+// flushTimeout is the time for deletes, releases and sends at the end of the stop.
+const flushTimeout = 5 * time.Second
 
-// fail stops the worker because of an error that cannot heal. The first one is Run's.
-func (l *loop) fail(err error) {
+// stopBecause stops the worker because of an error that no retry mends. Run returns the first one.
+func (l *loop) stopBecause(err error) {
 	if l.stopping.reason == nil {
-		l.log.Error("sqsworker: stopping", keyError, err)
+		l.log.Error("sqsworker: stopping because of an error that no retry mends", keyError, err)
 	}
 	l.beginStop(err)
 }
@@ -42,76 +45,77 @@ func (l *loop) beginStop(reason error) {
 	l.log.Info("sqsworker: stop begun")
 
 	timeout := max(0, l.opts.StopTimeout)
-	l.later(timeout, l.cancelHandlers)
-	l.later(timeout+max(0, l.opts.StopGrace), func() {
-		l.abandon()
+	l.after(timeout, l.cancelHandlers)
+	l.after(timeout+max(0, l.opts.StopGrace), func() {
 		if l.polling.active > 0 {
-			l.log.Warn("sqsworker: receives ended at the stop's deadline; what they carry stays hidden until its visibility timeout")
+			l.log.Warn("sqsworker: receives cancelled at the deadline of the stop: messages that they bring stay hidden until their visibility timeout ends")
 		}
-		l.endPolls()
+		l.cancelPollCtx()
 	})
-	for _, g := range l.groups {
-		l.releaseUnstarted(g)
-	}
-	for _, d := range l.inTable() {
-		if d.group == nil && (d.state == waiting || d.state == held) && !l.keepAtStop(d) {
-			l.giveBack(d)
-		}
-	}
+	l.releaseAllUnstarted()
 }
 
-// keepAtStop says that a message must not go back unstarted while there is time to run it: it would go to the
-// dead-letter queue without having been run.
-func (l *loop) keepAtStop(d *delivery) bool {
-	return !l.stopping.cancelled && l.atLastReceive(d)
-}
-
-// cancelHandlers tells the handlers that they must end.
+// cancelHandlers cancels the contexts of the handlers, and gives back everything that has not been started.
 func (l *loop) cancelHandlers() {
 	if l.stopping.cancelled {
 		return
 	}
 	l.stopping.cancelled = true
-	l.endHandler(sqsonce.ErrShutdown)
-	for _, g := range l.groups {
-		l.releaseUnstarted(g)
-	}
-	for _, d := range l.inTable() {
-		if d.group == nil && (d.state == waiting || d.state == held) {
-			l.giveBack(d)
-		}
-	}
-	l.later(max(0, l.opts.StopGrace), l.abandon)
+	l.cancelHandlerCtx(sqsonce.ErrShutdown)
+	l.releaseAllUnstarted()
+	l.after(max(0, l.opts.StopGrace), l.abandonRunning)
 }
 
-// abandon leaves the messages of handlers that did not listen to their visibility timeout: to give them back would start
-// them elsewhere while they still run here.
-func (l *loop) abandon() {
-	if l.stopping.abandoned {
+// mustRunInStop says that a message is run in the stop, while there is time: given back, it would go to the dead-letter
+// queue without having been run.
+func (l *loop) mustRunInStop(d *delivery) bool {
+	return !l.stopping.cancelled && l.atLastReceive(d)
+}
+
+func (l *loop) releaseAllUnstarted() {
+	for _, g := range l.groups {
+		l.releaseUnstartedOf(g)
+	}
+	for _, d := range l.sorted() {
+		if d.group == nil && (d.state == waiting || d.state == held) && !l.mustRunInStop(d) {
+			l.releaseUnstarted(d)
+		}
+	}
+}
+
+// releaseUnstarted gives back a message that waits or is held. A held one has been run before; it keeps the rest of its
+// delay.
+func (l *loop) releaseUnstarted(d *delivery) {
+	if d.state == held {
+		l.counters.retried.Add(1)
+		l.release(d, d.retry.at.Sub(l.now()))
 		return
 	}
-	l.stopping.abandoned = true
-	var stuck []*delivery
-	for _, d := range l.inTable() {
+	l.counters.released.Add(1)
+	l.release(d, 0)
+}
+
+// abandonRunning ends the deliveries of handlers that did not return. Their messages stay hidden until the visibility
+// timeout ends: given back, they would be started elsewhere while they still run here.
+func (l *loop) abandonRunning() {
+	var abandoned []*delivery
+	for _, d := range l.sorted() {
 		if d.state == running {
-			stuck = append(stuck, d)
+			abandoned = append(abandoned, d)
 		}
 	}
 	for _, d := range l.orphans {
-		stuck = append(stuck, d)
+		abandoned = append(abandoned, d)
 	}
-	for _, d := range stuck {
+	for _, d := range abandoned {
 		l.markStuck(d)
 		l.counters.abandoned.Add(1)
-		if d.group != nil {
-			d.group.queue = nil // none are left but behind a handler that ran
-		}
-		l.leave(d)
+		l.remove(d)
 	}
 }
 
-// over says that the stop has come to its end.
-func (l *loop) over() bool {
+// stopFinished says that the stop has come to its end.
+func (l *loop) stopFinished() bool {
 	if !l.stopping.begun || l.polling.active > 0 || l.counts[waiting]+l.counts[held]+l.counts[running] > 0 {
 		return false
 	}
@@ -119,13 +123,13 @@ func (l *loop) over() bool {
 		return true
 	}
 	if l.stopping.flushBy.IsZero() {
-		l.stopping.flushBy = l.now().Add(flushTime)
-		l.later(flushTime, func() {})
+		l.stopping.flushBy = l.now().Add(flushTimeout)
+		l.wakeAfter(flushTimeout)
 	}
 	return !l.now().Before(l.stopping.flushBy)
 }
 
-// report counts what is left and says what Run returns.
+// report counts what the stop could not finish, and returns what Run returns.
 func (l *loop) report() error {
 	l.counters.undeleted.Add(int64(l.counts[deleting]))
 	l.counters.abandoned.Add(int64(l.counts[releasing] + l.counts[rejecting]))
@@ -135,9 +139,9 @@ func (l *loop) report() error {
 	if l.stopping.reason != nil {
 		return l.stopping.reason
 	}
-	left := &StopError{Stuck: s.Stuck, Abandoned: s.Abandoned, Undeleted: s.Undeleted - l.stopping.undeleted}
-	if *left != (StopError{}) {
-		return left
+	unfinished := &StopError{Stuck: s.Stuck, Abandoned: s.Abandoned, Undeleted: s.Undeleted - l.stopping.undeleted}
+	if *unfinished != (StopError{}) {
+		return unfinished
 	}
 	return nil
 }

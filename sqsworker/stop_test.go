@@ -21,7 +21,7 @@ func TestStopWaitsForThePoll(t *testing.T) {
 		j.cancel()
 		synctest.Wait()
 		time.Sleep(5 * time.Second)
-		x.send("late")
+		x.send("a")
 		if err := j.wait(); err != nil {
 			t.Errorf("Run: %v", err)
 		}
@@ -88,7 +88,7 @@ func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 	}
 }
 
-// TestStopRunsLastReceives: given back unstarted, a message at its last receive would go to the dead-letter queue.
+// TestStopRunsLastReceives: if a message at its last receive were given back, it would go to the dead-letter queue.
 func TestStopRunsLastReceives(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestHurryCancelsNow(t *testing.T) {
 	})
 }
 
-func TestHurryAloneStops(t *testing.T) {
+func TestHurryStartsTheStop(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
 		var r runs
@@ -195,8 +195,8 @@ func TestStuckHandlersAreReported(t *testing.T) {
 	})
 }
 
-// TestStopInFull: ten thousand messages in flight, handlers of 300 ms that ignore their context. None is stranded, none
-// that was done is left, none runs twice.
+// TestStopInFull: ten thousand messages in flight, handlers of 300 ms that ignore their context. No message stays hidden,
+// none that was done is in the queue, none runs twice.
 func TestStopInFull(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		const n, inFlight = 12_000, 10_000
@@ -220,10 +220,10 @@ func TestStopInFull(t *testing.T) {
 		j.stopClean()
 		for _, m := range x.queued() {
 			if m.InFlight {
-				t.Fatalf("%s is stranded until %s", m.Body, m.VisibleAt)
+				t.Fatalf("%s stays hidden until %s", m.Body, m.VisibleAt)
 			}
 			if r.count(m.Body) > 0 {
-				t.Errorf("%s was processed and is left", m.Body)
+				t.Errorf("%s was done and is in the queue", m.Body)
 			}
 		}
 		s := j.Stats()
@@ -247,33 +247,31 @@ func TestReleasesAreRetried(t *testing.T) {
 	})
 }
 
-func TestRunTwice(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		j := x.start(ok, func(o *Options) { o.Wait = time.Second })
-		synctest.Wait()
-		if err := j.Run(x.Context()); !errors.Is(err, ErrAlreadyRun) {
-			t.Errorf("second Run: got %v, want ErrAlreadyRun", err)
-		}
-		j.stopClean()
-		if err := j.Run(x.Context()); !errors.Is(err, ErrAlreadyRun) {
-			t.Errorf("Run after Run: got %v, want ErrAlreadyRun", err)
-		}
-	})
-}
-
-func TestRunWithAnEndedContext(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		w, err := New(x.c, x.url, ok)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(x.Context())
-		cancel()
-		if err := w.Run(ctx); err != nil {
-			t.Errorf("Run: got %v, want nil", err)
-		}
-		if n := x.calls("ReceiveMessage"); n != 0 {
-			t.Errorf("%d receives", n)
-		}
-	})
+// TestHeartbeatGoesOnInTheStop: it ends when the last handler has returned and its delete is confirmed.
+func TestHeartbeatGoesOnInTheStop(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				x.send("g:a", "h:b")
+				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}}})
+				var r runs
+				j := x.start(r.take(45*time.Second), func(o *Options) {
+					o.Visibility, o.StopTimeout, o.Wait = 10*time.Second, time.Minute, time.Second
+				})
+				time.Sleep(2 * time.Second)
+				j.cancel()
+				time.Sleep(2 * time.Second)
+				other := x.start(r.take(45 * time.Second))
+				if err := j.wait(); err != nil {
+					t.Errorf("Run: %v", err)
+				}
+				time.Sleep(time.Minute)
+				other.stopClean()
+				x.wantEmpty()
+				if s := other.Stats(); s.Received != 0 || len(r.list()) != 2 {
+					t.Errorf("another worker received %d; runs: %v", s.Received, r.list())
+				}
+			})
+		})
+	}
 }

@@ -23,17 +23,17 @@ type Worker struct {
 
 	counters  counters
 	state     atomic.Int32 // see health.go
-	lastTurn  atomic.Int64 // of the loop, Unix nanoseconds
+	lastStep  atomic.Int64 // of the loop, Unix nanoseconds
 	full      atomic.Bool  // InFlight is used up
 	started   atomic.Bool
 	hurry     chan struct{}
 	hurryOnce sync.Once
 }
 
-// New returns a worker for the queue. The URL's suffix .fifo decides whether groups are kept in order.
+// New returns a worker for the queue. The URL's suffix .fifo decides whether groups are handled in order.
 //
-// Every bad argument and option is reported at once, each as a [*sqsonce.FieldError]. No call is made and nothing is
-// started before [Worker.Run].
+// It reports every bad argument and option at once, each as a [*sqsonce.FieldError]. It makes no call and starts nothing;
+// [Worker.Run] does.
 func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options)) (*Worker, error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -50,14 +50,15 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	}, nil
 }
 
-// Run receives and handles messages until ctx ends, then stops as the package documentation describes, and returns nil
-// after a clean stop. It blocks all the while and leaves no goroutine behind but those of handlers that never return.
+// Run receives and handles messages until ctx is cancelled, then stops as the package documentation describes, and
+// returns nil after a clean stop. It blocks all the while. Handlers that never return keep their goroutines; no other
+// goroutine is left.
 //
-// Handlers and requests get ctx's values and not its cancellation: ending ctx starts the stop and ends nothing that is
-// under way.
+// Handlers and requests get the values of ctx and not its cancellation: cancelling ctx starts the stop and cancels
+// nothing that is under way.
 //
-// Errors: what SQS answered, where it cannot heal (queue missing, access denied, KMS key unusable), after the same
-// stop; [*StopError] where the stop left something behind; [ErrAlreadyRun] the second time.
+// Errors: the answer of SQS where no retry helps (queue missing, access denied, KMS key unusable), after the same stop;
+// [*StopError] if the stop left something unfinished; [ErrAlreadyRun] the second time.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return ErrAlreadyRun
@@ -70,9 +71,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	return newLoop(ctx, w, q).run()
 }
 
-// Hurry cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout, and stops the worker
-// if nothing has yet: it is for the second signal. Long polls under way are still waited for, at most until
-// StopTimeout, since ending one may hide its messages for a visibility timeout. It does not wait.
+// Hurry cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if
+// that has not begun: it is for the second signal. Run still waits for long polls under way, at most until StopTimeout,
+// since the messages of a cancelled poll may stay hidden for a visibility timeout. Hurry does not wait for the stop.
 func (w *Worker) Hurry() { w.hurryOnce.Do(func() { close(w.hurry) }) }
 
 // Keys of log attributes.

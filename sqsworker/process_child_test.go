@@ -24,7 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// asChild names the variable that makes the test binary a worker's process.
+// asChild is the environment variable that makes the test binary a worker's process. Its value is a config.
 const asChild = "SQSWORKER_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// config is what a child is told.
+// config is the configuration of a child.
 type config struct {
 	SQS, DynamoDB string // endpoints
 	Queue         string // URL
@@ -64,7 +64,7 @@ func child(text string) error {
 		return err
 	}
 	note := func(what, body string) {
-		// A line is one write: it is there whole, whenever the process dies.
+		// A line is one write: it is never there in part, whenever the process dies.
 		if _, err := fmt.Fprintf(notes, "%s %s %d\n", what, body, os.Getpid()); err != nil {
 			panic(err)
 		}

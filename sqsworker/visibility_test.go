@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestSlowHandlersKeepTheirMessages(t *testing.T) {
 				}
 				var r runs
 				h := r.take(tc.handler)
-				// Two workers: what one lets go the other gets. Messages also wait in the first one's buffer.
+				// Two workers: if one loses a message, the other gets it. Messages also wait for a slot.
 				a := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
 				b := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
 				time.Sleep(5 * tc.handler)
@@ -108,14 +109,14 @@ func TestLostHandleCancelsTheHandler(t *testing.T) {
 					t.Errorf("cause: got %v, want ErrLeaseLost", err)
 				}
 				if took := time.Since(began); took > 16*time.Second {
-					t.Errorf("told after %s, want at the first extension", took)
+					t.Errorf("cancelled after %s, want at the first extension", took)
 				}
 				time.Sleep(time.Second)
 				if n := x.calls("DeleteMessageBatch"); n != 0 {
 					t.Errorf("%d deletes with a lost lease", n)
 				}
 				if n := x.calls(opChange); n != 1 {
-					t.Errorf("%d visibility changes, want the refused one alone", n)
+					t.Errorf("%d visibility changes, want only the refused one", n)
 				}
 				time.Sleep(time.Minute)
 				j.stopClean()
@@ -132,19 +133,19 @@ func TestHandlerIsCancelledBeforeTheProvenEnd(t *testing.T) {
 	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
-		told := make(chan error)
+		cancelled := make(chan error)
 		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 			if m.ReceiveCount > 1 {
 				return nil
 			}
 			<-ctx.Done()
-			told <- context.Cause(ctx)
+			cancelled <- context.Cause(ctx)
 			return nil
 		})
 		received := time.Now()
-		err := <-told
+		err := <-cancelled
 		if took := time.Since(received); took >= 30*time.Second || took < 28*time.Second {
-			t.Errorf("told after %s, want a guard of 1 s before the 30 s are over", took)
+			t.Errorf("cancelled after %s, want 1 s before the 30 s are over", took)
 		}
 		if !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("cause: got %v, want ErrLeaseLost", err)
@@ -164,23 +165,23 @@ func TestTwelveHourCap(t *testing.T) {
 		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
 				x.send("a")
-				told := make(chan error)
+				cancelled := make(chan error)
 				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 					if m.ReceiveCount > 1 {
 						return nil
 					}
 					<-ctx.Done()
-					told <- context.Cause(ctx)
+					cancelled <- context.Cause(ctx)
 					return nil
 				}, func(o *Options) { o.MaxExtension = tc.limit })
 				began := time.Now()
-				err := <-told
+				err := <-cancelled
 				took := time.Since(began)
 				if took > tc.want || took < tc.want-5*time.Second || !errors.Is(err, sqsonce.ErrLeaseLost) {
 					t.Errorf("cancelled after %s with %v, want ErrLeaseLost just before %s", took, err, tc.want)
 				}
 				if x.log.has("extension failed") || x.log.has("refused") {
-					t.Error("an extension was refused: it was not clamped")
+					t.Error("an extension was refused: it asked for too long")
 				}
 				time.Sleep(2 * time.Minute)
 				j.stopClean()
@@ -189,68 +190,117 @@ func TestTwelveHourCap(t *testing.T) {
 	}
 }
 
-// TestWaitingMessageIsNotStartedUnproven: the one slot is taken, extensions fail, and the message in the buffer becomes
-// visible to others before the slot is free.
-func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 1000, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a", "b")
+// TestSlowAnswersAreWaitedFor: every answer of SQS takes 2.5 s. The first extension has a timeout of a sixth of the
+// visibility timeout, so that a call that hangs leaves time for others. With that timeout for all, every lease would be
+// lost.
+func TestSlowAnswersAreWaitedFor(t *testing.T) {
+	rule := fault.Rule{Prob: 1, Do: fault.Delay, Delay: 2500 * time.Millisecond}
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{rule}})
 		var r runs
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			time.Sleep(45 * time.Second) // ignores its context
-			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.StopGrace = 1, 2, time.Hour })
-		time.Sleep(29500 * time.Millisecond)
-		taken := x.receive(10 * time.Minute)
-		time.Sleep(time.Second)
-		taken = append(taken, x.receive(10*time.Minute)...)
-		if len(taken) != 2 {
-			t.Fatalf("another consumer got %d messages, want both", len(taken))
+		j := x.start(r.take(time.Minute), func(o *Options) { o.Visibility = 12 * time.Second })
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); s.LeasesLost != 0 || len(r.list()) != 3 {
+			t.Errorf("%v; %+v", r.list(), s)
 		}
-		time.Sleep(time.Minute)
-		if got := r.count("b"); got != 0 {
-			t.Errorf("b was started %d times without a lease", got)
-		}
-		_ = j.stop()
 	})
 }
 
-func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
-	t.Parallel()
-	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(t.Context(), w, queue{})
-	now := time.Now()
-	for i, age := range []time.Duration{28 * time.Second, 30 * time.Second} {
-		le := newLease("handle", 1, order{}, now.Add(-age), 30*time.Second, 0)
-		l.makeReady(l.admit(&incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}}, le))
-	}
-	l.startReady()
-	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
-		t.Errorf("%d started, %d lost, want 1 and 1", l.counts[running], l.counters.leasesLost.Load())
-	}
-	l.handle(<-l.events)
+// TestFailedExtensionsAreLoggedOnce: once for each lease, however long it lasts.
+func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Prob: 0.5, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}, seed: 7}, func(x *fixture) {
+		x.send("a", "b")
+		var r runs
+		j := x.start(r.take(time.Hour), func(o *Options) { o.Visibility = 2 * time.Minute })
+		time.Sleep(2 * time.Hour)
+		j.stopClean()
+		x.wantEmpty()
+		if n := strings.Count(x.log.text.String(), "extension failed"); n != 2 || j.Stats().Extensions < 90 {
+			t.Errorf("%d lines for two leases, %d calls", n, j.Stats().Extensions)
+		}
+	})
 }
 
-// TestNoDeleteWithAnExpiredLease: the heartbeat notices first in most cases; after a suspend it may not.
-func TestNoDeleteWithAnExpiredLease(t *testing.T) {
+// TestHeartbeatEndsWithTheMessage: however a delivery ends, it is not extended any more. An extension after a release would
+// hide the message from everyone.
+func TestHeartbeatEndsWithTheMessage(t *testing.T) {
+	for name, end := range map[string]error{
+		"done":        nil,
+		"failed":      sqsonce.RetryAfter(10*time.Hour, errTest),
+		"rejected":    sqsonce.Reject(errTest),
+		"in progress": sqsonce.RetryAfter(10*time.Hour, sqsonce.ErrInProgress),
+		"lease lost":  sqsonce.ErrLeaseLost,
+	} {
+		for _, fifo := range []bool{false, true} {
+			if fifo && name == "in progress" {
+				continue // held: it is extended
+			}
+			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
+				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
+					x.send("g:a", "h:b")
+					j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+						if m.ReceiveCount > 1 {
+							return nil
+						}
+						time.Sleep(40 * time.Second) // extended twice
+						return end
+					}, func(o *Options) { o.FIFORetries = -1 })
+					time.Sleep(2 * time.Minute)
+					before := x.calls(opChange)
+					if before == 0 {
+						t.Error("nothing was extended")
+					}
+					time.Sleep(time.Hour)
+					if n := x.calls(opChange) - before; n != 0 {
+						t.Errorf("%d visibility changes after the end", n)
+					}
+					j.stopClean()
+				})
+			})
+		}
+	}
+}
+
+// TestReleaseIsNotExtended: a release is under way when an extension is due. The extension could reach SQS after it.
+func TestReleaseIsNotExtended(t *testing.T) {
 	t.Parallel()
 	w, err := New(stubClient{}, goodURL, ok)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := newLoop(t.Context(), w, queue{})
-	d := l.admit(&incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, order{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
-	l.delete(d)
-	l.sendDeletes([]*delivery{d}) // a call would panic
+	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now().Add(-20*time.Second), 30*time.Second, 0))
+	l.setState(d, releasing)
+	l.extendDue() // a call would panic
 	l.calls.Wait()
-	if d.state != gone || !l.finished.undeleted("a") || l.counters.deletes.Load() != 0 {
-		t.Errorf("state %d, remembered %t, %d calls", d.state, l.finished.has("a"), l.counters.deletes.Load())
+	if n := l.counters.extensions.Load(); n != 0 {
+		t.Errorf("%d calls to extend what is given back", n)
 	}
 }
 
-// stubClient panics when it is called.
-type stubClient struct{ Client }
+// TestReleaseWaitsForTheExtension: an extension under way reaches SQS at 18 s. It would undo a release sent at 16 s, and hide
+// the message until 48 s.
+func TestReleaseWaitsForTheExtension(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		again := make(chan time.Time, 1)
+		began := time.Now()
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.ReceiveCount > 1 {
+				again <- time.Now()
+				return nil
+			}
+			time.Sleep(16 * time.Second)
+			return sqsonce.RetryAfter(10*time.Second, errTest)
+		})
+		if took := (<-again).Sub(began); took > 30*time.Second {
+			t.Errorf("came back after %s, want 10 s after the extension's answer", took)
+		}
+		j.stopClean()
+	})
+}

@@ -15,12 +15,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// TestConnections: over real HTTP a busy worker opens a connection for each call that may be under way at once, and ten
-// more at most. One that was closed between two calls would be opened again, with its handshake.
+func TestHTTPClient(t *testing.T) {
+	t.Parallel()
+	tr := HTTPClient(2000).GetTransport()
+	if tr.MaxIdleConnsPerHost < 600 || tr.MaxIdleConns < tr.MaxIdleConnsPerHost || tr.ResponseHeaderTimeout <= 20*time.Second {
+		t.Errorf("%d per host, %d, response timeout %s", tr.MaxIdleConnsPerHost, tr.MaxIdleConns, tr.ResponseHeaderTimeout)
+	}
+}
+
+// TestConnections: over real HTTP a busy worker opens a connection for each call that may be under way at once, and at most
+// ten more. If connections were closed between calls, there would be a new one, with a handshake, for each call.
 func TestConnections(t *testing.T) {
 	const messages, inFlight = 6000, 1000
 	srv := memsqs.New()
@@ -62,24 +71,24 @@ func TestConnections(t *testing.T) {
 	if err := <-result; err != nil {
 		t.Errorf("Run: got %v, want nil", err)
 	}
-	receivers, deleters, heartbeats := w.opts.Receivers, max(leastDeleters, w.opts.Receivers), inFlight/maxBatch
+	receivers, deleters, heartbeats := w.opts.Receivers, max(minDeletes, w.opts.Receivers), inFlight/host.MaxBatch
 	if calls.receives.most > receivers || calls.deletes.most > deleters || calls.changes.most > heartbeats {
 		t.Errorf("at once: %d receives of at most %d, %d deletes of at most %d, %d heartbeats of at most %d",
 			calls.receives.most, receivers, calls.deletes.most, deleters, calls.changes.most, heartbeats)
 	}
-	// Go opens some that it turns out not to need: another became idle meanwhile.
+	// Go opens some for nothing: another one became idle meanwhile.
 	if n := opened.Load(); n > int64(receivers+deleters+heartbeats+10) {
 		t.Errorf("%d connections for %d receivers, %d deleters and %d heartbeats", n, receivers, deleters, heartbeats)
 	}
 }
 
-// TestDeletesAtOnce: as many as receivers, at least sixteen; those that wait for their turn fill up, and a stop has no
-// time for turns.
+// TestDeletesAtOnce: as many deletes as receivers, and at least sixteen. While others wait, their batches fill up. A stop
+// sends all at once.
 func TestDeletesAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		receivers, want int
 		stop            bool
-	}{{receivers: 2, want: leastDeleters}, {receivers: 20, want: 20}, {receivers: 2, stop: true}} {
+	}{{receivers: 2, want: minDeletes}, {receivers: 20, want: 20}, {receivers: 2, stop: true}} {
 		bubble(t, setup{}, func(x *fixture) {
 			const messages = 400
 			x.sendMany(messages)
@@ -108,19 +117,19 @@ func TestDeletesAtOnce(t *testing.T) {
 			}
 			x.wantEmpty()
 			if tc.stop {
-				if calls.deletes.most < messages/maxBatch {
+				if calls.deletes.most < messages/host.MaxBatch {
 					t.Errorf("%d deletes at once in a stop, want all", calls.deletes.most)
 				}
 				return
 			}
-			if n := x.calls(opDelete); calls.deletes.most != tc.want || n != messages/maxBatch {
-				t.Errorf("%d receivers: %d deletes at once, %d in all; want %d, %d", tc.receivers, calls.deletes.most, n, tc.want, messages/maxBatch)
+			if n := x.calls(opDelete); calls.deletes.most != tc.want || n != messages/host.MaxBatch {
+				t.Errorf("%d receivers: %d deletes at once, %d in all; want %d, %d", tc.receivers, calls.deletes.most, n, tc.want, messages/host.MaxBatch)
 			}
 		})
 	}
 }
 
-// countedClient knows the most calls of a kind that were under way at once.
+// countedClient counts the most calls of a kind that were under way at once.
 type countedClient struct {
 	Client
 	receives, deletes, changes atOnce

@@ -45,7 +45,7 @@ func TestGroupsRunInOrder(t *testing.T) {
 	})
 }
 
-// TestNextStartsAfterTheDelete: started earlier, it would be overtaken by a redelivery of the one before.
+// TestNextStartsAfterTheDelete: if the next message started earlier, a redelivery of the one before could run after it.
 func TestNextStartsAfterTheDelete(t *testing.T) {
 	rule := fault.Rule{Op: opDelete, Nth: 1, Times: 3, Do: fault.Error, Code: "InternalError"}
 	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
@@ -60,13 +60,13 @@ func TestNextStartsAfterTheDelete(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		j.stopClean()
 		if n := <-bad; n != 1 {
-			t.Errorf("g:1 started with %d messages in the queue, want its own alone", n)
+			t.Errorf("g:1 started with %d messages in the queue, want only its own", n)
 		}
 	})
 }
 
-// TestWaitingGroupDoesNotLinger: a delete that the next of its group waits for goes at once, with what else is there. The
-// last of a group has nobody behind it.
+// TestWaitingGroupDoesNotLinger: a delete is sent at once if another message of its group waits for it. The delete of the
+// last one lingers.
 func TestWaitingGroupDoesNotLinger(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		x.send("g:0", "g:1", "g:2", "g:3")
@@ -91,7 +91,7 @@ func TestFairQueueGroupsStayParallel(t *testing.T) {
 		j.stopClean()
 		x.wantEmpty()
 		if r.most != 3 {
-			t.Errorf("%d at once, want 3: a group on a standard queue is no order", r.most)
+			t.Errorf("%d at once, want 3: a group on a standard queue orders nothing", r.most)
 		}
 	})
 }
@@ -171,7 +171,7 @@ func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
 					x.wantEmpty()
 					dead := x.dead()
 					if len(dead) != 1 || dead[0].Body != "g:bad" {
-						t.Errorf("dead-letter queue: %+v, want the bad one alone", dead)
+						t.Errorf("dead-letter queue: %+v, want only the bad one", dead)
 					}
 					for _, b := range []string{"g:1", "g:2", "g:3"} {
 						if r.count(b) != 1 {
@@ -184,8 +184,8 @@ func TestFollowersNeverReachTheDLQUntried(t *testing.T) {
 	}
 }
 
-// TestLostHandleStopsTheGroup: the head's handle dies; its followers are dropped, not extended, not given back, and
-// nothing of the group starts before the head's handler has returned.
+// TestLostHandleStopsTheGroup: the lease of the head is lost. Its followers are dropped, neither extended nor given back,
+// and nothing of the group starts before the head's handler has returned.
 func TestLostHandleStopsTheGroup(t *testing.T) {
 	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Entries: []int{0}, Code: "ReceiptHandleIsInvalid"}
 	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
@@ -201,10 +201,10 @@ func TestLostHandleStopsTheGroup(t *testing.T) {
 		}, func(o *Options) { o.StopGrace = time.Hour })
 		time.Sleep(25 * time.Second)
 		if n := x.calls(opChange); n != 1 {
-			t.Errorf("%d visibility changes, want the refused one alone", n)
+			t.Errorf("%d visibility changes, want only the refused one", n)
 		}
 		if got := r.list(); len(got) != 1 {
-			t.Errorf("runs: %v, want the head alone", got)
+			t.Errorf("runs: %v, want only the head", got)
 		}
 		time.Sleep(3 * time.Minute)
 		j.stopClean()
@@ -232,28 +232,8 @@ func TestRejectedHeadLetsTheGroupGoOn(t *testing.T) {
 	})
 }
 
-func TestReceiveAttempts(t *testing.T) {
-	for name, rule := range map[string]fault.Rule{
-		"reply lost": {Op: opReceive, Nth: 1, Do: fault.LoseReply},
-		"throttled":  {Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("g:0", "g:1")
-				var r runs
-				j := x.start(r.take(time.Second))
-				time.Sleep(5 * time.Second)
-				// Without the repeated attempt the messages would be hidden for 30 s.
-				x.wantEmpty()
-				j.stopClean()
-				inOrder(t, r.list())
-			})
-		})
-	}
-}
-
-// TestStuckHeadRunsAgain: a head that returns late is not stuck any more, neither when it has returned nor in its next
-// run, and each of its runs takes and gives back one slot.
+// TestStuckHeadRunsAgain: a head that was stuck is not stuck when it has returned, nor in its next run. Each of its runs
+// occupies one slot.
 func TestStuckHeadRunsAgain(t *testing.T) {
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		x.send("a:1", "b:1", "b:2", "b:3")
@@ -265,7 +245,7 @@ func TestStuckHeadRunsAgain(t *testing.T) {
 				time.Sleep(time.Minute) // b ends when a is done
 			case r.count(m.Body) == 1:
 				<-ctx.Done()
-				return errTest // inside the grace, which ends in the next run
+				return errTest // within StopGrace, which ends during the next run
 			case r.count(m.Body) == 2:
 				<-ctx.Done()
 				time.Sleep(10 * time.Second)
@@ -289,6 +269,31 @@ func TestStuckHeadRunsAgain(t *testing.T) {
 		if s := j.Stats(); s.Stuck != 0 || s.Running != 0 {
 			t.Errorf("in the end: got %+v, want none stuck", s)
 		}
+		j.stopClean()
+		x.wantEmpty()
+	})
+}
+
+// TestHeadIsNotStuckByItsRunBefore: the first run returns within StopGrace after its timeout, and the second one begins
+// before StopGrace is over. The timer of the first run must not mark the second one as stuck.
+func TestHeadIsNotStuckByItsRunBefore(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if r.count(m.Body) == 1 {
+				<-ctx.Done()
+				return sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress)
+			}
+			time.Sleep(5 * time.Second)
+			return nil
+		}, func(o *Options) { o.HandlerTimeout, o.StopGrace = 10*time.Second, 3*time.Second })
+		time.Sleep(14 * time.Second)
+		if s := j.Stats(); r.count("g:0") != 2 || s.Running != 1 || s.Stuck != 0 {
+			t.Errorf("%d runs; got %+v, want the second one running and not stuck", r.count("g:0"), s)
+		}
+		time.Sleep(time.Minute)
 		j.stopClean()
 		x.wantEmpty()
 	})

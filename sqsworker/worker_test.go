@@ -2,8 +2,10 @@ package sqsworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -47,6 +49,37 @@ func TestRequestsPerMessage(t *testing.T) {
 		j.stopClean()
 		if per := float64(calls) / n; per > 0.22 {
 			t.Errorf("%.3f requests per message (%d calls), want at most 0.22", per, calls)
+		}
+	})
+}
+
+func TestRunTwice(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		j := x.start(ok, func(o *Options) { o.Wait = time.Second })
+		synctest.Wait()
+		if err := j.Run(x.Context()); !errors.Is(err, ErrAlreadyRun) {
+			t.Errorf("second Run: got %v, want ErrAlreadyRun", err)
+		}
+		j.stopClean()
+		if err := j.Run(x.Context()); !errors.Is(err, ErrAlreadyRun) {
+			t.Errorf("Run after Run: got %v, want ErrAlreadyRun", err)
+		}
+	})
+}
+
+func TestRunWithAnEndedContext(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		w, err := New(x.c, x.url, ok)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(x.Context())
+		cancel()
+		if err := w.Run(ctx); err != nil {
+			t.Errorf("Run: got %v, want nil", err)
+		}
+		if n := x.calls("ReceiveMessage"); n != 0 {
+			t.Errorf("%d receives", n)
 		}
 	})
 }

@@ -1,0 +1,73 @@
+package sqsworker
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func TestErrorKinds(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		code, text        string
+		dead, fatal, slow bool
+	}{
+		{"ReceiptHandleIsInvalid", "", true, false, false},
+		{"InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", true, false, false},
+		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
+		{"InvalidParameterValue", "something else", false, false, false},
+		{"AWS.SimpleQueueService.NonExistentQueue", "", false, true, false},
+		{"RequestThrottled", "", false, false, true},
+		{"KmsThrottled", "", false, false, true},
+		{"InternalError", "", false, false, false},
+	} {
+		err := error(&entryError{code: tc.code, message: tc.text})
+		if isHandleDead(err) != tc.dead || isFatal(err) != tc.fatal || isThrottle(err) != tc.slow {
+			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
+		}
+	}
+	if !isOutcomeUnknown(errors.New("connection reset")) {
+		t.Error("a broken connection is an answer")
+	}
+}
+
+func TestFatalErrorsEndRun(t *testing.T) {
+	for _, code := range []string{"AccessDenied", "AccessDeniedException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "KmsDisabled"} {
+		t.Run(code, func(t *testing.T) {
+			rule := fault.Rule{Op: opReceive, Nth: 2, Times: 100, Do: fault.Error, Code: code}
+			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("a")
+				var r runs
+				j := x.start(r.take(5 * time.Second))
+				err := j.wait()
+				if !isFatal(err) {
+					t.Errorf("Run: got %v, want %s", err, code)
+				}
+				x.wantEmpty() // what is in flight is finished first
+			})
+		})
+	}
+}
+
+// TestDeniedCalls: a call that is not allowed ends Run with that answer, and no message is lost.
+func TestDeniedCalls(t *testing.T) {
+	for _, op := range []string{opReceive, opDelete, opChange} {
+		t.Run(op, func(t *testing.T) {
+			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+				x.send("a")
+				var r runs
+				j := x.start(r.take(20 * time.Second))
+				if err := j.wait(); !isAccessDenied(err) {
+					t.Errorf("Run: got %v, want AccessDenied", err)
+				}
+				if len(x.queued()) != 1 && op != opChange {
+					t.Error("the message is lost")
+				}
+				j.wantHealth("after a fatal error", 503, 503)
+			})
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package sqsworker
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// group is the messages of one FIFO message group that are in flight here, over all receives. They run one after the
+// other: the next one starts when the delete of the one before is confirmed. If it started earlier, a redelivery of the
+// first one could run after it.
+type group struct {
+	name      string
+	head      *delivery // the first one: waiting for a slot, running, held, rejected or being deleted
+	followers []*delivery
+}
+
+func (l *loop) joinGroup(d *delivery) *group {
+	g := l.groups[d.m.Group]
+	if g == nil {
+		g = &group{name: d.m.Group}
+		l.groups[g.name] = g
+	}
+	d.group = g
+	g.followers = append(g.followers, d)
+	return g
+}
+
+// advance makes the first follower the head if there is none.
+func (l *loop) advance(g *group) {
+	if g.head != nil {
+		return
+	}
+	if len(g.followers) == 0 {
+		if l.groups[g.name] == g {
+			delete(l.groups, g.name)
+		}
+		return
+	}
+	g.head = g.followers[0]
+	g.followers = g.followers[1:]
+	l.makeReady(g.head)
+}
+
+// leaveGroup removes a delivery from its group.
+func (l *loop) leaveGroup(d *delivery) {
+	g := d.group
+	if g.head == d {
+		g.head = nil
+		l.advance(g)
+		return
+	}
+	if i := slices.Index(g.followers, d); i >= 0 {
+		g.followers = slices.Delete(g.followers, i, i+1)
+	}
+}
+
+// stopGroup drops a group after the lease of one of its messages was lost. Nothing of it is extended or given back:
+// another consumer may have received the group from there on, and a change of ours could reach its newer deliveries. The
+// messages become visible by themselves, in order, since SQS hands out nothing of a group behind a hidden message.
+//
+// A head that does not run is dropped with its followers. One that runs stays the head until it has returned; if the lost
+// lease is its own, loseLease cancels it.
+func (l *loop) stopGroup(g *group) {
+	followers := g.followers
+	g.followers = nil
+	for _, d := range followers {
+		d.lease.lost = true
+		l.remove(d)
+	}
+	if d := g.head; d != nil && (d.state == waiting || d.state == held) {
+		d.lease.lost = true
+		l.remove(d)
+	}
+}
+
+// headFailed decides about the failing head of a group. SQS hands out a group together, so each redelivery of the head
+// costs its followers a receive, and they could reach the dead-letter queue without having been run. Therefore the head is
+// first run again here, under its lease. If a follower is at its last receive, the head is sent to the dead-letter queue.
+func (l *loop) headFailed(d *delivery, r result) {
+	g := d.group
+	delay := r.asked
+	if delay < 0 {
+		delay = host.Jitter(time.Second, 15*time.Minute, d.runs)
+	}
+	switch last := l.followerAtLastReceive(g); {
+	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && delay <= l.opts.Visibility:
+		l.hold(d, delay, nil)
+	case last && !r.sendFailed && l.queue.hasDLQ():
+		l.reject(d, r)
+	case last && !l.stopping.cancelled:
+		// The head cannot be sent anywhere, and the follower may not be given back: the head is tried until its lease ends.
+		l.hold(d, delay, nil)
+	default:
+		l.releaseGroup(g, r.delay)
+	}
+}
+
+// headInProgress holds the head of a group whose event is in progress elsewhere. In a stop the group is given back, unless
+// a message of it is at its last receive and there is time to run it.
+func (l *loop) headInProgress(d *delivery, r result) {
+	last := l.atLastReceive(d) || l.followerAtLastReceive(d.group)
+	if l.stopping.cancelled || l.stopping.begun && !last {
+		l.releaseGroup(d.group, max(r.asked, 0))
+		return
+	}
+	d.runs = 0 // the head did not fail: it keeps its retries
+	l.hold(d, l.holdTime(r), r.peerEnded)
+}
+
+func (l *loop) followerAtLastReceive(g *group) bool {
+	return slices.ContainsFunc(g.followers, l.atLastReceive)
+}
+
+// releaseGroup gives the head back after delay, and its followers at once: they stay behind it until it is visible.
+func (l *loop) releaseGroup(g *group, delay time.Duration) {
+	head, followers := g.head, g.followers
+	g.head, g.followers = nil, nil
+	// The same messages may be received again before the answers to the releases: they then start a new group.
+	delete(l.groups, g.name)
+	head.group = nil
+	l.counters.retried.Add(1)
+	l.release(head, delay)
+	for _, d := range followers {
+		d.group = nil
+		l.counters.released.Add(1)
+		l.release(d, 0)
+	}
+}
+
+// releaseUnstartedOf gives back, in a stop, what of a group has not started. If a message is at its last receive, it and
+// those before it are kept to be run: given back, it would go to the dead-letter queue without having been run.
+func (l *loop) releaseUnstartedOf(g *group) {
+	unstarted := g.followers
+	headWaits := g.head != nil && (g.head.state == waiting || g.head.state == held)
+	if headWaits {
+		unstarted = append([]*delivery{g.head}, unstarted...)
+	}
+	keep := 0
+	for i, d := range unstarted {
+		if l.mustRunInStop(d) {
+			keep = i + 1
+		}
+	}
+	g.followers = slices.Clone(unstarted[:keep])
+	switch {
+	case headWaits && keep == 0:
+		g.head = nil
+	case headWaits:
+		g.followers = g.followers[1:] // without the head, which stays
+	}
+	for _, d := range unstarted[keep:] {
+		d.group = nil
+		l.releaseUnstarted(d)
+	}
+	l.advance(g)
+}

@@ -1,0 +1,334 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func TestFailuresComeBack(t *testing.T) {
+	for name, fail := range map[string]sqsonce.Handler{
+		"error":       func(context.Context, *sqsonce.Message) error { return errTest },
+		"panic":       func(context.Context, *sqsonce.Message) error { panic("boom") },
+		"panic nil":   func(context.Context, *sqsonce.Message) error { panic(nil) },
+		"panic error": func(context.Context, *sqsonce.Message) error { panic(errTest) },
+		"goexit":      func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil },
+		"timeout": func(ctx context.Context, _ *sqsonce.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				x.send("bad", "good")
+				var r runs
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					defer r.begin(m.Body)()
+					if m.Body == "bad" && m.ReceiveCount < 3 {
+						return fail(ctx, m)
+					}
+					return nil
+				}, func(o *Options) { o.HandlerTimeout = time.Second })
+				time.Sleep(time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if s := j.Stats(); r.count("bad") != 3 || r.count("good") != 1 || s.Failed != 2 || s.Retried != 2 || s.Done != 2 {
+					t.Errorf("%v; %+v", r.list(), s)
+				}
+			})
+		})
+	}
+}
+
+func TestPanicError(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", func(context.Context, *sqsonce.Message) error { panic(errTest) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan result, 1)
+	w.invoke(t.Context(), &delivery{m: &sqsonce.Message{}}, 1, func(v result) { got <- v })
+	v := <-got
+	p, is := errors.AsType[*sqsonce.PanicError](v.err)
+	if !is || !strings.Contains(string(p.Stack), "handler_test.go") || !errors.Is(v.err, errTest) {
+		t.Errorf("got %v, want a PanicError with the handler's stack", v.err)
+	}
+}
+
+func TestRetryAfterAndBackoff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"asked":     {sqsonce.RetryAfter(90*time.Second, errTest), 90 * time.Second},
+		"asked 0":   {sqsonce.RetryAfter(0, errTest), 0},
+		"rounds up": {sqsonce.RetryAfter(1500*time.Millisecond, errTest), 2 * time.Second},
+		"backoff":   {errTest, 7 * time.Second},
+		"capped":    {sqsonce.RetryAfter(100*time.Hour, errTest), 12 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				x.send("a")
+				again := make(chan time.Time, 2)
+				j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+					again <- time.Now()
+					if m.ReceiveCount == 1 {
+						return tc.err
+					}
+					return nil
+				}, func(o *Options) {
+					o.Backoff = func(n int) time.Duration { return time.Duration(n) * 7 * time.Second }
+				})
+				first, second := <-again, <-again
+				if got := second.Sub(first); got < tc.want-3*time.Second || got > tc.want+time.Second {
+					t.Errorf("came back after %s, want %s", got, tc.want)
+				}
+				j.stopClean()
+			})
+		})
+	}
+}
+
+func TestPanickingBackoff(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.ReceiveCount == 1 {
+				return errTest
+			}
+			return nil
+		}, func(o *Options) { o.Backoff = func(int) time.Duration { panic("backoff") } })
+		time.Sleep(10 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+	})
+}
+
+// TestStuckHandlerFreesItsSlot: a handler ignores that its context is cancelled. Others run, and its message stays hidden.
+func TestStuckHandlerFreesItsSlot(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("stuck", "other")
+		var r runs
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if m.Body == "stuck" {
+				time.Sleep(10 * time.Minute)
+			}
+			return nil
+		}, func(o *Options) { o.Concurrency, o.HandlerTimeout = 1, 5*time.Second })
+		time.Sleep(6 * time.Second)
+		if got := r.count("other"); got != 0 {
+			t.Error("two handlers at once before the grace is over")
+		}
+		time.Sleep(3 * time.Second)
+		if got, s := r.count("other"), j.Stats(); got != 1 || s.Stuck != 1 {
+			t.Errorf("other ran %d times, want 1; %+v", got, s)
+		}
+		time.Sleep(11 * time.Minute)
+		if s := j.Stats(); s.Stuck != 0 {
+			t.Errorf("Stuck: got %d after it returned, want 0", s.Stuck)
+		}
+		j.stopClean()
+		if r.count("stuck") != 1 {
+			t.Errorf("runs: %v", r.list())
+		}
+	})
+}
+
+func TestConcurrencyIsTheLimit(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		for range 50 {
+			x.send("m")
+		}
+		var r runs
+		j := x.start(r.take(time.Second), func(o *Options) { o.Concurrency = 7 })
+		time.Sleep(30 * time.Second)
+		j.stopClean()
+		x.wantEmpty()
+		if r.most != 7 {
+			t.Errorf("%d handlers at once, want 7", r.most)
+		}
+	})
+}
+
+func TestContextValuesReachTheHandler(t *testing.T) {
+	type key struct{}
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		got := make(chan any, 1)
+		w, err := New(x.c, x.url, func(ctx context.Context, _ *sqsonce.Message) error {
+			got <- ctx.Value(key{})
+			return nil
+		}, func(o *Options) { o.Wait = time.Second })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.WithValue(x.Context(), key{}, "v"), time.Second)
+		defer cancel()
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if v := <-got; v != "v" {
+			t.Errorf("got %v, want v", v)
+		}
+	})
+}
+
+// TestWaitingMessageIsNotStartedUnproven: the only slot is occupied and extensions fail. The message that waits becomes
+// visible to others before the slot is free.
+func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
+	rule := fault.Rule{Op: opChange, Nth: 1, Times: 1000, Do: fault.Error, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a", "b")
+		var r runs
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			time.Sleep(45 * time.Second) // ignores its context
+			return nil
+		}, func(o *Options) { o.Concurrency, o.InFlight, o.StopGrace = 1, 2, time.Hour })
+		time.Sleep(29500 * time.Millisecond)
+		taken := x.receive(10 * time.Minute)
+		time.Sleep(time.Second)
+		taken = append(taken, x.receive(10*time.Minute)...)
+		if len(taken) != 2 {
+			t.Fatalf("another consumer got %d messages, want both", len(taken))
+		}
+		time.Sleep(time.Minute)
+		if got := r.count("b"); got != 0 {
+			t.Errorf("b was started %d times without a lease", got)
+		}
+		_ = j.stop()
+	})
+}
+
+func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoop(t.Context(), w, queue{})
+	now := time.Now()
+	for i, age := range []time.Duration{28 * time.Second, 30 * time.Second} {
+		le := newLease("handle", 1, receiveOrder{}, now.Add(-age), 30*time.Second, 0)
+		l.makeReady(l.addDelivery(incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}}, le))
+	}
+	l.startReady()
+	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {
+		t.Errorf("%d started, %d lost, want 1 and 1", l.counts[running], l.counters.leasesLost.Load())
+	}
+	l.handle(<-l.events)
+}
+
+// elsewhere returns a handler whose event is in progress in another process until a time.
+func elsewhere(r *runs, until time.Time) sqsonce.Handler {
+	return func(_ context.Context, m *sqsonce.Message) error {
+		defer r.begin(m.Body)()
+		if left := time.Until(until); left > 0 && m.Body != "g:free" {
+			return sqsonce.RetryAfter(left+time.Second, fmt.Errorf("elsewhere: %w", sqsonce.ErrInProgress))
+		}
+		return nil
+	}
+}
+
+// TestInProgressIsNoFailure: the message comes back when the lease of the other delivery has ended, and does not count as
+// failed.
+func TestInProgressIsNoFailure(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("a")
+		var r runs
+		j := x.start(elsewhere(&r, time.Now().Add(100*time.Second)))
+		time.Sleep(50 * time.Second)
+		for _, m := range x.queued() {
+			if m.InFlight && time.Until(m.VisibleAt) < 40*time.Second {
+				t.Errorf("visible in %s, want after the lease of the other delivery", time.Until(m.VisibleAt))
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); len(r.list()) != 2 || s.Failed != 0 || s.Done != 1 || s.Retried != 1 {
+			t.Errorf("%v; %+v", r.list(), s)
+		}
+	})
+}
+
+// TestInProgressDoublesPerReceive: if no end is known, the delay is half the visibility timeout, doubled with each receive.
+func TestInProgressDoublesPerReceive(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		var at []time.Time
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			at = append(at, time.Now())
+			if m.ReceiveCount < 4 {
+				return sqsonce.ErrInProgress
+			}
+			return nil
+		})
+		time.Sleep(10 * time.Minute)
+		j.stopClean()
+		for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute} {
+			if got := at[i+1].Sub(at[i]); got < want || got > want+time.Second {
+				t.Errorf("delay %d: got %s, want %s", i+1, got, want)
+			}
+		}
+	})
+}
+
+// TestInProgressNearTheDLQIsHeld: one more receive would move the message to the dead-letter queue without a run.
+func TestInProgressNearTheDLQIsHeld(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo, maxReceives: 1}, func(x *fixture) {
+				x.send("g:a", "h:b", "g:free")
+				var r runs
+				// One slot: a held message must not occupy it.
+				j := x.start(elsewhere(&r, time.Now().Add(10*time.Minute)), func(o *Options) { o.Concurrency = 1 })
+				time.Sleep(time.Minute)
+				if !fifo && r.count("g:free") != 1 {
+					t.Error("a held message occupies a slot")
+				}
+				time.Sleep(12 * time.Minute)
+				j.stopClean()
+				x.wantEmpty()
+				if n := len(x.dead()); n != 0 {
+					t.Errorf("%d in the dead-letter queue", n)
+				}
+				if s := j.Stats(); s.Done != 3 || s.Failed != 0 || s.Received != 3 {
+					t.Errorf("%v; %+v", r.list(), s)
+				}
+			})
+		})
+	}
+}
+
+// TestInProgressTakesNoLocalRetry: a head whose event was in progress elsewhere still has all its retries in this process.
+func TestInProgressTakesNoLocalRetry(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0")
+		n, received := 0, 0
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			received = m.ReceiveCount
+			switch n++; {
+			case n <= 5:
+				return sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress)
+			case n <= 7:
+				return errTest
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if n != 8 || received != 1 {
+			t.Errorf("%d runs, receive %d; want 8 in one receive", n, received)
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package sqsworker
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// A visibility change is an extension, which the heartbeat sends, or a release, which gives a message back. Both go by
+// ChangeMessageVisibilityBatch, at most ten in a call.
+
+// change is one entry of a call.
+type change struct {
+	d          *delivery
+	handle     string // the delivery may have another one when the answer comes
+	visibility time.Duration
+	last       bool // of an extension: no more after it
+}
+
+// visibilityChanged is the answer to one call.
+type visibilityChanged struct {
+	changes  []change
+	results  results
+	err      error     // of the whole call
+	start    time.Time // before the call
+	releases bool      // else extensions
+}
+
+func (l *loop) changeVisibility(changes []change, timeout time.Duration, releases bool) {
+	start := l.now()
+	l.counters.extensions.Add(1)
+	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &l.queueURL}
+	for i, c := range changes {
+		in.Entries = append(in.Entries, sqstypes.ChangeMessageVisibilityBatchRequestEntry{
+			Id: host.EntryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: host.Seconds(c.visibility, maxVisibility),
+		})
+	}
+	l.call(func() event {
+		ctx, cancel := context.WithTimeout(l.callCtx, timeout)
+		defer cancel()
+		out, err := l.client.ChangeMessageVisibilityBatch(ctx, in, singleAttempt)
+		results := newResults(len(changes), err)
+		if err == nil {
+			for _, e := range out.Successful {
+				results.succeeded(e.Id)
+			}
+			results.failed(out.Failed)
+		}
+		return visibilityChanged{changes, results, err, start, releases}
+	})
+}
+
+func (l *loop) visibilityChanged(e visibilityChanged) {
+	if e.err != nil && isFatal(e.err) {
+		l.stopBecause(e.err)
+	}
+	if e.releases {
+		l.releasesAnswered(e)
+	} else {
+		l.extensionsAnswered(e)
+	}
+}
+
+// heartbeatBy has the heartbeat look at the leases at that time, or earlier.
+func (l *loop) heartbeatBy(at time.Time) {
+	if l.heartbeat.pending() && !l.heartbeat.at.After(at) {
+		return
+	}
+	if soon := l.now().Add(l.heartbeatWindow()); at.After(soon) {
+		at = soon
+	}
+	l.schedule.cancel(l.heartbeat)
+	l.heartbeat = l.schedule.add(at, l.extendDue)
+}
+
+// heartbeatWindow is how much earlier than due an extension may go along with others. It is also the longest time between
+// two looks at the leases: while a machine is suspended timers stand still, and only a look shows that a lease has ended.
+func (l *loop) heartbeatWindow() time.Duration { return min(2*time.Second, l.opts.Visibility/10) }
+
+// extendDue is the heartbeat. It extends the leases that are due and ends those that are over. It extends every message
+// from its receipt until its delete is confirmed, also while the message waits for a handler: that messages which wait in
+// a worker outlive their visibility timeout is the most reported cause of duplicates. Messages that are given back are not
+// extended.
+func (l *loop) extendDue() {
+	now := l.now()
+	next := now.Add(l.heartbeatWindow())
+	var due, over []*delivery
+	for _, d := range l.deliveries {
+		le := &d.lease
+		switch {
+		case d.state == releasing:
+			continue // sendReleases checks its lease
+		case !le.live(now):
+			over = append(over, d)
+			continue
+		case le.extending || le.final:
+		case !le.due.After(now), le.failures == 0 && !le.due.After(now.Add(l.heartbeatWindow())):
+			due = append(due, d)
+			le.extending = true
+		case le.due.Before(next):
+			next = le.due
+		}
+		if end := now.Add(le.remaining(now)); end.Before(next) {
+			next = end
+		}
+	}
+	for _, d := range over {
+		l.loseLease(d, "visibility timeout passed", nil)
+	}
+	// Messages of one receive stay together: batches are full, and AWS advises it for high-throughput FIFO queues.
+	slices.SortFunc(due, compareReceipt)
+	for batch := range slices.Chunk(due, host.MaxBatch) {
+		l.extend(batch)
+	}
+	if len(l.deliveries) > 0 {
+		l.heartbeatBy(next)
+	}
+}
+
+func (l *loop) extend(batch []*delivery) {
+	start := l.now()
+	var changes []change
+	for _, d := range batch {
+		c := change{d: d, handle: d.lease.handle}
+		c.visibility, c.last = d.lease.extension(start, l.opts.Visibility, l.opts.MaxExtension)
+		if c.visibility <= d.lease.remaining(start) {
+			// At MaxExtension, or near it: an extension would bring the end nearer.
+			d.lease.final, d.lease.extending = true, false
+			continue
+		}
+		changes = append(changes, c)
+	}
+	if len(changes) > 0 {
+		l.changeVisibility(changes, l.extensionTimeout(), false)
+	}
+}
+
+// extensionTimeout is how long an extension may wait for its answer. Three tries fit between half the visibility timeout
+// and its end. While SQS is slow, and takes longer than one try, tries are twice as long.
+func (l *loop) extensionTimeout() time.Duration {
+	d := l.shortExtensionTimeout()
+	if l.slowExtension {
+		d *= 2
+	}
+	return min(d, callTimeout)
+}
+
+func (l *loop) shortExtensionTimeout() time.Duration {
+	return min(max(l.opts.Visibility/6, 500*time.Millisecond), callTimeout)
+}
+
+func (l *loop) extensionsAnswered(e visibilityChanged) {
+	l.slowExtension = l.now().Sub(e.start) >= l.shortExtensionTimeout()
+	jitter := rand.Float64()
+	for i, c := range e.changes {
+		l.extensionAnswered(c, e.results[i], e.start, jitter)
+	}
+}
+
+func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter float64) {
+	d, le := c.d, &c.d.lease
+	if le.handle != c.handle || d.state == gone || le.lost {
+		return // the answer is about an older handle
+	}
+	now := l.now()
+	le.extending = false
+	switch {
+	case err == nil && !le.live(now):
+		// The call may have reached SQS after the visibility timeout. SQS may answer success also then, and hide nothing
+		// from the consumer that has the message by now. Only an answer inside the proven time proves more.
+		l.loseLease(d, "visibility timeout passed before the extension's answer", nil)
+		return
+	case err == nil:
+		le.extended(start, now, c.visibility, l.opts.Visibility, c.last, jitter)
+	case isHandleDead(err) && d.inDelete:
+		// A delete that reached SQS first leaves nothing to extend. Its answer says whether that is so.
+		le.refused, le.final = true, true
+		return
+	case isHandleDead(err):
+		l.loseLease(d, "receipt handle refused", err)
+		return
+	default:
+		// The lease ends when it would have ended. Until then the extension is tried again.
+		le.failures++
+		if !le.warned { // once for a lease: a long handler in a long outage would fill the log
+			le.warned = true
+			l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
+		}
+		delay := host.Jitter(200*time.Millisecond, 5*time.Second, le.failures)
+		le.due = now.Add(min(delay, le.remaining(now)/4+time.Millisecond))
+	}
+	if d.state == releasing {
+		l.releases.add(d) // it waited for this answer
+		return
+	}
+	l.heartbeatBy(le.due)
+}
+
+// release gives a message back: others may receive it after delay. It is not extended from here on. The release is tried
+// again until the visibility timeout ends, which gives the message back too.
+func (l *loop) release(d *delivery, delay time.Duration) {
+	if !d.lease.live(l.now()) {
+		l.loseLease(d, "visibility timeout passed before the release", nil)
+		return
+	}
+	l.setState(d, releasing)
+	d.delay, d.failures = delay, 0
+	// An extension under way could reach SQS after the release, and hide the message for a whole visibility timeout: the
+	// release waits for its answer.
+	if !d.lease.extending {
+		l.releases.add(d)
+	}
+}
+
+func (l *loop) sendReleases(batch []*delivery) {
+	now := l.now()
+	var changes []change
+	for _, d := range batch {
+		if !d.lease.live(now) {
+			l.releases.inCalls--
+			l.remove(d) // visible again without the release
+			continue
+		}
+		// SQS refuses what goes beyond its 12 h after the receive.
+		rest := maxVisibility - time.Second - elapsed(now, d.lease.received)
+		changes = append(changes, change{d: d, handle: d.lease.handle, visibility: min(d.delay, rest.Truncate(time.Second))})
+	}
+	if len(changes) > 0 {
+		l.changeVisibility(changes, callTimeout, true)
+	}
+}
+
+func (l *loop) releasesAnswered(e visibilityChanged) {
+	l.releases.inCalls -= len(e.changes)
+	for i, c := range e.changes {
+		l.releaseAnswered(c.d, e.results[i])
+	}
+}
+
+func (l *loop) releaseAnswered(d *delivery, err error) {
+	replaced := l.deliveries[d.m.ID] != d // received again already: the old handle must not hide it
+	if err == nil || replaced || isHandleDead(err) {
+		l.remove(d)
+		return
+	}
+	if d.failures == 0 {
+		l.log.Warn("sqsworker: release failed", keyMessage, d.m.ID, keyError, err)
+	}
+	l.retry(&l.releases, d)
+}
