@@ -158,7 +158,7 @@ func (c *capacity) free(size int64) {
 	c.grant()
 }
 
-// cancel ends a wait. If the waiter got its capacity meanwhile, that is released.
+// cancel ends a wait. If the waiter got its capacity meanwhile, the capacity is freed.
 func (c *capacity) cancel(w *waiter) {
 	if i := slices.Index(c.waiters, w); i >= 0 {
 		c.waiters = slices.Delete(c.waiters, i, i+1)
