@@ -3,20 +3,21 @@ package fifo
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
-// gather is how long PublishAll waits for room before it sends what it has.
-const gather = 10 * time.Millisecond
+// gatherTime is how long PublishAll waits for capacity before it sends what it has.
+const gatherTime = 10 * time.Millisecond
 
-// PublishAll sends events and waits for all answers, without linger: the way to publish from a Lambda function. Receipts
-// are by index, zero for an event that failed; the error joins one [*PublishError] per failed event.
+// PublishAll sends events and waits for all results, without a linger. Use it in a Lambda function. The receipts have the
+// index of their events; an event that failed has a zero one. The error joins one [*PublishError] per failed event.
 //
-// Events of a group keep their order, and where one is refused the group's later ones are [ErrGroupHalted].
+// The events of a group keep their order. If one fails, the later ones of its group fail with [ErrGroupHalted].
 //
-// No goroutine and no timer of the call is left behind. When ctx ends, requests under way are cancelled: an event is
-// [ErrNotSent], or [ErrUnknownOutcome] where it may have been enqueued, and publishing the same events again within the
-// next minutes is safe.
+// When PublishAll returns, none of its goroutines and timers is left. When ctx ends, the requests in flight are cancelled:
+// the error of an event is [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. The same events may then be
+// published again: SQS recognises a copy that arrives within five minutes of the first call.
 func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, error) {
 	l, closeLane := p.openLane(ctx)
 	defer closeLane()
@@ -27,16 +28,16 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 	for i, ev := range es {
 		entries[i], errs[i] = p.enqueue(ctx, l, ev, last[ev.Group])
 		switch {
-		case !p.fifo: // no order, no halt
+		case !p.fifo: // no order, and no event halts another
 		case errs[i] != nil:
-			last[ev.Group] = refused(ev, errs[i])
+			last[ev.Group] = failedPending(ev, errs[i])
 		default:
 			last[ev.Group] = entries[i].pending
 		}
 	}
 
 	p.mu.Lock()
-	l.hurry = true
+	l.flush = true
 	p.dispatch()
 	p.mu.Unlock()
 	for i, e := range entries {
@@ -45,37 +46,62 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 		}
 		select {
 		case <-e.pending.done:
-		case <-l.ctx.Done(): // not ctx, which ends a moment earlier: a failed attempt in between would still be repeated
-			p.abandonLane(l)
-			<-e.pending.done // its request's context has ended
+		case <-l.ctx.Done(): // not ctx: between its end and that of l.ctx a failed attempt would be repeated
+			p.cancelLane(l)
+			<-e.pending.done // the context of its request has ended
 		}
 		receipts[i], errs[i] = e.pending.receipt, e.pending.err
 	}
 	for i, err := range errs {
-		errs[i] = at(i, err)
+		errs[i] = withIndex(i, err)
 	}
 	return receipts, errors.Join(errs...)
 }
 
-// openLane returns a lane whose requests end with ctx or when Close gives up.
+// openLane returns a lane whose requests end with ctx, or when Close cancels all requests.
 func (p *Publisher) openLane(ctx context.Context) (_ *lane, closeLane func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(p.ctx, func() { cancel(context.Cause(p.ctx)) })
-	l := &lane{ctx: ctx, linger: gather}
+	l := &lane{ctx: ctx, linger: gatherTime}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lanes = append(p.lanes, l)
 	return l, func() {
-		// Entries are answered under the lock, so with it the requests' goroutines have nothing left to do.
+		// The goroutine of a request sets the results under the lock. Whoever has the lock after that knows that the goroutine
+		// has nothing left to do.
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for i, other := range p.lanes {
-			if other == l {
-				p.lanes = append(p.lanes[:i:i], p.lanes[i+1:]...)
-				break
-			}
-		}
+		p.lanes = slices.DeleteFunc(p.lanes, func(other *lane) bool { return other == l })
 		stop()
 		cancel(nil)
 	}
+}
+
+// cancelLane cancels the entries of a lane whose context has ended. Those in flight get their results when their requests
+// end.
+func (p *Publisher) cancelLane(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cancelWaiting(l)
+	p.dispatch() // entries of other lanes may have moved up
+}
+
+// cancelWaiting cancels the entries of a lane that are not in flight. The caller holds the lock.
+func (p *Publisher) cancelWaiting(l *lane) {
+	for _, e := range p.unfinished() {
+		if e.lane == l && !e.inFlight && !e.pending.isDone() {
+			p.cancel(e)
+		}
+	}
+}
+
+// cancel ends an entry whose lane's context has ended. The caller holds the lock.
+func (p *Publisher) cancel(e *entry) {
+	why := context.Cause(e.lane.ctx)
+	if e.unknown {
+		p.fail(e, e.finalError(why))
+		return
+	}
+	p.groups.remove(e)
+	p.finish(e, Receipt{}, e.finalError(why))
 }

@@ -36,8 +36,8 @@ func TestPublishAll(t *testing.T) {
 		if diff := cmp.Diff([]int{10, 10, 5}, x.sizes()); diff != "" {
 			x.Errorf("entries by request (-want +got):\n%s", diff)
 		}
-		if !p.Idle() || x.wire.underWay() != 0 {
-			x.Error("PublishAll left something behind")
+		if !p.Idle() || x.sent.inFlight() != 0 {
+			x.Error("the publisher is not idle after PublishAll")
 		}
 	})
 }
@@ -68,7 +68,7 @@ func TestPublishAllOfMoreThanTheBuffer(t *testing.T) {
 	})
 }
 
-// One bad event fails with its index, halts the rest of its group and nothing else.
+// One bad event fails with its index and halts the later events of its group, and no others.
 func TestPublishAllWithABadEvent(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -99,8 +99,8 @@ func TestPublishAllWithABadEvent(t *testing.T) {
 	})
 }
 
-// An event refused by SQS while later ones of its group wait for room halts them too.
-func TestPublishAllHaltsWhatHasNoRoomYet(t *testing.T) {
+// SQS refuses an event while later events of its group wait for capacity: they are halted too.
+func TestPublishAllHaltsEventsThatWaitForCapacity(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1 })
@@ -118,12 +118,12 @@ func TestPublishAllHaltsWhatHasNoRoomYet(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
-// When the deadline of a Lambda function comes, nothing of the call goes on.
+// At the deadline of a Lambda function the whole call ends.
 func TestPublishAllContextEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.InFlight = 1 })
-		ctx, cancel := context.WithTimeoutCause(x.Context(), 3*time.Second, errLeft)
+		ctx, cancel := context.WithTimeoutCause(x.Context(), 3*time.Second, errCancelled)
 		defer cancel()
 		var es []fifo.Event
 		for i := range 11 {
@@ -135,8 +135,8 @@ func TestPublishAllContextEnds(t *testing.T) {
 		if took := time.Since(start); took != 3*time.Second {
 			x.Errorf("returned after %v, want 3s: with its context", took)
 		}
-		if x.wire.underWay() != 0 || !p.Idle() {
-			x.Error("PublishAll left something behind")
+		if x.sent.inFlight() != 0 || !p.Idle() {
+			x.Error("the publisher is not idle after PublishAll")
 		}
 		errs := split(err)
 		if len(errs) != len(es) {
@@ -147,7 +147,7 @@ func TestPublishAllContextEnds(t *testing.T) {
 			if i >= 10 {
 				want = "not sent"
 			}
-			if reason(pe) != want || pe.Index != i || !errors.Is(pe, errLeft) {
+			if reason(pe) != want || pe.Index != i || !errors.Is(pe, errCancelled) {
 				x.Errorf("event %d: %v, want %s and the context's cause", i, pe, want)
 			}
 		}
@@ -163,7 +163,7 @@ func TestPublishAllContextEnds(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Minute})
 }
 
-// Another call's events of the same group wait for their turn, and go on when this call has left.
+// Events of two calls share a group: those of the second call wait, and the others go on when its context ends.
 func TestPublishAllSharesGroupsWithPublish(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -172,13 +172,13 @@ func TestPublishAllSharesGroupsWithPublish(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		time.Sleep(time.Second / 2) // in a request that hangs for a second
-		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second/4, errLeft)
+		time.Sleep(time.Second / 2) // it is in flight: the request takes a second
+		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second/4, errCancelled)
 		defer cancel()
 		_, err = p.PublishAll(ctx, []fifo.Event{event("g", 2), event("h", 1)})
 		for _, pe := range split(err) {
 			if pe.Group == "g" && reason(pe) != "not sent" {
-				x.Errorf("event behind another call's: %v, want not sent", pe)
+				x.Errorf("an event behind one of another call: %v, want not sent", pe)
 			}
 		}
 		third, err := p.Publish(x.Context(), event("g", 3))
@@ -195,12 +195,12 @@ func TestPublishAllSharesGroupsWithPublish(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 2, Do: fault.Delay, Delay: time.Second})
 }
 
-// Between attempts nothing is under way that could notice the context's end.
+// Between two attempts no request is in flight that could notice the end of the context.
 func TestPublishAllContextEndsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		ctx, cancel := context.WithTimeoutCause(x.Context(), 3*time.Second, errLeft)
+		ctx, cancel := context.WithTimeoutCause(x.Context(), 3*time.Second, errCancelled)
 		defer cancel()
 		start := time.Now()
 		_, err := p.PublishAll(ctx, []fifo.Event{event("g", 1), event("h", 1), event("g", 2)})
@@ -212,7 +212,7 @@ func TestPublishAllContextEndsBetweenAttempts(t *testing.T) {
 			x.Errorf("errors %v, want ErrNotSent for each", errs)
 		}
 		if !p.Idle() {
-			x.Error("PublishAll left something behind")
+			x.Error("the publisher is not idle after PublishAll")
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries})
 }

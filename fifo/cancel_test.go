@@ -14,7 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-var errLeft = errors.New("the caller left")
+var errCancelled = errors.New("cancelled by the caller")
 
 func TestPublishCancelled(t *testing.T) {
 	t.Parallel()
@@ -24,12 +24,12 @@ func TestPublishCancelled(t *testing.T) {
 		after  time.Duration // of the cancellation; negative: before the call
 		faults []fault.Rule
 		want   error
-		queued []string // of event 1, whose caller leaves, and event 2 behind it
+		queued []string // of event 1, whose caller cancels, and event 2 behind it
 	}{
 		{"before the call", -1, nil, fifo.ErrNotSent, []string{"g/v2"}},
 		{"while it lingers", 5 * time.Millisecond, nil, fifo.ErrNotSent, []string{"g/v2"}},
 		{"in a request", time.Second / 2, []fault.Rule{second}, fifo.ErrUnknownOutcome, []string{"g/v1", "g/v2"}},
-		{"after the answer", time.Minute, nil, nil, []string{"g/v1", "g/v2"}},
+		{"after the result", time.Minute, nil, nil, []string{"g/v1", "g/v2"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -39,9 +39,9 @@ func TestPublishCancelled(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(x.Context())
 				defer cancel(nil)
 				if tt.after < 0 {
-					cancel(errLeft)
+					cancel(errCancelled)
 				} else {
-					defer time.AfterFunc(tt.after, func() { cancel(errLeft) }).Stop()
+					defer time.AfterFunc(tt.after, func() { cancel(errCancelled) }).Stop()
 				}
 				first := make(chan error, 1)
 				go func() {
@@ -53,7 +53,7 @@ func TestPublishCancelled(t *testing.T) {
 				if err != nil {
 					x.Fatal(err)
 				}
-				if err := <-first; !errors.Is(err, tt.want) || tt.want != nil && !errors.Is(err, errLeft) {
+				if err := <-first; !errors.Is(err, tt.want) || tt.want != nil && !errors.Is(err, errCancelled) {
 					x.Errorf("Publish: %v, want %v and the context's cause", err, tt.want)
 				}
 				if _, err := second.Wait(x.Context()); err != nil {
@@ -67,7 +67,7 @@ func TestPublishCancelled(t *testing.T) {
 	}
 }
 
-// Between attempts that certainly enqueued nothing an event can still be taken back; after one that may have, never.
+// An event is withdrawn between two attempts if none of them can have put it into the queue, and never otherwise.
 func TestPublishCancelledBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -90,16 +90,16 @@ func TestPublishCancelledBetweenAttempts(t *testing.T) {
 				if !errors.Is(err, tt.want) || !errors.Is(err, context.DeadlineExceeded) {
 					x.Errorf("Publish: %v, want %v and the context's error", err, tt.want)
 				}
-				attempts := x.wire.attemptsOf("g/v1")
+				attempts := x.sent.attemptsOf("g/v1")
 				time.Sleep(time.Minute)
-				if goesOn := x.wire.attemptsOf("g/v1") > attempts; goesOn != (tt.sent > 0) {
-					x.Errorf("further attempts after the caller left: %v", goesOn)
+				if goesOn := x.sent.attemptsOf("g/v1") > attempts; goesOn != (tt.sent > 0) {
+					x.Errorf("further attempts after the cancellation: %v", goesOn)
 				}
 				if n := len(x.queued("g")); n != tt.sent {
 					x.Errorf("%d messages, want %d", n, tt.sent)
 				}
 				if !p.Idle() {
-					x.Error("an idle publisher holds something")
+					x.Error("the publisher is not idle")
 				}
 			})
 		})
@@ -114,20 +114,20 @@ func TestWaitCancelled(t *testing.T) {
 			x.Fatal(err)
 		}
 		ctx, cancel := context.WithCancelCause(x.Context())
-		cancel(errLeft)
-		if _, err := pd.Wait(ctx); err != errLeft {
+		cancel(errCancelled)
+		if _, err := pd.Wait(ctx); err != errCancelled {
 			x.Errorf("Wait: %v, want the context's cause", err)
 		}
 		if r, err := pd.Wait(x.Context()); err != nil || r.MessageID == "" {
 			x.Errorf("Wait again: %+v, %v, want the receipt", r, err)
 		}
 		if r, err := pd.Wait(ctx); err != nil || r.MessageID == "" {
-			x.Errorf("Wait after the answer: %+v, %v, want the receipt whatever the context", r, err)
+			x.Errorf("Wait after the result: %+v, %v, want the receipt whatever the context", r, err)
 		}
 	})
 }
 
-func TestBufferIsBounded(t *testing.T) {
+func TestCapacityIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -152,14 +152,14 @@ func TestBufferIsBounded(t *testing.T) {
 						x.Fatal(err)
 					}
 				}
-				ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errLeft)
+				ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
 				defer cancel()
 				start := time.Now()
 				_, err := p.Enqueue(ctx, ev(10))
-				if !errors.Is(err, fifo.ErrBufferFull) || !errors.Is(err, errLeft) || time.Since(start) != time.Minute {
+				if !errors.Is(err, fifo.ErrBufferFull) || !errors.Is(err, errCancelled) || time.Since(start) != time.Minute {
 					x.Errorf("Enqueue into a full buffer: %v after %v, want ErrBufferFull after 1m", err, time.Since(start))
 				}
-				// Room comes with an answer.
+				// A result frees capacity.
 				waiting := make(chan error, 1)
 				go func() {
 					_, err := p.Publish(x.Context(), ev(11))
@@ -174,7 +174,7 @@ func TestBufferIsBounded(t *testing.T) {
 					x.Errorf("Flush: %v", err)
 				}
 				if err := <-waiting; err != nil {
-					x.Errorf("Publish that waited for room: %v", err)
+					x.Errorf("Publish that waited for capacity: %v", err)
 				}
 			})
 		})

@@ -6,66 +6,81 @@ import (
 	"net"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 )
 
-// proof is what an answer, or its absence, proves about one entry.
+// proof is what a response, or a missing response, proves about one entry.
 type proof int
 
 const (
-	provesNothing  proof = iota // it may be in the queue: only a success inside the window can tell
-	provesSent                  // it is in the queue, by this attempt or an earlier one
-	provesNotSent               // this attempt did not enqueue it; the next may
-	provesRefused               // this attempt did not enqueue it, and later ones would not either
-	provesThrottle              // as provesNotSent, for all entries of the queue
+	provesNothing   proof = iota // the event may be in the queue: only a success within the window can tell
+	provesSent                   // the event is in the queue, from this attempt or an earlier one
+	provesNotSent                // this attempt did not put it into the queue; the next one may
+	provesRefused                // this attempt did not put it into the queue, and a later one would not either
+	provesThrottled              // as provesNotSent, and SQS throttles the whole queue
 )
 
-// answer is the result of one attempt for one entry.
-type answer struct {
+// attemptResult is the result of one attempt for one entry.
+type attemptResult struct {
 	proof               proof
 	messageID, sequence string // with provesSent
 	err                 error
 }
 
-// classify returns what the failure of a whole request proves. Where it is not certain that SQS refused the request
-// before it enqueued anything, it proves nothing.
-func classify(err error, notReached bool) answer {
-	if notReached {
-		// No credentials, no endpoint: repeating it in silence would hide a fault of the configuration for minutes. But an
-		// attempt's deadline may pass while credentials are being fetched.
+// classify returns what the failure of a whole request proves. Unless it is certain that SQS refused the request before it
+// put anything into the queue, the failure proves nothing.
+func classify(err error, neverSent bool) attemptResult {
+	if neverSent {
+		// No credentials, no endpoint: without an error at once, a wrong configuration would stay hidden for minutes. But the
+		// attempt's deadline may also have passed while the SDK was fetching credentials.
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			return answer{proof: provesNotSent, err: err}
+			return attemptResult{proof: provesNotSent, err: err}
 		}
-		return answer{proof: provesRefused, err: err}
+		return attemptResult{proof: provesRefused, err: err}
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return answer{proof: classifyCode(api.ErrorCode(), httpStatus(err)), err: err}
+		return attemptResult{proof: classifyCode(api.ErrorCode(), httpStatus(err)), err: err}
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return answer{proof: provesNotSent, err: err} // no connection, no request
+		return attemptResult{proof: provesNotSent, err: err} // no connection, no request
 	}
-	return answer{proof: provesNothing, err: err}
+	return attemptResult{proof: provesNothing, err: err}
 }
 
 func classifyCode(code string, status int) proof {
 	switch {
 	case isThrottle(code), status == 429:
-		return provesThrottle
+		return provesThrottled
 	case !isCode(code), status < 400, status > 499, status == 408:
-		return provesNothing // also what a proxy answers in SQS's place
-	case heals[code]:
+		return provesNothing // a proxy may have answered instead of SQS
+	case signatureCodes[code]:
 		return provesNotSent
 	default:
 		return provesRefused
 	}
 }
 
-// isCode reports whether SQS named its error. The SDK makes up UnknownError where an answer has no code.
+// classifyEntry returns what the failure of one entry of a batch proves.
+func classifyEntry(f sqstypes.BatchResultErrorEntry) attemptResult {
+	err := &smithy.GenericAPIError{Code: aws.ToString(f.Code), Message: aws.ToString(f.Message), Fault: smithy.FaultServer}
+	if f.SenderFault {
+		err.Fault = smithy.FaultClient
+	}
+	// SQS reports some throttling as the sender's fault.
+	if !f.SenderFault || isThrottle(err.Code) {
+		return attemptResult{proof: provesNotSent, err: err}
+	}
+	return attemptResult{proof: provesRefused, err: err}
+}
+
+// isCode reports whether the response has an error code. The SDK sets UnknownError if it has none.
 func isCode(code string) bool { return code != "" && code != "UnknownError" }
 
-// heals are refusals of a signature, which the next attempt makes anew: with fresh credentials, or a corrected clock.
-var heals = map[string]bool{
+// signatureCodes refuse the signature of a request. The next attempt signs anew, with new credentials or a corrected clock.
+var signatureCodes = map[string]bool{
 	"ExpiredToken":          true,
 	"ExpiredTokenException": true,
 	"RequestExpired":        true,
@@ -73,7 +88,7 @@ var heals = map[string]bool{
 	"RequestInTheFuture":    true,
 }
 
-// isThrottle reports whether a code says "later". Codes of the query protocol have a prefix: KMS.ThrottlingException.
+// isThrottle reports whether a code asks the client to send later. Some codes have a prefix: KMS.ThrottlingException.
 func isThrottle(code string) bool {
 	code = code[strings.LastIndexByte(code, '.')+1:]
 	_, ok := retry.DefaultThrottleErrorCodes[code]

@@ -23,8 +23,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// What each answer proves decides between another attempt and the end, and what the caller is told at the end.
-func TestAnswers(t *testing.T) {
+// What a response proves decides whether there is another attempt, and which error the caller gets.
+func TestResponses(t *testing.T) {
 	t.Parallel()
 	always := func(r fault.Rule) fault.Rule { r.Op, r.Prob = "SendMessageBatch", 1; return r }
 	tests := []struct {
@@ -54,7 +54,7 @@ func TestAnswers(t *testing.T) {
 				if got := reason(err); got != tt.want {
 					x.Errorf("Publish: %v, want %s", err, tt.want)
 				}
-				if n := x.wire.attemptsOf("g/v1"); (n > 1) != tt.again {
+				if n := x.sent.attemptsOf("g/v1"); (n > 1) != tt.again {
 					x.Errorf("%d attempts", n)
 				}
 				if tt.fault.Code != "" && !tt.again {
@@ -78,7 +78,7 @@ func TestQueueDoesNotExist(t *testing.T) {
 	})
 }
 
-// A refusal says nothing about an earlier attempt whose reply was lost: the next one may still find out.
+// A refusal proves nothing about an earlier attempt whose reply was lost: a further attempt may still succeed.
 func TestRefusalAfterALostReply(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -86,8 +86,8 @@ func TestRefusalAfterALostReply(t *testing.T) {
 		refusals int
 		want     error
 	}{
-		{"passing", 1, nil},
-		{"lasting", 10_000, fifo.ErrUnknownOutcome},
+		{"once", 1, nil},
+		{"always", 10_000, fifo.ErrUnknownOutcome},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestNoConnection(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		x.wire.Client = newClient(roundTripper(func(*http.Request) (*http.Response, error) {
+		x.sent.Client = newClient(roundTripper(func(*http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 		}))
 		start := time.Now()
@@ -132,45 +132,45 @@ func TestNoConnection(t *testing.T) {
 	})
 }
 
-// Without credentials no request leaves the process, and none will.
+// Without credentials no request leaves the process, and the event fails at once.
 func TestNoCredentials(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		noCredentials := errors.New("no credentials here")
-		x.wire.Client = sqs.New(sqs.Options{
+		x.sent.Client = sqs.New(sqs.Options{
 			Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: x.srv},
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{}, noCredentials
 			}),
 		})
 		_, err := x.publisher().Publish(x.Context(), event("g", 1))
-		if reason(err) != "not sent" || !errors.Is(err, noCredentials) || x.wire.attemptsOf("g/v1") != 1 {
-			x.Errorf("Publish: %v after %d attempts, want ErrNotSent at once", err, x.wire.attemptsOf("g/v1"))
+		if reason(err) != "not sent" || !errors.Is(err, noCredentials) || x.sent.attemptsOf("g/v1") != 1 {
+			x.Errorf("Publish: %v after %d attempts, want ErrNotSent at once", err, x.sent.attemptsOf("g/v1"))
 		}
 	})
 }
 
-// liar is a client whose answers are made up.
-type liar struct {
+// changingClient changes the responses of a client.
+type changingClient struct {
 	fifo.Client
-	answer func(n int, in *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput
+	change func(n int, in *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput
 	calls  int
 }
 
-func (l *liar) SendMessageBatch(
+func (c *changingClient) SendMessageBatch(
 	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
 ) (*sqs.SendMessageBatchOutput, error) {
-	out, err := l.Client.SendMessageBatch(ctx, in, optFns...)
-	l.calls++
-	return l.answer(l.calls, in, out), err
+	out, err := c.Client.SendMessageBatch(ctx, in, optFns...)
+	c.calls++
+	return c.change(c.calls, in, out), err
 }
 
-// An answer that names an entry twice, not at all, or with another body's checksum is no answer.
-func TestStrangeAnswers(t *testing.T) {
+// A response that names an entry twice, does not name it, or has another checksum for it proves nothing.
+func TestWrongResponses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		answer func(out *sqs.SendMessageBatchOutput)
+		change func(out *sqs.SendMessageBatchOutput)
 	}{
 		{"other checksum", func(out *sqs.SendMessageBatchOutput) { out.Successful[0].MD5OfMessageBody = aws.String("00") }},
 		{"no checksum", func(out *sqs.SendMessageBatchOutput) { out.Successful[0].MD5OfMessageBody = nil }},
@@ -184,15 +184,15 @@ func TestStrangeAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
-				x.wire.Client = &liar{Client: x.sqs, answer: func(n int, _ *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput {
+				x.sent.Client = &changingClient{Client: x.sqs, change: func(n int, _ *sqs.SendMessageBatchInput, out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput {
 					if n == 1 {
-						tt.answer(out)
+						tt.change(out)
 					}
 					return out
 				}}
 				r, err := x.publisher().Publish(x.Context(), event("g", 1))
 				if err != nil || r.Attempts != 2 {
-					x.Errorf("Publish: %+v, %v, want the second attempt's answer", r, err)
+					x.Errorf("Publish: %+v, %v, want the result of the second attempt", r, err)
 				}
 				if n := len(x.queued("g")); n != 1 {
 					x.Errorf("%d messages, want 1", n)
@@ -202,19 +202,19 @@ func TestStrangeAnswers(t *testing.T) {
 	}
 }
 
-// One entry's checksum does not spoil the results of the others. The SDK's own check would, so the answer is changed
-// on the wire.
+// A wrong checksum of one entry does not change the results of the others. The SDK's own check would drop all of them, so
+// the test changes the HTTP response.
 func TestChecksumsAreComparedByEntry(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		sum := func(e fifo.Event) string { return fmt.Sprintf("%x", md5.Sum([]byte(e.Body))) }
-		spoilt := false
-		x.wire.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+		changed := false
+		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
 			resp, err := x.srv.RoundTrip(r)
-			if err != nil || spoilt {
+			if err != nil || changed {
 				return resp, err
 			}
-			spoilt = true
+			changed = true
 			body, err := io.ReadAll(resp.Body)
 			body = bytes.Replace(body, []byte(sum(event("b", 1))), []byte(sum(event("x", 1))), 1)
 			resp.Body = io.NopCloser(bytes.NewReader(body))

@@ -6,10 +6,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Client is what a [Publisher] needs of the SQS client. It must honour its contexts, and a wrapper must pass the option
-// functions on: they switch off the SDK's own retries, which would outlive the deduplication window.
+// Client is the part of the SQS client that a [Publisher] calls. It must end a call when the call's context ends. A wrapper
+// must pass on the option functions: they turn off the SDK's own retries, which would go on after the deduplication
+// interval.
 //
-// GetQueueAttributes is asked once for MaximumMessageSize, when the first event of more than 1 KiB comes.
+// GetQueueAttributes is called once, for MaximumMessageSize, when the first event of more than 1 KiB is published.
 type Client interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)

@@ -49,13 +49,13 @@ func TestFlushContextEnds(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second, errLeft)
+		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second, errCancelled)
 		defer cancel()
-		if err := p.Flush(ctx); err != errLeft {
+		if err := p.Flush(ctx); err != errCancelled {
 			x.Errorf("Flush: %v, want the context's cause", err)
 		}
 		if _, err := pd.Wait(x.Context()); err != nil {
-			x.Errorf("the event after Flush left: %v", err)
+			x.Errorf("the event after the end of Flush: %v", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 4 * time.Second})
 }
@@ -76,7 +76,7 @@ func TestCloseDrains(t *testing.T) {
 			x.Errorf("%d messages after Close, want 25", n)
 		}
 		if !p.Idle() {
-			x.Error("a closed publisher holds something")
+			x.Error("the closed publisher is not idle")
 		}
 
 		if _, err := p.Publish(x.Context(), event("g", 1)); !errors.Is(err, fifo.ErrClosed) {
@@ -94,13 +94,13 @@ func TestCloseDrains(t *testing.T) {
 	})
 }
 
-// A Close that gives up in an outage names every event and what is known about it.
+// A Close whose context ends during an outage returns an error for every event that has no result.
 func TestCloseInAnOutage(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		// Replies are lost; the second group's entry is refused; the third group's request hangs until its end.
+		// Replies are lost; the entry of the second group is refused; the request of the third group hangs until its context ends.
 		p := x.publisher(func(o *fifo.Options) { o.Linger, o.InFlight = -1, 1 })
-		if _, err := p.Publish(x.Context(), event("answered", 1)); err != nil {
+		if _, err := p.Publish(x.Context(), event("sent", 1)); err != nil {
 			x.Fatal(err)
 		}
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{
@@ -113,7 +113,7 @@ func TestCloseInAnOutage(t *testing.T) {
 			if _, err := p.Enqueue(x.Context(), e); err != nil {
 				x.Fatal(err)
 			}
-			synctest.Wait() // its request is under way, or answered
+			synctest.Wait() // its request is in flight, or has ended
 		}
 		enqueue(event("lost", 1))
 		enqueue(event("refused", 1))
@@ -122,7 +122,7 @@ func TestCloseInAnOutage(t *testing.T) {
 		enqueue(event("hangs", 2))
 		enqueue(event("waits", 1))
 
-		ctx, cancel := context.WithTimeoutCause(x.Context(), 2*time.Second, errLeft)
+		ctx, cancel := context.WithTimeoutCause(x.Context(), 2*time.Second, errCancelled)
 		defer cancel()
 		start := time.Now()
 		err := p.Close(ctx)
@@ -131,8 +131,8 @@ func TestCloseInAnOutage(t *testing.T) {
 		}
 		got := make(map[string]string)
 		for _, pe := range split(err) {
-			if !errors.Is(pe, fifo.ErrClosed) || !errors.Is(pe, errLeft) {
-				x.Errorf("error %v, want one that says why", pe)
+			if !errors.Is(pe, fifo.ErrClosed) || !errors.Is(pe, errCancelled) {
+				x.Errorf("error %v, want the context's cause in it", pe)
 			}
 			got[pe.EventID] = reason(pe)
 		}
@@ -140,16 +140,16 @@ func TestCloseInAnOutage(t *testing.T) {
 			"lost/v1": "unknown", "refused/v1": "not sent", "hangs/v1": "unknown",
 			"lost/v2": "not sent", "hangs/v2": "not sent", "waits/v1": "not sent",
 		}
-		// The head of a group may have come to a request that hangs before the third group's did.
+		// The head of the second group may be sent again, in a request that hangs, before Close ends.
 		if got["refused/v1"] == "unknown" {
 			want["refused/v1"] = "unknown"
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			x.Errorf("what Close says (-want +got):\n%s", diff)
+			x.Errorf("errors of Close (-want +got):\n%s", diff)
 		}
 		synctest.Wait()
-		if !p.Idle() || x.wire.underWay() != 0 {
-			x.Error("a closed publisher holds something")
+		if !p.Idle() || x.sent.inFlight() != 0 {
+			x.Error("the closed publisher is not idle")
 		}
 	})
 }
@@ -169,7 +169,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-func TestCloseWakesThoseWhoWaitForRoom(t *testing.T) {
+func TestCloseEndsWaitsForCapacity(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1; o.Linger = time.Hour })
@@ -190,14 +190,14 @@ func TestCloseWakesThoseWhoWaitForRoom(t *testing.T) {
 			}
 		})
 		if err := <-waiting; !errors.Is(err, fifo.ErrClosed) || time.Since(start) != 0 {
-			x.Errorf("Enqueue that waited for room: %v after %v, want ErrClosed at once", err, time.Since(start))
+			x.Errorf("Enqueue that waited for capacity: %v after %v, want ErrClosed at once", err, time.Since(start))
 		}
 		wg.Wait()
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Second})
 }
 
-// PublishAll ends when Close gives up, and both say the same.
-func TestCloseGivesUpPublishAll(t *testing.T) {
+// PublishAll ends when Close cancels all requests, and both return the same errors.
+func TestCloseCancelsPublishAll(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
@@ -207,7 +207,7 @@ func TestCloseGivesUpPublishAll(t *testing.T) {
 			all <- err
 		}()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second, errLeft)
+		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Second, errCancelled)
 		defer cancel()
 		byClose := p.Close(ctx)
 		for _, err := range []error{byClose, <-all} {
@@ -222,7 +222,7 @@ func TestCloseGivesUpPublishAll(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Hour})
 }
 
-func TestCloseGivesUpBetweenAttempts(t *testing.T) {
+func TestCloseCancelsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
@@ -241,7 +241,7 @@ func TestCloseGivesUpBetweenAttempts(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		ctx, cancel := context.WithTimeoutCause(x.Context(), 3*time.Second, errLeft)
+		ctx, cancel := context.WithTimeoutCause(x.Context(), 3*time.Second, errCancelled)
 		defer cancel()
 		err := p.Close(ctx)
 		if took := time.Since(start); took != 3*time.Second || len(split(err)) != 2 {
@@ -249,7 +249,7 @@ func TestCloseGivesUpBetweenAttempts(t *testing.T) {
 		}
 		wg.Wait()
 		if !p.Idle() {
-			x.Error("a closed publisher holds something")
+			x.Error("the closed publisher is not idle")
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries})
 }

@@ -1,39 +1,43 @@
-// Package fifo publishes events to SQS so that a repeated send is recognised as one, by SQS and by the consumer.
+// Package fifo publishes events to SQS so that SQS and the consumer recognise an event that is sent again.
 //
-// An [Event] names itself: its ID is made once, when the event happens, and kept. The MessageDeduplicationId is derived
-// from it ([DedupID]) and the ID travels as a message attribute, so that a consumer's key is the same in every delivery,
-// in the dead-letter queue and after a redrive. The package has no generator of IDs from time or chance.
+// An [Event] has an ID. The application makes the ID once, when the event happens, and stores it with the event. The
+// publisher derives the MessageDeduplicationId from it ([DedupID]) and sends the ID as a message attribute, so that a
+// consumer computes the same key for every delivery: in the queue, in the dead-letter queue and after a redrive. The
+// package never makes an ID from the time or from random numbers.
 //
 // # Why not Date.now()
 //
-// A MessageDeduplicationId of the kind `${type}-${orderId}-${Date.now()}` is wrong in both directions:
+// A MessageDeduplicationId such as `${type}-${orderId}-${Date.now()}` fails in three ways:
 //
-//   - It is made per send. SQS accepts a message, the answer is lost, the caller sends again: another ID, two messages.
-//     That was the only case deduplication is for. The SDK's own retries repeat the request and so hide it from tests.
-//   - Two events of an order in one millisecond have one ID: SQS answers success to the second and drops it. A clock
-//     that is set back repeats IDs, too.
-//   - The consumer's key inherits the fault: both copies look new, and the handler runs twice.
+//   - It is made for each send. SQS accepts a message, the response is lost, and the caller sends the message again: the
+//     second send has another ID, and the queue has two messages. This is the case that deduplication exists for. Tests
+//     do not show it, because the SDK's own retries repeat the request with the same ID.
+//   - Two events of one order in one millisecond get the same ID: SQS answers the second send with success and drops the
+//     message. A clock that is set back repeats IDs too.
+//   - The consumer's key has the same fault: both copies look new, and the handler runs twice.
 //
-// A random UUID made at the send is the same fault without the collisions. `${type}-${orderId}` is the opposite one: two
-// updates of an order within five minutes become one. The ID has to name the occurrence: the order and its version, the
-// ID of an outbox row, a UUID stored with the event before the first send.
+// A random UUID that is made for each send fails in the first and the third way. `${type}-${orderId}` fails in the
+// opposite way: two updates of an order within five minutes become one message. The ID must name the occurrence: the order
+// and its version, the ID of an outbox row, a UUID that is stored with the event before the first send.
 //
-// # What is promised
+// # Guarantees
 //
-// While attempts fail and heal within the deduplication interval, an event is in the queue once and in its group's
-// order. SQS remembers a MessageDeduplicationId for five minutes from the acceptance, and an answer that was lost leaves
-// open whether it was accepted. So an event is sent again under the same ID until 285 s after its first attempt began;
-// after that the outcome stays open, and the error says so: [ErrUnknownOutcome].
+// While an event can be sent within the deduplication interval, the queue contains it once and in the order of its group,
+// however many attempts fail. SQS remembers a MessageDeduplicationId for five minutes after it accepts the message. A lost
+// response does not tell whether SQS accepted the message, so the publisher sends the event again with the same ID, until
+// 285 s after the start of the first attempt. After that the outcome stays unknown, and the error says so:
+// [ErrUnknownOutcome].
 //
-// At most one event of a group is in a request, and the next follows when it was answered. An event that fails takes the
-// group's waiting ones with it ([ErrGroupHalted]): whoever publishes them again does it in their order.
+// At most one event of a group is in flight; the next one is sent when SQS has answered. An event that fails also fails the
+// accepted events behind it in its group ([ErrGroupHalted]). The caller publishes them again in their order.
 //
-// A process that ends takes its unanswered events with it. Where that must not happen, events come from a transactional
-// outbox, and are published again until they are answered: as often as need be, since their IDs are the same.
+// A process that ends loses its accepted events that SQS has not confirmed. Where that must not happen, use a transactional
+// outbox: publish each event again until it succeeds. Its ID stays the same, so it can be published any number of times.
 //
-// # Where to publish from
+// # Which method to use
 //
-// [Publisher.Publish] waits for the answer; concurrent calls share requests of up to ten messages. [Publisher.Enqueue]
-// does not wait. [Publisher.PublishAll] is for Lambda functions: it does not linger and leaves no goroutine behind that a
-// freeze would stop halfway. [Publisher.Close] drains and names what it could not settle.
+// [Publisher.Publish] waits for the result; concurrent calls share requests of up to ten messages. [Publisher.Enqueue]
+// does not wait. [Publisher.PublishAll] is for Lambda functions: it does not linger, and no goroutine of the call runs
+// after it, so a freeze of the process cannot interrupt a send. [Publisher.Close] sends all accepted events and returns an
+// error for each that it could not send.
 package fifo

@@ -1,37 +1,39 @@
 package fifo
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// entry is an accepted event on its way to its one answer. Fields below the blank line belong to the publisher's mutex;
-// while the entry is in flight, attempts and first belong to its request's goroutine.
+// entry is an accepted event until it has its result. The fields above the blank line do not change. The others belong to
+// the publisher's mutex; but while the entry is in flight, attempts and first belong to the goroutine of its request.
 type entry struct {
 	pending *Pending
 	lane    *lane
 	serial  uint64 // order of acceptance
 	event   Event  // what every attempt sends
-	key     string // the event's key: the dedup ID on a FIFO queue
+	key     string // the event's key: the deduplication ID on a FIFO queue
+	keyHash keyHash
 	size    int64
 
 	group    *group
-	guardKey guardKey
-	due      time.Time // when it need not wait for others any longer
+	due      time.Time // end of its linger
 	attempts int
 	first    instant // start of the first attempt
 	inFlight bool
-	unknown  bool  // an attempt may have enqueued it
+	unknown  bool  // an attempt has an unknown outcome: the event may be in the queue
 	lastErr  error // of the last attempt
 }
 
-// newEntry checks everything that can be checked without the queue, and freezes what every attempt will send. The message
-// itself is made by each attempt: it is three times as large as the event, and thousands may wait.
+// newEntry checks all that can be checked without the queue, and copies what every attempt sends. Each attempt builds the
+// SQS message from it: the message takes three times the memory of the event, and thousands may wait.
 func (p *Publisher) newEntry(e Event) (*entry, error) {
-	if err := e.check(); err != nil {
+	if err := e.validate(); err != nil {
 		return nil, err
 	}
 	key, err := DedupID(p.namespace, e.ID)
@@ -43,17 +45,21 @@ func (p *Publisher) newEntry(e Event) (*entry, error) {
 		pending: &Pending{event: e.ID, group: e.Group, done: make(chan struct{})},
 		event:   e,
 		key:     key,
-		size:    attributesSize(p.namespace, &e) + int64(len(e.Body)),
+		keyHash: hashKey(key),
+		size:    e.size(p.namespace),
 	}, nil
 }
 
-// message is what an attempt sends for an entry, as the one at that position of its request.
+// message returns what an attempt sends for the entry at a position of its request.
 func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchRequestEntry {
 	m := sqstypes.SendMessageBatchRequestEntry{
-		Id:                aws.String(strconv.Itoa(position)),
+		Id:                host.EntryID(position),
 		MessageBody:       &e.event.Body,
 		MessageGroupId:    &e.event.Group,
-		MessageAttributes: wireAttributes(&p.namespace, &e.event),
+		MessageAttributes: make(map[string]sqstypes.MessageAttributeValue, len(e.event.Attributes)+3),
+	}
+	for name, a := range e.event.sentAttributes(p.namespace) {
+		m.MessageAttributes[name] = attributeValue(a)
 	}
 	if p.fifo {
 		m.MessageDeduplicationId = &e.key
@@ -61,23 +67,34 @@ func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchReq
 	if e.event.TraceHeader != "" {
 		m.MessageSystemAttributes = map[string]sqstypes.MessageSystemAttributeValue{
 			string(sqstypes.MessageSystemAttributeNameAWSTraceHeader): {
-				DataType: typeString, StringValue: &e.event.TraceHeader,
+				DataType: aws.String("String"), StringValue: &e.event.TraceHeader,
 			},
 		}
 	}
 	return m
 }
 
-func (p *Publisher) receipt(e *entry, a answer) Receipt {
-	r := Receipt{MessageID: a.messageID, Sequence: a.sequence, Attempts: e.attempts}
-	if p.fifo {
-		r.DedupID = e.key
+func attributeValue(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
+	v := sqstypes.MessageAttributeValue{DataType: &a.Type}
+	if isBinary(a) {
+		v.BinaryValue = a.Binary
+	} else {
+		v.StringValue = &a.String
 	}
-	return r
+	return v
 }
 
-// ending returns what to tell the caller of an entry that gets no further attempt: nothing was sent, or nobody knows.
-func (e *entry) ending(why error) error {
+func (p *Publisher) receipt(e *entry, r attemptResult) Receipt {
+	receipt := Receipt{MessageID: r.messageID, Sequence: r.sequence, Attempts: e.attempts}
+	if p.fifo {
+		receipt.DedupID = e.key
+	}
+	return receipt
+}
+
+// finalError returns the error of an entry that gets no further attempt: ErrUnknownOutcome if an attempt may have put it
+// into the queue, else ErrNotSent.
+func (e *entry) finalError(why error) error {
 	if e.unknown {
 		return because(ErrUnknownOutcome, why, e.lastErr)
 	}

@@ -5,37 +5,38 @@ import (
 	"fmt"
 )
 
-// What became of an event that has no [Receipt]. Each is wrapped in a [*PublishError], together with its cause.
+// The reasons why an event has no [Receipt]. Each is wrapped in a [*PublishError], together with its cause.
 var (
-	// ErrBufferFull says that the context ended while the event waited for room in the buffer. It was not sent.
-	ErrBufferFull = errors.New("fifo: buffer is full")
+	// ErrBufferFull says that the context ended while the event waited for capacity: Options.MaxMessages or
+	// Options.MaxBytes is reached. The event was not sent.
+	ErrBufferFull = errors.New("fifo: not sent: buffer is full (Options.MaxMessages, Options.MaxBytes)")
 	// ErrNotSent says that the event is certainly not in the queue: SQS refused it, or it never left this process.
 	ErrNotSent = errors.New("fifo: not sent")
-	// ErrUnknownOutcome says that the event may or may not be in the queue, and that sending it again can no longer find
-	// out: SQS remembers a MessageDeduplicationId for five minutes. Publishing it again may enqueue it a second time, which
-	// a consumer that guards its events by their IDs absorbs. A request that is still on its way may even enqueue it behind
-	// later events of its group.
+	// ErrUnknownOutcome says that the event may or may not be in the queue. Sending it again cannot tell: SQS remembers a
+	// MessageDeduplicationId for five minutes only. Publishing it again may put it into the queue a second time; a consumer
+	// that deduplicates events by their IDs then runs its handler once. A request that has not reached SQS yet may even put
+	// the event behind later events of its group.
 	//
-	// Where the context of Publish ended while its event was in a request, the send goes on; then publishing the event
-	// again within the next minutes is safe.
-	ErrUnknownOutcome = errors.New("fifo: outcome unknown")
-	// ErrGroupHalted says that the event was not sent because an earlier one of its group failed: sent on its own it would
-	// be out of order for ever. The group takes new events.
-	ErrGroupHalted = errors.New("fifo: an earlier event of the group failed")
-	// ErrDedupConflict says that an event of the same ID and another body was published less than five minutes ago: SQS
-	// would answer success and drop this one.
-	ErrDedupConflict = errors.New("fifo: same event ID with another body")
-	// ErrClosed says that the publisher was closed before the event was taken. It was not sent.
+	// If the context of Publish ended while the event was in flight, the publisher goes on sending it. The event may be
+	// published again: SQS recognises a copy that arrives within five minutes of the first Publish.
+	ErrUnknownOutcome = errors.New("fifo: unknown outcome: the event may be in the queue")
+	// ErrGroupHalted says that the event was not sent because an earlier event of its group failed: sent now, it would be
+	// delivered before the earlier one. The group accepts new events. Publish the earlier event again, then this one.
+	ErrGroupHalted = errors.New("fifo: not sent because an earlier event of the group failed")
+	// ErrDedupConflict says that an event with the same ID and another body was published less than five minutes ago. The
+	// event was not sent: SQS would answer success and drop it.
+	ErrDedupConflict = errors.New("fifo: not sent: an event with the same ID and another body was published less than 5 minutes ago")
+	// ErrClosed says that the publisher was closed before it accepted the event. The event was not sent.
 	ErrClosed = errors.New("fifo: publisher is closed")
 )
 
-// PublishError is the failure of one event. Errors of input are [*sqsonce.FieldError], one per bad field, joined.
+// PublishError is the failure of one event. For a bad event it wraps one [*sqsonce.FieldError] per bad field, joined.
 type PublishError struct {
-	// Index is the event's position in the call of PublishAll; 0 elsewhere.
+	// Index is the event's position in the call of PublishAll; 0 for the other methods.
 	Index int
 	// EventID and Group are the event's.
 	EventID, Group string
-	// Err is why.
+	// Err is the reason.
 	Err error
 }
 
@@ -45,26 +46,46 @@ func (e *PublishError) Error() string {
 
 func (e *PublishError) Unwrap() error { return e.Err }
 
-// outcome is one of the errors above with what led to it.
-type outcome struct{ chain []error }
-
-// because returns reason, caused by what is not nil of causes.
-func because(reason error, causes ...error) error {
-	o := &outcome{chain: []error{reason}}
-	for _, c := range causes {
-		if c != nil && !errors.Is(o, c) {
-			o.chain = append(o.chain, c)
-		}
+// reasonOf returns the Err of a PublishError.
+func reasonOf(err error) error {
+	if pe, ok := errors.AsType[*PublishError](err); ok {
+		return pe.Err
 	}
-	return o
+	return err
 }
 
-func (o *outcome) Error() string {
-	s := o.chain[0].Error()
-	for _, c := range o.chain[1:] {
+// withIndex returns a PublishError with the event's position in a call of PublishAll. The error is copied, because every
+// caller of Pending.Wait gets the same one.
+func withIndex(index int, err error) error {
+	pe, ok := errors.AsType[*PublishError](err)
+	if !ok {
+		return err
+	}
+	indexed := *pe
+	indexed.Index = index
+	return &indexed
+}
+
+// causedError is one of the errors above, followed by its causes. errors.Is and errors.As find all of them.
+type causedError struct{ errs []error }
+
+// because returns reason with its causes. A nil cause and one that is already there are left out.
+func because(reason error, causes ...error) error {
+	e := &causedError{errs: []error{reason}}
+	for _, c := range causes {
+		if c != nil && !errors.Is(e, c) {
+			e.errs = append(e.errs, c)
+		}
+	}
+	return e
+}
+
+func (e *causedError) Error() string {
+	s := e.errs[0].Error()
+	for _, c := range e.errs[1:] {
 		s += ": " + c.Error()
 	}
 	return s
 }
 
-func (o *outcome) Unwrap() []error { return o.chain }
+func (e *causedError) Unwrap() []error { return e.errs }

@@ -1,40 +1,313 @@
 package fifo
 
-import "github.com/sqsonce/sqsonce"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
 
-// Event is one occurrence to be published.
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// Event is one occurrence to publish.
 type Event struct {
-	// ID names the occurrence, not the thing it happened to: "ord-42/v3", the ID of an outbox row, a UUID stored with
-	// the event. It is made before the first attempt to publish and is the same in every later one. Required; any
-	// text that SQS takes.
+	// ID names the occurrence, not the thing that it happened to: "ord-42/v3", the ID of an outbox row, a UUID that is
+	// stored with the event. It is made before the first attempt to publish and stays the same in every later one.
+	// Required; any text that SQS accepts.
 	ID string
-	// Group is the MessageGroupId: events of one group are delivered in the order they were published. Required; 1 to 128
-	// printable ASCII characters without the space. It must depend on the event alone: an event sent again under another
-	// group is another message on a queue that deduplicates by group.
+	// Group is the MessageGroupId: SQS delivers the events of one group in the order they were published. Required; 1 to
+	// 128 printable ASCII characters, no space. It must depend on the event alone: on a queue that deduplicates by group,
+	// an event that is sent again with another group is a new message.
 	Group string
-	// Body is the message body. Required; valid UTF-8 of the characters XML allows.
+	// Body is the message body. Required; valid UTF-8 of the characters that XML allows.
 	Body string
-	// Type is written as the event-type attribute. Default: none.
+	// Type is sent as the event-type attribute. Default: none.
 	Type string
-	// TraceHeader is sent as the AWSTraceHeader system attribute, which does not count towards the message's size.
+	// TraceHeader is sent as the AWSTraceHeader system attribute. It does not count towards the size of the message.
 	// Default: none.
 	TraceHeader string
-	// Attributes are further message attributes: at most 7, since SQS takes ten and three are written here. Default: none.
+	// Attributes are further message attributes. At most 7: SQS accepts 10, and the publisher adds 3. Default: none.
 	Attributes map[string]sqsonce.Attribute
 }
 
-// DedupID returns the MessageDeduplicationId of the event that namespace names id: [sqsonce.EventKey], which is also the
-// key that consumers guard the event by. An empty id is [sqsonce.ErrNoEventID].
+// DedupID returns the MessageDeduplicationId of an event: [sqsonce.EventKey] of the namespace and the event's ID, which is
+// also the key of the event's record. An empty id is [sqsonce.ErrNoEventID].
 func DedupID(namespace, id string) (string, error) { return sqsonce.EventKey(namespace, id) }
 
-// Receipt says how an event got into the queue.
+// Receipt says that an event is in the queue.
 type Receipt struct {
 	// MessageID is the SQS message ID.
 	MessageID string
-	// Sequence is the FIFO SequenceNumber; empty on a standard queue.
+	// Sequence is the SequenceNumber of a FIFO queue; empty for a standard queue.
 	Sequence string
-	// DedupID is the MessageDeduplicationId that was sent; empty on a standard queue.
+	// DedupID is the MessageDeduplicationId that was sent; empty for a standard queue.
 	DedupID string
-	// Attempts is how many requests it took. More than one may mean more than one message on a standard queue.
+	// Attempts is the number of requests that it took. On a standard queue more than one may mean more than one message.
 	Attempts int
+}
+
+// validate returns one FieldError for each reason for which SQS would refuse the event. So when SQS refuses an entry of a
+// batch, the cause is the service and not the input. Publisher.checkSize checks the size: its limit depends on the queue.
+func (e *Event) validate() error {
+	errs := checkAttributes(e.Attributes)
+	errs = append(errs, checkText("Event.ID", e.ID), checkGroup(e.Group), checkText("Event.Body", e.Body))
+	if e.Type != "" {
+		errs = append(errs, checkText("Event.Type", e.Type))
+	}
+	if e.TraceHeader != "" {
+		errs = append(errs, checkText("Event.TraceHeader", e.TraceHeader))
+	}
+	return errors.Join(errs...)
+}
+
+// checkText returns an error for a text that cannot be a body or a string value. SQS refuses all of these but invalid
+// UTF-8: the SDK replaces that with U+FFFD, SQS stores the replacement, and the checksum in the response does not match.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+func checkText(field, s string) error {
+	if s == "" {
+		return badField(field, "is empty")
+	}
+	for i, r := range s {
+		if r == utf8.RuneError {
+			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
+				return badField(field, "is not UTF-8 at byte %d", i)
+			}
+		}
+		if !isXMLChar(r) {
+			return badField(field, "has character %U at byte %d, must be #x9, #xA, #xD, #x20 to #xD7FF, #xE000 to #xFFFD or #x10000 to #x10FFFF", r, i)
+		}
+	}
+	return nil
+}
+
+// isXMLChar reports whether XML 1.0 has the character. Valid UTF-8 has no surrogates.
+func isXMLChar(r rune) bool {
+	if r < 0x20 {
+		return r == '\t' || r == '\n' || r == '\r'
+	}
+	return r != 0xfffe && r != 0xffff
+}
+
+// checkGroup returns an error for a text that cannot be a MessageGroupId.
+func checkGroup(group string) error {
+	const field = "Event.Group"
+	if group == "" {
+		return badField(field, "is empty")
+	}
+	if len(group) > 128 {
+		return badField(field, "has %d bytes, must have at most 128", len(group))
+	}
+	for i := range len(group) {
+		if group[i] < 0x21 || group[i] > 0x7e {
+			return badField(field, "has byte %#x at %d, must be printable ASCII without the space", group[i], i)
+		}
+	}
+	return nil
+}
+
+// maxAttributes is SQS's 10 without event-id, event-source and event-type.
+const maxAttributes = 7
+
+// reserved are the names of attributes that sqsonce itself sends. An event-key would replace the event's identity, and a
+// reject-reason would look like one that a worker wrote.
+var reserved = []string{
+	sqsonce.AttrEventID, sqsonce.AttrEventSource, sqsonce.AttrEventType, sqsonce.AttrEventKey, sqsonce.AttrRejectReason,
+}
+
+// SQS's rules for attributes.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
+var (
+	attributeNames = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,256}$`)
+	attributeTypes = regexp.MustCompile(`^(String|Number|Binary)(\.[A-Za-z0-9_.-]+)?$`)
+	numbers        = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+)
+
+func checkAttributes(attrs map[string]sqsonce.Attribute) []error {
+	var errs []error
+	if len(attrs) > maxAttributes {
+		errs = append(errs, badField("Event.Attributes", "has %d attributes, must have at most %d", len(attrs), maxAttributes))
+	}
+	for _, name := range slices.Sorted(maps.Keys(attrs)) {
+		field := fmt.Sprintf("Event.Attributes[%.256q]", name)
+		if problem := nameProblem(name); problem != "" {
+			errs = append(errs, badField(field, "%s", problem))
+		}
+		errs = append(errs, checkValue(field, attrs[name]))
+	}
+	return errs
+}
+
+func nameProblem(name string) string {
+	lower := strings.ToLower(name)
+	switch {
+	case slices.Contains(reserved, name):
+		return "has a reserved name"
+	case !attributeNames.MatchString(name):
+		return "has a bad name, must be 1 to 256 of A-Z a-z 0-9 _ - ."
+	case strings.HasPrefix(name, "."), strings.HasSuffix(name, "."), strings.Contains(name, ".."):
+		return "has a bad name, must not start or end with a period or have two in a row"
+	case strings.HasPrefix(lower, "aws."), strings.HasPrefix(lower, "amazon."):
+		return "has a bad name, must not start with AWS. or Amazon."
+	}
+	return ""
+}
+
+func checkValue(field string, a sqsonce.Attribute) error {
+	if len(a.Type) > 256 || !attributeTypes.MatchString(a.Type) {
+		return badField(field, "has type %.256q, must be String, Number or Binary, or one of these with a label such as Number.int", a.Type)
+	}
+	if isBinary(a) {
+		if len(a.Binary) == 0 || a.String != "" {
+			return badField(field, "is a Binary attribute, must have a Binary value and no String")
+		}
+		return nil
+	}
+	if len(a.Binary) > 0 {
+		return badField(field, "is a %s attribute, must have no Binary value", a.Type)
+	}
+	if err := checkText(field, a.String); err != nil {
+		return err
+	}
+	if strings.HasPrefix(a.Type, "Number") && !isNumber(a.String) {
+		return badField(field, "is not a number of at most 38 digits, with an absolute value of 0 or 10^-128 to 10^126")
+	}
+	return nil
+}
+
+func isBinary(a sqsonce.Attribute) bool { return strings.HasPrefix(a.Type, "Binary") }
+
+func isNumber(s string) bool {
+	if !numbers.MatchString(s) {
+		return false
+	}
+	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
+	digits := strings.TrimLeft(strings.ReplaceAll(strings.TrimLeft(mantissa, "+-"), ".", ""), "0")
+	if digits == "" {
+		return true // zero, with any exponent
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	v = math.Abs(v)
+	return err == nil && len(digits) <= 38 && v >= 1e-128 && v <= 1e126
+}
+
+// cloneAttributes copies the attributes, since the caller may change its own after the call.
+func cloneAttributes(attrs map[string]sqsonce.Attribute) map[string]sqsonce.Attribute {
+	out := maps.Clone(attrs)
+	for name, a := range out {
+		a.Binary = bytes.Clone(a.Binary)
+		out[name] = a
+	}
+	return out
+}
+
+// sentAttributes returns the event's attributes and those that the publisher adds.
+func (e *Event) sentAttributes(namespace string) map[string]sqsonce.Attribute {
+	out := make(map[string]sqsonce.Attribute, len(e.Attributes)+3)
+	maps.Copy(out, e.Attributes)
+	out[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: e.ID}
+	out[sqsonce.AttrEventSource] = sqsonce.Attribute{Type: "String", String: namespace}
+	if e.Type != "" {
+		out[sqsonce.AttrEventType] = sqsonce.Attribute{Type: "String", String: e.Type}
+	}
+	return out
+}
+
+const (
+	// maxMessageBytes is the limit of one message, and of all messages of a request together. Both are inclusive and count
+	// the body and the names, types and values of attributes.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+	maxMessageBytes = 1 << 20
+	// leastQueueLimit is the smallest MaximumMessageSize that a queue can have.
+	leastQueueLimit = 1 << 10
+	// batchMargin is not used in a request of several messages: AWS does not say whether groups and deduplication IDs,
+	// at most 256 bytes a message, count towards the limit of a request.
+	batchMargin = 4 << 10
+)
+
+// size returns the bytes of the message as SQS counts them.
+func (e *Event) size(namespace string) int64 {
+	n := len(e.Body)
+	for name, a := range e.sentAttributes(namespace) {
+		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
+	}
+	return int64(n)
+}
+
+// sizeLimit is the queue's MaximumMessageSize. It is read when the first event of more than leastQueueLimit comes.
+type sizeLimit struct {
+	bytes   atomic.Int64  // 0: not read yet
+	reading chan struct{} // a lock that can be waited for under a context: it holds one token
+}
+
+// checkSize returns a FieldError for a message that is too large for the queue, or the context's cause.
+func (p *Publisher) checkSize(ctx context.Context, size int64) error {
+	if size <= leastQueueLimit {
+		return nil
+	}
+	limit := int64(maxMessageBytes)
+	if size <= maxMessageBytes { // a larger one fits into no queue
+		var err error
+		if limit, err = p.queueLimit(ctx); err != nil {
+			return err
+		}
+	}
+	if size > limit {
+		return badField("Event.Body", "has %d bytes with attributes, the queue accepts %d", size, limit)
+	}
+	return nil
+}
+
+func (p *Publisher) queueLimit(ctx context.Context) (int64, error) {
+	if limit := p.limit.bytes.Load(); limit > 0 {
+		return limit, nil
+	}
+	select {
+	case p.limit.reading <- struct{}{}:
+		defer func() { <-p.limit.reading }()
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	if limit := p.limit.bytes.Load(); limit > 0 {
+		return limit, nil
+	}
+	limit, err := p.readQueueLimit(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		// Not read again: the role may lack sqs:GetQueueAttributes, and SQS itself refuses what is too large for the queue.
+		p.opts.Logger.Warn("fifo: cannot read the queue's MaximumMessageSize, 1 MiB is assumed", "queue", p.queueURL, "error", err)
+		limit = maxMessageBytes
+	}
+	p.limit.bytes.Store(limit)
+	return limit, nil
+}
+
+func (p *Publisher) readQueueLimit(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.AttemptTimeout)
+	defer cancel()
+	const name = sqstypes.QueueAttributeNameMaximumMessageSize
+	out, err := p.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       &p.queueURL,
+		AttributeNames: []sqstypes.QueueAttributeName{name},
+	})
+	if err != nil {
+		return 0, err
+	}
+	limit, err := strconv.ParseInt(out.Attributes[string(name)], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	return min(max(limit, leastQueueLimit), maxMessageBytes), nil
 }

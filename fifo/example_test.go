@@ -72,12 +72,12 @@ func ExamplePublisher_PublishAll() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, fifo.ErrGroupHalted))
 	// Output:
-	// fifo: event "ord-42/v2" of group "ord-42": fifo: Event.Body: empty
-	// fifo: event "ord-42/v3" of group "ord-42": fifo: an earlier event of the group failed: event "ord-42/v2": fifo: Event.Body: empty
+	// fifo: event "ord-42/v2" of group "ord-42": fifo: Event.Body: is empty
+	// fifo: event "ord-42/v3" of group "ord-42": fifo: not sent because an earlier event of the group failed: event "ord-42/v2": fifo: Event.Body: is empty
 	// true
 }
 
-// Several mistakes are reported at once, before any call.
+// NewPublisher reports all bad arguments at once, and makes no call.
 func ExampleNewPublisher() {
 	client, _ := exampleQueue("orders.fifo")
 	_, err := fifo.NewPublisher(client, "", "or ders")
@@ -85,7 +85,7 @@ func ExampleNewPublisher() {
 	_, ok := errors.AsType[*sqsonce.FieldError](err)
 	fmt.Println(ok)
 	// Output:
-	// fifo: queueURL: empty
-	// fifo: namespace: "or ders", must be 1 to 48 of A-Z a-z 0-9 . _ : / -
+	// fifo: queueURL: is empty
+	// fifo: namespace: is "or ders", must be 1 to 48 of A-Z a-z 0-9 . _ : / -
 	// true
 }

@@ -2,7 +2,7 @@ package fifo
 
 import "time"
 
-// Clocks is a test's reading of both clocks: time since the start by the monotonic one, and the wall's.
+// SetClocks replaces both clocks: the time since the start by the monotonic clock, and the wall clock.
 func (p *Publisher) SetClocks(read func() (mono time.Duration, wall time.Time)) {
 	p.clocks = func() instant {
 		mono, wall := read()
@@ -10,17 +10,17 @@ func (p *Publisher) SetClocks(read func() (mono time.Duration, wall time.Time)) 
 	}
 }
 
-// Idle reports whether nothing is accepted, under way or timed.
+// Idle reports whether the publisher has no entry, no request and no timer.
 func (p *Publisher) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	armed := p.timer != nil && p.timer.Stop()
-	return len(p.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && len(p.stream.ready) == 0 && !armed
+	return len(p.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && len(p.shared.ready) == 0 && !armed
 }
 
-// Remembered returns how many events the collision guard holds.
+// Remembered returns how many events are remembered to find conflicts.
 func (p *Publisher) Remembered() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.guard.seen)
+	return len(p.recent.byKey)
 }

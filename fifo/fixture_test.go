@@ -26,12 +26,12 @@ const (
 	standard = "orders"      // the standard one
 )
 
-// fixture is SQS in memory under a real client, with one queue and what a Publisher sends to it.
+// fixture is SQS in memory with one queue, a real client, and a recorder of what a Publisher sends.
 type fixture struct {
 	*testing.T
 	srv  *memsqs.Server
 	sqs  *sqs.Client
-	wire *wire
+	sent *recorder
 	url  string
 }
 
@@ -43,7 +43,7 @@ func bubble(t *testing.T, queue string, f func(x *fixture), faults ...fault.Rule
 		defer x.srv.Close()
 		x.srv.Set(fault.Plan{Rules: faults})
 		f(x)
-		if err := x.wire.problem(); err != "" {
+		if err := x.sent.problem(); err != "" {
 			t.Error(err)
 		}
 	})
@@ -53,7 +53,7 @@ func newFixture(t *testing.T, queue string, attrs map[string]string) *fixture {
 	t.Helper()
 	srv := memsqs.New()
 	c := newClient(srv)
-	x := &fixture{T: t, srv: srv, sqs: c, wire: &wire{Client: c}}
+	x := &fixture{T: t, srv: srv, sqs: c, sent: &recorder{Client: c}}
 	x.url = x.create(queue, attrs)
 	return x
 }
@@ -87,7 +87,7 @@ func (x *fixture) create(queue string, attrs map[string]string) string {
 
 func (x *fixture) publisher(optFns ...func(*fifo.Options)) *fifo.Publisher {
 	x.Helper()
-	p, err := fifo.NewPublisher(x.wire, x.url, "orders", optFns...)
+	p, err := fifo.NewPublisher(x.sent, x.url, "orders", optFns...)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func (x *fixture) queued(group string) []string {
 	return bodies
 }
 
-// sizes returns the number of entries of each request the server answered, the fullest first: requests under way at once
-// are answered in any order.
+// sizes returns the number of entries of each request that the server answered, the largest first: concurrent requests are
+// answered in any order.
 func (x *fixture) sizes() []int {
 	var n []int
 	for _, c := range x.srv.Calls() {
@@ -119,26 +119,26 @@ func (x *fixture) sizes() []int {
 	return n
 }
 
-// event returns an event whose body names it.
+// event returns an event whose body is its ID.
 func event(group string, n int) fifo.Event {
 	id := fmt.Sprintf("%s/v%d", group, n)
 	return fifo.Event{ID: id, Group: group, Body: id}
 }
 
-// wire is a client that watches what every attempt sends: at most one entry of a group at once, and the same message in
+// recorder is a client that checks what every attempt sends: at most one entry of a group at once, and the same message in
 // every attempt.
-type wire struct {
+type recorder struct {
 	fifo.Client
 	mu       sync.Mutex
 	active   map[string]int // entries in flight, by group
-	requests int            // under way
+	requests int            // in flight
 	most     int            // requests at once
 	sent     map[string]sqstypes.SendMessageBatchRequestEntry
 	attempts map[string]int // by event ID
 	problems []string
 }
 
-func (w *wire) SendMessageBatch(
+func (w *recorder) SendMessageBatch(
 	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
 ) (*sqs.SendMessageBatchOutput, error) {
 	w.begin(in)
@@ -146,7 +146,7 @@ func (w *wire) SendMessageBatch(
 	return w.Client.SendMessageBatch(ctx, in, optFns...)
 }
 
-func (w *wire) begin(in *sqs.SendMessageBatchInput) {
+func (w *recorder) begin(in *sqs.SendMessageBatchInput) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.active == nil {
@@ -178,7 +178,7 @@ func (w *wire) begin(in *sqs.SendMessageBatchInput) {
 	}
 }
 
-func (w *wire) end(in *sqs.SendMessageBatchInput) {
+func (w *recorder) end(in *sqs.SendMessageBatchInput) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requests--
@@ -187,26 +187,26 @@ func (w *wire) end(in *sqs.SendMessageBatchInput) {
 	}
 }
 
-// forget lets events of a known ID have another body.
-func (w *wire) forget() {
+// forget allows another body for an ID that was sent.
+func (w *recorder) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.sent)
 }
 
-func (w *wire) underWay() int {
+func (w *recorder) inFlight() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.requests
 }
 
-func (w *wire) attemptsOf(id string) int {
+func (w *recorder) attemptsOf(id string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.attempts[id]
 }
 
-func (w *wire) problem() string {
+func (w *recorder) problem() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.Sort(w.problems)

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// group is the events of one MessageGroupId that are accepted and not yet answered, in their order. At most its head is
-// in a request.
+// group is the entries of one MessageGroupId, in their order. On a standard queue each entry has a group of its own. Only
+// the head, its first entry, may be in flight.
 //
-// Two of them in requests at once break the order even where nothing fails, since requests overtake each other, and two
-// in one request break it when the first entry fails and the second does not.
+// Two entries of a group in two requests would lose the order even without a failure, since requests overtake each other.
+// Two entries in one request would lose it when SQS refuses the first and accepts the second.
 //
-// A group is in one of three states: its head is in a lane's ready list, in flight, or backing off.
+// A group with entries is in one of three states: it is in the ready list of its head's lane, its head is in flight, or
+// its head waits for the end of a backoff.
 type group struct {
 	id      string
 	entries []*entry
-	backoff *time.Timer // set while the head backs off
+	backoff *time.Timer // set while the head waits for it
 }
 
 func (g *group) head() *entry { return g.entries[0] }
 
-// groups holds the groups that have entries. It belongs to the publisher's mutex.
+// groups has the groups that have entries. It belongs to the publisher's mutex.
 type groups struct {
-	ordered bool // false: a standard queue, where each entry is a group of its own
+	ordered bool // false: a standard queue
 	byID    map[string]*group
 }
 
@@ -47,7 +48,8 @@ func (gs *groups) add(e *entry, id string) {
 	}
 }
 
-// ready puts the group into its head's lane, or forgets it where it is empty. The group must be in none of its states.
+// ready puts a group, which must be in none of the states, into the ready list of its head's lane. An empty group is
+// forgotten.
 func (gs *groups) ready(g *group) {
 	if len(g.entries) == 0 {
 		if gs.byID[g.id] == g {
@@ -59,8 +61,8 @@ func (gs *groups) ready(g *group) {
 	l.ready = append(l.ready, g)
 }
 
-// detach takes a group out of its state.
-func (gs *groups) detach(g *group) {
+// leaveState ends the group's state, whichever it is.
+func (gs *groups) leaveState(g *group) {
 	switch {
 	case g.head().inFlight:
 		g.head().inFlight = false
@@ -68,36 +70,36 @@ func (gs *groups) detach(g *group) {
 		g.backoff.Stop()
 		g.backoff = nil
 	default:
-		g.head().lane.unready(g)
+		g.head().lane.removeReady(g)
 	}
 }
 
-// remove takes out an entry. Those behind it move up.
+// remove removes an entry. Those behind it move up.
 func (gs *groups) remove(e *entry) {
 	g := e.group
 	if e != g.head() {
 		g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
 		return
 	}
-	gs.detach(g)
+	gs.leaveState(g)
 	g.entries = slices.Delete(g.entries, 0, 1)
 	gs.ready(g)
 }
 
-// halt takes out the head and everything behind it, and returns what was behind.
+// halt removes the head and all entries behind it, and returns those behind it.
 func (gs *groups) halt(head *entry) []*entry {
 	g := head.group
-	gs.detach(g)
+	gs.leaveState(g)
 	followers := slices.Clone(g.entries[1:])
 	g.entries = nil
 	gs.ready(g)
 	return followers
 }
 
-// retry has the head, which was in flight, ready again after d, and calls then.
-func (gs *groups) retry(head *entry, d time.Duration, mu sync.Locker, then func()) {
+// retry makes the head, which was in flight, ready again after d, and then calls f.
+func (gs *groups) retry(head *entry, d time.Duration, mu sync.Locker, f func()) {
 	g := head.group
-	gs.detach(g)
+	gs.leaveState(g)
 	if d <= 0 {
 		head.due = time.Now()
 		gs.ready(g)
@@ -107,14 +109,14 @@ func (gs *groups) retry(head *entry, d time.Duration, mu sync.Locker, then func(
 	t = time.AfterFunc(d, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		// Between the timer and the lock the head may have been removed, and the next one may be backing off.
+		// While this function waited for the lock, the head may have been removed, and the next one may wait for a backoff.
 		if g.backoff != t {
 			return
 		}
 		g.backoff = nil
 		head.due = time.Now()
 		gs.ready(g)
-		then()
+		f()
 	})
 	g.backoff = t
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A backoff's timer may fire while its head is removed: it then waits for the lock, and must not make the group, which
-// has a new head, ready a second time.
+// The timer of a backoff may fire while the head is being removed. It then waits for the lock, and must not make the group,
+// which has a new head by then, ready a second time.
 func TestBackoffOfARemovedHead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -19,7 +19,7 @@ func TestBackoffOfARemovedHead(t *testing.T) {
 		mu.Lock()
 		gs.add(first, "g")
 		gs.add(second, "g")
-		l.take()
+		l.next()
 		gs.retry(first, time.Second, &mu, func() { t.Error("the timer of a removed head made something ready") })
 		time.Sleep(time.Second) // the timer has fired and waits for the lock, or is about to
 		gs.remove(first)

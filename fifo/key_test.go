@@ -13,16 +13,16 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
-// The key that consumers guard an event by is the publisher's dedup ID all the way: at the first delivery, in the
-// dead-letter queue, where SQS replaces the MessageDeduplicationId, and after a redrive under a new message ID.
-func TestKeyAllTheWay(t *testing.T) {
+// A consumer's key is the publisher's deduplication ID in every delivery: the first one, in the dead-letter queue, where SQS
+// replaces the MessageDeduplicationId, and after a redrive with a new message ID.
+func TestKeyInEveryDelivery(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ord-42/v3", "legal text, but no dedup ID", "é", strings.Repeat("x", 300)} {
 		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
 			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
 				dlq := x.create("orders-dlq.fifo", nil)
-				x.redriveTo("orders-dlq.fifo")
+				x.setRedrivePolicy("orders-dlq.fifo")
 				r, err := x.publisher().Publish(x.Context(), fifo.Event{ID: id, Group: "g", Body: "{}"})
 				if err != nil {
 					x.Fatal(err)
@@ -48,18 +48,18 @@ func TestKeyAllTheWay(t *testing.T) {
 				x.receive(x.url, 0) // the second receive moves it
 				check("in the dead-letter queue", dlq, func(*sqsonce.Message) string { return r.MessageID })
 				time.Sleep(time.Minute)
-				x.moveBack("orders-dlq.fifo")
+				x.redrive("orders-dlq.fifo")
 				time.Sleep(time.Minute)
 				m := message(x.url, x.receive(x.url, 1)[0])
 				if key, _, err := m.Key(); key != want || err != nil || m.ID == r.MessageID {
-					x.Errorf("after a redrive: EventID() = %q, %v of message %s, want %q of a new one", key, err, m.ID, want)
+					x.Errorf("after a redrive: Key() = %q, %v of message %s, want %q of a new message", key, err, m.ID, want)
 				}
 			})
 		})
 	}
 }
 
-func (x *fixture) redriveTo(dlq string) {
+func (x *fixture) setRedrivePolicy(dlq string) {
 	x.Helper()
 	_, err := x.sqs.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
 		QueueUrl: &x.url,
@@ -72,7 +72,7 @@ func (x *fixture) redriveTo(dlq string) {
 	}
 }
 
-func (x *fixture) moveBack(dlq string) {
+func (x *fixture) redrive(dlq string) {
 	x.Helper()
 	_, err := x.sqs.StartMessageMoveTask(x.Context(), &sqs.StartMessageMoveTaskInput{
 		SourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:" + dlq),
@@ -82,7 +82,7 @@ func (x *fixture) moveBack(dlq string) {
 	}
 }
 
-// TestWhyNotTheTime runs what the package documentation says about IDs made of the time of sending.
+// TestWhyNotTheTime shows what the package documentation says about IDs made from the time of the send.
 func TestWhyNotTheTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -96,14 +96,14 @@ func TestWhyNotTheTime(t *testing.T) {
 		}
 		now := func() string { return "order-ord-42-" + time.Now().Format("150405.000") }
 
-		// Sent, the answer lost, sent again by the caller: another ID, so two messages.
+		// Sent, the response lost, sent again by the caller: another ID, so two messages.
 		send(x.Context(), "charge 1", now())
 		time.Sleep(3 * time.Second)
 		send(x.Context(), "charge 1", now())
 		if n := len(x.queued("ord-42")); n != 2 {
 			x.Errorf("%d messages, want the one event twice", n)
 		}
-		// Two events in one millisecond: one ID, so the second is answered with success and dropped.
+		// Two events in one millisecond: one ID, so SQS answers the second with success and drops it.
 		time.Sleep(time.Second)
 		send(x.Context(), "charge 2", now())
 		send(x.Context(), "charge 3", now())

@@ -5,30 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Options configure [NewPublisher].
 type Options struct {
 	// InFlight is the most requests at once. The HTTP client should keep as many idle connections per host; the SDK's
-	// default keeps ten. Default: 8.
+	// default client keeps 10. Default: 8.
 	InFlight int
-	// Linger is how long an event waits for others to fill its request. Default: 10 ms; negative: none.
+	// Linger is how long an event waits for other events to fill its request. Negative: an event does not wait. Default:
+	// 10 ms.
 	Linger time.Duration
-	// MaxMessages is the most events that are accepted and not yet answered. Default: 10,000.
+	// MaxMessages is the most events that are accepted and have no result yet. Default: 10,000.
 	MaxMessages int
-	// MaxBytes is the most bytes of bodies and attributes that are accepted and not yet answered. Default: 64 MiB; least
-	// 1 MiB, the largest message.
+	// MaxBytes is the most bytes of bodies and attributes of the events that are accepted and have no result yet. At
+	// least 1 MiB, the size of the largest message. Default: 64 MiB.
 	MaxBytes int64
-	// AttemptTimeout bounds one request. The last attempt to send an event starts AttemptTimeout + 10 s before the end
-	// of SQS's five-minute deduplication interval, and never later than 285 s after the first. Default: 5 s; most 60 s.
+	// AttemptTimeout bounds one request. It also bounds the retries: the last attempt to send an event starts at least
+	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the first
+	// attempt started. At most 60 s. Default: 5 s.
 	AttemptTimeout time.Duration
-	// Logger gets what no error carries: attempts that failed and are repeated. Default: discard.
+	// Logger gets what no error reports, such as an attempt that failed and is repeated. Default: none.
 	Logger *slog.Logger
 }
 
@@ -43,53 +44,26 @@ func (o *Options) setDefaults() {
 	}
 }
 
-func (o *Options) check() error {
-	var errs []error
-	if o.InFlight < 0 {
-		errs = append(errs, badField("Options.InFlight", "%d, must be positive", o.InFlight))
-	}
-	if o.MaxMessages < 0 {
-		errs = append(errs, badField("Options.MaxMessages", "%d, must be positive", o.MaxMessages))
-	}
-	if o.MaxBytes < maxMessageBytes {
-		errs = append(errs, badField("Options.MaxBytes", "%d, must be at least %d: the largest message would never fit", o.MaxBytes, maxMessageBytes))
-	}
-	if o.AttemptTimeout < 0 || o.AttemptTimeout > time.Minute {
-		errs = append(errs, badField("Options.AttemptTimeout", "%v, must be positive and at most 1m", o.AttemptTimeout))
-	}
-	return errors.Join(errs...)
-}
-
-// namespaces hold no '|', so that a MessageDeduplicationId stays readable in almost every case; see sqsonce.EventKey.
+// namespaces do not contain '|', so that almost every MessageDeduplicationId is readable; see sqsonce.EventKey.
 var namespaces = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,48}$`)
 
-func checkNamespace(ns string) error {
-	if !namespaces.MatchString(ns) {
-		return badField("namespace", "%.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -", ns)
+// validate reports every bad argument of NewPublisher at once.
+func validate(c Client, queueURL, namespace string, o *Options) error {
+	var errs []error
+	add := func(bad bool, field, format string, args ...any) {
+		if bad {
+			errs = append(errs, badField(field, format, args...))
+		}
 	}
-	return nil
-}
-
-// queueNames are those of CreateQueue.
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
-var queueNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
-
-// checkQueueURL returns whether the URL is that of a FIFO queue.
-func checkQueueURL(queueURL string) (fifo bool, err error) {
-	const field = "queueURL"
-	if queueURL == "" {
-		return false, badField(field, "empty")
-	}
-	u, err := url.Parse(queueURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return false, badField(field, "%.256q, must be a URL such as https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo", queueURL)
-	}
-	name := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
-	base, fifo := strings.CutSuffix(name, ".fifo")
-	if len(name) > 80 || !queueNames.MatchString(base) {
-		return false, badField(field, "%.256q, must end in a queue's name: 1 to 80 of A-Z a-z 0-9 _ -, a FIFO queue's with .fifo", queueURL)
-	}
-	return fifo, nil
+	add(c == nil, "client", "is nil")
+	problem := host.QueueURLProblem(queueURL)
+	add(problem != "", "queueURL", "%s", problem)
+	add(!namespaces.MatchString(namespace), "namespace", "is %.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -", namespace)
+	add(o.InFlight < 0, "Options.InFlight", "is %d, must be positive", o.InFlight)
+	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)
+	add(o.MaxBytes < maxMessageBytes, "Options.MaxBytes", "is %d, must be at least %d, the size of the largest message", o.MaxBytes, maxMessageBytes)
+	add(o.AttemptTimeout < 0 || o.AttemptTimeout > time.Minute, "Options.AttemptTimeout", "is %v, must be positive and at most 1m", o.AttemptTimeout)
+	return errors.Join(errs...)
 }
 
 func badField(field, format string, args ...any) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// plan is what a run publishes and what goes wrong, drawn before the run: rapid cannot draw in a bubble.
+// plan is what a run publishes and which faults it meets. It is drawn before the run: rapid cannot draw in a bubble.
 type plan struct {
 	groups []int // of each event, in the order of publishing
 	gaps   []time.Duration
@@ -47,7 +47,7 @@ func drawPlan(rt *rapid.T, rule func(*rapid.T) fault.Rule) plan {
 	}
 }
 
-// transientFault is one that heals within the window of every event.
+// transientFault returns a fault that ends within the window of every event.
 func transientFault(rt *rapid.T) fault.Rule {
 	r := fault.Rule{
 		Op:    "SendMessageBatch",
@@ -60,10 +60,10 @@ func transientFault(rt *rapid.T) fault.Rule {
 	switch r.Do {
 	case fault.Error:
 		r.After = rapid.Bool().Draw(rt, "after")
-		if !r.After { // a refusal after the effect would be a lie of SQS
+		if !r.After { // SQS does not refuse a request after its effect
 			r.Code = rapid.SampledFrom([]string{"", "ServiceUnavailable", "RequestThrottled", "ThrottlingException"}).Draw(rt, "code")
 		}
-	case fault.Delay: // beyond 5 s the attempt is given up and has its effect later, in less than the 10 s that the window leaves
+	case fault.Delay: // after 5 s the attempt is cancelled; its effect comes within the 10 s that the window leaves for it
 		r.Delay = rapid.SampledFrom([]time.Duration{time.Second, 4 * time.Second, 14 * time.Second}).Draw(rt, "delay")
 	case fault.Replay:
 		r.Delay = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(rt, "delay")
@@ -76,12 +76,12 @@ func transientFault(rt *rapid.T) fault.Rule {
 	return r
 }
 
-// lastingFault outlives windows, or is a refusal.
+// lastingFault returns a fault that may last longer than a window, or a refusal.
 func lastingFault(rt *rapid.T) fault.Rule {
 	r := transientFault(rt)
 	switch r.Do {
 	case fault.Replay:
-		r.Delay = min(r.Delay, 9*time.Second) // a later copy could outlive the deduplication interval
+		r.Delay = min(r.Delay, 9*time.Second) // a later copy could come after the deduplication interval
 	case fault.Reset, fault.LoseReply, fault.DropEntries:
 		r.Times = rapid.IntRange(1, 200).Draw(rt, "many times")
 	case fault.FailEntries:
@@ -94,7 +94,7 @@ func lastingFault(rt *rapid.T) fault.Rule {
 	return r
 }
 
-// TestTransientFaults: while faults heal within the window, every event gets into the queue once and in its group's order.
+// TestTransientFaults: when all faults end within the window, every event is in the queue once and in its group's order.
 func TestTransientFaults(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -114,7 +114,7 @@ func TestTransientFaults(t *testing.T) {
 	})
 }
 
-// TestLastingFaults: whatever happens, what is in the queue is in order and there once, and the answers say so.
+// TestLastingFaults: with any faults, every event in the queue is there once and in order, and the results match the queue.
 func TestLastingFaults(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -129,7 +129,7 @@ func TestLastingFaults(t *testing.T) {
 	})
 }
 
-// run publishes the plan's events and returns what is wrong with the answers or the queue.
+// run publishes the plan's events and returns what is wrong with the results or the queue.
 func (p plan) run(t *testing.T, check func(i int, err error) string) string {
 	x := newFixture(t, orders, nil)
 	defer x.srv.Close()
@@ -164,7 +164,7 @@ func (p plan) run(t *testing.T, check func(i int, err error) string) string {
 	}
 	synctest.Wait()
 	if !pub.Idle() {
-		return "an idle publisher holds something"
+		return "the publisher is not idle"
 	}
 	time.Sleep(2 * time.Minute) // delayed copies arrive
 	for i, err := range errs {
@@ -172,13 +172,13 @@ func (p plan) run(t *testing.T, check func(i int, err error) string) string {
 			return problem
 		}
 	}
-	if problem := x.wire.problem(); problem != "" {
+	if problem := x.sent.problem(); problem != "" {
 		return problem
 	}
 	return x.audit(es, errs)
 }
 
-// audit compares the queue with the answers. An event of unknown outcome may be there or not, and anywhere.
+// audit compares the queue with the results. An event with an unknown outcome may be there or not, at any position.
 func (x *fixture) audit(es []fifo.Event, errs []error) string {
 	for g := range 6 {
 		group := fmt.Sprint("g", g)
@@ -194,7 +194,7 @@ func (x *fixture) audit(es []fifo.Event, errs []error) string {
 			}
 		}
 		if !slices.Equal(sent, queued) {
-			return fmt.Sprintf("%s: acknowledged %v, in the queue %v", group, sent, queued)
+			return fmt.Sprintf("%s: sent %v, in the queue %v", group, sent, queued)
 		}
 	}
 	return ""

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Publisher sends events to one queue. All methods are safe for concurrent use; what one goroutine publishes to a group
-// keeps its order. An idle Publisher has no goroutine and no timer.
+// Publisher sends events to one queue. All methods are safe for concurrent use. The events that one goroutine publishes to
+// a group keep their order. An idle Publisher has no goroutine and no timer.
 type Publisher struct {
 	client    Client
 	queueURL  string
@@ -18,75 +19,70 @@ type Publisher struct {
 	fifo      bool
 	opts      Options
 	window    time.Duration  // see safeWindow
-	clocks    func() instant // readClocks, but in tests
+	clocks    func() instant // readClocks, except in tests
 	limit     sizeLimit
-	closing   context.Context // ends when Close is called: nobody waits for room any longer
-	stop      context.CancelCauseFunc
-	stream    *lane           // of Publish and Enqueue
-	ctx       context.Context // of all requests: ends when Close gives up
-	giveUp    context.CancelCauseFunc
+	closing   chan struct{}   // closed by Close: nobody waits for capacity any longer
+	shared    *lane           // of Publish and Enqueue
+	ctx       context.Context // of all requests
+	cancelAll context.CancelCauseFunc
 
 	mu       sync.Mutex
 	closed   bool
 	serial   uint64
-	entries  map[*entry]struct{} // accepted and not yet answered
-	room     room
+	entries  map[*entry]struct{} // accepted, and without a result
+	capacity capacity
 	groups   groups
-	guard    guard
+	recent   recentEvents
 	lanes    []*lane
-	turn     int // lane that is served next
-	requests int // under way
-	hurry    int // calls of Flush and Close that wait: no linger
-	pause    pause
-	timer    *time.Timer // wakes dispatch; see there
+	turn     int // index of the lane that is asked first for the next request
+	requests int // in flight
+	flushes  int // calls of Flush and Close that wait: no linger
+	throttle throttle
+	timer    *time.Timer // calls dispatch
 }
 
 // NewPublisher returns a Publisher for the queue. The namespace is the source of the events' IDs, or their type: 1 to 48
-// of A-Z a-z 0-9 . _ : / -. It is part of every event's key and must never change while events are on their way.
+// of A-Z a-z 0-9 . _ : / -. It is part of the key of every event. It must not change while the queue, the dead-letter queue
+// or the caller still has an event, or the event gets a second key.
 //
-// The suffix .fifo of the queue's name decides. On a standard queue events get no MessageDeduplicationId, their group is
-// the tenant of a fair queue, and nothing is done for the order; an attempt whose answer was lost may enqueue an event
-// twice, which a consumer that guards its events by their IDs absorbs.
+// A queue whose name ends in .fifo is a FIFO queue. On a standard queue an event has no MessageDeduplicationId, its group is
+// the tenant of a fair queue, and nothing keeps the order. An attempt whose response is lost may put an event into the
+// queue twice; a consumer that deduplicates events by their IDs runs its handler once.
 //
-// It returns one [*sqsonce.FieldError] per bad argument, joined, makes no call and starts nothing.
+// The error joins one [*sqsonce.FieldError] per bad argument. NewPublisher makes no call and starts nothing.
 func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)) (*Publisher, error) {
 	var o Options
 	for _, fn := range optFns {
 		fn(&o)
 	}
 	o.setDefaults()
-	var errs []error
-	if c == nil {
-		errs = append(errs, badField("client", "nil"))
-	}
-	isFIFO, err := checkQueueURL(queueURL)
-	if err := errors.Join(append(errs, err, checkNamespace(namespace), o.check())...); err != nil {
+	if err := validate(c, queueURL, namespace, &o); err != nil {
 		return nil, err
 	}
-
+	isFIFO := host.IsFIFO(queueURL)
 	p := &Publisher{
 		client: c, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
-		window:  safeWindow(o.AttemptTimeout),
-		clocks:  readClocks,
-		limit:   newSizeLimit(),
-		room:    room{messages: o.MaxMessages, bytes: o.MaxBytes},
-		entries: make(map[*entry]struct{}),
-		groups:  newGroups(isFIFO),
-		guard:   newGuard(),
+		window:   safeWindow(o.AttemptTimeout),
+		clocks:   readClocks,
+		limit:    sizeLimit{reading: make(chan struct{}, 1)},
+		closing:  make(chan struct{}),
+		capacity: capacity{messages: o.MaxMessages, bytes: o.MaxBytes},
+		entries:  make(map[*entry]struct{}),
+		groups:   newGroups(isFIFO),
+		recent:   newRecentEvents(),
 	}
-	p.closing, p.stop = context.WithCancelCause(context.Background())
-	p.ctx, p.giveUp = context.WithCancelCause(context.Background())
-	p.stream = &lane{ctx: p.ctx, linger: o.Linger}
-	p.lanes = []*lane{p.stream}
+	p.ctx, p.cancelAll = context.WithCancelCause(context.Background())
+	p.shared = &lane{ctx: p.ctx, linger: o.Linger}
+	p.lanes = []*lane{p.shared}
 	return p, nil
 }
 
-// Publish sends one event and waits for its answer. Its error is a [*PublishError].
+// Publish sends one event and waits for its result. Its error is a [*PublishError].
 //
-// ctx ends the wait, not the send: an event that is not in a request yet is taken back, which is [ErrNotSent]; for one
-// that may be on its way the attempts go on, and the error is [ErrUnknownOutcome].
+// ctx ends the wait and not the send. An event that is not in flight yet is not sent: [ErrNotSent]. An event that may have
+// reached SQS is sent on: [ErrUnknownOutcome].
 func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
-	en, err := p.enqueue(ctx, p.stream, e, nil)
+	en, err := p.enqueue(ctx, p.shared, e, nil)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -98,24 +94,24 @@ func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !pending.answered() && !p.takeBack(en, context.Cause(ctx)) {
-		return Receipt{}, pending.fail(because(ErrUnknownOutcome, context.Cause(ctx)))
+	if !pending.isDone() && !p.withdraw(en, context.Cause(ctx)) {
+		return Receipt{}, pending.publishError(because(ErrUnknownOutcome, context.Cause(ctx)))
 	}
 	p.dispatch()
 	return pending.receipt, pending.err
 }
 
-// Enqueue accepts one event and returns at once, or when the buffer has room for it. ctx ends that wait only:
-// [ErrBufferFull]. The error is a [*PublishError].
+// Enqueue accepts one event and returns at once. At the limit of Options.MaxMessages or MaxBytes it waits until other
+// events have their results; ctx ends that wait only, with [ErrBufferFull]. The error is a [*PublishError].
 func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
-	en, err := p.enqueue(ctx, p.stream, e, nil)
+	en, err := p.enqueue(ctx, p.shared, e, nil)
 	if err != nil {
 		return nil, err
 	}
 	return en.pending, nil
 }
 
-// enqueue checks an event and accepts it, unless after has failed.
+// enqueue checks an event and accepts it, unless the event after which it must come has failed.
 func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pending) (*entry, error) {
 	fail := func(err error) error { return &PublishError{EventID: ev.ID, Group: ev.Group, Err: err} }
 	if ctx.Err() != nil {
@@ -131,13 +127,13 @@ func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pendi
 		}
 		return nil, fail(because(ErrNotSent, err))
 	}
-	if err := p.acquire(ctx, e.size); err != nil {
+	if err := p.reserveCapacity(ctx, e.size); err != nil {
 		return nil, fail(err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.accept(e, l, after); err != nil {
-		p.room.give(e.size)
+		p.capacity.free(e.size)
 		return nil, fail(err)
 	}
 	p.dispatch()
@@ -149,11 +145,11 @@ func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	if p.closed {
 		return ErrClosed
 	}
-	if after != nil && after.answered() && after.err != nil {
-		return halted(after.event, cause(after.err))
+	if after != nil && after.isDone() && after.err != nil {
+		return haltedBehind(after.event, reasonOf(after.err))
 	}
 	now := time.Now()
-	if !p.guard.claim(e, now) {
+	if !p.recent.begin(e, now) {
 		return ErrDedupConflict
 	}
 	p.serial++

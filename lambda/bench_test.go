@@ -13,8 +13,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// BenchmarkBatch compares the adapter with the loop that people write by hand, on records without message attributes and
-// a handler that does next to nothing. The difference per record is what the adapter costs.
+// BenchmarkBatch compares the function with a loop written by hand, for records without message attributes and a handler
+// that does almost nothing. The difference is the cost of the package.
 func BenchmarkBatch(b *testing.B) {
 	for _, n := range []int{10, 1000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) { benchBatch(b, n) })

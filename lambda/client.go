@@ -6,10 +6,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Client is what the host needs of SQS for retries and rejects. *sqs.Client implements it.
+// Client is the part of the SQS client that the host calls for retries and rejects. *sqs.Client implements it.
 //
-// Its HTTP client should have a response timeout, which the SDK's default has not. Actions of the function's role:
-// sqs:ChangeMessageVisibility and sqs:GetQueueUrl on the queue (without the latter the URL is made from the ARN),
+// Its HTTP client should have a response timeout; the SDK's default client has none. The function's role needs
+// sqs:ChangeMessageVisibility and sqs:GetQueueUrl on the queue (without sqs:GetQueueUrl the URL is made from the ARN), and
 // sqs:SendMessage on the dead-letter queue.
 type Client interface {
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)

@@ -15,7 +15,7 @@ func TestDeadline(t *testing.T) {
 	slow := takes(time.Hour)
 	for _, tt := range []struct {
 		name    string
-		h       outcomes
+		h       handlers
 		set     func(*Options)
 		timeout time.Duration
 		ids     []string
@@ -23,55 +23,55 @@ func TestDeadline(t *testing.T) {
 		took    time.Duration
 	}{
 		{
-			name: "what succeeded is kept", h: outcomes{"2": slow}, ids: []string{"1", "2", "3"},
+			name: "successes are reported", h: handlers{"2": slow}, ids: []string{"1", "2", "3"},
 			timeout: 20 * time.Second, want: "2", took: 19 * time.Second,
 		},
 		{
-			name: "nothing is started after the margin", h: outcomes{"": takes(8 * time.Second)}, ids: numbered(5),
+			name: "nothing is started after the margin", h: handlers{"": takes(8 * time.Second)}, ids: numbered(5),
 			set: func(o *Options) { o.Concurrency = 1 }, timeout: 20 * time.Second,
 			want: "m00002 m00003 m00004", took: 19 * time.Second,
 		},
 		{
-			name: "done before the margin", h: outcomes{"": takes(time.Second)}, ids: []string{"1"},
+			name: "done before the margin", h: handlers{"": takes(time.Second)}, ids: []string{"1"},
 			timeout: 20 * time.Second, took: time.Second,
 		},
 		{
-			name: "the least margin", h: outcomes{"2": slow}, ids: []string{"1", "2"},
+			name: "the smallest margin", h: handlers{"2": slow}, ids: []string{"1", "2"},
 			timeout: 3 * time.Second, want: "2", took: 2500 * time.Millisecond,
 		},
 		{
-			name: "the most margin", h: outcomes{"2": slow}, ids: []string{"1", "2"},
+			name: "the largest margin", h: handlers{"2": slow}, ids: []string{"1", "2"},
 			timeout: 15 * time.Minute, want: "2", took: 15*time.Minute - 5*time.Second,
 		},
 		{
-			name: "an asked margin", h: outcomes{"2": slow}, ids: []string{"1", "2"}, set: func(o *Options) { o.Margin = 10 * time.Second },
+			name: "Options.Margin", h: handlers{"2": slow}, ids: []string{"1", "2"}, set: func(o *Options) { o.Margin = 10 * time.Second },
 			timeout: time.Minute, want: "2", took: 50 * time.Second,
 		},
 		{
-			name: "no more than the margin remains", h: outcomes{}, ids: []string{"1", "2"},
+			name: "no more than the margin remains", h: handlers{}, ids: []string{"1", "2"},
 			timeout: 500 * time.Millisecond, want: "1 2",
 		},
 		{
-			name: "a margin above the timeout", h: outcomes{}, ids: []string{"1"}, set: func(o *Options) { o.Margin = time.Minute },
+			name: "a margin above the timeout", h: handlers{}, ids: []string{"1"}, set: func(o *Options) { o.Margin = time.Minute },
 			timeout: 30 * time.Second, want: "1",
 		},
 		{
-			name: "the deadline has passed", h: outcomes{}, ids: []string{"1"}, timeout: -time.Second, want: "1",
+			name: "the deadline has passed", h: handlers{}, ids: []string{"1"}, timeout: -time.Second, want: "1",
 		},
 		{
-			name: "a success inside the grace counts", ids: []string{"1"}, timeout: 20 * time.Second, took: 19*time.Second + 400*time.Millisecond,
-			h: outcomes{"": func(ctx context.Context, _ *sqsonce.Message) error {
+			name: "a success within the grace counts", ids: []string{"1"}, timeout: 20 * time.Second, took: 19*time.Second + 400*time.Millisecond,
+			h: handlers{"": func(ctx context.Context, _ *sqsonce.Message) error {
 				<-ctx.Done()
 				time.Sleep(400 * time.Millisecond)
 				return nil
 			}},
 		},
 		{
-			name: "one that ignores its context is abandoned at half the margin", h: outcomes{"2": ignores(time.Hour)}, ids: []string{"1", "2", "3"},
+			name: "a handler that ignores its context is abandoned at half the margin", h: handlers{"2": ignores(time.Hour)}, ids: []string{"1", "2", "3"},
 			timeout: 20 * time.Second, want: "2", took: 19*time.Second + 500*time.Millisecond,
 		},
 		{
-			name: "no deadline", h: outcomes{"": takes(24 * time.Hour)}, ids: []string{"1", "2"}, took: 24 * time.Hour,
+			name: "no deadline", h: handlers{"": takes(24 * time.Hour)}, ids: []string{"1", "2"}, took: 24 * time.Hour,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -86,21 +86,21 @@ func TestDeadline(t *testing.T) {
 				}
 				f := wrap(t, tt.h.handle, set)
 				begun := time.Now()
-				got := answer(t, f, ctx, batch(tt.ids...))
+				got := invoke(t, f, ctx, batch(tt.ids...))
 				if took := time.Since(begun); got != tt.want || took != tt.took {
 					t.Errorf("failed %q after %v, want %q after %v", got, took, tt.want, tt.took)
 				}
 				if tt.timeout > 0 && ctx.Err() != nil {
-					t.Error("answered after the deadline")
+					t.Error("returned after the deadline")
 				}
-				time.Sleep(2 * time.Hour) // the abandoned return
+				time.Sleep(2 * time.Hour) // the abandoned handlers return
 			})
 		})
 	}
 }
 
-// TestHandlersAreToldWhy: the context ends at the margin with cause ErrShutdown, and says beforehand when it will.
-func TestHandlersAreToldWhy(t *testing.T) {
+// TestContextEndsAtTheMargin: the handlers' context ends with cause ErrShutdown, and its deadline is the margin.
+func TestContextEndsAtTheMargin(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		begun := time.Now()
 		f := wrap(t, func(ctx context.Context, _ *sqsonce.Message) error {
@@ -113,14 +113,14 @@ func TestHandlersAreToldWhy(t *testing.T) {
 			}
 			return context.Cause(ctx)
 		})
-		answer(t, f, timeout(t, 20*time.Second), batch("1"))
+		invoke(t, f, timeout(t, 20*time.Second), batch("1"))
 	})
 }
 
 func TestFIFOAtTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := wrap(t, outcomes{"a1": takes(8 * time.Second), "a2": takes(time.Hour), "b1": ignores(time.Hour)}.handle)
-		got := answer(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2", "b1", "a3", "b2", "c1"))
+		f := wrap(t, handlers{"a1": takes(8 * time.Second), "a2": takes(time.Hour), "b1": ignores(time.Hour)}.handle)
+		got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2", "b1", "a3", "b2", "c1"))
 		if got != "a2 b1 a3 b2" {
 			t.Errorf("failed: got %q, want a2 b1 a3 b2", got)
 		}
@@ -128,8 +128,8 @@ func TestFIFOAtTheDeadline(t *testing.T) {
 	})
 }
 
-// TestFIFOGroupEndsAtTheMargin: a handler that succeeds inside the grace keeps its success; the next of its group is not
-// started any more.
+// TestFIFOGroupEndsAtTheMargin: a handler that returns within the grace still succeeds; the next message of its group is
+// not started.
 func TestFIFOGroupEndsAtTheMargin(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var r runs
@@ -137,32 +137,32 @@ func TestFIFOGroupEndsAtTheMargin(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}))
-		if got := answer(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2")); got != "a2" || r.count() != 1 {
+		if got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2")); got != "a2" || r.count() != 1 {
 			t.Errorf("failed %q, %d started; want a2, 1", got, r.count())
 		}
 	})
 }
 
-// TestNothingStartsOnceClosed: a worker may be between its look at the context and the start of the handler when the
-// results are closed. The message is reported as failed by then.
+// TestNothingStartsOnceClosed: the results may be closed after a worker has checked the context and before it starts the
+// handler. The message is already reported as failed.
 func TestNothingStartsOnceClosed(t *testing.T) {
 	t.Parallel()
 	a := &adapter{log: slog.New(slog.DiscardHandler), handler: func(context.Context, *sqsonce.Message) error {
 		t.Error("started")
 		return nil
 	}}
-	v := a.begin(t.Context(), batch("1").Records)
-	defer v.end()
-	r := v.close()
+	v := a.newInvocation(t.Context(), batch("1").Records)
+	defer v.cancel()
+	r := v.closeResults()
 	if v.handle(0) || r.states[0] != skipped || v.slots[0].close() != skipped {
 		t.Errorf("state: got %d, then %d; want %d", r.states[0], v.slots[0].close(), skipped)
 	}
 }
 
-// TestAbandonedChangesNothing: a handler that returns after the answer, with whatever result, finds that all is decided;
-// the worker that ran it starts nothing more.
+// TestAbandonedChangesNothing: a handler that returns after the response, with any result, changes nothing, and its worker
+// starts no other handler.
 func TestAbandonedChangesNothing(t *testing.T) {
-	for name, late := range map[string]sqsonce.Handler{"success": fails(nil), "error": fails(errTest), "reject": fails(sqsonce.Reject(errTest)), "panic": panics("late"), "Goexit": exits} {
+	for name, end := range map[string]sqsonce.Handler{"success": fails(nil), "error": fails(errTest), "reject": fails(sqsonce.Reject(errTest)), "panic": panics("boom"), "Goexit": exits} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				var book logBook
@@ -171,7 +171,7 @@ func TestAbandonedChangesNothing(t *testing.T) {
 				h := func(ctx context.Context, m *sqsonce.Message) error {
 					sqsonce.OnSettled(ctx, settled.note)
 					time.Sleep(time.Minute)
-					return late(ctx, m)
+					return end(ctx, m)
 				}
 				f := wrap(t, r.wrap(h), func(o *Options) { o.Concurrency, o.Logger = 2, book.logger() })
 				resp, err := f(timeout(t, 20*time.Second), batch("1", "2", "3"))
@@ -185,12 +185,12 @@ func TestAbandonedChangesNothing(t *testing.T) {
 				if failures(resp) != "1 2 3" || r.count() != 2 {
 					t.Errorf("later: failed %q, %d started; want all and 2", failures(resp), r.count())
 				}
-				if got := book.count("abandoned handler returned after the answer"); got != 2 {
-					t.Errorf("%d late returns in the log, want 2", got)
+				if got := book.count("abandoned handler returned after the response"); got != 2 {
+					t.Errorf("%d returns of abandoned handlers in the log, want 2", got)
 				}
 				settled.want(t, false, false)
-				// The gauge is back: the next invocation counts from one.
-				answer(t, f, timeout(t, 20*time.Second), batch("4"))
+				// The count of abandoned handlers is 0 again: the next invocation counts from 1.
+				invoke(t, f, timeout(t, 20*time.Second), batch("4"))
 				if got := book.count("abandoned_running=1"); got != 2 {
 					t.Errorf("abandoned_running=1 logged %d times, want 2:\n%s", got, &book)
 				}
@@ -200,28 +200,27 @@ func TestAbandonedChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStuckHandlersTakeTheirSlotsOnly: handlers that take slots for ever leave the others to the rest of the messages.
+// TestStuckHandlersTakeTheirSlotsOnly: handlers that do not return occupy their slots; the messages run in the other slots.
 func TestStuckHandlersTakeTheirSlotsOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := outcomes{"m00000": ignores(time.Hour), "m00001": ignores(time.Hour), "": takes(time.Second)}
+		h := handlers{"m00000": ignores(time.Hour), "m00001": ignores(time.Hour), "": takes(time.Second)}
 		f := wrap(t, h.handle, func(o *Options) { o.Concurrency = 3 })
-		got := answer(t, f, timeout(t, 100*time.Second), batch(numbered(50)...))
+		got := invoke(t, f, timeout(t, 100*time.Second), batch(numbered(50)...))
 		if got != "m00000 m00001" {
-			t.Errorf("failed: got %q, want the two that are stuck", got)
+			t.Errorf("failed: got %q, want the two whose handlers are stuck", got)
 		}
 		time.Sleep(2 * time.Hour)
 	})
 }
 
-// TestCancelledWithoutDeadline: a caller that is not the runtime may end the context of an invocation without a
-// deadline.
+// TestCancelledWithoutDeadline: a caller other than the runtime may cancel a context that has no deadline.
 func TestCancelledWithoutDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Second, cancel)
-		f := wrap(t, outcomes{"1": takes(time.Hour), "2": ignores(time.Hour)}.handle)
+		f := wrap(t, handlers{"1": takes(time.Hour), "2": ignores(time.Hour)}.handle)
 		begun := time.Now()
-		got := answer(t, f, ctx, batch("1", "2", "3"))
+		got := invoke(t, f, ctx, batch("1", "2", "3"))
 		if took := time.Since(begun); got != "1 2" || took != 1250*time.Millisecond {
 			t.Errorf("failed %q after %v, want 1 2 after 1.25s", got, took)
 		}
@@ -234,23 +233,23 @@ func TestConcurrencyIsBounded(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			var r runs
 			f := wrap(t, r.wrap(takes(time.Second)), func(o *Options) { o.Concurrency = tt.set })
-			if got := answer(t, f, t.Context(), batch(numbered(30)...)); got != "" || r.most != tt.want {
+			if got := invoke(t, f, t.Context(), batch(numbered(30)...)); got != "" || r.most != tt.want {
 				t.Errorf("Concurrency %d: failed %q, %d at once, want none and %d", tt.set, got, r.most, tt.want)
 			}
 		})
 	}
 }
 
-// TestGoexitLeavesTheSlot: each Goexit ends the goroutine that runs handlers; another must take its place.
-func TestGoexitLeavesTheSlot(t *testing.T) {
+// TestGoexitFreesTheSlot: each Goexit ends the goroutine of a worker; another one must replace it.
+func TestGoexitFreesTheSlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h := outcomes{}
+		h := handlers{}
 		ids := numbered(20)
 		for _, id := range ids[:10] {
 			h[id] = exits
 		}
 		f := wrap(t, h.handle, func(o *Options) { o.Concurrency = 2 })
-		if got, want := answer(t, f, timeout(t, time.Minute), batch(ids...)), strings.Join(ids[:10], " "); got != want {
+		if got, want := invoke(t, f, timeout(t, time.Minute), batch(ids...)), strings.Join(ids[:10], " "); got != want {
 			t.Errorf("failed: got %q, want %q", got, want)
 		}
 	})

@@ -2,31 +2,71 @@ package lambda
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
-	delayTimeout = 5 * time.Second // for all calls of an invocation, if the deadline leaves as much
+	// delayTimeout bounds all calls of an invocation, unless the deadline bounds them more.
+	delayTimeout = 5 * time.Second
+	// maxDelay keeps a delay within the 12 h after the receive, the limit of SQS. The event does not tell when that was: a
+	// batching window is at most 5 min, and an invocation at most 15 min.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+	maxDelay = 12*time.Hour - 30*time.Minute
 )
 
-// delay tells SQS when the failed messages should come back. The results stand by now: whatever goes wrong here is
-// logged, and the message comes back when its visibility timeout ends.
+// retryAt returns when a failed message should be visible again; zero for the end of its visibility timeout.
+func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
+	if v.opts.Client == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
+		return time.Time{} // after a lost lease another delivery may own the message
+	}
+	retry, _ := host.Asked(err)
+	var d time.Duration
+	switch {
+	case errors.Is(err, sqsonce.ErrInProgress) && retry == nil:
+		return time.Time{}
+	case errors.Is(err, sqsonce.ErrInProgress):
+		// SQS counts each receive. While the other delivery renews its lease, the duplicate must not reach maxReceiveCount.
+		d = host.Double(retry.After, maxDelay, m.ReceiveCount)
+	case retry != nil:
+		d = retry.After
+	default:
+		d = v.backoff(m.ReceiveCount)
+	}
+	return time.Now().Add(d)
+}
+
+func (v *invocation) backoff(receiveCount int) (d time.Duration) {
+	defer func() {
+		if p := recover(); p != nil {
+			v.log.ErrorContext(v.ctx, "lambda: Options.Backoff panicked, the default backoff is used", keyError, p)
+			d = host.DefaultBackoff(receiveCount)
+		}
+	}()
+	return v.opts.Backoff(receiveCount)
+}
+
+// delay changes the visibility timeouts of the failed messages. The results are final by now. A change that fails is
+// logged, and its message is visible again when its visibility timeout ends.
 func (v *invocation) delay(ctx context.Context, r results) {
 	entries := v.delays(r)
 	if len(entries) == 0 {
 		return
 	}
 	timeout := delayTimeout
-	if !v.budget.answer.IsZero() {
-		timeout = min(timeout, time.Until(v.budget.answer))
+	if !v.times.delaysEnd.IsZero() {
+		timeout = min(timeout, time.Until(v.times.delaysEnd))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -35,21 +75,13 @@ func (v *invocation) delay(ctx context.Context, r results) {
 		v.log.WarnContext(ctx, "lambda: visibility not changed: the queue's URL is not known", "messages", len(entries), keyError, err)
 		return
 	}
-	var next atomic.Int64
+	batches := slices.Collect(slices.Chunk(entries, host.MaxBatch))
+	todo := filled(batches)
 	var wg sync.WaitGroup
-	for range min(v.opts.Concurrency, (len(entries)+host.MaxBatch-1)/host.MaxBatch) {
+	for range min(v.opts.Concurrency, len(batches)) {
 		wg.Go(func() {
-			for {
-				to := int(next.Add(host.MaxBatch))
-				from := to - host.MaxBatch
-				if from >= len(entries) {
-					return
-				}
-				if ctx.Err() != nil {
-					v.log.WarnContext(ctx, "lambda: no time left to change visibility", "messages", len(entries[from:min(to, len(entries))]))
-					continue
-				}
-				v.changeVisibility(ctx, url, entries[from:min(to, len(entries))])
+			for batch := range todo {
+				v.changeVisibility(ctx, url, batch)
 			}
 		})
 	}
@@ -61,29 +93,29 @@ type delayEntry struct {
 	retry  time.Time
 }
 
-// delays returns the failed messages that asked for a time. In a FIFO group those that wait behind one get the same:
-// a group stays locked until the last of its messages is visible again.
+// delays returns the failed messages with a time for their retry. The messages behind one in its FIFO group get the same
+// time: SQS delivers nothing of a group until all of its messages are visible again.
 func (v *invocation) delays(r results) []delayEntry {
 	if v.opts.Client == nil {
 		return nil
 	}
-	// A copy of a message that still runs must not be given to others by its other copy's failure.
-	left := map[string]bool{}
-	if r.counts[abandoned] > 0 {
-		for i, s := range r.states {
-			if s == abandoned {
-				left[v.records[i].MessageId] = true
-			}
+	// A message may be in the event twice. While a handler still runs for it, the failure of its copy must not make it visible.
+	stillRuns := map[string]bool{}
+	for i, s := range r.states {
+		if s == abandoned {
+			stillRuns[v.records[i].MessageId] = true
 		}
 	}
 	var entries []delayEntry
-	for i, s := range r.states {
-		if s != failed || v.slots[i].retry.IsZero() {
+	for _, chain := range v.chains {
+		// At most one record of a chain has failed; the ones behind it were not started.
+		at := slices.IndexFunc(chain, func(i int) bool { return r.states[i] == failed })
+		if at < 0 || v.slots[chain[at]].retry.IsZero() {
 			continue
 		}
-		for j := i; j >= 0; j = v.chains.after(j) {
-			if rec := &v.records[j]; rec.ReceiptHandle != "" && !left[rec.MessageId] {
-				entries = append(entries, delayEntry{record: j, retry: v.slots[i].retry})
+		for _, i := range chain[at:] {
+			if rec := &v.records[i]; rec.ReceiptHandle != "" && !stillRuns[rec.MessageId] {
+				entries = append(entries, delayEntry{record: i, retry: v.slots[chain[at]].retry})
 			}
 		}
 	}
@@ -91,6 +123,10 @@ func (v *invocation) delays(r results) []delayEntry {
 }
 
 func (v *invocation) changeVisibility(ctx context.Context, url string, entries []delayEntry) {
+	if ctx.Err() != nil {
+		v.log.WarnContext(ctx, "lambda: visibility not changed: no time remains", "messages", len(entries))
+		return
+	}
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url}
 	now := time.Now()
 	for i, e := range entries {
@@ -109,7 +145,7 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 		v.log.WarnContext(ctx, "lambda: visibility not changed", "messages", len(entries), keyError, err)
 		return
 	}
-	// SQS answers with success where single entries have failed.
+	// A call succeeds also when some of its entries fail.
 	for _, f := range out.Failed {
 		id := ""
 		if i, ok := host.EntryIndex(f.Id, len(entries)); ok {
@@ -118,6 +154,40 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 		v.log.WarnContext(ctx, "lambda: visibility not changed", keyMessage, id, "code", aws.ToString(f.Code), keyError, aws.ToString(f.Message))
 	}
 	if n := len(entries) - len(out.Successful) - len(out.Failed); n > 0 {
-		v.log.WarnContext(ctx, "lambda: no answer for some visibility changes", "messages", n)
+		v.log.WarnContext(ctx, "lambda: SQS returned no result for some visibility changes", "messages", n)
 	}
+}
+
+// queueURL returns the URL of the queue with that ARN. SQS is asked once per process. If the role does not allow that, the
+// URL is made from the ARN, in AWS's form.
+func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
+	if url, ok := a.queueURLs.Load(arn); ok {
+		return url.(string), nil
+	}
+	q, err := host.ParseQueueARN(arn)
+	if err != nil {
+		return "", err
+	}
+	var out *sqs.GetQueueUrlOutput
+	err = a.conns.Do(ctx, func(ctx context.Context) (err error) {
+		out, err = a.opts.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
+		return err
+	})
+	url := ""
+	switch {
+	case err == nil:
+		url = aws.ToString(out.QueueUrl)
+	case isAccessDenied(err):
+		a.log.WarnContext(ctx, "lambda: sqs:GetQueueUrl is not allowed, the queue's URL is made from its ARN", keyError, err)
+		url = q.URL()
+	default:
+		return "", err // not remembered: the next invocation asks again
+	}
+	a.queueURLs.Store(arn, url)
+	return url, nil
+}
+
+func isAccessDenied(err error) bool {
+	e, ok := errors.AsType[smithy.APIError](err)
+	return ok && strings.Contains(e.ErrorCode(), "AccessDenied")
 }

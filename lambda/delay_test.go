@@ -30,12 +30,12 @@ func TestDelays(t *testing.T) {
 		{"RetryAfter: longer", fails(sqsonce.RetryAfter(time.Hour, errTest)), time.Hour},
 		{"RetryAfter: at once", fails(sqsonce.RetryAfter(0, errTest)), 0},
 		{"RetryAfter: rounded up", fails(sqsonce.RetryAfter(1500*time.Millisecond, errTest)), 2 * time.Second},
-		{"RetryAfter: beyond what SQS takes", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), maxDelay},
-		{"in progress: the asked delay", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), 31 * time.Second},
-		{"in progress: nothing asked", fails(sqsonce.ErrInProgress), visibility},
-		{"lease lost: not touched", fails(sqsonce.ErrLeaseLost), visibility},
-		{"lease lost: not even when asked", fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrLeaseLost)), visibility},
-		{"success: not touched", fails(nil), visibility},
+		{"RetryAfter: more than SQS accepts", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), maxDelay},
+		{"in progress: the delay of RetryAfter", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), 31 * time.Second},
+		{"in progress: without RetryAfter", fails(sqsonce.ErrInProgress), visibility},
+		{"lease lost: not changed", fails(sqsonce.ErrLeaseLost), visibility},
+		{"lease lost: not changed for RetryAfter either", fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrLeaseLost)), visibility},
+		{"success: not changed", fails(nil), visibility},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			withQueue(t, false, nil, func(x *fixture) {
@@ -49,24 +49,23 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// TestDelaysCountFromTheFailure: the changes are sent when all is decided, and a message that failed early has waited
-// for that.
+// TestDelaysCountFromTheFailure: the changes are sent when the results are closed, and the delay of a message began when it
+// failed.
 func TestDelaysCountFromTheFailure(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
-		x.send("early", "slow", "ran out")
-		h := byBody(outcomes{
-			"early": fails(sqsonce.RetryAfter(10*time.Second, errTest)), "slow": takes(6 * time.Second), "ran out": fails(sqsonce.RetryAfter(2*time.Second, errTest)),
+		x.send("early", "slow", "over")
+		h := byBody(handlers{
+			"early": fails(sqsonce.RetryAfter(10*time.Second, errTest)), "slow": takes(6 * time.Second), "over": fails(sqsonce.RetryAfter(2*time.Second, errTest)),
 		})
 		x.failed(x.wrap(h), 30*time.Second, x.receive())
-		want := map[string]time.Duration{"early": 4 * time.Second, "slow": visibility - 6*time.Second, "ran out": 0}
+		want := map[string]time.Duration{"early": 4 * time.Second, "slow": visibility - 6*time.Second, "over": 0}
 		if diff := cmp.Diff(want, x.visibleIn()); diff != "" {
 			t.Errorf("visible in (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestInProgressBacksOff: SQS counts each receive, so a duplicate that meets a long handler comes back more and more
-// slowly.
+// TestInProgressBacksOff: SQS counts each receive, so the delay of a duplicate doubles while the other delivery runs.
 func TestInProgressBacksOff(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		x.send("1")
@@ -79,7 +78,7 @@ func TestInProgressBacksOff(t *testing.T) {
 			time.Sleep(want)
 		}
 		if x.log.count("handler failed") > 0 {
-			t.Error("an event in progress elsewhere counts as a failure")
+			t.Error("an event in progress elsewhere is logged as a failure")
 		}
 	})
 }
@@ -101,12 +100,12 @@ func TestDelaysGoInTens(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		x.failed(f, 30*time.Second, x.receive())
 		if got := x.calls(opURL); got != 1 {
-			t.Errorf("the queue's URL was asked for %d times in two invocations, want once", got)
+			t.Errorf("%d calls of GetQueueUrl in two invocations, want 1", got)
 		}
 	})
 }
 
-// TestDelayFaults: whatever SQS answers, the response stays as it is, and so do the messages that no change has reached.
+// TestDelayFaults: a failure of SQS does not change the response, nor the messages whose changes failed.
 func TestDelayFaults(t *testing.T) {
 	all := map[string]time.Duration{"1": 10 * time.Second, "2": 10 * time.Second, "3": visibility}
 	none := map[string]time.Duration{"1": visibility, "2": visibility, "3": visibility}
@@ -118,15 +117,15 @@ func TestDelayFaults(t *testing.T) {
 	}{
 		{"an entry fails", fault.Rule{Op: opChange, Prob: 1, Do: fault.FailEntries, Entries: []int{0}, Code: "ReceiptHandleIsInvalid"},
 			map[string]time.Duration{"1": visibility, "2": 10 * time.Second, "3": visibility}, "ReceiptHandleIsInvalid"},
-		{"an entry is not answered", fault.Rule{Op: opChange, Prob: 1, Do: fault.DropEntries, Entries: []int{0}}, all, "no answer for some"},
+		{"an entry has no result", fault.Rule{Op: opChange, Prob: 1, Do: fault.DropEntries, Entries: []int{0}}, all, "no result for some"},
 		{"access denied", fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "AccessDenied"}, none, "visibility not changed"},
-		{"the URL may not be asked for", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, all, "made from its ARN"},
-		{"the URL is not answered", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, none, "URL is not known"},
+		{"GetQueueUrl is not allowed", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}, all, "made from its ARN"},
+		{"GetQueueUrl fails", fault.Rule{Op: opURL, Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}, none, "URL is not known"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			withQueue(t, false, []fault.Rule{tt.rule}, func(x *fixture) {
 				x.send("1", "2", "3")
-				f := x.wrap(byBody(outcomes{"1": fails(errTest), "2": fails(errTest)}))
+				f := x.wrap(byBody(handlers{"1": fails(errTest), "2": fails(errTest)}))
 				e := x.receive()
 				at := time.Now()
 				if got := x.failed(f, 30*time.Second, e); got != "1 2" {
@@ -134,7 +133,7 @@ func TestDelayFaults(t *testing.T) {
 				}
 				got := x.visibleIn()
 				for body := range got {
-					got[body] += time.Since(at) // the SDK's retries took their time
+					got[body] += time.Since(at) // the SDK's retries take time
 				}
 				for body, want := range tt.want {
 					if d := got[body] - want; d < 0 || d > delayTimeout {
@@ -149,14 +148,14 @@ func TestDelayFaults(t *testing.T) {
 	}
 }
 
-// TestDelaysEndBeforeTheDeadline: an SQS that hangs costs the answer nothing.
+// TestDelaysEndBeforeTheDeadline: the function returns in time although SQS hangs.
 func TestDelaysEndBeforeTheDeadline(t *testing.T) {
 	for _, op := range []string{opChange, opURL} {
 		for _, timeout := range []time.Duration{2 * time.Second, time.Minute} {
 			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Delay, Delay: time.Hour}
 			withQueue(t, false, []fault.Rule{rule}, func(x *fixture) {
 				x.send(numbered(40)...)
-				f := x.wrap(byBody(outcomes{"m00000": fails(errTest), "": func(ctx context.Context, m *sqsonce.Message) error {
+				f := x.wrap(byBody(handlers{"m00000": fails(errTest), "": func(ctx context.Context, m *sqsonce.Message) error {
 					if m.Body < "m00030" {
 						return errTest
 					}
@@ -166,7 +165,7 @@ func TestDelaysEndBeforeTheDeadline(t *testing.T) {
 				begun := time.Now()
 				x.failed(f, timeout, e)
 				if took := time.Since(begun); took >= timeout {
-					t.Errorf("%s hangs: answered after %v of %v", op, took, timeout)
+					t.Errorf("%s hangs: returned after %v of %v", op, took, timeout)
 				}
 				time.Sleep(2 * time.Hour)
 			})
@@ -174,26 +173,26 @@ func TestDelaysEndBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// TestDelaysAreNotPaidFor: with much time left an SQS that hangs is given up all the same.
-func TestDelaysAreNotPaidFor(t *testing.T) {
+// TestDelaysHaveATimeout: with a far deadline, calls of an SQS that hangs end after delayTimeout.
+func TestDelaysHaveATimeout(t *testing.T) {
 	withQueue(t, false, []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Delay, Delay: time.Hour}}, func(x *fixture) {
 		x.send("1")
 		e, begun := x.receive(), time.Now()
 		x.failed(x.wrap(fails(errTest)), 15*time.Minute, e)
 		if took := time.Since(begun); took != delayTimeout {
-			t.Errorf("answered after %v, want %v", took, delayTimeout)
+			t.Errorf("returned after %v, want %v", took, delayTimeout)
 		}
 		time.Sleep(2 * time.Hour)
 	})
 }
 
-// TestFIFOGroupComesBackTogether: a group is locked while any of its messages is hidden, so what waits behind a failed
-// message gets its delay too.
-func TestFIFOGroupComesBackTogether(t *testing.T) {
+// TestFIFOGroupIsVisibleTogether: SQS delivers nothing of a group while one of its messages is hidden, so the messages
+// behind a failed one get the same delay.
+func TestFIFOGroupIsVisibleTogether(t *testing.T) {
 	withQueue(t, true, nil, func(x *fixture) {
 		x.send("a1", "a2", "b1", "a3", "b2")
 		var r runs
-		f := x.wrap(r.wrap(byBody(outcomes{"a1": fails(sqsonce.RetryAfter(5*time.Second, errTest)), "b2": fails(sqsonce.RetryAfter(time.Hour, errTest))})))
+		f := x.wrap(r.wrap(byBody(handlers{"a1": fails(sqsonce.RetryAfter(5*time.Second, errTest)), "b2": fails(sqsonce.RetryAfter(time.Hour, errTest))})))
 		if got := x.failed(f, 30*time.Second, x.receive()); got != "a1 a2 a3 b2" {
 			t.Errorf("failed: got %q, want a1 a2 a3 b2", got)
 		}
@@ -213,14 +212,14 @@ func TestFIFOGroupComesBackTogether(t *testing.T) {
 	})
 }
 
-// TestUnfinishedKeepTheirVisibility: a message whose handler still runs must not start elsewhere before its time, and
-// one that was not started would only be received, and counted, again.
+// TestUnfinishedKeepTheirVisibility: a message whose handler still runs must not be visible early. One that was not started
+// would only be received again, and its receive count would grow.
 func TestUnfinishedKeepTheirVisibility(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		x.send("1", "2", "3")
-		f := x.wrap(byBody(outcomes{"1": fails(errTest), "": ignores(time.Minute)}), func(o *Options) { o.Concurrency = 1 })
+		f := x.wrap(byBody(handlers{"1": fails(errTest), "": ignores(time.Minute)}), func(o *Options) { o.Concurrency = 1 })
 		e := x.receive()
-		// The message that runs is in the event twice; its other copy has failed.
+		// The message whose handler runs is in the event twice; its other copy has failed.
 		e.Records = append(e.Records[:1], append(e.Records[1:2:2], e.Records...)...)
 		x.failed(f, 20*time.Second, e)
 		got := x.visibleIn()
@@ -231,8 +230,8 @@ func TestUnfinishedKeepTheirVisibility(t *testing.T) {
 	})
 }
 
-// TestRunningCopyIsNotTouched: a message that is in the event twice, one copy failed and one abandoned.
-func TestRunningCopyIsNotTouched(t *testing.T) {
+// TestRunningCopyIsNotChanged: a message is in the event twice; one copy fails and the other is abandoned.
+func TestRunningCopyIsNotChanged(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		x.send("1")
 		first := make(chan bool, 1)
@@ -250,7 +249,7 @@ func TestRunningCopyIsNotTouched(t *testing.T) {
 			t.Errorf("failed: got %q, want 1 once", got)
 		}
 		if got := x.calls(opChange); got != 0 {
-			t.Errorf("%d visibility changes of a message that still runs, want none", got)
+			t.Errorf("%d visibility changes of a message whose handler runs, want none", got)
 		}
 		time.Sleep(time.Hour)
 	})
@@ -259,7 +258,7 @@ func TestRunningCopyIsNotTouched(t *testing.T) {
 func TestBackoffThatPanics(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		x.send("1", "2")
-		f := x.wrap(byBody(outcomes{"1": fails(errTest)}), func(o *Options) { o.Backoff = func(int) time.Duration { panic("bug") } })
+		f := x.wrap(byBody(handlers{"1": fails(errTest)}), func(o *Options) { o.Backoff = func(int) time.Duration { panic("bug") } })
 		if got := x.failed(f, 30*time.Second, x.receive()); got != "1" {
 			t.Errorf("failed: got %q, want 1", got)
 		}

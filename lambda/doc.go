@@ -1,40 +1,45 @@
 // Package lambda is a host: it runs a handler in a Lambda function behind an SQS event source mapping.
 //
-// [Start] is a function's main; [Wrap] is the same as a function, for tests and for use with the runtime's own options.
+// [Start] is the main of a function. [Wrap] returns the function that Lambda calls, for tests and for the runtime's own
+// options.
 //
-// # What is answered
+// # Response
 //
-// The event source mapping deletes every message that the response does not name, so each message counts as failed
-// until its handler returned nil. One that was not started, panicked, called [runtime.Goexit], waits behind a failed one
-// of its FIFO group, or still runs when time is up, is named. An event that is not SQS's, or has no records, is an error.
+// The event source mapping deletes every message that the response does not name. So each message counts as failed until
+// its handler has returned nil. The response names a message that was not started, panicked, called [runtime.Goexit], is
+// behind a failed one of its FIFO group, or still runs when the time is up. An event that is not from SQS, or has no
+// records, is an error.
 //
 // The mapping must have ReportBatchItemFailures in its FunctionResponseTypes. Without it Lambda ignores the response and
-// deletes the failures too, and nothing in the event tells the function so: use Options.AllOrNothing then.
+// deletes the failed messages too, and the event does not tell the function so: set Options.AllOrNothing then.
 //
 // # Time
 //
-// Lambda ends the process at the invocation's deadline, and with it every success that was not answered yet. So a
-// margin before the deadline nothing more is started and the handlers' contexts end with cause [sqsonce.ErrShutdown].
-// They have half of the margin to return. A handler that has not returned by then is abandoned: it is logged, its
-// message is reported as failed, and whatever it returns later changes neither the response nor a queue. The process is
-// frozen with it, and it goes on during a later invocation: no library can end it. What it does to the event's record is
-// decided by the record's owner, as for any other.
+// At the deadline of the invocation Lambda ends the process, and every success that was not reported is lost. So a margin
+// before the deadline no more messages are started, and the handlers' contexts end with cause [sqsonce.ErrShutdown]. The
+// handlers have half of the margin to return. A handler that has not returned by then is abandoned: that is logged, its
+// message is reported as failed, and its result changes neither the response nor a queue. Lambda freezes the process
+// after the response, and the handler goes on in a later invocation: no library can end it. Its writes to the event's
+// record depend on the record's owner, as always.
 //
 // # Order
 //
-// Messages run in parallel, at most Options.Concurrency at once in one invocation. On a FIFO queue (the ARN ends in
-// .fifo) the groups run in parallel and the messages of a group in order; the first that fails ends its group, and the
-// rest of it is reported as failed without having been tried. A group ID on a standard queue names a tenant of a fair
-// queue: it orders nothing.
+// Messages run in parallel, at most Options.Concurrency at once in one invocation. On a FIFO queue (the ARN ends in .fifo)
+// the groups run in parallel, and the messages of a group in order. After a failed message the rest of its group is not
+// started and is reported as failed. On a standard queue a group ID is the tenant of a fair queue and gives no order.
 //
 // # Retries
 //
-// Without a client a failed message comes back when the queue's visibility timeout ends, RetryAfter or not, and
-// [sqsonce.Reject] is a failure like any other, logged once: the queue's redrive policy alone moves it. With
-// Options.Client the message comes back after the asked delay or the backoff, the rest of a FIFO group with it; what was
-// not started, abandoned, or has lost its lease keeps its visibility timeout. With Options.DeadLetterQueue as well a
-// rejected message is sent there, and once that is confirmed it counts as done, so that Lambda deletes it.
+// Without a client a failed message is visible again when the visibility timeout of the queue ends, also after
+// [sqsonce.RetryAfter]. A [sqsonce.Reject] is then a failure as any other, and is logged once: only the redrive policy of
+// the queue moves the message.
 //
-// Lambda cannot hold a message: one whose event is in progress elsewhere is reported as failed, and SQS counts a
-// receive. Keep visibility timeout x maxReceiveCount above the longest handler of any host that shares the record.
+// With Options.Client the message is visible again after the delay of the RetryAfter, or after the backoff, and the rest of
+// its FIFO group with it. A message that was not started, was abandoned or has lost its lease keeps its visibility timeout.
+// With Options.DeadLetterQueue as well, a rejected message is sent there. Once SQS has confirmed that, the message counts as
+// a success, and Lambda deletes it.
+//
+// Lambda cannot hold a message: one whose event is in progress elsewhere is reported as failed, and each delivery adds to
+// its receive count. Keep visibility timeout x maxReceiveCount above the longest handler of any host that shares the
+// record.
 package lambda

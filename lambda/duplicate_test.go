@@ -8,8 +8,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// TestDuplicateIDs: a message that is twice in an event is handled for each record and named at most once, where either
-// copy failed: the mapping would delete both.
+// TestDuplicateIDs: a message that is in an event twice is handled twice, and named once if either copy failed: else the
+// mapping would delete both.
 func TestDuplicateIDs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestDuplicateIDs(t *testing.T) {
 			}
 			return nil
 		})
-		if got := answer(t, f, t.Context(), batch("1", "2", "3", "2")); got != tt.want {
+		if got := invoke(t, f, t.Context(), batch("1", "2", "3", "2")); got != tt.want {
 			t.Errorf("%s: failed: got %q, want %q", tt.name, got, tt.want)
 		}
 		if got := n.Load(); got != 2 {
@@ -47,13 +47,13 @@ func TestDuplicateIDs(t *testing.T) {
 func TestDuplicateIDsOnFIFO(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	f := wrap(t, outcomes{"a1": func(context.Context, *sqsonce.Message) error {
+	f := wrap(t, handlers{"a1": func(context.Context, *sqsonce.Message) error {
 		if n.Add(1) == 2 {
 			return errTest
 		}
 		return nil
 	}}.handle)
-	if got := answer(t, f, t.Context(), fifoBatch("a1", "a2", "a1", "a3")); got != "a1 a3" {
+	if got := invoke(t, f, t.Context(), fifoBatch("a1", "a2", "a1", "a3")); got != "a1 a3" {
 		t.Errorf("failed: got %q, want a1 a3", got)
 	}
 }

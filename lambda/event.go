@@ -3,17 +3,20 @@ package lambda
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-var errNoRecords = errors.New("lambda: event has no records: not from an SQS event source mapping")
+var errNoRecords = errors.New("lambda: event has no records: it is not from an SQS event source mapping")
 
-// check refuses an event that is not from an SQS event source mapping. Events of other services decode into
-// events.SQSEvent without complaint, mostly as records without an ID or as no records at all, and an empty response
-// would tell Lambda that all is well.
+// check returns an error for an event that is not from an SQS event source mapping. An event of another service decodes
+// into events.SQSEvent without an error, mostly as records without a message ID or as no records, and an empty response
+// would report a success to Lambda.
 func check(records []events.SQSMessage) error {
 	if len(records) == 0 {
 		return errNoRecords
@@ -25,15 +28,65 @@ func check(records []events.SQSMessage) error {
 		case r.EventSource != "aws:sqs":
 			return fmt.Errorf("lambda: record %d is from %.64q, not from aws:sqs", i, r.EventSource)
 		case r.MessageId == "":
-			// It could not be named in the response, so its failure would delete it.
+			// The response could not name it, so Lambda would delete it after a failure.
 			return fmt.Errorf("lambda: record %d has no message ID", i)
 		case r.EventSourceARN != queue:
 			return fmt.Errorf("lambda: record %d is from another queue than record 0: a mapping has one queue", i)
 		}
 	}
-	// The ARN says whether order matters and is part of the key of events without an ID of their own.
+	// The ARN says whether the queue is FIFO, and is part of the key of an event without an ID.
 	if _, err := host.ParseQueueARN(queue); err != nil {
 		return fmt.Errorf("lambda: eventSourceARN %w", err)
 	}
 	return nil
+}
+
+// convert fills m from a record and shares its strings. If a system attribute is missing or not readable, its field stays
+// zero.
+func convert(m *sqsonce.Message, r *events.SQSMessage, killAt time.Time) {
+	m.ID = r.MessageId
+	m.Body = r.Body
+	m.QueueARN = r.EventSourceARN
+	m.ReceiptHandle = r.ReceiptHandle
+	m.KillAt = killAt
+	m.ReceiveCount = 1 // without a readable count, the backoff starts with its shortest delay
+	for name, value := range r.Attributes {
+		switch name {
+		case "ApproximateReceiveCount":
+			if n, err := strconv.Atoi(value); err == nil {
+				m.ReceiveCount = max(n, 1)
+			}
+		case "SentTimestamp":
+			m.SentAt = parseMillis(value)
+		case "ApproximateFirstReceiveTimestamp":
+			m.FirstReceivedAt = parseMillis(value)
+		case "MessageGroupId":
+			m.Group = value
+		case "SequenceNumber":
+			m.Sequence = value
+		case "MessageDeduplicationId":
+			m.DedupID = value
+		case "AWSTraceHeader":
+			m.TraceHeader = value
+		}
+	}
+	if len(r.MessageAttributes) == 0 {
+		return
+	}
+	m.Attributes = make(map[string]sqsonce.Attribute, len(r.MessageAttributes))
+	for name, a := range r.MessageAttributes {
+		attr := sqsonce.Attribute{Type: a.DataType, Binary: a.BinaryValue}
+		if a.StringValue != nil {
+			attr.String = *a.StringValue
+		}
+		m.Attributes[name] = attr
+	}
+}
+
+func parseMillis(s string) time.Time {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
 }

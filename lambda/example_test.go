@@ -27,14 +27,14 @@ func charge(_ context.Context, o order) error {
 	return nil
 }
 
-// A function's main is one call.
+// The main of a function is one call.
 func ExampleStart() {
 	main := func() { lambda.Start(sqsonce.JSON(charge)) }
 	_ = main
 }
 
-// With a client, retries come back after the delay that the handler or the backoff says, and rejected messages go to the
-// dead-letter queue.
+// With a client, a failed message is visible again after the delay of RetryAfter or the backoff, and a rejected message goes
+// to the dead-letter queue.
 func ExampleStart_client() {
 	main := func() {
 		client := sqs.New(sqs.Options{ /* from the function's environment */ })
@@ -47,7 +47,7 @@ func ExampleStart_client() {
 	_ = main
 }
 
-// Wrap gives a test what Lambda calls.
+// Wrap returns the function that Lambda calls.
 func ExampleWrap() {
 	handle, err := lambda.Wrap(sqsonce.JSON(charge), func(o *lambda.Options) { o.Concurrency = 1 })
 	if err != nil {
@@ -62,16 +62,16 @@ func ExampleWrap() {
 	if err != nil {
 		panic(err)
 	}
-	answer, err := json.Marshal(response)
+	body, err := json.Marshal(response)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(string(answer))
+	fmt.Println(string(body))
 
 	_, err = handle(context.Background(), events.SQSEvent{})
 	fmt.Println(err)
 	// Output:
 	// charged ord-1
 	// {"batchItemFailures":[{"itemIdentifier":"m2"}]}
-	// lambda: event has no records: not from an SQS event source mapping
+	// lambda: event has no records: it is not from an SQS event source mapping
 }

@@ -14,19 +14,18 @@ func TestFIFOFailureEndsItsGroupOnly(t *testing.T) {
 	t.Parallel()
 	for name, h := range bad {
 		var r runs
-		f := wrap(t, r.wrap(outcomes{"a2": h}.handle))
-		got := answer(t, f, t.Context(), fifoBatch("a1", "b1", "a2", "a3", "b2", "c1", "a4", "b3"))
+		f := wrap(t, r.wrap(handlers{"a2": h}.handle))
+		got := invoke(t, f, t.Context(), fifoBatch("a1", "b1", "a2", "a3", "b2", "c1", "a4", "b3"))
 		if got != "a2 a3 a4" {
 			t.Errorf("%s: failed: got %q, want a2 a3 a4", name, got)
 		}
 		if started := strings.Join(r.list(), " "); strings.Contains(started, "a3") || strings.Contains(started, "a4") {
-			t.Errorf("%s: ran %s: a message behind a failed one", name, started)
+			t.Errorf("%s: ran %s: one of them is behind a failed message", name, started)
 		}
 	}
 }
 
-// TestFIFOOrder: inside a group no handler starts before the one before it has returned; groups do not wait for each
-// other.
+// TestFIFOOrder: in a group a handler starts when the one before it has returned; groups do not wait for each other.
 func TestFIFOOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -47,7 +46,7 @@ func TestFIFOOrder(t *testing.T) {
 			return nil
 		})
 		begun := time.Now()
-		if got := answer(t, f, t.Context(), fifoBatch("a1", "b1", "a2", "c1", "b2", "a3")); got != "" {
+		if got := invoke(t, f, t.Context(), fifoBatch("a1", "b1", "a2", "c1", "b2", "a3")); got != "" {
 			t.Errorf("failed: %q", got)
 		}
 		if took := time.Since(begun); took != 3*time.Second {
@@ -70,28 +69,27 @@ func TestFIFOBoundsGroups(t *testing.T) {
 		var r runs
 		f := wrap(t, r.wrap(takes(time.Second)), func(o *Options) { o.Concurrency = 2 })
 		begun := time.Now()
-		answer(t, f, t.Context(), fifoBatch("a1", "b1", "c1", "d1"))
+		invoke(t, f, t.Context(), fifoBatch("a1", "b1", "c1", "d1"))
 		if took := time.Since(begun); r.most != 2 || took != 2*time.Second {
 			t.Errorf("%d at once in %v, want 2 in 2s", r.most, took)
 		}
 	})
 }
 
-// TestFIFOMissingGroup: SQS lets no message without a group into a FIFO queue; one that comes all the same is in order
-// with its like.
+// TestFIFOMissingGroup: SQS accepts no message without a group in a FIFO queue. All such messages would be in one order.
 func TestFIFOMissingGroup(t *testing.T) {
 	t.Parallel()
 	e := fifoBatch("a1", "a2", "a3")
 	for i := range e.Records {
 		delete(e.Records[i].Attributes, "MessageGroupId")
 	}
-	f := wrap(t, outcomes{"a2": fails(errTest)}.handle)
-	if got := answer(t, f, t.Context(), e); got != "a2 a3" {
+	f := wrap(t, handlers{"a2": fails(errTest)}.handle)
+	if got := invoke(t, f, t.Context(), e); got != "a2 a3" {
 		t.Errorf("failed: got %q, want a2 a3", got)
 	}
 }
 
-// TestFairQueueStaysParallel: a group ID on a standard queue names a tenant and orders nothing.
+// TestFairQueueStaysParallel: on a standard queue a group ID is a tenant and gives no order.
 func TestFairQueueStaysParallel(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := fifoBatch("a1", "a2", "a3", "a4")
@@ -99,14 +97,14 @@ func TestFairQueueStaysParallel(t *testing.T) {
 			e.Records[i].EventSourceARN = standardARN
 		}
 		var r runs
-		h := outcomes{"a1": fails(errTest), "": func(ctx context.Context, m *sqsonce.Message) error {
+		h := handlers{"a1": fails(errTest), "": func(ctx context.Context, m *sqsonce.Message) error {
 			if m.Group != "a" {
 				t.Errorf("group: got %q, want a", m.Group)
 			}
 			return takes(time.Second)(ctx, m)
 		}}
 		begun := time.Now()
-		got := answer(t, wrap(t, r.wrap(h.handle)), t.Context(), e)
+		got := invoke(t, wrap(t, r.wrap(h.handle)), t.Context(), e)
 		if took := time.Since(begun); got != "a1" || took != time.Second || r.most < 3 {
 			t.Errorf("failed %q in %v, %d at once; want a1 in 1s, at least 3 at once", got, took, r.most)
 		}

@@ -20,10 +20,10 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
-// TestAcquiresAreDrainedInTheMargin: acquires that are under way when the margin begins are granted to handlers that are
-// not started any more. Lambda freezes the process with the answer, so they are released before: left held, each event
+// TestAcquiresAreReleasedInTheMargin: acquires that are in flight when the margin begins succeed for handlers that are not
+// started any more. Lambda freezes the process after the response, so they are released before it. A record under a lease
 // would look as if its handler had crashed, and under the policy Block it would stay blocked.
-func TestAcquiresAreDrainedInTheMargin(t *testing.T) {
+func TestAcquiresAreReleasedInTheMargin(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		srv := memdynamodb.New()
 		defer srv.Close()
@@ -47,36 +47,36 @@ func TestAcquiresAreDrainedInTheMargin(t *testing.T) {
 		var n atomic.Int64
 		f := wrap(t, o.Handler(func(context.Context, *sqsonce.Message) error { n.Add(1); return nil }))
 
-		// The first acquire is a single call, the others share one; all are answered within the margin of 500 ms.
+		// The first acquire is a call of its own, the others are batched; all end within the margin of 500 ms.
 		srv.Set(fault.Plan{Seed: 1, Rules: []fault.Rule{{Nth: 1, Times: 2, Do: fault.Delay, Delay: 650 * time.Millisecond}}})
 		sent := len(srv.Calls())
-		if got := answer(t, f, timeout(t, 1100*time.Millisecond), batch("1", "2", "3")); got != "1 2 3" || n.Load() != 0 {
+		if got := invoke(t, f, timeout(t, 1100*time.Millisecond), batch("1", "2", "3")); got != "1 2 3" || n.Load() != 0 {
 			t.Fatalf("failed %q, %d runs; want all three and none: the margin had begun", got, n.Load())
 		}
 		if len(srv.Calls()) == sent {
-			t.Fatal("nothing was under way when the margin began")
+			t.Fatal("nothing was in flight when the margin began")
 		}
 		for _, record := range srv.Items("dedup") {
 			if !strings.Contains(string(record), `"in_progress_expiration":{"N":"0"}`) {
-				t.Errorf("record at the answer: got %s, want it released", record)
+				t.Errorf("record at the response: got %s, want it released", record)
 			}
 		}
 
 		time.Sleep(time.Hour) // frozen
-		if got := answer(t, f, timeout(t, 30*time.Second), batch("1", "2", "3")); got != "" || n.Load() != 3 {
+		if got := invoke(t, f, timeout(t, 30*time.Second), batch("1", "2", "3")); got != "" || n.Load() != 3 {
 			t.Errorf("after the freeze: failed %q, %d runs; want none, 3", got, n.Load())
 		}
 		if s := o.Stats(); s.First != 3 || s.Takeovers != 0 || s.StoreErrors != 3 {
-			t.Errorf("stats: got %+v, want First 3 and, of the three that were left, StoreErrors 3", s)
+			t.Errorf("stats: got %+v, want First 3 and, for the three handlers that were not started, StoreErrors 3", s)
 		}
 	})
 }
 
-// TestConnectionsThatDiedInTheFreeze: while a process was frozen its idle connections died without a word. Neither the
-// visibility changes nor the sends to the dead-letter queue of the next invocation wait for an answer on one of them.
+// TestConnectionsThatDiedInTheFreeze: while a process is frozen, its idle connections die and it does not notice. The calls
+// of the next invocation, visibility changes and sends to the dead-letter queue, do not wait for a response on one of them.
 func TestConnectionsThatDiedInTheFreeze(t *testing.T) {
 	retry, reject := sqsonce.RetryAfter(time.Second, errTest), sqsonce.Reject(errTest)
-	for name, outcomes := range map[string][2]error{
+	for name, errs := range map[string][2]error{
 		"visibility change": {retry, retry},
 		"dead-letter queue": {reject, reject},
 		"queue URL":         {reject, retry},
@@ -86,9 +86,9 @@ func TestConnectionsThatDiedInTheFreeze(t *testing.T) {
 				n := thawtest.New(x.T, x.srv)
 				client := sqs.New(x.c.Options(), func(o *sqs.Options) { o.HTTPClient = n.Client() })
 				i := 0
-				f := x.wrap(func(context.Context, *sqsonce.Message) error { return outcomes[i] }, func(o *Options) { o.Client = client })
+				f := x.wrap(func(context.Context, *sqsonce.Message) error { return errs[i] }, func(o *Options) { o.Client = client })
 				x.send("1", "2", "3") // nobody deletes them: both invocations get all three
-				for i = range outcomes {
+				for i = range errs {
 					start := time.Now()
 					x.failed(f, 30*time.Second, x.receive())
 					if took := time.Since(start); took > 10*thawtest.Latency {

@@ -3,6 +3,7 @@ package lambda
 import (
 	"errors"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -10,26 +11,64 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// handle runs the handler for a record and reports whether it succeeded in time.
-func (v *invocation) handle(i int) (ok bool) {
-	if !v.slots[i].change(unstarted, running) {
-		return false // the results were closed meanwhile
+// state of a record. Every state but succeeded is reported as a failure, the zero value too.
+type state uint32
+
+const (
+	unstarted state = iota
+	running
+	succeeded
+	failed
+	skipped   // unstarted when the results were closed
+	abandoned // running when the results were closed
+)
+
+// slot is the result of one record.
+//
+// A handler that ignores its context may return while the response is being made, or much later. So each change of the
+// state is a compare-and-swap from the state before: of the handler's return and the closing of the results only one
+// succeeds, and the other one sees that. The handler's goroutine writes err and retry before it swaps to failed. They are
+// read only after that swap: nobody reads what an abandoned handler writes there.
+type slot struct {
+	state   atomic.Uint32
+	message sqsonce.Message // filled when the handler starts
+
+	err   error
+	retry time.Time // when the message should be visible again; zero: at the end of its visibility timeout
+}
+
+func (s *slot) change(from, to state) bool { return s.state.CompareAndSwap(uint32(from), uint32(to)) }
+
+func (s *slot) is(want state) bool { return s.state.Load() == uint32(want) }
+
+// close makes the state final and returns it.
+func (s *slot) close() state {
+	if s.change(unstarted, skipped) {
+		return skipped
 	}
-	m := &v.messages[i]
+	if s.change(running, abandoned) {
+		return abandoned
+	}
+	return state(s.state.Load())
+}
+
+// handle runs the handler for a record and reports whether it succeeded before the results were closed.
+func (v *invocation) handle(i int) (ok bool) {
+	s := &v.slots[i]
+	if !s.change(unstarted, running) {
+		return false // the results are closed
+	}
+	m := &s.message
 	convert(m, &v.records[i], v.killAt)
 	ctx, settled := settle.New(v.ctx)
-	host.Run(func() error { return v.handler(ctx, m) }, func(err error) { ok = v.conclude(i, err, settled) })
+	host.Run(func() error { return v.handler(ctx, m) }, func(err error) { ok = v.setResult(s, m, err, settled) })
 	return ok
 }
 
-// conclude turns what the handler left behind into its record's result. It reports whether that is a success and came
-// in time.
-func (v *invocation) conclude(i int, err error, settled func(deadLettered bool)) bool {
-	s, m := &v.slots[i], &v.messages[i]
-	sent := false
-	if host.OutcomeOf(err) == host.Rejected {
-		sent = v.reject(s, m, err)
-	}
+// setResult settles a message after its handler and sets the result. It reports whether that is a success before the
+// results were closed.
+func (v *invocation) setResult(s *slot, m *sqsonce.Message, err error, settled func(deadLettered bool)) bool {
+	sent := host.OutcomeOf(err) == host.Rejected && v.deadLetter(s, m, err)
 	v.settle(m, settled, sent)
 	if err == nil || sent {
 		if s.change(running, succeeded) {
@@ -42,62 +81,26 @@ func (v *invocation) conclude(i int, err error, settled func(deadLettered bool))
 			return false
 		}
 	}
-	v.ghosts.Add(-1)
-	v.log.WarnContext(v.ctx, "lambda: abandoned handler returned after the answer", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
+	v.abandonedRunning.Add(-1)
+	v.log.WarnContext(v.ctx, "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
 	return false
 }
 
-// settle runs what middleware left until the message's fate is decided. A panic there decides nothing and must not end
-// the process.
+// settle runs the functions that middleware gave to OnSettled. A panic in one of them must not end the process, and does not
+// change the result.
 func (v *invocation) settle(m *sqsonce.Message, settled func(bool), deadLettered bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			v.log.ErrorContext(v.ctx, "lambda: settling panicked", keyMessage, m.ID, keyError, p, keyStack, string(debug.Stack()))
+			v.log.ErrorContext(v.ctx, "lambda: function given to OnSettled panicked", keyMessage, m.ID, keyError, p, keyStack, string(debug.Stack()))
 		}
 	}()
 	settled(deadLettered)
 }
 
-// maxDelay keeps a delay inside SQS's 12 h after the receive, which the event does not tell: a batching window is at
-// most 5 min, an invocation 15 min.
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
-const maxDelay = 12*time.Hour - 30*time.Minute
-
-// retryAt returns when a failed message should be delivered again; zero where its visibility timeout decides.
-func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
-	if v.opts.Client == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
-		return time.Time{} // a message whose lease was lost is not ours to touch
-	}
-	retry, _ := host.Asked(err)
-	var d time.Duration
-	switch {
-	case errors.Is(err, sqsonce.ErrInProgress) && retry == nil:
-		return time.Time{}
-	case errors.Is(err, sqsonce.ErrInProgress):
-		// SQS counts each receive. A holder that goes on renewing must not drive its duplicate to the dead-letter queue.
-		d = host.Double(retry.After, maxDelay, m.ReceiveCount)
-	case retry != nil:
-		d = retry.After
-	default:
-		d = v.backoff(m.ReceiveCount)
-	}
-	return time.Now().Add(d)
-}
-
-func (v *invocation) backoff(receiveCount int) (d time.Duration) {
-	defer func() {
-		if p := recover(); p != nil {
-			v.log.ErrorContext(v.ctx, "lambda: Options.Backoff panicked", keyError, p)
-			d = host.DefaultBackoff(receiveCount)
-		}
-	}()
-	return v.opts.Backoff(receiveCount)
-}
-
 func (v *invocation) logFailure(m *sqsonce.Message, err error) {
 	attrs := []any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount, keyError, err}
 	if errors.Is(err, sqsonce.ErrInProgress) {
-		v.log.DebugContext(v.ctx, "lambda: in progress elsewhere", attrs...)
+		v.log.DebugContext(v.ctx, "lambda: event is in progress elsewhere", attrs...)
 		return
 	}
 	if p, ok := errors.AsType[*sqsonce.PanicError](err); ok {

@@ -26,7 +26,7 @@ var errTest = errors.New("it failed")
 
 type function = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 
-// record is one of a standard queue, as Lambda sends it.
+// record is a record of a standard queue, as Lambda sends it.
 func record(id string) events.SQSMessage {
 	return events.SQSMessage{
 		MessageId: id, ReceiptHandle: "handle-" + id, Body: id, EventSource: "aws:sqs", EventSourceARN: standardARN, AWSRegion: "us-east-1",
@@ -42,7 +42,7 @@ func batch(ids ...string) events.SQSEvent {
 	return e
 }
 
-// fifoBatch is of a FIFO queue; an ID begins with its group: "a1", "a2", "b1".
+// fifoBatch is an event of a FIFO queue. An ID begins with its group: "a1", "a2", "b1".
 func fifoBatch(ids ...string) events.SQSEvent {
 	e := batch(ids...)
 	for i := range e.Records {
@@ -69,7 +69,7 @@ func wrap(t testing.TB, h sqsonce.Handler, optFns ...func(*Options)) function {
 	return f
 }
 
-// failures are the IDs a response names, as a text.
+// failures returns the IDs that a response names, joined.
 func failures(r events.SQSEventResponse) string {
 	var ids []string
 	for _, f := range r.BatchItemFailures {
@@ -78,8 +78,8 @@ func failures(r events.SQSEventResponse) string {
 	return strings.Join(ids, " ")
 }
 
-// answer invokes f, wants no error and returns the failed IDs.
-func answer(t testing.TB, f function, ctx context.Context, e events.SQSEvent) string {
+// invoke calls f, wants no error and returns the failed IDs.
+func invoke(t testing.TB, f function, ctx context.Context, e events.SQSEvent) string {
 	t.Helper()
 	r, err := f(ctx, e)
 	if err != nil {
@@ -91,14 +91,14 @@ func answer(t testing.TB, f function, ctx context.Context, e events.SQSEvent) st
 	return failures(r)
 }
 
-// outcomes is a handler that does for each message what its ID says, else what "" says.
-type outcomes map[string]sqsonce.Handler
+// handlers has a handler for each message ID; "" is for all others.
+type handlers map[string]sqsonce.Handler
 
-func (o outcomes) handle(ctx context.Context, m *sqsonce.Message) error {
-	if h := o[m.ID]; h != nil {
+func (hs handlers) handle(ctx context.Context, m *sqsonce.Message) error {
+	if h := hs[m.ID]; h != nil {
 		return h(ctx, m)
 	}
-	if h := o[""]; h != nil {
+	if h := hs[""]; h != nil {
 		return h(ctx, m)
 	}
 	return nil
@@ -108,7 +108,7 @@ func fails(err error) sqsonce.Handler {
 	return func(context.Context, *sqsonce.Message) error { return err }
 }
 
-// takes is a handler that takes d and ends early with its context.
+// takes is a handler that takes d, or until its context ends.
 func takes(d time.Duration) sqsonce.Handler {
 	return func(ctx context.Context, _ *sqsonce.Message) error {
 		select {
@@ -120,7 +120,7 @@ func takes(d time.Duration) sqsonce.Handler {
 	}
 }
 
-// ignores is a handler that takes d, whatever its context says.
+// ignores is a handler that takes d and ignores its context.
 func ignores(d time.Duration) sqsonce.Handler {
 	return func(context.Context, *sqsonce.Message) error {
 		time.Sleep(d)
@@ -166,7 +166,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// timeout is a context that ends after d, as the runtime's.
+// timeout is a context with a deadline after d, as the runtime's.
 func timeout(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -174,11 +174,11 @@ func timeout(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// settlements are what the host settled a handler with.
+// settlements records how the host settled messages.
 type settlements struct {
 	mu   sync.Mutex
 	dead []bool
-	at   time.Time // the last
+	at   time.Time // of the last settlement
 }
 
 func (s *settlements) note(dead bool) {
@@ -187,7 +187,7 @@ func (s *settlements) note(dead bool) {
 	s.dead, s.at = append(s.dead, dead), time.Now()
 }
 
-// want checks that there were no others.
+// want compares all settlements.
 func (s *settlements) want(t testing.TB, want ...bool) {
 	t.Helper()
 	s.mu.Lock()

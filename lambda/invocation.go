@@ -11,144 +11,191 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// invocation is one event on its way.
+// invocation is the handling of one event.
 type invocation struct {
 	*adapter
-	records  []events.SQSMessage
-	messages []sqsonce.Message // one allocation for all; filled as handlers start
-	slots    []slot
-	chains   chains
-	budget   budget
-	begun    time.Time
-	killAt   time.Time
+	records []events.SQSMessage
+	slots   []slot
+	chains  [][]int
+	times   times
+	begun   time.Time
+	killAt  time.Time
 
-	ctx       context.Context // of the handlers
-	end       context.CancelFunc
-	sends     context.Context // of sends to the dead-letter queue: ends when the results are closed
-	stopSends context.CancelFunc
+	ctx         context.Context // of the handlers
+	cancel      context.CancelFunc
+	sendCtx     context.Context // of sends to the dead-letter queue; ends when the results are closed
+	cancelSends context.CancelFunc
 
-	limit   int64        // of workers
-	hired   atomic.Int64 // workers
-	cursor  atomic.Int64 // the next chain that no worker has taken
+	todo    <-chan []int // chains that no worker has taken
 	workers atomic.Int64 // that have not ended
 	ended   chan struct{}
 }
 
-func (a *adapter) begin(ctx context.Context, records []events.SQSMessage) *invocation {
+func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) *invocation {
 	v := &invocation{
-		adapter: a, records: records, begun: time.Now(),
-		messages: make([]sqsonce.Message, len(records)), slots: make([]slot, len(records)),
+		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
 		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
-		budget: budget{grace: leastMargin / 2}, ended: make(chan struct{}),
+		times:  times{grace: leastMargin / 2},
+		ended:  make(chan struct{}),
 	}
+	v.todo = filled(v.chains)
 	if deadline, ok := ctx.Deadline(); ok {
-		v.budget = newBudget(a.opts.Margin, v.begun, deadline)
-		if a.alone {
+		v.times = newTimes(a.opts.Margin, v.begun, deadline)
+		if a.oneInvocation {
 			v.killAt = deadline
 		}
-		v.ctx, v.end = context.WithDeadlineCause(ctx, v.budget.stop, sqsonce.ErrShutdown)
-		if !v.begun.Before(v.budget.stop) {
-			a.log.ErrorContext(ctx, "lambda: nothing started: no more than the margin remains", "remaining", deadline.Sub(v.begun))
+		v.ctx, v.cancel = context.WithDeadlineCause(ctx, v.times.stop, sqsonce.ErrShutdown)
+		if !v.begun.Before(v.times.stop) {
+			a.log.ErrorContext(ctx, "lambda: no message started: not more than the margin remains before the deadline", "remaining", deadline.Sub(v.begun))
 		}
 	} else {
-		v.ctx, v.end = context.WithCancel(ctx)
+		v.ctx, v.cancel = context.WithCancel(ctx)
 	}
-	v.sends, v.stopSends = context.WithCancel(context.WithoutCancel(ctx))
+	v.sendCtx, v.cancelSends = context.WithCancel(context.WithoutCancel(ctx))
 	return v
 }
 
-// run starts the first worker. The channel is closed when all have ended.
-func (v *invocation) run() <-chan struct{} {
-	v.limit = int64(min(v.opts.Concurrency, v.chains.count(len(v.records))))
-	v.hire()
-	return v.ended
-}
+const (
+	leastMargin = 500 * time.Millisecond
+	mostMargin  = 5 * time.Second
+)
 
-// hire starts another worker up to the limit. Each is started by the one before it as that one begins its first chain:
-// all are there at once where handlers wait for something, and where they return at once the first few do it all.
-func (v *invocation) hire() {
-	if v.hired.Add(1) > v.limit {
-		return
+// margin is the time between the end of the handlers' contexts and the deadline. It grows with the time that remains, since
+// a long timeout means a large batch. It has a lower bound, since a small function has only a fraction of a CPU.
+func margin(option, remaining time.Duration) time.Duration {
+	if option > 0 {
+		return option
 	}
-	v.workers.Add(1)
-	go v.work(true)
+	return min(max(remaining/20, leastMargin), mostMargin)
 }
 
-// work runs chains until none is left, and hires another worker when it has one. The handlers run on this goroutine, which
-// runtime.Goexit in one of them ends: another takes its place, or the chains that are left would never be tried.
-func (v *invocation) work(hires bool) {
-	left := false
+// times are the instants of an invocation. Without a deadline only grace is set.
+type times struct {
+	stop      time.Time     // the handlers' contexts end, and no more messages are started
+	grace     time.Duration // the handlers have this to return after the end of their contexts
+	delaysEnd time.Time     // visibility changes end
+}
+
+func newTimes(option time.Duration, now, deadline time.Time) times {
+	m := margin(option, deadline.Sub(now))
+	return times{stop: deadline.Add(-m), grace: m / 2, delaysEnd: deadline.Add(-m / 4)}
+}
+
+// newChains returns the indexes of the records in chains. The records of a chain run one after the other; chains run in
+// parallel. On a FIFO queue a group is a chain, on a standard queue each record.
+func newChains(records []events.SQSMessage, fifo bool) [][]int {
+	chains := make([][]int, 0, len(records))
+	if !fifo {
+		indexes := make([]int, len(records))
+		for i := range indexes {
+			indexes[i] = i
+			chains = append(chains, indexes[i:i+1])
+		}
+		return chains
+	}
+	chainOf := map[string]int{} // by group
+	for i := range records {
+		// SQS accepts no message without a group ID; all records without one are a chain.
+		group := records[i].Attributes["MessageGroupId"]
+		c, known := chainOf[group]
+		if !known {
+			c = len(chains)
+			chainOf[group] = c
+			chains = append(chains, nil)
+		}
+		chains[c] = append(chains[c], i)
+	}
+	return chains
+}
+
+// start starts the workers. The last one that ends closes v.ended.
+func (v *invocation) start() {
+	n := min(v.opts.Concurrency, len(v.chains))
+	v.workers.Store(int64(n))
+	for range n {
+		go v.work()
+	}
+}
+
+// filled returns a closed channel with the items, for several goroutines to range over.
+func filled[T any](items []T) <-chan T {
+	c := make(chan T, len(items))
+	for _, item := range items {
+		c <- item
+	}
+	close(c)
+	return c
+}
+
+// work runs chains until none is left. The handlers run on its goroutine, which ends when one of them calls runtime.Goexit:
+// another goroutine then replaces it, or the other chains would not be run.
+func (v *invocation) work() {
+	returned := false
 	defer func() {
-		if !left {
-			go v.work(false)
+		if !returned {
+			go v.work()
 			return
 		}
 		if v.workers.Add(-1) == 0 {
 			close(v.ended)
 		}
 	}()
-	for n := v.chains.count(len(v.records)); ; {
-		i := int(v.cursor.Add(1)) - 1
-		if i >= n {
-			break
-		}
-		if hires && i+1 < n {
-			hires = false
-			v.hire()
-		}
-		v.runChain(v.chains.head(i))
+	for chain := range v.todo {
+		v.runChain(chain)
 	}
-	left = true
+	returned = true
 }
 
-// runChain runs the records of a chain one after the other, up to the first that does not succeed or the invocation's
-// margin. The rest stays unstarted, so that no message of a group is deleted before an earlier one.
-func (v *invocation) runChain(i int) {
-	for i >= 0 && v.ctx.Err() == nil && v.handle(i) {
-		i = v.chains.after(i)
+// runChain runs the records of a chain one after the other, until one does not succeed or the handlers' context ends. The
+// others stay unstarted, so that no message of a group is deleted before an earlier one.
+func (v *invocation) runChain(chain []int) {
+	for _, i := range chain {
+		if v.ctx.Err() != nil || !v.handle(i) {
+			return
+		}
 	}
 }
 
-// wait returns when the workers have ended, or when the handlers' grace is over.
-func (v *invocation) wait(ended <-chan struct{}) {
+// wait returns when the workers have ended, or when the grace of the handlers is over.
+func (v *invocation) wait() {
 	select {
-	case <-ended:
+	case <-v.ended:
 		return
 	case <-v.ctx.Done():
 	}
-	grace := time.NewTimer(v.budget.grace)
+	grace := time.NewTimer(v.times.grace)
 	defer grace.Stop()
 	select {
-	case <-ended:
+	case <-v.ended:
 	case <-grace.C:
 	}
 }
 
-// results are what became of the records when they were closed. No handler changes them any more.
+// results are the final states of the records.
 type results struct {
 	states []state
 	counts [abandoned + 1]int
 }
 
-// close ends every slot. From here on a handler that returns, a send that is confirmed and a worker that is about to
-// start come too late.
-func (v *invocation) close() results {
+// closeResults ends every slot. After it, nothing changes the results any more: not a handler that returns, not a send that
+// is confirmed, not a worker that is about to start a handler.
+func (v *invocation) closeResults() results {
 	r := results{states: make([]state, len(v.slots))}
 	for i := range v.slots {
 		s := v.slots[i].close()
 		r.states[i] = s
 		r.counts[s]++
 		if s == abandoned {
-			v.abandon(i)
+			v.logAbandoned(i)
 		}
 	}
-	v.stopSends()
+	v.cancelSends()
 	return r
 }
 
-func (v *invocation) abandon(i int) {
-	n := v.ghosts.Add(1)
+func (v *invocation) logAbandoned(i int) {
+	n := v.abandonedRunning.Add(1)
 	r := &v.records[i]
-	v.log.ErrorContext(v.ctx, "lambda: handler does not return after its context has ended: abandoned",
+	v.log.ErrorContext(v.ctx, "lambda: handler abandoned: it did not return after the end of its context",
 		keyMessage, r.MessageId, keyGroup, r.Attributes["MessageGroupId"], "abandoned_running", n)
 }

@@ -24,8 +24,8 @@ func TestKillAt(t *testing.T) {
 			}
 			return nil
 		})
-		t.Setenv(maxConcurrency, "5") // read when the function was wrapped, not when it is called
-		answer(t, f, ctx, batch("1"))
+		t.Setenv(maxConcurrency, "5") // Wrap reads it, not the call
+		invoke(t, f, ctx, batch("1"))
 	}
 }
 
@@ -37,10 +37,10 @@ func TestKillAtNeedsADeadline(t *testing.T) {
 		}
 		return nil
 	})
-	answer(t, f, context.Background(), batch("1"))
+	invoke(t, f, context.Background(), batch("1"))
 }
 
-// TestSeveralInvocationsAtOnce: one process, one function value, several events: no invocation sees another's results.
+// TestSeveralInvocationsAtOnce: one process handles several events at once; each invocation has its own results.
 func TestSeveralInvocationsAtOnce(t *testing.T) {
 	t.Setenv(maxConcurrency, "16")
 	var book logBook
@@ -70,7 +70,7 @@ func TestSeveralInvocationsAtOnce(t *testing.T) {
 						e.Records[r].Attributes["MessageGroupId"] = ids[r]
 					}
 				}
-				if got, want := answer(t, f, t.Context(), e), ids[3]+" "+ids[5]+" "+ids[7]; got != want {
+				if got, want := invoke(t, f, t.Context(), e), ids[3]+" "+ids[5]+" "+ids[7]; got != want {
 					t.Errorf("failed: got %q, want %q", got, want)
 				}
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// TestBehindAMapping runs the host behind an event source mapping: all that can succeed does, what is rejected is in the
-// dead-letter queue, a group stays in order through failures, and the queue is empty in the end.
+// TestBehindAMapping runs the host behind an event source mapping. In the end every message has succeeded or was rejected and
+// is in the dead-letter queue, the messages of a group succeeded in order, and the queue is empty.
 func TestBehindAMapping(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo %t", fifo), func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestBehindAMapping(t *testing.T) {
 				if err := <-ended; err != nil {
 					t.Errorf("mapping: %v", err)
 				}
-				if left := x.srv.Messages(x.url); len(left) > 0 {
-					t.Errorf("left in the queue: %v", left)
+				if ms := x.srv.Messages(x.url); len(ms) > 0 {
+					t.Errorf("in the queue: %v", ms)
 				}
 				if dead := x.srv.Messages(x.dlq); len(dead) != 3 {
 					t.Errorf("%d in the dead-letter queue, want 3", len(dead))

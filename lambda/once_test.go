@@ -12,7 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// once guards a handler with a record in memory.
+// once wraps a handler in dedup with a store in memory.
 func once(t *testing.T, h sqsonce.Handler) sqsonce.Handler {
 	t.Helper()
 	o, err := dedup.New(memstore.New(), "billing")
@@ -22,30 +22,30 @@ func once(t *testing.T, h sqsonce.Handler) sqsonce.Handler {
 	return o.Handler(h)
 }
 
-// TestOncePerEvent: the same message ten times in one event, then ten times more: one run, and in the end it is deleted.
+// TestOncePerEvent: the same message ten times in one event, then ten times more: one run, and in the end no failure.
 func TestOncePerEvent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var n atomic.Int64
 		f := wrap(t, once(t, func(ctx context.Context, m *sqsonce.Message) error {
 			n.Add(1)
-			return takes(2*time.Second)(ctx, m) // longer than a copy waits
+			return takes(2*time.Second)(ctx, m) // longer than a duplicate waits
 		}))
 		ten := batch("1", "1", "1", "1", "1", "1", "1", "1", "1", "1")
-		// The copies that met the first in progress fail the ID, so that nothing is deleted on their word.
-		if got := answer(t, f, timeout(t, 30*time.Second), ten); got != "1" || n.Load() != 1 {
+		// The copies that find the event in progress fail, so the response names the ID.
+		if got := invoke(t, f, timeout(t, 30*time.Second), ten); got != "1" || n.Load() != 1 {
 			t.Errorf("failed %q, %d runs; want 1, 1", got, n.Load())
 		}
-		// The second time one copy learns that the event is completed, and the others from it.
+		// In the second event one copy finds the completed record, and the others get its result.
 		time.Sleep(visibility)
-		answer(t, f, timeout(t, 30*time.Second), ten)
-		if got := answer(t, f, timeout(t, 30*time.Second), ten); got != "" || n.Load() != 1 {
+		invoke(t, f, timeout(t, 30*time.Second), ten)
+		if got := invoke(t, f, timeout(t, 30*time.Second), ten); got != "" || n.Load() != 1 {
 			t.Errorf("later: failed %q, %d runs; want none, 1", got, n.Load())
 		}
 	})
 }
 
-// TestCopiesWaitInTheInvocation: a message cannot be held here. A copy waits for its event in its handler, so that one
-// receive is enough.
+// TestCopiesWaitInTheInvocation: Lambda cannot hold a message. A copy waits in its handler until the event is completed, so
+// that one receive is enough.
 func TestCopiesWaitInTheInvocation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var n atomic.Int64
@@ -53,14 +53,14 @@ func TestCopiesWaitInTheInvocation(t *testing.T) {
 			n.Add(1)
 			return takes(900*time.Millisecond)(ctx, m)
 		}))
-		if got := answer(t, f, timeout(t, 30*time.Second), batch("1", "1", "1", "2")); got != "" || n.Load() != 2 {
+		if got := invoke(t, f, timeout(t, 30*time.Second), batch("1", "1", "1", "2")); got != "" || n.Load() != 2 {
 			t.Errorf("failed %q, %d runs; want none, 2", got, n.Load())
 		}
 	})
 }
 
-// TestAbandonedCompletesItsRecord: a handler that returns after the answer has had its effect, and its record says so:
-// the next delivery is acknowledged without running.
+// TestAbandonedCompletesItsRecord: a handler that returns after the response has had its effect and completes its record: the
+// next delivery succeeds without a run.
 func TestAbandonedCompletesItsRecord(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var n atomic.Int64
@@ -68,18 +68,18 @@ func TestAbandonedCompletesItsRecord(t *testing.T) {
 			n.Add(1)
 			return ignores(25*time.Second)(ctx, m)
 		}))
-		if got := answer(t, f, timeout(t, 20*time.Second), batch("1")); got != "1" {
+		if got := invoke(t, f, timeout(t, 20*time.Second), batch("1")); got != "1" {
 			t.Errorf("failed: got %q, want 1", got)
 		}
 		time.Sleep(visibility)
-		if got := answer(t, f, timeout(t, 20*time.Second), batch("1")); got != "" || n.Load() != 1 {
+		if got := invoke(t, f, timeout(t, 20*time.Second), batch("1")); got != "" || n.Load() != 1 {
 			t.Errorf("later: failed %q, %d runs; want none, 1", got, n.Load())
 		}
 	})
 }
 
-// TestRecordIsReleasedWhenRejected: while a rejected message is on its way to the dead-letter queue its record is held:
-// a second delivery of the event is refused. After the confirmation a redrive runs it.
+// TestRecordIsReleasedWhenRejected: while a rejected message is being sent to the dead-letter queue its record is under its
+// lease, and a second delivery of the event does not run. After the confirmation a redrive runs the handler again.
 func TestRecordIsReleasedWhenRejected(t *testing.T) {
 	withQueue(t, false, []fault.Rule{{Op: opSend, Nth: 2, Do: fault.Delay, Delay: 4 * time.Second}}, func(x *fixture) {
 		x.send("1")

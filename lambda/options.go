@@ -16,31 +16,32 @@ import (
 // Options configure [Wrap] and [Start]. The zero value of each field is its default.
 type Options struct {
 	// Concurrency is how many handlers run at once in one invocation. A process that serves several invocations at once
-	// (AWS_LAMBDA_MAX_CONCURRENCY) runs that many in each. Default: 10; least 1.
+	// (AWS_LAMBDA_MAX_CONCURRENCY) runs that many in each. At least 1. Default: 10.
 	Concurrency int
-	// Margin is how long before the deadline handlers are told to end. They have half of it to return; the rest is for
-	// visibility changes and the answer. Where no more than the margin remains when the invocation begins nothing is
-	// started. Default: 5% of what remains when the invocation begins, at least 500 ms, at most 5 s; most 15 min.
+	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return; the rest
+	// is for visibility changes and the response. If not more than the margin remains when the invocation begins, no message
+	// is started. At most 15 min. Default: 5% of the time that remains when the invocation begins, at least 500 ms and at
+	// most 5 s.
 	Margin time.Duration
-	// AllOrNothing returns an error, and so has the whole batch delivered again, where any message failed. It is for
-	// mappings without ReportBatchItemFailures. Rejected messages come back with the batch too, and are sent to the
-	// dead-letter queue again. Default: false.
+	// AllOrNothing makes the function return an error if any message failed, so that Lambda delivers the whole batch
+	// again. It is for mappings without ReportBatchItemFailures. Rejected messages are delivered again with the batch, and
+	// are sent to the dead-letter queue again. Default: false.
 	AllOrNothing bool
-	// Client sends visibility changes and rejects. Default: none; the visibility timeout and the redrive policy alone
-	// act, and a reject is reported as failed.
+	// Client sends visibility changes and rejected messages. Default: none; then only the visibility timeout and the
+	// redrive policy of the queue act, and a rejected message is reported as failed.
 	Client Client
-	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue; needs
-	// Client. Default: none; a reject is reported as failed.
+	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs
+	// Client. Default: none; a rejected message is reported as failed.
 	DeadLetterQueue string
-	// Backoff returns the delay after a failure, from the receive count, 1 for the first delivery; needs Client. It is
-	// rounded up to whole seconds and bounded by 11 h 30 min. Default: a random part of 1 s, doubling with each receive up
-	// to 15 min.
+	// Backoff returns the delay after a failure, from the receive count, 1 for the first delivery. It needs Client. The
+	// delay is rounded up to whole seconds, at most 11 h 30 min. Default: a random part of 1 s, doubled with each receive
+	// up to 15 min.
 	Backoff func(receiveCount int) time.Duration
-	// Logger gets each failed message and a summary of each invocation, never a body. Default: discard.
+	// Logger gets each failed message and a summary of each invocation, never a body. Default: none.
 	Logger *slog.Logger
 }
 
-// maxTimeout is the longest a function may run.
+// maxTimeout is the longest timeout of a function.
 // https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 const maxTimeout = 15 * time.Minute
 
@@ -54,7 +55,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// validate reports every bad argument and option at once. It looks at what the caller gave, not at defaults.
+// validate reports every bad argument and option at once. It runs before setDefaults.
 func validate(h sqsonce.Handler, o *Options) error {
 	var errs []error
 	add := func(bad bool, field, format string, args ...any) {
@@ -65,7 +66,7 @@ func validate(h sqsonce.Handler, o *Options) error {
 	add(h == nil, "handler", "is nil")
 	add(o.Concurrency < 0, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
 	add(o.Margin < 0 || o.Margin > maxTimeout, "Options.Margin",
-		"is %s, must be positive and at most 15 min: a function that answers at its deadline loses what it did", o.Margin)
+		"is %s, must be positive and at most 15 min: at its deadline a function loses its response", o.Margin)
 	sdk, isSDK := o.Client.(*sqs.Client)
 	add(isSDK && sdk == nil, "Options.Client", "is a nil *sqs.Client")
 	add(o.Client == nil && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs Options.Client")

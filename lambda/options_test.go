@@ -48,7 +48,7 @@ func TestWrapReportsEveryBadField(t *testing.T) {
 		{"no handler", nil, func(*Options) {}, []string{"handler"}},
 		{"negative", handler, func(o *Options) { o.Concurrency, o.Margin = -1, -1 }, []string{"Options.Concurrency", "Options.Margin"}},
 		{"margin above any timeout", handler, func(o *Options) { o.Margin = time.Hour }, []string{"Options.Margin"}},
-		{"client of no use", handler, func(o *Options) { o.Client = (*sqs.Client)(nil) }, []string{"Options.Client"}},
+		{"nil client", handler, func(o *Options) { o.Client = (*sqs.Client)(nil) }, []string{"Options.Client"}},
 		{"no client", handler, func(o *Options) {
 			o.DeadLetterQueue, o.Backoff = "https://sqs.us-east-1.amazonaws.com/0/q", func(int) time.Duration { return 0 }
 		}, []string{"Options.Backoff", "Options.DeadLetterQueue"}},

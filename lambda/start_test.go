@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// mode makes the test binary a function's main.
+// mode is the environment variable that makes the test binary a Lambda function.
 const mode = "SQSONCE_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -56,7 +56,7 @@ func TestStartEndsWithBadOptions(t *testing.T) {
 	}
 }
 
-// TestStartServes runs a real process against a Runtime API of two invocations, the second not SQS's.
+// TestStartServes runs a real process with a Runtime API of two invocations; the second event is not from SQS.
 func TestStartServes(t *testing.T) {
 	t.Parallel()
 	good, err := json.Marshal(batch("1", "2"))
@@ -64,7 +64,7 @@ func TestStartServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	payloads := []string{string(good), `{}`}
-	answers := make(chan string, len(payloads))
+	responses := make(chan string, len(payloads))
 	var served atomic.Int64
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -72,7 +72,7 @@ func TestStartServes(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			answers <- r.URL.Path + " " + string(body)
+			responses <- r.URL.Path + " " + string(body)
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
@@ -103,12 +103,12 @@ func TestStartServes(t *testing.T) {
 		`/2018-06-01/runtime/invocation/2/error {"errorMessage":"lambda: event has no records`,
 	} {
 		select {
-		case got := <-answers:
+		case got := <-responses:
 			if !strings.HasPrefix(got, want) {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		case <-time.After(time.Minute):
-			t.Fatal("the function does not answer")
+			t.Fatal("the function does not respond")
 		}
 	}
 }

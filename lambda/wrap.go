@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strconv"
@@ -10,40 +11,37 @@ import (
 	"sync/atomic"
 
 	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
-// adapter is what the invocations of a process share; all else is per invocation, since one process may serve several
-// at once.
-type adapter struct {
-	handler sqsonce.Handler
-	opts    Options
-	log     *slog.Logger
-	// alone says that the process serves one invocation at a time: at the deadline Lambda ends it.
-	alone bool
-
-	conns     thaw.Conns // of opts.Client
-	queueURLs sync.Map   // ARN to URL
-	noDLQ     sync.Once
-	// ghosts counts abandoned handlers that have not returned yet.
-	ghosts atomic.Int64
+// Start serves the function's invocations with h and never returns: call it last in main. If an argument or option is bad,
+// it prints each error to standard error and ends the process with status 1 before the first invocation.
+func Start(h sqsonce.Handler, optFns ...func(*Options)) {
+	f, err := Wrap(h, optFns...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	awslambda.Start(f)
 }
 
 // Wrap returns the function that handles SQS events with h, for awslambda.Start or a test.
 //
-// The function returns an error, so that Lambda delivers the whole batch again, for an event without records, with
-// records of another service than SQS or of several queues, or with one that has no message ID; no handler has run
-// then. It also does where a message failed under Options.AllOrNothing. Otherwise the response names each failed message
-// once. Its list is never nil. A message ID that is in the event twice is handled twice, and named if either failed.
+// The function returns an error, and starts no handler, for an event without records, with records of another service or
+// of several queues, or with a record that has no message ID. It also returns an error if a message failed and
+// Options.AllOrNothing is set. After an error Lambda delivers the whole batch again. Otherwise the response names each
+// failed message once; its list is never nil. A message ID that is in the event twice is handled twice, and is named if
+// either of the two failed.
 //
-// Without a deadline in its context it waits for its handlers, however long they take.
+// If the context has no deadline, the function waits for its handlers without a limit.
 //
-// Where one invocation runs at a time (AWS_LAMBDA_MAX_CONCURRENCY is unset or at most 1 when Wrap is called) the
-// messages' KillAt is the deadline.
+// If the process serves one invocation at a time (AWS_LAMBDA_MAX_CONCURRENCY is not set or at most 1 when Wrap is called),
+// the messages' KillAt is the deadline.
 //
-// Every bad argument and option is reported at once, each as a [*sqsonce.FieldError]. Nothing is started.
+// Every bad argument and option is reported at once, each as a [*sqsonce.FieldError]. Wrap starts nothing.
 func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, events.SQSEvent) (events.SQSEventResponse, error), error) {
 	o := Options{}
 	for _, fn := range optFns {
@@ -53,13 +51,28 @@ func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, ev
 		return nil, err
 	}
 	o.setDefaults()
-	a := &adapter{handler: h, opts: o, log: o.Logger, alone: servesAlone(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
+	a := &adapter{handler: h, opts: o, log: o.Logger, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
 	return a.invoke, nil
 }
 
-// servesAlone reads AWS_LAMBDA_MAX_CONCURRENCY. What is not a number is not taken for 1: a wrong KillAt would end
-// leases under running handlers, while without one they are renewed.
-func servesAlone(concurrency string) bool {
+// adapter is what the invocations of a process share. All else belongs to one invocation, since a process may serve several
+// at once.
+type adapter struct {
+	handler sqsonce.Handler
+	opts    Options
+	log     *slog.Logger
+	// oneInvocation says that the process serves one invocation at a time: Lambda ends the process at its deadline.
+	oneInvocation bool
+
+	conns            thaw.Conns   // of opts.Client
+	queueURLs        sync.Map     // ARN to URL
+	logNoDLQ         sync.Once    // a rejected message that cannot be sent to a dead-letter queue is logged once
+	abandonedRunning atomic.Int64 // abandoned handlers that have not returned yet
+}
+
+// oneInvocationAtATime reads AWS_LAMBDA_MAX_CONCURRENCY. A value that is no number does not count as 1: with a wrong KillAt
+// the lease of a running handler would end, while without a KillAt it is renewed.
+func oneInvocationAtATime(concurrency string) bool {
 	if concurrency = strings.TrimSpace(concurrency); concurrency == "" {
 		return true
 	}
@@ -72,12 +85,13 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 		a.log.ErrorContext(ctx, "lambda: event refused", keyError, err)
 		return response(nil), err
 	}
-	v := a.begin(ctx, event.Records)
-	defer v.end()
-	v.wait(v.run())
-	r := v.close()
+	v := a.newInvocation(ctx, event.Records)
+	defer v.cancel()
+	v.start()
+	v.wait()
+	r := v.closeResults()
 	v.delay(ctx, r)
-	return v.answer(ctx, r)
+	return v.respond(ctx, r)
 }
 
 // Keys of log attributes.

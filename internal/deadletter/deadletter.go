@@ -1,4 +1,4 @@
-// Package deadletter is the copy of a rejected message that both hosts send to the dead-letter queue.
+// Package deadletter copies a rejected message to the dead-letter queue. It is for hosts only.
 package deadletter
 
 import (
@@ -9,32 +9,33 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Limits of https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html.
+// Limits of SQS: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html.
 const (
 	maxAttributes = 10
-	maxSize       = 1 << 20 // body and attributes
-	maxReason     = 1_024   // bytes of the reject-reason attribute: our own limit
+	maxSize       = 1 << 20 // bytes of body and attributes
+	maxReason     = 1_024   // bytes of the reject-reason attribute; a limit of this package
 )
 
-// Copy returns the request that sends m to the dead-letter queue: body, attributes, group and trace header as they are,
-// and two attributes of our own, the event's key and the reason, where there is room for them. dropped names those for
-// which there was none; nothing of the sender's is ever dropped for them.
+// Copy returns the request that sends m to the dead-letter queue. It has the body, attributes, group and trace header of m,
+// and two attributes of the host: the event's key and the reason. An attribute of the host that would exceed a limit of SQS
+// is left out, and dropped names it. An attribute of the sender is never left out.
 //
-// A queue of kind FIFO gets the message ID as MessageDeduplicationId, as SQS's own redrive does: a send whose reply was
-// lost is not repeated into it.
+// On a FIFO queue the MessageDeduplicationId is the message ID, as in SQS's own redrive: when the response to a send is
+// lost, a second send does not add a second copy.
 func Copy(queueURL string, m *sqsonce.Message, reason error) (in *sqs.SendMessageInput, dropped []string) {
 	attrs := make(map[string]sqstypes.MessageAttributeValue, len(m.Attributes)+2)
 	for name, a := range m.Attributes {
 		attrs[name] = value(a)
 	}
 	in = &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &m.Body, MessageAttributes: attrs}
-	dropped = addOwn(attrs, m, reason)
+	dropped = addHostAttributes(attrs, m, reason)
 	if m.Group != "" {
 		in.MessageGroupId = &m.Group
 	}
-	if strings.HasSuffix(queueURL, ".fifo") {
+	if host.IsFIFO(queueURL) {
 		in.MessageDeduplicationId = &m.ID
 	}
 	if m.TraceHeader != "" {
@@ -57,9 +58,9 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 	return v
 }
 
-// addOwn adds the event's key, then the reason. A key is only needed where the message ID is in it, since the copy has a
-// new one.
-func addOwn(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, reason error) (dropped []string) {
+// addHostAttributes adds the event's key, then the reason. Only a key that is made from the message ID is added: the copy
+// has a new message ID. Any other key is in the message already.
+func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, reason error) (dropped []string) {
 	used := size(m)
 	add := func(name, value string) {
 		if value == "" {
@@ -78,12 +79,12 @@ func addOwn(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message,
 		add(sqsonce.AttrEventKey, key)
 	}
 	if reason != nil {
-		add(sqsonce.AttrRejectReason, text(reason.Error()))
+		add(sqsonce.AttrRejectReason, reasonText(reason))
 	}
 	return dropped
 }
 
-// size is what SQS counts: the body, and the name, type and value of each attribute.
+// size returns the bytes as SQS counts them: the body, and the name, type and value of each attribute.
 func size(m *sqsonce.Message) int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {
@@ -92,18 +93,19 @@ func size(m *sqsonce.Message) int {
 	return n
 }
 
-// text cuts a text to what SQS takes as an attribute's value: XML's characters, and not too many of them.
+// reasonText returns the text of an error as an attribute value: at most maxReason bytes, and only the characters that SQS
+// accepts.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
-func text(s string) string {
+func reasonText(reason error) string {
+	s := reason.Error()
 	if len(s) > maxReason {
 		s = s[:maxReason]
 	}
-	s = strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xD7FF, r >= 0xE000 && r < 0xFFFD, r >= 0x10000:
 			return r
 		}
-		return '?' // also for what is not UTF-8, which ranges over a string as U+FFFD
+		return '?' // also for bytes that are not UTF-8: strings.Map reads them as U+FFFD
 	}, s)
-	return s
 }

@@ -26,7 +26,7 @@ func message() *sqsonce.Message {
 	return &sqsonce.Message{ID: "id-1", Body: "body", QueueARN: sourceARN, ReceiveCount: 1}
 }
 
-// texts are the attributes with text values.
+// texts returns each attribute as type and value.
 func texts(attrs map[string]sqstypes.MessageAttributeValue) map[string]string {
 	out := map[string]string{}
 	for name, a := range attrs {
@@ -70,8 +70,8 @@ func TestCopyToAStandardQueue(t *testing.T) {
 	}
 }
 
-// TestCopyKeepsTheKey: a redrive gives the message a new ID, so a key made of the old one must go with it, and any other
-// is there already.
+// TestCopyKeepsTheKey: a redrive gives the message a new ID, so a key that is made from the old one must be in the copy. Any
+// other key is in the message.
 func TestCopyKeepsTheKey(t *testing.T) {
 	t.Parallel()
 	for name, attrs := range map[string]map[string]sqsonce.Attribute{
@@ -102,7 +102,7 @@ func TestCopyKeepsTheKey(t *testing.T) {
 	}
 }
 
-func TestCopyWithoutRoom(t *testing.T) {
+func TestCopyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	full := func(n int) map[string]sqsonce.Attribute {
 		attrs := map[string]sqsonce.Attribute{}
@@ -121,7 +121,7 @@ func TestCopyWithoutRoom(t *testing.T) {
 		{"9 attributes", full(9), 1, []string{sqsonce.AttrRejectReason}},
 		{"10 attributes", full(10), 1, []string{sqsonce.AttrEventKey, sqsonce.AttrRejectReason}},
 		{"full body", nil, maxSize, []string{sqsonce.AttrEventKey, sqsonce.AttrRejectReason}},
-		{"room for the reason alone", nil, maxSize - 60, []string{sqsonce.AttrEventKey}},
+		{"space for the reason only", nil, maxSize - 60, []string{sqsonce.AttrEventKey}},
 		{"an old reason is replaced", map[string]sqsonce.Attribute{sqsonce.AttrRejectReason: {Type: "String", String: "old"}}, 1, nil},
 	} {
 		m := message()
@@ -135,11 +135,11 @@ func TestCopyWithoutRoom(t *testing.T) {
 			n += len(name) + len(*a.DataType) + len(*a.StringValue)
 		}
 		if n > maxSize || len(in.MessageAttributes) > maxAttributes {
-			t.Errorf("%s: %d bytes, %d attributes: more than SQS takes", tt.name, n, len(in.MessageAttributes))
+			t.Errorf("%s: %d bytes, %d attributes: more than SQS accepts", tt.name, n, len(in.MessageAttributes))
 		}
 		for name := range tt.attrs {
-			if _, kept := in.MessageAttributes[name]; !kept {
-				t.Errorf("%s: the sender's attribute %s is gone", tt.name, name)
+			if _, ok := in.MessageAttributes[name]; !ok {
+				t.Errorf("%s: the sender's attribute %s is missing", tt.name, name)
 			}
 		}
 	}
@@ -148,12 +148,12 @@ func TestCopyWithoutRoom(t *testing.T) {
 func TestReasonIsLegal(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"plain", "a\x00b", "a\xffb", "a\ufffeb", "tab\tline\n", strings.Repeat("é", 1000), strings.Repeat("x", 1023) + "é", "\x01"} {
-		got := text(s)
+		got := reasonText(errors.New(s))
 		legal := func(r rune) bool {
 			return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000
 		}
 		if got == "" || len(got) > maxReason || !utf8.ValidString(got) || strings.IndexFunc(got, func(r rune) bool { return !legal(r) }) >= 0 {
-			t.Errorf("text(%.20q): got %.20q, %d bytes", s, got, len(got))
+			t.Errorf("reasonText(%.20q): got %.20q, %d bytes", s, got, len(got))
 		}
 	}
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// Client is what Send needs of SQS.
+// Client is the part of the SQS client that Send calls.
 type Client interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// Send sends the [Copy] of m, and returns what Copy had to drop. The SDK's own retries may send it twice: rather two
-// copies than none.
+// Send sends the [Copy] of m, and returns the names of the host's attributes that it left out. The SDK's own retries may
+// send it twice on a standard queue: two copies are better than none.
 //
-// A dead-letter queue may take smaller messages than the queue, and then one that just fits is refused for what we add:
-// it is sent without. The reason goes first: the event's key is what keeps a redrive the same event.
+// The dead-letter queue may accept smaller messages than the queue. If it refuses the copy for its size, Send leaves out the
+// host's attributes one after the other, the reason first: with the key, the event is still the same after a redrive.
 func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, reason error) (dropped []string, err error) {
 	in, dropped := Copy(queueURL, m, reason)
 	_, err = c.SendMessage(ctx, in)
 	for _, name := range []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey} {
-		if isTooLarge(err) && takeBack(in, m, name) {
+		if isTooLarge(err) && removeHostAttribute(in, m, name) {
 			dropped = append(dropped, name)
 			_, err = c.SendMessage(ctx, in)
 		}
@@ -34,23 +34,24 @@ func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, re
 	return dropped, err
 }
 
-// takeBack removes an attribute that we added. One of the sender's, or of an earlier rejection, stays as it came.
-func takeBack(in *sqs.SendMessageInput, m *sqsonce.Message, name string) bool {
-	ours, added := in.MessageAttributes[name]
-	senders, replaced := m.Attributes[name]
+// removeHostAttribute removes an attribute that Copy added, and reports whether there was one. If it replaced an attribute
+// of m, for example the reason of an earlier rejection, it restores that.
+func removeHostAttribute(in *sqs.SendMessageInput, m *sqsonce.Message, name string) bool {
+	sent, exists := in.MessageAttributes[name]
+	original, replaced := m.Attributes[name]
 	switch {
-	case !added, replaced && aws.ToString(ours.StringValue) == senders.String:
+	case !exists, replaced && aws.ToString(sent.StringValue) == original.String:
 		return false
 	case replaced:
-		in.MessageAttributes[name] = value(senders)
+		in.MessageAttributes[name] = value(original)
 	default:
 		delete(in.MessageAttributes, name)
 	}
 	return true
 }
 
-// isTooLarge reports that SQS refused a message for its size, which the text alone says. The largest is a setting of the
-// queue: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+// isTooLarge reports whether SQS refused a message for its size: only the text of the error says so. The limit is the
+// queue's MaximumMessageSize: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 func isTooLarge(err error) bool {
 	e, answered := errors.AsType[smithy.APIError](err)
 	if !answered {

@@ -15,14 +15,14 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// narrow is a queue that takes messages up to a size, body and attributes.
-type narrow struct {
+// smallQueue is a queue with a limit for the size of a message, body and attributes.
+type smallQueue struct {
 	most  int
 	err   error // of all calls
 	calls []*sqs.SendMessageInput
 }
 
-func (q *narrow) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+func (q *smallQueue) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	sent := *in
 	sent.MessageAttributes = maps.Clone(in.MessageAttributes)
 	q.calls = append(q.calls, &sent)
@@ -40,7 +40,8 @@ func (q *narrow) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...f
 	return &sqs.SendMessageOutput{}, nil
 }
 
-// TestSendFitsASmallerQueue: what is refused for its size is sent without what is ours, the reason first.
+// TestSendFitsASmallerQueue: a copy that is refused for its size is sent without the host's attributes; the reason is left
+// out first.
 func TestSendFitsASmallerQueue(t *testing.T) {
 	t.Parallel()
 	const own = 200 // bytes, more than key and reason together
@@ -57,11 +58,11 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 			sqsonce.AttrEventKey:     "String:sqs-message|" + sourceARN + "|id-1",
 			sqsonce.AttrRejectReason: "String:bad order",
 		}},
-		{name: "no room for the reason", most: 1000 + 90, calls: 2, dropped: []string{sqsonce.AttrRejectReason}, want: map[string]string{
+		{name: "no space for the reason", most: 1000 + 90, calls: 2, dropped: []string{sqsonce.AttrRejectReason}, want: map[string]string{
 			sqsonce.AttrEventKey: "String:sqs-message|" + sourceARN + "|id-1",
 		}},
-		{name: "no room for either", most: 1000, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, want: map[string]string{}},
-		{name: "no room for itself", most: 999, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, tooLarge: true},
+		{name: "no space for either", most: 1000, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, want: map[string]string{}},
+		{name: "no space for the message", most: 999, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, tooLarge: true},
 		{name: "the reason of an earlier rejection", most: 1000 + 20 + 80, calls: 2, dropped: []string{sqsonce.AttrRejectReason},
 			attrs: map[string]sqsonce.Attribute{
 				sqsonce.AttrRejectReason: {Type: "String", String: "x"},
@@ -69,12 +70,12 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 			}, want: map[string]string{
 				sqsonce.AttrRejectReason: "String:x", sqsonce.AttrEventKey: "String:" + strings.Repeat("k", 60),
 			}},
-		{name: "the sender's own are never dropped", most: 1000, calls: 2, dropped: []string{sqsonce.AttrRejectReason},
+		{name: "the sender's attributes are never dropped", most: 1000, calls: 2, dropped: []string{sqsonce.AttrRejectReason},
 			attrs: map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "orders|1"}}, tooLarge: true},
 	} {
 		m := message()
 		m.Body, m.Attributes = strings.Repeat("x", 1000), tt.attrs
-		q := &narrow{most: tt.most}
+		q := &smallQueue{most: tt.most}
 		dropped, err := Send(t.Context(), q, standardDLQ, m, errBad)
 		if isTooLarge(err) != tt.tooLarge || (err == nil) == tt.tooLarge || len(q.calls) != tt.calls || !slices.Equal(dropped, tt.dropped) {
 			t.Errorf("%s: got %d calls, dropped %v, error %v; want %d, %v", tt.name, len(q.calls), dropped, err, tt.calls, tt.dropped)
@@ -88,7 +89,7 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 	}
 }
 
-// TestSendOnceForOtherErrors: only a refusal for the size proves that nothing was sent, and can be mended.
+// TestSendOnceForOtherErrors: only after a refusal for the size a smaller message can succeed.
 func TestSendOnceForOtherErrors(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
@@ -96,7 +97,7 @@ func TestSendOnceForOtherErrors(t *testing.T) {
 		&smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "no such group"},
 		&smithy.GenericAPIError{Code: "AccessDenied", Message: "shorter than"},
 	} {
-		q := &narrow{err: err}
+		q := &smallQueue{err: err}
 		if dropped, got := Send(t.Context(), q, standardDLQ, message(), errBad); got != err || len(q.calls) != 1 || dropped != nil {
 			t.Errorf("%v: got %d calls, dropped %v, error %v", err, len(q.calls), dropped, got)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// batchCase is one way to use sqsonce.Batch inside a guard, in both hosts.
+// batchCase is one use of sqsonce.Batch inside dedup, in both hosts.
 type batchCase struct {
 	name    string
 	send    int
@@ -62,9 +62,9 @@ func (b *batches) wantRuns(t *testing.T, want func(body string) int) {
 	}
 }
 
-func once(string) int { return 1 }
+func oneEach(string) int { return 1 }
 
-// twice is for the events of which the handler fails the first run.
+// twice wants two runs of the named events, whose first run fails, and one of the others.
 func twice(names ...string) func(string) int {
 	return func(body string) int {
 		if slices.Contains(names, body) {
@@ -82,7 +82,7 @@ var batchCases = []batchCase{
 	{
 		name: "full batches, none larger than Size", send: 100, options: sqsonce.BatchOptions{Size: 8},
 		check: func(t *testing.T, b *batches) {
-			b.wantRuns(t, once)
+			b.wantRuns(t, oneEach)
 			full := 0
 			for _, c := range b.calls {
 				if len(c) > 8 {
@@ -100,14 +100,14 @@ var batchCases = []batchCase{
 	{
 		name: "a batch that does not fill waits for Linger", send: 3, options: sqsonce.BatchOptions{Linger: 300 * time.Millisecond},
 		check: func(t *testing.T, b *batches) {
-			b.wantRuns(t, once)
+			b.wantRuns(t, oneEach)
 			if len(b.calls) != 1 || len(b.calls[0]) != 3 {
 				t.Errorf("batches: %v, want one of three", b.calls)
 			}
 		},
 	},
 	{
-		name: "one that fails comes back alone", send: 10,
+		name: "a failed message is delivered again by itself", send: 10,
 		handle: func(_ context.Context, b *batches, bodies []string) []error {
 			errs := make([]error, len(bodies))
 			if i := slices.Index(bodies, "a3"); i >= 0 && b.runs["a3"] == 1 {
@@ -118,12 +118,12 @@ var batchCases = []batchCase{
 		check: func(t *testing.T, b *batches) {
 			b.wantRuns(t, twice("a3"))
 			if last := b.calls[len(b.calls)-1]; len(last) != 1 {
-				t.Errorf("the last batch: %v, want a3 alone", last)
+				t.Errorf("the last batch: %v, want a3 only", last)
 			}
 		},
 	},
 	{
-		name: "one that is rejected goes to the dead-letter queue alone", send: 10, dead: 1,
+		name: "a rejected message goes to the dead-letter queue by itself", send: 10, dead: 1,
 		handle: func(_ context.Context, _ *batches, bodies []string) []error {
 			errs := make([]error, len(bodies))
 			if i := slices.Index(bodies, "a3"); i >= 0 {
@@ -131,13 +131,13 @@ var batchCases = []batchCase{
 			}
 			return errs
 		},
-		check: func(t *testing.T, b *batches) { b.wantRuns(t, once) },
+		check: func(t *testing.T, b *batches) { b.wantRuns(t, oneEach) },
 	},
 	{
-		name: "a panic fails all of its batch and nothing else", send: 20, options: sqsonce.BatchOptions{Size: 5},
+		name: "a panic fails all messages of its batch and no others", send: 20, options: sqsonce.BatchOptions{Size: 5},
 		handle: func(_ context.Context, b *batches, bodies []string) []error {
 			if slices.Contains(bodies, "a3") && b.runs["a3"] == 1 {
-				b.ended(nil) // counts
+				b.ended(nil) // counts the panics
 				panic("batch")
 			}
 			return nil
@@ -155,7 +155,7 @@ var batchCases = []batchCase{
 		},
 	},
 	{
-		name: "errors of another number fail all of the batch", send: 4, options: sqsonce.BatchOptions{Linger: 300 * time.Millisecond},
+		name: "a wrong number of errors fails all messages of the batch", send: 4, options: sqsonce.BatchOptions{Linger: 300 * time.Millisecond},
 		handle: func(_ context.Context, b *batches, bodies []string) []error {
 			if b.runs[bodies[0]] == 1 {
 				return make([]error, len(bodies)+1)
@@ -165,7 +165,7 @@ var batchCases = []batchCase{
 		check: func(t *testing.T, b *batches) { b.wantRuns(t, func(string) int { return 2 }) },
 	},
 	{
-		name: "the host's cancellation of all ends the batch's context", send: 5, options: sqsonce.BatchOptions{Linger: 300 * time.Millisecond},
+		name: "when the host cancels all messages, the batch's context ends", send: 5, options: sqsonce.BatchOptions{Linger: 300 * time.Millisecond},
 		handle: func(ctx context.Context, b *batches, bodies []string) []error {
 			errs := make([]error, len(bodies))
 			if b.runs[bodies[0]] > 1 {
@@ -202,7 +202,7 @@ func TestBatches(t *testing.T) {
 }
 
 func (c *batchCase) play(t *testing.T, host string) {
-	w := newWorld(t, setup{visibility: 6 * functionTimeout, maxReceives: maxReceives})
+	w := newFixture(t, setup{visibility: 6 * functionTimeout, maxReceives: maxReceives})
 	for n := range c.send {
 		w.send(message{name: event(n), body: event(n)})
 	}
@@ -220,8 +220,8 @@ func (c *batchCase) play(t *testing.T, host string) {
 	if len(b.calls) > 0 {
 		c.check(t, b)
 	}
-	if left, dead := len(w.sqs.Messages(w.url)), len(w.sqs.Messages(w.dlq)); left != 0 || dead != c.dead {
-		t.Errorf("%d messages left, %d in the dead-letter queue; want 0, %d", left, dead, c.dead)
+	if queued, dead := len(w.sqs.Messages(w.url)), len(w.sqs.Messages(w.dlq)); queued != 0 || dead != c.dead {
+		t.Errorf("%d messages in the queue, %d in the dead-letter queue; want 0, %d", queued, dead, c.dead)
 	}
 	completed := 0
 	for n := range c.send {
@@ -234,17 +234,17 @@ func (c *batchCase) play(t *testing.T, host string) {
 	}
 }
 
-// batchHandler is a guard round a batch: each message has its own record.
-func (w *world) batchHandler(p *process, c *batchCase, b *batches) sqsonce.Handler {
+// batchHandler is dedup around a batch: each message has its own record.
+func (w *fixture) batchHandler(p *process, c *batchCase, b *batches) sqsonce.Handler {
 	store, err := dynamostore.New(p.ddb, table)
 	if err != nil {
 		w.Fatal(err)
 	}
-	guard, err := dedup.New(store, consumer)
+	once, err := dedup.New(store, consumer)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return guard.Handler(sqsonce.Batch(func(ctx context.Context, ms []*sqsonce.Message) []error {
+	return once.Handler(sqsonce.Batch(func(ctx context.Context, ms []*sqsonce.Message) []error {
 		bodies := make([]string, len(ms))
 		for i, m := range ms {
 			bodies[i] = m.Body
@@ -257,7 +257,7 @@ func (w *world) batchHandler(p *process, c *batchCase, b *batches) sqsonce.Handl
 	}, func(o *sqsonce.BatchOptions) { *o = c.options }))
 }
 
-func (c *batchCase) start(w *world, host string, p *process, h sqsonce.Handler) (stop func()) {
+func (c *batchCase) start(w *fixture, host string, p *process, h sqsonce.Handler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	if host == worker {

@@ -1,14 +1,13 @@
-// Package hosttest holds the tests that both hosts share; it has no code of its own.
+// Package hosttest has the tests that both hosts share. It has no other code.
 //
-// One handler, guarded by records in DynamoDB, runs in a long-polling worker and in a Lambda function behind an event
-// source mapping, over the in-memory SQS and DynamoDB, in virtual time. A table of outcomes says what must be left in the
-// queue, the dead-letter queue and the records, the same for every host. Where a host must differ, the table says so,
+// One handler, wrapped in dedup with records in DynamoDB, runs in a long-polling worker and in a Lambda function behind an
+// event source mapping, with SQS and DynamoDB in memory and in virtual time. Each scenario says which end state the queue,
+// the dead-letter queue and the records must have, the same for every host. If a host must differ, the scenario says so,
 // with the reason.
 //
-// A simulation runs the function through invocations that are throttled, fail, run out of time or die at a random
-// instant, and looks for a lost event, two runs at once, a run after the record was completed, and an effect that
-// happened twice.
+// A simulation runs the function through invocations that are throttled, fail, time out or die at a random instant. It
+// looks for a lost event, two runs at once, a run after the record was completed, and an effect that happened twice.
 //
-// Batch handlers run in both hosts too, each message of a batch under its own record; and a worker is cut off from SQS for
-// longer than its visibility timeout.
+// Further tests run batch handlers in both hosts, each message of a batch with its own record, and cut a worker off from
+// SQS for longer than its visibility timeout.
 package hosttest

@@ -13,16 +13,16 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// host is a way to run the handler.
+// host is a host that runs the handler.
 type host struct {
 	name  string
-	start func(w *world, o *outcome) running
+	start func(w *fixture, sc *scenario) running
 }
 
-// running is a host at work.
+// running is a started host.
 type running interface {
-	restart() // its processes end as at a deployment, and others take their place
-	crash()   // they die at once, and others take their place
+	restart() // its processes stop as in a deployment, and others replace them
+	crash()   // its processes die at once, and others replace them
 	stop()
 }
 
@@ -30,23 +30,23 @@ const functionTimeout = 30 * time.Second
 
 var hosts = []host{
 	{worker, startWorker},
-	{function, func(w *world, o *outcome) running { return startFunction(w, o, true) }},
-	{bareFunction, func(w *world, o *outcome) running { return startFunction(w, o, false) }},
+	{function, func(w *fixture, sc *scenario) running { return startFunction(w, sc, true) }},
+	{bareFunction, func(w *fixture, sc *scenario) running { return startFunction(w, sc, false) }},
 }
 
 // The hosts of the table.
 const (
 	worker       = "worker"
 	function     = "function"                  // with a client and the dead-letter queue's URL
-	bareFunction = "function without a client" // the queue's own settings alone decide about retries
+	bareFunction = "function without a client" // only the settings of the queue decide about retries
 )
 
 type order struct {
 	Name string `json:"name"`
 }
 
-// guarded is the same handler for every host: records of the process's own client around JSON around the script.
-func (w *world) guarded(p *process, s script) sqsonce.Handler {
+// dedupHandler returns the same handler for every host: dedup with the process's own client, then JSON, then the script.
+func (w *fixture) dedupHandler(p *process, s script) sqsonce.Handler {
 	store, err := dynamostore.New(p.ddb, table)
 	if err != nil {
 		w.Fatal(err)
@@ -55,31 +55,31 @@ func (w *world) guarded(p *process, s script) sqsonce.Handler {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return w.witness.around(p, once.Handler(sqsonce.JSON(func(ctx context.Context, _ order) error {
-		return w.witness.watch(ctx, s)
+	return w.checker.delivered(p, once.Handler(sqsonce.JSON(func(ctx context.Context, _ order) error {
+		return w.checker.run(ctx, s)
 	})))
 }
 
 type workers struct {
-	w       *world
-	o       *outcome
+	w       *fixture
+	sc      *scenario
 	p       *process
 	cancel  context.CancelFunc
 	stopped chan error
 }
 
-func startWorker(w *world, o *outcome) running {
-	h := &workers{w: w, o: o}
+func startWorker(w *fixture, sc *scenario) running {
+	h := &workers{w: w, sc: sc}
 	h.begin()
 	return h
 }
 
 func (h *workers) begin() {
 	h.p = h.w.newProcess()
-	k, err := sqsworker.New(h.p.sqs, h.w.url, h.w.guarded(h.p, h.o.script), func(o *sqsworker.Options) {
+	k, err := sqsworker.New(h.p.sqs, h.w.url, h.w.dedupHandler(h.p, h.sc.script), func(o *sqsworker.Options) {
 		o.Logger = h.w.log
-		if h.o.worker != nil {
-			h.o.worker(o)
+		if h.sc.worker != nil {
+			h.sc.worker(o)
 		}
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func (h *workers) begin() {
 
 func (h *workers) restart() {
 	h.cancel()
-	// A stop that leaves handlers behind says so. The end of the process ends them.
+	// A stop that does not wait for all handlers returns a StopError. The end of the process ends those handlers.
 	if err := <-h.stopped; err != nil && !isStopError(err) {
 		h.w.Errorf("Run: %v", err)
 	}
@@ -108,7 +108,7 @@ func isStopError(err error) bool {
 func (h *workers) crash() {
 	h.p.kill()
 	h.cancel()
-	<-h.stopped // whatever it says: it is dead
+	<-h.stopped // with any result: the process is dead
 	h.begin()
 }
 
@@ -121,17 +121,17 @@ func (h *workers) stop() {
 }
 
 type functions struct {
-	w       *world
+	w       *fixture
 	pool    *pool
 	cancel  context.CancelFunc
 	stopped chan error
 }
 
-func startFunction(w *world, o *outcome, client bool) running {
+func startFunction(w *fixture, sc *scenario, client bool) running {
 	h := &functions{w: w, stopped: make(chan error, 1)}
 	h.pool = &pool{newEnvironment: func() *environment {
 		p := w.newProcess()
-		return newEnvironment(w.T, p, w.guarded(p, o.script), func(l *lambda.Options) {
+		return newEnvironment(w.T, p, w.dedupHandler(p, sc.script), func(l *lambda.Options) {
 			l.Logger = w.log
 			if client {
 				l.Client, l.DeadLetterQueue = p.sqs, w.dlq
@@ -148,8 +148,7 @@ func startFunction(w *world, o *outcome, client bool) running {
 	return h
 }
 
-// restart kills, as Lambda does: an environment is never told while it runs an invocation, and has nothing to do when it
-// is told between two.
+// restart kills, as Lambda does: an environment gets no signal during an invocation, and has nothing to stop between two.
 func (h *functions) restart() { h.pool.kill() }
 
 func (h *functions) crash() { h.pool.kill() }

@@ -21,7 +21,7 @@ func (s *simulation) createLedger() {
 	}
 }
 
-// addOne is an effect that counts how often it happened.
+// addOne is an effect that counts itself.
 func addOne(event string) *ddbtypes.Update {
 	return &ddbtypes.Update{
 		TableName:                 aws.String(ledger),
@@ -31,8 +31,8 @@ func addOne(event string) *ddbtypes.Update {
 	}
 }
 
-// balances are the effects in the ledger.
-func (s *simulation) balances() map[string]int {
+// effects returns the number of effects of each event in the ledger.
+func (s *simulation) effects() map[string]int {
 	out := map[string]int{}
 	for _, raw := range s.ddb.Items(ledger) {
 		var item struct {

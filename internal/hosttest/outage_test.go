@@ -18,41 +18,41 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// cable is a process's own connection, which can be pulled.
-type cable struct {
+// cutConnection is a connection that can be cut.
+type cutConnection struct {
 	http.RoundTripper
-	pulled atomic.Bool
+	cut atomic.Bool
 }
 
-func (c *cable) RoundTrip(r *http.Request) (*http.Response, error) {
-	if c.pulled.Load() {
-		return nil, errUnreachable
+func (c *cutConnection) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.cut.Load() {
+		return nil, errUnavailable
 	}
 	resp, err := c.RoundTripper.RoundTrip(r)
-	if err == nil && c.pulled.Load() {
-		return nil, errUnreachable // a long poll that was under way; what it brings is nobody's until it expires
+	if err == nil && c.cut.Load() {
+		return nil, errUnavailable // the response of a long poll is lost; its messages are hidden until their visibility timeout ends
 	}
 	return resp, err
 }
 
-// TestOutageBeyondTheVisibilityTimeout: a worker is cut off from SQS for longer than the visibility timeout while its
-// handler runs, and the handler does not listen. The message expires, as it must, and another worker receives it. No
+// TestOutageLongerThanTheVisibilityTimeout: the connection of a worker to SQS is cut for longer than the visibility timeout,
+// while a handler runs that ignores its context. The message becomes visible, and another worker receives it. No receipt
 // handle prevents a second run then; the record does.
-func TestOutageBeyondTheVisibilityTimeout(t *testing.T) {
+func TestOutageLongerThanTheVisibilityTimeout(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
-		for guarded, want := range map[bool]int32{false: 2, true: 1} {
-			t.Run(fmt.Sprintf("fifo=%t guarded=%t", fifo, guarded), func(t *testing.T) {
+		for withDedup, want := range map[bool]int32{false: 2, true: 1} {
+			t.Run(fmt.Sprintf("fifo=%t dedup=%t", fifo, withDedup), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { cutOff(t, fifo, guarded, want) })
+				synctest.Test(t, func(t *testing.T) { cutOff(t, fifo, withDedup, want) })
 			})
 		}
 	}
 }
 
-func cutOff(t *testing.T, fifo, guarded bool, want int32) {
+func cutOff(t *testing.T, fifo, withDedup bool, want int32) {
 	const visibility = 10 * time.Second
-	w := newWorld(t, setup{fifo: fifo, visibility: visibility, maxReceives: maxReceives})
+	w := newFixture(t, setup{fifo: fifo, visibility: visibility, maxReceives: maxReceives})
 	w.send(message{name: "a1"})
 	var runs atomic.Int32
 	cause := make(chan error, 1)
@@ -63,20 +63,20 @@ func cutOff(t *testing.T, fifo, guarded bool, want int32) {
 		}
 		return nil
 	}
-	begin := func(p *process, line http.RoundTripper) (stop func() sqsworker.Stats) {
+	begin := func(p *process, conn http.RoundTripper) (stop func() sqsworker.Stats) {
 		h := sqsonce.Handler(handler)
-		if guarded {
+		if withDedup {
 			store, err := dynamostore.New(p.ddb, table)
 			if err != nil {
 				t.Fatal(err)
 			}
-			guard, err := dedup.New(store, consumer)
+			once, err := dedup.New(store, consumer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h = guard.Handler(h)
+			h = once.Handler(h)
 		}
-		client := sqs.New(p.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: line} })
+		client := sqs.New(p.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: conn} })
 		k, err := sqsworker.New(client, w.url, h, func(o *sqsworker.Options) { o.Visibility, o.Logger = visibility, w.log })
 		if err != nil {
 			t.Fatal(err)
@@ -94,16 +94,16 @@ func cutOff(t *testing.T, fifo, guarded bool, want int32) {
 		}
 	}
 	first, second := w.newProcess(), w.newProcess()
-	c := &cable{RoundTripper: &line{p: first, to: w.sqs}}
+	c := &cutConnection{RoundTripper: &connection{p: first, to: w.sqs}}
 	stopFirst := begin(first, c)
 	time.Sleep(2 * time.Second)
-	c.pulled.Store(true)
-	stopSecond := begin(second, &line{p: second, to: w.sqs})
+	c.cut.Store(true)
+	stopSecond := begin(second, &connection{p: second, to: w.sqs})
 	if err := <-cause; !errors.Is(err, sqsonce.ErrLeaseLost) {
 		t.Errorf("the handler's context ended with %v, want ErrLeaseLost", err)
 	}
 	time.Sleep(time.Minute)
-	c.pulled.Store(false)
+	c.cut.Store(false)
 	time.Sleep(10 * time.Minute)
 
 	cut, other := stopFirst(), stopSecond()
@@ -111,13 +111,13 @@ func cutOff(t *testing.T, fifo, guarded bool, want int32) {
 	if n := runs.Load(); n != want {
 		t.Errorf("%d runs, want %d", n, want)
 	}
-	if left := w.sqs.Messages(w.url); len(left) != 0 {
-		t.Errorf("left in the queue: %+v", left)
+	if ms := w.sqs.Messages(w.url); len(ms) != 0 {
+		t.Errorf("in the queue: %+v", ms)
 	}
 	if cut.LeasesLost != 1 || cut.Done != 1 || other.Received == 0 || other.Deletes == 0 {
-		t.Errorf("the one cut off: %+v; the other: %+v; want the lease lost by the first and the message deleted by the second", cut, other)
+		t.Errorf("the worker that was cut off: %+v; the other: %+v; want the lease lost by the first and the message deleted by the second", cut, other)
 	}
-	if guarded && !w.record("a1").completed() {
+	if withDedup && !w.record("a1").completed() {
 		t.Error("the record is not completed")
 	}
 }

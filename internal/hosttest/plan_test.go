@@ -9,20 +9,20 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// plan is one simulated run of the function, drawn before it starts.
+// plan is a simulation of the function. It is drawn before the simulation starts.
 type plan struct {
 	seed        uint64
 	fifo        bool
 	inbox       bool // the effect is a write in the record's own transaction
-	ghosts      bool // some handlers ignore their context and go on after the answer
+	abandons    bool // some handlers ignore their context and go on after the response
 	batch       int
 	concurrency int // invocations at once
 	perProcess  int // invocations of one process at once
 	messages    []message
-	events      map[string][]step // what the handler does in each run; after them it succeeds at once
+	events      map[string][]step // what the handler does in each run of an event; the last step repeats
 	rejected    map[string]bool
-	invocations []accident // of each attempt to invoke, over and over
-	outages     []outage   // of SQS, for the function alone
+	invocations []disruption // of each attempt to invoke, again and again
+	outages     []outage     // of SQS, for the function only
 }
 
 // step is what the handler does in one run.
@@ -34,20 +34,20 @@ type step struct {
 
 type outage struct{ at, length time.Duration }
 
-// accident is what becomes of an invocation.
-type accident struct {
-	kind  accidentKind
+// disruption is what happens to an invocation.
+type disruption struct {
+	kind  disruptionKind
 	after time.Duration // of a kill, from the start of the invocation
 }
 
-type accidentKind int
+type disruptionKind int
 
 const (
-	healthy  accidentKind = iota
-	throttle              // no environment is free
-	failing               // the answer is lost, and the process lives
-	stalled               // the answer comes too late, and the process dies at the deadline
-	killed                // the process dies at some instant, in this invocation or a later one
+	healthy  disruptionKind = iota
+	throttle                // no environment is free
+	failing                 // the response is lost, and the process lives
+	stalled                 // the response comes after the deadline, and the process dies there
+	killed                  // the process dies at a random instant, in this invocation or a later one
 )
 
 var errFlaky = errors.New("flaky")
@@ -55,7 +55,7 @@ var errFlaky = errors.New("flaky")
 func drawPlan(seed uint64, events int) plan {
 	r := rand.New(rand.NewPCG(seed, 0x686f7374))
 	p := plan{
-		seed: seed, fifo: seed%2 == 1, inbox: seed/2%2 == 1, ghosts: seed/4%2 == 1,
+		seed: seed, fifo: seed%2 == 1, inbox: seed/2%2 == 1, abandons: seed/4%2 == 1,
 		batch: 1 + r.IntN(10), concurrency: 2 + r.IntN(30), perProcess: 1,
 		events: map[string][]step{}, rejected: map[string]bool{},
 	}
@@ -67,7 +67,7 @@ func drawPlan(seed uint64, events int) plan {
 		m := message{name: fmt.Sprintf("g%d-%d", r.IntN(groups), i)}
 		p.messages = append(p.messages, m)
 		p.events[m.name] = p.drawSteps(r, m.name)
-		if r.IntN(10) == 0 { // sent once more, at once or behind others
+		if r.IntN(10) == 0 { // an event is sent once more
 			p.messages = append(p.messages, message{name: p.messages[r.IntN(len(p.messages))].name, copy: 1 + i})
 		}
 	}
@@ -77,7 +77,7 @@ func drawPlan(seed uint64, events int) plan {
 		at += o.length + time.Duration(r.IntN(100))*time.Second
 	}
 	for range 1000 {
-		p.invocations = append(p.invocations, drawAccident(r))
+		p.invocations = append(p.invocations, drawDisruption(r))
 	}
 	return p
 }
@@ -95,9 +95,9 @@ func (p *plan) drawSteps(r *rand.Rand, name string) []step {
 		case 2:
 			s.end = fail(sqsonce.RetryAfter(time.Duration(r.IntN(100))*time.Second, errFlaky))
 		case 3:
-			s.takes = 5 * time.Minute // until its context ends
+			s.takes = 5 * time.Minute // longer than the invocation
 		case 4, 5:
-			if p.ghosts {
+			if p.abandons {
 				s.takes, s.ignores = time.Duration(20+r.IntN(60))*time.Second, true
 				if r.IntN(2) == 0 && !p.rejected[name] {
 					s.end = nil
@@ -113,7 +113,7 @@ func (p *plan) drawSteps(r *rand.Rand, name string) []step {
 	return append(steps, last)
 }
 
-// drawLength is mostly short, so that most invocations end in time.
+// drawLength returns a mostly short time, so that most invocations end in time.
 func drawLength(r *rand.Rand) time.Duration {
 	if r.IntN(8) == 0 {
 		return time.Duration(r.IntN(15_000)) * time.Millisecond
@@ -121,18 +121,18 @@ func drawLength(r *rand.Rand) time.Duration {
 	return time.Duration(r.IntN(200)) * time.Millisecond
 }
 
-func drawAccident(r *rand.Rand) accident {
+func drawDisruption(r *rand.Rand) disruption {
 	switch n := r.IntN(100); {
 	case n < 8:
-		return accident{kind: throttle}
+		return disruption{kind: throttle}
 	case n < 12:
-		return accident{kind: failing}
+		return disruption{kind: failing}
 	case n < 14:
-		return accident{kind: stalled}
+		return disruption{kind: stalled}
 	case n < 32:
-		// Most invocations are short; a late kill hits one that comes after.
+		// Most invocations are short; a kill after a long time hits a later one.
 		scale := []int{50, 500, 5_000, 30_000}[r.IntN(4)]
-		return accident{kind: killed, after: time.Duration(r.IntN(scale*1000)) * time.Microsecond}
+		return disruption{kind: killed, after: time.Duration(r.IntN(scale*1000)) * time.Microsecond}
 	}
-	return accident{}
+	return disruption{}
 }

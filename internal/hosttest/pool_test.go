@@ -14,11 +14,11 @@ import (
 	"github.com/sqsonce/sqsonce/lambda"
 )
 
-// environment is a process of the function.
+// environment is a Lambda environment: a process of the function.
 type environment struct {
 	*process
 	function func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
-	busy     int // invocations that it serves
+	busy     int // invocations that it serves now
 }
 
 func newEnvironment(t *testing.T, p *process, h sqsonce.Handler, optFns ...func(*lambda.Options)) *environment {
@@ -29,13 +29,13 @@ func newEnvironment(t *testing.T, p *process, h sqsonce.Handler, optFns ...func(
 	return &environment{process: p, function: f}
 }
 
-// pool is the function's environments: an invocation gets one that has room, or a new one.
+// pool is the function's environments. An invocation gets one that is free, or a new one.
 type pool struct {
 	newEnvironment func() *environment
 	perProcess     int // invocations at once. Default: 1
 
 	mu  sync.Mutex
-	all []*environment // that live
+	all []*environment // that are alive
 }
 
 var errKilled = errors.New("the process was killed")
@@ -47,7 +47,7 @@ func (p *pool) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return e.invoke(ctx, event)
 }
 
-// run is what the runtime does. Its own Invoke is not for this: it returns a buffer that the next invocation writes into.
+// run does what the runtime does. The runtime's own Invoke returns a buffer that the next invocation overwrites.
 func (e *environment) run(ctx context.Context, event []byte) ([]byte, error) {
 	var in events.SQSEvent
 	if err := json.Unmarshal(event, &in); err != nil {
@@ -60,20 +60,20 @@ func (e *environment) run(ctx context.Context, event []byte) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// invoke runs an invocation. An environment that has not answered at the deadline is killed.
+// invoke runs an invocation. An environment that has not responded at the deadline is killed.
 func (e *environment) invoke(ctx context.Context, event []byte) ([]byte, error) {
-	type answer struct {
+	type result struct {
 		response []byte
 		err      error
 	}
-	answered := make(chan answer, 1)
+	done := make(chan result, 1)
 	go func() {
 		response, err := e.run(ctx, event)
-		answered <- answer{response, err}
+		done <- result{response, err}
 	}()
 	select {
-	case a := <-answered:
-		return a.response, a.err
+	case r := <-done:
+		return r.response, r.err
 	case <-ctx.Done():
 		e.kill()
 		return nil, context.Cause(ctx)

@@ -12,10 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// process is one process of a host. What it sends reaches AWS for as long as it lives: a goroutine cannot be killed, but
-// from the kill on nothing that the process does has an effect.
+// process is one process of a host. A goroutine cannot be killed, but after the kill no request of the process has an
+// effect.
 type process struct {
-	w    *world
+	w    *fixture
 	dead chan struct{}
 	once sync.Once
 	sqs  *sqs.Client
@@ -24,69 +24,69 @@ type process struct {
 
 var errDead = errors.New("the process is dead")
 
-// network is what lies between a process and AWS.
+// network is between the processes and AWS.
 type network struct {
-	// trip returns how long a request takes to the service and its answer takes back, and whether a request that is on
-	// its way when its process dies still arrives, or its answer gets lost. nil: no time at all, and nothing is lost.
+	// trip draws the times of a request and of its response, whether a request still arrives when its process dies
+	// meanwhile, and whether the response is lost. nil: no time, and nothing is lost.
 	trip func() trip
 
-	mu       sync.Mutex
-	storeOut bool // DynamoDB cannot be reached
-	queueOut bool // nor SQS, by the handler's processes
+	mu               sync.Mutex
+	storeUnavailable bool // DynamoDB, for all processes but admin
+	queueUnavailable bool // SQS, for all processes but admin
 }
 
 type trip struct {
 	there, back time.Duration
-	arrives     bool // though the process died meanwhile
-	lost        bool // the answer
+	arrives     bool // also if the process dies meanwhile
+	lost        bool // the response
 }
 
 var (
-	errUnreachable = errors.New("connection refused")
-	errLost        = errors.New("connection reset")
+	errUnavailable = errors.New("connection refused")
+	errReset       = errors.New("connection reset")
 )
 
-// storeOutFor and queueOutFor make a service unreachable for d from now on.
-func (n *network) storeOutFor(d time.Duration) { n.outFor(&n.storeOut, d) }
-func (n *network) queueOutFor(d time.Duration) { n.outFor(&n.queueOut, d) }
+// storeUnavailableFor and queueUnavailableFor make a service unavailable for d from now on.
+func (n *network) storeUnavailableFor(d time.Duration) { n.setFor(&n.storeUnavailable, d) }
+func (n *network) queueUnavailableFor(d time.Duration) { n.setFor(&n.queueUnavailable, d) }
 
-func (n *network) outFor(flag *bool, d time.Duration) {
-	set := func(out bool) {
+func (n *network) setFor(flag *bool, d time.Duration) {
+	set := func(value bool) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		*flag = out
+		*flag = value
 	}
 	set(true)
 	time.AfterFunc(d, func() { set(false) })
 }
 
-func (n *network) isOut(store bool) bool {
+func (n *network) isUnavailable(store bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if store {
-		return n.storeOut
+		return n.storeUnavailable
 	}
-	return n.queueOut
+	return n.queueUnavailable
 }
 
-func (w *world) newProcess() *process {
+func (w *fixture) newProcess() *process {
 	p := &process{w: w, dead: make(chan struct{})}
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
 	})
 	p.sqs = sqs.New(sqs.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), Credentials: credentials,
-		HTTPClient: &http.Client{Transport: &line{p: p, to: w.sqs}},
+		HTTPClient: &http.Client{Transport: &connection{p: p, to: w.sqs}},
 	})
 	p.ddb = dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), Credentials: credentials,
-		HTTPClient: &http.Client{Transport: &line{p: p, to: w.ddb, store: true}},
+		HTTPClient: &http.Client{Transport: &connection{p: p, to: w.ddb, store: true}},
 	})
 	return p
 }
 
-// kill ends the process, in one step for the witness, which must know what ran.
-func (p *process) kill() { p.once.Do(func() { p.w.witness.kill(p) }) }
+// kill ends the process. The checker does it, because it must know which handlers were running.
+func (p *process) kill() { p.once.Do(func() { p.w.checker.kill(p) }) }
 
 func (p *process) alive() bool {
 	select {
@@ -97,8 +97,8 @@ func (p *process) alive() bool {
 	}
 }
 
-// travel lets d pass and reports whether the process is alive then.
-func (p *process) travel(d time.Duration) bool {
+// sleep waits for d, or until the process dies, and reports whether it is alive then.
+func (p *process) sleep(d time.Duration) bool {
 	if d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()
@@ -110,35 +110,35 @@ func (p *process) travel(d time.Duration) bool {
 	return p.alive()
 }
 
-// line is a connection of a process to a service.
-type line struct {
+// connection is a connection of a process to a service.
+type connection struct {
 	p     *process
 	to    http.RoundTripper
 	store bool
 }
 
-func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !l.p.alive() {
+func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !c.p.alive() {
 		return nil, errDead
 	}
-	if l.p != l.p.w.admin && l.p.w.net.isOut(l.store) {
-		return nil, errUnreachable
+	if c.p != c.p.w.admin && c.p.w.net.isUnavailable(c.store) {
+		return nil, errUnavailable
 	}
 	t := trip{arrives: true}
-	if l.p.w.net.trip != nil {
-		t = l.p.w.net.trip()
+	if c.p.w.net.trip != nil {
+		t = c.p.w.net.trip()
 	}
-	if !l.p.travel(t.there) && !t.arrives {
+	if !c.p.sleep(t.there) && !t.arrives {
 		return nil, errDead
 	}
-	resp, err := l.to.RoundTrip(r)
+	resp, err := c.to.RoundTrip(r)
 	switch {
 	case err != nil:
 		return nil, err
-	case !l.p.travel(t.back):
-		return nil, errDead // the effect has happened, and nobody is left to learn it
+	case !c.p.sleep(t.back):
+		return nil, errDead // the effect has happened, and the process does not know it
 	case t.lost:
-		return nil, errLost
+		return nil, errReset
 	}
 	return resp, nil
 }

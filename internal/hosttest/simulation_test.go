@@ -20,7 +20,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
-// TestSimulation runs the function under fire. SOAK=1 goes on to 100,000 invocations; SEED=n runs one plan again.
+// TestSimulation runs the function with many disruptions. SOAK=1 runs 100,000 invocations; SEED=n repeats one plan.
 func TestSimulation(t *testing.T) {
 	seeds, want := uint64(16), int64(0)
 	if os.Getenv("SOAK") != "" {
@@ -48,30 +48,30 @@ func TestSimulation(t *testing.T) {
 	if total.repeats > total.atKills {
 		t.Errorf("%d repeats, and only %d handlers ran when their processes died", total.repeats, total.atKills)
 	}
-	if seeds > 1 && min(total.killed, total.timedOut, total.failed, total.throttles, total.atKills, total.ghosts) == 0 {
-		t.Error("something that should go wrong never did")
+	if seeds > 1 && min(total.killed, total.timedOut, total.failed, total.throttles, total.atKills, total.expired) == 0 {
+		t.Error("some kind of disruption never happened")
 	}
 }
 
-// simulation is a plan under way.
+// simulation is the run of a plan.
 type simulation struct {
-	*world
-	plan  plan
-	pool  *pool
-	tries atomic.Int64 // to invoke
+	*fixture
+	plan     plan
+	pool     *pool
+	attempts atomic.Int64 // to invoke
 
 	mu    sync.Mutex
 	tally tally
 	rng   *rand.Rand // of the network
 }
 
-// patience is how long a run may take, in its own time. Most settle within the hour; but a copy of an event that is in
-// progress comes back after a delay that doubles with each receive, up to half a day.
-const patience = 24 * time.Hour
+// maxLength is the most virtual time of a simulation. Most end within an hour. But a copy of an event that is in progress is
+// delivered again after a delay that doubles with each receive, up to half a day.
+const maxLength = 24 * time.Hour
 
 func simulate(t *testing.T, p plan) tally {
 	s := &simulation{plan: p, rng: rand.New(rand.NewPCG(p.seed, 0x6e6574))}
-	s.world = newWorld(t, setup{
+	s.fixture = newFixture(t, setup{
 		seed: p.seed, quiet: true, fifo: p.fifo, visibility: 6 * functionTimeout, maxReceives: 1000, duplicates: 0.02,
 	})
 	if p.inbox {
@@ -92,22 +92,23 @@ func simulate(t *testing.T, p plan) tally {
 		}, s.invoke)
 	}()
 	for _, o := range p.outages {
-		time.AfterFunc(o.at, func() { s.net.queueOutFor(o.length) })
+		time.AfterFunc(o.at, func() { s.net.queueUnavailableFor(o.length) })
 	}
-	for end := time.Now().Add(patience); len(s.sqs.Messages(s.url)) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(maxLength); len(s.sqs.Messages(s.url)) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Minute)
 	}
-	time.Sleep(5 * time.Minute) // what was abandoned ends
+	time.Sleep(5 * time.Minute) // abandoned handlers end
 	cancel()
 	if err := <-stopped; err != nil {
 		t.Errorf("mapping: %v", err)
 	}
 	s.pool.kill()
 	s.admin.kill()
-	return s.verdict()
+	return s.check()
 }
 
-// drawTrip gives each request and answer some milliseconds, in which a process can die, and loses an answer in a hundred.
+// drawTrip gives each request and each response some milliseconds, in which a process can die, and loses one response in a
+// hundred.
 func (s *simulation) drawTrip() trip {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,29 +116,29 @@ func (s *simulation) drawTrip() trip {
 	return trip{there: ms(), back: ms(), arrives: s.rng.IntN(2) == 0, lost: s.rng.IntN(100) == 0}
 }
 
-var errLostAnswer = errors.New("the answer was lost")
+var errResponseLost = errors.New("the response was lost")
 
-// invoke is an esm.Invoker that does to each invocation what the plan says.
+// invoke is an esm.Invoker that applies the plan's disruption to each invocation.
 func (s *simulation) invoke(ctx context.Context, event []byte) ([]byte, error) {
-	f := s.plan.invocations[int(s.tries.Add(1)-1)%len(s.plan.invocations)]
-	if f.kind == throttle {
+	d := s.plan.invocations[int(s.attempts.Add(1)-1)%len(s.plan.invocations)]
+	if d.kind == throttle {
 		s.count(func(t *tally) { t.throttles++ })
 		return nil, esm.ErrThrottled
 	}
 	s.count(func(t *tally) { t.invocations++ })
 	e := s.pool.take()
 	defer s.pool.put(e)
-	if f.kind == killed {
-		time.AfterFunc(f.after, e.kill)
+	if d.kind == killed {
+		time.AfterFunc(d.after, e.kill)
 	}
 	response, err := e.invoke(ctx, event)
 	switch {
 	case errors.Is(err, errKilled):
 		s.count(func(t *tally) { t.killed++ })
-	case f.kind == failing:
+	case d.kind == failing:
 		s.count(func(t *tally) { t.failed++ })
-		return nil, errLostAnswer
-	case f.kind == stalled:
+		return nil, errResponseLost
+	case d.kind == stalled:
 		s.count(func(t *tally) { t.timedOut++ })
 		<-ctx.Done()
 		e.kill()
@@ -146,7 +147,7 @@ func (s *simulation) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return response, err
 }
 
-// handler is the plan's, guarded by a record, or by an inbox with its effect in the record's transaction.
+// handler returns the plan's handler in dedup, or in an inbox with its effect in the record's transaction.
 func (s *simulation) handler(p *process) sqsonce.Handler {
 	play := func(ctx context.Context, r *run) error {
 		steps := s.plan.events[r.event]
@@ -161,7 +162,7 @@ func (s *simulation) handler(p *process) sqsonce.Handler {
 		return st.end(ctx, r)
 	}
 	if !s.plan.inbox {
-		return s.guarded(p, play)
+		return s.dedupHandler(p, play)
 	}
 	store, err := dynamostore.New(p.ddb, table)
 	if err != nil {
@@ -171,8 +172,8 @@ func (s *simulation) handler(p *process) sqsonce.Handler {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return s.witness.around(p, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
-		return s.witness.watch(ctx, func(ctx context.Context, r *run) error {
+	return s.checker.delivered(p, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+		return s.checker.run(ctx, func(ctx context.Context, r *run) error {
 			tx.Update(addOne(r.event))
 			return play(ctx, r)
 		})

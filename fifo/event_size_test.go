@@ -38,9 +38,9 @@ func TestSizeLimit(t *testing.T) {
 		attrs map[string]string
 		limit int
 	}{
-		{"of SQS", nil, mebibyte},
-		{"of the queue", map[string]string{"MaximumMessageSize": "2048"}, 2048},
-		{"least of a queue", map[string]string{"MaximumMessageSize": "1024"}, 1024},
+		{"SQS's", nil, mebibyte},
+		{"the queue's", map[string]string{"MaximumMessageSize": "2048"}, 2048},
+		{"the smallest of a queue", map[string]string{"MaximumMessageSize": "1024"}, 1024},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestSizeLimit(t *testing.T) {
 	}
 }
 
-func (x *fixture) asks() int {
+func (x *fixture) limitReads() int {
 	n := 0
 	for _, c := range x.srv.Calls() {
 		if c.Op == "GetQueueAttributes" {
@@ -72,27 +72,27 @@ func (x *fixture) asks() int {
 	return n
 }
 
-func TestTheLimitIsAskedForOnce(t *testing.T) {
+func TestTheQueueLimitIsReadOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
 		if _, err := p.Publish(x.Context(), sized("g", 1024)); err != nil {
 			x.Fatal(err)
 		}
-		if n := x.asks(); n != 0 {
-			x.Errorf("%d questions for an event that every queue takes", n)
+		if n := x.limitReads(); n != 0 {
+			x.Errorf("%d reads of the limit for an event that fits into every queue", n)
 		}
 		es := []fifo.Event{sized("h", 1025), sized("i", 5000)}
 		if _, err := p.PublishAll(x.Context(), es); err != nil {
 			x.Fatal(err)
 		}
-		if n := x.asks(); n != 1 {
-			x.Errorf("%d questions, want 1", n)
+		if n := x.limitReads(); n != 1 {
+			x.Errorf("%d reads of the limit, want 1", n)
 		}
 	})
 }
 
-func TestTheLimitCannotBeRead(t *testing.T) {
+func TestTheQueueLimitCannotBeRead(t *testing.T) {
 	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
@@ -100,20 +100,20 @@ func TestTheLimitCannotBeRead(t *testing.T) {
 		for _, g := range []string{"g", "h"} {
 			_, err := p.Publish(x.Context(), sized(g, 3000))
 			if reason(err) != "not sent" {
-				x.Errorf("Publish: %v, want what SQS says of a message too long for the queue", err)
+				x.Errorf("Publish: %v, want the refusal of SQS", err)
 			}
 		}
 		if _, err := p.Publish(x.Context(), sized("i", 2048)); err != nil {
 			x.Errorf("Publish: %v", err)
 		}
-		if n := x.asks(); n != 1 {
-			x.Errorf("%d questions, want 1: an answer that cannot be had is not asked for again", n)
+		if n := x.limitReads(); n != 1 {
+			x.Errorf("%d reads of the limit, want 1: a read that fails is not repeated", n)
 		}
 	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
 }
 
-// Requests are packed by bytes: SQS would refuse a longer one as a whole.
-func TestRequestsArePackedByBytes(t *testing.T) {
+// A request has at most 1 MiB: SQS would refuse a larger one as a whole.
+func TestRequestsAreBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string

@@ -34,7 +34,7 @@ func TestDedupConflict(t *testing.T) {
 					x.Errorf("just under five minutes later: %v, want ErrDedupConflict", err)
 				}
 				time.Sleep(2 * time.Second)
-				x.wire.forget()
+				x.sent.forget()
 				if _, err := p.Publish(x.Context(), other); err != nil {
 					x.Errorf("over five minutes later: %v", err)
 				}
@@ -43,7 +43,7 @@ func TestDedupConflict(t *testing.T) {
 	}
 }
 
-// The same event again is no conflict: it is how a caller repeats a Publish whose outcome it does not know.
+// The same event again is no conflict: a caller repeats a Publish with an unknown outcome so.
 func TestSameEventAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -64,13 +64,13 @@ func TestSameEventAgain(t *testing.T) {
 			x.Fatal(err)
 		}
 		if n := p.Remembered(); n != 1 {
-			x.Errorf("%d events remembered, want the last alone: five minutes have passed", n)
+			x.Errorf("%d events remembered, want the last one only: five minutes have passed", n)
 		}
 	})
 }
 
 // The body of an event that is certainly not in the queue may be corrected.
-func TestARefusedEventFreesItsID(t *testing.T) {
+func TestARefusedEventMayBeCorrected(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
@@ -79,15 +79,15 @@ func TestARefusedEventFreesItsID(t *testing.T) {
 		}
 		corrected := event("g", 1)
 		corrected.Body = "corrected"
-		x.wire.forget()
+		x.sent.forget()
 		if _, err := p.Publish(x.Context(), corrected); err != nil {
 			x.Errorf("the corrected body: %v", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
-// A copy that is refused does not free the ID of one that was sent, nor the other way round.
-func TestGuardCountsCopies(t *testing.T) {
+// SQS refuses a second copy of an event: the ID of the first copy, which was sent, still belongs to its body.
+func TestConflictWithOneOfTwoCopies(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()

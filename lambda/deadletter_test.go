@@ -16,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// rejects is a handler that rejects and records what the host settles it with.
+// rejects is a handler that rejects, and records how the host settles the message.
 func rejects(s *settlements) sqsonce.Handler {
 	return func(ctx context.Context, _ *sqsonce.Message) error {
 		sqsonce.OnSettled(ctx, s.note)
@@ -35,7 +35,7 @@ func TestRejectGoesToTheDeadLetterQueue(t *testing.T) {
 		x.send("1")
 		var settled settlements
 		e := x.receive()
-		if got := x.failed(x.wrap(byBody(outcomes{"2": rejects(&settled)})), 30*time.Second, e); got != "" {
+		if got := x.failed(x.wrap(byBody(handlers{"2": rejects(&settled)})), 30*time.Second, e); got != "" {
 			t.Errorf("failed: got %q, want none: Lambda deletes the rejected message", got)
 		}
 		dead := x.srv.Messages(x.dlq)
@@ -61,8 +61,8 @@ func TestRejectOnFIFO(t *testing.T) {
 		x.send("a1", "a2", "a3")
 		var r runs
 		e := x.receive()
-		h := byBody(outcomes{"a1": fails(sqsonce.Reject(errTest)), "a3": fails(errTest)})
-		// The group goes on behind a message that is safely out of it.
+		h := byBody(handlers{"a1": fails(sqsonce.Reject(errTest)), "a3": fails(errTest)})
+		// The group goes on after a message that is in the dead-letter queue.
 		if got := x.failed(x.wrap(r.wrap(h)), 30*time.Second, e); got != "a3" || r.count() != 3 {
 			t.Errorf("failed %q, %d ran; want a3, 3", got, r.count())
 		}
@@ -73,13 +73,13 @@ func TestRejectOnFIFO(t *testing.T) {
 	})
 }
 
-// broken makes every send fail that comes after the two that fill the queue.
+// broken applies a fault to every send after the two that fill the queue.
 func broken(do fault.Rule) []fault.Rule {
 	do.Op, do.Nth, do.Times = opSend, 3, 1000
 	return []fault.Rule{do}
 }
 
-// TestRejectNeedsAConfirmation: a message that the dead-letter queue has not confirmed is a failure like any other.
+// TestRejectNeedsAConfirmation: a rejected message whose send is not confirmed is a failure as any other.
 func TestRejectNeedsAConfirmation(t *testing.T) {
 	for name, rule := range map[string]fault.Rule{
 		"refused":    {Do: fault.Error, Code: "AccessDenied"},
@@ -97,7 +97,7 @@ func TestRejectNeedsAConfirmation(t *testing.T) {
 					if fifo {
 						want = "a1 a2"
 					}
-					if got := x.failed(x.wrap(r.wrap(byBody(outcomes{"a1": rejects(&settled)}))), 60*time.Second, x.receive()); got != want {
+					if got := x.failed(x.wrap(r.wrap(byBody(handlers{"a1": rejects(&settled)}))), 60*time.Second, x.receive()); got != want {
 						t.Errorf("failed: got %q, want %q", got, want)
 					}
 					settled.want(x, false)
@@ -114,7 +114,7 @@ func TestRejectNeedsAConfirmation(t *testing.T) {
 	}
 }
 
-// TestRejectFitsASmallerDLQ: what a message grows by on its way to the dead-letter queue is ours, and never keeps it out.
+// TestRejectFitsASmallerDLQ: the attributes that the host adds never make a message too large for the dead-letter queue.
 func TestRejectFitsASmallerDLQ(t *testing.T) {
 	for body, want := range map[int]struct {
 		failed      string
@@ -123,8 +123,8 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 		1024:        {key: true, reason: true},
 		2048 - 120:  {key: true}, // the key is about 110 bytes, the reason 40
 		2048:        {},
-		2048 + 1:    {failed: "kept"},
-		256<<10 - 1: {failed: "kept"},
+		2048 + 1:    {failed: "yes"},
+		256<<10 - 1: {failed: "yes"},
 	} {
 		withQueue(t, false, nil, func(x *fixture) {
 			if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
@@ -139,7 +139,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 			dead := x.srv.Messages(x.dlq)
 			if want.failed != "" {
 				if failed == "" || len(dead) != 0 {
-					t.Errorf("%d bytes: in the dead-letter queue %d, want it kept", body, len(dead))
+					t.Errorf("%d bytes: in the dead-letter queue %d, want it delivered again", body, len(dead))
 				}
 				return
 			}
@@ -151,15 +151,15 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 			if key != want.key || reason != want.reason {
 				t.Errorf("%d bytes: key %t, reason %t; want %t, %t", body, key, reason, want.key, want.reason)
 			}
-			if logged := x.log.count("no room for attributes"); logged != 1 && !want.reason {
+			if logged := x.log.count("attributes dropped"); logged != 1 && !want.reason {
 				t.Errorf("%d bytes: logged %d times", body, logged)
 			}
 		})
 	}
 }
 
-// TestRejectIsConfirmedFirst: middleware frees the event's record, and Lambda deletes the message, when the dead-letter
-// queue has it and not before.
+// TestRejectIsConfirmedFirst: dedup releases the record, and Lambda deletes the message, after the dead-letter queue has it
+// and not before.
 func TestRejectIsConfirmedFirst(t *testing.T) {
 	withQueue(t, false, []fault.Rule{{Op: opSend, Nth: 2, Do: fault.Delay, Delay: 3 * time.Second}}, func(x *fixture) {
 		x.send("1")
@@ -178,8 +178,8 @@ func TestRejectIsConfirmedFirst(t *testing.T) {
 	})
 }
 
-// TestRejectAtTheDeadline: a send that is not confirmed when the results are closed is a failure, whatever SQS did with
-// it; the message may be in both queues, never in none.
+// TestRejectAtTheDeadline: a send that is not confirmed when the results are closed is a failure, even if SQS accepted it:
+// the message may be in both queues, but never in none.
 func TestRejectAtTheDeadline(t *testing.T) {
 	withQueue(t, false, []fault.Rule{{Op: opSend, Nth: 2, Do: fault.Delay, Delay: time.Minute}}, func(x *fixture) {
 		x.send("1")
@@ -196,22 +196,22 @@ func TestRejectAtTheDeadline(t *testing.T) {
 	})
 }
 
-// deafClient sends whatever its context says.
-type deafClient struct {
+// uncancelledClient sends also after its context has ended.
+type uncancelledClient struct {
 	Client
 	sends atomic.Int64
 }
 
-func (c *deafClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+func (c *uncancelledClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	c.sends.Add(1)
 	return c.Client.SendMessage(context.WithoutCancel(ctx), in, optFns...)
 }
 
-// TestLateRejectSendsNothing: a handler that was abandoned has no say about its message any more.
-func TestLateRejectSendsNothing(t *testing.T) {
+// TestAbandonedRejectSendsNothing: the result of an abandoned handler does not count.
+func TestAbandonedRejectSendsNothing(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		x.send("1")
-		c := &deafClient{Client: x.c}
+		c := &uncancelledClient{Client: x.c}
 		f := x.wrap(func(context.Context, *sqsonce.Message) error {
 			time.Sleep(time.Minute)
 			return sqsonce.Reject(errTest)
@@ -247,8 +247,8 @@ func TestRejectWithoutAUsableQueue(t *testing.T) {
 	}
 }
 
-// TestRejectThatIsNoVerdict: a reject that lost its lease, or whose event is in progress elsewhere, is no verdict.
-func TestRejectThatIsNoVerdict(t *testing.T) {
+// TestRejectIsNotTheOutcome: after a lost lease, or when the event is in progress elsewhere, a Reject does not count.
+func TestRejectIsNotTheOutcome(t *testing.T) {
 	for _, err := range []error{sqsonce.Reject(sqsonce.ErrLeaseLost), sqsonce.Reject(sqsonce.ErrInProgress)} {
 		withQueue(t, false, nil, func(x *fixture) {
 			x.send("1")

@@ -30,16 +30,16 @@ const (
 	dlqARN   = queueARN + "-dlq"
 )
 
-// world is an AWS account in memory with one queue and its dead-letter queue, in the bubble of the test that makes it.
-type world struct {
+// fixture is AWS in memory, with one queue and its dead-letter queue, in virtual time.
+type fixture struct {
 	*testing.T
 	sqs      *memsqs.Server
 	ddb      *memdynamodb.Server
 	net      network
 	fifo     bool
 	url, dlq string
-	admin    *process // sends, and is never killed
-	witness  *witness
+	admin    *process // sends the messages, and is never killed
+	checker  *checker
 	log      *slog.Logger
 	rejects  bool // the host sends rejected messages to the dead-letter queue
 }
@@ -53,9 +53,9 @@ type setup struct {
 	duplicates  float64
 }
 
-func newWorld(t *testing.T, s setup) *world {
+func newFixture(t *testing.T, s setup) *fixture {
 	t.Helper()
-	w := &world{T: t, fifo: s.fifo, ddb: memdynamodb.New(), sqs: memsqs.New(func(o *memsqs.Options) {
+	w := &fixture{T: t, fifo: s.fifo, ddb: memdynamodb.New(), sqs: memsqs.New(func(o *memsqs.Options) {
 		o.Seed, o.Duplicates = s.seed, s.duplicates
 	})}
 	t.Cleanup(w.sqs.Close)
@@ -64,7 +64,7 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.quiet {
 		w.log = slog.New(slog.DiscardHandler)
 	}
-	w.witness = newWitness(w.record)
+	w.checker = newChecker(w.record)
 	w.admin = w.newProcess()
 	if err := dynamostore.CreateTable(t.Context(), w.admin.ddb, table); err != nil {
 		t.Fatal(err)
@@ -79,15 +79,15 @@ func newWorld(t *testing.T, s setup) *world {
 	return w
 }
 
-// named adds the suffix of the world's kind of queue.
-func (w *world) named(name string) string {
+// named returns the name or ARN of a queue, with .fifo for a FIFO queue.
+func (w *fixture) named(name string) string {
 	if w.fifo {
 		return name + ".fifo"
 	}
 	return name
 }
 
-func (w *world) create(name string, attrs map[string]string) string {
+func (w *fixture) create(name string, attrs map[string]string) string {
 	w.Helper()
 	out, err := w.admin.sqs.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String(w.named(name)), Attributes: attrs})
 	if err != nil {
@@ -99,8 +99,8 @@ func (w *world) create(name string, attrs map[string]string) string {
 // message is an event to send.
 type message struct {
 	name string
-	body string // "": a good one
-	copy int    // of the same event: not the same message to SQS
+	body string // "": a valid one
+	copy int    // number of the copy: SQS sees another message of the same event
 }
 
 // groupOf is the group of an event by its name: "a" of a1, "g7" of g7-12.
@@ -111,7 +111,7 @@ func groupOf(name string) string {
 	return name[:1]
 }
 
-func (w *world) send(ms ...message) {
+func (w *fixture) send(ms ...message) {
 	w.Helper()
 	for from := 0; from < len(ms); from += 10 {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &w.url}
@@ -134,8 +134,8 @@ func (w *world) send(ms ...message) {
 	}
 }
 
-// moveBack returns the dead-letter queue's messages to the queue, as an operator does.
-func (w *world) moveBack() {
+// redrive moves the messages of the dead-letter queue to the queue, as an operator does.
+func (w *fixture) redrive() {
 	w.Helper()
 	if _, err := w.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
 		SourceArn: aws.String(w.named(dlqARN)), DestinationArn: aws.String(w.named(queueARN)),
@@ -151,10 +151,10 @@ func (m message) text() string {
 	return fmt.Sprintf(`{"name":%q}`, m.name)
 }
 
-// record is an event's record as the service has it. Past the SDK, whose cost would be most of a simulation's.
-func (w *world) record(event string) record {
+// record returns the record of an event. It does not use the SDK, which would be most of the cost of a simulation.
+func (w *fixture) record(event string) record {
 	body := fmt.Sprintf(`{"TableName":%q,"ConsistentRead":true,"Key":{"id":{"S":%q}}}`, table, consumer+"#"+source+"|"+event)
-	text, err := w.ask("GetItem", body)
+	text, err := w.call("GetItem", body)
 	var out struct{ Item record }
 	if err == nil {
 		err = json.Unmarshal(text, &out)
@@ -165,7 +165,7 @@ func (w *world) record(event string) record {
 	return out.Item
 }
 
-func (w *world) ask(op, body string) ([]byte, error) {
+func (w *fixture) call(op, body string) ([]byte, error) {
 	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (w *world) ask(op, body string) ([]byte, error) {
 	return text, err
 }
 
-// record is an item of the table; its attributes are those that protect it, by their documented names.
+// record is an item of the table, with the attributes of the protocol by their documented names.
 type record struct {
 	Status   struct{ S string } `json:"status"`
 	Owner    struct{ S string } `json:"owner"`
@@ -194,8 +194,8 @@ type record struct {
 
 func (r record) completed() bool { return r.Status.S == "COMPLETED" }
 
-// heldBy reports whether owner has a lease on the record that is not over.
-func (r record) heldBy(owner string) bool {
+// leasedTo reports whether owner has a lease on the record that has not ended.
+func (r record) leasedTo(owner string) bool {
 	ms, err := strconv.ParseInt(r.Until.N, 10, 64)
 	return err == nil && r.Status.S == "INPROGRESS" && r.Owner.S == owner && time.Now().Before(time.UnixMilli(ms))
 }

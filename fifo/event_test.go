@@ -11,7 +11,7 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
-// fields returns the fields an error complains of.
+// fields returns the fields of an error's FieldErrors.
 func fields(err error) []string {
 	var all []string
 	var walk func(error)
@@ -31,64 +31,7 @@ func fields(err error) []string {
 	return all
 }
 
-func TestNewPublisherRefuses(t *testing.T) {
-	t.Parallel()
-	client := newClient(nil)
-	const good = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo"
-	tests := []struct {
-		name, url, namespace string
-		client               fifo.Client
-		opts                 fifo.Options
-		want                 []string
-	}{
-		{name: "nil client", url: good, namespace: "orders", want: []string{"client"}},
-		{name: "no URL", namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "a name", url: "orders.fifo", namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "an ARN", url: "arn:aws:sqs:eu-west-1:123456789012:orders.fifo", namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "no queue", url: "https://sqs.eu-west-1.amazonaws.com/", namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "no base name", url: "https://sqs.local/1/.fifo", namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "a name of 81", url: "https://sqs.local/1/" + strings.Repeat("x", 81), namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "a query", url: good + "?x=1", namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "not a URL", url: "https://sqs\x7f/", namespace: "orders", client: client, want: []string{"queueURL"}},
-		{name: "no namespace", url: good, client: client, want: []string{"namespace"}},
-		{name: "namespace with |", url: good, namespace: "a|b", client: client, want: []string{"namespace"}},
-		{name: "namespace of 49", url: good, namespace: strings.Repeat("x", 49), client: client, want: []string{"namespace"}},
-		{name: "namespace with a line", url: good, namespace: "a\n", client: client, want: []string{"namespace"}},
-		{name: "options", url: good, namespace: "orders", client: client,
-			opts: fifo.Options{InFlight: -1, MaxMessages: -1, MaxBytes: 1<<20 - 1, AttemptTimeout: 61e9},
-			want: []string{"Options.InFlight", "Options.MaxMessages", "Options.MaxBytes", "Options.AttemptTimeout"}},
-		{name: "all at once", want: []string{"client", "queueURL", "namespace"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			p, err := fifo.NewPublisher(tt.client, tt.url, tt.namespace, func(o *fifo.Options) { *o = tt.opts })
-			if p != nil || err == nil {
-				t.Fatalf("NewPublisher = %v, %v, want an error alone", p, err)
-			}
-			if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
-				t.Errorf("fields (-want +got):\n%s\n%v", diff, err)
-			}
-		})
-	}
-}
-
-func TestNewPublisherTakes(t *testing.T) {
-	t.Parallel()
-	for _, url := range []string{
-		"https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
-		"http://localhost:4566/000000000000/orders",
-		"http://sqs.eu-west-1.localhost.localstack.cloud:4566/000000000000/orders.fifo",
-		"http://localhost:4566/queue/eu-west-1/000000000000/orders",
-		"https://sqs.local/1/" + strings.Repeat("x", 75) + ".fifo",
-	} {
-		if _, err := fifo.NewPublisher(newClient(nil), url, "com.example/orders:v1_-"); err != nil {
-			t.Errorf("NewPublisher(%q): %v", url, err)
-		}
-	}
-}
-
-// What SQS would refuse is refused before any call, all fields at once.
+// An event that SQS would refuse fails before any call, with all bad fields at once.
 func TestEventIsChecked(t *testing.T) {
 	t.Parallel()
 	attr := func(name, typ, value string) func(*fifo.Event) {
@@ -117,7 +60,7 @@ func TestEventIsChecked(t *testing.T) {
 		{"body with U+FFFF", func(e *fifo.Event) { e.Body = "\uffff" }, []string{"Event.Body"}},
 		{"body with a surrogate", func(e *fifo.Event) { e.Body = "\xed\xa0\x80" }, []string{"Event.Body"}},
 		{"body with a control character", func(e *fifo.Event) { e.Body = "\x1f" }, []string{"Event.Body"}},
-		{"body of legal rarities", func(e *fifo.Event) { e.Body = "\t\n\r\u0085\u2028\ue000\U0010ffff\x7f" }, nil},
+		{"body of rare legal characters", func(e *fifo.Event) { e.Body = "\t\n\r\u0085\u2028\ue000\U0010ffff\x7f" }, nil},
 		{"type", func(e *fifo.Event) { e.Type = "a\x00" }, []string{"Event.Type"}},
 		{"trace header", func(e *fifo.Event) { e.TraceHeader = "\xff" }, []string{"Event.TraceHeader"}},
 
@@ -177,7 +120,7 @@ func TestEventIsChecked(t *testing.T) {
 				}
 				pe, ok := errors.AsType[*fifo.PublishError](err)
 				if ok != (tt.want != nil) || ok && (pe.EventID != e.ID || pe.Group != e.Group) {
-					x.Errorf("Publish: %v, want a PublishError that names the event, for bad ones alone", err)
+					x.Errorf("Publish: %v, want a PublishError that names the event, for bad ones only", err)
 				}
 				if calls := len(x.sizes()); (calls > 0) != (tt.want == nil) {
 					x.Errorf("%d calls", calls)
@@ -189,7 +132,7 @@ func TestEventIsChecked(t *testing.T) {
 
 func attributes(n int) func(*fifo.Event) {
 	return func(e *fifo.Event) {
-		e.Type = "t" // with it the event has all attributes a publisher writes
+		e.Type = "t" // so the event has all attributes that a publisher adds
 		e.Attributes = make(map[string]sqsonce.Attribute)
 		for i := range n {
 			e.Attributes[string(rune('a'+i))] = sqsonce.Attribute{Type: "String", String: "v"}

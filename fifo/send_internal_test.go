@@ -26,8 +26,8 @@ func TestInstantTakesTheClockThatSaysMore(t *testing.T) {
 		want       time.Duration
 	}{
 		{"both", time.Minute, time.Minute, time.Minute},
-		{"monotonic clock stood still (freeze, suspend)", 0, time.Minute, time.Minute},
-		{"wall clock stood still", time.Minute, 0, time.Minute},
+		{"monotonic clock stopped (freeze, suspend)", 0, time.Minute, time.Minute},
+		{"wall clock stopped", time.Minute, 0, time.Minute},
 		{"wall clock set back", time.Minute, -time.Hour, time.Minute},
 	}
 	for _, tt := range tests {
@@ -47,20 +47,20 @@ func TestReadClocks(t *testing.T) {
 	}
 }
 
-func TestBackoffIsBounded(t *testing.T) {
+func TestRetryDelayIsBounded(t *testing.T) {
 	t.Parallel()
 	for n, most := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 6: 3200 * time.Millisecond,
 		7: 5 * time.Second, 1000: 5 * time.Second} {
 		longest := time.Duration(0)
 		for range 2000 {
-			d := delay(n)
+			d := retryDelay(n)
 			if d < 0 || d > most {
-				t.Fatalf("delay(%d) = %v, want 0 to %v", n, d, most)
+				t.Fatalf("retryDelay(%d) = %v, want 0 to %v", n, d, most)
 			}
 			longest = max(longest, d)
 		}
 		if longest < most*9/10 {
-			t.Errorf("delay(%d) was at most %v in 2000 draws, want up to %v", n, longest, most)
+			t.Errorf("retryDelay(%d) was at most %v in 2000 draws, want up to %v", n, longest, most)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-func TestPublishWritesTheEvent(t *testing.T) {
+func TestPublishSendsTheEvent(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		binary := []byte{0, 1}
@@ -35,7 +35,7 @@ func TestPublishWritesTheEvent(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		clear(attributes) // what is sent was frozen when it was accepted
+		clear(attributes) // they were copied when the event was accepted
 		binary[0] = 9
 		receipt, err := pending.Wait(x.Context())
 		if err != nil {
@@ -67,12 +67,12 @@ func TestPublishWritesTheEvent(t *testing.T) {
 			x.Errorf("attributes (-want +got):\n%s", diff)
 		}
 		if !p.Idle() {
-			x.Error("an idle publisher holds something")
+			x.Error("the publisher is not idle")
 		}
 	})
 }
 
-func TestEventTypeIsWrittenOnlyIfSet(t *testing.T) {
+func TestEventTypeIsSentOnlyIfSet(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); err != nil {
@@ -100,7 +100,7 @@ func TestBatching(t *testing.T) {
 		queue        string
 	}{
 		{name: "ten groups fill a request", groups: 10, each: 1, sizes: []int{10}},
-		{name: "the rest lingers", groups: 12, each: 1, sizes: []int{10, 2}, took: 10 * time.Millisecond},
+		{name: "the others linger", groups: 12, each: 1, sizes: []int{10, 2}, took: 10 * time.Millisecond},
 		{name: "one lingers", groups: 1, each: 1, sizes: []int{1}, took: 10 * time.Millisecond},
 		{name: "own linger", groups: 2, each: 1, opts: fifo.Options{Linger: time.Second}, sizes: []int{2}, took: time.Second},
 		{name: "no linger", groups: 1, each: 1, opts: fifo.Options{Linger: -1}, sizes: []int{1}},
@@ -156,8 +156,8 @@ func TestInFlightBoundsRequests(t *testing.T) {
 		if _, err := p.PublishAll(x.Context(), es); err != nil {
 			x.Fatal(err)
 		}
-		if x.wire.most != 3 {
-			x.Errorf("%d requests at once, want 3", x.wire.most)
+		if x.sent.most != 3 {
+			x.Errorf("%d requests at once, want 3", x.sent.most)
 		}
 		if took := time.Since(start); took != 4*time.Second {
 			x.Errorf("took %v, want 4s: ten requests, three at once, of a second each", took)
@@ -165,7 +165,7 @@ func TestInFlightBoundsRequests(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
 }
 
-// On a standard queue the group is a tenant's tag: its events travel together, and one that fails halts nothing.
+// On a standard queue the group is a tenant's name: its events share requests, and one that fails halts no other.
 func TestStandardQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, standard, func(x *fixture) {
@@ -174,11 +174,11 @@ func TestStandardQueue(t *testing.T) {
 		receipts, err := p.PublishAll(x.Context(), es)
 		pe, ok := errors.AsType[*fifo.PublishError](err)
 		if !ok || pe.Index != 2 || pe.EventID != "bad" {
-			x.Errorf("error %v, want that of event 2 alone", err)
+			x.Errorf("error %v, want that of event 2 only", err)
 		}
 		for i, r := range receipts {
 			if i != 2 && (r.MessageID == "" || r.DedupID != "" || r.Sequence != "") {
-				x.Errorf("receipt %d: %+v, want a message ID alone", i, r)
+				x.Errorf("receipt %d: %+v, want a message ID only", i, r)
 			}
 		}
 		if diff := cmp.Diff([]int{3}, x.sizes()); diff != "" {
@@ -214,12 +214,12 @@ func TestThrottledEntryOfAStandardQueueDelaysNoOther(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{9}, Code: "RequestThrottled"})
 }
 
-// One failed group does not delay the others: its place in the next requests is theirs.
+// A failing group does not delay the others: they fill the next requests.
 func TestAFailingGroupDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		stuck, err := p.Enqueue(x.Context(), event("stuck", 1))
+		failing, err := p.Enqueue(x.Context(), event("failing", 1))
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestAFailingGroupDelaysNoOther(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if _, err := stuck.Wait(x.Context()); err != nil {
+		if _, err := failing.Wait(x.Context()); err != nil {
 			x.Error(err)
 		}
 		for g := range 5 {
@@ -250,7 +250,7 @@ func TestAFailingGroupDelaysNoOther(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 4, Do: fault.FailEntries, Entries: []int{0}})
 }
 
-// A throttled request holds all back, with growing pauses, and not each event on its own.
+// A throttled request delays all events together, longer each time.
 func TestThrottledQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -264,9 +264,9 @@ func TestThrottledQueue(t *testing.T) {
 			x.Fatal(err)
 		}
 		if took := time.Since(start); took < time.Minute || took > 66*time.Second {
-			x.Errorf("took %v, want the minute of throttling and a pause", took)
+			x.Errorf("took %v, want the minute of throttling and a delay", took)
 		}
-		// Four requests at first, then one that finds the queue throttled after each pause, 2.5 s on average.
+		// Four requests at first, then one after each delay, which is 2.5 s on average.
 		if n := len(x.srv.Calls()); n > 4*100 {
 			x.Errorf("%d requests in a minute of throttling", n)
 		}
@@ -296,7 +296,7 @@ func TestPublishConcurrently(t *testing.T) {
 			}
 		}
 		if !p.Idle() {
-			x.Error("an idle publisher holds something")
+			x.Error("the publisher is not idle")
 		}
 	})
 }
@@ -319,7 +319,7 @@ func (x *fixture) receive(url string, n int) []sqstypes.Message {
 	return out.Messages
 }
 
-// message is what a host makes of a received message, as far as its key goes.
+// message converts a received message as a host does, with the fields that its key needs.
 func message(queue string, m sqstypes.Message) *sqsonce.Message {
 	out := &sqsonce.Message{
 		ID: *m.MessageId, Body: *m.Body, QueueARN: queue, DedupID: m.Attributes["MessageDeduplicationId"],

@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// fixture is a queue with a dead-letter queue, under the real client, in a bubble of virtual time.
+// fixture is a queue with a dead-letter queue and a real client, in virtual time.
 type fixture struct {
 	*testing.T
 	srv      *memsqs.Server
@@ -59,7 +59,7 @@ func (x *fixture) create(name string, attrs map[string]string) string {
 	return *out.QueueUrl
 }
 
-// send sends bodies; on FIFO a body begins with its group.
+// send sends bodies. On a FIFO queue a body begins with its group.
 func (x *fixture) send(bodies ...string) {
 	x.Helper()
 	for _, b := range bodies {
@@ -73,7 +73,7 @@ func (x *fixture) send(bodies ...string) {
 	}
 }
 
-// receive makes an event of all that is visible.
+// receive returns an event of all visible messages.
 func (x *fixture) receive() events.SQSEvent {
 	x.Helper()
 	var e events.SQSEvent
@@ -111,12 +111,12 @@ func (x *fixture) wrap(h sqsonce.Handler, optFns ...func(*Options)) function {
 }
 
 // byBody runs the handler of the message's body, else that of "".
-func byBody(h outcomes) sqsonce.Handler {
+func byBody(h handlers) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		if f := h[m.Body]; f != nil {
 			return f(ctx, m)
 		}
-		return outcomes{"": h[""]}.handle(ctx, m)
+		return handlers{"": h[""]}.handle(ctx, m)
 	}
 }
 
@@ -130,7 +130,7 @@ func (x *fixture) failed(f function, timeout time.Duration, e events.SQSEvent) s
 		x.Fatalf("invoke: %v", err)
 	}
 	if ctx.Err() != nil {
-		x.Error("answered after the deadline")
+		x.Error("returned after the deadline")
 	}
 	bodies := map[string]string{}
 	for _, rec := range e.Records {
@@ -143,7 +143,7 @@ func (x *fixture) failed(f function, timeout time.Duration, e events.SQSEvent) s
 	return strings.Join(out, " ")
 }
 
-// visibleIn says when each message of the queue is visible, by body.
+// visibleIn returns the time until each message of the queue is visible, by body.
 func (x *fixture) visibleIn() map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for _, m := range x.srv.Messages(x.url) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// FuzzEvent decodes any JSON as the runtime does. An answer without an error must account for every record: each was
-// handled, in order where it matters, and is named if its handler failed; nothing else is named.
+// FuzzEvent decodes any JSON as the runtime does. Unless the function returns an error, each record was handled or is named,
+// it is named if its handler failed, and nothing else is named.
 func FuzzEvent(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `{"Records":[{}]}`, `{"records":null}`, snsEvent, kinesisEvent, dynamoEvent, s3Event, apiEvent, fullRecord,
@@ -25,7 +25,7 @@ func FuzzEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, bad uint8) {
 		var e events.SQSEvent
 		if json.Unmarshal(data, &e) != nil {
-			return // the runtime answers with an error
+			return // the runtime returns an error
 		}
 		var mu sync.Mutex
 		handled, failed := map[string]int{}, map[string]bool{}

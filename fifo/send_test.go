@@ -20,7 +20,7 @@ func (x *fixture) outage(d time.Duration, rule fault.Rule) {
 	}()
 }
 
-// The server's own deduplication is the judge: a copy it no longer recognises is in the queue twice.
+// The server deduplicates as SQS does: if it does not recognise a copy, the event is in the queue twice.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -51,9 +51,9 @@ func TestWindow(t *testing.T) {
 					x.Errorf("Publish: %v, want %v", err, tt.want)
 				}
 				if took := time.Since(start); took > 290*time.Second || tt.want != nil && took < 280*time.Second {
-					x.Errorf("answered after %v, want about 285s", took)
+					x.Errorf("returned after %v, want about 285s", took)
 				}
-				time.Sleep(time.Minute) // nothing is sent any more
+				time.Sleep(time.Minute) // no further attempt is made
 				if n := len(x.queued("g")); n != tt.copies {
 					x.Errorf("%d copies in the queue, want %d", n, tt.copies)
 				}
@@ -62,7 +62,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// An event whose outcome is unknown halts what is behind it, but nothing later.
+// An event with an unknown outcome halts the events behind it, and not those that come later.
 func TestWindowHaltsTheGroup(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -85,20 +85,20 @@ func TestWindowHaltsTheGroup(t *testing.T) {
 				x.Errorf("behind the head: %v, want ErrGroupHalted", err)
 			}
 			if errors.Is(err, fifo.ErrUnknownOutcome) || errors.Is(err, fifo.ErrNotSent) {
-				x.Errorf("behind the head: %v matches the head's outcome as its own", err)
+				x.Errorf("behind the head: %v matches the error of the head", err)
 			}
 		}
 		time.Sleep(2 * time.Second)
 		if _, err := p.Publish(x.Context(), event("g", 4)); err != nil {
-			x.Errorf("the group does not take new events: %v", err)
+			x.Errorf("the group does not accept new events: %v", err)
 		}
 		if got := x.queued("g"); len(got) != 1 {
-			x.Errorf("queue has %v, want event 4 alone", got)
+			x.Errorf("queue has %v, want event 4 only", got)
 		}
 	})
 }
 
-// A frozen process notices right before an attempt that its window is over, by the clock that went on.
+// A process that was frozen notices right before an attempt that the window is over, by the clock that went on.
 func TestWindowOfAFrozenProcess(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -121,7 +121,7 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 				reads := 0
 				p.SetClocks(func() (time.Duration, time.Time) {
 					reads++
-					// The first attempt's start, its failure, then the second's start after the freeze.
+					// The reads: the start of the first attempt, its failure, and the start of the second one after the freeze.
 					if reads <= 2 {
 						return 0, begin
 					}
@@ -134,7 +134,7 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 				if tt.want != nil {
 					want = 1
 				}
-				if n := x.wire.attemptsOf("g/v1"); n != want {
+				if n := x.sent.attemptsOf("g/v1"); n != want {
 					x.Errorf("%d attempts, want %d", n, want)
 				}
 			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply})
@@ -142,7 +142,7 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 	}
 }
 
-// A server that hangs costs one attempt at a time.
+// A request that hangs ends after AttemptTimeout, and the event is sent again.
 func TestAttemptTimeout(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -157,7 +157,7 @@ func TestAttemptTimeout(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := len(x.queued("g")); n != 1 {
-			x.Errorf("%d copies, want 1: the first attempt has its effect after all", n)
+			x.Errorf("%d copies, want 1: the first attempt takes effect later", n)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 30 * time.Second})
 }

@@ -12,17 +12,18 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// bodies of handlers that end without returning.
+// panics is a handler that panics with v.
 func panics(v any) sqsonce.Handler {
 	return func(context.Context, *sqsonce.Message) error { panic(v) }
 }
 
+// exits is a handler that calls runtime.Goexit.
 func exits(context.Context, *sqsonce.Message) error {
 	runtime.Goexit()
 	return nil
 }
 
-// bad are outcomes that must leave the message in the queue, without a client.
+// bad are the handlers whose message must stay in the queue, without a client.
 var bad = map[string]sqsonce.Handler{
 	"error":                 fails(errTest),
 	"RetryAfter":            fails(sqsonce.RetryAfter(time.Minute, errTest)),
@@ -45,8 +46,8 @@ func TestOneFailureIsTheOnlyOneNamed(t *testing.T) {
 			t.Run(fmt.Sprint(name, concurrency), func(t *testing.T) {
 				t.Parallel()
 				var r runs
-				f := wrap(t, r.wrap(outcomes{"2": h}.handle), func(o *Options) { o.Concurrency = concurrency })
-				if got := answer(t, f, t.Context(), batch("1", "2", "3", "4")); got != "2" {
+				f := wrap(t, r.wrap(handlers{"2": h}.handle), func(o *Options) { o.Concurrency = concurrency })
+				if got := invoke(t, f, t.Context(), batch("1", "2", "3", "4")); got != "2" {
 					t.Errorf("failed: got %q, want 2", got)
 				}
 				if got := r.count(); got != 4 {
@@ -63,7 +64,7 @@ func TestEveryFailureIsNamed(t *testing.T) {
 		var r runs
 		f := wrap(t, r.wrap(h), func(o *Options) { o.Concurrency = 3 })
 		ids := numbered(50)
-		if got, want := answer(t, f, t.Context(), batch(ids...)), strings.Join(ids, " "); got != want {
+		if got, want := invoke(t, f, t.Context(), batch(ids...)), strings.Join(ids, " "); got != want {
 			t.Errorf("%s: failed: got %q, want all", name, got)
 		}
 		if got := r.count(); got != 50 {
@@ -75,20 +76,20 @@ func TestEveryFailureIsNamed(t *testing.T) {
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, h := range bad {
-		f := wrap(t, outcomes{"2": h}.handle, func(o *Options) { o.AllOrNothing = true })
+		f := wrap(t, handlers{"2": h}.handle, func(o *Options) { o.AllOrNothing = true })
 		r, err := f(t.Context(), batch("1", "2", "3"))
 		if err == nil || !strings.Contains(err.Error(), "1 of 3 messages failed") {
 			t.Errorf("%s: got error %v", name, err)
 		}
 		if r.BatchItemFailures == nil || len(r.BatchItemFailures) != 0 {
-			t.Errorf("%s: got %#v beside the error, want an empty list", name, r)
+			t.Errorf("%s: got %#v with the error, want an empty list", name, r)
 		}
 	}
-	f := wrap(t, outcomes{"2": fails(errTest)}.handle, func(o *Options) { o.AllOrNothing = true })
+	f := wrap(t, handlers{"2": fails(errTest)}.handle, func(o *Options) { o.AllOrNothing = true })
 	if _, err := f(t.Context(), batch("1", "2", "3")); !errors.Is(err, errTest) {
 		t.Errorf("got %v, want it to wrap the handler's error", err)
 	}
-	if got := answer(t, f, t.Context(), batch("1", "3")); got != "" {
+	if got := invoke(t, f, t.Context(), batch("1", "3")); got != "" {
 		t.Errorf("without a failure: got %q", got)
 	}
 }
@@ -98,8 +99,8 @@ func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
 	for name, h := range map[string]sqsonce.Handler{"panic": panics("boom"), "Goexit": exits} {
 		var book logBook
 		f := wrap(t, h, func(o *Options) { o.Logger = book.logger() })
-		answer(t, f, t.Context(), batch("1"))
-		if book.count("outcome_test.go") == 0 || book.count("message_id=1") == 0 {
+		invoke(t, f, t.Context(), batch("1"))
+		if book.count("handle_test.go") == 0 || book.count("message_id=1") == 0 {
 			t.Errorf("%s: no stack of the handler in the log:\n%s", name, &book)
 		}
 	}
@@ -112,7 +113,7 @@ func TestBodiesAreNotLogged(t *testing.T) {
 	f := wrap(t, sqsonce.JSON(func(context.Context, order) error { return nil }), func(o *Options) { o.Logger = book.logger() })
 	e := batch("1", "2")
 	e.Records[0].Body, e.Records[1].Body = `{"Amount":"secret-a"}`, `secret-b`
-	if got := answer(t, f, t.Context(), e); got != "1 2" {
+	if got := invoke(t, f, t.Context(), e); got != "1 2" {
 		t.Errorf("failed: got %q, want both", got)
 	}
 	if book.count("secret") > 0 {
@@ -125,16 +126,16 @@ func TestRejectWithoutClientIsLoggedOnce(t *testing.T) {
 	var book logBook
 	f := wrap(t, fails(sqsonce.Reject(errTest)), func(o *Options) { o.Logger = book.logger() })
 	for range 3 {
-		if got := answer(t, f, t.Context(), batch("1", "2")); got != "1 2" {
+		if got := invoke(t, f, t.Context(), batch("1", "2")); got != "1 2" {
 			t.Errorf("failed: got %q, want both", got)
 		}
 	}
 	if got := book.count("there is no Options.Client"); got != 1 {
-		t.Errorf("said %d times, want once", got)
+		t.Errorf("logged %d times, want once", got)
 	}
 }
 
-// TestSettledWithoutClient: what middleware left until the message's fate is decided runs for every outcome, with false.
+// TestSettledWithoutClient: without a client the functions given to OnSettled run with false, for every outcome.
 func TestSettledWithoutClient(t *testing.T) {
 	t.Parallel()
 	for name, h := range bad {
@@ -146,7 +147,7 @@ func TestSettledWithoutClient(t *testing.T) {
 			return h(ctx, m)
 		})
 		t.Log(name)
-		answer(t, f, t.Context(), batch("1"))
+		invoke(t, f, t.Context(), batch("1"))
 		settled.want(t, false)
 	}
 }
@@ -157,7 +158,7 @@ func TestPanicWhileSettling(t *testing.T) {
 		sqsonce.OnSettled(ctx, func(bool) { panic("store is gone") })
 		return nil
 	})
-	if got := answer(t, f, t.Context(), batch("1", "2")); got != "" {
+	if got := invoke(t, f, t.Context(), batch("1", "2")); got != "" {
 		t.Errorf("failed: got %q, want none: the handlers succeeded", got)
 	}
 }

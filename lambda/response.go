@@ -14,8 +14,8 @@ var (
 	errAbandoned  = errors.New("lambda: handler did not return in time")
 )
 
-// answer names every message that did not succeed.
-func (v *invocation) answer(ctx context.Context, r results) (events.SQSEventResponse, error) {
+// respond names every message that did not succeed.
+func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventResponse, error) {
 	failures := len(r.states) - r.counts[succeeded]
 	v.log.InfoContext(ctx, "lambda: batch handled",
 		"records", len(r.states), "succeeded", r.counts[succeeded], "failed", r.counts[failed],
@@ -44,7 +44,7 @@ func (v *invocation) firstError(r results) error {
 	return errNotStarted
 }
 
-// response names each ID once. Its list is never nil, which would be null in JSON.
+// response names each ID once. Its list is never nil: nil is null in JSON.
 func response(ids []string) events.SQSEventResponse {
 	failures := make([]events.SQSBatchItemFailure, 0, len(ids))
 	named := make(map[string]bool, len(ids))

@@ -36,7 +36,7 @@ func exits(context.Context, *run) error {
 	return nil
 }
 
-// takes works for d, and ends early with its context or its process.
+// takes takes d, or until its context or its process ends.
 func takes(d time.Duration) script {
 	return func(ctx context.Context, r *run) error {
 		select {
@@ -50,10 +50,10 @@ func takes(d time.Duration) script {
 	}
 }
 
-// ignores works for d, whatever its context says.
+// ignores takes d and ignores its context.
 func ignores(d time.Duration) script {
 	return func(_ context.Context, r *run) error {
-		if !r.process.travel(d) {
+		if !r.process.sleep(d) {
 			return errDead
 		}
 		return nil
@@ -70,37 +70,37 @@ const (
 	goexitText = "sqsonce: handler called runtime.Goexit"
 )
 
-// forever is the fate of an event whose handler always fails.
-func forever(text string) fates {
-	return fates{"a1": {Status: released, Error: text, Attempts: 5, Dead: redriven, Runs: 5}}
+// forever is the end state of an event whose handler always fails.
+func forever(text string) endStates {
+	return endStates{"a1": {Status: released, Error: text, Attempts: 5, Dead: byPolicy, Runs: 5}}
 }
 
-// inProcess is where the worker runs a failing head of a group again under its lease.
+// inProcess: the worker runs a failing head of a group again under its lease.
 func inProcess(text string) []difference {
 	return []difference{{
 		hosts: []string{worker}, kinds: []kind{fifo},
-		want:    fates{"a1": {Status: released, Error: text, Attempts: 5, Dead: redriven, Runs: 15}},
-		because: "the worker runs the head of a group twice more in each receive, so that the messages behind it spend none",
+		want:    endStates{"a1": {Status: released, Error: text, Attempts: 5, Dead: byPolicy, Runs: 15}},
+		because: "the worker runs the head of a group twice more in each receive, so that the receive counts of the messages behind it do not grow",
 	}}
 }
 
-// onceMore is the fate of an event whose first run failed.
-func onceMore(text string) fates {
-	return fates{"a1": {Status: done, Error: text, Attempts: 2, Runs: 2}}
+// onceMore is the end state of an event whose first run failed.
+func onceMore(text string) endStates {
+	return endStates{"a1": {Status: done, Error: text, Attempts: 2, Runs: 2}}
 }
 
-// sameReceive is where the second run needs no second receive.
+// sameReceive: the second run needs no second receive.
 func sameReceive(text string) []difference {
 	return []difference{{
 		hosts: []string{worker}, kinds: []kind{fifo},
-		want:    fates{"a1": {Status: done, Error: text, Attempts: 1, Runs: 2}},
+		want:    endStates{"a1": {Status: done, Error: text, Attempts: 1, Runs: 2}},
 		because: "the worker runs the head of a group again in the same receive",
 	}}
 }
 
-// singles are the ways in which the handler of one event can end.
-var singles = []outcome{
-	{name: "done", script: succeed, want: fates{"a1": {Status: done, Attempts: 1, Runs: 1}}},
+// handlerScenarios are the ways in which the handler of one event can end.
+var handlerScenarios = []scenario{
+	{name: "done", script: succeed, want: endStates{"a1": {Status: done, Attempts: 1, Runs: 1}}},
 	{name: "error, then done", script: first(fail(errCard)), want: onceMore("card refused"), differ: sameReceive("card refused")},
 	{name: "error, always", script: fail(errCard), want: forever("card refused"), differ: inProcess("card refused")},
 	{name: "panic, then done", script: first(panics), want: onceMore(panicText), differ: sameReceive(panicText)},
@@ -109,29 +109,29 @@ var singles = []outcome{
 	{name: "Goexit, always", script: exits, want: forever(goexitText), differ: inProcess(goexitText)},
 	{
 		name: "RetryAfter", script: first(fail(sqsonce.RetryAfter(45*time.Second, errCard))),
-		want: fates{"a1": {Status: done, Error: "sqsonce: retry after 45s: card refused", Attempts: 2, Runs: 2, Again: 45 * time.Second}},
+		want: endStates{"a1": {Status: done, Error: "sqsonce: retry after 45s: card refused", Attempts: 2, Runs: 2, Again: 45 * time.Second}},
 		differ: []difference{{
 			hosts: []string{bareFunction}, because: "without a client nobody changes the visibility timeout",
-			want: fates{"a1": {Status: done, Error: "sqsonce: retry after 45s: card refused", Attempts: 2, Runs: 2, Again: 180 * time.Second}},
+			want: endStates{"a1": {Status: done, Error: "sqsonce: retry after 45s: card refused", Attempts: 2, Runs: 2, Again: 180 * time.Second}},
 		}},
 	},
 	{
 		name: "RetryAfter within the visibility timeout", script: first(fail(sqsonce.RetryAfter(20*time.Second, errCard))),
-		want: fates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 2, Runs: 2, Again: 20 * time.Second}},
+		want: endStates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 2, Runs: 2, Again: 20 * time.Second}},
 		differ: []difference{
 			{
 				hosts: []string{bareFunction}, because: "without a client nobody changes the visibility timeout",
-				want: fates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 2, Runs: 2, Again: 180 * time.Second}},
+				want: endStates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 2, Runs: 2, Again: 180 * time.Second}},
 			},
 			{
 				hosts: []string{worker}, kinds: []kind{fifo}, because: "the worker holds the head of a group for a short delay",
-				want: fates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 1, Runs: 2, Again: 20 * time.Second}},
+				want: endStates{"a1": {Status: done, Error: "sqsonce: retry after 20s: card refused", Attempts: 1, Runs: 2, Again: 20 * time.Second}},
 			},
 		},
 	},
 	{
 		name: "Reject", script: fail(sqsonce.Reject(errCard)),
-		want: fates{"a1": {Status: released, Error: rejectText, Attempts: 1, Dead: rejectText, Runs: 1}},
+		want: endStates{"a1": {Status: released, Error: rejectText, Attempts: 1, Dead: rejectText, Runs: 1}},
 		differ: []difference{{
 			hosts: []string{bareFunction}, because: bareRejects,
 			want: forever(rejectText),
@@ -139,37 +139,37 @@ var singles = []outcome{
 	},
 	{
 		name: "poison body", send: []message{{name: "a1", body: `{"name":1}`}}, script: succeed,
-		want: fates{"a1": {Status: released, Error: poisonText, Attempts: 1, Dead: poisonText}},
+		want: endStates{"a1": {Status: released, Error: poisonText, Attempts: 1, Dead: poisonText}},
 		differ: []difference{{
 			hosts: []string{bareFunction}, because: bareRejects,
-			want: fates{"a1": {Status: released, Error: poisonText, Attempts: 5, Dead: redriven}},
+			want: endStates{"a1": {Status: released, Error: poisonText, Attempts: 5, Dead: byPolicy}},
 		}},
 	},
 	{
 		name: "slow, longer than the worker's visibility timeout", script: takes(27 * time.Second),
 		worker: func(o *sqsworker.Options) { o.Visibility = 10 * time.Second },
-		want:   fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		want:   endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
 	},
 	{
 		name: "slow, longer than the function's timeout, then done", script: first(takes(4 * time.Minute)),
-		want: fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		want: endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
 		differ: []difference{{
 			hosts: []string{function, bareFunction}, want: onceMore("sqsonce: host is stopping"),
-			because: "a function ends at its timeout: the handler is told before, and tried again",
+			because: "a function ends at its timeout: the handler's context ends before, and the message is delivered again",
 		}},
 	},
 	{
 		name: "slow, longer than the function's timeout, always", script: takes(4 * time.Minute), length: 2 * time.Hour,
-		want: fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		want: endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
 		differ: []difference{{
 			hosts: []string{function, bareFunction}, want: forever("sqsonce: host is stopping"),
-			because: "a function ends at its timeout: what takes longer can't be done there",
+			because: "a function ends at its timeout: a handler that takes longer never succeeds",
 		}},
 	},
 	{
 		name: "ignores its context", script: ignores(time.Minute),
 		worker: func(o *sqsworker.Options) { o.HandlerTimeout = 20 * time.Second },
-		want:   fates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		want:   endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
 	},
 	{
 		name: "ignores its context and fails", worker: func(o *sqsworker.Options) { o.HandlerTimeout = 20 * time.Second },
@@ -178,15 +178,15 @@ var singles = []outcome{
 	},
 	{
 		name: "never returns, until its process is replaced", script: first(stuck), length: 2 * time.Hour,
-		during: func(_ *world, h running) {
+		during: func(_ *fixture, h running) {
 			time.Sleep(time.Hour)
 			h.restart()
 		},
-		want: fates{"a1": {Status: done, Attempts: anyAttempts, Runs: 2}},
+		want: endStates{"a1": {Status: done, Attempts: anyAttempts, Runs: 2}},
 	},
 }
 
-const bareRejects = "without a client nobody sends to the dead-letter queue: the redrive policy does, after all receives and without a reason"
+const bareRejects = "without a client nothing is sent to the dead-letter queue: the redrive policy moves the message, after all receives and without a reason"
 
 const rejectText = "sqsonce: rejected: card refused"
 

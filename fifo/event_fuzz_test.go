@@ -16,8 +16,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-// FuzzEventIsChecked compares the check with the rules of the in-memory SQS, which were written from AWS's documentation
-// without a look at ours: what passes here is sent, what is refused here is refused there.
+// FuzzEventIsChecked compares the check with the in-memory SQS, whose rules were written independently from AWS's
+// documentation: SQS accepts an event that passes the check, and refuses one that does not.
 func FuzzEventIsChecked(f *testing.F) {
 	f.Add("1", "g", "body", "name", "String", "value")
 	f.Add("a b", "g h", "\x00", "aws.x", "Number", "1e5")
@@ -39,18 +39,18 @@ func FuzzEventIsChecked(f *testing.F) {
 			a = sqsonce.Attribute{Type: typ, Binary: []byte(value)}
 			wire = sqstypes.MessageAttributeValue{DataType: &typ, BinaryValue: []byte(value)}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // else an answer that is taken for a passing fault is repeated for minutes
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // else a failure that looks transient would be repeated for minutes
 		defer cancel()
 		_, err = p.Publish(ctx, fifo.Event{
 			ID: id, Group: group, Body: body, Attributes: map[string]sqsonce.Attribute{name: a},
 		})
 		refused := fields(err)
 		if err != nil && refused == nil {
-			t.Fatalf("the check let pass what SQS refuses: %v", err)
+			t.Fatalf("SQS refuses an event that passes the check: %v", err)
 		}
 		for _, field := range refused {
 			if field == "Event.ID" {
-				return // empty or not legal text, which a body or value can hold no more than the ID's attribute
+				return // empty or not legal text: a body or an attribute value cannot have it either
 			}
 		}
 		_, err = x.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{
@@ -58,14 +58,14 @@ func FuzzEventIsChecked(f *testing.F) {
 			MessageAttributes: map[string]sqstypes.MessageAttributeValue{name: wire},
 		})
 		if _, byServer := errors.AsType[smithy.APIError](err); refused != nil && err == nil && !stricter(body, name, typ, value) {
-			t.Errorf("the check refuses %v, which SQS takes", refused)
+			t.Errorf("the check refuses %v, and SQS accepts it", refused)
 		} else if err != nil && refused == nil {
-			t.Errorf("SQS refuses what the check lets pass (by the server: %v): %v", byServer, err)
+			t.Errorf("SQS refuses an event that passes the check (by the server: %v): %v", byServer, err)
 		}
 	})
 }
 
-// stricter reports where the check refuses more than SQS: what the SDK would change on the way, and names of ours.
+// stricter reports whether the check refuses more than SQS: text that the SDK would change, and reserved names.
 func stricter(body, name, typ, value string) bool {
 	for _, s := range []string{body, name, typ, value} {
 		if s != string([]rune(s)) { // not UTF-8: the SDK sends U+FFFD instead
