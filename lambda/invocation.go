@@ -27,6 +27,7 @@ type invocation struct {
 	cancelSends context.CancelFunc
 
 	todo    <-chan []int // chains that no worker has taken
+	started atomic.Int64 // workers
 	workers atomic.Int64 // that have not ended
 	ended   chan struct{}
 }
@@ -108,11 +109,12 @@ func newChains(records []events.SQSMessage, fifo bool) [][]int {
 	return chains
 }
 
-// start starts the workers. The last one that ends closes v.ended.
-func (v *invocation) start() {
-	n := min(v.opts.Concurrency, len(v.chains))
-	v.workers.Store(int64(n))
-	for range n {
+// startWorker starts a worker, up to Options.Concurrency. Each worker starts the next one when it takes a chain: where
+// handlers wait for something all workers are soon there, and handlers that return at once are run by the first few, for
+// which a goroutine each would cost more than they do. The last worker that ends closes v.ended.
+func (v *invocation) startWorker() {
+	if v.started.Add(1) <= int64(v.opts.Concurrency) {
+		v.workers.Add(1)
 		go v.work()
 	}
 }
@@ -141,6 +143,9 @@ func (v *invocation) work() {
 		}
 	}()
 	for chain := range v.todo {
+		if len(v.todo) > 0 {
+			v.startWorker()
+		}
 		v.runChain(chain)
 	}
 	returned = true

@@ -87,7 +87,7 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 	}
 	v := a.newInvocation(ctx, event.Records)
 	defer v.cancel()
-	v.start()
+	v.startWorker()
 	v.wait()
 	r := v.closeResults()
 	v.delay(ctx, r)
