@@ -46,7 +46,7 @@ func (c *checker) table(name, ttlAttribute string) {
 		c.problem("%s: TTL is on %q (enabled %t), the store writes %q", name, p.TTL.AttributeName, p.TTL.Enabled, ttlAttribute)
 	}
 	if len(p.KeySchema) != 1 || p.KeySchema[0].AttributeName != "id" || p.KeySchema[0].KeyType != "HASH" {
-		c.problem("%s: key schema is %v, want the hash key id alone", name, p.KeySchema)
+		c.problem("%s: key schema is %v, want only the hash key id", name, p.KeySchema)
 	}
 	if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" {
 		c.problem("%s: want DeletionPolicy and UpdateReplacePolicy Retain: without its records events run again", name)

@@ -38,7 +38,7 @@ func TestCountsContestantsOnly(t *testing.T) {
 		t.Fatalf("got %v, %v, want ten messages", out, err)
 	}
 	if took := time.Since(begin); took < latency {
-		t.Errorf("the answer took %s, want at least %s", took, latency)
+		t.Errorf("the response took %s, want at least %s", took, latency)
 	}
 	if _, err := d.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(Table)}); err != nil {
 		t.Error(err)
