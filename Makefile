@@ -1,4 +1,4 @@
-# Everything here needs Go and make alone, unless its line says otherwise.
+# Every target needs Go and make only, unless its line names more.
 MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path '*/node_modules/*'))
 BIN     := $(CURDIR)/bin
 # make test PKG=./dedup/... ARGS='-run TestX -v'
@@ -9,7 +9,7 @@ ARGS ?=
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The commands that run the handler on each store. Drivers take minutes to compile: only what is asked for is built.
+# The commands that run the handler with each store. Drivers take minutes to compile: only the commands of STORE are built.
 DEMO_HANDLERS = $(if $(filter postgres mariadb sqlite,$(STORE)),./orders/sqlorders,$(if $(filter redis,$(STORE)),./orders/redisorders,./orders/worker ./orders/lambda))
 .PHONY: demo
 demo: ## Publish 5,000 orders, kill a worker in the middle, count every effect (STORE=postgres, mariadb, sqlite or redis; ENDPOINT=... for LocalStack or localaws)
@@ -26,7 +26,7 @@ emulators: ## Install the emulators that tests compare with, 0.9 GB in the user'
 	go run ./internal/testserver/install
 
 .PHONY: race
-race: ## Run the main module's tests under the race detector, without emulators
+race: ## Run the tests of the main module with the race detector, without emulators
 	EMULATORS=off go test -race $(ARGS) $(PKG)
 
 .PHONY: bench
@@ -34,24 +34,25 @@ bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-qu
 	cd bench && go run . $(ARGS)
 
 .PHONY: bench-stores
-bench-stores: ## Measure the stores beside one another at 1, 16 and 64 handlers (ARGS='-benchtime 2000x'; databases: make emulators)
+bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2000x'; databases: make emulators)
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 .PHONY: soak
-soak: ## Simulate 100,000 Lambda invocations with timeouts, errors, throttles and kills, a worker with two million messages, in virtual time, and kill 6,000 processes: half an hour
+soak: ## Simulate in virtual time 100,000 Lambda invocations with faults and a worker with two million messages, and kill 6,000 processes: half an hour
 	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^TestSimulation$$' -count 1 -timeout 60m -v >$(BIN)/soak.log; \
 		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
 	SOAK=1 go test ./sqsworker -run '^TestSoak$$' -count 1 -timeout 60m -v
 	KILLS=3000 go test ./dedup/dynamostore/killtest -run '^TestKill' -count 1 -timeout 60m -v
 
+# By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz
-fuzz: ## Run every fuzz target 200,000 times (go test -fuzz by time fails now and then when the time is over): 6 minutes
+fuzz: ## Run every fuzz target 200,000 times: 6 minutes
 	@set -e; for p in $$(go list ./...); do \
 		for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime 200000x $$p; done; \
 	done
 
 .PHONY: lint
-lint: ## gofmt, vet, staticcheck, go.mod and go.sum of every module (fetches staticcheck)
+lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module (downloads staticcheck)
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not gofmt'd:"; echo "$$out"; exit 1; fi
 	@set -e; for m in $(MODULES); do \
 		echo "lint $$m"; \
@@ -68,7 +69,7 @@ build: build-OrdersFunction ## Build the commands, and the Lambda function's boo
 	go build -trimpath -o $(BIN)/ ./localstack/cmd/...
 	cd examples && go build -trimpath -o $(BIN)/ ./orders/...
 
-# What sam build calls, once for each function of template.yaml.
+# sam build calls these targets: one for each function of template.yaml.
 ARTIFACTS_DIR ?= $(BIN)
 .PHONY: build-OrdersFunction build-OrdersFifoFunction
 build-OrdersFunction build-OrdersFifoFunction:
@@ -76,9 +77,9 @@ build-OrdersFunction build-OrdersFifoFunction:
 		go build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $(ARTIFACTS_DIR)/bootstrap ./orders/lambda
 
 .PHONY: template
-template: ## Check and build template.yaml with cfn-lint and SAM (needs Python; skips aloud where they cannot be installed)
+template: ## Check and build template.yaml with cfn-lint and SAM (needs Python; prints SKIP where they cannot be installed)
 	.ci/template
 
 .PHONY: clean
-clean: ## Remove what the other targets wrote
+clean: ## Remove the files that the other targets write
 	rm -rf $(BIN) cover.out

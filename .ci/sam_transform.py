@@ -1,4 +1,4 @@
-"""Applies the SAM transform to a template, as CloudFormation would, and checks what comes out of the SQS events."""
+"""Applies the SAM transform to a template, as CloudFormation does, and checks the mappings that the SQS events become."""
 
 import sys
 
@@ -10,7 +10,7 @@ with open(sys.argv[1], encoding="utf-8") as f:
     template = yaml_parse(f)
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":
-        resource["Properties"]["CodeUri"] = "s3://bucket/key"  # what sam deploy puts there
+        resource["Properties"]["CodeUri"] = "s3://bucket/key"  # as sam deploy sets it
 template["Globals"]["Function"].pop("CodeUri", None)
 
 transformed = Translator({}, Parser()).translate(template, parameter_values={})

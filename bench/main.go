@@ -1,4 +1,4 @@
-// Command bench measures sqsonce and its peers on the same work in the same run: see README.md.
+// Command bench measures sqsonce, the raw SDK and the peers on the same work in the same run: see README.md.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	if role.Play() {
+	if role.Run() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -35,8 +35,8 @@ func run(ctx context.Context, args []string) error {
 	names := flags.String("scenario", "", "scenarios to run, separated by commas: "+strings.Join(scenario.Names(), ", ")+" (default: all)")
 	only := flags.String("contestant", "", "contestants to run, separated by commas (default: all)")
 	rounds := flags.Int("rounds", 0, "rounds (default: 3, quick 1)")
-	profiles := flags.String("profiles", "", "folder for CPU and allocation profiles of our rows")
-	_ = flags.Parse(args) // exits on errors
+	profiles := flags.String("profiles", "", "folder for the CPU and allocation profiles of sqsonce's rows (default: none)")
+	_ = flags.Parse(args) // exits on an error
 
 	scenarios := scenario.All
 	if *names != "" {
@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) error {
 		for _, name := range list(*names) {
 			found := scenario.Find(name)
 			if len(found) == 0 {
-				return fmt.Errorf("no scenario %q; there are %s", name, strings.Join(scenario.Names(), ", "))
+				return fmt.Errorf("no scenario %q; the scenarios are %s", name, strings.Join(scenario.Names(), ", "))
 			}
 			scenarios = append(scenarios, found...)
 		}

@@ -1,4 +1,4 @@
-// How the SDK's clients reach the endpoint.
+// The options of the SDK's clients: how they reach the endpoint.
 import { Agent } from "node:http";
 import { job } from "./session.mjs";
 
@@ -7,5 +7,5 @@ export const options = {
   endpoint: job.endpoint,
   credentials: { accessKeyId: "bench", secretAccessKey: "bench" },
 };
-// The SDK's default of 50 sockets would be the limit, not the consumer; its documentation has this for such cases.
+// With the SDK's default of 50 sockets they would limit the rate, not the consumer. The SDK's documentation has this setting.
 export const sockets = () => ({ httpAgent: new Agent({ keepAlive: true, maxSockets: 1024 }) });

@@ -1,18 +1,17 @@
-// bbc/sqs-consumer, alone and with Powertools for AWS Lambda's idempotency utility.
+// bbc/sqs-consumer, with and without the idempotency utility of Powertools for AWS Lambda.
 //
-// A Consumer takes at most ten messages at a time and the next ten when these are done: as many Consumers run as the
-// limit of handlers asks for. Batches are handled and deleted as such (handleMessageBatch), messages in parallel, which
-// its documentation has for throughput; failures are left out of what is returned and so not deleted. The heartbeat is
-// on, at half of the visibility timeout.
+// A Consumer receives ten messages, and the next ten when all of these are handled: there is a Consumer for every ten
+// slots. handleMessageBatch deletes in batches, as its documentation recommends for throughput; the messages of a batch run
+// in parallel. A failed message is not returned, and so not deleted. The heartbeat runs at half the visibility timeout.
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { Consumer } from "sqs-consumer";
 import { options, sockets } from "./clients.mjs";
 import { handle, job, serve } from "./session.mjs";
 
-let one = (message) => handle(message.Body);
+let handleMessage = (message) => handle(message.Body);
 if (job.contestant === "sqs-consumer+powertools") {
   const { idempotent } = await import("./idempotent.mjs");
-  one = idempotent();
+  handleMessage = idempotent();
 }
 
 const sqs = new SQSClient({ ...options, requestHandler: sockets() });
@@ -26,7 +25,7 @@ const consumers = Array.from({ length: Math.max(1, Math.floor(job.slots / 10)) }
     heartbeatInterval: Math.max(1, Math.floor(job.visibility / 2)),
     pollingCompleteWaitTimeMs: 10_000,
     handleMessageBatch: async (messages) => {
-      const results = await Promise.allSettled(messages.map(one));
+      const results = await Promise.allSettled(messages.map(handleMessage));
       return messages.filter((_, i) => results[i].status === "fulfilled");
     },
   });

@@ -1,4 +1,4 @@
-// Powertools for AWS Lambda's idempotency utility around the handler, keyed by the event's own ID.
+// The handler in the idempotency utility of Powertools for AWS Lambda. The key is the event's ID.
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { IdempotencyConfig, makeIdempotent } from "@aws-lambda-powertools/idempotency";
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
@@ -7,8 +7,8 @@ import { handle, job } from "./session.mjs";
 
 export function idempotent() {
   const config = new IdempotencyConfig({});
-  // Outside Lambda nothing says how long a handler may take, and a crash would block its event for an hour. The time
-  // that the message is hidden is the nearest thing to it.
+  // Outside Lambda the utility does not know how long a handler may run, and a crash would block its event for an hour.
+  // The visibility timeout takes the place of the function's timeout.
   config.registerLambdaContext({ getRemainingTimeInMillis: () => job.visibility * 1000 });
   const run = makeIdempotent((_id, body) => handle(body), {
     persistenceStore: new DynamoDBPersistenceLayer({

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// @aws-lambda-powertools/batch as a Lambda bootstrap. AWS's own Node runtime is not on npm as JavaScript: the loop below
-// is the whole of the Runtime API that it speaks.
+// @aws-lambda-powertools/batch as a Lambda bootstrap. AWS's Node runtime is not on npm as JavaScript: the loop at the end
+// takes its place.
 import { Agent, request } from "node:http";
 import { BatchProcessor, EventType, processPartialResponse } from "@aws-lambda-powertools/batch";
 import { begin, handle, usage } from "./session.mjs";
@@ -28,8 +28,8 @@ for (;;) {
   const { id, body } = await call("GET", "next");
   const event = JSON.parse(body);
   try {
-    const answer = event["sqsonce-bench"] === "usage" ? usage() : await handler(event);
-    await call("POST", `${id}/response`, JSON.stringify(answer));
+    const reply = event["sqsonce-bench"] === "usage" ? usage() : await handler(event);
+    await call("POST", `${id}/response`, JSON.stringify(reply));
   } catch (err) {
     await call("POST", `${id}/error`, JSON.stringify({ errorType: err.name, errorMessage: err.message }));
   }

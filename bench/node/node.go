@@ -1,4 +1,4 @@
-// Package node installs the contestants that are written for Node. Their exact versions are in package-lock.json.
+// Package node installs the contestants that are written for Node, in the exact versions of package-lock.json.
 package node
 
 import (

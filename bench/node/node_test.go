@@ -18,7 +18,7 @@ func TestWithoutNode(t *testing.T) {
 	}
 }
 
-// A range would measure another version each time.
+// With a range another version would be measured each time.
 func TestVersionsAreExact(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("package.json")

@@ -1,18 +1,18 @@
-// The part of a contestant's process that talks to the bench: a line of JSON each way, as internal/pipe has it.
+// The calls of the bench to a contestant: a line of JSON for each request and response, as in internal/pipe.
 import { createInterface } from "node:readline";
 
 export const job = JSON.parse(process.env.SQSONCE_BENCH_JOB);
 
 const starts = new Uint32Array(job.events);
 const done = new Uint8Array(Math.ceil(job.events / 8));
-let begun = 0;
+let cpuAtStart = 0;
 
 const cpu = () => {
   const u = process.cpuUsage();
   return u.user + u.system;
 };
 
-// The handler: it records its effect and takes its time.
+// The handler: it records its start and its end, and waits.
 export async function handle(body) {
   const n = Number(body.slice(7, 14)); // {"id":"0000042"
   if (!(n < job.events)) return;
@@ -21,18 +21,19 @@ export async function handle(body) {
   done[n >> 3] |= 1 << (n & 7);
 }
 
+// The start signal: what was used before it is not counted.
 export const begin = () => {
-  begun = cpu();
+  cpuAtStart = cpu();
 };
 
 export function usage() {
-  const used = cpu() - begun;
+  const used = cpu() - cpuAtStart;
   let doubled = 0;
   for (const n of starts) if (n > 1) doubled++;
   return { cpu: used, mallocs: -1, doubled, done: Buffer.from(done).toString("base64") };
 }
 
-// Serves the calls of the bench until it goes away.
+// Serves calls until standard input ends.
 export function serve(start, stop) {
   const calls = {
     go: () => {

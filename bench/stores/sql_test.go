@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
@@ -39,7 +40,7 @@ func openSQL(b *testing.B, name string) *database {
 	case "MariaDB":
 		driver, dsn, dialect = "mysql", testserver.MariaDB.Start(b).DSN("test")+"?interpolateParams=true", sqlstore.MySQL
 	case "SQLite":
-		// synchronous=FULL is the default: a commit is on disk when it is answered, as with the others.
+		// synchronous=FULL is the default: a commit is on disk when it returns, as with the other databases.
 		driver, dialect = "sqlite", sqlstore.SQLite
 		dsn = "file:" + filepath.Join(b.TempDir(), "bench.db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
 	}
@@ -47,8 +48,8 @@ func openSQL(b *testing.B, name string) *database {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = db.Close() }) // nothing is measured any more
-	db.SetMaxOpenConns(mostHandlers + 8) // above the handlers: see sqlstore.New
+	b.Cleanup(func() { _ = db.Close() }) // the measurement is over
+	db.SetMaxOpenConns(mostHandlers + 8) // more than the handlers: see sqlstore.New
 	db.SetMaxIdleConns(mostHandlers + 8)
 	if err := sqlstore.Migrate(b.Context(), db, dialect); err != nil {
 		b.Fatal(err)
@@ -70,7 +71,7 @@ func openSQL(b *testing.B, name string) *database {
 		b.Fatal(err)
 	}
 	for i := range accounts {
-		if _, err := tx.ExecContext(b.Context(), "INSERT INTO balances (id, balance) VALUES ("+number(i)+", 0)"); err != nil {
+		if _, err := tx.ExecContext(b.Context(), "INSERT INTO balances (id, balance) VALUES ("+strconv.Itoa(i)+", 0)"); err != nil {
 			b.Fatal(err)
 		}
 	}

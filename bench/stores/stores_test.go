@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { testserver.Main(m) }
 
-// BenchmarkStore is an acquire and a complete of an event that nobody has seen.
+// BenchmarkStore measures an acquire and a complete of a new event.
 func BenchmarkStore(b *testing.B) {
 	for _, s := range []struct {
 		name string
@@ -42,7 +42,7 @@ func BenchmarkStore(b *testing.B) {
 	} {
 		b.Run(s.name, func(b *testing.B) {
 			store := s.open(b)
-			atWork(b, func(ctx context.Context, event string) error {
+			runHandlers(b, func(ctx context.Context, event string) error {
 				c := dedup.Claim{Key: "bench#" + event, Owner: rand.Text(), Lease: 30 * time.Second, Retention: time.Hour, Attempt: 1}
 				l, err := store.Acquire(ctx, c)
 				if err != nil {
@@ -57,7 +57,7 @@ func BenchmarkStore(b *testing.B) {
 func openRedis(b *testing.B, optFns ...func(*testserver.Options)) dedup.Store {
 	b.Helper()
 	client := redis.NewClient(&redis.Options{Addr: testserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
-	b.Cleanup(func() { _ = client.Close() }) // nothing is measured any more
+	b.Cleanup(func() { _ = client.Close() }) // the measurement is over
 	s, err := redisstore.New(client)
 	if err != nil {
 		b.Fatal(err)
@@ -83,20 +83,20 @@ func openDynamo(b *testing.B) dedup.Store {
 	return s
 }
 
-// BenchmarkInbox is a business transaction of two writes: bare, and with the event's record. The two follow one another
-// and the machine may change between them; what the inbox adds at one handler, and how much of that is its INSERT, is
-// measured in turns by BenchmarkInbox of package sqlstore.
+// BenchmarkInbox measures a business transaction of two writes: without an inbox, and with the event's record. The load of
+// the machine may change between the two. BenchmarkInbox of package sqlstore measures them in turns, at one handler, and
+// with the record's INSERT sent by hand.
 func BenchmarkInbox(b *testing.B) {
 	for _, name := range []string{"PostgreSQL", "MariaDB", "SQLite"} {
 		b.Run(name, func(b *testing.B) {
 			d := openSQL(b, name)
 			b.Run("bare", func(b *testing.B) {
-				atWork(b, func(ctx context.Context, event string) error {
+				runHandlers(b, func(ctx context.Context, event string) error {
 					tx, err := d.db.BeginTx(ctx, nil)
 					if err != nil {
 						return err
 					}
-					defer tx.Rollback() // after a commit it is nothing
+					defer tx.Rollback() // does nothing after a commit
 					if err := d.book(ctx, tx, event); err != nil {
 						return err
 					}
@@ -109,7 +109,7 @@ func BenchmarkInbox(b *testing.B) {
 					b.Fatal(err)
 				}
 				handler := inbox.Handler(d.handle)
-				atWork(b, func(ctx context.Context, event string) error { return handler(ctx, message(event)) })
+				runHandlers(b, func(ctx context.Context, event string) error { return handler(ctx, message(event)) })
 			})
 		})
 	}

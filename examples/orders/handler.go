@@ -14,18 +14,18 @@ import (
 
 // Config names what the handler uses.
 type Config struct {
-	DedupTable  string
-	LedgerTable string
+	DedupTable  string        // DynamoDB table of the records
+	LedgerTable string        // DynamoDB table of the ledger
 	Consumer    string        // part of every record's key
-	Calls       string        // file that stands for an outside system; "" for none
-	Lease       time.Duration // of a record. Default: dedup's
+	Calls       string        // file that stands for an external system; "": none
+	Lease       time.Duration // record lease. Default: that of package dedup
 }
 
-// NewHandler returns the handler: it tells the outside system about an order and books it.
+// NewHandler returns the handler with records in DynamoDB. It calls the external system about an order, then books it.
 //
-// The two effects are guarded in the two ways there are. The booking commits in one transaction with the event's record,
-// so it happens exactly once. The outside system takes no part in our transactions: the call is guarded by a record under
-// a consumer name of its own, completed as soon as the call returned, so that only a crash between the two can repeat it.
+// The booking and the event's record commit in one transaction, so the booking is made exactly once. The external system
+// takes no part in the transaction. Its call has a record of its own, under another consumer name, which is completed as
+// soon as the call has returned: only a crash between the two repeats the call.
 func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	store, err := dynamostore.New(ddb, c.DedupTable)
 	if err != nil {
@@ -40,7 +40,7 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := calls.Handler(sqsonce.JSON(outside{file: c.Calls}.notify))
+	call := calls.Handler(sqsonce.JSON(externalSystem{file: c.Calls}.notify))
 
 	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		o, err := sqsonce.Decode[Order](m)
@@ -51,15 +51,38 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 			return err
 		}
 		if err := call(ctx, m); err != nil {
-			return fmt.Errorf("telling the outside system about %s: %w", o.ID, err)
+			return fmt.Errorf("calling the external system about %s: %w", o.ID, err)
 		}
 		tx.Update(booking(c.LedgerTable, o))
 		return nil
 	}), nil
 }
 
-// review waits for the person who looks at a large order. It ends with the context: a handler that outlives its lease
-// must stop.
+// NewHandlerWithStore returns the handler with records in any store: first the call, under a record of its own, then book.
+//
+// book is not called inside the call's record, as in [NewHandler], because it may be the inbox of a database: its
+// transaction should not stay open during the review of an order.
+func NewHandlerWithStore(store dedup.Store, c Config, book sqsonce.Handler) (sqsonce.Handler, error) {
+	calls, err := dedup.New(store, c.Consumer+"-calls", func(o *dedup.Options) { o.Lease = c.Lease })
+	if err != nil {
+		return nil, err
+	}
+	call := calls.Handler(sqsonce.JSON(func(ctx context.Context, o Order) error {
+		if err := review(ctx, o); err != nil {
+			return err
+		}
+		return externalSystem{file: c.Calls}.notify(ctx, o)
+	}))
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		if err := call(ctx, m); err != nil {
+			return fmt.Errorf("calling the external system about %s: %w", m.ID, err)
+		}
+		return book(ctx, m) // also where an earlier delivery made the call
+	}, nil
+}
+
+// review waits for the person who reviews a large order. It returns when ctx ends: a handler that has lost its lease must
+// stop.
 func review(ctx context.Context, o Order) error {
 	if o.Review == "" {
 		return nil

@@ -12,10 +12,8 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The ledger has one item an account: its balance, and one appended entry for every booking. Neither is idempotent, on
-// purpose: booked twice, an order counts twice and is seen twice.
-
-// booking is the write that books an order.
+// booking returns the write that books an order. The ledger has one item for each account: its balance, and an entry for
+// each booking. Neither is idempotent, on purpose: an order that is booked twice counts twice, and its entry shows it.
 func booking(table string, o Order) *ddbtypes.Update {
 	return &ddbtypes.Update{
 		TableName:        aws.String(table),
@@ -29,9 +27,24 @@ func booking(table string, o Order) *ddbtypes.Update {
 	}
 }
 
+// BookOnce books an order where no record commits with the booking. The condition of the write refuses an entry that is
+// there already: where the record is in another system, an effect must be idempotent by itself.
+func BookOnce(ctx context.Context, ddb *dynamodb.Client, table string, o Order) error {
+	b := booking(table, o)
+	b.ExpressionAttributeValues[":id"] = text(o.ID)
+	_, err := ddb.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: b.TableName, Key: b.Key, UpdateExpression: b.UpdateExpression, ExpressionAttributeValues: b.ExpressionAttributeValues,
+		ConditionExpression: aws.String("attribute_not_exists(entries) OR NOT contains(entries, :id)"),
+	})
+	if _, booked := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); booked {
+		return nil
+	}
+	return err
+}
+
 func text(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
 
-// CreateLedger creates the table where there is none.
+// CreateLedger creates the table, unless it exists, and waits until it can be used.
 func CreateLedger(ctx context.Context, ddb *dynamodb.Client, table string) error {
 	_, err := ddb.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:            aws.String(table),
@@ -45,13 +58,13 @@ func CreateLedger(ctx context.Context, ddb *dynamodb.Client, table string) error
 	return dynamodb.NewTableExistsWaiter(ddb).Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}, time.Minute)
 }
 
-// Account is an item of the ledger.
+// Account is the ledger's item of an account.
 type Account struct {
-	Balance int64
-	Entries []string // event IDs, in the order they were booked
+	Balance int64    // in cents
+	Entries []string // IDs of the booked events, in the order of the bookings
 }
 
-// ReadLedger returns every account.
+// ReadLedger returns every account, by name.
 func ReadLedger(ctx context.Context, ddb *dynamodb.Client, table string) (map[string]Account, error) {
 	accounts := map[string]Account{}
 	pages := dynamodb.NewScanPaginator(ddb, &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
@@ -76,7 +89,7 @@ func account(item map[string]ddbtypes.AttributeValue) (string, Account, error) {
 	balance, isNumber := item["balance"].(*ddbtypes.AttributeValueMemberN)
 	entries, isList := item["entries"].(*ddbtypes.AttributeValueMemberL)
 	if !isText || !isNumber || !isList {
-		return "", Account{}, fmt.Errorf("orders: not an item of the ledger: %v", item)
+		return "", Account{}, fmt.Errorf("orders: item of the ledger without account, balance or entries: %v", item)
 	}
 	a := Account{}
 	var err error
@@ -86,7 +99,7 @@ func account(item map[string]ddbtypes.AttributeValue) (string, Account, error) {
 	for _, e := range entries.Value {
 		id, ok := e.(*ddbtypes.AttributeValueMemberS)
 		if !ok {
-			return "", Account{}, fmt.Errorf("orders: entry of %s is a %T", name.Value, e)
+			return "", Account{}, fmt.Errorf("orders: entry of %s is a %T, want a string", name.Value, e)
 		}
 		a.Entries = append(a.Entries, id.Value)
 	}

@@ -20,17 +20,17 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// How to test your own handler: put it in place of charge. Two real workers with a real SDK client run it on an
-// SQS in memory while something goes wrong; the clock is virtual, so that minutes of waiting take milliseconds.
+// How to test your own handler: put it in the place of charge. Two real workers with a real SDK client run it on an SQS in
+// memory while something goes wrong. Time is virtual: minutes of waiting take milliseconds.
 
 func TestOwnHandler(t *testing.T) {
 	for name, rule := range map[string]fault.Rule{
-		"nothing goes wrong":                {},
-		"messages come twice":               {Op: "ReceiveMessage", Nth: 1, Times: 10, Do: fault.Duplicate},
-		"their visibility timeout ends":     {Op: "ReceiveMessage", Nth: 1, Times: 10, Do: fault.ExpireEarly},
-		"deletes do not arrive":             {Op: "DeleteMessageBatch", Nth: 1, Times: 5, Do: fault.Reset},
-		"deletes are repeated much later":   {Op: "DeleteMessageBatch", Nth: 1, Times: 5, Do: fault.Replay, Delay: time.Minute},
-		"received, and nobody learns of it": {Op: "ReceiveMessage", Nth: 1, Times: 5, Do: fault.LoseReply},
+		"nothing goes wrong":                  {},
+		"messages are delivered twice":        {Op: "ReceiveMessage", Nth: 1, Times: 10, Do: fault.Duplicate},
+		"visibility timeouts end early":       {Op: "ReceiveMessage", Nth: 1, Times: 10, Do: fault.ExpireEarly},
+		"deletes do not arrive":               {Op: "DeleteMessageBatch", Nth: 1, Times: 5, Do: fault.Reset},
+		"deletes are repeated a minute later": {Op: "DeleteMessageBatch", Nth: 1, Times: 5, Do: fault.Replay, Delay: time.Minute},
+		"responses of receives are lost":      {Op: "ReceiveMessage", Nth: 1, Times: 5, Do: fault.LoseReply},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withQueue(t, func(t *testing.T, stack *localstack.Stack) {
@@ -44,19 +44,20 @@ func TestOwnHandler(t *testing.T) {
 				for i := range 10 {
 					time.AfterFunc(time.Duration(i)*time.Second, func() { send(t, stack, fmt.Sprintf("order %d", i)) })
 				}
-				work(t, stack, onceIn(t, memstore.New(), charge), 10*time.Minute)
+				runWorkers(t, stack, memstore.New(), charge, 10*time.Minute)
 				if n := charged.Load(); n != 10 {
 					t.Errorf("charged %d times, want 10", n)
 				}
-				if left := stack.MemSQS.Messages("orders"); len(left) > 0 {
-					t.Errorf("left in the queue: %+v", left)
+				if remaining := stack.MemSQS.Messages("orders"); len(remaining) > 0 {
+					t.Errorf("messages remain in the queue: %+v", remaining)
 				}
 			})
 		})
 	}
 }
 
-// A consumer charges and dies before it deletes the message. When the visibility timeout ends another gets the message.
+// A process charges, completes the record, and dies before it deletes the message. When the visibility timeout ends
+// another process receives the message.
 func TestOwnHandlerAfterACrash(t *testing.T) {
 	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
 		charged := 0
@@ -68,14 +69,14 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 		if err != nil || len(out.Messages) != 1 {
 			t.Fatalf("received %d messages (%v), want 1", len(out.Messages), err)
 		}
-		dies := &sqsonce.Message{ID: *out.Messages[0].MessageId, Body: *out.Messages[0].Body, QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", ReceiveCount: 1}
-		if err := onceIn(t, store, charge)(t.Context(), dies); err != nil {
+		m := &sqsonce.Message{ID: *out.Messages[0].MessageId, Body: *out.Messages[0].Body, QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", ReceiveCount: 1}
+		if err := once(t, store, charge)(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 
-		work(t, stack, onceIn(t, store, charge), 5*time.Minute)
-		if left := stack.MemSQS.Messages("orders"); charged != 1 || len(left) > 0 {
-			t.Errorf("charged %d times, %d messages left, want once and none", charged, len(left))
+		runWorkers(t, stack, store, charge, 5*time.Minute)
+		if remaining := stack.MemSQS.Messages("orders"); charged != 1 || len(remaining) > 0 {
+			t.Errorf("charged %d times, %d messages remain, want 1 and 0", charged, len(remaining))
 		}
 	})
 }
@@ -95,13 +96,20 @@ func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
 	})
 }
 
-// onceIn guards h with records in store, as in production with a store that outlives the process.
-func onceIn(t *testing.T, store dedup.Store, h sqsonce.Handler) sqsonce.Handler {
-	once, err := dedup.New(store, "billing")
+// inMemory makes localstack.Start ignore the endpoints of the environment: a synctest bubble cannot wait for sockets.
+func inMemory(t *testing.T) {
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB"} {
+		t.Setenv(name, "")
+	}
+}
+
+// once returns h with its records in store. Each process has its own; in production the store outlives the processes.
+func once(t *testing.T, store dedup.Store, h sqsonce.Handler) sqsonce.Handler {
+	o, err := dedup.New(store, "billing")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return once.Handler(h)
+	return o.Handler(h)
 }
 
 func send(t *testing.T, stack *localstack.Stack, body string) {
@@ -110,13 +118,13 @@ func send(t *testing.T, stack *localstack.Stack, body string) {
 	}
 }
 
-// work runs two workers for d, each with a memory of its own, and stops them.
-func work(t *testing.T, stack *localstack.Stack, h sqsonce.Handler, d time.Duration) {
+// runWorkers runs two workers for d, as two processes with one store, and stops them.
+func runWorkers(t *testing.T, stack *localstack.Stack, store dedup.Store, h sqsonce.Handler, d time.Duration) {
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
 	var wg sync.WaitGroup
 	for range 2 {
-		w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], h)
+		w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], once(t, store, h))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// checkTemplate checks the relations between resources that cfn-lint does not see. It returns what is wrong and how many
-// event source mappings it has looked at: none means that the template was not understood.
+// checkTemplate checks the relations between resources that cfn-lint does not check. It returns the problems, and the number
+// of event source mappings that it has checked: 0 means that it did not understand the template.
 func checkTemplate(text []byte, ttlAttribute string) (problems []string, checked int) {
 	var t template
 	if err := yaml.Unmarshal(text, &t); err != nil {
@@ -26,7 +26,7 @@ func checkTemplate(text []byte, ttlAttribute string) (problems []string, checked
 		}
 	}
 	if checked == 0 {
-		c.say("no event source mapping found")
+		c.problem("no event source mapping found")
 	}
 	return c.problems, checked
 }
@@ -36,20 +36,20 @@ type checker struct {
 	problems []string
 }
 
-func (c *checker) say(format string, args ...any) {
+func (c *checker) problem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
 func (c *checker) table(name, ttlAttribute string) {
 	r, p := c.Resources[name], c.Resources[name].Properties
 	if p.TTL.AttributeName != ttlAttribute || !p.TTL.Enabled {
-		c.say("%s: TTL is on %q (enabled %t), the store writes %q", name, p.TTL.AttributeName, p.TTL.Enabled, ttlAttribute)
+		c.problem("%s: TTL is on %q (enabled %t), the store writes %q", name, p.TTL.AttributeName, p.TTL.Enabled, ttlAttribute)
 	}
 	if len(p.KeySchema) != 1 || p.KeySchema[0].AttributeName != "id" || p.KeySchema[0].KeyType != "HASH" {
-		c.say("%s: key schema is %v, want the hash key id alone", name, p.KeySchema)
+		c.problem("%s: key schema is %v, want only the hash key id", name, p.KeySchema)
 	}
 	if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" {
-		c.say("%s: want DeletionPolicy and UpdateReplacePolicy Retain: without its records every event runs again", name)
+		c.problem("%s: want DeletionPolicy and UpdateReplacePolicy Retain: without its records events run again", name)
 	}
 }
 
@@ -62,31 +62,31 @@ func (c *checker) mapping(function string, e event) {
 		timeout = c.Globals.Function.Timeout
 	}
 	if least := 6*timeout + e.Window; timeout == 0 || q.VisibilityTimeout < least {
-		c.say("%s: visibility timeout %d is under 6 x %d + window %d", queue, q.VisibilityTimeout, timeout, e.Window)
+		c.problem("%s: visibility timeout %d is below 6 x %d + window %d", queue, q.VisibilityTimeout, timeout, e.Window)
 	}
 	if e.BatchSize > 10 && e.Window < 1 {
-		c.say("%s: a batch size of %d needs a batching window", function, e.BatchSize)
+		c.problem("%s: a batch size of %d needs a batching window", function, e.BatchSize)
 	}
 	if q.FifoQueue && (e.BatchSize > 10 || e.Window > 0) {
-		c.say("%s: a FIFO mapping takes at most 10 and no window", function)
+		c.problem("%s: a FIFO mapping takes at most 10 and no window", function)
 	}
 	if !slices.Contains(e.FunctionResponseTypes, "ReportBatchItemFailures") {
-		c.say("%s: without ReportBatchItemFailures the failures of a batch are deleted", function)
+		c.problem("%s: without ReportBatchItemFailures the failed messages of a batch are deleted", function)
 	}
 	if e.DestinationConfig != nil {
-		c.say("%s: DestinationConfig is not used for SQS", function)
+		c.problem("%s: DestinationConfig has no effect for SQS", function)
 	}
 	if e.ProvisionedPollerConfig != nil {
-		c.say("%s: ProvisionedPollerConfig excludes ScalingConfig", function)
+		c.problem("%s: ProvisionedPollerConfig excludes ScalingConfig", function)
 	}
 	if e.ScalingConfig["MaximumConcurrency"] == nil {
-		c.say("%s: no MaximumConcurrency: throttled invocations would spend receives", function)
+		c.problem("%s: no MaximumConcurrency: throttled invocations would spend receives", function)
 	}
 	if e.Enabled != "Enabled" {
-		c.say("%s: Enabled is %v, want the parameter", function, e.Enabled)
+		c.problem("%s: Enabled is %v, want the parameter", function, e.Enabled)
 	}
 	if got := c.Globals.Function; got.Runtime != "provided.al2023" || got.Handler != "bootstrap" || !slices.Equal(got.Architectures, []string{"arm64"}) {
-		c.say("functions run on %s %v with handler %q, want provided.al2023 [arm64] bootstrap", got.Runtime, got.Architectures, got.Handler)
+		c.problem("functions run on %s %v with handler %q, want provided.al2023 [arm64] bootstrap", got.Runtime, got.Architectures, got.Handler)
 	}
 	c.redrive(queue, q)
 	c.alarms(function, queue, resource(q.RedrivePolicy.Target))
@@ -96,18 +96,18 @@ func (c *checker) mapping(function string, e event) {
 func (c *checker) redrive(queue string, q properties) {
 	receives, isNumber := q.RedrivePolicy.MaxReceiveCount.(int)
 	if !isNumber || receives < 5 {
-		c.say("%s: maxReceiveCount is %v, want a number of at least 5", queue, q.RedrivePolicy.MaxReceiveCount)
+		c.problem("%s: maxReceiveCount is %v, want a number of at least 5", queue, q.RedrivePolicy.MaxReceiveCount)
 	}
 	longest, _ := c.Parameters["LongestHandlerSeconds"].Default.(int)
 	if longest == 0 || q.VisibilityTimeout*receives <= longest {
-		c.say("%s: visibility %d x maxReceiveCount %d is not above the longest handler, %d s", queue, q.VisibilityTimeout, receives, longest)
+		c.problem("%s: visibility %d x maxReceiveCount %d is not above the longest handler, %d s", queue, q.VisibilityTimeout, receives, longest)
 	}
 	dlq := c.Resources[resource(q.RedrivePolicy.Target)].Properties
 	if dlq.FifoQueue != q.FifoQueue {
-		c.say("%s: its dead-letter queue is not of the same kind", queue)
+		c.problem("%s: its dead-letter queue is not of the same kind", queue)
 	}
 	if dlq.MessageRetentionPeriod <= q.MessageRetentionPeriod {
-		c.say("%s: its dead-letter queue's retention is not longer than its own", queue)
+		c.problem("%s: its dead-letter queue's retention is not longer than its own", queue)
 	}
 }
 
@@ -122,13 +122,13 @@ func (c *checker) alarms(function, queue, dlq string) {
 			p := c.Resources[name].Properties
 			return p.MetricName == want[0] && len(p.Dimensions) == 1 && resource(p.Dimensions[0].Value) == want[1]
 		}) {
-			c.say("no alarm on %s of %s", want[0], want[1])
+			c.problem("no alarm on %s of %s", want[0], want[1])
 		}
 	}
 }
 
-// actions are what the function's role must have, and all it may have. TestTemplateActions holds them against the calls
-// that the code makes.
+// actions are the actions that a function's role must allow; it may allow no others. TestTemplateActions compares them with
+// the calls that the code makes.
 var actions = []string{
 	"dynamodb:GetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:UpdateItem",
 	"logs:CreateLogStream", "logs:PutLogEvents",
@@ -146,12 +146,108 @@ func (c *checker) role(name string) {
 	}
 	slices.Sort(got)
 	if got = slices.Compact(got); !slices.Equal(got, actions) {
-		c.say("%s: allows %v, want %v", name, got, actions)
+		c.problem("%s: allows %v, want %v", name, got, actions)
 	}
 }
 
-// resource returns the logical name in a !Ref X or !GetAtt X.Attribute, which yaml decodes as the plain text.
+// resource returns the logical name in !Ref X or !GetAtt X.Attribute. The YAML package drops the tag and returns the text.
 func resource(ref string) string {
 	name, _, _ := strings.Cut(ref, ".")
 	return name
+}
+
+// template is the parts of a SAM template that are checked. Every field has a tag: without one yaml.v3 looks for a
+// lower-case key, and finds nothing.
+type template struct {
+	Parameters map[string]struct {
+		Default any `yaml:"Default"`
+	} `yaml:"Parameters"`
+	Globals struct {
+		Function properties `yaml:"Function"`
+	} `yaml:"Globals"`
+	Resources map[string]struct {
+		Type                string     `yaml:"Type"`
+		DeletionPolicy      string     `yaml:"DeletionPolicy"`
+		UpdateReplacePolicy string     `yaml:"UpdateReplacePolicy"`
+		Properties          properties `yaml:"Properties"`
+	} `yaml:"Resources"`
+}
+
+type properties struct {
+	// functions
+	Runtime       string                     `yaml:"Runtime"`
+	Handler       string                     `yaml:"Handler"`
+	Architectures []string                   `yaml:"Architectures"`
+	Timeout       int                        `yaml:"Timeout"`
+	Role          string                     `yaml:"Role"`
+	Events        map[string]eventProperties `yaml:"Events"`
+	// queues
+	FifoQueue              bool `yaml:"FifoQueue"`
+	VisibilityTimeout      int  `yaml:"VisibilityTimeout"`
+	MessageRetentionPeriod int  `yaml:"MessageRetentionPeriod"`
+	RedrivePolicy          struct {
+		Target          string `yaml:"deadLetterTargetArn"`
+		MaxReceiveCount any    `yaml:"maxReceiveCount"`
+	} `yaml:"RedrivePolicy"`
+	// tables
+	KeySchema []struct {
+		AttributeName string `yaml:"AttributeName"`
+		KeyType       string `yaml:"KeyType"`
+	} `yaml:"KeySchema"`
+	TTL struct {
+		AttributeName string `yaml:"AttributeName"`
+		Enabled       bool   `yaml:"Enabled"`
+	} `yaml:"TimeToLiveSpecification"`
+	// alarms
+	MetricName string `yaml:"MetricName"`
+	Dimensions []struct {
+		Value string `yaml:"Value"`
+	} `yaml:"Dimensions"`
+	// roles
+	Policies []struct {
+		PolicyDocument struct {
+			Statement []struct {
+				Action list `yaml:"Action"`
+			} `yaml:"Statement"`
+		} `yaml:"PolicyDocument"`
+	} `yaml:"Policies"`
+}
+
+type eventProperties struct {
+	Type       string `yaml:"Type"`
+	Properties event  `yaml:"Properties"`
+}
+
+type event struct {
+	Queue                   string         `yaml:"Queue"`
+	Enabled                 string         `yaml:"Enabled"`
+	BatchSize               int            `yaml:"BatchSize"`
+	Window                  int            `yaml:"MaximumBatchingWindowInSeconds"`
+	FunctionResponseTypes   []string       `yaml:"FunctionResponseTypes"`
+	ScalingConfig           map[string]any `yaml:"ScalingConfig"`
+	ProvisionedPollerConfig any            `yaml:"ProvisionedPollerConfig"`
+	DestinationConfig       any            `yaml:"DestinationConfig"`
+}
+
+// list is a string or a list of strings, as the Action of a policy.
+type list []string
+
+func (l *list) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*l = list{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(l))
+}
+
+// names returns the logical names of the resources of a type, sorted.
+func (t *template) names(kind string) []string {
+	var names []string
+	for name, r := range t.Resources {
+		if r.Type == kind {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

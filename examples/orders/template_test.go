@@ -1,11 +1,24 @@
 package orders
 
 import (
+	"context"
+	"encoding/json"
+	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestTemplate(t *testing.T) {
@@ -14,7 +27,7 @@ func TestTemplate(t *testing.T) {
 	for _, p := range problems {
 		t.Error(p)
 	}
-	// A parse that matches nothing finds nothing wrong.
+	// A parser that understands nothing finds no problem.
 	if want := 2; checked != want {
 		t.Errorf("checked %d event source mappings, want %d", checked, want)
 	}
@@ -23,28 +36,28 @@ func TestTemplate(t *testing.T) {
 func TestTemplateCheckFindsBrokenCopies(t *testing.T) {
 	good := readTemplate(t)
 	for _, tt := range []struct{ name, old, broken, want string }{
-		{"visibility under 6 x timeout", "VisibilityTimeout: 180", "VisibilityTimeout: 179", "6 x"},
+		{"visibility timeout below 6 x timeout", "VisibilityTimeout: 180", "VisibilityTimeout: 179", "6 x"},
 		{"timeout raised alone", "Timeout: 30 ", "Timeout: 31 ", "6 x"},
-		{"window not in the visibility", "BatchSize: 10\n", "BatchSize: 10\n            MaximumBatchingWindowInSeconds: 5\n", "6 x"},
+		{"visibility timeout without the window", "BatchSize: 10\n", "BatchSize: 10\n            MaximumBatchingWindowInSeconds: 5\n", "6 x"},
 		{"large batch without a window", "BatchSize: 10\n", "BatchSize: 100\n", "window"},
 		{"no partial batch response", "FunctionResponseTypes: [ReportBatchItemFailures]", "Tags: {}", "ReportBatchItemFailures"},
-		{"destination that SQS never uses", "BatchSize: 10\n", "BatchSize: 10\n            DestinationConfig: {OnFailure: {}}\n", "DestinationConfig"},
-		{"two ways of scaling", "BatchSize: 10\n", "BatchSize: 10\n            ProvisionedPollerConfig: {}\n", "ProvisionedPollerConfig"},
-		{"no limit of concurrency", "ScalingConfig:", "Unrelated:", "MaximumConcurrency"},
-		{"few receives", "maxReceiveCount: 5", "maxReceiveCount: 3", "maxReceiveCount"},
-		{"receives as a string", "maxReceiveCount: 5", `maxReceiveCount: "5"`, "maxReceiveCount"},
-		{"handlers longer than all receives", "Default: 600", "Default: 900", "longest handler"},
+		{"destination, which SQS does not use", "BatchSize: 10\n", "BatchSize: 10\n            DestinationConfig: {OnFailure: {}}\n", "DestinationConfig"},
+		{"provisioned pollers beside ScalingConfig", "BatchSize: 10\n", "BatchSize: 10\n            ProvisionedPollerConfig: {}\n", "ProvisionedPollerConfig"},
+		{"no maximum concurrency", "ScalingConfig:", "Unrelated:", "MaximumConcurrency"},
+		{"low maxReceiveCount", "maxReceiveCount: 5", "maxReceiveCount: 3", "maxReceiveCount"},
+		{"maxReceiveCount as a string", "maxReceiveCount: 5", `maxReceiveCount: "5"`, "maxReceiveCount"},
+		{"handlers longer than all receives together", "Default: 600", "Default: 900", "longest handler"},
 		{"other TTL attribute", "AttributeName: expiration", "AttributeName: ttl", "TTL"},
 		{"TTL off", "AttributeName: expiration, Enabled: true", "AttributeName: expiration, Enabled: false", "TTL"},
 		{"other key", "KeySchema: [{AttributeName: id,", "KeySchema: [{AttributeName: pk,", "key"},
 		{"table deleted with the stack", "  DedupTable:\n    Type: AWS::DynamoDB::Table\n    DeletionPolicy: Retain", "  DedupTable:\n    Type: AWS::DynamoDB::Table\n    DeletionPolicy: Delete", "Retain"},
-		{"dead letters forgotten first", "MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600", "retention"},
+		{"shorter retention of the dead-letter queue", "MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600", "retention"},
 		{"FIFO queue with a standard dead-letter queue", "deadLetterTargetArn: !GetAtt OrdersFifoDLQ.Arn", "deadLetterTargetArn: !GetAtt OrdersDLQ.Arn", "same kind"},
 		{"no kill switch", "            Enabled: !Ref Enabled\n", "", "Enabled"},
-		{"no alarm on the dead letters", "MetricName: ApproximateNumberOfMessagesVisible", "MetricName: NumberOfMessagesSent", "alarm"},
-		{"wider than needed", "Action: [dynamodb:UpdateItem]", "Action: [dynamodb:*]", "dynamodb:*"},
-		{"action missing", "dynamodb:PartiQLInsert, ", "", "PartiQLInsert"},
-		{"dead runtime", "Runtime: provided.al2023", "Runtime: go1.x", "provided.al2023"},
+		{"no alarm on the dead-letter queue", "MetricName: ApproximateNumberOfMessagesVisible", "MetricName: NumberOfMessagesSent", "alarm"},
+		{"more actions than needed", "Action: [dynamodb:UpdateItem]", "Action: [dynamodb:*]", "dynamodb:*"},
+		{"an action is missing", "dynamodb:PartiQLInsert, ", "", "PartiQLInsert"},
+		{"deprecated runtime", "Runtime: provided.al2023", "Runtime: go1.x", "provided.al2023"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,12 +73,95 @@ func TestTemplateCheckFindsBrokenCopies(t *testing.T) {
 	}
 }
 
-func TestTemplateCheckFindsNothingInNothing(t *testing.T) {
+func TestTemplateCheckOfOtherText(t *testing.T) {
 	for _, text := range []string{"", "{}", "resources: {}", "- a list"} {
 		if problems, checked := checkTemplate([]byte(text), dynamostore.TTLAttribute); checked != 0 || len(problems) == 0 {
 			t.Errorf("%q: checked %d, problems %q; want 0 and at least one", text, checked, problems)
 		}
 	}
+}
+
+// TestTemplateActions runs the function behind its mapping through success, failure and reject, and compares the calls that
+// were made with the role: it must allow these actions and no others.
+func TestTemplateActions(t *testing.T) {
+	inMemory(t)
+	synctest.Test(t, func(t *testing.T) {
+		handler, stack := newHandler(t, "", func(o *localstack.Options) {
+			o.Queues = []localstack.Queue{{Name: "orders"}}
+		})
+		url := stack.QueueURL["orders"]
+		for _, body := range []string{
+			`{"id":"ord-1/placed","account":"acct-1","amount":250}`,
+			`{"id":"ord-2/placed","account":"","amount":250}`, // fails: DynamoDB refuses an empty key
+			`not json`, // rejected
+		} {
+			if _, err := stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := lambda.Wrap(handler, func(o *lambda.Options) {
+			o.Client, o.DeadLetterQueue = stack.SQS, stack.QueueURL["orders-dlq"]
+			// The default is random: with it the failing message may have its last receive within the test.
+			o.Backoff = func(int) time.Duration { return time.Minute }
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		err = esm.Run(ctx, stack.SQS, esm.Config{
+			QueueURL: url, ReportBatchItemFailures: true, FunctionTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		}, func(ctx context.Context, event []byte) ([]byte, error) {
+			var e events.SQSEvent
+			if err := json.Unmarshal(event, &e); err != nil {
+				return nil, err
+			}
+			r, err := f(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(r)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dead := stack.MemSQS.Messages("orders-dlq"); len(dead) != 1 {
+			t.Fatalf("%d messages in the dead-letter queue, want the one that is not JSON", len(dead))
+		}
+
+		used := []string{
+			"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTelemetryRecords", "xray:PutTraceSegments", // by Lambda itself
+			"dynamodb:GetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", // by the store's group commit, which needs more deliveries at once
+		}
+		for _, service := range []struct {
+			prefix string
+			calls  []fault.Call
+		}{{"sqs:", stack.MemSQS.Calls()}, {"dynamodb:", stack.MemDynamoDB.Calls()}} {
+			for _, c := range service.calls {
+				used = append(used, service.prefix+action(c.Op))
+			}
+		}
+		slices.Sort(used)
+		used = slices.DeleteFunc(slices.Compact(used), func(a string) bool {
+			// The setup of the test.
+			return strings.Contains(a, "Create") && !strings.HasPrefix(a, "logs:") || strings.Contains(a, "Describe") || strings.Contains(a, "UpdateTimeToLive")
+		})
+		if !slices.Equal(used, actions) {
+			t.Errorf("used %v\nallowed %v", used, actions)
+		}
+	})
+}
+
+// action returns the action that an operation needs. SQS's batch operations need the action of the single operation; a
+// transaction and a batch of statements need the action of each write.
+func action(op string) string {
+	switch op {
+	case "TransactWriteItems":
+		return "UpdateItem"
+	case "BatchExecuteStatement":
+		return "PartiQLInsert"
+	}
+	return strings.TrimSuffix(op, "Batch")
 }
 
 func readTemplate(t *testing.T) string {

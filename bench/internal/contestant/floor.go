@@ -16,22 +16,22 @@ import (
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// floor is the least that the SDK can do the work with: receivers, handlers and batched deletes joined by channels. No
-// heartbeat, no retry of failed deletes, no recovery: it shows what safety costs, and nobody should run it.
-func floor(ctx context.Context, j job.Job, l *Ledger) error {
-	return runFloor(ctx, sqsClient(j, httpClient()), j, l)
+// floor is the fastest program on the SDK alone: receivers, handlers and batched deletes, connected by channels. It has no
+// heartbeat, no retry of failed deletes and no recovery from panics. It shows what these cost; do not run it in production.
+func floor(ctx context.Context, j job.Job, effects *Effects) error {
+	return runFloor(ctx, sqsClient(j, httpClient()), j, effects)
 }
 
-// floorHTTP is the same on the connections that sqsonce has.
-func floorHTTP(ctx context.Context, j job.Job, l *Ledger) error {
-	return runFloor(ctx, sqsClient(j, sqsworker.HTTPClient(j.InFlight)), j, l)
+// floorHTTP is floor on sqsonce's HTTP client.
+func floorHTTP(ctx context.Context, j job.Job, effects *Effects) error {
+	return runFloor(ctx, sqsClient(j, sqsworker.HTTPClient(j.InFlight)), j, effects)
 }
 
-func runFloor(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger) error {
+func runFloor(ctx context.Context, client *sqs.Client, j job.Job, effects *Effects) error {
 	receivers := floorReceivers(j)
-	// With what receivers and handlers hold this stays below the limit in flight.
+	// The messages in these channels, with the receivers and in the handlers stay below the limit in flight.
 	received := make(chan sqstypes.Message, j.InFlight/4)
-	done := make(chan *string, j.InFlight/4)
+	handled := make(chan *string, j.InFlight/4)
 
 	var receiving, handling, deleting sync.WaitGroup
 	for range receivers {
@@ -40,26 +40,27 @@ func runFloor(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger) err
 	for range j.Slots {
 		handling.Go(func() {
 			for m := range received {
-				l.Handle(aws.ToString(m.Body), j.HandlerTime())
-				done <- m.ReceiptHandle
+				effects.Handle(aws.ToString(m.Body), j.HandlerTime())
+				handled <- m.ReceiptHandle
 			}
 		})
 	}
 	for range receivers {
-		deleting.Go(func() { floorDelete(client, j, done) })
+		deleting.Go(func() { floorDelete(client, j, handled) })
 	}
 	receiving.Wait()
 	close(received)
 	handling.Wait()
-	close(done)
+	close(handled)
 	deleting.Wait()
 	return nil
 }
 
-// floorReceivers is as many as sqsonce has on two CPUs: at 5 ms more are of no use. At 15 ms a hundred bring both of them a fifth more.
+// floorReceivers returns as many receivers as sqsonce has on two CPUs. At 5 ms more receivers gain nothing. At 15 ms a
+// hundred receivers raise the rate of both by a fifth.
 func floorReceivers(j job.Job) int { return max(1, min(64, j.InFlight/10)) }
 
-// floorReceive lets the last poll end: a cancelled one would strand what it receives.
+// floorReceive never cancels a poll: what a cancelled poll receives stays hidden until its visibility timeout ends.
 func floorReceive(ctx context.Context, client *sqs.Client, j job.Job, out chan<- sqstypes.Message) {
 	for ctx.Err() == nil {
 		got, err := client.ReceiveMessage(context.WithoutCancel(ctx), &sqs.ReceiveMessageInput{
@@ -76,15 +77,15 @@ func floorReceive(ctx context.Context, client *sqs.Client, j job.Job, out chan<-
 	}
 }
 
-// floorDelete gathers ten, or what there is after 10 ms.
-func floorDelete(client *sqs.Client, j job.Job, done <-chan *string) {
-	for handle := range done {
+// floorDelete deletes in batches: ten receipt handles, or those that arrive within 10 ms.
+func floorDelete(client *sqs.Client, j job.Job, handled <-chan *string) {
+	for handle := range handled {
 		entries := []sqstypes.DeleteMessageBatchRequestEntry{{Id: aws.String("0"), ReceiptHandle: handle}}
 		linger := time.NewTimer(10 * time.Millisecond)
 	gather:
 		for len(entries) < 10 {
 			select {
-			case handle, ok := <-done:
+			case handle, ok := <-handled:
 				if !ok {
 					break gather
 				}

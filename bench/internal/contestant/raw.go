@@ -2,6 +2,7 @@ package contestant
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -13,19 +14,18 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 )
 
-// rawPublisher sends the backlog in batches of ten as it comes, j.Slots batches at once, with the SDK alone. What a
-// batch's answer calls failed is sent again until it is accepted, under the same MessageDeduplicationId; the SDK's own
-// retries are on.
-func rawPublisher(ctx context.Context, j job.Job, l *Ledger) error {
-	return rawPublish(ctx, j, l, func(job.Event) map[string]sqstypes.MessageAttributeValue { return nil })
+// rawPublisher sends the backlog with the SDK alone: batches of ten in the backlog's order, j.Slots batches at once. An
+// entry that failed is sent again under the same MessageDeduplicationId until it is accepted. The SDK's retries are on.
+func rawPublisher(ctx context.Context, j job.Job, effects *Effects) error {
+	return rawPublish(ctx, j, effects, func(job.Event) map[string]sqstypes.MessageAttributeValue { return nil })
 }
 
-// rawPublisherWithAttributes gives each message the two attributes that fifo.Publisher writes.
-func rawPublisherWithAttributes(ctx context.Context, j job.Job, l *Ledger) error {
+// rawPublisherWithAttributes is rawPublisher with the two attributes that fifo.Publisher writes.
+func rawPublisherWithAttributes(ctx context.Context, j job.Job, effects *Effects) error {
 	text := func(s string) sqstypes.MessageAttributeValue {
 		return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
 	}
-	return rawPublish(ctx, j, l, func(e job.Event) map[string]sqstypes.MessageAttributeValue {
+	return rawPublish(ctx, j, effects, func(e job.Event) map[string]sqstypes.MessageAttributeValue {
 		return map[string]sqstypes.MessageAttributeValue{
 			sqsonce.AttrEventID: text(job.EventID(e.N)), sqsonce.AttrEventSource: text("bench"),
 		}
@@ -34,37 +34,36 @@ func rawPublisherWithAttributes(ctx context.Context, j job.Job, l *Ledger) error
 
 type attributesOf func(job.Event) map[string]sqstypes.MessageAttributeValue
 
-func rawPublish(ctx context.Context, j job.Job, l *Ledger, attributes attributesOf) error {
-	client, batches := sqsClient(j, httpClient()), make(chan []job.Event)
+func rawPublish(ctx context.Context, j job.Job, effects *Effects, attributes attributesOf) error {
+	client := sqsClient(j, httpClient())
+	batches := make(chan []job.Event)
 	var sending sync.WaitGroup
 	var first sync.Once
 	var failed error
 	for range j.Slots {
 		sending.Go(func() {
 			for events := range batches {
-				if err := rawSend(ctx, client, j, l, events, attributes); err != nil {
+				if err := rawSend(ctx, client, j, effects, events, attributes); err != nil {
 					first.Do(func() { failed = err })
 				}
 			}
 		})
 	}
-	for events := job.Backlog(j.Events, j.Groups); len(events) > 0; {
-		k := min(10, len(events))
-		batches <- events[:k]
-		events = events[k:]
+	for events := range slices.Chunk(job.Backlog(j.Events, j.Groups), 10) {
+		batches <- events
 	}
 	close(batches)
 	sending.Wait()
 	return failed
 }
 
-func rawSend(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger, events []job.Event, attributes attributesOf) error {
+func rawSend(ctx context.Context, client *sqs.Client, j job.Job, effects *Effects, events []job.Event, attributes attributesOf) error {
 	for len(events) > 0 {
 		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(j.QueueURL)}
 		for i, e := range events {
 			in.Entries = append(in.Entries, sqstypes.SendMessageBatchRequestEntry{
-				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(body(e)),
-				MessageGroupId: aws.String(group(e)), MessageDeduplicationId: aws.String(job.EventID(e.N)),
+				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(publishedBody(e)),
+				MessageGroupId: aws.String(groupID(e)), MessageDeduplicationId: aws.String(job.EventID(e.N)),
 				MessageAttributes: attributes(e),
 			})
 		}
@@ -73,14 +72,14 @@ func rawSend(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger, even
 			if ctx.Err() != nil {
 				return err
 			}
-			continue // the outcome is unknown: the same again, which FIFO recognises
+			continue // unknown outcome: send it again, SQS drops what it has already
 		}
 		for _, s := range out.Successful {
 			i, err := strconv.Atoi(aws.ToString(s.Id))
 			if err != nil {
 				return err
 			}
-			l.Done(events[i].N)
+			effects.Accepted(events[i].N)
 		}
 		var again []job.Event
 		for _, f := range out.Failed {
@@ -95,9 +94,9 @@ func rawSend(ctx context.Context, client *sqs.Client, j job.Job, l *Ledger, even
 	return nil
 }
 
-func group(e job.Event) string { return "group-" + strconv.Itoa(e.Group) }
+func groupID(e job.Event) string { return "group-" + strconv.Itoa(e.Group) }
 
-// publishedSize is the size of a published body.
+// publishedSize is the size of a published body, in bytes.
 const publishedSize = 256
 
-func body(e job.Event) string { return job.Body(e.N, publishedSize) }
+func publishedBody(e job.Event) string { return job.Body(e.N, publishedSize) }

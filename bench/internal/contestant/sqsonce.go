@@ -2,23 +2,25 @@ package contestant
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// worker is sqsworker with its defaults, but for the two limits that every contestant has and the visibility timeout of
+// sqsonceWorker is sqsworker with its defaults, but for the two limits of every contestant and the visibility timeout of
 // the scenario.
-func worker(ctx context.Context, j job.Job, l *Ledger) error {
-	return runWorker(ctx, j, handler(j, l))
+func sqsonceWorker(ctx context.Context, j job.Job, effects *Effects) error {
+	return runWorker(ctx, j, handler(j, effects))
 }
 
-// workerDDB is the same with package dedup before the handler, and its records in DynamoDB.
-func workerDDB(ctx context.Context, j job.Job, l *Ledger) error {
+// sqsonceWorkerDDB is sqsonceWorker with package dedup, and its records in DynamoDB.
+func sqsonceWorkerDDB(ctx context.Context, j job.Job, effects *Effects) error {
 	store, err := dynamostore.New(dynamodbClient(j, sqsworker.HTTPClient(j.InFlight)), j.Table)
 	if err != nil {
 		return err
@@ -29,12 +31,12 @@ func workerDDB(ctx context.Context, j job.Job, l *Ledger) error {
 	if err != nil {
 		return err
 	}
-	return runWorker(ctx, j, once.Handler(handler(j, l)))
+	return runWorker(ctx, j, once.Handler(handler(j, effects)))
 }
 
-func handler(j job.Job, l *Ledger) sqsonce.Handler {
+func handler(j job.Job, effects *Effects) sqsonce.Handler {
 	return func(_ context.Context, m *sqsonce.Message) error {
-		l.Handle(m.Body, j.HandlerTime())
+		effects.Handle(m.Body, j.HandlerTime())
 		return nil
 	}
 }
@@ -49,4 +51,41 @@ func runWorker(ctx context.Context, j job.Job, h sqsonce.Handler) error {
 		return err
 	}
 	return w.Run(ctx)
+}
+
+// sqsoncePublisher is fifo.Publisher with its defaults, but for the limit of concurrent requests. One goroutine enqueues
+// the backlog in its order, another waits for the results.
+func sqsoncePublisher(ctx context.Context, j job.Job, effects *Effects) error {
+	p, err := fifo.NewPublisher(sqsClient(j, httpClient()), j.QueueURL, "bench", func(o *fifo.Options) {
+		o.InFlight, o.Logger = j.Slots, logger()
+	})
+	if err != nil {
+		return err
+	}
+	type enqueued struct {
+		n       int
+		pending *fifo.Pending
+	}
+	events, waited := make(chan enqueued, j.Events), make(chan error, 1)
+	go func() {
+		var failed error
+		for e := range events {
+			if _, err := e.pending.Wait(ctx); err != nil {
+				failed = errors.Join(failed, err)
+				continue
+			}
+			effects.Accepted(e.n)
+		}
+		waited <- failed
+	}()
+	for _, e := range job.Backlog(j.Events, j.Groups) {
+		pending, err := p.Enqueue(ctx, fifo.Event{ID: job.EventID(e.N), Group: groupID(e), Body: publishedBody(e)})
+		if err != nil {
+			close(events)
+			return errors.Join(err, <-waited)
+		}
+		events <- enqueued{e.N, pending}
+	}
+	close(events)
+	return errors.Join(<-waited, p.Close(ctx))
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 )
 
-// feed fills the queue: all of it, or up to the backlog and the rest while the contestant works.
+// feed sends the messages: all of them, or Config.Backlog of them and the rest while the contestant works.
 func (s *server) feed(ctx context.Context) error {
 	if s.cfg.FIFO {
 		s.fed.Store(true)
-		return nil // its publisher is the contestant
+		return nil // the contestant is its publisher
 	}
 	events := s.events()
 	first := len(events)
@@ -34,16 +34,16 @@ func (s *server) feed(ctx context.Context) error {
 		return nil
 	}
 	go func() {
-		// A measurement without its messages ends by its deadline; this says why.
-		if err := s.top(ctx, events[first:]); err != nil {
-			slog.Error("bench: feeding the queue", "error", err)
+		// Without its messages the measurement ends at its time limit. The log line says why.
+		if err := s.refill(ctx, events[first:]); err != nil {
+			slog.Error("endpoint: the queue was not fed", "error", err)
 		}
 		s.fed.Store(true)
 	}()
 	return nil
 }
 
-// events are the numbers to be sent, those sent twice a little behind their first copy.
+// events are the events in the order they are sent. An event that is sent twice is sent again after fifty others.
 func (s *server) events() []int {
 	const behind = 50
 	out := make([]int, 0, s.cfg.Events)
@@ -56,19 +56,19 @@ func (s *server) events() []int {
 	return out
 }
 
-// top keeps the queue filled up to its backlog.
-func (s *server) top(ctx context.Context, events []int) error {
-	const some = 1000
+// refill sends events whenever the queue has space for a thousand below its backlog.
+func (s *server) refill(ctx context.Context, events []int) error {
+	const chunk = 1000
 	for len(events) > 0 {
 		n, err := s.depth(ctx)
 		if err != nil {
 			return err
 		}
-		if n > s.cfg.Backlog-some {
+		if n > s.cfg.Backlog-chunk {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		k := min(some, len(events))
+		k := min(chunk, len(events))
 		if err := s.send(ctx, events[:k]); err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (s *server) top(ctx context.Context, events []int) error {
 
 func (s *server) send(ctx context.Context, events []int) error {
 	for len(events) > 0 {
-		k := min(batch(s.cfg.BodySize), len(events))
-		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(s.place.QueueURL)}
+		k := min(batchSize(s.cfg.BodySize), len(events))
+		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(s.address.QueueURL)}
 		for i, n := range events[:k] {
 			e := sqstypes.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(job.Body(n, s.cfg.BodySize))}
 			if s.cfg.EventIDs {
@@ -91,20 +91,20 @@ func (s *server) send(ctx context.Context, events []int) error {
 			}
 			in.Entries = append(in.Entries, e)
 		}
-		out, err := s.local.SendMessageBatch(ctx, in)
+		out, err := s.direct.SendMessageBatch(ctx, in)
 		if err != nil {
 			return err
 		}
 		if len(out.Failed) > 0 {
-			return fmt.Errorf("endpoint: %d messages refused: %s", len(out.Failed), aws.ToString(out.Failed[0].Message))
+			return fmt.Errorf("endpoint: SQS refused %d messages, the first with: %s", len(out.Failed), aws.ToString(out.Failed[0].Message))
 		}
 		events = events[k:]
 	}
 	return nil
 }
 
-// batch is how many messages of a size fit into the 1 MiB of one request.
-func batch(size int) int { return min(10, max(1, 1<<20/(size+1<<10))) }
+// batchSize is how many messages with bodies of that many bytes a request can have: ten, or fewer within SQS's 1 MiB.
+func batchSize(size int) int { return min(10, max(1, 1<<20/(size+1<<10))) }
 
 func text(s string) sqstypes.MessageAttributeValue {
 	return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(s)}

@@ -14,14 +14,14 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
-// Function is a contestant that Lambda runs: its bootstrap and the event source mapping before it.
+// Function is a contestant that Lambda runs: its bootstrap, and the batch size of its event source mapping.
 type Function struct {
 	Bootstrap string   `json:"bootstrap"`
 	Env       []string `json:"env"`
 	BatchSize int      `json:"batchSize"`
 }
 
-// function invokes one bootstrap, one invocation at a time: what it uses is that of one process.
+// function invokes a bootstrap, one invocation at a time: job.Usage is then that of one process.
 type function struct {
 	mu sync.Mutex
 	f  *runtimeapi.Function
@@ -30,10 +30,10 @@ type function struct {
 // functionTimeout is far above what a batch takes.
 const functionTimeout = time.Minute
 
-// UsageEvent asks a bootstrap for its job.Usage instead of handling records.
+// UsageEvent is an event without records, to which a bootstrap responds with its job.Usage.
 const UsageEvent = `{"sqsonce-bench":"usage"}`
 
-var errNoFunction = errors.New("endpoint: has no function")
+var errNoFunction = errors.New("endpoint: no function was configured or started")
 
 func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	f.mu.Lock()
@@ -41,7 +41,7 @@ func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return f.f.Invoke(ctx, event)
 }
 
-// warm starts the bootstrap's process and returns its ID: a cold start is not what is measured.
+// warm starts the bootstrap's process and returns its ID. Cold starts are not measured.
 func (s *server) warm(ctx context.Context) (any, error) {
 	c := s.cfg.Function
 	if c == nil {
@@ -63,21 +63,21 @@ func (s *server) warm(ctx context.Context) (any, error) {
 	return nil, errNoFunction
 }
 
-// invoke starts the event source mapping. It polls in memory: how SQS is asked is Lambda's own business.
-func (s *server) invoke(ctx context.Context) error {
+// startMapping starts the event source mapping. It polls in memory, since Lambda's polling is not the function's cost.
+func (s *server) startMapping(ctx context.Context) error {
 	if s.function == nil {
 		return errNoFunction
 	}
 	cfg := esm.Config{
-		QueueURL: s.place.QueueURL, BatchSize: s.cfg.Function.BatchSize, MaximumConcurrency: 2,
+		QueueURL: s.address.QueueURL, BatchSize: s.cfg.Function.BatchSize, MaximumConcurrency: 2,
 		FunctionTimeout: functionTimeout, InvokerTimesOut: true, ReportBatchItemFailures: true,
 	}
 	if cfg.BatchSize > 10 {
 		cfg.BatchingWindow = time.Second
 	}
 	go func() {
-		if err := esm.Run(ctx, s.local, cfg, s.function.invoke); err != nil {
-			slog.Error("bench: event source mapping", "error", err)
+		if err := esm.Run(ctx, s.direct, cfg, s.function.invoke); err != nil {
+			slog.Error("endpoint: the event source mapping has failed", "error", err)
 		}
 	}()
 	return nil

@@ -25,65 +25,66 @@ type server struct {
 	cfg      Config
 	sqs      *memsqs.Server
 	dynamodb *memdynamodb.Server
-	local    *sqs.Client // beside the socket: uncounted and without latency
-	place    Place
+	direct   *sqs.Client // in memory: neither delayed nor counted
+	address  Address
 	function *function
 
 	connections, sqsRequests, dynamodbRequests atomic.Int64
-	fed                                        atomic.Bool // nothing more will be sent
+	fed                                        atomic.Bool // everything was sent
 }
 
-// start listens, creates queue and table, and sends the first messages.
+// start listens, creates the queue and the table, and feeds the queue.
 func start(ctx context.Context, cfg Config) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{cfg: cfg, place: Place{URL: "http://" + l.Addr().String()}}
+	s := &server{cfg: cfg, address: Address{URL: "http://" + l.Addr().String()}}
 	s.sqs = memsqs.New(func(o *memsqs.Options) {
-		o.Seed, o.Faults, o.BaseURL, o.Duplicates = 1, cfg.Faults, s.place.URL, cfg.Duplicates
+		o.Seed, o.Faults, o.BaseURL, o.Duplicates = 1, cfg.Faults, s.address.URL, cfg.Duplicates
 	})
 	s.dynamodb = memdynamodb.New()
-	s.local = sqs.New(sqs.Options{
+	s.direct = sqs.New(sqs.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("bench", "bench", ""),
-		BaseEndpoint: aws.String(s.place.URL), HTTPClient: &http.Client{Transport: s.sqs},
+		BaseEndpoint: aws.String(s.address.URL), HTTPClient: &http.Client{Transport: s.sqs},
 	})
 	if err := s.create(ctx); err != nil {
 		return nil, err
 	}
 	h := &http.Server{Handler: s.count(localstack.Handler(s.sqs, s.dynamodb)), ConnState: s.connState}
-	// It ends with the process. Without it every call of the contestant fails, and the measurement with them.
+	// It serves until the process exits. If it fails, every request of the contestant fails, and so does the measurement.
 	go func() { _ = h.Serve(l) }()
-	if cfg.Hold {
+	if cfg.FeedLater {
 		return s, nil
 	}
 	return s, s.feed(ctx)
 }
 
-// create makes queue and table the way a client would, without a dead-letter queue: what is received too often stays.
+// create creates the queue and the table as a client would. There is no dead-letter queue: a message that is received many
+// times stays.
 func (s *server) create(ctx context.Context) error {
 	name, attributes := "jobs", map[string]string{}
 	if s.cfg.Visibility > 0 {
 		attributes[string(sqstypes.QueueAttributeNameVisibilityTimeout)] = strconv.Itoa(s.cfg.Visibility)
 	}
 	if s.cfg.FIFO {
-		// Deduplication and throughput by group, as for every FIFO queue that is to be fast.
+		// High throughput mode: deduplication and throughput limit apply to each group, not to the queue.
 		name, attributes["FifoQueue"], attributes["DeduplicationScope"] = "jobs.fifo", "true", "messageGroup"
 		attributes["FifoThroughputLimit"] = "perMessageGroupId"
 	}
-	out, err := s.local.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
+	out, err := s.direct.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
 	if err != nil {
 		return err
 	}
-	s.place.QueueURL = aws.ToString(out.QueueUrl)
+	s.address.QueueURL = aws.ToString(out.QueueUrl)
 	return dynamostore.CreateTable(ctx, dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("bench", "bench", ""),
-		BaseEndpoint: aws.String(s.place.URL), HTTPClient: &http.Client{Transport: s.dynamodb},
+		BaseEndpoint: aws.String(s.address.URL), HTTPClient: &http.Client{Transport: s.dynamodb},
 	}), Table)
 }
 
-// count counts requests and delays them. The client's cancellation does not shorten the delay: a request that is on its
-// way arrives, and what it receives is received by nobody.
+// count counts requests and delays them. A client that cancels its request does not shorten the delay: the request still
+// arrives, and the messages that it receives stay hidden.
 func (s *server) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.Header.Get("X-Amz-Target"), "DynamoDB") {

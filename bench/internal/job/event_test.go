@@ -1,6 +1,9 @@
 package job
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestNumberOfBody(t *testing.T) {
 	t.Parallel()
@@ -24,27 +27,55 @@ func TestNumberOfBody(t *testing.T) {
 
 func TestBacklog(t *testing.T) {
 	t.Parallel()
-	events := Backlog(5000, 320)
-	if len(events) != 5000 {
-		t.Fatalf("%d events, want 5000", len(events))
-	}
-	groups := map[int]int{}
-	for i, e := range events {
-		if e.N != i {
-			t.Fatalf("event %d is at %d: the backlog is the order of the numbers", e.N, i)
+	for _, c := range []struct{ events, groups int }{{5000, 320}, {35_000, 320}, {3200, 320}, {100, 320}, {7, 1}, {0, 320}} {
+		backlog := Backlog(c.events, c.groups)
+		if len(backlog) != c.events {
+			t.Fatalf("%d events, want %d", len(backlog), c.events)
 		}
-		groups[e.Group]++
-	}
-	if len(groups) < 300 {
-		t.Errorf("%d groups of 320 have events", len(groups))
+		sent := make([]int, c.groups)
+		for i, e := range backlog {
+			if e.N != i {
+				t.Fatalf("event %d is at position %d: the backlog must be in the order of the numbers", e.N, i)
+			}
+			sent[e.Group]++
+			// Two bursts: one group has had its burst of a round, another has not.
+			if i%1000 == 0 && slices.Max(sent)-slices.Min(sent) > 8 {
+				t.Errorf("of %d events the first %d have from %d to %d of a group, want at most 8 between them", c.events, i+1, slices.Min(sent), slices.Max(sent))
+			}
+		}
+		if least, most := slices.Min(sent), slices.Max(sent); most-least > 1 {
+			t.Errorf("%d events in %d groups: the groups have from %d to %d, want the same number or one more", c.events, c.groups, least, most)
+		}
+		if !slices.Equal(backlog, Backlog(c.events, c.groups)) {
+			t.Errorf("%d events in %d groups: the second backlog differs from the first", c.events, c.groups)
+		}
 	}
 }
 
-func TestBits(t *testing.T) {
+// Bursts of one to four, and groups in no fixed order.
+func TestBacklogIsMixed(t *testing.T) {
 	t.Parallel()
-	b := NewBits(10)
-	b.Add(9)
-	if !b.Has(9) || b.Has(8) || b.Has(100) {
-		t.Errorf("got %v %v %v, want 9 alone", b.Has(9), b.Has(8), b.Has(100))
+	bursts := map[int]int{} // by length
+	length, following := 1, 0
+	backlog := Backlog(35_000, 320)
+	for i, e := range backlog[1:] {
+		before := backlog[i]
+		if e.Group == before.Group {
+			length++
+			continue
+		}
+		bursts[length]++
+		length = 1
+		if e.Group == before.Group+1 {
+			following++
+		}
+	}
+	for n := 1; n <= 4; n++ {
+		if bursts[n] < 3000 {
+			t.Errorf("%d bursts of %d events, want about 3,500: %v", bursts[n], n, bursts)
+		}
+	}
+	if following > 500 {
+		t.Errorf("%d bursts follow one of the group before: the order is not mixed", following)
 	}
 }

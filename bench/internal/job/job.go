@@ -1,18 +1,14 @@
-// Package job is what the processes of a run tell each other: which process does what, the events, and what became of
-// them. Contestants written for Node read and write the same JSON.
+// Package job is what the processes of a run exchange: the role of each process, the job of a contestant, its events, and
+// what it used. Contestants written for Node read and write the same JSON.
 package job
 
 import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
+	"syscall"
 	"time"
-)
-
-// A process of the bench knows its part by its environment, not by its arguments: Lambda starts bootstraps without any.
-const (
-	roleVariable = "SQSONCE_BENCH_ROLE"
-	jobVariable  = "SQSONCE_BENCH_JOB"
 )
 
 // Job is what a contestant has to do.
@@ -21,50 +17,37 @@ type Job struct {
 	Endpoint   string `json:"endpoint"`
 	QueueURL   string `json:"queueURL"`
 	Table      string `json:"table"`
-	// Slots is how many handlers run at once, or requests of a publisher; InFlight how many messages are received and not
-	// yet deleted, for contestants that have such a limit.
+	// Slots is how many handlers run at once, or how many requests of a publisher are under way. InFlight is how many
+	// messages are in flight, for contestants that have such a limit.
 	Slots    int `json:"slots"`
 	InFlight int `json:"inFlight"`
 	// Visibility is the queue's visibility timeout in seconds.
 	Visibility int `json:"visibility"`
-	// Lease is that of a record, in seconds, for contestants that have such an option. 0: their default.
+	// Lease is the record lease in seconds, for contestants that have such an option. 0: their default.
 	Lease int `json:"lease,omitempty"`
-	// Handler is how long a handler takes, in milliseconds. It ignores its context.
+	// Handler is how long a handler takes, in milliseconds. A handler ignores its context.
 	Handler int `json:"handler"`
-	// Events is how many there are; Groups is in how many FIFO groups they are published.
+	// Events is how many events there are, and Groups is in how many FIFO groups they are published.
 	Events int `json:"events"`
 	Groups int `json:"groups"`
-	// Profile is where a Go contestant writes its CPU and allocation profiles, without the extension. "": nowhere.
+	// Profile is the path of the CPU and allocation profiles of a Go contestant, without the extension. "": none.
 	Profile string `json:"profile,omitempty"`
 }
 
-// VisibilityTime is the visibility timeout; 0 is the default of whoever is asked.
+// VisibilityTime is the visibility timeout. 0: the contestant's default.
 func (j Job) VisibilityTime() time.Duration { return time.Duration(j.Visibility) * time.Second }
 
 // HandlerTime is how long a handler takes.
 func (j Job) HandlerTime() time.Duration { return time.Duration(j.Handler) * time.Millisecond }
 
-// Usage is what a contestant has used since it began, and what its handlers did.
-type Usage struct {
-	CPU     int64 `json:"cpu"`     // microseconds, user and system
-	Mallocs int64 `json:"mallocs"` // heap objects; -1: not known
-	Doubled int   `json:"doubled"` // events whose handler was started more than once
-	Done    Bits  `json:"done"`    // events whose handler returned, or that were accepted from a publisher
-}
+// A process of the bench reads its role from its environment, not from its arguments: Lambda starts bootstraps without
+// arguments.
+const (
+	roleVariable = "SQSONCE_BENCH_ROLE"
+	jobVariable  = "SQSONCE_BENCH_JOB"
+)
 
-// Bits is a set of events.
-type Bits []byte
-
-// NewBits holds n events.
-func NewBits(n int) Bits { return make(Bits, (n+7)/8) }
-
-// Add puts event n into the set.
-func (b Bits) Add(n int) { b[n/8] |= 1 << (n % 8) }
-
-// Has reports whether event n is in the set.
-func (b Bits) Has(n int) bool { return n/8 < len(b) && b[n/8]&(1<<(n%8)) != 0 }
-
-// Environment is the environment of a process with the given role.
+// Environment returns the environment of a process with the given role and job.
 func Environment(role string, what any) ([]string, error) {
 	raw, err := json.Marshal(what)
 	if err != nil {
@@ -73,14 +56,73 @@ func Environment(role string, what any) ([]string, error) {
 	return []string{roleVariable + "=" + role, jobVariable + "=" + string(raw)}, nil
 }
 
-// Role returns the role of this process, "" for the one that the user started.
+// Role returns the role of this process, or "" for the process that the user started.
 func Role() string { return os.Getenv(roleVariable) }
 
-// Read decodes what the process has to do.
-func Read[T any]() (T, error) {
-	var v T
-	if err := json.Unmarshal([]byte(os.Getenv(jobVariable)), &v); err != nil {
-		return v, fmt.Errorf("%s: %w", jobVariable, err)
+// Read returns the job of this process.
+func Read() (Job, error) {
+	var j Job
+	if err := json.Unmarshal([]byte(os.Getenv(jobVariable)), &j); err != nil {
+		return j, fmt.Errorf("%s: %w", jobVariable, err)
 	}
-	return v, nil
+	return j, nil
+}
+
+// Usage is what a contestant has used since the start signal, and what its handlers did.
+type Usage struct {
+	CPU     int64 `json:"cpu"`     // microseconds, user and system
+	Mallocs int64 `json:"mallocs"` // heap objects; -1: not known
+	Doubled int   `json:"doubled"` // events whose handler was started more than once
+	Done    Bits  `json:"done"`    // events whose handler returned, or that the queue accepted from a publisher
+}
+
+// Bits is a set of events.
+type Bits []byte
+
+// NewBits returns an empty set for events 0 to n-1.
+func NewBits(n int) Bits { return make(Bits, (n+7)/8) }
+
+// Add adds event n to the set.
+func (b Bits) Add(n int) { b[n/8] |= 1 << (n % 8) }
+
+// Has reports whether event n is in the set.
+func (b Bits) Has(n int) bool { return n/8 < len(b) && b[n/8]&(1<<(n%8)) != 0 }
+
+// Meter holds what the process had used at the start signal: the start of a process is not measured.
+type Meter struct {
+	cpu     int64
+	mallocs uint64
+}
+
+// StartMeter returns a meter that starts now.
+func StartMeter() (Meter, error) {
+	cpu, err := CPU()
+	if err != nil {
+		return Meter{}, err
+	}
+	return Meter{cpu: cpu, mallocs: mallocs()}, nil
+}
+
+// Read returns what the process has used since the start of m.
+func (m Meter) Read() (Usage, error) {
+	cpu, err := CPU() // first: reading the heap's counters stops the world
+	if err != nil {
+		return Usage{}, err
+	}
+	return Usage{CPU: cpu - m.cpu, Mallocs: int64(mallocs() - m.mallocs)}, nil
+}
+
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}
+
+// CPU is the user and system time of this process, in microseconds.
+func CPU() (int64, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, err
+	}
+	return (u.Utime.Nano() + u.Stime.Nano()) / 1000, nil
 }

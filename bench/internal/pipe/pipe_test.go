@@ -14,7 +14,7 @@ import (
 
 const child = "PIPE_TEST_CHILD"
 
-// TestMain also is the other process.
+// TestMain is also the main function of the called process.
 func TestMain(m *testing.M) {
 	if os.Getenv(child) == "" {
 		os.Exit(m.Run())
@@ -58,11 +58,11 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestServeEndsWithItsInput(t *testing.T) {
+func TestServeReturnsWhenItsInputEnds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	if err := pipe.Serve(strings.NewReader(""), &out, nil); err != nil {
-		t.Errorf("got %v, want nil: the process that measures has gone", err)
+		t.Errorf("got %v, want nil: the calling process has exited", err)
 	}
 	if err := pipe.Serve(strings.NewReader("nonsense"), &out, nil); err == nil {
 		t.Error("got nil for nonsense")

@@ -9,14 +9,14 @@ import (
 	"text/tabwriter"
 )
 
-// Printer gets each row as soon as it is known.
+// Printer prints rows. It gets each row as soon as it is measured.
 type Printer interface {
 	Print(Row) error
-	// Close prints what was kept back.
+	// Close prints the rows that Print has not printed yet.
 	Close() error
 }
 
-// JSON prints one object a line.
+// JSON prints each row as a line with a JSON object.
 func JSON(w io.Writer) Printer { return jsonPrinter{json.NewEncoder(w)} }
 
 type jsonPrinter struct{ *json.Encoder }
@@ -24,7 +24,7 @@ type jsonPrinter struct{ *json.Encoder }
 func (p jsonPrinter) Print(r Row) error { return p.Encode(r) }
 func (p jsonPrinter) Close() error      { return nil }
 
-// Table prints a table for each scenario when it is complete, without the columns that say nothing in it.
+// Table prints a table for each scenario when all its rows are known, without the columns that have no figure.
 func Table(w io.Writer) Printer { return &table{w: w} }
 
 type table struct {

@@ -16,7 +16,7 @@ func TestMedian(t *testing.T) {
 		t.Errorf("rate %v, want the median 110", *r.Rate)
 	}
 	if *r.Doubled != 1 {
-		t.Errorf("doubled %v, want 1: what went wrong once went wrong", *r.Doubled)
+		t.Errorf("doubled %v, want 1: the worst round is shown", *r.Doubled)
 	}
 	if got, want := *r.Spread, 200.0/110; got != want {
 		t.Errorf("spread %v, want %v", got, want)

@@ -1,6 +1,8 @@
 // Package report is what a run prints: a row for each contestant of each scenario, as a line of JSON or in a table.
 package report
 
+import "slices"
+
 // Row is what one contestant did in one scenario. A nil figure does not apply.
 type Row struct {
 	Scenario    string   `json:"scenario"`
@@ -18,13 +20,13 @@ type Row struct {
 	Conns       *float64 `json:"connections"`
 	RSS         *float64 `json:"max_rss_mb"`
 	Doubled     *float64 `json:"doubled"`
-	Stranded    *float64 `json:"stranded"`
+	Hidden      *float64 `json:"hidden"`
 	Undeleted   *float64 `json:"undeleted"`
 	OutOfOrder  *float64 `json:"out_of_order"`
 	Spread      *float64 `json:"spread"`
 }
 
-// Number is a figure that applies.
+// Number returns a figure that applies.
 func Number[T ~int | ~int64 | ~float64](v T) *float64 {
 	f := float64(v)
 	return &f
@@ -34,9 +36,9 @@ func Number[T ~int | ~int64 | ~float64](v T) *float64 {
 type figure struct {
 	name string
 	of   func(*Row) **float64
-	// worst takes the highest of the rounds instead of the median: one doubled message in one of three rounds is one.
+	// worst shows the highest of the rounds, not the median: what went wrong in one of three rounds must be seen.
 	worst bool
-	// places after the point, in the table.
+	// places is the number of decimal places in the table.
 	places int
 }
 
@@ -55,7 +57,57 @@ var figures = []figure{
 	{"conns", func(r *Row) **float64 { return &r.Conns }, false, 0},
 	{"RSS MB", func(r *Row) **float64 { return &r.RSS }, true, 0},
 	{"doubled", func(r *Row) **float64 { return &r.Doubled }, true, 0},
-	{"stranded", func(r *Row) **float64 { return &r.Stranded }, true, 0},
+	{"hidden", func(r *Row) **float64 { return &r.Hidden }, true, 0},
 	{"undeleted", func(r *Row) **float64 { return &r.Undeleted }, true, 0},
 	{"out of order", func(r *Row) **float64 { return &r.OutOfOrder }, true, 0},
+}
+
+// Median returns one row for the rounds of a contestant: of each figure the median, or the highest where figure.worst
+// says so. Its spread is the difference between the fastest and the slowest round, divided by the median rate.
+func Median(rounds []Row) Row {
+	out := rounds[0]
+	for _, f := range figures {
+		*f.of(&out) = nil
+		var values []float64
+		for i := range rounds {
+			if v := *f.of(&rounds[i]); v != nil {
+				values = append(values, *v)
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		slices.Sort(values)
+		if f.worst {
+			*f.of(&out) = Number(values[len(values)-1])
+		} else {
+			*f.of(&out) = Number(middle(values))
+		}
+	}
+	out.Spread = spread(rounds)
+	return out
+}
+
+func middle(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// spread is nil for a single round.
+func spread(rounds []Row) *float64 {
+	var rates []float64
+	for _, r := range rounds {
+		if r.Rate != nil {
+			rates = append(rates, *r.Rate)
+		}
+	}
+	if len(rates) < 2 {
+		return nil
+	}
+	slices.Sort(rates)
+	m := middle(rates)
+	if m == 0 {
+		return nil
+	}
+	return Number((rates[len(rates)-1] - rates[0]) / m)
 }

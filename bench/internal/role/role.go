@@ -1,4 +1,4 @@
-// Package role lets one binary be every process of a run: the one that measures, endpoints, contestants, bootstraps.
+// Package role lets one binary be every process of a run: the bench itself, endpoints, contestants and bootstraps.
 package role
 
 import (
@@ -13,36 +13,36 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/scenario"
 )
 
-// Play plays this process's role and reports whether it has one. A role that fails ends the process with status 1.
-func Play() bool {
+// Run runs the role that the environment names, and reports whether there is one. A role that fails exits with status 1.
+func Run() bool {
 	name := job.Role()
 	if name == "" {
 		return false
 	}
-	if err := play(name); err != nil {
+	if err := run(name); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 	return true
 }
 
-func play(name string) error {
+func run(name string) error {
 	ctx := context.Background()
 	switch name {
 	case scenario.RoleEndpoint:
 		return endpoint.Serve(ctx, os.Stdin, os.Stdout)
 	case scenario.RoleContestant:
-		j, err := job.Read[job.Job]()
+		j, err := job.Read()
 		if err != nil {
 			return err
 		}
 		return contestant.Serve(ctx, os.Stdin, os.Stdout, j)
 	case scenario.RoleFunction:
-		j, err := job.Read[job.Job]()
+		j, err := job.Read()
 		if err != nil {
 			return err
 		}
 		return function.Start(j)
 	}
-	return fmt.Errorf("no role %q", name)
+	return fmt.Errorf("role: no role %q", name)
 }

@@ -17,18 +17,19 @@ import (
 // Bench runs scenarios.
 type Bench struct {
 	Size Size
-	// Only, if not empty, are the contestants that take part.
+	// Only are the contestants that take part. Empty: all.
 	Only []string
-	// Profiles is the folder for the profiles of our rows. "": none.
+	// Profiles is the folder for the profiles of sqsonce's rows. "": none.
 	Profiles string
-	// Log gets what is skipped or went wrong with one row.
+	// Log gets a line for each contestant that is skipped, and for each row with a problem.
 	Log io.Writer
 
 	logging sync.Mutex
 	node    func() (string, error) // installs once
 }
 
-// Run measures and prints. An error of one row does not end the run: it is reported at the end.
+// Run measures the scenarios and prints their rows. The error of a row does not end the run: Run returns the errors of all
+// rows, joined.
 func (b *Bench) Run(ctx context.Context, scenarios []Scenario, out report.Printer) error {
 	b.node = sync.OnceValues(func() (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, b.Size.Install)
@@ -38,7 +39,7 @@ func (b *Bench) Run(ctx context.Context, scenarios []Scenario, out report.Printe
 	var failed error
 	for _, s := range scenarios {
 		latencies := s.Latencies
-		if !b.Size.Far {
+		if !b.Size.AllLatencies {
 			latencies = latencies[:1]
 		}
 		for _, latency := range latencies {
@@ -51,9 +52,10 @@ func (b *Bench) Run(ctx context.Context, scenarios []Scenario, out report.Printe
 	return errors.Join(failed, out.Close())
 }
 
-// scenario runs the rounds, the contestants interleaved: what else the machine does meets all of them alike.
+// scenario runs the rounds of a scenario: all contestants once, then all again. Other load on the machine then affects all
+// of them.
 func (b *Bench) scenario(ctx context.Context, s Scenario, latency time.Duration, out report.Printer) error {
-	contestants := b.able(s)
+	contestants := b.available(s)
 	rounds := make([][]report.Row, len(contestants))
 	errs := make([]error, len(contestants))
 	n := b.Size.Rounds
@@ -63,7 +65,7 @@ func (b *Bench) scenario(ctx context.Context, s Scenario, latency time.Duration,
 	for range n {
 		var measuring sync.WaitGroup
 		for i, c := range contestants {
-			one := func() {
+			measure := func() {
 				row, err := s.measure(ctx, b, run{s, c, latency})
 				if err != nil {
 					errs[i] = errors.Join(errs[i], fmt.Errorf("%s, %s: %w", s.Name, c.Name, err))
@@ -71,10 +73,10 @@ func (b *Bench) scenario(ctx context.Context, s Scenario, latency time.Duration,
 				}
 				rounds[i] = append(rounds[i], row)
 			}
-			if s.Together {
-				measuring.Go(one)
+			if s.Parallel {
+				measuring.Go(measure)
 			} else {
-				one()
+				measure()
 			}
 		}
 		measuring.Wait()
@@ -88,8 +90,8 @@ func (b *Bench) scenario(ctx context.Context, s Scenario, latency time.Duration,
 	return failed
 }
 
-// able are the contestants that can run here. Those that cannot are named aloud: a table with fewer rows would not say so.
-func (b *Bench) able(s Scenario) []Contestant {
+// available returns the contestants that can run here. It logs those that cannot: a table with fewer rows does not show it.
+func (b *Bench) available(s Scenario) []Contestant {
 	return slices.DeleteFunc(slices.Clone(s.Contestants), func(c Contestant) bool {
 		if len(b.Only) > 0 && !slices.Contains(b.Only, c.Name) {
 			return true
@@ -111,13 +113,13 @@ func (b *Bench) logf(format string, args ...any) {
 	fmt.Fprintf(b.Log, "bench: "+format+"\n", args...)
 }
 
-// needsNode: the contestants that are written for Node.
+// needsNode reports whether a contestant is written for Node.
 func needsNode(contestant string) bool {
 	return strings.HasPrefix(contestant, "sqs-consumer") || strings.HasPrefix(contestant, "powertools")
 }
 
-// ours are the rows that profiles are written of.
+// ours reports whether a contestant is sqsonce: profiles are written of these rows.
 func ours(contestant string) bool { return strings.HasPrefix(contestant, "sqsonce") }
 
-// count is how many messages a contestant gets.
+// count returns how many messages a contestant gets.
 func (b *Bench) count(c Contestant) int { return max(200, int(float64(c.Rate)*b.Size.Work.Seconds())) }

@@ -9,7 +9,156 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/report"
 )
 
-// consume lets a contestant empty a queue.
+// The limits of every contestant that has such limits.
+const (
+	slots    = 100
+	inFlight = 2000
+	// dedupSlots is enough that latency does not limit the rate: at 15 ms a message occupies its slot for two requests and
+	// the time until they are batched, about 40 ms. With more slots, contestants that open a connection for each request
+	// get slower.
+	dedupSlots = 1000
+)
+
+// smallBody is the size of an event that says what happened and little else, in bytes.
+const smallBody = 256
+
+// worker: a full queue, and handlers that do nothing. It measures the way of a message through the worker.
+var worker = Scenario{
+	Name: "worker",
+	Contestants: []Contestant{
+		{"floor", 40_000}, {"floor+http", 40_000}, {"hand", 8_000}, {"gocloud", 20_000}, {"sqs-consumer", 4_000}, {"sqsonce", 40_000},
+	},
+	Latencies: []time.Duration{shortLatency, longLatency},
+	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+		cfg := endpoint.Config{Latency: r.latency, Visibility: 30, Events: b.count(r.contestant), BodySize: smallBody}
+		return b.consume(ctx, r, cfg, job.Job{Slots: slots, InFlight: inFlight}, b.Size.Limit)
+	},
+}
+
+// dedup: worker with a record of each event in DynamoDB, written before the handler and completed after it. floor writes
+// no record; it is there for comparison.
+var dedup = Scenario{
+	Name: "dedup",
+	Contestants: []Contestant{
+		{"floor", 40_000}, {"hand+ddb", 2_800}, {"sqs-consumer+powertools", 500}, {"sqsonce+ddb", 18_000},
+	},
+	Latencies: []time.Duration{shortLatency, longLatency},
+	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+		cfg := endpoint.Config{Latency: r.latency, Visibility: 30, Events: b.count(r.contestant), BodySize: smallBody}
+		return b.consume(ctx, r, cfg, job.Job{Slots: dedupSlots, InFlight: inFlight}, b.Size.Limit)
+	},
+}
+
+// slow: handlers that take longer than the visibility timeout, and twice as many messages as handlers. A contestant that
+// does not extend the visibility timeout of every message it has received, started or not, runs some twice.
+var slow = Scenario{
+	Name: "slow",
+	Contestants: []Contestant{
+		{"floor", 0}, {"hand", 0}, {"hand+ddb", 0}, {"gocloud", 0}, {"sqs-consumer", 0}, {"sqs-consumer+powertools", 0},
+		{"sqsonce", 0}, {"sqsonce+ddb", 0},
+	},
+	Latencies: []time.Duration{shortLatency},
+	Rounds:    1, // of minutes
+	Parallel:  true,
+	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+		cfg := endpoint.Config{Latency: r.latency, Visibility: b.Size.Visibility, Events: 20, BodySize: smallBody}
+		j := job.Job{Slots: 10, InFlight: 30, Handler: int(b.Size.Handler.Milliseconds())}
+		// The messages take two handlers' time. A contestant that needs more than four never empties the queue.
+		return b.consume(ctx, r, cfg, j, 4*b.Size.Handler)
+	},
+}
+
+// idle: one message, and then none. Its figures per message are those of the whole time: the cost of an empty queue.
+var idle = Scenario{
+	Name: "idle",
+	Contestants: []Contestant{
+		{"floor", 0}, {"hand", 0}, {"gocloud", 0}, {"sqs-consumer", 0}, {"sqsonce", 0}, {"sqsonce+ddb", 0},
+	},
+	Latencies: []time.Duration{shortLatency},
+	Rounds:    1, // of a minute
+	Parallel:  true,
+	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+		cfg := endpoint.Config{Latency: r.latency, Visibility: 30, Events: 1, BodySize: smallBody}
+		j := job.Job{Slots: slots, InFlight: inFlight}
+		p, err := b.start(ctx, r, r.contestant.Name, cfg, j)
+		if err != nil {
+			return report.Row{}, err
+		}
+		defer p.kill()
+		if err := p.contestant.Call("go", nil, nil); err != nil {
+			return report.Row{}, err
+		}
+		if err := sleep(ctx, b.Size.Idle); err != nil {
+			return report.Row{}, err
+		}
+		return p.row(r, j, cfg, 0)
+	},
+}
+
+// duplicates: every twentieth receive leaves a copy of the message in the queue, as a standard queue may, and the
+// producer sends every twentieth event twice. floor runs all of them, which shows how many there are. A copy that is
+// received while its event is in progress waits for its visibility timeout or for the record lease: this decides how long
+// it takes until the queue is empty, not the speed of the contestant.
+var duplicates = Scenario{
+	Name: "duplicates",
+	Contestants: []Contestant{
+		{"floor", 2_500}, {"hand+ddb", 1_000}, {"sqs-consumer+powertools", 150}, {"sqsonce+ddb", 1_500},
+	},
+	Latencies: []time.Duration{shortLatency},
+	Parallel:  true,
+	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+		cfg := endpoint.Config{
+			Latency: r.latency, Visibility: 4, Events: b.count(r.contestant), BodySize: smallBody,
+			EventIDs: true, Resend: 20, Duplicates: 0.05,
+		}
+		// The lease is as long as the visibility timeout, so that all contestants wait for the same time.
+		j := job.Job{Slots: slots, InFlight: inFlight, Lease: cfg.Visibility}
+		return b.consume(ctx, r, cfg, j, 25*time.Second)
+	},
+}
+
+// bodies: sqsonce's rows of worker and dedup with larger messages.
+var bodies = []Scenario{
+	withBodies("bodies/1KB", 1<<10, []Contestant{{"sqsonce", 16_000}, {"sqsonce+ddb", 2_500}}),
+	withBodies("bodies/64KB", 64<<10, []Contestant{{"sqsonce", 2_000}, {"sqsonce+ddb", 1_000}}),
+}
+
+func withBodies(name string, size int, contestants []Contestant) Scenario {
+	return Scenario{
+		Name: name, Contestants: contestants, Latencies: []time.Duration{shortLatency},
+		measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+			cfg := endpoint.Config{Latency: r.latency, Visibility: 30, Events: b.count(r.contestant), BodySize: size}
+			return b.consume(ctx, r, cfg, oursJob(r.contestant), b.Size.Limit)
+		},
+	}
+}
+
+// memory: a million messages through one process, sent while it works. It shows memory that grows with the number of
+// handled messages. The bench's own memory is four bytes for each message.
+var memory = Scenario{
+	Name:        "memory",
+	Contestants: []Contestant{{"sqsonce", 15_000}, {"sqsonce+ddb", 2_500}},
+	Rounds:      1, // of minutes
+	Latencies:   []time.Duration{shortLatency},
+	measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
+		events, limit := b.count(r.contestant), b.Size.Limit
+		if b.Size.Memory > 0 {
+			events, limit = b.Size.Memory, 30*time.Minute
+		}
+		cfg := endpoint.Config{Latency: r.latency, Visibility: 30, Events: events, BodySize: smallBody, Backlog: 20_000}
+		return b.consume(ctx, r, cfg, oursJob(r.contestant), limit)
+	},
+}
+
+// oursJob is the job of sqsonce as in the scenario worker, or dedup.
+func oursJob(c Contestant) job.Job {
+	if c.Name == "sqsonce+ddb" {
+		return job.Job{Slots: dedupSlots, InFlight: inFlight}
+	}
+	return job.Job{Slots: slots, InFlight: inFlight}
+}
+
+// consume starts a contestant on a queue, and measures until the queue is empty or limit has passed.
 func (b *Bench) consume(ctx context.Context, r run, cfg endpoint.Config, j job.Job, limit time.Duration) (report.Row, error) {
 	p, err := b.start(ctx, r, r.contestant.Name, cfg, j)
 	if err != nil {
@@ -25,77 +174,11 @@ func (b *Bench) consume(ctx context.Context, r run, cfg endpoint.Config, j job.J
 		return report.Row{}, err
 	}
 	if !end.Empty {
-		b.logf("%s, %s: not done after %s. %s", r.scenario.Name, r.contestant.Name, limit, p.contestant.Said())
+		b.logf("%s, %s: the queue is not empty after %s. %s", r.scenario.Name, r.contestant.Name, limit, p.contestant.Stderr())
 	}
 	row, err := p.row(r, j, cfg, end.At.Sub(begin))
 	if err == nil {
-		row.EndpointCPU = per(float64(end.CPU), int(*row.Messages))
+		row.EndpointCPU = perMessage(float64(end.CPU), int(*row.Messages))
 	}
 	return row, err
-}
-
-// row asks both processes what it took. elapsed 0: a rate would mean nothing.
-func (p *pair) row(r run, j job.Job, cfg endpoint.Config, elapsed time.Duration) (report.Row, error) {
-	var u job.Usage
-	var st endpoint.State
-	if err := p.contestant.Call("usage", nil, &u); err != nil {
-		return report.Row{}, err
-	}
-	if err := p.endpoint.Call("state", nil, &st); err != nil {
-		return report.Row{}, err
-	}
-	row := rowOf(r, j, cfg.Events, u, elapsed)
-	row.RSS = maxRSS(p.contestant.PID())
-	addState(&row, u, st)
-	return row, nil
-}
-
-// rowOf is what a contestant says of itself.
-func rowOf(r run, j job.Job, events int, u job.Usage, elapsed time.Duration) report.Row {
-	done := 0
-	for n := range events {
-		if u.Done.Has(n) {
-			done++
-		}
-	}
-	row := report.Row{
-		Scenario: r.scenario.Name, Contestant: r.contestant.Name,
-		Latency: report.Number(r.latency.Milliseconds()), Slots: report.Number(j.Slots),
-		Messages: report.Number(done), Doubled: report.Number(u.Doubled),
-		CPU: per(float64(u.CPU), done),
-	}
-	if elapsed > 0 {
-		row.Rate = report.Number(float64(done) / elapsed.Seconds())
-	}
-	if u.Mallocs >= 0 {
-		row.Allocs = per(float64(u.Mallocs), done)
-	}
-	return row
-}
-
-// addState is what the endpoint has seen. A message that is left and was received is undeleted if its handler returned:
-// it will run again. If not, and nobody else can have it, it is stranded until its visibility timeout ends.
-func addState(row *report.Row, u job.Usage, st endpoint.State) {
-	done := int(*row.Messages)
-	row.SQS, row.Conns = per(float64(st.SQSRequests), done), report.Number(st.Connections)
-	if st.DynamoDBRequests > 0 {
-		row.DynamoDB, row.WriteUnits = per(float64(st.DynamoDBRequests), done), per(st.WriteUnits, done)
-	}
-	undeleted, stranded := 0, 0
-	for _, m := range st.Left {
-		switch {
-		case m.Event >= 0 && u.Done.Has(m.Event):
-			undeleted++
-		case m.InFlight:
-			stranded++
-		}
-	}
-	row.Undeleted, row.Stranded = report.Number(undeleted), report.Number(stranded)
-}
-
-func per(sum float64, messages int) *float64 {
-	if messages == 0 {
-		return nil
-	}
-	return report.Number(sum / float64(messages))
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// fifo: a backlog of events in many groups is published to a FIFO queue, of whose entries and answers some fail. Counted
-// is what the queue holds in the end: an event behind a later one of its group is out of order.
+// fifo: a backlog of events in many groups is published to a FIFO queue. In the variants some entries fail and some
+// responses are lost. It measures what the queue holds at the end: an event behind a later one of its group is out of
+// order.
 var fifo = []Scenario{
 	publish("fifo/0", 0),
 	publish("fifo/0.1", 0.001),
 	publish("fifo/1", 0.01),
 }
 
-// Twenty backlogged groups for each request at once: enough to fill batches of ten with one event of each.
+// Twenty groups for each concurrent request: enough to fill batches of ten with one event of each group.
 const (
 	requests = 16
 	groups   = 20 * requests
@@ -29,7 +30,7 @@ func publish(name string, failing float64) Scenario {
 	return Scenario{
 		Name:        name,
 		Contestants: rates(failing),
-		Latencies:   []time.Duration{near, far},
+		Latencies:   []time.Duration{shortLatency, longLatency},
 		measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
 			cfg := endpoint.Config{
 				Latency: r.latency, Visibility: 30, FIFO: true, Events: b.count(r.contestant), Faults: failures(failing),
@@ -43,7 +44,7 @@ func publish(name string, failing float64) Scenario {
 	}
 }
 
-// rates: whoever sends one batch after the other waits out each retry.
+// rates returns the contestants and their expected rates. With failures raw is slower: it waits for each retry.
 func rates(failing float64) []Contestant {
 	raw := 500
 	if failing > 0 {
@@ -52,7 +53,7 @@ func rates(failing float64) []Contestant {
 	return []Contestant{{"raw", raw}, {"raw16", 5_000}, {"raw16+a", 5_000}, {"gocloud", 2_500}, {"sqsonce", 7_000}}
 }
 
-// failures fails each entry of a batch, and each answer, with the same chance.
+// failures fails each entry of a batch, and loses each response, with probability p.
 func failures(p float64) fault.Plan {
 	if p == 0 {
 		return fault.Plan{}
@@ -64,7 +65,7 @@ func failures(p float64) fault.Plan {
 	return fault.Plan{Seed: 1, Rules: rules}
 }
 
-// publish lets a contestant send its backlog.
+// publish starts a publisher and measures until the queue has accepted its backlog.
 func (b *Bench) publish(ctx context.Context, r run, cfg endpoint.Config, j job.Job) (report.Row, error) {
 	p, err := b.start(ctx, r, "fifo:"+r.contestant.Name, cfg, j)
 	if err != nil {
@@ -73,7 +74,7 @@ func (b *Bench) publish(ctx context.Context, r run, cfg endpoint.Config, j job.J
 	defer p.kill()
 	ctx, cancel := context.WithTimeout(ctx, b.Size.Limit)
 	defer cancel()
-	defer context.AfterFunc(ctx, p.kill)() // one that hangs does not answer
+	defer context.AfterFunc(ctx, p.kill)() // ends the call of a contestant that hangs
 	begin := time.Now()
 	if err := p.contestant.Call("go", nil, nil); err != nil {
 		return report.Row{}, err
@@ -90,9 +91,9 @@ func (b *Bench) publish(ctx context.Context, r run, cfg endpoint.Config, j job.J
 		return report.Row{}, err
 	}
 	if o.Missing > 0 {
-		return report.Row{}, fmt.Errorf("%d events are not in the queue", o.Missing)
+		return report.Row{}, fmt.Errorf("%d events of the backlog are not in the queue", o.Missing)
 	}
-	row.Doubled, row.OutOfOrder = report.Number(o.Doubled), report.Number(o.Inverted)
-	row.Stranded, row.Undeleted = nil, nil // nothing is received
+	row.Doubled, row.OutOfOrder = report.Number(o.Doubled), report.Number(o.OutOfOrder)
+	row.Hidden, row.Undeleted = nil, nil // nothing is received
 	return row, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/report"
 )
 
-// lambda: a function behind an event source mapping, invoked with batches of ten, a thousand, and as many as fit into
-// Lambda's 6 MB. The bootstrap is a real process behind the Runtime API; how the mapping asks SQS is not the function's
-// business, so there is no latency, and the rate says little: what counts is the function's CPU.
+// lambda: a function behind an event source mapping, invoked with batches of ten, a thousand, and as many records as fit
+// into Lambda's 6 MB. The bootstrap is a real process behind the Runtime API. Requests of the mapping are not delayed, since
+// polling is not the function's cost. Compare the function's CPU: the rate is mostly the mapping's.
 var lambda = []Scenario{
 	invoke("lambda/10", 10, []Contestant{{"hand", 8_000}, {"powertools", 6_000}, {"sqsonce", 8_000}}),
 	invoke("lambda/1000", 1_000, []Contestant{{"hand", 12_000}, {"powertools", 10_000}, {"sqsonce", 12_000}}),
@@ -28,7 +28,7 @@ func invoke(name string, size int, contestants []Contestant) Scenario {
 	return Scenario{
 		Name: name, Contestants: contestants, Latencies: []time.Duration{0},
 		measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
-			// Whole batches: the last one would wait for its window.
+			// Whole batches only: the mapping would wait for the rest of a partial one until its batching window ends.
 			events := max(1, b.count(r.contestant)/size) * size
 			cfg := endpoint.Config{Visibility: 600, Events: events, BodySize: lambdaBody}
 			j := job.Job{Contestant: r.contestant.Name, Events: events}
@@ -41,7 +41,7 @@ func invoke(name string, size int, contestants []Contestant) Scenario {
 	}
 }
 
-// function is the bootstrap of a contestant.
+// function returns the function of a contestant.
 func (b *Bench) function(name string, size int, j job.Job) (*endpoint.Function, error) {
 	env, err := job.Environment(RoleFunction, j)
 	if err != nil {
@@ -57,7 +57,7 @@ func (b *Bench) function(name string, size int, j job.Job) (*endpoint.Function, 
 	return f, err
 }
 
-// invoke lets a function empty a queue.
+// invoke starts a function behind its mapping, and measures until the queue is empty.
 func (b *Bench) invoke(ctx context.Context, r run, cfg endpoint.Config, j job.Job) (report.Row, error) {
 	p, err := b.startEndpoint(ctx, cfg)
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *Bench) invoke(ctx context.Context, r run, cfg endpoint.Config, j job.Jo
 		return report.Row{}, err
 	}
 	begin := time.Now()
-	if err := p.endpoint.Call("invoke", nil, nil); err != nil {
+	if err := p.endpoint.Call("mapping", nil, nil); err != nil {
 		return report.Row{}, err
 	}
 	var end endpoint.Emptied
@@ -81,7 +81,7 @@ func (b *Bench) invoke(ctx context.Context, r run, cfg endpoint.Config, j job.Jo
 		return report.Row{}, err
 	}
 	if !end.Empty {
-		return report.Row{}, fmt.Errorf("not done after %s: %s", b.Size.Limit, p.endpoint.Said())
+		return report.Row{}, fmt.Errorf("the queue is not empty after %s: %s", b.Size.Limit, p.endpoint.Stderr())
 	}
 	var st endpoint.State
 	if err := p.endpoint.Call("usage", nil, &after); err != nil {
@@ -96,7 +96,7 @@ func (b *Bench) invoke(ctx context.Context, r run, cfg endpoint.Config, j job.Jo
 	}
 	row := rowOf(r, j, cfg.Events, after, end.At.Sub(begin))
 	addState(&row, after, st)
-	row.Latency, row.Slots, row.SQS, row.Conns = nil, nil, nil, nil // the mapping's, in memory
+	row.Latency, row.Slots, row.SQS, row.Conns = nil, nil, nil, nil // the mapping makes the requests, in memory
 	row.RSS = maxRSS(pid)
 	return row, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 )
 
-// What is left in the queue is told apart: done and still there, received and lost to everybody, or free again.
+// A message that remains in the queue is undeleted, hidden, or visible again.
 func TestAddState(t *testing.T) {
 	t.Parallel()
 	u := job.Usage{Done: job.NewBits(10), Doubled: 3, Mallocs: -1, CPU: 500}
@@ -18,17 +18,17 @@ func TestAddState(t *testing.T) {
 	row := rowOf(r, job.Job{Slots: 7}, 10, u, 0)
 	addState(&row, u, endpoint.State{
 		SQSRequests: 10, DynamoDBRequests: 5, WriteUnits: 20, Connections: 2,
-		Left: []endpoint.Left{
-			{Event: 0, InFlight: true}, {Event: 1}, // done: undeleted, hidden or not
-			{Event: 7, InFlight: true}, // stranded
-			{Event: 8}, {Event: 9},     // given back
+		Remaining: []endpoint.Remaining{
+			{Event: 0, InFlight: true}, {Event: 1}, // the handler returned: undeleted, in flight or not
+			{Event: 7, InFlight: true}, // hidden
+			{Event: 8}, {Event: 9},     // visible again
 		},
 	})
 	for name, c := range map[string]struct {
 		got  *float64
 		want float64
 	}{
-		"messages": {row.Messages, 5}, "doubled": {row.Doubled, 3}, "undeleted": {row.Undeleted, 2}, "stranded": {row.Stranded, 1},
+		"messages": {row.Messages, 5}, "doubled": {row.Doubled, 3}, "undeleted": {row.Undeleted, 2}, "hidden": {row.Hidden, 1},
 		"SQS": {row.SQS, 2}, "DynamoDB": {row.DynamoDB, 1}, "write units": {row.WriteUnits, 4}, "CPU": {row.CPU, 100},
 		"connections": {row.Conns, 2}, "slots": {row.Slots, 7},
 	} {
@@ -50,24 +50,5 @@ func TestNothingHandled(t *testing.T) {
 	}
 	if row.Messages == nil || *row.Messages != 0 {
 		t.Errorf("messages %v, want 0", row.Messages)
-	}
-}
-
-func TestFind(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]int{"worker": 1, "fifo": 3, "fifo/0.1": 1, "lambda": 3, "bodies": 2, "stop": 2, "nonsense": 0} {
-		if got := len(Find(name)); got != want {
-			t.Errorf("%s: %d scenarios, want %d", name, got, want)
-		}
-	}
-}
-
-func TestFailures(t *testing.T) {
-	t.Parallel()
-	if n := len(failures(0).Rules); n != 0 {
-		t.Errorf("%d rules without failures, want none", n)
-	}
-	if n := len(failures(0.01).Rules); n != 11 {
-		t.Errorf("%d rules, want one for lost replies and one for each entry of a batch", n)
 	}
 }

@@ -1,5 +1,5 @@
-// Package scenario holds what is measured, one scenario per file, and the process that measures: it starts an endpoint
-// and a contestant for each row, asks both, and ends them.
+// Package scenario holds what is measured. For each row it starts an endpoint and a contestant as processes, reads the
+// figures of both, and kills them.
 package scenario
 
 import (
@@ -13,25 +13,33 @@ import (
 
 // Scenario is work that several contestants do.
 type Scenario struct {
-	// Name is in the rows. What stands before a slash names the scenario with its variants: "bodies/1KB".
+	// Name is the name in the rows. A variant follows a slash: "bodies/1KB".
 	Name string
-	// Contestants and how many messages a second they are expected to do, which decides how many they get: each works
-	// for about the same time.
+	// Contestants take part, in the order of the rows.
 	Contestants []Contestant
-	// Latencies of the endpoint. The first is the one of a quick run.
+	// Latencies of the endpoint: one table for each. A quick run has the first only.
 	Latencies []time.Duration
-	// Rounds is the most that are run. 0: as many as asked for.
+	// Rounds is the most rounds that are run. 0: as many as the user asks for.
 	Rounds int
-	// Together runs the contestants at the same time: they mostly wait.
-	Together bool
+	// Parallel runs the contestants at the same time, where they wait most of the time.
+	Parallel bool
 	// measure runs one contestant once.
 	measure func(context.Context, *Bench, run) (report.Row, error)
 }
 
-// Contestant is one that takes part.
+// Contestant takes part in a scenario.
 type Contestant struct {
 	Name string
+	// Rate is the rate that is expected, in messages a second. It decides how many messages the contestant gets: each
+	// contestant then works for about the same time.
 	Rate int
+}
+
+// run is one measurement: a contestant in a scenario, at a latency.
+type run struct {
+	scenario   Scenario
+	contestant Contestant
+	latency    time.Duration
 }
 
 // All are the scenarios in the order of the report.
@@ -45,7 +53,7 @@ func (s Scenario) family() string {
 	return name
 }
 
-// Names are what Find knows, without variants.
+// Names returns the names of all scenarios, without variants.
 func Names() []string {
 	var out []string
 	for _, s := range All {
@@ -54,7 +62,7 @@ func Names() []string {
 	return slices.Compact(out)
 }
 
-// Find returns the scenario of that name with its variants, or the one variant.
+// Find returns the variants of a scenario ("fifo"), or one of them ("fifo/0.1").
 func Find(name string) []Scenario {
 	var out []Scenario
 	for _, s := range All {
@@ -65,20 +73,44 @@ func Find(name string) []Scenario {
 	return out
 }
 
-// run is one measurement.
-type run struct {
-	scenario   Scenario
-	contestant Contestant
-	latency    time.Duration
+// Size is how much work a run does.
+type Size struct {
+	Rounds int
+	// AllLatencies measures at every latency of a scenario, not at the first only.
+	AllLatencies bool
+	// Work is how long a contestant works, at the rate that is expected of it.
+	Work time.Duration
+	// Limit is the time after which a measurement is ended. Contestants need it only where messages do not come back.
+	Limit time.Duration
+	// Visibility is the visibility timeout of the scenario slow, in seconds, and Handler how long its handlers take.
+	Visibility int
+	Handler    time.Duration
+	// Idle is how long the scenario idle waits.
+	Idle time.Duration
+	// Memory is how many messages the scenario memory handles. 0: as many as fit into Work.
+	Memory int
+	// Install is how long npm may take.
+	Install time.Duration
 }
 
-const (
-	near = 5 * time.Millisecond
-	far  = 15 * time.Millisecond
+// Full is for a report, Quick for a first look at a change, Tiny for the tests of the bench.
+var (
+	Full = Size{
+		Rounds: 3, AllLatencies: true, Work: 5 * time.Second, Limit: time.Minute, Install: 5 * time.Minute,
+		Visibility: 10, Handler: 24 * time.Second, Idle: 65 * time.Second, Memory: 1_000_000,
+	}
+	Quick = Size{
+		Rounds: 1, Work: 2 * time.Second, Limit: 15 * time.Second, Install: 15 * time.Second,
+		Visibility: 3, Handler: 7 * time.Second, Idle: 10 * time.Second,
+	}
+	Tiny = Size{
+		Rounds: 1, Work: 100 * time.Millisecond, Limit: time.Minute, Install: 30 * time.Second,
+		Visibility: 3, Handler: 4 * time.Second, Idle: 2 * time.Second,
+	}
 )
 
-// The limits that every contestant has which knows such limits.
+// The two latencies of a table.
 const (
-	slots    = 100
-	inFlight = 2000
+	shortLatency = 5 * time.Millisecond
+	longLatency  = 15 * time.Millisecond
 )

@@ -9,12 +9,12 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/report"
 )
 
-// stop: ten handlers of 300 ms that ignore their context, and the signal to stop after two seconds. What counts is what
-// the contestant leaves behind when it would let the process end: messages that nobody works on and nobody can receive
-// (stranded), and messages whose handler is done and which will run again (undeleted).
+// stop: ten handlers of 300 ms that ignore their context, and the signal to stop after two seconds. It measures what
+// remains in the queue when the contestant would let its process end: hidden messages, and undeleted ones.
 //
-// busy: the queue is full. quiet: it is empty, every receive is in a long poll, and fifty messages arrive just after the
-// signal. SQS does not notice that the client of a poll has gone: what a cancelled one receives is stranded.
+// stop/busy: the queue is full. stop/quiet: the queue is empty, every receive is a long poll, and fifty messages arrive
+// just after the signal. SQS does not notice that the client of a poll has closed its connection: the messages that a
+// cancelled poll receives stay hidden.
 var stop = []Scenario{
 	stopping("stop/busy", 5000, func(p *pair) error { return nil }),
 	stopping("stop/quiet", 50, func(p *pair) error {
@@ -23,7 +23,7 @@ var stop = []Scenario{
 	}),
 }
 
-// stopping runs meanwhile while the contestant stops.
+// stopping runs meanwhile after the signal, while the contestant stops.
 func stopping(name string, events int, meanwhile func(*pair) error) Scenario {
 	return Scenario{
 		Name: name,
@@ -31,11 +31,11 @@ func stopping(name string, events int, meanwhile func(*pair) error) Scenario {
 			{"floor", 0}, {"hand", 0}, {"hand+ddb", 0}, {"gocloud", 0}, {"sqs-consumer", 0}, {"sqs-consumer+powertools", 0},
 			{"sqsonce", 0}, {"sqsonce+ddb", 0},
 		},
-		Latencies: []time.Duration{near},
-		Together:  true,
+		Latencies: []time.Duration{shortLatency},
+		Parallel:  true,
 		measure: func(ctx context.Context, b *Bench, r run) (report.Row, error) {
 			cfg := endpoint.Config{
-				Latency: r.latency, Visibility: 120, Events: events, BodySize: smallBody, Hold: name == "stop/quiet",
+				Latency: r.latency, Visibility: 120, Events: events, BodySize: smallBody, FeedLater: name == "stop/quiet",
 			}
 			j := job.Job{Slots: 10, InFlight: 30, Handler: 300}
 			p, err := b.start(ctx, r, r.contestant.Name, cfg, j)
@@ -54,11 +54,11 @@ func stopping(name string, events int, meanwhile func(*pair) error) Scenario {
 			if err := meanwhile(p); err != nil {
 				return report.Row{}, err
 			}
-			// How a contestant reports its stop is its own business; what it left behind is in the queue.
+			// An error of the stop does not end the measurement: the queue shows what went wrong.
 			if err := <-stopped; err != nil {
 				b.logf("%v", err)
 			}
-			// What was still on its way arrives.
+			// Requests that are still on their way arrive.
 			if err := sleep(ctx, 20*r.latency); err != nil {
 				return report.Row{}, err
 			}

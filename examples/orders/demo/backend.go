@@ -2,23 +2,21 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 
-	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-// backend is where the records are, and with a database the ledger too: what STORE names, DynamoDB by default. Whatever it
-// is, the same orders go the same way, and the same verdict is passed on them.
+// backend is where the records are, and with a database the ledger too: the store that STORE names, by default DynamoDB.
+// Orders and report are the same with each.
 type backend struct {
-	worker, function string             // the commands beside this executable
-	env              []string           // theirs
-	server           *testserver.Server // nil where nothing was started
+	worker, function string             // commands in the folder of this executable
+	env              []string           // of these commands
+	server           *testserver.Server // nil: none was started
 	ledgerCommand    func() *exec.Cmd   // prints the ledger; nil: it is in DynamoDB
 }
 
@@ -38,11 +36,11 @@ func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
 	case "mariadb":
 		return startSQL(ctx, bin, store, testserver.MariaDB, "test", "?interpolateParams=true")
 	case "sqlite":
-		// A transaction that begins as a reader and then writes cannot wait for another writer: all begin as writers.
+		// _txlock=immediate: a transaction that reads first and then writes cannot wait for another writer.
 		file := "file:" + filepath.Join(dir, "orders.db") + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
 		return newSQL(ctx, bin, store, nil, file)
 	}
-	return nil, fmt.Errorf("STORE=%s is neither dynamodb nor postgres nor mariadb nor sqlite nor redis", store)
+	return nil, fmt.Errorf("STORE is %q: use dynamodb, postgres, mariadb, sqlite or redis", store)
 }
 
 func startSQL(ctx context.Context, bin, store string, kind *testserver.Database, database, parameters string) (*backend, error) {
@@ -64,28 +62,15 @@ func newSQL(ctx context.Context, bin, store string, s *testserver.Server, dsn st
 	}
 	b.ledgerCommand = func() *exec.Cmd { return run("ledger") }
 	if err := run("setup").Run(); err != nil {
-		return nil, errors.Join(fmt.Errorf("making the tables: %w", err), b.stop())
+		return nil, errors.Join(fmt.Errorf("creating the tables: %w", err), b.stop())
 	}
 	return b, ctx.Err()
 }
 
-// stop ends the server.
+// stop stops the server.
 func (b *backend) stop() error {
 	if b.server == nil {
 		return nil
 	}
 	return b.server.Stop()
-}
-
-// ledger is what is booked.
-func (s *stack) ledger(ctx context.Context) (map[string]orders.Account, error) {
-	if s.backend.ledgerCommand == nil {
-		return orders.ReadLedger(ctx, s.DynamoDB, s.names.ledger)
-	}
-	text, err := s.backend.ledgerCommand().Output()
-	if err != nil {
-		return nil, fmt.Errorf("reading the ledger: %w", err)
-	}
-	accounts := map[string]orders.Account{}
-	return accounts, json.Unmarshal(text, &accounts)
 }

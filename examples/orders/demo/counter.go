@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// counter stands between SQS and its clients and counts what passes, the same for every endpoint: the clients' own
-// figures would die with the killed worker.
+// counter is a proxy between SQS and its clients that counts requests and messages. The clients cannot count: the figures of
+// a killed worker are lost.
 type counter struct {
 	url    string
 	server *http.Server
@@ -27,8 +27,8 @@ type counter struct {
 
 type counts struct {
 	requests  int
-	sent      int // messages that a send was confirmed for, those SQS dropped as duplicates included
-	delivered int // messages handed to a receiver
+	sent      int // messages that SQS confirmed, with those that it dropped as duplicates
+	delivered int // messages in the responses of receives
 }
 
 func startCounter(endpoint string) (*counter, error) {
@@ -47,10 +47,10 @@ func startCounter(endpoint string) (*counter, error) {
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
 		Transport:      transport,
 		ModifyResponse: c.count,
-		// A killed worker breaks its connections: nothing to report, and nobody to answer.
+		// A killed worker breaks its connections. That is no error of the demo, and no client reads the status.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	c.server = &http.Server{Handler: rememberQueue(proxy)}
+	c.server = &http.Server{Handler: withQueue(proxy)}
 	go func() { c.served <- c.server.Serve(l) }()
 	return c, nil
 }
@@ -63,7 +63,7 @@ func (c *counter) close() error {
 	return err
 }
 
-// count reads the answer and puts it back.
+// count reads the body of a response, counts, and puts a new reader in its place.
 func (c *counter) count(r *http.Response) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -74,12 +74,12 @@ func (c *counter) count(r *http.Response) error {
 	if r.StatusCode != http.StatusOK {
 		return nil
 	}
-	var answer struct {
+	var reply struct {
 		Messages   []json.RawMessage
 		Successful []json.RawMessage
 	}
 	if len(body) > 0 {
-		if err := json.Unmarshal(body, &answer); err != nil {
+		if err := json.Unmarshal(body, &reply); err != nil {
 			return err
 		}
 	}
@@ -89,14 +89,14 @@ func (c *counter) count(r *http.Response) error {
 	n.requests++
 	switch r.Request.Header.Get("X-Amz-Target") {
 	case "AmazonSQS.ReceiveMessage":
-		n.delivered += len(answer.Messages)
+		n.delivered += len(reply.Messages)
 	case "AmazonSQS.SendMessageBatch":
-		n.sent += len(answer.Successful)
+		n.sent += len(reply.Successful)
 	}
 	return nil
 }
 
-// ofLocked returns the counts of the queue that the request names.
+// ofLocked returns the counts of the queue of a request. c.mu is locked.
 func (c *counter) ofLocked(r *http.Request) *counts {
 	name := ""
 	if queue, ok := r.Context().Value(queueKey{}).(string); ok {
@@ -110,15 +110,15 @@ func (c *counter) ofLocked(r *http.Request) *counts {
 
 type queueKey struct{}
 
-// rememberQueue keeps the queue's URL, which only the request's body names, for the answer.
-func rememberQueue(next http.Handler) http.Handler {
+// withQueue puts the URL of the queue into the request's context, where count finds it: only the body names the queue.
+func withQueue(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the client is gone
+			return // the client has closed the connection
 		}
 		var request struct{ QueueUrl string }
-		if json.Unmarshal(body, &request) == nil { // the endpoint tells the client what is wrong with it
+		if json.Unmarshal(body, &request) == nil { // else the endpoint responds with an error
 			r = r.WithContext(context.WithValue(r.Context(), queueKey{}, request.QueueUrl))
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))

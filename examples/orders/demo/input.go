@@ -9,22 +9,23 @@ import (
 	"github.com/sqsonce/sqsonce/examples/orders"
 )
 
-// half is the part of the orders that goes through one queue: those of half of the accounts.
-type half struct {
+// input is all orders of a run, as one load for each queue.
+type input struct {
+	loads [2]*load // FIFO, standard
+}
+
+// load is the orders that are published to one queue: those of half of the accounts.
+type load struct {
 	queue  string
 	dlq    string
 	file   string
 	events []orders.Event
 }
 
-type input struct {
-	halves [2]*half // FIFO, standard
-}
-
-// names are those of a run's resources.
+// names are the names of a run's queues and tables.
 type names struct{ fifo, standard, fifoDLQ, standardDLQ, ledger, dedup string }
 
-// newNames gives every run its own: SQS refuses a queue's name for a minute after the queue was deleted.
+// newNames returns new names for each run: for a minute SQS refuses the name of a deleted queue.
 func newNames() names {
 	run := "orders-" + strings.ToLower(rand.Text()[:6])
 	return names{
@@ -34,7 +35,7 @@ func newNames() names {
 	}
 }
 
-// readInput reads the orders and writes a file for each queue. ORDERS names another file than the one in the repository.
+// readInput reads the orders and writes a file for each queue. ORDERS names another file than the repository's.
 func readInput(dir string, n names) (*input, error) {
 	path := os.Getenv("ORDERS")
 	if path == "" {
@@ -44,43 +45,44 @@ func readInput(dir string, n names) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &input{halves: [2]*half{{queue: n.fifo, dlq: n.fifoDLQ}, {queue: n.standard, dlq: n.standardDLQ}}}
-	side, next := map[string]int{}, 0
+	in := &input{loads: [2]*load{{queue: n.fifo, dlq: n.fifoDLQ}, {queue: n.standard, dlq: n.standardDLQ}}}
+	byAccount, next := map[string]int{}, 0
 	for _, e := range events {
-		i, known := side[e.Account]
+		i, known := byAccount[e.Account]
 		if !known {
 			i, next = next, 1-next
-			side[e.Account] = i
+			byAccount[e.Account] = i
 		}
-		in.halves[i].events = append(in.halves[i].events, e)
+		in.loads[i].events = append(in.loads[i].events, e)
 	}
-	for _, h := range in.halves {
-		h.file = filepath.Join(dir, h.queue+".jsonl")
+	for _, l := range in.loads {
+		l.file = filepath.Join(dir, l.queue+".jsonl")
 		var text strings.Builder
-		for _, e := range h.events {
+		for _, e := range l.events {
 			text.WriteString(e.Body)
 			text.WriteByte('\n')
 		}
-		if err := os.WriteFile(h.file, []byte(text.String()), 0o600); err != nil {
+		if err := os.WriteFile(l.file, []byte(text.String()), 0o600); err != nil {
 			return nil, err
 		}
 	}
 	return in, nil
 }
 
-// count returns how many events of h are booked.
-func (in *input) count(h *half, booked map[string]int) int {
+func (in *input) total() int { return len(in.loads[0].events) + len(in.loads[1].events) }
+
+// complete reports whether every event is booked.
+func (in *input) complete(booked map[string]int) bool {
+	return in.loads[0].count(booked)+in.loads[1].count(booked) == in.total()
+}
+
+// count returns how many events of l are booked.
+func (l *load) count(booked map[string]int) int {
 	n := 0
-	for _, e := range h.events {
+	for _, e := range l.events {
 		if booked[e.ID] > 0 {
 			n++
 		}
 	}
 	return n
-}
-
-func (in *input) total() int { return len(in.halves[0].events) + len(in.halves[1].events) }
-
-func (in *input) complete(booked map[string]int) bool {
-	return in.count(in.halves[0], booked)+in.count(in.halves[1], booked) == in.total()
 }

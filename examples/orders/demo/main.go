@@ -1,13 +1,15 @@
-// Command demo shows the whole way, from publisher to ledger, under the conditions that double effects: events sent
-// again, handlers slower than the visibility timeout, and a worker and a Lambda function killed in the middle.
+// Command demo runs the orders example under the conditions that double effects: events that are sent twice, handlers that
+// take longer than the visibility timeout, and a worker and a Lambda function that are killed in the middle.
 //
-// It starts an SQS and a DynamoDB in memory, or uses those of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
-// AWS_ENDPOINT_URL_DYNAMODB where they differ), runs the publish, worker and lambda commands beside its own executable as
-// processes, the last behind an event source mapping, and counts afterwards: what the endpoint delivered, what the outside system was told, what the ledger holds.
-// STORE puts the records elsewhere than in DynamoDB, and the ledger with them: postgres, mariadb and sqlite, or redis, for
-// which the ledger stays. The server is started for the demo, from the system's packages; sqlite needs none.
+// It starts SQS and DynamoDB in memory, or uses the endpoint of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
+// AWS_ENDPOINT_URL_DYNAMODB where they differ). It runs the commands publish, worker and lambda, the last behind an event
+// source mapping, from the folder of its own executable. Then it counts: deliveries at the endpoint, calls of the external
+// system, bookings in the ledger.
 //
-// It exits with status 1 if an effect is missing, doubled or out of order.
+// STORE names another store for the records: postgres, mariadb and sqlite, which then have the ledger too, or redis. The
+// demo starts the server, from the packages of the system; sqlite needs none.
+//
+// It exits with status 1 where an effect is missing, doubled or out of order.
 package main
 
 import (
@@ -48,7 +50,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) // leftovers in the temporary folder harm nobody
+	defer os.RemoveAll(dir) // what it cannot remove stays in the temporary folder
 
 	n := newNames()
 	in, err := readInput(dir, n)
@@ -70,26 +72,26 @@ func run(ctx context.Context) (err error) {
 			err = closeErr
 		}
 	}()
-	c := newCrew(bin, dir, s)
-	defer c.killAll()
+	p := newProcesses(bin, dir, s)
+	defer p.killAll()
 
-	killed, err := perform(ctx, c, in)
+	killed, err := perform(ctx, p, in)
 	if err != nil {
 		return err
 	}
-	v, err := judge(context.WithoutCancel(ctx), s, in, c.callsFile(), killed)
+	r, err := newReport(context.WithoutCancel(ctx), s, in, p.callsFile(), killed)
 	if err != nil {
 		return err
 	}
-	return v.print(os.Stdout)
+	return r.print(os.Stdout)
 }
 
-// perform publishes and works until everything is booked and the queues are empty, killing a worker and a function on the
-// way. It returns the processes it killed.
-func perform(ctx context.Context, c *crew, in *input) (killed []int, err error) {
-	bars := newBars(in)
-	defer bars.stop()
-	if err := c.begin(ctx, in); err != nil {
+// perform publishes and works until every event is booked and the queues are empty. It kills a worker and a function on
+// the way, and returns the IDs of these processes.
+func perform(ctx context.Context, p *processes, in *input) (killed []int, err error) {
+	shown := newProgress(in)
+	defer shown.stop()
+	if err := startAll(ctx, p, in); err != nil {
 		return nil, err
 	}
 	tick := time.NewTicker(250 * time.Millisecond)
@@ -98,69 +100,69 @@ func perform(ctx context.Context, c *crew, in *input) (killed []int, err error) 
 		select {
 		case <-ctx.Done():
 			return killed, fmt.Errorf("not done in %s: %w", deadline, context.Cause(ctx))
-		case err := <-c.failed:
+		case err := <-p.failed:
 			return killed, err
 		case <-tick.C:
 		}
-		booked, err := c.stack.booked(ctx)
+		booked, err := p.stack.booked(ctx)
 		if err != nil {
 			return killed, err
 		}
-		bars.show(booked)
-		fifo, standard := in.halves[0], in.halves[1]
-		if len(killed) == 0 && in.count(fifo, booked) >= len(fifo.events)*2/5 {
-			if killed, err = c.crash(bars, fifo.queue, standard.queue); err != nil {
+		shown.show(booked)
+		fifo, standard := in.loads[0], in.loads[1]
+		if len(killed) == 0 && fifo.count(booked) >= len(fifo.events)*2/5 {
+			if killed, err = kill(p, shown, fifo.queue, standard.queue); err != nil {
 				return killed, err
 			}
 		}
 		if len(killed) == 0 || !in.complete(booked) {
 			continue
 		}
-		if empty, err := c.stack.drained(ctx); err != nil {
+		if empty, err := p.stack.drained(ctx); err != nil {
 			return killed, err
 		} else if empty {
-			bars.show(booked)
-			return killed, c.stop(ctx)
+			shown.show(booked)
+			return killed, p.stop(ctx)
 		}
 	}
 }
 
-// begin starts two workers and a function for each queue, and publishes.
-func (c *crew) begin(ctx context.Context, in *input) error {
-	if err := c.startFunctions(ctx, in); err != nil {
+// startAll starts two workers, a function and a publisher for each queue.
+func startAll(ctx context.Context, p *processes, in *input) error {
+	if err := p.startFunctions(ctx, in); err != nil {
 		return err
 	}
-	for _, h := range in.halves {
+	for _, l := range in.loads {
 		for range 2 {
-			if err := c.worker(h.queue); err != nil {
+			if err := p.startWorker(l.queue); err != nil {
 				return err
 			}
 		}
 	}
-	for _, h := range in.halves {
-		if err := c.publish(h); err != nil {
+	for _, l := range in.loads {
+		if err := p.startPublisher(l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// crash kills a worker of one queue and a function of the other. The worker is replaced here, the function's process by
-// its next invocation.
-func (c *crew) crash(b *bars, workerQueue, functionQueue string) (killed []int, err error) {
-	worker, err := c.killOne(workerQueue)
+// kill kills a worker of one queue and a function of the other, and starts another worker. The next invocation starts
+// another process of the function.
+func kill(p *processes, shown *progress, workerQueue, functionQueue string) (killed []int, err error) {
+	worker, err := p.killWorker(workerQueue)
 	if err != nil {
 		return nil, err
 	}
 	killed = append(killed, worker)
-	b.say("killed worker %d of %s with SIGKILL, and started another", worker, workerQueue)
-	if err := c.worker(workerQueue); err != nil {
+	shown.print("killed worker %d of %s with SIGKILL, and started another", worker, workerQueue)
+	if err := p.startWorker(workerQueue); err != nil {
 		return killed, err
 	}
-	function, err := c.functions.killOne(functionQueue)
+	function, err := p.functions.kill(functionQueue)
 	if err != nil {
 		return killed, err
 	}
-	b.say("killed function %d of %s with SIGKILL", function, functionQueue)
+	shown.print("killed function %d of %s with SIGKILL", function, functionQueue)
 	return append(killed, function), nil
 }

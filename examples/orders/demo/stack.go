@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,7 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
-// stack is the AWS of the demo, with a counter between SQS and everybody who uses it.
+// stack is SQS and DynamoDB, with a counter between SQS and its clients, and the backend.
 type stack struct {
 	*localstack.Stack
 	names   names
@@ -27,7 +29,7 @@ func startStack(ctx context.Context, n names, b *backend) (*stack, error) {
 		o.HTTP = true
 		o.Tables = []string{n.dedup}
 		for _, name := range []string{n.fifo, n.standard} {
-			// Many receives before the dead-letter queue: a duplicate of a slow order comes back until it is done.
+			// A duplicate of a slow order is received again until the order is done: it must not be dead-lettered.
 			o.Queues = append(o.Queues, localstack.Queue{Name: name, MaxReceiveCount: 20, Attributes: map[string]string{
 				"VisibilityTimeout": strconv.Itoa(int(queueVisibility.Seconds())),
 			}})
@@ -63,7 +65,20 @@ func (s *stack) close(ctx context.Context) error {
 
 func (s *stack) dynamoURL() string { return aws.ToString(s.DynamoDB.Options().BaseEndpoint) }
 
-// booked returns how many entries of the ledger each event has.
+// ledger returns every account, by name.
+func (s *stack) ledger(ctx context.Context) (map[string]orders.Account, error) {
+	if s.backend.ledgerCommand == nil {
+		return orders.ReadLedger(ctx, s.DynamoDB, s.names.ledger)
+	}
+	text, err := s.backend.ledgerCommand().Output()
+	if err != nil {
+		return nil, fmt.Errorf("reading the ledger: %w", err)
+	}
+	accounts := map[string]orders.Account{}
+	return accounts, json.Unmarshal(text, &accounts)
+}
+
+// booked returns how often each event is booked.
 func (s *stack) booked(ctx context.Context) (map[string]int, error) {
 	ledger, err := s.ledger(ctx)
 	if err != nil {
@@ -78,7 +93,7 @@ func (s *stack) booked(ctx context.Context) (map[string]int, error) {
 	return n, nil
 }
 
-// drained reports whether both queues hold nothing, in flight or waiting.
+// drained reports whether both queues are empty, with no message in flight.
 func (s *stack) drained(ctx context.Context) (bool, error) {
 	for _, q := range []string{s.names.fifo, s.names.standard} {
 		n, err := s.messages(ctx, q)

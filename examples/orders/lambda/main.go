@@ -1,8 +1,15 @@
-// Command lambda runs the orders handler as a Lambda function behind an SQS event source mapping: the same handler as the
-// worker's.
+// Command lambda runs the orders handler as a Lambda function behind an SQS event source mapping. The handler is that of the
+// command worker.
 //
-// It is configured by the environment: DEDUP_TABLE, LEDGER_TABLE, CONSUMER (orders), CALLS (a file; none),
-// DEAD_LETTER_QUEUE (URL; none) and what the AWS SDK reads.
+// Environment variables, with their defaults:
+//
+//	DEDUP_TABLE        DynamoDB table of the records
+//	LEDGER_TABLE       DynamoDB table of the ledger
+//	CONSUMER           orders
+//	CALLS              file that stands for an external system; none
+//	DEAD_LETTER_QUEUE  URL of the queue for rejected messages; none
+//
+// and those of the AWS SDK.
 package main
 
 import (
@@ -14,14 +21,14 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/examples/orders/function"
+	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
 )
 
 func main() {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	err := function.Run(log, func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
+	err := lambdahost.Run(log, func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 		return orders.NewHandler(dynamodb.NewFromConfig(cfg), c)
 	})
-	log.Error("function ended", "error", err)
+	log.Error("lambda has failed to start", "error", err)
 	os.Exit(1)
 }

@@ -1,9 +1,15 @@
-// Command publish sends a file of orders to a queue, each event once and some of them again.
+// Command publish sends a file of orders to a queue: each event once, and some of them a second time.
 //
-// It is configured by the environment: QUEUE_URL, FILE (JSON lines), NAMESPACE (orders), RESEND and RETRY (percent of the
-// events; 0), and what the AWS SDK reads. RESEND sends events again as a producer does that has forgotten: under a new
-// message ID and, on a FIFO queue, another MessageDeduplicationId, but with the same event-id. RETRY publishes them again
-// unchanged, as after a lost reply.
+// Environment variables, with their defaults:
+//
+//	QUEUE_URL  URL of the queue
+//	FILE       file of orders, one JSON object on each line
+//	NAMESPACE  event source; orders
+//	RETRY      percent of the events that are published a second time, unchanged, as after a lost reply; 0
+//	RESEND     percent of the events that are sent a second time with the same event-id, but with another message ID and, on
+//	           a FIFO queue, another MessageDeduplicationId, as by a producer that does not know of the first send; 0
+//
+// and those of the AWS SDK.
 package main
 
 import (
@@ -32,7 +38,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		slog.Error("publish ended", "error", err)
+		slog.Error("publish has failed", "error", err)
 		os.Exit(1)
 	}
 }
@@ -52,7 +58,7 @@ func fromEnv() (settings, error) {
 	percent := func(name string) int {
 		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), "0"))
 		if err != nil || n < 0 || n > 100 {
-			errs = append(errs, fmt.Errorf("%s: %q is not a percentage", name, os.Getenv(name)))
+			errs = append(errs, fmt.Errorf("environment variable %s: %q is not a number from 0 to 100", name, os.Getenv(name)))
 		}
 		return n
 	}
@@ -80,18 +86,16 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// A chunk at a time: a second copy follows its first by up to a chunk of other events.
+	// In chunks, so that at most a chunk of other events is between the two copies of an event.
 	sent := 0
 	for chunk := range slices.Chunk(events, 250) {
 		if _, err := publisher.PublishAll(ctx, convert(chunk)); err != nil {
 			return err
 		}
-		retried := share(chunk, sent, s.retry, 7)
-		if _, err := publisher.PublishAll(ctx, convert(retried)); err != nil {
+		if _, err := publisher.PublishAll(ctx, convert(percentOf(chunk, sent, s.retry, 7))); err != nil {
 			return err
 		}
-		resent := share(chunk, sent, s.resend, 3)
-		if err := resend(ctx, client, s, resent); err != nil {
+		if err := resend(ctx, client, s, percentOf(chunk, sent, s.resend, 3)); err != nil {
 			return err
 		}
 		sent += len(chunk)
@@ -107,8 +111,9 @@ func convert(events []orders.Event) []fifo.Event {
 	return out
 }
 
-// share picks percent of the events evenly, by their position in the file; shift keeps two shares apart.
-func share(chunk []orders.Event, first, percent, shift int) []orders.Event {
+// percentOf returns percent of the events of a chunk, evenly spread by their position in the file. The first event of the
+// chunk is at position first. With another shift other events are returned.
+func percentOf(chunk []orders.Event, first, percent, shift int) []orders.Event {
 	var out []orders.Event
 	for i, e := range chunk {
 		n := first + i + shift
@@ -119,7 +124,7 @@ func share(chunk []orders.Event, first, percent, shift int) []orders.Event {
 	return out
 }
 
-// resend goes past the publisher, to the SDK: no code of ours would send an event under another deduplication ID.
+// resend sends with the SDK, not with the publisher, which never sends an event under another MessageDeduplicationId.
 func resend(ctx context.Context, client *sqs.Client, s settings, events []orders.Event) error {
 	for batch := range slices.Chunk(events, 10) {
 		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(s.queueURL)}
@@ -144,7 +149,7 @@ func resend(ctx context.Context, client *sqs.Client, s settings, events []orders
 			return err
 		}
 		if len(out.Failed) > 0 {
-			return fmt.Errorf("%d of %d events not sent again: %s", len(out.Failed), len(batch), aws.ToString(out.Failed[0].Message))
+			return fmt.Errorf("SQS refused %d of %d events, the first with: %s", len(out.Failed), len(batch), aws.ToString(out.Failed[0].Message))
 		}
 	}
 	return nil

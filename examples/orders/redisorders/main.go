@@ -1,8 +1,8 @@
 // Command redisorders runs the orders handler with its records in Redis: as a Lambda function where Lambda starts it, else
-// as a worker. The ledger stays in DynamoDB, where no transaction reaches the records: the booking refuses by itself what
+// as a worker. The ledger is in DynamoDB, and no transaction spans both: the condition of the booking refuses an order that
 // is booked already.
 //
-// REDIS_URL is redis://host:port/0; the rest of the environment is the worker's and the function's, but for DEDUP_TABLE.
+// Environment variables: REDIS_URL (redis://host:port/0), and those of the commands worker and lambda except DEDUP_TABLE.
 package main
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/examples/orders/function"
-	"github.com/sqsonce/sqsonce/examples/orders/host"
+	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
+	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 )
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	run := host.Run
+	run := workerhost.Run
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
-		run = function.Run
+		run = lambdahost.Run
 	}
 	if err := run(log, newHandler); err != nil {
-		log.Error("redisorders ended", "error", err)
+		log.Error("redisorders has failed", "error", err)
 		os.Exit(1)
 	}
 }
@@ -39,7 +39,7 @@ func newHandler(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.ContextTimeoutEnabled = true
+	o.ContextTimeoutEnabled = true // calls end with their context
 	store, err := redisstore.New(redis.NewClient(o))
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func newHandler(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 		return nil, err
 	}
 	ddb := dynamodb.NewFromConfig(cfg)
-	return orders.Guarded(store, c, once.Handler(sqsonce.JSON(func(ctx context.Context, o orders.Order) error {
+	return orders.NewHandlerWithStore(store, c, once.Handler(sqsonce.JSON(func(ctx context.Context, o orders.Order) error {
 		return orders.BookOnce(ctx, ddb, c.LedgerTable, o)
 	})))
 }

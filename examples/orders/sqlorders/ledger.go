@@ -13,66 +13,71 @@ import (
 	"github.com/sqsonce/sqsonce/examples/orders"
 )
 
-// ledger has a row an account: its balance, and an entry for every booking. Neither is idempotent, on purpose: booked
-// twice, an order counts twice and is seen twice.
+// ledger has a row for each account, with its balance, and a row for each booking. Neither is idempotent, on purpose: an
+// order that is booked twice counts twice, and its entry shows it.
 type ledger struct {
-	db      *sql.DB
-	dialect sqlstore.Dialect
-	kind
+	db *sql.DB
+	database
 }
 
-// kind is what the databases write differently.
-type kind struct{ driver, entries, balance, entry string }
-
-const (
-	columns = " account VARCHAR(200) NOT NULL, event VARCHAR(200) NOT NULL)"
-	upsert  = "INSERT INTO ledger_accounts (account, balance) VALUES "
-	entry   = "INSERT INTO ledger_entries (account, event) VALUES "
-)
-
-var kinds = map[string]struct {
-	kind
-	dialect     sqlstore.Dialect
-	connections int
-}{
-	"postgres": {kind{
-		driver:  "pgx",
-		entries: "position BIGSERIAL PRIMARY KEY,", entry: entry + "($1, $2)",
-		balance: upsert + "($1, $2) ON CONFLICT (account) DO UPDATE SET balance = ledger_accounts.balance + excluded.balance",
-	}, sqlstore.PostgreSQL, 24},
-	"mariadb": {kind{
-		driver:  "mysql",
-		entries: "position BIGINT AUTO_INCREMENT PRIMARY KEY,", entry: entry + "(?, ?)",
-		balance: upsert + "(?, ?) ON DUPLICATE KEY UPDATE balance = balance + VALUES(balance)",
-	}, sqlstore.MySQL, 24},
-	"sqlite": {kind{
-		driver:  "sqlite",
-		entries: "position INTEGER PRIMARY KEY AUTOINCREMENT,", entry: entry + "(?, ?)",
-		balance: upsert + "(?, ?) ON CONFLICT (account) DO UPDATE SET balance = balance + excluded.balance",
-	}, sqlstore.SQLite, 24},
+// database is what differs between the databases.
+type database struct {
+	driver     string
+	dialect    sqlstore.Dialect
+	position   string // column that numbers the bookings
+	addBalance string
+	addEntry   string
 }
+
+var databases = map[string]database{
+	"postgres": {
+		driver: "pgx", dialect: sqlstore.PostgreSQL,
+		position: "position BIGSERIAL PRIMARY KEY",
+		addBalance: "INSERT INTO ledger_accounts (account, balance) VALUES ($1, $2) " +
+			"ON CONFLICT (account) DO UPDATE SET balance = ledger_accounts.balance + excluded.balance",
+		addEntry: "INSERT INTO ledger_entries (account, event) VALUES ($1, $2)",
+	},
+	"mariadb": {
+		driver: "mysql", dialect: sqlstore.MySQL,
+		position: "position BIGINT AUTO_INCREMENT PRIMARY KEY",
+		addBalance: "INSERT INTO ledger_accounts (account, balance) VALUES (?, ?) " +
+			"ON DUPLICATE KEY UPDATE balance = balance + VALUES(balance)",
+		addEntry: "INSERT INTO ledger_entries (account, event) VALUES (?, ?)",
+	},
+	"sqlite": {
+		driver: "sqlite", dialect: sqlstore.SQLite,
+		position: "position INTEGER PRIMARY KEY AUTOINCREMENT",
+		addBalance: "INSERT INTO ledger_accounts (account, balance) VALUES (?, ?) " +
+			"ON CONFLICT (account) DO UPDATE SET balance = balance + excluded.balance",
+		addEntry: "INSERT INTO ledger_entries (account, event) VALUES (?, ?)",
+	},
+}
+
+// connections is more than the worker's concurrency: see sqlstore.New.
+const connections = 24
 
 func openLedger(name, dsn string) (*ledger, error) {
-	k, ok := kinds[name]
+	d, ok := databases[name]
 	if !ok {
-		return nil, fmt.Errorf("STORE=%s is neither postgres nor mariadb nor sqlite", name)
+		return nil, fmt.Errorf("STORE is %q: use postgres, mariadb or sqlite", name)
 	}
-	db, err := sql.Open(k.driver, dsn)
+	db, err := sql.Open(d.driver, dsn)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(k.connections) // above the worker's concurrency: see sqlstore.New
-	db.SetMaxIdleConns(k.connections)
-	return &ledger{db: db, dialect: k.dialect, kind: k.kind}, nil
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return &ledger{db: db, database: d}, nil
 }
 
+// setup creates the tables, unless they exist.
 func (l *ledger) setup(ctx context.Context) error {
 	if err := sqlstore.Migrate(ctx, l.db, l.dialect); err != nil {
 		return err
 	}
 	for _, ddl := range []string{
 		"CREATE TABLE IF NOT EXISTS ledger_accounts (account VARCHAR(200) PRIMARY KEY, balance BIGINT NOT NULL)",
-		"CREATE TABLE IF NOT EXISTS ledger_entries (" + l.entries + columns,
+		"CREATE TABLE IF NOT EXISTS ledger_entries (" + l.position + ", account VARCHAR(200) NOT NULL, event VARCHAR(200) NOT NULL)",
 	} {
 		if _, err := l.db.ExecContext(ctx, ddl); err != nil {
 			return err
@@ -81,16 +86,16 @@ func (l *ledger) setup(ctx context.Context) error {
 	return nil
 }
 
-// book writes the balance first: its row's lock puts the entries of an account in order.
+// book writes the balance first: the lock on its row keeps the entries of an account in order.
 func (l *ledger) book(ctx context.Context, tx *sql.Tx, o orders.Order) error {
-	if _, err := tx.ExecContext(ctx, l.balance, o.Account, o.Amount); err != nil {
+	if _, err := tx.ExecContext(ctx, l.addBalance, o.Account, o.Amount); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, l.entry, o.Account, o.ID)
+	_, err := tx.ExecContext(ctx, l.addEntry, o.Account, o.ID)
 	return err
 }
 
-// read returns every account, in one snapshot of each table.
+// read returns every account, by name. The two tables are read one after the other.
 func (l *ledger) read(ctx context.Context) (map[string]orders.Account, error) {
 	accounts := map[string]orders.Account{}
 	err := l.each(ctx, "SELECT account, balance FROM ledger_accounts", func(rows *sql.Rows) error {

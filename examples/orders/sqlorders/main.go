@@ -1,12 +1,12 @@
 // Command sqlorders runs the orders handler with its records and its ledger in one relational database: as a Lambda
 // function where Lambda starts it, else as a worker. Record and booking commit together.
 //
-//	sqlorders          works
-//	sqlorders setup    makes the tables where there are none
+//	sqlorders          runs the handler
+//	sqlorders setup    creates the tables, unless they exist
 //	sqlorders ledger   prints the ledger as JSON
 //
-// STORE is postgres, mariadb or sqlite, and DATABASE_URL the data source name as its driver reads it; the rest of the
-// environment is the worker's and the function's, but for DEDUP_TABLE and LEDGER_TABLE.
+// Environment variables: STORE (postgres, mariadb or sqlite), DATABASE_URL (the driver's data source name), and those of
+// the commands worker and lambda except DEDUP_TABLE and LEDGER_TABLE.
 package main
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/examples/orders/function"
-	"github.com/sqsonce/sqsonce/examples/orders/host"
+	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
+	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 )
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if err := run(log); err != nil {
-		log.Error("sqlorders ended", "error", err)
+		log.Error("sqlorders has failed", "error", err)
 		os.Exit(1)
 	}
 }
@@ -40,7 +40,7 @@ func run(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer l.db.Close() // nothing is under way
+	defer l.db.Close() // every call has returned
 	newHandler := func(_ aws.Config, c orders.Config) (sqsonce.Handler, error) { return l.handler(c) }
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "setup":
@@ -52,11 +52,11 @@ func run(log *slog.Logger) error {
 		}
 		return json.NewEncoder(os.Stdout).Encode(accounts)
 	case len(os.Args) > 1:
-		return fmt.Errorf("%q is neither setup nor ledger", os.Args[1])
+		return fmt.Errorf("unknown argument %q: use setup, ledger or none", os.Args[1])
 	case os.Getenv("AWS_LAMBDA_RUNTIME_API") != "":
-		return function.Run(log, newHandler)
+		return lambdahost.Run(log, newHandler)
 	}
-	return host.Run(log, newHandler)
+	return workerhost.Run(log, newHandler)
 }
 
 func (l *ledger) handler(c orders.Config) (sqsonce.Handler, error) {
@@ -71,7 +71,7 @@ func (l *ledger) handler(c orders.Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return orders.Guarded(store, c, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+	return orders.NewHandlerWithStore(store, c, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 		o, err := sqsonce.Decode[orders.Order](m)
 		if err != nil {
 			return err

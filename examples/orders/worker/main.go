@@ -1,9 +1,18 @@
-// Command worker runs the orders handler on a queue until SIGTERM or SIGINT, then finishes what it has begun and exits
-// with status 0. A second signal cancels the handlers.
+// Command worker runs the orders handler on a queue until SIGTERM or SIGINT, finishes the messages that it has received, and
+// exits with status 0. A second signal cancels the handlers.
 //
-// It is configured by the environment: QUEUE_URL, DEDUP_TABLE, LEDGER_TABLE, CONSUMER (orders), CONCURRENCY (10), CALLS
-// (a file; none), VISIBILITY and LEASE (durations; the libraries' defaults), and what the AWS SDK reads, such as
-// AWS_REGION and AWS_ENDPOINT_URL.
+// Environment variables, with their defaults:
+//
+//	QUEUE_URL     URL of the queue
+//	DEDUP_TABLE   DynamoDB table of the records
+//	LEDGER_TABLE  DynamoDB table of the ledger
+//	CONSUMER      orders
+//	CALLS         file that stands for an external system; none
+//	CONCURRENCY   10
+//	VISIBILITY    visibility timeout, as a Go duration; that of package sqsworker
+//	LEASE         record lease, as a Go duration; that of package dedup
+//
+// and those of the AWS SDK, such as AWS_REGION and AWS_ENDPOINT_URL.
 package main
 
 import (
@@ -15,16 +24,16 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/examples/orders/host"
+	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 )
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	err := host.Run(log, func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
+	err := workerhost.Run(log, func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 		return orders.NewHandler(dynamodb.NewFromConfig(cfg), c)
 	})
 	if err != nil {
-		log.Error("worker ended", "error", err)
+		log.Error("worker has failed", "error", err)
 		os.Exit(1)
 	}
 }

@@ -1,5 +1,5 @@
-// Command bare is the orders handler behind a hand-written loop on aws-lambda-go alone: what the bootstrap's size is
-// compared with. It has the same handler, store and clients as the command lambda, and nothing of the package lambda.
+// Command bare runs the orders handler in a hand-written loop on aws-lambda-go. The size of the bootstrap is compared with
+// its size: it has the handler, the store and the clients of the command lambda, and not the package lambda.
 package main
 
 import (
@@ -20,14 +20,14 @@ func main() {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
-		log.Error("no configuration", "error", err)
+		log.Error("the AWS configuration cannot be loaded", "error", err)
 		os.Exit(1)
 	}
 	handler, err := orders.NewHandler(dynamodb.NewFromConfig(cfg), orders.Config{
 		DedupTable: os.Getenv("DEDUP_TABLE"), LedgerTable: os.Getenv("LEDGER_TABLE"), Consumer: os.Getenv("CONSUMER"), Calls: os.Getenv("CALLS"),
 	})
 	if err != nil {
-		log.Error("no handler", "error", err)
+		log.Error("the handler cannot be made", "error", err)
 		os.Exit(1)
 	}
 	lambda.Start(func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/sqsonce/sqsonce/bench/internal/job"
@@ -20,8 +21,8 @@ func TestOrder(t *testing.T) {
 	}{
 		"in order":         {[]in{{0, "a"}, {1, "a"}, {2, "b"}, {3, "a"}}, Order{}},
 		"groups mixed":     {[]in{{2, "b"}, {0, "a"}, {1, "a"}, {3, "a"}}, Order{}},
-		"one behind":       {[]in{{1, "a"}, {0, "a"}, {2, "b"}, {3, "a"}}, Order{Inverted: 1}},
-		"two behind one":   {[]in{{3, "a"}, {0, "a"}, {1, "a"}, {2, "b"}}, Order{Inverted: 2}},
+		"one behind":       {[]in{{1, "a"}, {0, "a"}, {2, "b"}, {3, "a"}}, Order{OutOfOrder: 1}},
+		"two behind one":   {[]in{{3, "a"}, {0, "a"}, {1, "a"}, {2, "b"}}, Order{OutOfOrder: 2}},
 		"twice":            {[]in{{0, "a"}, {1, "a"}, {0, "a"}, {2, "b"}, {3, "a"}}, Order{Doubled: 1}},
 		"missing":          {[]in{{0, "a"}, {3, "a"}}, Order{Missing: 2}},
 		"not of the bench": {[]in{{0, "a"}, {1, "a"}, {2, "b"}, {3, "a"}, {99, "a"}}, Order{}},
@@ -30,7 +31,7 @@ func TestOrder(t *testing.T) {
 		for _, m := range c.queue {
 			queue = append(queue, memsqs.QueuedMessage{Body: job.Body(m.n, 100), Group: m.group})
 		}
-		if got := order(queue, 4); got != c.want {
+		if got := orderOf(queue, 4); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -44,29 +45,30 @@ func TestWriteUnits(t *testing.T) {
 	}
 }
 
-func TestEvents(t *testing.T) {
+func TestAwaitEmpty(t *testing.T) {
 	t.Parallel()
-	s := &server{cfg: Config{Events: 100, Resend: 20}}
-	seen := map[int]int{}
-	for _, n := range s.events() {
-		seen[n]++
-	}
-	twice := 0
-	for n := range 100 {
-		if seen[n] == 0 {
-			t.Errorf("event %d is not sent", n)
+	for name, c := range map[string]struct {
+		cfg   Config
+		empty bool
+	}{
+		"empty":       {Config{}, true},
+		"full":        {Config{Events: 1, BodySize: 100}, false},
+		"not yet fed": {Config{Events: 1, BodySize: 100, FeedLater: true}, false}, // an empty queue is not the end while more is to come
+	} {
+		s, err := start(t.Context(), c.cfg)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if seen[n] == 2 {
-			twice++
+		got, err := s.awaitEmpty(t.Context(), json.RawMessage("1000000"))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if twice != 3 { // 0, 20 and 40, each when the fiftieth after it is sent
-		t.Errorf("%d events are sent twice, want 3", twice)
-	}
-	if b := batch(64 << 10); b != 10 {
-		t.Errorf("batches of %d messages of 64 KB, want 10", b)
-	}
-	if b := batch(512 << 10); b != 1 {
-		t.Errorf("batches of %d messages of 512 KB, want 1", b)
+		n, err := s.depth(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := got.(Emptied); e.Empty != c.empty {
+			t.Errorf("%s: got %+v with %d messages, want empty: %v", name, e, n, c.empty)
+		}
 	}
 }

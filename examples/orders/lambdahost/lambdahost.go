@@ -1,6 +1,6 @@
-// Package function runs the orders handler as a Lambda function, configured by the environment. It is apart from package
-// host because what a function links is loaded at each cold start.
-package function
+// Package lambdahost runs the orders handler as a Lambda function. Its configuration is read from the environment. It does
+// not import package workerhost: a cold start loads everything that the function links.
+package lambdahost
 
 import (
 	"cmp"
@@ -17,7 +17,8 @@ import (
 	"github.com/sqsonce/sqsonce/lambda"
 )
 
-// Run returns only where the handler cannot be made. See the lambda command for the environment.
+// Run serves invocations. It returns only where it cannot make the handler. The command lambda lists the environment
+// variables.
 func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error)) error {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 )
 
-func TestLedger(t *testing.T) {
+func TestEffects(t *testing.T) {
 	t.Parallel()
-	l := NewLedger(4)
+	e := NewEffects(4)
 	for _, body := range []string{job.Body(1, 0), job.Body(2, 0), job.Body(2, 0), job.Body(9, 0), "nonsense"} {
-		l.Handle(body, 0)
+		e.Handle(body, 0)
 	}
 	var u job.Usage
-	l.Report(&u)
+	e.Report(&u)
 	if u.Doubled != 1 {
 		t.Errorf("%d events doubled, want 1", u.Doubled)
 	}

@@ -5,27 +5,28 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/sqsonce/sqsonce/bench/internal/endpoint"
 	"github.com/sqsonce/sqsonce/bench/internal/job"
 	"github.com/sqsonce/sqsonce/bench/internal/pipe"
 )
 
-// The roles of the processes that this binary starts of itself.
+// The roles of the processes that the bench starts from its own binary.
 const (
 	RoleEndpoint   = "endpoint"
 	RoleContestant = "contestant"
 	RoleFunction   = "function"
 )
 
-// pair is an endpoint and, unless the endpoint runs it as a function, a contestant.
+// pair is the two processes of a measurement. contestant is nil where the endpoint runs the contestant as a function.
 type pair struct {
-	place      endpoint.Place
+	address    endpoint.Address
 	endpoint   *pipe.Process
 	contestant *pipe.Process
 }
 
-// startEndpoint starts the process, with queue, table and messages in it.
+// startEndpoint starts an endpoint, with the queue, the table and the messages in it.
 func (b *Bench) startEndpoint(ctx context.Context, cfg endpoint.Config) (*pair, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -39,20 +40,20 @@ func (b *Bench) startEndpoint(ctx context.Context, cfg endpoint.Config) (*pair, 
 	if p.endpoint, err = pipe.Start(ctx, "endpoint", env, self); err != nil {
 		return nil, err
 	}
-	if err := p.endpoint.Call("start", cfg, &p.place); err != nil {
+	if err := p.endpoint.Call("start", cfg, &p.address); err != nil {
 		p.kill()
 		return nil, err
 	}
 	return p, nil
 }
 
-// start starts both. name is the contestant's own, which publishers do not share with consumers.
+// start starts an endpoint and a contestant. name is Job.Contestant: a publisher's differs from the name in the row.
 func (b *Bench) start(ctx context.Context, r run, name string, cfg endpoint.Config, j job.Job) (*pair, error) {
 	p, err := b.startEndpoint(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	j.Contestant, j.Endpoint, j.QueueURL, j.Table = name, p.place.URL, p.place.QueueURL, endpoint.Table
+	j.Contestant, j.Endpoint, j.QueueURL, j.Table = name, p.address.URL, p.address.QueueURL, endpoint.Table
 	j.Events, j.Visibility = cfg.Events, cfg.Visibility
 	if b.Profiles != "" && ours(r.contestant.Name) {
 		j.Profile = filepath.Join(b.Profiles, strings.ReplaceAll(r.scenario.Name+"."+r.contestant.Name+"."+r.latency.String(), "/", "-"))
@@ -88,5 +89,16 @@ func (p *pair) kill() {
 		if process != nil {
 			process.Kill()
 		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

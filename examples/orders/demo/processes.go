@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
+)
+
+const (
+	functionTimeout = 12 * time.Second // longer than a manual review
+	// queueVisibility is the queues' visibility timeout. The mapping receives with it, and has no option for another.
+	queueVisibility = 15 * time.Second
+	batchSize       = 10
+	concurrentCalls = 2 // of each function: the least MaximumConcurrency of a mapping
+)
+
+// processes are the commands that the demo runs: workers, publishers and functions.
+type processes struct {
+	bin, dir   string
+	stack      *stack
+	workers    []*process
+	publishers []*process
+	functions  *functions
+	failed     chan error // receives the failure of a process that the demo did not kill
+}
+
+func newProcesses(bin, dir string, s *stack) *processes {
+	return &processes{bin: bin, dir: dir, stack: s, failed: make(chan error, 16)}
+}
+
+// process is a running command.
+type process struct {
+	name, queue string
+	cmd         *exec.Cmd
+	log         string
+	exited      chan struct{} // closed when the process has exited; err is set then
+	err         error
+	killed      atomic.Bool // set before the demo kills it
+}
+
+func (p *processes) callsFile() string { return filepath.Join(p.dir, "calls") }
+
+func (p *processes) startWorker(queue string) error {
+	w, err := p.start(p.stack.backend.worker, queue)
+	if err == nil {
+		p.workers = append(p.workers, w)
+	}
+	return err
+}
+
+func (p *processes) startPublisher(l *load) error {
+	publisher, err := p.start("publish", l.queue, "FILE="+l.file, "NAMESPACE=orders", "RESEND=10", "RETRY=5")
+	if err == nil {
+		p.publishers = append(p.publishers, publisher)
+	}
+	return err
+}
+
+func (p *processes) start(command, queue string, env ...string) (*process, error) {
+	one := &process{name: command, queue: queue, exited: make(chan struct{})}
+	one.cmd = exec.Command(filepath.Join(p.bin, command))
+	one.cmd.Env = append(append(os.Environ(), p.environment(queue)...), env...)
+	log, err := os.CreateTemp(p.dir, command+"-*.log")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has a copy of the descriptor
+	one.log, one.cmd.Stdout, one.cmd.Stderr = log.Name(), log, log
+	if err := one.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		one.err = one.cmd.Wait()
+		close(one.exited)
+		if one.err != nil && !one.killed.Load() {
+			p.failed <- one.failure()
+		}
+	}()
+	return one, nil
+}
+
+// failure is the error of a process that has exited, with the end of its log.
+func (p *process) failure() error {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return errors.Join(p.err, err)
+	}
+	return fmt.Errorf("%s of %s: %w\n%s", p.name, p.queue, p.err, text[max(0, len(text)-2000):])
+}
+
+// killWorker kills a worker of the queue with SIGKILL: it finishes nothing, as in a crash.
+func (p *processes) killWorker(queue string) (pid int, err error) {
+	for i, w := range p.workers {
+		if w.queue != queue {
+			continue
+		}
+		p.workers = append(p.workers[:i], p.workers[i+1:]...)
+		w.killed.Store(true)
+		if err := w.cmd.Process.Kill(); err != nil {
+			return 0, err
+		}
+		<-w.exited
+		return w.cmd.Process.Pid, nil
+	}
+	return 0, fmt.Errorf("no worker of %s to kill", queue)
+}
+
+// stop sends SIGTERM to the workers and waits for all processes. Each must exit with status 0.
+func (p *processes) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
+	defer cancel()
+	for _, w := range p.workers {
+		if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+	}
+	for _, one := range append(p.workers, p.publishers...) {
+		select {
+		case <-one.exited:
+			if one.err != nil {
+				return one.failure()
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%s of %s did not exit: %w", one.name, one.queue, ctx.Err())
+		}
+	}
+	p.workers, p.publishers = nil, nil
+	f := p.functions
+	p.functions = nil
+	return f.stop(ctx)
+}
+
+// killAll kills every process that still runs, however the demo ends.
+func (p *processes) killAll() {
+	if p.functions != nil {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = p.functions.stop(ended) // the demo has failed already, with the first error
+	}
+	for _, one := range append(p.workers, p.publishers...) {
+		one.killed.Store(true)
+		_ = one.cmd.Process.Kill() // fails where the process has exited
+		<-one.exited
+	}
+}
+
+// environment is the configuration of the commands.
+func (p *processes) environment(queue string) []string {
+	return append([]string{
+		"QUEUE_URL=" + p.stack.QueueURL[queue],
+		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=billing",
+		"CALLS=" + p.callsFile(), "CONCURRENCY=" + strconv.Itoa(concurrency),
+		"VISIBILITY=" + visibility.String(), "LEASE=" + lease.String(),
+		"AWS_ENDPOINT_URL_SQS=" + p.stack.counter.url,
+		"AWS_ENDPOINT_URL_DYNAMODB=" + p.stack.dynamoURL(),
+		"AWS_REGION=" + cmp.Or(os.Getenv("AWS_REGION"), "us-east-1"),
+		"AWS_ACCESS_KEY_ID=" + cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "test"),
+		"AWS_SECRET_ACCESS_KEY=" + cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
+		"AWS_EC2_METADATA_DISABLED=true",
+	}, p.stack.backend.env...)
+}
+
+// functions are the Lambda functions, one for each queue: the compiled bootstrap behind an event source mapping.
+type functions struct {
+	byQueue  map[string]*runtimeapi.Function
+	cancel   context.CancelFunc // ends the mappings
+	mappings errgroup.Group
+	log      *os.File
+}
+
+// startFunctions starts the functions and their mappings. Where it fails killAll stops those that were started.
+func (p *processes) startFunctions(ctx context.Context, in *input) error {
+	log, err := os.Create(filepath.Join(p.dir, "functions.log"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	f := &functions{byQueue: map[string]*runtimeapi.Function{}, cancel: cancel, log: log}
+	p.functions = f
+	client := sqs.New(sqs.Options{
+		Region: p.stack.SQS.Options().Region, Credentials: p.stack.SQS.Options().Credentials,
+		BaseEndpoint: aws.String(p.stack.counter.url),
+	})
+	for _, l := range in.loads {
+		function, err := runtimeapi.Start(ctx, filepath.Join(p.bin, p.stack.backend.function), func(o *runtimeapi.Options) {
+			o.Env = append(p.environment(l.queue), "DEAD_LETTER_QUEUE="+p.stack.QueueURL[l.dlq])
+			o.Timeout = functionTimeout
+			o.Processes = concurrentCalls
+			o.Stdout, o.Stderr = log, log
+		})
+		if err != nil {
+			return err
+		}
+		f.byQueue[l.queue] = function
+		f.mappings.Go(func() error {
+			return esm.Run(ctx, client, esm.Config{
+				QueueURL:                p.stack.QueueURL[l.queue],
+				BatchSize:               batchSize,
+				MaximumConcurrency:      concurrentCalls,
+				FunctionTimeout:         functionTimeout,
+				InvokerTimesOut:         true,
+				ReportBatchItemFailures: true,
+				Wait:                    2 * time.Second,
+				Logger:                  slog.New(slog.NewTextHandler(log, nil)),
+			}, function.Invoke)
+		})
+	}
+	return nil
+}
+
+// kill kills a process of the queue's function with SIGKILL, in the middle of an invocation if there is one.
+func (f *functions) kill(queue string) (pid int, err error) {
+	pid, err = f.byQueue[queue].KillOne()
+	if err != nil {
+		err = fmt.Errorf("function of %s: %w", queue, err)
+	}
+	return pid, err
+}
+
+// stop ends the mappings, which first finish the messages that they have received, and then the functions.
+func (f *functions) stop(ctx context.Context) error {
+	f.cancel()
+	errs := []error{f.mappings.Wait()}
+	for _, function := range f.byQueue {
+		errs = append(errs, function.Close(ctx))
+	}
+	return errors.Join(append(errs, f.log.Close())...)
+}

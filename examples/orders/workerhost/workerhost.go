@@ -1,0 +1,91 @@
+// Package workerhost runs the orders handler in a worker. Its configuration is read from the environment.
+package workerhost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// settings are the numbers and durations of the environment. 0: the libraries' defaults.
+type settings struct {
+	concurrency       int
+	visibility, lease time.Duration
+}
+
+func fromEnv() (settings, error) {
+	var s settings
+	var errs [3]error
+	s.concurrency, errs[0] = strconv.Atoi(cmp.Or(os.Getenv("CONCURRENCY"), "10"))
+	s.visibility, errs[1] = time.ParseDuration(cmp.Or(os.Getenv("VISIBILITY"), "0s"))
+	s.lease, errs[2] = time.ParseDuration(cmp.Or(os.Getenv("LEASE"), "0s"))
+	for i, name := range []string{"CONCURRENCY", "VISIBILITY", "LEASE"} {
+		if errs[i] != nil {
+			errs[i] = fmt.Errorf("environment variable %s: %w", name, errs[i])
+		}
+	}
+	return s, errors.Join(errs[:]...)
+}
+
+// Run runs the handler on a queue until SIGTERM or SIGINT, finishes the messages that it has received, and returns. A
+// second signal cancels the handlers. The command worker lists the environment variables.
+func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error)) error {
+	s, err := fromEnv()
+	if err != nil {
+		return err
+	}
+	// The signal ends ctx, and with it the receives. Handlers and deletes have contexts of their own.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	inFlight := 2*s.concurrency + 10 // sqsworker's default
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(sqsworker.HTTPClient(inFlight)))
+	if err != nil {
+		return err
+	}
+	handler, err := newHandler(cfg, orders.Config{
+		DedupTable:  os.Getenv("DEDUP_TABLE"),
+		LedgerTable: os.Getenv("LEDGER_TABLE"),
+		Consumer:    cmp.Or(os.Getenv("CONSUMER"), "orders"),
+		Calls:       os.Getenv("CALLS"),
+		Lease:       s.lease,
+	})
+	if err != nil {
+		return err
+	}
+	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, func(o *sqsworker.Options) {
+		o.Concurrency = s.concurrency
+		o.InFlight = inFlight
+		o.Visibility = s.visibility
+		o.Logger = log
+	})
+	if err != nil {
+		return err
+	}
+	go hurryOnSecondSignal(w)
+	err = w.Run(ctx)
+	log.Info("worker stopped", "stats", w.Stats())
+	return err
+}
+
+func hurryOnSecondSignal(w *sqsworker.Worker) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	<-signals // the first one ends Run's context
+	<-signals
+	w.Hurry()
+}
