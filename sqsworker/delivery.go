@@ -21,6 +21,7 @@ type delivery struct {
 	// While its handler runs:
 	cancel   context.CancelCauseFunc
 	mayHold  bool      // the handler need not wait for a peer: the message can be held
+	result   result    // of the handler, once it has returned
 	watchdog *timer    // marks the handler as stuck
 	stuck    bool      // see markStuck
 	next     *delivery // of an orphan: the same message, received again

@@ -56,7 +56,8 @@ func (l *loop) start(d *delivery) {
 	go l.invoke(ctx, d, count, func(r result) {
 		cancel(nil)
 		l.counters.running.remove(d)
-		l.post(handlerReturned{d, r})
+		d.result = r
+		l.post(handlerReturned{d})
 	})
 }
 
@@ -136,13 +137,10 @@ func (l *loop) markStuck(d *delivery) {
 }
 
 // handlerReturned says that a handler has returned.
-type handlerReturned struct {
-	d      *delivery
-	result result
-}
+type handlerReturned struct{ d *delivery }
 
 func (l *loop) handlerReturned(e handlerReturned) {
-	d, r := e.d, e.result
+	d, r := e.d, e.d.result
 	l.schedule.cancel(d.watchdog)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again

@@ -3,6 +3,7 @@ package sqsworker
 import (
 	"container/heap"
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type loop struct {
 	queue queue
 
 	events chan event
+	polls  chan *poll      // to receivers that wait for one
 	closed chan struct{}   // closed when nobody reads events any more
 	calls  sync.WaitGroup  // of SQS, and watches of peers; not handlers, which may never return
 	stop   <-chan struct{} // closed when the stop is to begin
@@ -54,7 +56,7 @@ type loop struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, stop: ctx.Done(),
-		events: make(chan event, min(w.opts.InFlight, 1024)), closed: make(chan struct{}),
+		events: make(chan event, min(w.opts.InFlight, 1024)), polls: make(chan *poll), closed: make(chan struct{}),
 		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
 		polling: polling{target: 1},
@@ -87,6 +89,7 @@ func (l *loop) run() error {
 		select {
 		case e := <-l.events:
 			l.handle(e)
+			runtime.Gosched()
 			for len(l.events) > 0 {
 				l.handle(<-l.events)
 			}

@@ -8,10 +8,9 @@ const MaxBatch = 10
 
 // EntryID is the ID of the i-th entry of a batch call. It is positional: the same message may be in a batch twice, and SQS
 // refuses a batch whose IDs are not distinct.
-func EntryID(i int) *string {
-	id := strconv.Itoa(i)
-	return &id
-}
+func EntryID(i int) *string { return &entryIDs[i] }
+
+var entryIDs = [MaxBatch]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
 // EntryIndex returns the position of the entry that an answer names, or false for an ID that is none of a batch of n.
 func EntryIndex(id *string, n int) (int, bool) {
