@@ -11,28 +11,28 @@ import (
 
 // BatchOptions configure [Batch].
 type BatchOptions struct {
-	// Size is the most messages of one call. Default: 10.
+	// Size is the maximum number of messages in one call. Default: 10.
 	Size int
-	// Linger is how long the first message of a batch waits for others. Default: 10 ms; negative: only what is already
-	// waiting.
+	// Linger is how long the first message of a batch waits for others. Default: 10 ms; negative: a batch takes only
+	// messages that are waiting already.
 	Linger time.Duration
 }
 
 // Batch returns a handler that gathers concurrent calls into one call of h and gives each its own error. It needs
 // nothing of the host and works inside dedup's Once.
 //
-// h returns one error per message, in the messages' order; nil instead of a slice means that all succeeded. A slice of
-// any other length fails every message, since nobody can tell whose errors they are. A panic fails every message with a
-// [*PanicError].
+// h returns one error for each message, in the order of the messages; nil instead of a slice means that all succeeded. A
+// slice of any other length fails every message, because it is not known which error belongs to which message. A panic
+// fails every message with a [*PanicError].
 //
-// The context of a batch carries no values, since they would be those of one message: another event's fencing number
-// would pass for one's own. It ends when the contexts of all its messages have ended: h sees one message's lost lease
-// only in that message's later refusal.
+// The context of a batch has no values: they would be those of one message, and a handler could take another event's
+// fencing number for its own. It is cancelled when the contexts of all messages of the batch are cancelled. h does not
+// learn that one message has lost its lease; the complete of that message's record is refused later.
 //
-// A call whose context ends before its batch starts leaves it with the context's cause, and h never sees its message;
-// later it waits for h like any handler would, since h may still be working for it.
+// A call whose context is cancelled before its batch starts returns the context's cause, and h never sees its message.
+// Later the call waits for h, which may still work on the message.
 //
-// Use a host concurrency of at least Size, or batches only fill by Linger.
+// Set the host's concurrency to at least Size, or a batch starts only when Linger is over.
 func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOptions)) Handler {
 	o := BatchOptions{}
 	for _, fn := range optFns {
@@ -65,7 +65,7 @@ type batchEntry struct {
 
 func (b *batcher) call(ctx context.Context, m *Message) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // it would fill another call's batch
+		return context.Cause(ctx)
 	}
 	e := &batchEntry{ctx: ctx, m: m, done: make(chan error, 1)}
 	b.mu.Lock()
@@ -74,13 +74,13 @@ func (b *batcher) call(ctx context.Context, m *Message) error {
 	case len(b.waiting) >= b.size:
 		b.startLocked()
 	case b.timer == nil:
-		// Also for a zero linger: until the timer's goroutine has run, others may come.
+		// Also for a zero linger: other calls may come before the timer's goroutine runs.
 		var t *time.Timer
 		t = time.AfterFunc(b.linger, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			// A timer that fires while a full batch starts waits for the lock, and may find the next batch's first
-			// message and timer: their linger is not over.
+			// A timer that fires while a full batch starts waits for the lock. It may then find the first message of the
+			// next batch, whose linger is not over.
 			if b.timer == t {
 				b.startLocked()
 			}
@@ -118,7 +118,7 @@ func (b *batcher) startLocked() {
 		b.timer.Stop()
 		b.timer = nil
 	}
-	// A call whose context has just ended may not have come to withdraw its message yet.
+	// A call whose context was just cancelled may not have withdrawn its message yet.
 	entries := b.waiting[:0]
 	for _, e := range b.waiting {
 		if e.ctx.Err() != nil {
@@ -151,7 +151,7 @@ func (b *batcher) run(entries []*batchEntry) {
 		defer stop()
 	}
 
-	// The results start as failed, and stay so where h never returns: panic and runtime.Goexit.
+	// The results start as failed, and stay failed if h does not return: after a panic or runtime.Goexit.
 	var errs []error
 	all := error(&PanicError{})
 	defer func() {

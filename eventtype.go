@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// ByType returns a handler that routes on the event type: the event-type attribute, else a CloudEvents type. The
-// handler under "" takes every type that has none of its own; without it an unknown type is a [Reject].
+// ByType returns a handler that calls the handler of the message's event type: the event-type attribute, else a CloudEvents
+// type. The handler under "" gets every type without a handler of its own; if there is none, an unknown type is a [Reject].
 func ByType(h map[string]Handler) Handler {
 	routes := maps.Clone(h) // the caller may go on changing its map
 	return func(ctx context.Context, m *Message) error {
@@ -36,15 +36,15 @@ func (m *Message) eventType() string {
 	return e.eventType
 }
 
-// cloudEvent is what names and routes an event of https://github.com/cloudevents/spec. Its source and id together are
-// unique for each distinct event.
+// cloudEvent is the identity and type of an event of https://github.com/cloudevents/spec. Source and id together are unique
+// for each distinct event.
 type cloudEvent struct{ source, id, eventType string }
 
 // cloudEventPrefixes are the attribute spellings in use; CloudEvents defines no SQS binding.
 var cloudEventPrefixes = [...]string{"ce-", "ce_", ""}
 
-// cloudEvent returns the CloudEvent that the attributes or the JSON body hold, or false where one of the four required
-// fields is missing, empty or not a string: half of a name is no name.
+// cloudEvent returns the CloudEvent in the attributes or in the JSON body, or false if one of the four required fields is
+// missing, empty or not a string.
 func (m *Message) cloudEvent() (cloudEvent, bool) {
 	for _, p := range cloudEventPrefixes {
 		field := func(name string) string { return m.Attributes[p+name].String }
@@ -52,7 +52,7 @@ func (m *Message) cloudEvent() (cloudEvent, bool) {
 			return e, true
 		}
 	}
-	// Most bodies are not CloudEvents: look for the word before paying for the parse.
+	// Most bodies are not CloudEvents, and a search is much cheaper than parsing.
 	if !strings.Contains(m.Body, `"specversion"`) {
 		return cloudEvent{}, false
 	}
@@ -71,8 +71,8 @@ func newCloudEvent(field func(name string) string) (cloudEvent, bool) {
 
 // jsonString returns the string that raw encodes, or "" for anything else.
 //
-// encoding/json replaces what is not Unicode, such as half of a surrogate pair, by U+FFFD, so that two different IDs would
-// become one: a string that holds U+FFFD is none.
+// encoding/json replaces what is not Unicode, such as half of a surrogate pair, by U+FFFD. Two different IDs could become
+// equal, so a string with U+FFFD counts as no string.
 func jsonString(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil || strings.ContainsRune(s, utf8.RuneError) {

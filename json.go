@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// DecodeError says where a body stopped being what the handler expects. It never holds any of the body's text, which
-// may be personal.
+// DecodeError says where a body is not what the handler expects. It never contains text of the body, which may be personal
+// data.
 type DecodeError struct {
 	Type   string // the Go type asked for
-	Offset int64  // byte offset in the body, 0 where not known
-	Field  string // the declared JSON field with a value of the wrong type, or the one around it
+	Offset int64  // byte offset in the body; 0: not known
+	Field  string // the declared JSON field whose value has the wrong type, or the field around it
 }
 
 func (e *DecodeError) Error() string {
@@ -63,9 +63,8 @@ func JSON[T any](f func(context.Context, T) error) Handler {
 	}
 }
 
-// declaredPath returns the longest beginning of a dotted path of JSON names that t's struct fields declare. What follows
-// may be a map's key, which the sender chose and which may be personal; also a type's own UnmarshalJSON may report any
-// path.
+// declaredPath returns the longest prefix of a dotted path of JSON names that t's struct fields declare. The rest may be a
+// map's key, which the sender chose and which may be personal data, or any text of a type's own UnmarshalJSON.
 func declaredPath(t reflect.Type, path string) string {
 	var declared []string
 	for name := range strings.SplitSeq(path, ".") {

@@ -9,10 +9,10 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// Conditions that hosts and dedup share, one value each: hosts do not import dedup.
+// Conditions that hosts and dedup share. They are here because hosts do not import dedup.
 var (
-	// ErrLeaseLost is the cause of a handler's cancelled context, and the error of an operation, when another delivery
-	// may own the event: the record's owner changed, or the message's visibility could not be proven in time.
+	// ErrLeaseLost is the cause of a handler's cancelled context, and the error of an operation, when another delivery may
+	// own the event: the record has another owner, or the visibility timeout of the message may have ended.
 	ErrLeaseLost = errors.New("sqsonce: lease lost")
 	// ErrInProgress says that another delivery of the event is being handled. It is not a failure.
 	ErrInProgress = errors.New("sqsonce: in progress elsewhere")
@@ -26,7 +26,7 @@ type RetryError struct {
 	// After is the delay. Hosts round it up to whole seconds and bound it by what SQS allows (12 hours after the
 	// receive).
 	After time.Duration
-	// Err is why. Where it matches [ErrInProgress] the delivery is not counted as a failure.
+	// Err is the reason. If it matches [ErrInProgress] the delivery does not count as a failure.
 	Err error
 }
 
@@ -46,7 +46,7 @@ func (e *RetryError) Unwrap() error { return e.Err }
 type RejectError struct{ Err error }
 
 // Reject returns a [RejectError]: the message goes to the dead-letter queue with err as the reason, and is then
-// deleted. Where the host knows no dead-letter queue it is treated as any other error and never deleted.
+// deleted. If the host knows no dead-letter queue, the message is treated as after any other error and not deleted.
 func Reject(err error) error { return &RejectError{Err: err} }
 
 func (e *RejectError) Error() string {

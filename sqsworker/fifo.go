@@ -82,7 +82,7 @@ func (l *loop) headFailed(d *delivery, r result) {
 	g := d.group
 	delay := r.asked
 	if delay < 0 {
-		delay = host.Jitter(time.Second, 15*time.Minute, d.runs)
+		delay = host.DefaultBackoff(d.runs)
 	}
 	switch last := l.followerAtLastReceive(g); {
 	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && delay <= l.opts.Visibility:
