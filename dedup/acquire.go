@@ -16,7 +16,9 @@ const afterOwner = time.Second
 // acquire asks the store for the record. The owner's name is made before the first request, so that the store recognises
 // a copy of the request, and is never used for another acquire.
 func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
-	l, err := o.store.Acquire(ctx, Claim{
+	patient, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
+	defer cancel()
+	l, err := o.store.Acquire(patient, Claim{
 		Key:        rl.task.key,
 		Owner:      rl.owner,
 		Lease:      rl.length,
@@ -25,6 +27,9 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 		Validation: rl.task.validation,
 		NoTakeover: o.o.OnCrash != Rerun,
 	})
+	if err != nil && patient.Err() != nil && ctx.Err() == nil {
+		err = sqsonce.Unavailable(err) // the store did not answer in time, whatever it says of its context
+	}
 	if err == nil && l.OwnRetry {
 		o.counts.ownRetries.Add(1)
 	}
@@ -64,7 +69,7 @@ func (o *Once) refused(ctx context.Context, t task, err error) error {
 	if _, unusable := errors.AsType[*sqsonce.FieldError](err); unusable || ctx.Err() != nil {
 		return err
 	}
-	if o.o.OnStoreDown == RunAnyway {
+	if o.o.OnStoreDown == RunAnyway && !errors.Is(err, sqsonce.ErrMisconfigured) {
 		return o.runWithoutRecord(ctx, t, err)
 	}
 	return err

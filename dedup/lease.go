@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -199,7 +198,7 @@ func (rl *recordLease) renewOnTimer(ctx context.Context) {
 	rl.mu.Unlock()
 
 	sent := time.Now()
-	err := rl.renewRecovered(ctx)
+	err := rl.renew(ctx)
 	next := rl.length / 3
 	if err != nil {
 		next = rl.length / 12
@@ -211,18 +210,6 @@ func (rl *recordLease) renewOnTimer(ctx context.Context) {
 	if !errors.Is(err, sqsonce.ErrLeaseLost) {
 		rl.timer.Reset(max(next-time.Since(sent), rl.length/100))
 	}
-}
-
-// renewRecovered is renew on the timer's goroutine, where a panic of the store would end the process.
-func (rl *recordLease) renewRecovered(ctx context.Context) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &sqsonce.PanicError{Value: v, Stack: debug.Stack()}
-			rl.once.counts.storeErrors.Add(1)
-			rl.once.o.Logger.Error("dedup: renewal panicked", "key", rl.task.key, "error", err)
-		}
-	}()
-	return rl.renew(ctx)
 }
 
 // stopRenewing ends the renewals and returns when none is in flight. abandon cancels the one in flight: the handler has

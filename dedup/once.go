@@ -36,7 +36,7 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	if err := o.resolve(s, consumer); err != nil {
 		return nil, err
 	}
-	return &Once{store: s, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}, nil
+	return &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}, nil
 }
 
 // Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -45,8 +46,9 @@ type Options struct {
 	// every redrive. Default: 29 days, which covers standard queues of 14 days. At least 1 h.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
-	// CallTimeout is the timeout of each complete, renewal and release. They run on a context of their own. A renewal
-	// ends after a third of the lease at the latest. Default: 5 s.
+	// CallTimeout is the timeout of each acquire, complete, renewal and release. After it an acquire is
+	// [sqsonce.ErrUnavailable]. The others run on a context of their own. A renewal ends after a third of the lease at the
+	// latest. Default: 5 s.
 	CallTimeout time.Duration
 	// OnCrash decides about an event whose last owner crashed. Default: Rerun.
 	OnCrash CrashPolicy
@@ -64,7 +66,7 @@ type Options struct {
 	CacheSize int
 	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB. At most 350 KB.
 	MaxResult int
-	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. Default: discard.
+	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -98,9 +100,11 @@ const (
 type StorePolicy int
 
 const (
-	// FailClosed fails the delivery: no handler runs without a record.
+	// FailClosed returns the store's error: no handler runs without a record. Hosts keep the message while the error
+	// matches [sqsonce.ErrUnavailable].
 	FailClosed StorePolicy = iota
-	// RunAnyway runs the handler without a record: it may run more than once.
+	// RunAnyway runs the handler without a record: it may run more than once. Not where the store is misconfigured
+	// ([sqsonce.ErrMisconfigured]).
 	RunAnyway
 )
 
@@ -123,7 +127,7 @@ func (o *Options) resolve(s Store, consumer string) error {
 	o.Wait = cmp.Or(o.Wait, defaultWait)
 	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
 	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Logger = host.Logger(o.Logger)
 	if o.Lease < leastLease {
 		bad("Options.Lease", "is %s, must be at least %s", o.Lease, leastLease)
 	}

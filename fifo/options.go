@@ -39,9 +39,7 @@ func (o *Options) setDefaults() {
 	o.MaxMessages = cmp.Or(o.MaxMessages, 10_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
 	o.AttemptTimeout = cmp.Or(o.AttemptTimeout, 5*time.Second)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = host.Logger(o.Logger)
 }
 
 // namespaces do not contain '|', so that almost every MessageDeduplicationId is readable; see sqsonce.EventKey.

@@ -24,6 +24,10 @@ const (
 	// batching window is at most 5 min, and an invocation at most 15 min.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 	maxDelay = 12*time.Hour - 30*time.Minute
+	// firstUnavailable and maxUnavailable are the delays while something is away that every message needs: four times longer
+	// with each receive, so that five receives last 85 min.
+	firstUnavailable = time.Minute
+	maxUnavailable   = time.Hour
 )
 
 // retryAt returns when a failed message should be visible again; zero for the end of its visibility timeout.
@@ -34,6 +38,8 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	retry, _ := host.Asked(err)
 	var d time.Duration
 	switch {
+	case host.OutcomeOf(err) == host.Unavailable:
+		d = host.Double(firstUnavailable, maxUnavailable, 2*m.ReceiveCount-1)
 	case errors.Is(err, sqsonce.ErrInProgress) && retry == nil:
 		return time.Time{}
 	case errors.Is(err, sqsonce.ErrInProgress):
@@ -48,13 +54,11 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 }
 
 func (v *invocation) backoff(receiveCount int) (d time.Duration) {
-	defer func() {
-		if p := recover(); p != nil {
-			v.log.ErrorContext(v.ctx, "lambda: Options.Backoff panicked, the default backoff is used", keyError, p)
-			d = host.DefaultBackoff(receiveCount)
-		}
-	}()
-	return v.opts.Backoff(receiveCount)
+	if err := host.Recover(func() { d = v.opts.Backoff(receiveCount) }); err != nil {
+		v.log.ErrorContext(v.ctx, "lambda: Options.Backoff panicked, the default backoff is used", host.ErrorAttrs(err)...)
+		d = host.DefaultBackoff(receiveCount)
+	}
+	return d
 }
 
 // delay changes the visibility timeouts of the failed messages. The results are final by now. A change that fails is

@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"errors"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -67,9 +66,11 @@ func (v *invocation) handle(i int) (ok bool) {
 
 // setResult settles a message after its handler and sets the result. It reports whether that is a success before the
 // results were closed.
-func (v *invocation) setResult(s *slot, m *sqsonce.Message, err error, settled func(deadLettered bool)) bool {
+func (v *invocation) setResult(s *slot, m *sqsonce.Message, err error, settled func(deadLettered bool) error) bool {
 	sent := host.OutcomeOf(err) == host.Rejected && v.deadLetter(s, m, err)
-	v.settle(m, settled, sent)
+	if e := settled(sent); e != nil {
+		v.log.ErrorContext(v.ctx, "lambda: settling the message panicked", keyMessage, m.ID, keyError, e)
+	}
 	if err == nil || sent {
 		if s.change(running, succeeded) {
 			return true
@@ -86,25 +87,11 @@ func (v *invocation) setResult(s *slot, m *sqsonce.Message, err error, settled f
 	return false
 }
 
-// settle runs the functions that middleware gave to OnSettled. A panic in one of them must not end the process, and does not
-// change the result.
-func (v *invocation) settle(m *sqsonce.Message, settled func(bool), deadLettered bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			v.log.ErrorContext(v.ctx, "lambda: function given to OnSettled panicked", keyMessage, m.ID, keyError, p, keyStack, string(debug.Stack()))
-		}
-	}()
-	settled(deadLettered)
-}
-
 func (v *invocation) logFailure(m *sqsonce.Message, err error) {
-	attrs := []any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount, keyError, err}
+	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(err)...)
 	if errors.Is(err, sqsonce.ErrInProgress) {
 		v.log.DebugContext(v.ctx, "lambda: event is in progress elsewhere", attrs...)
 		return
-	}
-	if p, ok := errors.AsType[*sqsonce.PanicError](err); ok {
-		attrs = append(attrs, keyStack, string(p.Stack))
 	}
 	v.log.WarnContext(v.ctx, "lambda: handler failed", attrs...)
 }

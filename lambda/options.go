@@ -50,9 +50,7 @@ func (o *Options) setDefaults() {
 	if o.Backoff == nil {
 		o.Backoff = host.DefaultBackoff
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = host.Logger(o.Logger)
 }
 
 // validate reports every bad argument and option at once. It runs before setDefaults.

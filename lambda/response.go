@@ -1,12 +1,15 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 var (
@@ -23,6 +26,9 @@ func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventRes
 	if v.opts.AllOrNothing && failures > 0 {
 		return response(nil), fmt.Errorf("lambda: %d of %d messages failed, the first: %w", failures, len(r.states), v.firstError(r))
 	}
+	if err := v.unavailable(r); err != nil {
+		return response(nil), err
+	}
 	ids := make([]string, 0, failures)
 	for i, s := range r.states {
 		if s != succeeded {
@@ -30,6 +36,24 @@ func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventRes
 		}
 	}
 	return response(ids), nil
+}
+
+// unavailable returns an error if no message could be handled for something that every message needs. Nothing is deleted
+// either way; an error shows in the function's Errors metric, and the mapping slows down.
+func (v *invocation) unavailable(r results) error {
+	var err error
+	for i, s := range r.states {
+		switch {
+		case s == failed && host.OutcomeOf(v.slots[i].err) == host.Unavailable:
+			err = cmp.Or(err, v.slots[i].err)
+		case s != skipped:
+			return nil
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("lambda: none of %d messages handled: %w", len(r.states), err)
 }
 
 func (v *invocation) firstError(r results) error {

@@ -29,7 +29,7 @@ func (l *loop) reject(d *delivery, r result) {
 		ctx, cancel := context.WithTimeout(l.callCtx, sendTimeout)
 		defer cancel()
 		err := l.sendToDeadLetter(ctx, d.m, r.err)
-		r.settle(err == nil)
+		l.settle(r, err == nil)
 		return deadLettered{d, r, err}
 	})
 }
@@ -82,5 +82,5 @@ func (l *loop) notSent(d *delivery, r result) {
 // settleFailed tells middleware that the message is not in the dead-letter queue. Middleware may call a store, so that it
 // runs on another goroutine. Settling twice does nothing.
 func (l *loop) settleFailed(r result) {
-	l.calls.Go(func() { r.settle(false) })
+	l.calls.Go(func() { l.settle(r, false) })
 }

@@ -27,6 +27,10 @@ type delivery struct {
 	next     *delivery // of an orphan: the same message, received again
 	runs     int       // since the receive
 
+	// While it is unavailable:
+	unavailable      int       // outcomes in a row
+	unavailableSince time.Time // of the first of them
+
 	// While it is held:
 	retry    *timer
 	stopWait context.CancelFunc // nil: nobody knows when the peer ends

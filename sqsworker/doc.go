@@ -38,6 +38,14 @@
 // A handler that does not return within [Options.StopGrace] after its context was cancelled counts as stuck. The worker
 // gives its slot to another message, and goes on to extend the message of the stuck handler.
 //
+// # Outages
+//
+// A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store cannot be asked, has not tried its
+// message: the message is held, with its FIFO group, and run again after 1 s, then up to every 30 s. It keeps its part of
+// InFlight, so a worker whose messages are all unavailable receives no more. After a minute they are given back, as long as
+// each has two receives left, and the worker takes one at a time until one succeeds: other workers may be better off.
+// [Worker.Health] is not ready meanwhile. The worker logs once when an outage begins and once when it ends.
+//
 // # Shutdown
 //
 // Cancelling Run's context starts the stop:

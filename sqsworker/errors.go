@@ -3,9 +3,11 @@ package sqsworker
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 )
 
@@ -33,6 +35,7 @@ var (
 // entryError is the failure of one entry of a batch call that succeeded.
 type entryError struct {
 	code, message string
+	senderFault   bool
 }
 
 func (e *entryError) Error() string { return "sqsworker: " + e.code + ": " + e.message }
@@ -48,26 +51,26 @@ func errorCode(err error) string {
 	return strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 }
 
-// isHandleDead reports an answer after which a receipt handle never works again: it is not the newest, or the visibility
-// timeout or the 12 h are over. For FIFO queues and for the 12 h the code is InvalidParameterValue; only the text says
-// which value.
+// isHandleDead reports an answer after which a receipt handle never works again: it is not the newest, the visibility
+// timeout or the 12 h are over, or the message is gone. SQS has many codes and texts for it, such as
+// InvalidParameterValue "Message does not exist or is not available for visibility timeout change". The rest of an entry is
+// ours and valid, so whatever SQS calls the sender's fault is the handle's, but for throttling.
 func isHandleDead(err error) bool {
 	switch errorCode(err) {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return true
-	case "InvalidParameterValue", "InvalidParameterValueException":
-		text := strings.ToLower(err.Error())
-		return strings.Contains(text, "expired") || strings.Contains(text, "total visibilitytimeout")
 	}
-	return false
+	e, isEntry := errors.AsType[*entryError](err)
+	return isEntry && e.senderFault && !isThrottle(err)
 }
 
-// fatalCodes are errors that no retry mends while the process runs. Expired or unknown credentials are not among them:
-// they are rotated. The SDK reports the codes of SQS's older Query protocol (KMS.DisabledException) if the answer carries
+// fatalCodes are errors that no retry mends while the process runs. Expired credentials are not among them: they are
+// rotated. The SDK reports the codes of SQS's older Query protocol (KMS.DisabledException) if the answer carries
 // them, else the names of its own error types (KmsDisabled).
 var fatalCodes = []string{
 	"QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
 	"InvalidAddress", "InvalidSecurity", "UnsupportedOperation",
+	"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "OptInRequired",
 	"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired",
 	"KMS.AccessDeniedException", "KMS.DisabledException", "KMS.InvalidKeyUsageException", "KMS.InvalidStateException",
 	"KMS.NotFoundException", "KMS.OptInRequired",
@@ -90,8 +93,17 @@ func isThrottle(err error) bool {
 	return strings.Contains(code, "Throttl") || code == "OverLimit" || code == "RequestLimitExceeded"
 }
 
-// isOutcomeUnknown reports that the call may have had its effect: no answer came, or SQS failed while it worked.
+// isOutcomeUnknown reports that the call may have had its effect: no answer came, or SQS failed while it worked. A status
+// of 4xx is an answer that nothing was done, also with a code that the SDK does not know, but for 408: a proxy may answer
+// so after it has passed the request on.
 func isOutcomeUnknown(err error) bool {
 	e, answered := errors.AsType[smithy.APIError](err)
-	return !answered || e.ErrorFault() != smithy.FaultClient && !isThrottle(err)
+	if !answered {
+		return true
+	}
+	if e.ErrorFault() == smithy.FaultClient || isThrottle(err) {
+		return false
+	}
+	r, ok := errors.AsType[*awshttp.ResponseError](err)
+	return !ok || r.HTTPStatusCode() < 400 || r.HTTPStatusCode() > 499 || r.HTTPStatusCode() == http.StatusRequestTimeout
 }

@@ -17,13 +17,20 @@ func TestErrorKinds(t *testing.T) {
 		{"ReceiptHandleIsInvalid", "", true, false, false},
 		{"InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", true, false, false},
 		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
-		{"InvalidParameterValue", "something else", false, false, false},
+		{"InvalidParameterValue", "Message does not exist or is not available for visibility timeout change", true, false, false},
+		{"InvalidParameterValue", "something else", true, false, false},
+		{"SomeNewCode", "of the sender's fault", true, false, false},
+		{"InvalidClientTokenId", "", false, true, false},
+		{"SignatureDoesNotMatch", "", false, true, false},
+		{"UnrecognizedClientException", "", false, true, false},
+		{"OptInRequired", "", false, true, false},
+		{"ExpiredToken", "", false, false, false},
 		{"AWS.SimpleQueueService.NonExistentQueue", "", false, true, false},
 		{"RequestThrottled", "", false, false, true},
 		{"KmsThrottled", "", false, false, true},
 		{"InternalError", "", false, false, false},
 	} {
-		err := error(&entryError{code: tc.code, message: tc.text})
+		err := error(&entryError{code: tc.code, message: tc.text, senderFault: tc.dead || tc.slow})
 		if isHandleDead(err) != tc.dead || isFatal(err) != tc.fatal || isThrottle(err) != tc.slow {
 			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
 		}

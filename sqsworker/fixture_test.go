@@ -257,6 +257,12 @@ func (b *logBook) has(s string) bool {
 	return strings.Contains(b.text.String(), s)
 }
 
+func (b *logBook) count(s string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Count(b.text.String(), s)
+}
+
 var errTest = errors.New("it failed")
 
 // receive is another consumer: it receives what is visible.

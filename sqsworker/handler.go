@@ -51,6 +51,7 @@ func (l *loop) start(d *delivery) {
 	if l.opts.HandlerTimeout > 0 {
 		l.markStuckAfter(d, l.opts.HandlerTimeout)
 	}
+	l.proveBy(d, d.runs)
 	l.counters.running.add(d)
 	count := d.lease.count // read here: a newer handle may replace the lease while the handler runs
 	go l.invoke(ctx, d, count, func(r result) {
@@ -82,15 +83,15 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, count int, then func(r
 type result struct {
 	outcome    host.Outcome
 	err        error
-	asked      time.Duration           // delay of sqsonce.RetryAfter; negative: none
-	delay      time.Duration           // until others may receive the message
-	peerEnded  <-chan struct{}         // of an event in progress; nil: not known
-	settle     func(deadLettered bool) // once, before a rejected message is deleted
-	sendFailed bool                    // the dead-letter queue did not take the message
+	asked      time.Duration                 // delay of sqsonce.RetryAfter; negative: none
+	delay      time.Duration                 // until others may receive the message
+	peerEnded  <-chan struct{}               // of an event in progress; nil: not known
+	settle     func(deadLettered bool) error // once, before a rejected message is deleted
+	sendFailed bool                          // the dead-letter queue did not take the message
 }
 
 // newResult runs on the handler's goroutine: Backoff is the user's, and settling the message may call the store.
-func (w *Worker) newResult(err error, count int, settleMessage func(bool)) result {
+func (w *Worker) newResult(err error, count int, settleMessage func(bool) error) result {
 	r := result{outcome: host.OutcomeOf(err), err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
 	if retry, _ := host.Asked(err); retry != nil {
 		r.asked = max(0, retry.After)
@@ -99,19 +100,24 @@ func (w *Worker) newResult(err error, count int, settleMessage func(bool)) resul
 		r.delay = w.backoff(count)
 	}
 	if r.outcome != host.Rejected {
-		settleMessage(false)
+		w.settle(r, false)
 	}
 	return r
 }
 
+// settle runs what middleware left for the end of the message: the user's code, and calls of the store.
+func (w *Worker) settle(r result, deadLettered bool) {
+	if err := r.settle(deadLettered); err != nil {
+		w.log.Error("sqsworker: settling the message panicked", keyError, err)
+	}
+}
+
 func (w *Worker) backoff(count int) (d time.Duration) {
-	defer func() {
-		if p := recover(); p != nil {
-			w.log.Error("sqsworker: Options.Backoff panicked, the default is used", keyError, p)
-			d = host.DefaultBackoff(count)
-		}
-	}()
-	return max(0, w.opts.Backoff(count))
+	if err := host.Recover(func() { d = w.opts.Backoff(count) }); err != nil {
+		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", host.ErrorAttrs(err)...)
+		d = host.DefaultBackoff(count)
+	}
+	return max(0, d)
 }
 
 // markStuckAfter marks d's handler as stuck if it has not returned StopGrace after its context is cancelled, which is
@@ -154,6 +160,10 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		return
 	}
 	l.setState(d, deciding)
+	if r.outcome != host.Unavailable {
+		d.unavailable = 0
+		l.available()
+	}
 	switch r.outcome {
 	case host.Done:
 		l.delete(d)
@@ -163,6 +173,8 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		l.inProgress(d, r)
 	case host.Rejected:
 		l.reject(d, r)
+	case host.Unavailable:
+		l.unavailable(d, r)
 	default:
 		l.failed(d, r)
 	}
@@ -178,10 +190,13 @@ func (l *loop) countResult(d *delivery, r result) {
 	case host.LeaseLost: // counted with the leases
 	case host.InProgress:
 		l.log.Debug("sqsworker: event in progress elsewhere", keyMessage, d.m.ID, keyCount, d.lease.count)
+	case host.Unavailable:
+		l.counters.unavailable.Add(1)
+		l.log.Debug("sqsworker: unavailable", keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count, keyError, r.err)
 	default:
 		l.counters.failed.Add(1)
-		l.log.Warn("sqsworker: handler failed", keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count,
-			keyError, r.err)
+		attrs := []any{keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count}
+		l.log.Warn("sqsworker: handler failed", append(attrs, host.ErrorAttrs(r.err)...)...)
 	}
 }
 

@@ -23,8 +23,9 @@ const blockedAfter = time.Minute
 //
 //   - /live is 200 unless the worker has ended, or its main loop has been blocked for a minute: a restart would help. It
 //     does not depend on SQS.
-//   - /ready is 200 while the worker receives: it runs and does not stop, and a receive has succeeded within Wait + 1 min,
-//     or none was needed because InFlight is used up.
+//   - /ready is 200 while the worker receives: it runs and does not stop, a receive has succeeded within Wait + 1 min, or
+//     none was needed because InFlight is used up, and the last three outcomes were not all unavailable
+//     ([sqsonce.ErrUnavailable]).
 //
 // Otherwise they are 503. The body says why, as JSON: the state, the seconds since the last successful receive (-1: none
 // yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
@@ -50,6 +51,9 @@ func (w *Worker) ready() bool {
 		return false
 	}
 	last := w.Stats().LastPoll
+	if w.notReady.Load() {
+		return false
+	}
 	return w.full.Load() || !last.IsZero() && w.now().Sub(last) < w.opts.Wait+time.Minute
 }
 

@@ -49,6 +49,7 @@ type loop struct {
 	deletes       batchQueue
 	releases      batchQueue
 	noDLQLogged   bool
+	outage        outage
 	stopping      stopping
 	schedule      schedule
 }

@@ -63,7 +63,7 @@ type Options struct {
 	// StopGrace is how long a handler may take to return after its context was cancelled before it counts as stuck.
 	// Default: 2 s; negative: none.
 	StopGrace time.Duration
-	// Logger gets the events that no error reports. Default: discard.
+	// Logger gets the events that no error reports. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -92,7 +92,7 @@ func (o *Options) setDefaults() {
 	o.FIFORetries = cmp.Or(o.FIFORetries, defaultFIFORetries)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
 	o.StopGrace = cmp.Or(o.StopGrace, 2*time.Second)
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Logger = host.Logger(o.Logger)
 	if o.Backoff == nil {
 		o.Backoff = host.DefaultBackoff
 	}

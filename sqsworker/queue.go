@@ -28,23 +28,26 @@ const unknownMaxReceives = 3
 func (q *queue) hasDLQ() bool { return q.deadLetter != "" }
 
 // inspect reads the queue's attributes. It tries again while SQS cannot be reached: the ARN is part of the key of events
-// without an ID, and a worker with a wrong ARN would not find the records made under the right one.
+// without an ID, and a worker with a wrong ARN would not find the records made under the right one. When the worker is
+// stopped meanwhile it returns the last error.
 func (w *Worker) inspect(ctx context.Context) (queue, error) {
+	var last error
 	for try := 1; ; try++ {
 		q, err := w.readQueue(ctx)
 		if err == nil || isFatal(err) {
 			return q, err
 		}
 		if ctx.Err() != nil {
-			return queue{}, nil
+			return queue{}, last
 		}
+		last = err
 		delay := host.Jitter(100*time.Millisecond, 20*time.Second, try)
 		w.log.Warn("sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():
-			return queue{}, nil
+			return queue{}, last
 		case <-w.hurry:
-			return queue{}, nil
+			return queue{}, last
 		case <-time.After(delay):
 		}
 	}

@@ -22,6 +22,7 @@ type polling struct {
 	resume   time.Time // after an error
 	failures int       // in a row
 	answered uint64
+	lastErr  error // of a receive
 }
 
 // poll is one receive. It is never cancelled: messages that SQS hands to a cancelled receive stay hidden for their
@@ -43,8 +44,14 @@ const attemptWindow = 5 * time.Minute
 func (l *loop) startReceives() {
 	l.full.Store(l.capacity.used.messages >= l.capacity.limit.messages)
 	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
+		if l.outage.probing && l.capacity.used.messages > 0 {
+			return
+		}
 		n := l.capacity.available()
-		if n == 0 || n < min(host.MaxBatch, l.capacity.limit.messages) && !l.starving() {
+		if l.outage.probing {
+			n = min(n, 1)
+		}
+		if n == 0 || n < min(host.MaxBatch, l.capacity.limit.messages) && !l.starving() && !l.outage.probing {
 			return
 		}
 		p := &poll{reserved: l.capacity.reserve(n), began: l.now()}
@@ -207,6 +214,7 @@ type receiveFailed struct {
 
 func (l *loop) receiveFailed(e receiveFailed) {
 	l.polling.failures++
+	l.polling.lastErr = e.err
 	l.polling.target = 1
 	delay := host.Jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
 	if isFatal(e.err) {

@@ -178,7 +178,7 @@ func TestUnansweredReceives(t *testing.T) {
 		standard, fifo int64
 	}{
 		"reply lost": {fault.Rule{Op: opReceive, Nth: 1, Do: fault.LoseReply}, 1, 0},
-		"failed":     {fault.Rule{Op: opReceive, Nth: 1, Do: fault.Error, Code: "InternalError"}, 1, 0},
+		"failed":     {fault.Rule{Op: opReceive, Nth: 1, Do: fault.Error}, 1, 0},
 		"throttled":  {fault.Rule{Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"}, 0, 0},
 	} {
 		for fifo, want := range map[bool]int64{false: c.standard, true: c.fifo} {

@@ -8,14 +8,15 @@ import (
 
 // Stats counts what a worker has done since Run began. After Run it is the report of the stop.
 type Stats struct {
-	Received   int64 // messages received, second copies included
-	Done       int64 // handlers that returned nil
-	Failed     int64 // handlers that failed; an event in progress elsewhere is not a failure
-	Retried    int64 // deliveries given back, held, or run again in this process, after their handler had run
-	Rejected   int64 // messages sent to the dead-letter queue
-	LeasesLost int64 // messages that another consumer may have had while they were in flight here
-	Stuck      int64 // now: handlers that did not return within StopGrace after their context was cancelled
-	Running    int64 // now: handlers, stuck ones included
+	Received    int64 // messages received, second copies included
+	Done        int64 // handlers that returned nil
+	Failed      int64 // handlers that failed; an event in progress elsewhere is not a failure
+	Retried     int64 // deliveries given back, held, or run again in this process, after their handler had run
+	Rejected    int64 // messages sent to the dead-letter queue
+	Unavailable int64 // handlers that returned sqsonce.ErrUnavailable: not a failure of their messages
+	LeasesLost  int64 // messages that another consumer may have had while they were in flight here
+	Stuck       int64 // now: handlers that did not return within StopGrace after their context was cancelled
+	Running     int64 // now: handlers, stuck ones included
 
 	Drained   int64 // handlers that returned during the stop
 	Released  int64 // messages given back without having been started
@@ -33,6 +34,7 @@ type Stats struct {
 
 type counters struct {
 	received, done, failed, retried, rejected, leasesLost, stuck atomic.Int64
+	unavailable                                                  atomic.Int64
 	drained, released, abandoned, undeleted                      atomic.Int64
 	receives, unanswered, deletes, extensions                    atomic.Int64
 	lastPoll                                                     atomic.Pointer[time.Time]
@@ -44,7 +46,7 @@ func (w *Worker) Stats() Stats {
 	c := &w.counters
 	s := Stats{
 		Received: c.received.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Retried: c.retried.Load(),
-		Rejected: c.rejected.Load(), LeasesLost: c.leasesLost.Load(), Stuck: c.stuck.Load(),
+		Rejected: c.rejected.Load(), Unavailable: c.unavailable.Load(), LeasesLost: c.leasesLost.Load(), Stuck: c.stuck.Load(),
 		Drained: c.drained.Load(), Released: c.released.Load(), Abandoned: c.abandoned.Load(), Undeleted: c.undeleted.Load(),
 		Receives: c.receives.Load(), Unanswered: c.unanswered.Load(), Deletes: c.deletes.Load(), Extensions: c.extensions.Load(),
 	}

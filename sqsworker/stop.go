@@ -87,8 +87,12 @@ func (l *loop) releaseAllUnstarted() {
 // delay.
 func (l *loop) releaseUnstarted(d *delivery) {
 	if d.state == held {
+		delay := d.retry.at.Sub(l.now())
+		if d.unavailable > 0 {
+			delay = 0 // it has not failed, and others may be able to run it
+		}
 		l.counters.retried.Add(1)
-		l.release(d, d.retry.at.Sub(l.now()))
+		l.release(d, delay)
 		return
 	}
 	l.counters.released.Add(1)
@@ -138,6 +142,9 @@ func (l *loop) report() error {
 		"stuck", s.Stuck, "abandoned", s.Abandoned, "undeleted", s.Undeleted)
 	if l.stopping.reason != nil {
 		return l.stopping.reason
+	}
+	if l.polling.answered == 0 && l.polling.lastErr != nil {
+		return l.polling.lastErr // it never worked: a misspelt endpoint must not look like a clean stop
 	}
 	unfinished := &StopError{Stuck: s.Stuck, Abandoned: s.Abandoned, Undeleted: s.Undeleted - l.stopping.undeleted}
 	if *unfinished != (StopError{}) {

@@ -25,6 +25,7 @@ type Worker struct {
 	state     atomic.Int32 // see health.go
 	lastStep  atomic.Int64 // of the loop, Unix nanoseconds
 	full      atomic.Bool  // InFlight is used up
+	notReady  atomic.Bool  // the last outcomes were unavailable
 	started   atomic.Bool
 	hurry     chan struct{}
 	hurryOnce sync.Once

@@ -211,6 +211,9 @@ func TestStoreDown(t *testing.T) {
 			if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, sqsonce.ErrInProgress) {
 				t.Errorf("%s with the store down: got %v, want an error that says nothing about the lease", name, err)
 			}
+			if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) {
+				t.Errorf("%s with the store down: got %v, want it to match ErrUnavailable alone", name, err)
+			}
 		}
 		if took := time.Since(start); took > 30*time.Second {
 			t.Errorf("five calls with the store down took %s", took)

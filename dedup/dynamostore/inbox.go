@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // leastLease is the least time of the lease with which a commit starts. With less the lease is renewed first.
@@ -44,9 +45,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = host.Logger(o.Logger)
 	return &Inbox{store: s, once: once, logger: o.Logger}, nil
 }
 

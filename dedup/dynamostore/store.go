@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
@@ -89,7 +90,7 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 	s := &Store{client: client, table: table, clock: newClock(o.Now)}
 	s.batcher = &batcher{
 		store: s, size: o.MaxBatch, linger: max(0, cmp.Or(o.Linger, defaultLinger)), texts: newStatementTexts(table),
-		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		logger: host.Logger(o.Logger),
 	}
 	// PartiQL takes the name of a table, not its ARN.
 	s.batcher.off.Store(o.MaxBatch < 2 || strings.HasPrefix(table, "arn:"))

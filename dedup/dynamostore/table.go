@@ -13,6 +13,8 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
@@ -153,7 +155,8 @@ var (
 	ErrAccessDenied = errors.New("access denied")
 )
 
-// TableError says why the table, or with an Inbox one of the user's tables, cannot be used. A retry does not help.
+// TableError says why the table, or with an Inbox one of the user's tables, cannot be used. A retry does not help: it
+// matches [sqsonce.ErrMisconfigured].
 type TableError struct {
 	// Table is the store's table. The error of a transaction does not say which of its tables it is about.
 	Table string
@@ -163,6 +166,11 @@ type TableError struct {
 	Detail string
 	// Err is DynamoDB's error. It may be nil.
 	Err error
+}
+
+// Is reports a match with [sqsonce.ErrMisconfigured] and [sqsonce.ErrUnavailable].
+func (e *TableError) Is(target error) bool {
+	return target == sqsonce.ErrMisconfigured || target == sqsonce.ErrUnavailable
 }
 
 func (e *TableError) Error() string {
@@ -208,8 +216,13 @@ func (s *Store) explain(op string, err error) error {
 	case isAPI && api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "key element does not match the schema"):
 		problem = ErrKeySchema
 	}
-	if problem != nil {
+	_, unusable := errors.AsType[*sqsonce.FieldError](err)
+	switch {
+	case problem != nil:
 		return &TableError{Table: s.table, Problem: problem, Detail: op, Err: err}
+	case !unusable && !errors.Is(err, ErrRecord) && classify(err) != answered:
+		// No message causes throttling, a failure of the service, or a request without an answer.
+		return sqsonce.Unavailable(fmt.Errorf("dynamostore: %s: %w", op, err))
 	}
 	return fmt.Errorf("dynamostore: %s: %w", op, err)
 }

@@ -33,7 +33,7 @@ type ProcessorOptions struct {
 	// StopTimeout is how long handlers may run after Run's context has ended. Then their contexts are cancelled with cause
 	// [sqsonce.ErrShutdown]. Default: 25 s; negative: cancelled at once.
 	StopTimeout time.Duration
-	// Logger gets what no error reports: failed attempts, parked events, lost leases. Default: discard.
+	// Logger gets what no error reports: failed attempts, parked events, lost leases. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -74,7 +74,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.MaxAttempts = cmp.Or(o.MaxAttempts, 10)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Logger = host.Logger(o.Logger)
 	if o.Backoff == nil {
 		o.Backoff = host.DefaultBackoff
 	}

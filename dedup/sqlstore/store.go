@@ -19,7 +19,7 @@ type Options struct {
 	// finds it out. Timeout does not cover the wait for a connection of the pool, which the caller's context limits.
 	// Default: 5 s; negative: no limit.
 	Timeout time.Duration
-	// Logger gets what no error reports: a failed round of [Store.SweepEvery]. Default: discard.
+	// Logger gets what no error reports: a failed round of [Store.SweepEvery]. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -56,7 +56,7 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 	s := &Store{
 		db: db, dialect: dialect, stmts: newStatements(dialect),
 		timeout: max(0, cmp.Or(o.Timeout, defaultTimeout)),
-		logger:  cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		logger:  host.Logger(o.Logger),
 	}
 	if dialect.engine == sqlite {
 		s.turn = make(chan struct{}, 1)

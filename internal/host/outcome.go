@@ -11,17 +11,19 @@ type Outcome int
 
 // The outcomes.
 const (
-	Done       Outcome = iota // nil
-	Failed                    // delivered again
-	InProgress                // another delivery of the event is at work: delivered again, and not a failure
-	Rejected                  // to the dead-letter queue
-	LeaseLost                 // another delivery may own the event: nothing is done for the message
+	Done        Outcome = iota // nil
+	Failed                     // delivered again
+	InProgress                 // another delivery of the event is at work: delivered again, and not a failure
+	Rejected                   // to the dead-letter queue
+	LeaseLost                  // another delivery may own the event: nothing is done for the message
+	Unavailable                // something that every message needs is away: delivered again, and not a try
 )
 
 // OutcomeOf returns the outcome of a handler that returned err.
 //
 // A lost lease comes first: not even a Reject may move a message that another delivery may own. An event in progress
-// elsewhere comes before a Reject too: the other delivery decides about it.
+// elsewhere comes before a Reject too: the other delivery decides about it. A handler that rejects its message although
+// something is unavailable has decided.
 func OutcomeOf(err error) Outcome {
 	_, reject := Asked(err)
 	switch {
@@ -33,6 +35,8 @@ func OutcomeOf(err error) Outcome {
 		return InProgress
 	case reject != nil:
 		return Rejected
+	case errors.Is(err, sqsonce.ErrUnavailable):
+		return Unavailable
 	}
 	return Failed
 }

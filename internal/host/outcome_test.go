@@ -76,6 +76,10 @@ func TestOutcomeOf(t *testing.T) {
 		{"in progress", sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress), InProgress},
 		{"reject of an event in progress", sqsonce.Reject(sqsonce.ErrInProgress), InProgress},
 		{"lease lost", fmt.Errorf("charge: %w", sqsonce.ErrLeaseLost), LeaseLost},
+		{"unavailable", fmt.Errorf("charge: %w", sqsonce.Unavailable(cause)), Unavailable},
+		{"misconfigured", fmt.Errorf("%w: no table", sqsonce.ErrMisconfigured), Unavailable},
+		{"unavailable, after a delay", sqsonce.RetryAfter(time.Second, sqsonce.Unavailable(cause)), Unavailable},
+		{"reject of something unavailable", sqsonce.Reject(sqsonce.Unavailable(cause)), Rejected},
 		{"reject under a lost lease", sqsonce.Reject(sqsonce.ErrLeaseLost), LeaseLost},
 	} {
 		if got := OutcomeOf(tt.err); got != tt.want {

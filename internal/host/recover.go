@@ -1,6 +1,8 @@
 package host
 
 import (
+	"errors"
+	"fmt"
 	"runtime/debug"
 
 	"github.com/sqsonce/sqsonce"
@@ -9,18 +11,75 @@ import (
 // Run calls f and hands its error to then, on the same goroutine and exactly once, however f ends: a panic becomes a
 // [*sqsonce.PanicError], and so does [runtime.Goexit], after which the goroutine ends when then has returned.
 //
-// Every call of the user's code goes through it: a panic on a goroutine of its own would end the process, and with it
-// everything in flight.
+// Every call of the user's code goes through Run or [Recover]: a panic on a goroutine of its own would end the process, and
+// with it everything in flight. The error that then gets is a [Usable] one.
 func Run(f func() error, then func(error)) {
 	var err error
 	returned := false
 	defer func() {
 		// recover returns nil after Goexit only: panic(nil) is a *runtime.PanicNilError.
 		if v := recover(); !returned {
-			err = &sqsonce.PanicError{Value: v, Stack: debug.Stack()}
+			err = newPanicError(v)
 		}
-		then(err)
+		then(Usable(err))
 	}()
 	err = f()
 	returned = true
 }
+
+// Recover calls f, and returns a [*sqsonce.PanicError] if it panics.
+func Recover(f func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = Usable(newPanicError(v))
+		}
+	}()
+	f()
+	return nil
+}
+
+func newPanicError(v any) *sqsonce.PanicError {
+	return &sqsonce.PanicError{Value: v, Stack: debug.Stack()}
+}
+
+// Usable returns err if its methods can be called, and else a [*sqsonce.PanicError] of the panic. An error's Error, Is, As
+// and Unwrap are the user's code: a typed nil, such as the one of
+//
+//	var e *fs.PathError
+//	return e
+//
+// is an error that is not nil, and its methods panic.
+func Usable(err error) error {
+	if err == nil {
+		return nil
+	}
+	v, stack := try(err)
+	if v == nil {
+		return err
+	}
+	// As text: the value may be another error whose methods panic. fmt recovers from a panic of its own calls.
+	text := fmt.Sprintf("method of the error %T: %v", err, v)
+	if p, ok := err.(*sqsonce.PanicError); ok && p != nil {
+		text, stack = fmt.Sprintf("%v", p.Value), p.Stack
+	}
+	return &sqsonce.PanicError{Value: text, Stack: stack}
+}
+
+// try calls every method of the errors in a chain that a host or dedup calls later.
+func try(err error) (panicked any, stack []byte) {
+	defer func() {
+		if panicked = recover(); panicked != nil {
+			stack = debug.Stack()
+		}
+	}()
+	_ = err.Error()
+	_ = errors.Is(err, errNone)
+	_, _ = errors.AsType[*noError](err)
+	_, _ = Asked(err)
+	return nil, nil
+}
+
+// errNone and noError match nothing, so that a search of a chain goes to its end.
+var errNone = errors.New("none")
+
+type noError struct{ error }

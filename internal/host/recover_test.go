@@ -2,6 +2,10 @@ package host
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -58,4 +62,106 @@ func TestRunPanicOfANilError(t *testing.T) {
 			t.Errorf("got %#v, want a PanicError that is told from Goexit", err)
 		}
 	})
+}
+
+// brokenError panics in one of its methods.
+type brokenError struct{ method string }
+
+func (e brokenError) Error() string {
+	if e.method == "Error" {
+		panic("Error is broken")
+	}
+	return "broken"
+}
+
+func (e brokenError) Is(error) bool {
+	if e.method == "Is" {
+		panic("Is is broken")
+	}
+	return false
+}
+
+func (e brokenError) As(any) bool {
+	if e.method == "As" {
+		panic("As is broken")
+	}
+	return false
+}
+
+func (e brokenError) Unwrap() error {
+	if e.method == "Unwrap" {
+		panic("Unwrap is broken")
+	}
+	return nil
+}
+
+// The errors of these functions are not nil, and their methods panic.
+func typedNils() map[string]error {
+	return map[string]error{
+		"fs.PathError":         error((*fs.PathError)(nil)),
+		"net.OpError":          error((*net.OpError)(nil)),
+		"url.Error":            error((*url.Error)(nil)),
+		"sqsonce.RetryError":   error((*sqsonce.RetryError)(nil)),
+		"sqsonce.RejectError":  error((*sqsonce.RejectError)(nil)),
+		"sqsonce.PanicError":   error((*sqsonce.PanicError)(nil)),
+		"wrapped fs.PathError": fmt.Errorf("read: %w", error((*fs.PathError)(nil))),
+		"joined fs.PathError":  errors.Join(errors.New("read"), error((*fs.PathError)(nil))),
+	}
+}
+
+func TestUsable(t *testing.T) {
+	t.Parallel()
+	broken := typedNils()
+	for _, method := range []string{"Error", "Is", "As", "Unwrap"} {
+		broken[method+" panics"] = brokenError{method}
+		if method != "Error" { // fmt recovers from that
+			broken[method+" panics, wrapped in a Reject"] = sqsonce.Reject(brokenError{method})
+		}
+		broken[method+" panics, passed to panic"] = &sqsonce.PanicError{Value: brokenError{method}}
+	}
+	for name, err := range broken {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Usable(err)
+			p, ok := got.(*sqsonce.PanicError)
+			if !ok {
+				t.Fatalf("got %T, want a PanicError", got)
+			}
+			if text := p.Error(); text == "" || errors.Is(p, errNone) || OutcomeOf(p) != Failed {
+				t.Errorf("got %q with outcome %d, want a failure whose methods can be called", text, OutcomeOf(p))
+			}
+		})
+	}
+	for name, err := range map[string]error{
+		"nil": nil, "plain": errors.New("plain"), "retry": sqsonce.RetryAfter(1, errors.New("plain")), "works": brokenError{},
+		"panic of an error": &sqsonce.PanicError{Value: errors.New("plain")},
+	} {
+		if got := Usable(err); got != err {
+			t.Errorf("%s: got %v, want the error itself", name, got)
+		}
+	}
+}
+
+func TestRunOfABrokenError(t *testing.T) {
+	t.Parallel()
+	for name, err := range typedNils() {
+		for how, f := range map[string]func() error{"returned": func() error { return err }, "passed to panic": func() error { panic(err) }} {
+			Run(f, func(got error) {
+				if _, ok := errors.AsType[*sqsonce.PanicError](got); !ok || OutcomeOf(got) != Failed || got.Error() == "" {
+					t.Errorf("%s, %s: got %v, want a PanicError", name, how, got)
+				}
+			})
+		}
+	}
+}
+
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	if err := Recover(func() {}); err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+	err := Recover(func() { panic("boom") })
+	if p, ok := errors.AsType[*sqsonce.PanicError](err); !ok || p.Value != "boom" || len(p.Stack) == 0 {
+		t.Errorf("got %v, want a PanicError with its stack", err)
+	}
 }

@@ -79,7 +79,7 @@ const maxReceives = 5 // maxReceiveCount of the queue, by default
 
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	for _, sc := range slices.Concat(handlerScenarios, failureScenarios, duplicateScenarios, groupScenarios) {
+	for _, sc := range allScenarios {
 		sc.checkDifferences(t)
 		for _, k := range orDefault(sc.kinds, standard, fifo) {
 			for _, h := range hosts {

@@ -7,6 +7,9 @@ package settle
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -15,7 +18,10 @@ import (
 // A host calls settle once for each call of a handler, whatever the outcome, and before it deletes a rejected message:
 // with true when the dead-letter queue has confirmed the message, else with false. Later calls do nothing. settle runs
 // what was left by [Later] in the reverse order, on the calling goroutine; it may take as long as a call of the store.
-func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool)) {
+//
+// What was left may be the user's code. A panic in one function does not keep the others from running; settle returns an
+// error with its value and stack.
+func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool) error) {
 	s := &settlement{}
 	return context.WithValue(ctx, settlementKey{}, s), s.settle
 }
@@ -45,13 +51,25 @@ func (s *settlement) add(f func(bool)) bool {
 	return true
 }
 
-func (s *settlement) settle(deadLettered bool) {
+func (s *settlement) settle(deadLettered bool) error {
 	s.mu.Lock()
 	later := s.later
 	s.settled, s.later = true, nil
 	s.mu.Unlock()
 	// Outside the lock: what was left may call the store, and a handler that still runs may call Later.
+	var errs []error
 	for i := len(later) - 1; i >= 0; i-- {
-		later[i](deadLettered)
+		errs = append(errs, run(later[i], deadLettered))
 	}
+	return errors.Join(errs...)
+}
+
+func run(f func(bool), deadLettered bool) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("function given to OnSettled panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	f(deadLettered)
+	return nil
 }

@@ -1,0 +1,39 @@
+package dedup
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// recoveringStore turns a panic of a store into an error with an unknown outcome. A panic that went on would skip what must
+// follow a call: the release of the record, the peers that wait for the answer, and on a timer's goroutine the whole process.
+type recoveringStore struct{ Store }
+
+func (s recoveringStore) Acquire(ctx context.Context, c Claim) (l Lease, err error) {
+	p := host.Recover(func() { l, err = s.Store.Acquire(ctx, c) })
+	return l, orPanic(err, p)
+}
+
+func (s recoveringStore) Renew(ctx context.Context, l Lease, d time.Duration) (renewed Lease, err error) {
+	p := host.Recover(func() { renewed, err = s.Store.Renew(ctx, l, d) })
+	return renewed, orPanic(err, p)
+}
+
+func (s recoveringStore) Complete(ctx context.Context, l Lease, r Result) (err error) {
+	p := host.Recover(func() { err = s.Store.Complete(ctx, l, r) })
+	return orPanic(err, p)
+}
+
+func (s recoveringStore) Release(ctx context.Context, l Lease, cause error) (err error) {
+	p := host.Recover(func() { err = s.Store.Release(ctx, l, cause) })
+	return orPanic(err, p)
+}
+
+func orPanic(err, panicked error) error {
+	if panicked != nil {
+		return panicked
+	}
+	return host.Usable(err)
+}

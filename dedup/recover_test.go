@@ -1,0 +1,95 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// A panic of the store is an error with an unknown outcome: nothing that must follow the call is skipped.
+func TestStoreThatPanics(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"acquire", "renew", "complete", "release"} {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				panics := true
+				f.before = func(_ context.Context, called string, _ int) error {
+					if called == op && panics {
+						panic("the store is broken")
+					}
+					return nil
+				}
+				o := newOnce(t, f)
+				handler := o.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+					if op == "renew" && panics {
+						<-ctx.Done()
+					}
+					if op == "release" && panics {
+						return errors.New("failed")
+					}
+					return nil
+				})
+				_ = handler(t.Context(), message("1")) // whatever it returns, it returns
+				panics = false
+				if err := handler(t.Context(), message("2")); err != nil {
+					t.Errorf("the next event: got %v, want nil", err)
+				}
+				if o.Stats().StoreErrors == 0 {
+					t.Error("the panic is not counted as an error of the store")
+				}
+			})
+		})
+	}
+}
+
+// Options.Key and Options.Validate are the user's. A panic fails the delivery before anything is written.
+func TestKeyAndValidateThatPanic(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]func(*dedup.Options){
+		"Key":      func(o *dedup.Options) { o.Key = func(*sqsonce.Message) (string, error) { panic("boom") } },
+		"Validate": func(o *dedup.Options) { o.Validate = func(*sqsonce.Message) string { panic("boom") } },
+	} {
+		f := newFaults()
+		var e effects
+		handler := newOnce(t, f, opt).Handler(e.handler)
+		host.Run(func() error { return handler(t.Context(), message("1")) }, func(err error) {
+			if _, ok := errors.AsType[*sqsonce.PanicError](err); !ok {
+				t.Errorf("%s: got %v, want a PanicError", name, err)
+			}
+		})
+		if e.got() != 0 || f.log() != "[]" {
+			t.Errorf("%s: %d runs and calls %s, want none", name, e.got(), f.log())
+		}
+	}
+}
+
+// A store that does not answer within CallTimeout is unavailable: the delivery must not wait for it with a slot.
+func TestAcquireHasATimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(ctx context.Context, op string, _ int) error {
+			if op == "acquire" {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+		var e effects
+		start := time.Now()
+		err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1"))
+		if !errors.Is(err, sqsonce.ErrUnavailable) || e.got() != 0 {
+			t.Errorf("got error %v and %d runs, want ErrUnavailable and none", err, e.got())
+		}
+		if took := time.Since(start); took > 6*time.Second {
+			t.Errorf("the delivery waited for %s, want CallTimeout", took)
+		}
+	})
+}

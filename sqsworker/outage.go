@@ -1,0 +1,122 @@
+package sqsworker
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// outage is what the worker knows of something that every message needs: the store of the records, or a dependency that
+// handlers report with [sqsonce.Unavailable]. Protocol, section 13.
+type outage struct {
+	probing bool // the worker receives one message and no other, until it has seen that messages can be handled
+	row     int  // unavailable outcomes in a row
+}
+
+const (
+	// provenRun is how long a handler must run to prove that what it needs was there at its start.
+	provenRun = 6 * time.Second
+	// handOver is how long a message is unavailable here before it is given back: other workers may be better off.
+	handOver = time.Minute
+	// notReady is how many unavailable outcomes in a row make the worker not ready.
+	notReady = 3
+
+	unavailableFirst = time.Second
+	unavailableMost  = 30 * time.Second
+)
+
+// unavailable holds a message, with its group, and tries it again: soon at first, then every half minute. It keeps its part
+// of InFlight, so that no receive is started when all are unavailable: each would cost its messages a receive for nothing.
+func (l *loop) unavailable(d *delivery, r result) {
+	l.outage.row++
+	if l.outage.row == 1 {
+		log := l.log.Warn
+		if errors.Is(r.err, sqsonce.ErrMisconfigured) {
+			log = l.log.Error
+		}
+		log("sqsworker: unavailable: messages are held and tried again", keyMessage, d.m.ID, keyGroup, d.m.Group, keyError, r.err)
+	}
+	l.notReady.Store(l.outage.row >= notReady)
+	now := l.now()
+	if d.unavailable == 0 {
+		d.unavailableSince = now
+	}
+	d.unavailable++
+	switch {
+	case l.stopping.begun && d.group != nil:
+		l.releaseGroup(d.group, 0)
+	case l.stopping.begun:
+		l.counters.retried.Add(1)
+		l.release(d, 0)
+	default:
+		delay := host.Double(unavailableFirst, unavailableMost, d.unavailable)
+		d.runs = 0 // not a try
+		l.hold(d, delay*3/4+rand.N(delay/2), nil)
+		if elapsed(now, d.unavailableSince) >= handOver {
+			l.handOver()
+		}
+	}
+}
+
+// handOver gives back what has been unavailable for a while, in full batches. From here on the worker takes one message or
+// group at a time, so that one that is cut off from its store does not keep InFlight of them from the others.
+func (l *loop) handOver() {
+	if !l.outage.probing {
+		l.outage.probing = true
+		l.log.Info("sqsworker: unavailable for a minute: messages are given back for other workers")
+	}
+	if l.polling.active > 0 {
+		return // that receive would get them again; it is the last one until this worker has none
+	}
+	for _, d := range l.sorted() {
+		long := d.unavailable > 0 && elapsed(l.now(), d.unavailableSince) >= handOver-unavailableMost
+		switch {
+		case d.state != held || !long || !l.mayHandOver(d):
+			continue
+		case d.group != nil:
+			l.releaseGroup(d.group, 0)
+		default:
+			l.counters.retried.Add(1)
+			l.release(d, 0)
+		}
+	}
+}
+
+// mayHandOver says that a message and its group can be given back: another receive must not be the last of any of them.
+func (l *loop) mayHandOver(d *delivery) bool {
+	hasReceives := func(d *delivery) bool { return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-2 }
+	if d.group == nil {
+		return hasReceives(d)
+	}
+	for _, f := range d.group.followers {
+		if !hasReceives(f) {
+			return false
+		}
+	}
+	return hasReceives(d)
+}
+
+// available ends an outage: a handler has returned with another outcome.
+func (l *loop) available() {
+	l.outage.probing = false
+	if l.outage.row > 0 {
+		l.log.Info("sqsworker: available again")
+	}
+	l.outage.row = 0
+	l.notReady.Store(false)
+}
+
+// proveBy has a handler that runs for a while count as the proof that what it needs is there.
+func (l *loop) proveBy(d *delivery, run int) {
+	if !l.outage.probing {
+		return
+	}
+	l.after(provenRun, func() {
+		if d.state == running && d.runs == run {
+			l.outage.probing = false
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// dependency is something that every message needs.
+type dependency struct {
+	err  atomic.Pointer[error]
+	mu   sync.Mutex
+	done map[string]int
+	last time.Time // when a message was last done
+}
+
+func (d *dependency) set(err error) { d.err.Store(&err) }
+
+func (d *dependency) handle(_ context.Context, m *sqsonce.Message) error {
+	time.Sleep(200 * time.Millisecond)
+	if err := *d.err.Load(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done == nil {
+		d.done = map[string]int{}
+	}
+	d.done[m.Body]++
+	d.last = time.Now()
+	return nil
+}
+
+func (d *dependency) handled() (n int, last time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.done), d.last
+}
+
+var errRefused = errors.New("connection refused")
+
+// An outage of what every message needs empties no queue into the dead-letter queue, however long it lasts, and when it is
+// over all is done within a minute and what the load takes.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]error{
+		"unavailable":   sqsonce.Unavailable(errRefused),
+		"misconfigured": fmt.Errorf("%w: the table does not exist", sqsonce.ErrMisconfigured),
+	} {
+		for _, fifo := range []bool{false, true} {
+			for _, length := range []time.Duration{10 * time.Second, 90 * time.Second, 10 * time.Minute, time.Hour} {
+				for _, workers := range []int{1, 2, 5} {
+					t.Run(fmt.Sprintf("%s/fifo=%t/%s/%d", name, fifo, length, workers), func(t *testing.T) {
+						t.Parallel()
+						bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) { testOutage(x, away, length, workers) })
+					})
+				}
+			}
+		}
+	}
+}
+
+func testOutage(x *fixture, away error, length time.Duration, workers int) {
+	const messages = 100
+	for i := range messages {
+		x.send(fmt.Sprintf("g%d:%d", i%20, i))
+	}
+	var d dependency
+	d.set(away)
+	var jobs []*job
+	for range workers {
+		jobs = append(jobs, x.start(d.handle))
+	}
+	time.Sleep(min(length, time.Minute))
+	before := x.calls(opReceive) + x.calls(opChange) + x.calls(opDelete)
+	if length >= time.Minute {
+		for _, j := range jobs {
+			if !j.notReady.Load() && j.Stats().Unavailable >= notReady {
+				x.Error("a worker is ready during the outage")
+			}
+		}
+	}
+	time.Sleep(length - min(length, time.Minute))
+	if calls := x.calls(opReceive) + x.calls(opChange) + x.calls(opDelete) - before; float64(calls) > (length-min(length, time.Minute)).Seconds()*float64(workers) {
+		x.Errorf("%d calls in the %s after the first minute, want at most one a second for each worker", calls, length)
+	}
+	over := time.Now()
+	d.set(nil)
+	time.Sleep(5 * time.Minute)
+	n, last := d.handled()
+	// 100 messages of 200 ms take one worker with ten slots 2 s.
+	if took := last.Sub(over); n != messages || took > time.Minute+10*time.Second {
+		x.Errorf("%d of %d done, the last one %s after the outage", n, messages, took)
+	}
+	for body, times := range d.done {
+		if times != 1 {
+			x.Errorf("%s ran %d times", body, times)
+		}
+	}
+	if dead := x.dead(); len(dead) > 0 {
+		x.Errorf("%d messages are in the dead-letter queue", len(dead))
+	}
+	for _, j := range jobs {
+		j.stopClean()
+	}
+	x.wantEmpty()
+	for _, line := range []string{"sqsworker: unavailable: messages are held", "sqsworker: available again"} {
+		if got := x.log.count(line); got < 1 || got > workers*3 {
+			x.Errorf("%d times in the log of %d workers: %s", got, workers, line)
+		}
+	}
+}
+
+// A worker that is cut off from its store keeps one message from the others, and those are handled elsewhere.
+func TestOneOfTwoWorkersIsCutOff(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var bad, good dependency
+		bad.set(sqsonce.Unavailable(errRefused))
+		good.set(nil)
+		cut := x.start(bad.handle)
+		x.sendMany(20)
+		time.Sleep(5 * time.Second) // the worker that is cut off has them all
+		healthy := x.start(good.handle)
+		time.Sleep(150 * time.Second)
+		if n, _ := good.handled(); n < 19 {
+			t.Errorf("%d of 20 are done 2.5 min after they were sent", n)
+		}
+		bad.set(nil)
+		time.Sleep(time.Minute)
+		cut.stopClean()
+		healthy.stopClean()
+		x.wantEmpty()
+		if len(x.dead()) > 0 {
+			t.Error("a message is in the dead-letter queue")
+		}
+	})
+}
+
+// A stop gives back what is held because of an outage.
+func TestStopInAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+			for i := range 20 {
+				x.send(fmt.Sprintf("g%d:%d", i%4, i))
+			}
+			var d dependency
+			d.set(sqsonce.Unavailable(errRefused))
+			j := x.start(d.handle)
+			time.Sleep(45 * time.Second)
+			j.stopClean()
+			for _, m := range x.queued() {
+				if !m.VisibleAt.Before(time.Now().Add(time.Second)) {
+					t.Errorf("%s is hidden for %s after the stop", m.Body, time.Until(m.VisibleAt))
+				}
+			}
+			if len(x.queued()) != 20 || len(x.dead()) > 0 {
+				t.Errorf("%d in the queue, %d in the dead-letter queue, want 20 and none", len(x.queued()), len(x.dead()))
+			}
+		})
+	}
+}
