@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Options configure [New].
