@@ -12,7 +12,9 @@ import (
 // are applied to the store's clock; times come out in the caller's clock. A host's own clock never decides a takeover.
 //
 // All methods are safe for concurrent use. An error that is not named below says that nothing was done or that the
-// outcome is unknown: the caller must not act as if the call had succeeded.
+// outcome is unknown: the caller must not act as if the call had succeeded. An error that no message causes (throttling, a
+// failure of the service, no answer) matches [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps:
+// a delivery that ends with it is not a try of its message.
 type Store interface {
 	// Acquire makes c.Owner the owner of c.Key's record.
 	//

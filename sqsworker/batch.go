@@ -85,7 +85,7 @@ func (r results) succeeded(id *string) { r.set(id, nil) }
 
 func (r results) failed(entries []sqstypes.BatchResultErrorEntry) {
 	for _, e := range entries {
-		r.set(e.Id, &entryError{code: aws.ToString(e.Code), message: aws.ToString(e.Message), senderFault: e.SenderFault})
+		r.set(e.Id, &entryError{code: aws.ToString(e.Code), message: aws.ToString(e.Message)})
 	}
 }
 

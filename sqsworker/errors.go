@@ -35,7 +35,6 @@ var (
 // entryError is the failure of one entry of a batch call that succeeded.
 type entryError struct {
 	code, message string
-	senderFault   bool
 }
 
 func (e *entryError) Error() string { return "sqsworker: " + e.code + ": " + e.message }
@@ -51,17 +50,18 @@ func errorCode(err error) string {
 	return strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 }
 
-// isHandleDead reports an answer after which a receipt handle never works again: it is not the newest, the visibility
-// timeout or the 12 h are over, or the message is gone. SQS has many codes and texts for it, such as
-// InvalidParameterValue "Message does not exist or is not available for visibility timeout change". The rest of an entry is
-// ours and valid, so whatever SQS calls the sender's fault is the handle's, but for throttling.
+// isHandleDead reports an answer after which a receipt handle never works again: it is not the newest, or the visibility
+// timeout or the 12 h are over. For FIFO queues and for the 12 h the code is InvalidParameterValue; only the text says
+// which value.
 func isHandleDead(err error) bool {
 	switch errorCode(err) {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return true
+	case "InvalidParameterValue", "InvalidParameterValueException":
+		text := strings.ToLower(err.Error())
+		return strings.Contains(text, "expired") || strings.Contains(text, "total visibilitytimeout")
 	}
-	e, isEntry := errors.AsType[*entryError](err)
-	return isEntry && e.senderFault && !isThrottle(err)
+	return false
 }
 
 // fatalCodes are errors that no retry mends while the process runs. Expired credentials are not among them: they are

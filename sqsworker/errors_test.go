@@ -17,9 +17,7 @@ func TestErrorKinds(t *testing.T) {
 		{"ReceiptHandleIsInvalid", "", true, false, false},
 		{"InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", true, false, false},
 		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
-		{"InvalidParameterValue", "Message does not exist or is not available for visibility timeout change", true, false, false},
-		{"InvalidParameterValue", "something else", true, false, false},
-		{"SomeNewCode", "of the sender's fault", true, false, false},
+		{"InvalidParameterValue", "something else", false, false, false},
 		{"InvalidClientTokenId", "", false, true, false},
 		{"SignatureDoesNotMatch", "", false, true, false},
 		{"UnrecognizedClientException", "", false, true, false},
@@ -30,7 +28,7 @@ func TestErrorKinds(t *testing.T) {
 		{"KmsThrottled", "", false, false, true},
 		{"InternalError", "", false, false, false},
 	} {
-		err := error(&entryError{code: tc.code, message: tc.text, senderFault: tc.dead || tc.slow})
+		err := error(&entryError{code: tc.code, message: tc.text})
 		if isHandleDead(err) != tc.dead || isFatal(err) != tc.fatal || isThrottle(err) != tc.slow {
 			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
 		}
@@ -77,4 +75,33 @@ func TestDeniedCalls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A worker that is stopped before it ever received returns why, so that a misspelt endpoint does not look like a clean stop.
+func TestStoppedBeforeItEverReceived(t *testing.T) {
+	for _, op := range []string{opReceive, "GetQueueAttributes"} {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, setup{faults: []fault.Rule{{Op: op, Prob: 1, Do: fault.Reset}}}, func(x *fixture) {
+				j := x.start(ok)
+				time.Sleep(time.Minute)
+				if err := j.stop(); err == nil {
+					t.Error("Run: got nil, want the last error")
+				}
+			})
+		})
+	}
+}
+
+// A 4xx is an answer, also with a code that the SDK does not know: a FIFO receive does not repeat its attempt after it.
+func TestUnknownCodeIsAnAnswer(t *testing.T) {
+	bubble(t, setup{fifo: true, faults: []fault.Rule{{Op: opReceive, Nth: 1, Times: 1, Do: fault.Error, Code: "SomethingNew"}}}, func(x *fixture) {
+		x.send("g:a")
+		j := x.start(ok)
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); s.Unanswered != 0 {
+			t.Errorf("%d receives unanswered, want none", s.Unanswered)
+		}
+	})
 }

@@ -19,10 +19,10 @@ type loop struct {
 	queue queue
 
 	events chan event
-	polls  chan *poll      // to receivers that wait for one
-	closed chan struct{}   // closed when nobody reads events any more
-	calls  sync.WaitGroup  // of SQS, and watches of peers; not handlers, which may never return
-	stop   <-chan struct{} // closed when the stop is to begin
+	idle   chan func() event // to goroutines that wait for a call to make
+	closed chan struct{}     // closed when nobody reads events any more
+	calls  sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
+	stop   <-chan struct{}   // closed when the stop is to begin
 
 	// None of these is cancelled when Run's context is.
 	callCtx          context.Context
@@ -57,7 +57,7 @@ type loop struct {
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
 		Worker: w, queue: q, stop: ctx.Done(),
-		events: make(chan event, min(w.opts.InFlight, 1024)), polls: make(chan *poll), closed: make(chan struct{}),
+		events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
 		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
 		polling: polling{target: 1},
@@ -155,9 +155,28 @@ func (l *loop) post(e event) {
 	}
 }
 
-// call runs f, which calls SQS, on another goroutine, and posts the event that it returns.
+// call runs f, which calls SQS, on another goroutine, and posts the event that it returns. The goroutine then makes the next
+// call, if there is one soon: a call of the SDK takes 30 KB of stack, and a tenth of a busy worker's CPU time would go into
+// growing it anew for each.
 func (l *loop) call(f func() event) {
-	l.calls.Go(func() { l.post(f()) })
+	select {
+	case l.idle <- f:
+	default:
+		l.calls.Go(func() { l.makeCalls(f) })
+	}
+}
+
+func (l *loop) makeCalls(f func() event) {
+	for {
+		l.post(f())
+		select {
+		case f = <-l.idle:
+		case <-time.After(time.Second):
+			return
+		case <-l.closed:
+			return
+		}
+	}
 }
 
 // after runs f on the loop when d is over.

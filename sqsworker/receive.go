@@ -31,7 +31,6 @@ type poll struct {
 	reserved amount
 	attempt  string // ReceiveRequestAttemptId, FIFO only
 	began    time.Time
-	call     func() event
 }
 
 // attemptWindow is how long SQS repeats its answer to a ReceiveRequestAttemptId.
@@ -84,47 +83,23 @@ func (l *loop) receive(p *poll) {
 	if p.attempt != "" {
 		in.ReceiveRequestAttemptId = &p.attempt
 	}
-	p.call = func() event { return l.callReceive(p, in, wait) }
-	select {
-	case l.polls <- p: // to a receiver that waits for one
-	default:
-		l.calls.Go(func() { l.runReceiver(p) })
-	}
-}
-
-// runReceiver makes one receive after the other, as a loop written by hand does, while they bring messages and the loop
-// has polls.
-func (l *loop) runReceiver(p *poll) {
-	for {
-		e := p.call()
-		l.post(e)
-		if r, ok := e.(received); !ok || len(r.batch) == 0 {
-			return
+	l.call(func() event {
+		ctx, cancel := context.WithTimeout(l.pollCtx, wait+receiveMargin)
+		defer cancel()
+		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
+			o.DisableMessageChecksumValidation = true // see bodyMatches
+		})
+		arrival := l.now()
+		if err != nil {
+			return receiveFailed{p, err}
 		}
-		select {
-		case p = <-l.polls:
-		case <-l.closed:
-			return
+		batch := make([]incoming, len(out.Messages))
+		for i := range out.Messages {
+			m := decode(&out.Messages[i], l.queue.arn)
+			batch[i] = incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
 		}
-	}
-}
-
-func (l *loop) callReceive(p *poll, in *sqs.ReceiveMessageInput, wait time.Duration) event {
-	ctx, cancel := context.WithTimeout(l.pollCtx, wait+receiveMargin)
-	defer cancel()
-	out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
-		o.DisableMessageChecksumValidation = true // see bodyMatches
+		return received{p, batch, arrival}
 	})
-	arrival := l.now()
-	if err != nil {
-		return receiveFailed{p, err}
-	}
-	batch := make([]incoming, len(out.Messages))
-	for i := range out.Messages {
-		m := decode(&out.Messages[i], l.queue.arn)
-		batch[i] = incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
-	}
-	return received{p, batch, arrival}
 }
 
 // received is the answer to a receive.
