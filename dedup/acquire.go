@@ -10,13 +10,17 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
+// acquireGrace is how long an acquire may take beyond CallTimeout.
+const acquireGrace = time.Second
+
 // afterOwner is how long after the other owner's lease a refused delivery comes back: SQS counts in whole seconds.
 const afterOwner = time.Second
 
 // acquire asks the store for the record. The owner's name is made before the first request, so that the store recognises
 // a copy of the request, and is never used for another acquire.
 func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
-	patient, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
+	// A little longer than CallTimeout: a store that keeps to it by itself says more, such as that another owner has the lock.
+	patient, cancel := context.WithTimeout(ctx, o.o.CallTimeout+acquireGrace)
 	defer cancel()
 	l, err := o.store.Acquire(patient, Claim{
 		Key:        rl.task.key,

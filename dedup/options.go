@@ -46,8 +46,8 @@ type Options struct {
 	// every redrive. Default: 29 days, which covers standard queues of 14 days. At least 1 h.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
-	// CallTimeout is the timeout of each acquire, complete, renewal and release. After it an acquire is
-	// [sqsonce.ErrUnavailable]. The others run on a context of their own. A renewal ends after a third of the lease at the
+	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that
+	// takes a second longer is [sqsonce.ErrUnavailable]. The others run on a context of their own. A renewal ends after a third of the lease at the
 	// latest. Default: 5 s.
 	CallTimeout time.Duration
 	// OnCrash decides about an event whose last owner crashed. Default: Rerun.
