@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -222,14 +221,7 @@ func recovered(f func() error) (err error) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		ended := false
-		defer func() {
-			if !ended {
-				err = &sqsonce.PanicError{Value: recover(), Stack: debug.Stack()}
-			}
-		}()
-		err = f()
-		ended = true
+		host.Run(f, func(e error) { err = e })
 	}()
 	<-returned
 	return err
