@@ -80,9 +80,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 }
 
 func (l *loop) deletesAnswered(e deletesAnswered) {
-	if e.err != nil && isFatal(e.err) {
-		l.stopBecause(e.err)
-	}
+	l.changeFailed(e.err)
 	l.deletes.calls--
 	l.deletes.inCalls -= len(e.deletions)
 	for i, del := range e.deletions {

@@ -46,8 +46,6 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		select {
 		case <-ctx.Done():
 			return queue{}, last
-		case <-w.hurry:
-			return queue{}, last
 		case <-time.After(delay):
 		}
 	}
