@@ -133,6 +133,8 @@ func (l *loop) handle(e event) {
 		l.received(e)
 	case receiveFailed:
 		l.receiveFailed(e)
+	case timeoutBegan:
+		l.markStuckAfter(e.d, e.timeout)
 	case handlerReturned:
 		l.handlerReturned(e)
 	case peerEnded:

@@ -29,6 +29,8 @@ type Worker struct {
 	started   atomic.Bool
 	hurry     chan struct{}
 	hurryOnce sync.Once
+
+	longTimeout sync.Once // logs a timeout beyond MaxExtension
 }
 
 // New returns a worker for the queue. The URL's suffix .fifo decides whether groups are handled in order.
