@@ -85,10 +85,10 @@
 //
 // Run reads the queue's attributes before its first receive, and logs each questionable setting of the queue and the
 // options in one line, "sqsworker: questionable setting" with the keys setting, value and reason: no redrive policy, or
-// one of one or two receives; a dead-letter queue with a shorter retention than the queue; a stop shorter than a poll; a
-// handler timeout beyond the time that a message can be hidden; options without effect on this kind of queue. None of
-// these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop. To a
-// queue that was deleted nothing is sent again.
+// one of one or two receives; a dead-letter queue with a shorter retention than the queue; a stop shorter than a poll;
+// options without effect on this kind of queue. The first timeout beyond MaxExtension is logged so when its handler starts.
+// None of these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop.
+// To a queue that was deleted nothing is sent again.
 //
 // # FIFO
 //

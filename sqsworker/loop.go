@@ -129,6 +129,8 @@ func (l *loop) handle(e event) {
 		l.received(e)
 	case receiveFailed:
 		l.receiveFailed(e)
+	case timeoutBegan:
+		l.markStuckAfter(e.d, e.timeout)
 	case handlerReturned:
 		l.handlerReturned(e)
 	case peerEnded:

@@ -45,9 +45,10 @@ type Options struct {
 	// context of its handler is cancelled with cause sqsonce.ErrLeaseLost. Default and most: 12 h, the limit of SQS;
 	// least Visibility.
 	MaxExtension time.Duration
-	// HandlerTimeout is the time after which a handler's context is cancelled with context.DeadlineExceeded. Default and
-	// negative: none.
-	HandlerTimeout time.Duration
+	// Timeout returns the time after which the context of a message's handler is cancelled with context.DeadlineExceeded;
+	// 0 or negative: never. It is called before each run of a handler, from any goroutine, and must not change the message.
+	// If it panics, the message fails with a *sqsonce.PanicError. Default: nil, no timeout.
+	Timeout func(m *sqsonce.Message) time.Duration
 	// DeleteLinger is how long a finished message waits for others to be deleted, or given back, in the same call. A
 	// message of a FIFO group does not wait if another one of its group is next. Default: 10 ms; most 1 s; negative: none.
 	DeleteLinger time.Duration

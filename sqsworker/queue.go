@@ -189,8 +189,6 @@ func (w *Worker) checkOptions() {
 	o := &w.opts
 	w.warnIf(o.Visibility < shortVisibility, "Options.Visibility", o.Visibility,
 		"an outage or a pause of a few seconds loses every lease and cancels every handler")
-	w.warnIf(o.HandlerTimeout > o.MaxExtension, "Options.HandlerTimeout", o.HandlerTimeout,
-		"handlers are cancelled with ErrLeaseLost at MaxExtension, before their timeout")
 	w.warnIf(o.Wait < shortWait, "Options.Wait", o.Wait,
 		"an idle worker sends a receive each time Wait is over, and an empty receive costs as much as a full one")
 	w.warnIf(o.StopTimeout < o.Wait+5*time.Second, "Options.StopTimeout", o.StopTimeout,

@@ -150,8 +150,6 @@ func TestStartupCheck(t *testing.T) {
 		"retention shorter, FIFO": {setup: setup{fifo: true, maxReceives: 5}, dead: map[string]string{"MessageRetentionPeriod": day}},
 		"short visibility": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Visibility = 4 * time.Second },
 			want: []string{"Options.Visibility"}},
-		"timeout beyond the extension": {setup: setup{fifo: true, maxReceives: 5},
-			opts: func(o *Options) { o.HandlerTimeout, o.MaxExtension = time.Hour, time.Minute }, want: []string{"Options.HandlerTimeout"}},
 		"short poll": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Wait = time.Second },
 			want: []string{"Options.Wait"}},
 		"short stop": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.StopTimeout = 19 * time.Second },

@@ -3,6 +3,7 @@ package sqsworker
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,8 @@ type Worker struct {
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Hurry
 	hurry    context.CancelFunc
+
+	longTimeout sync.Once // logs a timeout beyond MaxExtension
 }
 
 // New returns a worker for the queue. The URL's suffix .fifo decides whether groups are handled in order.
