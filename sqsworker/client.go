@@ -54,11 +54,13 @@ func HTTPClient(inFlight int) *awshttp.BuildableClient {
 }
 
 const (
-	// callTimeout is the longest a delete, a release or an extension may take before it is tried again.
+	// callTimeout is how long a delete, a release or an extension may take before it is tried again. Deletes and extensions
+	// go on waiting for the answer meanwhile, at most maxPatience.
 	callTimeout = 5 * time.Second
+	maxPatience = time.Minute
 	// receiveMargin is what a receive may take beyond its wait. A shorter timeout would cancel polls that SQS has already
 	// answered; their messages would stay hidden for a visibility timeout.
-	receiveMargin = 10 * time.Second
+	receiveMargin = 20 * time.Second
 	// sendTimeout limits a send to the dead-letter queue, with the SDK's own retries.
 	sendTimeout = 10 * time.Second
 )

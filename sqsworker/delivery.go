@@ -41,7 +41,8 @@ type delivery struct {
 	rejected bool          // is in the dead-letter queue
 	delay    time.Duration // of the release
 	failures int           // of the delete or the release
-	inDelete bool          // a delete is under way
+	inDelete int           // deletes under way
+	unsure   bool          // a delete has failed that may have deleted it
 }
 
 func (d *delivery) amount() amount { return amount{1, d.size} }

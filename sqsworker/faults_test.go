@@ -72,6 +72,7 @@ var disturbances = []disturbance{
 	// handler that runs is cancelled, and the message is run again.
 	{name: "30 % of deletes refuse the handle", rule: fault.Rule{Op: opDelete, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome},
 	{name: "30 % of extensions refuse the handle", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome, repeats: true},
+	{name: "30 % of extensions refuse the message", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries, Code: "InvalidParameterValue"}, leases: losesSome, repeats: true},
 
 	// A second delivery of a message that is in flight here brings a newer handle.
 	{name: "30 % of receives deliver twice", rule: fault.Rule{Op: opReceive, Prob: 0.3, Do: fault.Duplicate}},

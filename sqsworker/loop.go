@@ -47,7 +47,9 @@ type loop struct {
 	polling       polling
 	clock         serverClock
 	heartbeat     *timer // for the next look at the leases
-	slowExtension bool   // the last extension's answer took long, or did not come
+	extensions    pace
+	extensionTook time.Duration // the last answer
+	extendAgain   time.Time     // when entries whose extension failed are extended again
 	deletes       batchQueue
 	releases      batchQueue
 	deadLetters   deadLetters
