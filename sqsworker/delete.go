@@ -107,7 +107,7 @@ func (l *loop) deleteAnswered(d *delivery, handle string, err error) {
 		l.loseLease(d, "receipt handle refused", err)
 	default:
 		if d.failures == 0 {
-			l.log.Warn("sqsworker: delete failed", keyMessage, d.m.ID, keyError, err)
+			l.log.Warn("sqsworker: delete failed", d.about(keyError, err)...)
 		}
 		l.retry(&l.deletes, d)
 	}

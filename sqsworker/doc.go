@@ -90,6 +90,13 @@
 // these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop. To a
 // queue that was deleted nothing is sent again.
 //
+// # Log
+//
+// One line at the start says what the worker runs with, "sqsworker: started". Each line about a message has message_id, and
+// key if the message has one: that of [sqsonce.Message.Key], which package dedup logs after the consumer and "#". One line
+// says which message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that
+// SQS moves it there.
+//
 // # FIFO
 //
 // If the queue's URL ends in .fifo, the messages of a group run one after the other, over all receives: the next one

@@ -76,7 +76,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, count int, then func(r
 			return errChecksum
 		}
 		return w.handler(ctx, d.m)
-	}, func(err error) { then(w.newResult(err, count, settleMessage)) })
+	}, func(err error) { then(w.newResult(d, err, count, settleMessage)) })
 }
 
 // result is what a handler's return means for its message.
@@ -91,33 +91,33 @@ type result struct {
 }
 
 // newResult runs on the handler's goroutine: Backoff is the user's, and settling the message may call the store.
-func (w *Worker) newResult(err error, count int, settleMessage func(bool) error) result {
+func (w *Worker) newResult(d *delivery, err error, count int, settleMessage func(bool) error) result {
 	r := result{outcome: host.OutcomeOf(err), err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
 	if retry, _ := host.Asked(err); retry != nil {
 		r.asked = max(0, retry.After)
 		r.delay = r.asked
 	} else if err != nil {
-		r.delay = w.backoff(count)
+		r.delay = w.backoff(d, count)
 	}
 	if r.outcome != host.Rejected {
-		w.settle(r, false)
+		w.settle(d, r, false)
 	}
 	return r
 }
 
 // settle runs what middleware left for the end of the message: the user's code, and calls of the store.
-func (w *Worker) settle(r result, deadLettered bool) {
+func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 	if err := r.settle(deadLettered); err != nil {
-		w.log.Error("sqsworker: settling the message panicked", keyError, err)
+		w.log.Error("sqsworker: settling the message panicked", d.event(host.ErrorAttrs(err)...)...)
 	}
 }
 
-func (w *Worker) backoff(count int) (d time.Duration) {
-	if err := host.Recover(func() { d = w.opts.Backoff(count) }); err != nil {
-		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", host.ErrorAttrs(err)...)
-		d = host.DefaultBackoff(count)
+func (w *Worker) backoff(d *delivery, count int) (delay time.Duration) {
+	if err := host.Recover(func() { delay = w.opts.Backoff(count) }); err != nil {
+		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", d.event(host.ErrorAttrs(err)...)...)
+		delay = host.DefaultBackoff(count)
 	}
-	return max(0, d)
+	return max(0, delay)
 }
 
 // markStuckAfter marks d's handler as stuck if it has not returned StopGrace after its context is cancelled, which is
@@ -139,7 +139,7 @@ func (l *loop) markStuck(d *delivery) {
 	d.stuck = true
 	l.slots++
 	l.counters.stuck.Add(1)
-	l.log.Error("sqsworker: handler does not return after its context was cancelled", keyMessage, d.m.ID, keyGroup, d.m.Group)
+	l.log.Error("sqsworker: handler does not return after its context was cancelled", d.about()...)
 }
 
 // handlerReturned says that a handler has returned.
@@ -189,14 +189,13 @@ func (l *loop) countResult(d *delivery, r result) {
 		l.counters.done.Add(1)
 	case host.LeaseLost: // counted with the leases
 	case host.InProgress:
-		l.log.Debug("sqsworker: event in progress elsewhere", keyMessage, d.m.ID, keyCount, d.lease.count)
+		l.log.Debug("sqsworker: event in progress elsewhere", d.about()...)
 	case host.Unavailable:
 		l.counters.unavailable.Add(1)
-		l.log.Debug("sqsworker: unavailable", keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count, keyError, r.err)
+		l.log.Debug("sqsworker: unavailable", d.about(keyError, r.err)...)
 	default:
 		l.counters.failed.Add(1)
-		attrs := []any{keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count}
-		l.log.Warn("sqsworker: handler failed", append(attrs, host.ErrorAttrs(r.err)...)...)
+		l.log.Warn("sqsworker: handler failed", d.about(host.ErrorAttrs(r.err)...)...)
 	}
 }
 
@@ -207,7 +206,7 @@ func (l *loop) orphanReturned(d *delivery, r result) {
 		l.finishUndeleted(d)
 	}
 	if r.outcome == host.Rejected {
-		l.settleFailed(r)
+		l.settleFailed(d, r)
 	}
 	if l.orphans[d.m.ID] == d {
 		delete(l.orphans, d.m.ID)

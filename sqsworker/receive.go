@@ -96,7 +96,8 @@ func (l *loop) receive(p *poll) {
 		batch := make([]incoming, len(out.Messages))
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], l.queue.arn)
-			batch[i] = incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
+			key := eventKey{&out.Messages[i], l.queue.arn}
+			batch[i] = incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
 		}
 		return received{p, batch, arrival}
 	})
@@ -112,6 +113,7 @@ type received struct {
 // incoming is one message of a receive.
 type incoming struct {
 	m       *sqsonce.Message
+	key     eventKey
 	damaged bool // the body is not what was sent
 	size    int64
 }

@@ -189,7 +189,7 @@ func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter fl
 		le.failures++
 		if !le.warned { // once for a lease: a long handler in a long outage would fill the log
 			le.warned = true
-			l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
+			l.log.Warn("sqsworker: extension failed", d.about(keyError, err)...)
 		}
 		delay := host.Jitter(200*time.Millisecond, 5*time.Second, le.failures)
 		le.due = now.Add(min(delay, le.remaining(now)/4+time.Millisecond))
@@ -209,6 +209,7 @@ func (l *loop) release(d *delivery, delay time.Duration) {
 		return
 	}
 	l.setState(d, releasing)
+	l.logLastReceive(d)
 	d.delay, d.failures = delay, 0
 	// An extension under way could reach SQS after the release, and hide the message for a whole visibility timeout: the
 	// release waits for its answer.
@@ -249,7 +250,7 @@ func (l *loop) releaseAnswered(d *delivery, err error) {
 		return
 	}
 	if d.failures == 0 {
-		l.log.Warn("sqsworker: release failed", keyMessage, d.m.ID, keyError, err)
+		l.log.Warn("sqsworker: release failed", d.about(keyError, err)...)
 	}
 	l.retry(&l.releases, d)
 }

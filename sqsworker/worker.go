@@ -76,6 +76,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil || starting.Err() != nil {
 		return err
 	}
+	w.logStart(&q)
 	return newLoop(ctx, w, q).run()
 }
 
@@ -89,6 +90,7 @@ func (w *Worker) Hurry() { w.hurry() }
 const (
 	keyQueue     = "queue"
 	keyMessage   = "message_id"
+	keyEvent     = "key"
 	keyGroup     = "group"
 	keyCount     = "receive_count"
 	keyError     = "error"
