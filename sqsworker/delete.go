@@ -94,6 +94,7 @@ func (l *loop) deleteAnswered(d *delivery, handle string, err error) {
 	case d.state != deleting:
 		// The lease was lost while the call was under way: the message is in finished already, as undeleted.
 	case err == nil && handle == d.lease.handle:
+		l.noteProgress()
 		if !d.rejected {
 			l.finishDeleted(d)
 		}

@@ -36,7 +36,10 @@
 // it cannot prove. SQS hides no message for longer than twelve hours after its receipt; neither does the worker.
 //
 // A handler that does not return within [Options.StopGrace] after its context was cancelled counts as stuck. The worker
-// gives its slot to another message, and goes on to extend the message of the stuck handler.
+// gives its slot to another message, and goes on to extend the message of the stuck handler. If its lease was lost, the
+// message may be received here again: it waits for the handler until that counts as stuck. Then it is given back for other
+// workers, for half the visibility timeout, doubled with each receive, with what came of its FIFO group; at its last receive
+// it goes on waiting. When as many handlers as Concurrency are stuck, /live of [Worker.Health] is 503.
 //
 // # Outages
 //

@@ -140,6 +140,7 @@ func (l *loop) markStuck(d *delivery) {
 	l.slots++
 	l.counters.stuck.Add(1)
 	l.log.Error("sqsworker: handler does not return after its context was cancelled", d.about()...)
+	l.giveBackBehind(d)
 }
 
 // handlerReturned says that a handler has returned.
@@ -148,6 +149,7 @@ type handlerReturned struct{ d *delivery }
 func (l *loop) handlerReturned(e handlerReturned) {
 	d, r := e.d, e.d.result
 	l.schedule.cancel(d.watchdog)
+	l.noteProgress()
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
 		l.counters.stuck.Add(-1)

@@ -111,6 +111,7 @@ func (l *loop) step() {
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)
 	l.startReceives()
+	l.noteFull()
 }
 
 func (l *loop) sleep() time.Duration {

@@ -41,7 +41,6 @@ const attemptWindow = 5 * time.Minute
 // for half of them would cost twice as much. It asks for fewer only while handlers are without work and nothing under way
 // will free capacity.
 func (l *loop) startReceives() {
-	l.full.Store(l.capacity.used.messages >= l.capacity.limit.messages)
 	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
 		if l.outage.probing && l.capacity.used.messages > 0 {
 			return
@@ -160,6 +159,7 @@ func (l *loop) dispatch(ds []*delivery) {
 			l.releaseUnstarted(d)
 		case orphan != nil:
 			orphan.next = d
+			l.giveBackBehind(orphan)
 		default:
 			l.makeReady(d)
 		}
@@ -178,6 +178,9 @@ func (l *loop) dispatchToGroups(ds []*delivery) {
 	for _, g := range groups {
 		if l.stopping.begun {
 			l.releaseUnstartedOf(g)
+		}
+		if g.head != nil {
+			l.giveBackBehind(g.head)
 		}
 		l.advance(g)
 	}

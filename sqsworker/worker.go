@@ -24,7 +24,8 @@ type Worker struct {
 	counters counters
 	state    atomic.Int32 // see health.go
 	lastStep atomic.Int64 // of the loop, Unix nanoseconds
-	full     atomic.Bool  // InFlight is used up
+	full     atomic.Bool  // InFlight leaves no room for a receive
+	progress atomic.Int64 // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
 	notReady atomic.Bool  // the last outcomes were unavailable
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Hurry
