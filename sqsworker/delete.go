@@ -137,6 +137,7 @@ func (l *loop) deleteAnswered(d *delivery, handle string, err error, late bool) 
 		// The lease was lost while the call was under way: the message is in finished already, as undeleted. Or another
 		// delete was answered first.
 	case err == nil && handle == d.lease.handle:
+		l.noteProgress()
 		if !d.rejected {
 			l.finishDeleted(d)
 		}
@@ -148,7 +149,7 @@ func (l *loop) deleteAnswered(d *delivery, handle string, err error, late bool) 
 		// If the handles differ, the message was received again while the call was under way. The answer for the old one
 		// proves nothing.
 		if err != nil && d.failures == 0 {
-			l.log.Warn("sqsworker: delete failed", keyMessage, d.m.ID, keyError, err)
+			l.log.Warn("sqsworker: delete failed", d.about(keyError, err)...)
 		}
 		l.retry(&l.deletes, d)
 	}

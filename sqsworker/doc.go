@@ -36,7 +36,10 @@
 // it cannot prove. SQS hides no message for longer than twelve hours after its receipt; neither does the worker.
 //
 // A handler that does not return within [Options.StopGrace] after its context was cancelled counts as stuck. The worker
-// gives its slot to another message, and goes on to extend the message of the stuck handler.
+// gives its slot to another message, and goes on to extend the message of the stuck handler. If its lease was lost, the
+// message may be received here again: it waits for the handler until that counts as stuck. Then it is given back for other
+// workers, for half the visibility timeout, doubled with each receive, with what came of its FIFO group; at its last receive
+// it goes on waiting. When as many handlers as Concurrency are stuck, /live of [Worker.Health] is 503.
 //
 // # Outages
 //
@@ -89,6 +92,13 @@
 // options without effect on this kind of queue. The first timeout beyond MaxExtension is logged so when its handler starts.
 // None of these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop.
 // To a queue that was deleted nothing is sent again.
+//
+// # Log
+//
+// One line at the start says what the worker runs with, "sqsworker: started". Each line about a message has message_id, and
+// key if the message has one: that of [sqsonce.Message.Key], which package dedup logs after the consumer and "#". One line
+// says which message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that
+// SQS moves it there.
 //
 // # FIFO
 //

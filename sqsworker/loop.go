@@ -113,6 +113,7 @@ func (l *loop) step() {
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)
 	l.startReceives()
+	l.noteFull()
 }
 
 func (l *loop) sleep() time.Duration {

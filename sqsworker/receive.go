@@ -44,7 +44,6 @@ const attemptWindow = 5 * time.Minute
 // for half of them would cost twice as much. It asks for fewer only while handlers are without work and nothing under way
 // will free capacity.
 func (l *loop) startReceives() {
-	l.full.Store(l.capacity.used.messages >= l.capacity.limit.messages)
 	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
 		if l.outage.probing && l.capacity.used.messages > 0 || l.parked.messages >= 2*l.opts.Held {
 			return
@@ -102,7 +101,8 @@ func (l *loop) receive(p *poll) {
 		batch := make([]incoming, len(out.Messages))
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], l.queue.arn)
-			batch[i] = incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
+			key := eventKey{&out.Messages[i], l.queue.arn}
+			batch[i] = incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
 		return received{p, batch, arrival, date}
@@ -120,6 +120,7 @@ type received struct {
 // incoming is one message of a receive.
 type incoming struct {
 	m       *sqsonce.Message
+	key     eventKey
 	damaged bool // the body is not what was sent
 	size    int64
 }
@@ -169,6 +170,7 @@ func (l *loop) dispatch(ds []*delivery) {
 			l.releaseUnstarted(d)
 		case orphan != nil:
 			orphan.next = d
+			l.giveBackBehind(orphan)
 		default:
 			l.makeReady(d)
 		}
@@ -187,6 +189,9 @@ func (l *loop) dispatchToGroups(ds []*delivery) {
 	for _, g := range groups {
 		if l.stopping.begun {
 			l.releaseUnstartedOf(g)
+		}
+		if g.head != nil {
+			l.giveBackBehind(g.head)
 		}
 		l.advance(g)
 	}

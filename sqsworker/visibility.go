@@ -234,7 +234,7 @@ func (l *loop) extensionFailed(d *delivery, err error, now time.Time, jitter flo
 	le.failures++
 	if !le.warned { // once for a lease: a long handler in a long outage would fill the log
 		le.warned = true
-		l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
+		l.log.Warn("sqsworker: extension failed", d.about(keyError, err)...)
 	}
 	if l.extensions.failures > 0 {
 		le.due = now // when extensions work again
@@ -258,6 +258,7 @@ func (l *loop) release(d *delivery, delay time.Duration) {
 	}
 	l.setState(d, releasing)
 	l.unpark(d)
+	l.logLastReceive(d)
 	d.delay, d.failures = delay, 0
 	// An extension under way could reach SQS after the release, and hide the message for a whole visibility timeout: the
 	// release waits for its answer.
@@ -305,7 +306,7 @@ func (l *loop) releaseAnswered(d *delivery, err error) {
 		return
 	}
 	if d.failures == 0 {
-		l.log.Warn("sqsworker: release failed", keyMessage, d.m.ID, keyError, err)
+		l.log.Warn("sqsworker: release failed", d.about(keyError, err)...)
 	}
 	l.retry(&l.releases, d)
 }

@@ -26,7 +26,8 @@ type Worker struct {
 	counters counters
 	state    atomic.Int32 // see health.go
 	lastStep atomic.Int64 // of the loop, Unix nanoseconds
-	full     atomic.Bool  // InFlight is used up
+	full     atomic.Bool  // InFlight leaves no room for a receive
+	progress atomic.Int64 // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
 	notReady atomic.Bool  // the last outcomes were unavailable
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Hurry
@@ -80,6 +81,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil || starting.Err() != nil {
 		return err
 	}
+	w.logStart(&q)
 	return newLoop(ctx, w, q).run()
 }
 
@@ -93,6 +95,7 @@ func (w *Worker) Hurry() { w.hurry() }
 const (
 	keyQueue     = "queue"
 	keyMessage   = "message_id"
+	keyEvent     = "key"
 	keyGroup     = "group"
 	keyCount     = "receive_count"
 	keyError     = "error"
