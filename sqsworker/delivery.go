@@ -1,6 +1,7 @@
 package sqsworker
 
 import (
+	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -20,12 +21,13 @@ type delivery struct {
 
 	// While its handler runs:
 	cancel   context.CancelCauseFunc
-	mayHold  bool      // the handler need not wait for a peer: the message can be held
-	result   result    // of the handler, once it has returned
-	watchdog *timer    // marks the handler as stuck
-	stuck    bool      // see markStuck
-	next     *delivery // of an orphan: the same message, received again
-	runs     int       // since the receive
+	run      *list.Element // in pace
+	mayHold  bool          // the handler need not wait for a peer: the message can be held
+	result   result        // of the handler, once it has returned
+	watchdog *timer        // marks the handler as stuck
+	stuck    bool          // see markStuck
+	next     *delivery     // of an orphan: the same message, received again
+	runs     int           // since the receive
 
 	// While it is unavailable:
 	unavailable      int       // outcomes in a row

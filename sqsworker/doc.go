@@ -38,6 +38,16 @@
 // A handler that does not return within [Options.StopGrace] after its context was cancelled counts as stuck. The worker
 // gives its slot to another message, and goes on to extend the message of the stuck handler.
 //
+// # Many workers, slow handlers
+//
+// A message that waits in a worker for a slot cannot be handled by another one that has a slot free. A worker therefore
+// receives for its free slots, and beyond them only what its handlers will take up within a second, as far as their last
+// runs tell; until some have returned, nothing. Receives for quick handlers are for ten messages each, which costs least.
+// [Options.InFlight] and [Options.Bytes] are the upper limits.
+//
+// [Worker.Pause] stops the receives, and [Worker.SetConcurrency] changes the slots, while the worker runs. [RunAll] runs
+// the workers of several queues with one stop.
+//
 // # Outages
 //
 // A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store cannot be asked, has not tried its

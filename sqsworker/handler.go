@@ -40,6 +40,7 @@ func (l *loop) startReady() {
 
 func (l *loop) start(d *delivery) {
 	l.slots--
+	d.run = l.pace.began(l.now())
 	d.runs++
 	l.setState(d, running)
 	base := l.handlerCtx
@@ -144,6 +145,7 @@ type handlerReturned struct{ d *delivery }
 func (l *loop) handlerReturned(e handlerReturned) {
 	d, r := e.d, e.d.result
 	l.schedule.cancel(d.watchdog)
+	l.pace.returned(d.run, l.now(), d.stuck)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
 		l.counters.stuck.Add(-1)

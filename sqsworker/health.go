@@ -23,12 +23,12 @@ const blockedAfter = time.Minute
 //
 //   - /live is 200 unless the worker has ended, or its main loop has been blocked for a minute: a restart would help. It
 //     does not depend on SQS.
-//   - /ready is 200 while the worker receives: it runs and does not stop, a receive has succeeded within Wait + 1 min, or
-//     none was needed because InFlight is used up, and the last three outcomes were not all unavailable
-//     ([sqsonce.ErrUnavailable]).
+//   - /ready is 200 while the worker receives: it runs and does not stop, within Wait + 1 min a receive has succeeded or
+//     none was needed ([IntakeFull], or [IntakePaused]: whoever pauses a worker must not be told that it is broken), and
+//     the last three outcomes were not all unavailable ([sqsonce.ErrUnavailable]).
 //
-// Otherwise they are 503. The body says why, as JSON: the state, the seconds since the last successful receive (-1: none
-// yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
+// Otherwise they are 503. The body says why, as JSON: the state, the intake, the seconds since the last successful receive
+// (-1: none yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
 func (w *Worker) Health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.live()) })
@@ -54,18 +54,20 @@ func (w *Worker) ready() bool {
 	if w.notReady.Load() {
 		return false
 	}
-	return w.full.Load() || !last.IsZero() && w.now().Sub(last) < w.opts.Wait+time.Minute
+	recent := func(t time.Time) bool { return w.now().Sub(t) < w.opts.Wait+time.Minute }
+	return recent(last) || recent(time.Unix(0, w.noNeed.Load()))
 }
 
 func (w *Worker) probe(rw http.ResponseWriter, ok bool) {
 	s := w.Stats()
 	body := struct {
 		State         string  `json:"state"`
+		Intake        Intake  `json:"intake"`
 		LastPoll      float64 `json:"last_poll_seconds"`
 		Running       int64   `json:"running"`
 		OldestRunning float64 `json:"oldest_running_seconds"`
 		Stuck         int64   `json:"stuck"`
-	}{stateNames[w.state.Load()], -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
+	}{stateNames[w.state.Load()], s.Intake, -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
 	if !s.LastPoll.IsZero() {
 		body.LastPoll = w.now().Sub(s.LastPoll).Seconds()
 	}

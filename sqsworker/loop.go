@@ -17,6 +17,7 @@ import (
 type loop struct {
 	*Worker
 	queue queue
+	opts  Options // SetConcurrency changes it
 
 	events chan event
 	idle   chan func() event // to goroutines that wait for a call to make
@@ -39,6 +40,7 @@ type loop struct {
 	counts     [gone + 1]int // deliveries by state
 	ready      []*delivery   // to start, in this order
 	slots      int           // free ones
+	pace       pace
 	capacity   capacity
 	held       amount // of messages in state held
 	finished   finished
@@ -56,7 +58,7 @@ type loop struct {
 
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
-		Worker: w, queue: q, stop: ctx.Done(),
+		Worker: w, queue: q, opts: w.opts, stop: ctx.Done(),
 		events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
 		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
@@ -80,6 +82,7 @@ func (l *loop) run() error {
 	wake := time.NewTimer(maxSleep)
 	defer wake.Stop()
 	l.state.Store(stateRunning)
+	l.adoptConcurrency()
 	hurry := l.hurry
 	for {
 		l.step()
@@ -95,6 +98,8 @@ func (l *loop) run() error {
 				l.handle(<-l.events)
 			}
 		case <-wake.C:
+		case <-l.control.changed:
+			l.adoptConcurrency()
 		case <-l.stop:
 			l.stop = nil
 			l.beginStop(nil)
@@ -115,6 +120,7 @@ func (l *loop) step() {
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)
 	l.startReceives()
+	l.counters.held.Store(int64(l.counts[held]))
 }
 
 func (l *loop) sleep() time.Duration {

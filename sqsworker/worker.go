@@ -17,14 +17,17 @@ type Worker struct {
 	queueURL string
 	fifo     bool
 	handler  sqsonce.Handler
-	opts     Options
+	given    Options // without the defaults
+	opts     Options // as the worker was made: the loop has its own
 	log      *slog.Logger
 	now      func() time.Time
 
+	control   control
 	counters  counters
 	state     atomic.Int32 // see health.go
 	lastStep  atomic.Int64 // of the loop, Unix nanoseconds
-	full      atomic.Bool  // InFlight is used up
+	full      atomic.Bool  // no receive is under way, since there is no capacity for one or no handler
+	noNeed    atomic.Int64 // when no receive was needed last, Unix nanoseconds: full or paused
 	notReady  atomic.Bool  // the last outcomes were unavailable
 	started   atomic.Bool
 	hurry     chan struct{}
@@ -42,15 +45,19 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	for _, fn := range optFns {
 		fn(&o)
 	}
+	given := o
 	o.setDefaults()
 	if err := validate(c, queueURL, h, &o); err != nil {
 		return nil, err
 	}
-	return &Worker{
-		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, opts: o,
+	w := &Worker{
+		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, given: given, opts: o,
 		log: o.Logger.With(keyQueue, queueURL),
 		now: time.Now, hurry: make(chan struct{}),
-	}, nil
+	}
+	w.control.changed = make(chan struct{}, 1)
+	w.control.concurrency.Store(int64(o.Concurrency))
+	return w, nil
 }
 
 // Run receives and handles messages until ctx is cancelled, then stops as the package documentation describes, and
