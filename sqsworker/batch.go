@@ -21,7 +21,7 @@ type batchQueue struct {
 	calls    int           // calls under way
 	maxCalls int           // with fast answers; ignored in a stop; 0: no limit
 	took     time.Duration // by a call that was answered, smoothed
-	pace     pace
+	slow     slowdown
 	missing  bool                           // the queue does not exist any more: nothing is sent
 	failed   [maxRetryLevel + 1][]*delivery // entries that failed, by how often
 }
@@ -38,7 +38,7 @@ func (q *batchQueue) add(d *delivery) { q.pending = append(q.pending, d) }
 // unanswered is how many deliveries wait to be sent, or for an answer: what they use of capacity will be free soon. Those
 // that wait for a retry are not among them.
 func (q *batchQueue) unanswered() int {
-	if q.pace.failures > 0 {
+	if q.slow.failures > 0 {
 		return q.inCalls
 	}
 	return len(q.pending) + q.inCalls
@@ -55,10 +55,10 @@ func (q *batchQueue) limit() int {
 	return int(float64(q.maxCalls) * max(1, q.took.Seconds()/slowCall.Seconds()))
 }
 
-// pace slows down the calls of one kind while they fail. After a failure one call at a time is made, after a delay that
+// slowdown slows down the calls of one kind while they fail. After a failure one call at a time is made, after a delay that
 // doubles; everything else waits, and goes out in full batches when calls succeed again. With a delay for each message
 // batches would fall apart, and the number of calls would grow when SQS can take the least of them.
-type pace struct {
+type slowdown struct {
 	failures int       // failed calls in a row
 	counted  time.Time // when the last of them was
 	until    time.Time // there is no call before
@@ -68,7 +68,7 @@ type pace struct {
 const maxWindow = 64
 
 // fail counts a failed call, but not one that was under way already when the last one failed: an outage fails them all.
-func (p *pace) fail(start, now time.Time, delay time.Duration, most time.Duration) {
+func (p *slowdown) fail(start, now time.Time, delay time.Duration, most time.Duration) {
 	if p.failures > 0 && !start.After(p.counted) {
 		return
 	}
@@ -78,7 +78,7 @@ func (p *pace) fail(start, now time.Time, delay time.Duration, most time.Duratio
 }
 
 // succeed lets twice as many calls be made at once as before.
-func (p *pace) succeed() {
+func (p *slowdown) succeed() {
 	p.failures, p.until = 0, time.Time{}
 	if p.window *= 2; p.window > maxWindow {
 		p.window = 0
@@ -86,7 +86,7 @@ func (p *pace) succeed() {
 }
 
 // room is how many more calls may be made, with so many under way.
-func (p *pace) room(now time.Time, calls int) int {
+func (p *slowdown) room(now time.Time, calls int) int {
 	switch {
 	case now.Before(p.until):
 		return 0
@@ -107,7 +107,7 @@ func (l *loop) flush(q *batchQueue, lingered bool) {
 	}
 	rest := lingered || q.urgent || l.stopping.begun || l.opts.DeleteLinger < 0
 	for len(q.pending) >= host.MaxBatch || rest && len(q.pending) > 0 {
-		if q.pace.room(l.now(), q.calls) <= 0 || q.calls >= q.limit() && !l.stopping.begun {
+		if q.slow.room(l.now(), q.calls) <= 0 || q.calls >= q.limit() && !l.stopping.begun {
 			q.urgent = q.urgent || rest // sent when one of the calls has ended, or after the backoff
 			return
 		}
@@ -136,16 +136,16 @@ func (l *loop) retryLimit() time.Duration {
 // slowDown is called when a call of the queue has failed.
 func (l *loop) slowDown(q *batchQueue, start time.Time) {
 	now := l.now()
-	q.pace.fail(start, now, 100*time.Millisecond, l.retryLimit())
+	q.slow.fail(start, now, 100*time.Millisecond, l.retryLimit())
 	q.urgent = true
-	l.wakeAfter(q.pace.until.Sub(now))
+	l.wakeAfter(q.slow.until.Sub(now))
 }
 
 // retry puts a delivery back after a failure. After that of a whole call it goes with the next one. If only its entry has
 // failed, it waits for others that failed as often: one that always fails keeps nothing else waiting.
 func (l *loop) retry(q *batchQueue, d *delivery) {
 	d.failures++
-	if q.pace.failures > 0 {
+	if q.slow.failures > 0 {
 		q.add(d)
 		return
 	}

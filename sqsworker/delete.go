@@ -119,7 +119,7 @@ func (l *loop) deletesAnswered(e deletesAnswered) {
 	l.changeFailed(e.err)
 	if e.err == nil {
 		l.deletes.answered(now.Sub(e.start))
-		l.deletes.pace.succeed()
+		l.deletes.slow.succeed()
 	} else {
 		l.slowDown(&l.deletes, e.start)
 	}

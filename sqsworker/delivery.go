@@ -1,6 +1,7 @@
 package sqsworker
 
 import (
+	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -21,13 +22,14 @@ type delivery struct {
 
 	// While its handler runs:
 	cancel   context.CancelCauseFunc
-	result   result    // of the handler, once it has returned
-	watchdog *timer    // marks the handler as stuck
-	stuck    bool      // see markStuck
-	next     *delivery // of an orphan: the same message, received again
-	runs     int       // since the receive
-	tries    int       // those of the head of a FIFO group that failed
-	bounces  int       // times in a row that the event was in progress elsewhere
+	run      *list.Element // in pace
+	result   result        // of the handler, once it has returned
+	watchdog *timer        // marks the handler as stuck
+	stuck    bool          // see markStuck
+	next     *delivery     // of an orphan: the same message, received again
+	runs     int           // since the receive
+	tries    int           // those of the head of a FIFO group that failed
+	bounces  int           // times in a row that the event was in progress elsewhere
 
 	// While it is unavailable:
 	unavailable      int       // outcomes in a row

@@ -41,6 +41,16 @@
 // workers, for half the visibility timeout, doubled with each receive, with what came of its FIFO group; at its last receive
 // it goes on waiting. When as many handlers as Concurrency are stuck, /live of [Worker.Health] is 503.
 //
+// # Many workers, slow handlers
+//
+// A message that waits in a worker for a slot cannot be handled by another one that has a slot free. A worker therefore
+// receives for its free slots, and beyond them only what its handlers will take up within a second, as far as their last
+// runs tell; until some have returned, nothing. Receives for quick handlers are for ten messages each, which costs least.
+// [Options.InFlight] and [Options.Bytes] are the upper limits.
+//
+// [Worker.Pause] stops the receives, and [Worker.SetConcurrency] changes the slots, while the worker runs. [RunAll] runs
+// the workers of several queues with one stop.
+//
 // # Outages
 //
 // A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store cannot be asked, has not tried its

@@ -48,6 +48,7 @@ func (l *loop) startReady() {
 
 func (l *loop) start(d *delivery) {
 	l.slots--
+	d.run = l.pace.began(l.now())
 	d.runs++
 	l.setState(d, running)
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
@@ -153,6 +154,7 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	d, r := e.d, e.d.result
 	l.schedule.cancel(d.watchdog)
 	l.noteProgress()
+	l.pace.returned(d.run, l.now(), d.stuck)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
 		l.counters.stuck.Add(-1)

@@ -27,10 +27,11 @@ const blockedAfter = time.Minute
 //     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message and keeps what it
 //     has locked and allocated, so messages are still handled then, by ever more goroutines. It does not depend on SQS.
 //   - /ready is 200 while the worker makes progress: it runs and does not stop; a receive has succeeded within Wait + 1 min,
-//     or InFlight leaves no room for one, and a handler has returned or a delete was confirmed within that time; and the
-//     last three outcomes were not all unavailable ([sqsonce.ErrUnavailable]).
+//     or none was needed ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was confirmed within that
+//     time); and the last three outcomes were not all unavailable ([sqsonce.ErrUnavailable]). Whoever pauses a worker is
+//     not told that it is broken.
 //
-// Otherwise they are 503. The body is JSON: the reason of a 503, the state, the seconds since the last successful receive
+// Otherwise they are 503. The body is JSON: the reason of a 503, the state, the intake, the seconds since the last receive
 // (-1: none yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
 func (w *Worker) Health() http.Handler {
 	mux := http.NewServeMux()
@@ -48,7 +49,7 @@ func (w *Worker) notLive() string {
 		return "the worker has ended"
 	case w.since(&w.lastStep) >= blockedAfter:
 		return fmt.Sprintf("the main loop has been blocked for %s", blockedAfter)
-	case w.counters.stuck.Load() >= int64(w.opts.Concurrency):
+	case w.counters.stuck.Load() >= w.control.concurrency.Load():
 		return "as many handlers as Concurrency did not return after their contexts were cancelled"
 	}
 	return ""
@@ -64,10 +65,12 @@ func (w *Worker) notReadyBecause() string {
 	case w.notReady.Load():
 		return fmt.Sprintf("the last %d outcomes were unavailable", notReady)
 	case w.full.Load() && w.since(&w.progress) >= patience:
-		return fmt.Sprintf("InFlight is used up, and for %s no handler has returned and no delete was confirmed", patience)
-	case !w.full.Load() && last.IsZero():
+		return fmt.Sprintf("nothing more is received, and for %s no handler has returned and no delete was confirmed", patience)
+	case w.since(&w.noNeed) < patience:
+		return ""
+	case last.IsZero():
 		return "no receive has succeeded yet"
-	case !w.full.Load() && w.now().Sub(last) >= patience:
+	case w.now().Sub(last) >= patience:
 		return fmt.Sprintf("no receive has succeeded for %s", patience)
 	}
 	return ""
@@ -75,10 +78,12 @@ func (w *Worker) notReadyBecause() string {
 
 func (w *Worker) since(t *atomic.Int64) time.Duration { return w.now().Sub(time.Unix(0, t.Load())) }
 
-// noteFull follows a step: where no receive is under way or due, there is no room for one.
-func (l *loop) noteFull() {
-	full := !l.stopping.begun && l.polling.active == 0 && !l.now().Before(l.polling.resume)
+// noteFull follows a look at whether a receive is to be started.
+func (l *loop) noteFull(full bool) {
 	l.full.Store(full)
+	if full || l.control.paused.Load() {
+		l.noNeed.Store(l.now().UnixNano())
+	}
 	if !full {
 		l.noteProgress()
 	}
@@ -91,11 +96,12 @@ func (w *Worker) probe(rw http.ResponseWriter, reason string) {
 	body := struct {
 		Reason        string  `json:"reason,omitempty"`
 		State         string  `json:"state"`
+		Intake        Intake  `json:"intake"`
 		LastPoll      float64 `json:"last_poll_seconds"`
 		Running       int64   `json:"running"`
 		OldestRunning float64 `json:"oldest_running_seconds"`
 		Stuck         int64   `json:"stuck"`
-	}{reason, stateNames[w.state.Load()], -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
+	}{reason, stateNames[w.state.Load()], s.Intake, -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
 	if !s.LastPoll.IsZero() {
 		body.LastPoll = w.now().Sub(s.LastPoll).Seconds()
 	}

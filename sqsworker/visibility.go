@@ -292,7 +292,7 @@ func (l *loop) releasesAnswered(e visibilityChanged) {
 	if e.err != nil {
 		l.slowDown(&l.releases, e.start)
 	} else {
-		l.releases.pace.succeed()
+		l.releases.slow.succeed()
 	}
 	for i, c := range e.changes {
 		l.releaseAnswered(c.d, e.results[i])
