@@ -15,7 +15,7 @@ import (
 
 // minDeletes is how many deletes may be under way at once with few receivers: so many may hang before others wait. With
 // more receivers there are as many deletes: each takes ten messages and one round trip, as a receive does. More of them
-// would open more connections, and wait there.
+// would open more connections, and wait there. Slow ones need more, see batchQueue.limit.
 const minDeletes = 16
 
 // delete deletes a message that is done. The heartbeat extends it until SQS has confirmed that.

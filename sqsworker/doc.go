@@ -35,6 +35,12 @@
 // [sqsonce.ErrLeaseLost], and the worker neither deletes nor changes the message. It does not start a message whose lease
 // it cannot prove. SQS hides no message for longer than twelve hours after its receipt; neither does the worker.
 //
+// An answer to a receive may arrive late: a slow network, a process that was stopped. Its Date says when SQS handed the
+// messages out. They are extended before their handlers start if less than half of the visibility timeout is left, and not
+// started if nothing is. A visibility timeout below 5 s is too short for that: Dates are whole seconds.
+//
+// While calls of SQS fail, the worker makes one of each kind at a time, after delays that double up to 5 s.
+//
 // A handler that does not return within [Options.StopGrace] after its context was cancelled counts as stuck. The worker
 // gives its slot to another message, and goes on to extend the message of the stuck handler. If its lease was lost, the
 // message may be received here again: it waits for the handler until that counts as stuck. Then it is given back for other

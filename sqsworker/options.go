@@ -33,7 +33,8 @@ type Options struct {
 	// Receivers is the most long polls at once. One polls an idle queue. Others join while receives come back full and
 	// handlers are without work, and leave when the queue is empty. A receive of 15 ms brings 20,000 messages a second
 	// with 32 of them, about what a CPU can receive and delete; a queue that is farther away may need more. As many
-	// deletes, and at least 16, may be under way at once; a stop ignores that limit. Default: enough for InFlight with ten
+	// deletes, and at least 16, may be under way at once, and more where they take longer than 200 ms; a stop ignores that
+	// limit. Default: enough for InFlight with ten
 	// messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS).
 	Receivers int
 	// Wait is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
