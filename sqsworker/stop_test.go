@@ -329,9 +329,10 @@ func TestStopTakesLessThan30Seconds(t *testing.T) {
 // TestHurrySaysWhatItWaitsFor: one line, with what is under way when the handlers have been cancelled.
 func TestHurrySaysWhatItWaitsFor(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b", "c")
 		var r runs
-		j := x.start(r.take(time.Hour), func(o *Options) { o.Concurrency, o.InFlight = 2, 20 })
+		j := x.startPrefetching(r.take(time.Hour), func(o *Options) { o.Concurrency, o.InFlight = 2, 20 })
+		x.send("a", "b", "c")
+		j.Resume()
 		time.Sleep(5 * time.Second)
 		j.Hurry()
 		j.Hurry()

@@ -75,7 +75,7 @@ func TestCopyWaits(t *testing.T) {
 					x.send("g:a")
 					over := make(chan struct{})
 					var r runs
-					j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace = tc.grace })
+					j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = tc.grace, 2 })
 					time.Sleep(10 * time.Minute)
 					if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 || r.count("g:a") != 1 {
 						t.Errorf("queue %+v, runs %v; want a message that was received twice and run once", q, r.list())
@@ -125,7 +125,7 @@ func TestCopyIsGivenBackLater(t *testing.T) {
 				x.send("g:a")
 				over := make(chan struct{})
 				var r, elsewhere runs
-				j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace = 5 * time.Minute })
+				j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = 5*time.Minute, 2 })
 				time.Sleep(4 * time.Minute)
 				if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 {
 					t.Errorf("queue %+v, want a message that waits in its second receive", q)
