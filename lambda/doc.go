@@ -37,9 +37,18 @@
 // With Options.Client the message is visible again after the delay of the RetryAfter, or after the backoff, and the rest of
 // its FIFO group with it. A message that was not started, was abandoned or has lost its lease keeps its visibility timeout.
 // With Options.DeadLetterQueue as well, a rejected message is sent there. Once SQS has confirmed that, the message counts as
-// a success, and Lambda deletes it.
+// a success, and Lambda deletes it. On a FIFO queue so does a message that has failed at its last receive, by the queue's
+// redrive policy. The messages behind it in its group share its receives: they run in the same invocation, and one that
+// fails too in its last receive follows it. Otherwise SQS would move them all without a run. The host sends nothing there
+// that did not fail by itself: not what was unavailable, in progress elsewhere, or cancelled at the margin.
 //
 // Lambda cannot hold a message: one whose event is in progress elsewhere is reported as failed, and each delivery adds to
-// its receive count. Keep visibility timeout x maxReceiveCount above the longest handler of any host that shares the
-// record.
+// its receive count. With a client it is visible again after half the visibility timeout, doubled with each receive up to
+// 11 h 30 min, and not before the other owner's lease is over. Keep visibility timeout x maxReceiveCount above the longest
+// handler of any host that shares the record.
+//
+// The host reads visibility timeout and redrive policy with one call of GetQueueAttributes per process, when a message needs
+// them for the first time. It then logs settings that do not fit the function: a visibility timeout below 6 function
+// timeouts, a maxReceiveCount below 5
+// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
 package lambda

@@ -67,7 +67,7 @@ func (v *invocation) handle(i int) (ok bool) {
 // setResult settles a message after its handler and sets the result. It reports whether that is a success before the
 // results were closed.
 func (v *invocation) setResult(s *slot, m *sqsonce.Message, err error, settled func(deadLettered bool) error) bool {
-	sent := host.OutcomeOf(err) == host.Rejected && v.deadLetter(s, m, err)
+	sent := (host.OutcomeOf(err) == host.Rejected || v.failedLastReceive(m, err)) && v.deadLetter(s, m, err)
 	if e := settled(sent); e != nil {
 		v.log.ErrorContext(v.ctx, "lambda: settling the message panicked", keyMessage, m.ID, keyError, e)
 	}
