@@ -60,7 +60,13 @@ func (v *invocation) handle(i int) (ok bool) {
 	m := &s.message
 	convert(m, &v.records[i], v.killAt)
 	ctx, settled := settle.New(v.ctx)
-	host.Run(func() error { return v.handler(ctx, m) }, func(err error) { ok = v.setResult(s, m, err, settled) })
+	begun := time.Now()
+	host.Run(func() error { return v.handler(ctx, m) }, func(err error) {
+		if s.is(running) && (err == nil || v.ctx.Err() == nil) { // neither abandoned nor cut off
+			v.runTimes.add(time.Since(begun))
+		}
+		ok = v.setResult(s, m, err, settled)
+	})
 	return ok
 }
 

@@ -32,10 +32,11 @@ type invocation struct {
 	queueRead  chan struct{} // closed: queue is read
 	queue      queueAttributes
 
-	todo    <-chan []int // chains that no worker has taken
-	started atomic.Int64 // workers
-	workers atomic.Int64 // that have not ended
-	ended   chan struct{}
+	todo       <-chan []int // chains that no worker has taken
+	anyStarted atomic.Bool  // a message: see mayStart
+	started    atomic.Int64 // workers
+	workers    atomic.Int64 // that have not ended
+	ended      chan struct{}
 }
 
 func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) *invocation {
@@ -158,11 +159,11 @@ func (v *invocation) work() {
 	returned = true
 }
 
-// runChain runs the records of a chain one after the other, until one does not succeed or the handlers' context ends. The
-// others stay unstarted, so that no message of a group is deleted before an earlier one.
+// runChain runs the records of a chain one after the other, until one does not succeed, the handlers' context ends, or too
+// little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one.
 func (v *invocation) runChain(chain []int) {
 	for _, i := range chain {
-		if v.ctx.Err() != nil || !v.handle(i) {
+		if v.ctx.Err() != nil || !v.mayStart() || !v.handle(i) {
 			return
 		}
 	}
