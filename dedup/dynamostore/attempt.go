@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"time"
 
@@ -38,6 +39,19 @@ const (
 	unknown                        // unknown outcome: it may have been written, or may be written later
 )
 
+// unsentError is the SDK's own error: no request was sent.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
+
+// misconfigured reports that no retry helps: no credentials, no region, a bad endpoint. False where the service that gives the
+// credentials did not answer, or answered with what it does not answer for ever.
+func (e *unsentError) misconfigured() bool {
+	_, network := errors.AsType[net.Error](e.error)
+	_, answer := errors.AsType[smithy.APIError](e.error)
+	return !network && (!answer || classify(e.error) == answered)
+}
+
 // call is one request, ready to be sent any number of times.
 type call func(context.Context, func(*dynamodb.Options)) error
 
@@ -54,7 +68,7 @@ func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, erro
 		s.clock.observe(t.sent, t.date)
 	}
 	if t.unsent() && ctx.Err() == nil {
-		return answered, err // the SDK's own error: no credentials, a bad endpoint, input that it refuses
+		return answered, &unsentError{err}
 	}
 	return classify(err), err
 }
