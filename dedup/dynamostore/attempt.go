@@ -75,9 +75,16 @@ func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, erro
 
 // retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same
 // values, and its condition makes a second effect the same as the first.
+//
+// While DynamoDB is away, or throttles, a call is one attempt: dedup calls again for as long as it can, and eight requests for
+// each call of each event would keep a table throttled.
 func (s *Store) retry(ctx context.Context, f call) error {
+	attempts := maxAttempts
+	if s.away.Load() {
+		attempts = 1
+	}
 	var err error
-	for n := range maxAttempts {
+	for n := range attempts {
 		if n > 0 && !pause(ctx, n) {
 			return because(context.Cause(ctx), err)
 		}
@@ -86,9 +93,11 @@ func (s *Store) retry(ctx context.Context, f call) error {
 		}
 		var result attemptResult
 		if result, err = s.attempt(ctx, n, f); result == answered {
+			s.away.Store(false)
 			return err
 		}
 	}
+	s.away.Store(true)
 	return err
 }
 
