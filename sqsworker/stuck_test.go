@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +17,10 @@ import (
 func (x *fixture) losesItsLease(r *runs, over chan struct{}, optFns ...func(*Options)) *job {
 	x.Helper()
 	x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}})
-	first := true
+	var started atomic.Bool
 	return x.start(func(_ context.Context, m *sqsonce.Message) error {
 		defer r.begin(m.Body)()
-		if first {
-			first = false
+		if !started.Swap(true) {
 			<-over
 			return errTest
 		}
