@@ -26,7 +26,8 @@ type Config struct {
 //
 // The booking and the event's record commit in one transaction, so the booking is made exactly once. The external system
 // takes no part in the transaction. Its call has a record of its own, under another consumer name, which is completed as
-// soon as the call has returned: only a crash between the two repeats the call.
+// soon as the call has returned: only a crash between the two repeats the call, or an outage of DynamoDB that begins between
+// the two and outlasts the lease.
 func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	store, err := dynamostore.New(ddb, c.DedupTable)
 	if err != nil {
