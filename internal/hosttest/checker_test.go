@@ -32,10 +32,11 @@ type run struct {
 	begun   time.Time
 	lease   dedup.Lease // at the start
 	ctx     context.Context
-	failed  bool // it returned an error, so its record is released; after a success its lease goes on
-	killed  bool // its process died before the delivery ended
-	effect  bool // it had its effect, right before it returned nil
-	expired bool // it had its effect after the end of its lease: the handler was abandoned and went on
+	ended   time.Time // its return, in a live process
+	failed  bool      // it returned an error, so its record is released; after a success its lease goes on
+	killed  bool      // its process died before the delivery ended
+	effect  bool      // it had its effect, right before it returned nil
+	expired bool      // it had its effect after the end of its lease: the handler was abandoned and went on
 }
 
 func newChecker(readRecord func(string) record) *checker {
@@ -132,6 +133,7 @@ func (c *checker) end(r *run, err error) {
 	if !r.process.alive() {
 		return
 	}
+	r.ended = time.Now()
 	if r.failed = err != nil; r.failed {
 		return
 	}
