@@ -60,6 +60,8 @@ type fleet struct {
 	run   sync.WaitGroup // workers and publishers
 	over  chan struct{}  // closed at the end
 
+	complaints map[string]int // by kind
+
 	mu        sync.Mutex
 	nodes     map[*process]*node
 	published map[string]bool

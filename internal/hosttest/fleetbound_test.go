@@ -54,6 +54,7 @@ func play(t *testing.T, p *fleetPlan, bound func(*fleet)) {
 		f := simulateFleet(t, p)
 		f.check()
 		bound(f)
+		f.countComplaints()
 	})
 }
 
@@ -73,7 +74,7 @@ func (f *fleet) lastDone(which func(*eventPlan) bool) (last time.Duration) {
 		if e := &f.plan.events[i]; which(e) {
 			at := f.doneAt(e.name)
 			if at < 0 {
-				f.Errorf("%s is not done: %s", e.name, f.history(e.name, ""))
+				f.complain("not done", "%s: %s", e.name, f.history(e.name, ""))
 			}
 			last = max(last, at)
 		}

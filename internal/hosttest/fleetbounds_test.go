@@ -137,14 +137,14 @@ func (f *fleet) wantOnlyPoisonDead() {
 	for i := range f.plan.events {
 		e := &f.plan.events[i]
 		if want := count(e.poison()); int64(dead[e.name]) != want {
-			f.Errorf("%s is %d times in the dead-letter queue, want %d: %s", e.name, dead[e.name], want, f.history(e.name, ""))
+			f.complain("dead-letter queue", "%s is %d times in it, want %d: %s", e.name, dead[e.name], want, f.history(e.name, ""))
 		}
 		failed := 0
 		for _, r := range f.checker.runs(e.name) {
 			failed += int(count(r.failed))
 		}
 		if dead[e.name] > 0 && failed < boundReceives {
-			f.Errorf("%s is in the dead-letter queue after %d tries: %s", e.name, failed, f.history(e.name, ""))
+			f.complain("dead-lettered too early", "%s after %d tries: %s", e.name, failed, f.history(e.name, ""))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestBoundStandardPoison(t *testing.T) {
 						continue
 					}
 					if wait := runs[0].begun.Sub(f.start) - e.at; wait > time.Second {
-						f.Errorf("%s started %s after it was sent", e.name, wait)
+						f.complain("started late", "%s, %s after it was sent", e.name, wait)
 					}
 				}
 				f.wantOnlyPoisonDead()
@@ -210,7 +210,7 @@ func TestBoundCutOff(t *testing.T) {
 				for i := range p.events {
 					e := &p.events[i]
 					if wait := f.doneAt(e.name) - e.at; wait > 150*time.Second {
-						f.Errorf("%s was done %s after it was sent: %s", e.name, wait, f.history(e.name, ""))
+						f.complain("done late", "%s, %s after it was sent: %s", e.name, wait, f.history(e.name, ""))
 					}
 				}
 			})
@@ -226,7 +226,7 @@ func TestBoundCalls(t *testing.T) {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			p := l.plan()
-			p.calm = 20 * time.Minute
+			p.calm = 6 * time.Minute
 			p.faults = []window{{kind: storeAway, mode: refuses, length: p.calm, host: everyone}}
 			play(t, p, func(f *fleet) { f.wantNoneDead() })
 		})
@@ -285,9 +285,9 @@ func (f *fleet) checkAfterKills(event string, bound time.Duration) {
 		at := f.nodes[r.process].ended
 		switch {
 		case i+1 == len(runs):
-			f.Errorf("%s did not start again after the kill: %s", event, f.history(event, ""))
+			f.complain("not started again", "%s: %s", event, f.history(event, ""))
 		case runs[i+1].begun.Sub(f.start) > at+bound:
-			f.Errorf("%s started %s after the kill, want %s: %s", event, runs[i+1].begun.Sub(f.start)-at, bound, f.history(event, ""))
+			f.complain("started late", "%s, %s after the kill, want %s: %s", event, runs[i+1].begun.Sub(f.start)-at, bound, f.history(event, ""))
 		}
 	}
 }

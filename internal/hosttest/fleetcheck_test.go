@@ -54,6 +54,31 @@ func (t *fleetTally) checkVariety(tt *testing.T) {
 	}
 }
 
+// maxComplaints is how many violations of one kind are printed.
+const maxComplaints = 3
+
+// complain reports a violation of a kind: all of them are counted, the first ones printed.
+func (f *fleet) complain(kind, format string, args ...any) {
+	f.Helper()
+	if f.complaints == nil {
+		f.complaints = map[string]int{}
+	}
+	if f.complaints[kind]++; f.complaints[kind] <= maxComplaints {
+		f.Errorf(kind+": "+format, args...)
+	}
+	f.Fail()
+}
+
+func (f *fleet) countComplaints() {
+	for kind, n := range f.complaints {
+		if n > maxComplaints {
+			f.Logf("%s: %d in all", kind, n)
+		}
+	}
+	f.complaints = nil
+}
+
+// count changes the tally.
 func (f *fleet) count(change func(*fleetTally)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +91,7 @@ func (f *fleet) check() fleetTally {
 		f.Error(p)
 	}
 	for _, m := range f.sqs.Messages(f.url) {
-		f.Errorf("in the queue %s after calm: %s, received %d times, visible in %s: %s", f.plan.limit, m.Body,
+		f.complain("still queued", "%s after calm: %s, received %d times, visible in %s: %s", f.plan.limit, m.Body,
 			m.ReceiveCount, time.Until(m.VisibleAt), f.history(m.Attributes[sqsonce.AttrEventID], m.ID))
 	}
 	dead := f.checkDead()
@@ -78,16 +103,17 @@ func (f *fleet) check() fleetTally {
 		done, rejected := f.record(e.name).completed(), e.reject || e.poison()
 		switch {
 		case rejected && (done || !dead[e.name]):
-			f.Errorf("%s: completed %t, dead-lettered %t, and its handler never succeeds", e.name, done, dead[e.name])
+			f.complain("not dead-lettered", "%s: completed %t, in the dead-letter queue %t, and its handler never succeeds", e.name, done, dead[e.name])
 		case !rejected && !done && !dead[e.name]:
-			f.Errorf("%s is lost: neither completed nor in the dead-letter queue", e.name)
+			f.complain("lost", "%s is neither completed nor in the dead-letter queue", e.name)
 		case f.plan.inbox && done != (effects[e.name] == 1) || effects[e.name] > 1:
-			f.Errorf("%s: completed %t, and its effect happened %d times through the inbox", e.name, done, effects[e.name])
+			f.complain("not once", "%s: completed %t, and its effect happened %d times through the inbox", e.name, done, effects[e.name])
 		}
 	}
 	f.checkLastReceives()
 	f.checkFleetOrder(dead)
 	f.checkCalls()
+	f.countComplaints()
 	return f.tally
 }
 
@@ -103,7 +129,7 @@ func (f *fleet) checkDead() map[string]bool {
 		case reason != "" && f.failedEnough(name):
 			f.tally.deadFailed++
 		case reason != "":
-			f.Errorf("%s was sent to the dead-letter queue with reason %q: %s", name, reason, f.history(name, m.ID))
+			f.complain("dead-lettered too early", "%s was sent with reason %q: %s", name, reason, f.history(name, m.ID))
 		default:
 			f.checkMoved(name, m.ID, m.ReceiveCount)
 		}
@@ -158,7 +184,7 @@ func (f *fleet) checkMoved(event, id string, count int) {
 		f.tally.deadCut++
 		return
 	}
-	f.Errorf("%s was moved to the dead-letter queue, and its last receive passed without a failure or a disruption: %s", event, f.history(event, id))
+	f.complain("moved unrun", "%s: its last receive passed without a failure or a disruption: %s", event, f.history(event, id))
 }
 
 // disrupted says that a receive of a message could not end by itself.
@@ -199,7 +225,7 @@ func (f *fleet) checkLastReceives() {
 			}
 			event := f.eventOf(id)
 			if !f.failedHere(event, r) {
-				f.Errorf("%s: %s gave it back at %s, at its last receive, and it had not failed: %s", event, n.name, r.gaveBack, f.history(event, id))
+				f.complain("given back at its last receive", "%s by %s at %s, and it had not failed: %s", event, n.name, r.gaveBack, f.history(event, id))
 			}
 		}
 	}
@@ -264,7 +290,7 @@ func (f *fleet) checkFleetOrder(dead map[string]bool) {
 		}
 		for i := 1; i < len(names); i++ {
 			if a, b := names[i-1], names[i]; position[a] > position[b] {
-				f.Errorf("group %s: %s had its effect after %s: %s%s", group, b, a, f.history(a, ""), f.history(b, ""))
+				f.complain("reordered", "group %s: %s had its effect after %s: %s%s", group, b, a, f.history(a, ""), f.history(b, ""))
 			}
 		}
 	}
@@ -289,7 +315,7 @@ func (f *fleet) checkCalls() {
 		for minute := int((w.at+2*time.Minute-1)/time.Minute) + 1; time.Duration(minute+1)*time.Minute <= w.end(); minute++ {
 			for _, n := range f.nodes {
 				if n.index != notAWorker && n.calls[minute] > 60 {
-					f.Errorf("%s made %d calls of SQS in minute %d, and the store is away since %s", n.name, n.calls[minute], minute, w.at)
+					f.complain("calls", "%s made %d of SQS in minute %d, and the store is away since %s", n.name, n.calls[minute], minute, w.at)
 				}
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
@@ -60,8 +61,13 @@ func (f *fleet) newNode(name string, index int) *node {
 	link := func(to http.RoundTripper, store bool) *http.Client {
 		return &http.Client{Transport: &link{node: n, store: store, to: &connection{p: p, to: to, store: store}}}
 	}
-	p.sqs = sqs.New(p.sqs.Options(), func(o *sqs.Options) { o.HTTPClient = link(&observer{n, f.sqs}, false) })
-	p.ddb = dynamodb.New(p.ddb.Options(), func(o *dynamodb.Options) { o.HTTPClient = link(f.ddb, true) })
+	// Without credentials the SDK does not sign, which is a fifth of the cost of a call.
+	p.sqs = sqs.New(p.sqs.Options(), func(o *sqs.Options) {
+		o.HTTPClient, o.Credentials = link(&observer{n, f.sqs}, false), aws.AnonymousCredentials{}
+	})
+	p.ddb = dynamodb.New(p.ddb.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient, o.Credentials = link(f.ddb, true), aws.AnonymousCredentials{}
+	})
 	return n
 }
 
@@ -125,6 +131,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errDead
 	}
 	op := operation(r)
+	r.Header.Set("Authorization", "test")
 	if !l.store {
 		n.mu.Lock()
 		n.calls[int(n.f.now()/time.Minute)]++
