@@ -34,8 +34,8 @@ type Options struct {
 	// Client. Default: none; a rejected message is reported as failed.
 	DeadLetterQueue string
 	// Backoff returns the delay after a failure, from the receive count, 1 for the first delivery. It needs Client. The
-	// delay is rounded up to whole seconds, at most 11 h 30 min. Default: a random part of 1 s, doubled with each receive
-	// up to 15 min.
+	// delay is rounded up to whole seconds, at most 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a random part of up
+	// to a quarter more.
 	Backoff func(receiveCount int) time.Duration
 	// Logger gets each failed message and a summary of each invocation, never a body. Default: none.
 	Logger *slog.Logger

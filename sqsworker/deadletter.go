@@ -2,22 +2,41 @@ package sqsworker
 
 import (
 	"context"
+	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 )
 
+// deadLetters is what the worker knows of its dead-letter queue.
+type deadLetters struct {
+	missingLogged bool      // that there is none
+	refuses       bool      // it did not take the last message
+	askAgain      time.Time // while it refuses
+}
+
+// askAgainAfter is how long a dead-letter queue that did not take a message is left alone. Each message that it would get
+// fails meanwhile, as without a dead-letter queue.
+const askAgainAfter = 30 * time.Second
+
 // reject sends the message to the dead-letter queue, and deletes it when that is confirmed. In this order a crash in
 // between leaves the message in both queues; in the other order it would be lost.
 func (l *loop) reject(d *delivery, r result) {
 	if !l.queue.hasDLQ() {
-		if !l.noDLQLogged {
-			l.noDLQLogged = true
+		if !l.deadLetters.missingLogged {
+			l.deadLetters.missingLogged = true
 			l.log.Error("sqsworker: message rejected, but no dead-letter queue is known: it is delivered again",
 				keyMessage, d.m.ID, keyError, errNoDLQ)
 		}
 		l.notSent(d, r)
 		return
+	}
+	if l.deadLetters.refuses {
+		if l.now().Before(l.deadLetters.askAgain) {
+			l.notSent(d, r)
+			return
+		}
+		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
 	}
 	if !d.lease.live(l.now()) {
 		l.loseLease(d, "visibility timeout passed before the send to the dead-letter queue", nil)
@@ -53,7 +72,9 @@ type deadLettered struct {
 
 func (l *loop) deadLettered(e deadLettered) {
 	d := e.d
+	l.deadLetters.refuses = e.err != nil
 	if e.err != nil {
+		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
 		l.log.Error("sqsworker: message not sent to the dead-letter queue: it is delivered again", keyMessage, d.m.ID, keyError, e.err)
 	} else {
 		l.counters.rejected.Add(1)

@@ -79,7 +79,7 @@ func TestRejectWithoutDLQIsAnyOtherError(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("bad")
 		j := x.start(rejectBad)
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute)
 		j.stopClean()
 		if q := x.queued(); len(q) != 1 || q[0].ReceiveCount < 3 {
 			t.Errorf("queue: %+v, want the message, delivered again and again", q)
@@ -95,7 +95,7 @@ func TestRejectIsNotDeletedWhenTheSendFails(t *testing.T) {
 	bubble(t, setup{maxReceives: 50, faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("bad")
 		j := x.start(rejectBad)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Hour)
 		j.stopClean()
 		x.wantEmpty()
 		if dead := x.dead(); len(dead) != 1 {

@@ -20,18 +20,20 @@ type delivery struct {
 
 	// While its handler runs:
 	cancel   context.CancelCauseFunc
-	mayHold  bool      // the handler need not wait for a peer: the message can be held
 	result   result    // of the handler, once it has returned
 	watchdog *timer    // marks the handler as stuck
 	stuck    bool      // see markStuck
 	next     *delivery // of an orphan: the same message, received again
 	runs     int       // since the receive
+	tries    int       // those of the head of a FIFO group that failed
+	bounces  int       // times in a row that the event was in progress elsewhere
 
 	// While it is unavailable:
 	unavailable      int       // outcomes in a row
 	unavailableSince time.Time // of the first of them
 
-	// While it is held:
+	// While it is held, or behind a head that is:
+	parked   bool // takes no place in InFlight
 	retry    *timer
 	stopWait context.CancelFunc // nil: nobody knows when the peer ends
 
@@ -101,6 +103,7 @@ func (l *loop) remove(d *delivery) {
 		return
 	}
 	l.setState(d, gone)
+	l.unpark(d)
 	l.capacity.free(d.amount())
 	if l.deliveries[d.m.ID] == d {
 		delete(l.deliveries, d.m.ID)

@@ -94,11 +94,11 @@
 // starts when the delete of the one before is confirmed. Groups do not wait for each other. On a standard queue a group
 // is a tenant of a fair queue and orders nothing.
 //
-// A failing head is run again in this process, [Options.FIFORetries] times, and its followers wait. Then the group is
-// given back, the head with a delay. Each time the head is received again, SQS counts a receive of the followers too. If
-// a follower is at its last receive, the worker therefore sends the failing head to the dead-letter queue itself and goes
-// on with the followers: no follower gets there without having been run. When the worker loses the lease of one message
-// of a group, it drops those behind it: SQS delivers them again, in order.
+// A failing head is run again in this process, [Options.Tries] times, and the group waits behind it. Then it is sent to the
+// dead-letter queue with its last error, and the next message is the head. SQS counts no receive of the group meanwhile, so
+// no follower gets there without having been run. What waits takes no part of InFlight: poisoned groups leave the others
+// their speed; see [Options.Held]. Without a dead-letter queue the group is given back after so many tries. When the worker
+// loses the lease of one message of a group, it drops those behind it: SQS delivers them again, in order.
 //
 // # IAM
 //

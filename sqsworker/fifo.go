@@ -3,8 +3,6 @@ package sqsworker
 import (
 	"slices"
 	"time"
-
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // group is the messages of one FIFO message group that are in flight here, over all receives. They run one after the
@@ -24,6 +22,9 @@ func (l *loop) joinGroup(d *delivery) *group {
 	}
 	d.group = g
 	g.followers = append(g.followers, d)
+	if g.head != nil && g.head.parked {
+		l.park(d)
+	}
 	return g
 }
 
@@ -77,36 +78,33 @@ func (l *loop) stopGroup(g *group) {
 
 // headFailed decides about the failing head of a group. SQS hands out a group together, so each redelivery of the head
 // costs its followers a receive, and they could reach the dead-letter queue without having been run. Therefore the head is
-// first run again here, under its lease. If a follower is at its last receive, the head is sent to the dead-letter queue.
+// run again here, under its lease, and after Options.Tries of its own runs sent to the dead-letter queue.
 func (l *loop) headFailed(d *delivery, r result) {
-	g := d.group
-	delay := r.asked
-	if delay < 0 {
-		delay = host.DefaultBackoff(d.runs)
-	}
-	switch last := l.followerAtLastReceive(g); {
-	case !l.stopping.begun && d.runs <= l.opts.FIFORetries && delay <= l.opts.Visibility:
-		l.hold(d, delay, nil)
-	case last && !r.sendFailed && l.queue.hasDLQ():
+	d.tries++
+	spent := d.tries >= l.tries
+	// Later than that no extension reaches.
+	tooLate := elapsed(l.now(), d.lease.received)+r.delay >= l.opts.MaxExtension
+	switch {
+	case l.stopping.cancelled, l.stopping.begun && !l.followerAtLastReceive(d.group):
+		l.releaseGroup(d.group, r.delay)
+	case !tooLate && (!spent || l.stopping.begun):
+		l.holdParked(d, r.delay, nil)
+	case spent && l.queue.hasDLQ() && !r.sendFailed:
 		l.reject(d, r)
-	case last && !l.stopping.cancelled:
-		// The head cannot be sent anywhere, and the follower may not be given back: the head is tried until its lease ends.
-		l.hold(d, delay, nil)
+	case r.sendFailed && !l.queue.guessed && l.atLastReceive(d):
+		l.releaseAlone(d)
 	default:
-		l.releaseGroup(g, r.delay)
+		l.releaseGroup(d.group, r.delay)
 	}
 }
 
-// headInProgress holds the head of a group whose event is in progress elsewhere. In a stop the group is given back, unless
-// a message of it is at its last receive and there is time to run it.
-func (l *loop) headInProgress(d *delivery, r result) {
-	last := l.atLastReceive(d) || l.followerAtLastReceive(d.group)
-	if l.stopping.cancelled || l.stopping.begun && !last {
-		l.releaseGroup(d.group, max(r.asked, 0))
-		return
-	}
-	d.runs = 0 // the head did not fail: it keeps its retries
-	l.hold(d, l.holdTime(r), r.peerEnded)
+// releaseAlone gives a head back that has been run often enough, and that the dead-letter queue does not take. It is at its
+// last receive: SQS moves it by itself, and never hands it out again. So the next message becomes the head.
+func (l *loop) releaseAlone(d *delivery) {
+	g := d.group
+	g.head, d.group = nil, nil
+	l.giveBack(d, 0)
+	l.advance(g)
 }
 
 func (l *loop) followerAtLastReceive(g *group) bool {

@@ -20,7 +20,7 @@ import (
 type orderPlan struct {
 	Groups, PerGroup int
 	Fail             map[string]int // body: how often its handler fails
-	Retries          int
+	Tries            int
 	Slow             map[string]time.Duration
 	Rules            []fault.Rule
 	StopAt           time.Duration // of the first of two workers, one after the other
@@ -30,7 +30,7 @@ func drawOrderPlan(rt *rapid.T) orderPlan {
 	p := orderPlan{
 		Groups:   rapid.IntRange(1, 4).Draw(rt, "groups"),
 		PerGroup: rapid.IntRange(1, 12).Draw(rt, "perGroup"),
-		Retries:  rapid.SampledFrom([]int{-1, 1, 2}).Draw(rt, "retries"),
+		Tries:    rapid.SampledFrom([]int{1, 2, 3}).Draw(rt, "tries"),
 		StopAt:   time.Duration(rapid.IntRange(0, 60_000).Draw(rt, "stopMillis")) * time.Millisecond,
 		Fail:     map[string]int{}, Slow: map[string]time.Duration{},
 	}
@@ -104,7 +104,7 @@ func runOrderPlan(t *testing.T, p orderPlan) string {
 		return nil
 	}
 	opts := func(o *Options) {
-		o.Visibility, o.FIFORetries, o.Wait = 10*time.Second, p.Retries, 5*time.Second
+		o.Visibility, o.Tries, o.Wait = 10*time.Second, p.Tries, 5*time.Second
 		o.Backoff = func(int) time.Duration { return 2 * time.Second }
 	}
 	first := x.start(handler, opts)

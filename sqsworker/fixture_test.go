@@ -29,6 +29,8 @@ type fixture struct {
 	c        *sqs.Client
 	url, dlq string
 	log      *logBook
+	// slowStart starts workers as they start in production: with one message, until it is seen that it can be handled.
+	slowStart bool
 }
 
 type setup struct {
@@ -127,6 +129,7 @@ func (x *fixture) start(h sqsonce.Handler, optFns ...func(*Options)) *job {
 	if err != nil {
 		x.Fatalf("New: %v", err)
 	}
+	w.warm = !x.slowStart
 	ctx, cancel := context.WithCancel(context.Background()) // the context of the test is cancelled outside the bubble
 	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
 	go func() { j.result <- w.Run(ctx) }()

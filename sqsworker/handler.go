@@ -42,19 +42,18 @@ func (l *loop) start(d *delivery) {
 	l.slots--
 	d.runs++
 	l.setState(d, running)
-	base := l.handlerCtx
-	if d.mayHold = l.willHold(d); d.mayHold {
-		base = l.holdingCtx
-	}
-	ctx, cancel := context.WithCancelCause(base)
+	ctx, cancel := context.WithCancelCause(l.handlerCtx)
 	d.cancel = cancel
 	if l.opts.HandlerTimeout > 0 {
 		l.markStuckAfter(d, l.opts.HandlerTimeout)
 	}
 	l.proveBy(d, d.runs)
 	l.counters.running.add(d)
-	count := d.lease.count // read here: a newer handle may replace the lease while the handler runs
-	go l.invoke(ctx, d, count, func(r result) {
+	try := d.lease.count // read here: a newer handle may replace the lease while the handler runs
+	if d.group != nil {
+		try = d.tries + 1
+	}
+	go l.invoke(ctx, d, try, func(r result) {
 		cancel(nil)
 		l.counters.running.remove(d)
 		d.result = r
@@ -64,7 +63,7 @@ func (l *loop) start(d *delivery) {
 
 // invoke calls the handler and hands its result to then. However the handler fails, it fails its message and nothing
 // else.
-func (w *Worker) invoke(ctx context.Context, d *delivery, count int, then func(result)) {
+func (w *Worker) invoke(ctx context.Context, d *delivery, try int, then func(result)) {
 	if w.opts.HandlerTimeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, w.opts.HandlerTimeout)
@@ -76,7 +75,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, count int, then func(r
 			return errChecksum
 		}
 		return w.handler(ctx, d.m)
-	}, func(err error) { then(w.newResult(err, count, settleMessage)) })
+	}, func(err error) { then(w.newResult(err, try, settleMessage)) })
 }
 
 // result is what a handler's return means for its message.
@@ -91,13 +90,13 @@ type result struct {
 }
 
 // newResult runs on the handler's goroutine: Backoff is the user's, and settling the message may call the store.
-func (w *Worker) newResult(err error, count int, settleMessage func(bool) error) result {
+func (w *Worker) newResult(err error, try int, settleMessage func(bool) error) result {
 	r := result{outcome: host.OutcomeOf(err), err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
 	if retry, _ := host.Asked(err); retry != nil {
-		r.asked = max(0, retry.After)
+		r.asked = max(time.Second, retry.After)
 		r.delay = r.asked
 	} else if err != nil {
-		r.delay = w.backoff(count)
+		r.delay = w.backoff(try)
 	}
 	if r.outcome != host.Rejected {
 		w.settle(r, false)
@@ -112,10 +111,10 @@ func (w *Worker) settle(r result, deadLettered bool) {
 	}
 }
 
-func (w *Worker) backoff(count int) (d time.Duration) {
-	if err := host.Recover(func() { d = w.opts.Backoff(count) }); err != nil {
+func (w *Worker) backoff(try int) (d time.Duration) {
+	if err := host.Recover(func() { d = w.opts.Backoff(try) }); err != nil {
 		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", host.ErrorAttrs(err)...)
-		d = host.DefaultBackoff(count)
+		d = host.DefaultBackoff(try)
 	}
 	return max(0, d)
 }
@@ -163,6 +162,9 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	if r.outcome != host.Unavailable {
 		d.unavailable = 0
 		l.available()
+	}
+	if r.outcome != host.InProgress {
+		d.bounces = 0
 	}
 	switch r.outcome {
 	case host.Done:
@@ -229,39 +231,7 @@ func (l *loop) failed(d *delivery, r result) {
 		l.headFailed(d, r)
 		return
 	}
-	l.counters.retried.Add(1)
-	l.release(d, r.delay)
-}
-
-// inProgress gives the message back until the lease of the other delivery should have ended, or holds it. SQS counts
-// every receive: a message that comes back again and again while a long handler runs elsewhere could reach the dead-letter
-// queue without having been run. At its last receive it is therefore held. It is also held if this process will know when
-// the peer ends, while canHold allows.
-func (l *loop) inProgress(d *delivery, r result) {
-	switch {
-	case d.group != nil:
-		l.headInProgress(d, r)
-	case l.atLastReceive(d) && !l.stopping.cancelled:
-		l.hold(d, l.holdTime(r), r.peerEnded)
-	case r.peerEnded != nil && d.mayHold && !l.stopping.begun:
-		if !l.canHold(d) {
-			l.makeReady(d) // others are held since: the handler is run again, and waits for the peer
-			return
-		}
-		l.hold(d, max(r.asked, time.Second), r.peerEnded)
-	default:
-		l.counters.retried.Add(1)
-		l.release(d, max(host.Double(l.opts.Visibility/2, maxVisibility, d.lease.count), r.asked))
-	}
-}
-
-// holdTime is how long a message is held whose event is in progress: as long as the error asks for, else half the
-// visibility timeout, and at least a second.
-func (l *loop) holdTime(r result) time.Duration {
-	if r.asked >= 0 {
-		return max(r.asked, time.Second)
-	}
-	return max(l.opts.Visibility/2, time.Second)
+	l.giveBack(d, r.delay)
 }
 
 // atLastReceive says that SQS moves the message to the dead-letter queue when it is received once more.

@@ -2,15 +2,22 @@ package sqsworker
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// hold keeps a message in flight under the heartbeat, without a slot. It is tried again after delay, or when its peer has
-// ended; ended is nil if that cannot be known.
+// Messages are held, under the heartbeat and without a slot, for three reasons. Their event is in progress elsewhere, or
+// they are a FIFO group whose head waits for its next try: then they are parked, and take no place in InFlight, which a few
+// poisoned groups or long handlers elsewhere would use up. Or what they need is unavailable, see outage.go: then they keep
+// their place, so that nothing more is received.
+
+// hold keeps a message in flight. It is tried again after delay, or when its peer has ended; ended is nil if that cannot be
+// known.
 func (l *loop) hold(d *delivery, delay time.Duration, ended <-chan struct{}) {
 	l.counters.retried.Add(1)
 	l.setState(d, held)
-	l.held = l.held.plus(d.amount())
 	d.retry = l.after(delay, func() { l.makeReady(d) })
 	if ended == nil {
 		return
@@ -39,7 +46,12 @@ func (l *loop) peerEnded(e peerEnded) {
 
 // endHold is called for a message that leaves the state held, whatever becomes of it.
 func (l *loop) endHold(d *delivery) {
-	l.held = l.held.minus(d.amount())
+	l.unpark(d)
+	if d.group != nil {
+		for _, f := range d.group.followers {
+			l.unpark(f)
+		}
+	}
 	l.schedule.cancel(d.retry)
 	if d.stopWait != nil {
 		d.stopWait()
@@ -47,15 +59,116 @@ func (l *loop) endHold(d *delivery) {
 	}
 }
 
-// canHold says whether a message may be held that could as well be given back. All held messages together take at most
-// half of what InFlight has beyond Concurrency, and half of Bytes: many copies of one event leave slots and capacity to
-// other messages.
-func (l *loop) canHold(d *delivery) bool {
-	return l.held.messages < (l.opts.InFlight-l.opts.Concurrency)/2 && l.held.bytes+d.size <= l.opts.Bytes/2
+// holdParked holds a message, with its group, outside InFlight, and gives back what is then beyond Options.Held.
+func (l *loop) holdParked(d *delivery, delay time.Duration, ended <-chan struct{}) {
+	l.hold(d, delay, ended)
+	l.park(d)
+	if d.group != nil {
+		for _, f := range d.group.followers {
+			l.park(f)
+		}
+	}
+	l.trimParked()
 }
 
-// willHold says whether a message is held if its handler finds its event in progress in this process. If not, the handler
-// waits for the peer.
-func (l *loop) willHold(d *delivery) bool {
-	return d.group != nil || l.atLastReceive(d) || l.canHold(d)
+func (l *loop) park(d *delivery) {
+	if !d.parked {
+		d.parked = true
+		l.parked = l.parked.plus(d.amount())
+		l.capacity.free(amount{messages: 1})
+	}
+}
+
+// unpark gives a message its place in InFlight back, beyond the limit if need be.
+func (l *loop) unpark(d *delivery) {
+	if d.parked {
+		d.parked = false
+		l.parked = l.parked.minus(d.amount())
+		l.capacity.use(amount{messages: 1})
+	}
+}
+
+// roomToPark says whether what is parked is within Options.Held and half of Bytes.
+func (l *loop) roomToPark(more amount) bool {
+	all := l.parked.plus(more)
+	return all.messages <= l.opts.Held && all.bytes <= l.opts.Bytes/2
+}
+
+// trimParked gives back groups that wait beyond the limits, those with the farthest next try first: followers, the last
+// first, which stay behind their head; then heads alone. A message at its last receive is kept, and what is before it in
+// its group: given back, it would go to the dead-letter queue without having been run.
+func (l *loop) trimParked() {
+	if l.roomToPark(amount{}) {
+		return
+	}
+	var heads []*delivery
+	for _, g := range l.groups {
+		if g.head != nil && g.head.parked {
+			heads = append(heads, g.head)
+		}
+	}
+	slices.SortFunc(heads, func(a, b *delivery) int { return b.retry.at.Compare(a.retry.at) })
+	for _, d := range heads {
+		g := d.group
+		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && !l.atLastReceive(g.followers[n-1]); n-- {
+			f := g.followers[n-1]
+			g.followers, f.group = g.followers[:n-1], nil
+			l.counters.released.Add(1)
+			l.release(f, 0)
+		}
+	}
+	for _, d := range heads {
+		if !l.roomToPark(amount{}) && len(d.group.followers) == 0 && !l.atLastReceive(d) {
+			l.releaseGroup(d.group, d.retry.at.Sub(l.now()))
+		}
+	}
+}
+
+// inProgress holds a message whose event is in progress elsewhere. SQS counts every receive: a copy that came back again
+// and again while a long handler runs elsewhere could reach the dead-letter queue without having been run, and each time it
+// would miss the end of a crashed handler's lease. Beyond Options.Held it is given back until that end.
+func (l *loop) inProgress(d *delivery, r result) {
+	d.bounces++
+	delay := l.holdTime(r, d.bounces)
+	last := l.atLastReceive(d) || d.group != nil && l.followerAtLastReceive(d.group)
+	switch {
+	case l.stopping.cancelled, l.stopping.begun && !last:
+		l.giveBack(d, delay+afterHolder)
+	case d.group == nil && !last && !l.roomToPark(d.amount()):
+		l.giveBack(d, delay+afterHolder)
+	default:
+		l.holdParked(d, delay, r.peerEnded)
+	}
+}
+
+const (
+	// afterHolder is how much later than the end of the holder's lease a message is visible that is given back.
+	afterHolder = 2 * time.Second
+	// holdAgain is how soon a message is tried again that the store refuses after the end of the holder's lease: by the
+	// store's clock it is not over yet.
+	holdAgain     = 500 * time.Millisecond
+	holdAgainMost = 30 * time.Second
+)
+
+// holdTime is how long a message is held whose event is in progress: as long as the error asks for, else half the
+// visibility timeout.
+func (l *loop) holdTime(r result, bounces int) time.Duration {
+	switch {
+	case r.asked < 0:
+		return max(l.opts.Visibility/2, time.Second)
+	case r.asked <= time.Second:
+		return host.Double(holdAgain, holdAgainMost, bounces-4)
+	default:
+		return r.asked
+	}
+}
+
+// giveBack gives back a message that has been run, with its group.
+func (l *loop) giveBack(d *delivery, delay time.Duration) {
+	if d.group != nil {
+		l.releaseGroup(d.group, delay)
+		return
+	}
+	l.counters.retried.Add(1)
+	l.release(d, delay)
 }

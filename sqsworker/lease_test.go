@@ -105,7 +105,7 @@ func (x *fixture) startOn(m *machine, h sqsonce.Handler, optFns ...func(*Options
 	if err != nil {
 		x.Fatalf("New: %v", err)
 	}
-	w.now = m.now
+	w.now, w.warm = m.now, true
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
 	go func() { j.result <- w.Run(ctx) }()

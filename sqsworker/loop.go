@@ -31,7 +31,6 @@ type loop struct {
 	cancelPollCtx    context.CancelFunc
 	handlerCtx       context.Context
 	cancelHandlerCtx context.CancelCauseFunc
-	holdingCtx       context.Context // handlerCtx for a message that can be held
 
 	deliveries map[string]*delivery // by message ID
 	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
@@ -39,8 +38,9 @@ type loop struct {
 	counts     [gone + 1]int // deliveries by state
 	ready      []*delivery   // to start, in this order
 	slots      int           // free ones
+	tries      int           // of the head of a FIFO group
 	capacity   capacity
-	held       amount // of messages in state held
+	parked     amount // of messages that wait outside InFlight
 	finished   finished
 
 	polling       polling
@@ -48,7 +48,7 @@ type loop struct {
 	slowExtension bool   // the last extension's answer took long, or did not come
 	deletes       batchQueue
 	releases      batchQueue
-	noDLQLogged   bool
+	deadLetters   deadLetters
 	outage        outage
 	stopping      stopping
 	schedule      schedule
@@ -56,17 +56,16 @@ type loop struct {
 
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
-		Worker: w, queue: q, stop: ctx.Done(),
+		Worker: w, queue: q, stop: ctx.Done(), tries: q.tries(w.opts.Tries),
 		events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
 		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
-		polling: polling{target: 1},
+		polling: polling{target: 1}, outage: outage{probing: !w.warm},
 	}
 	base := context.WithoutCancel(ctx)
 	l.callCtx, l.cancelCallCtx = context.WithCancel(base)
 	l.pollCtx, l.cancelPollCtx = context.WithCancel(base)
-	l.handlerCtx, l.cancelHandlerCtx = context.WithCancelCause(base)
-	l.holdingCtx = settle.WithHolding(l.handlerCtx)
+	l.handlerCtx, l.cancelHandlerCtx = context.WithCancelCause(settle.WithHolding(base))
 	l.deletes.send, l.releases.send = l.sendDeletes, l.sendReleases
 	l.deletes.maxCalls = max(minDeletes, w.opts.Receivers)
 	return l

@@ -21,6 +21,10 @@ type Options struct {
 	// InFlight is how many messages may be received and not yet deleted or given back. SQS allows about 120,000 per
 	// queue. Default: 2 x Concurrency + 10.
 	InFlight int
+	// Held is how many messages may wait in this process, outside InFlight, for the next try of their FIFO group or for the
+	// end of another delivery of their event. Beyond it they are given back, but for those at their last receive. While
+	// twice as many wait nothing is received. Default: 4 x InFlight, at least 30; least 1.
+	Held int
 	// Bytes limits the size of the messages in flight. A receive asks for as many as fit if each is as large as the
 	// largest of the last receives. When sizes grow, the receives under way can therefore exceed the limit once.
 	// Default: 64 MiB; least 1 MiB.
@@ -47,16 +51,19 @@ type Options struct {
 	// DeleteLinger is how long a finished message waits for others to be deleted, or given back, in the same call. A
 	// message of a FIFO group does not wait if another one of its group is next. Default: 10 ms; most 1 s; negative: none.
 	DeleteLinger time.Duration
-	// Backoff returns the delay after a failure, from the receive count, 1 for the first delivery. The delay is rounded
-	// up to whole seconds, and cut to what remains of the 12 h that SQS hides a message. Default: a random part of 1 s,
-	// doubling with each receive up to 15 min.
-	Backoff func(receiveCount int) time.Duration
+	// Backoff returns the delay after a try that failed. On a standard queue the try is the receive count, 1 for the first
+	// delivery; on FIFO it counts the runs in this process, see Tries. The delay is rounded up to whole seconds, and cut to
+	// what remains of the 12 h that SQS hides a message. Default: 10 s, 1 min, then 5 min, and a random part of up to a
+	// quarter more: with a maxReceiveCount of 5 no failure of less than eleven minutes dead-letters a message.
+	Backoff func(try int) time.Duration
 	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the worker's. Default: the one
 	// of the queue's RedrivePolicy.
 	DeadLetterQueue string
-	// FIFORetries is how often the failing head of a FIFO group is run again in this process, while its followers wait,
-	// before the group is given back. Default: 2; negative: none.
-	FIFORetries int
+	// Tries is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with its
+	// last error. Between its tries it waits for Backoff, and its followers behind it. Without a dead-letter queue the group
+	// is given back after so many tries. Default: the maxReceiveCount of the queue, at most 10; 3 where that is not known.
+	// Least 1.
+	Tries int
 	// StopTimeout is how long handlers may go on after Run's context was cancelled. With at least Wait + 5 s no message
 	// stays hidden after the stop. Default: 25 s; negative: none.
 	StopTimeout time.Duration
@@ -77,19 +84,20 @@ const (
 
 	receiversPerCPU = 32
 
-	defaultFIFORetries = 2
+	mostTries    = 10 // by default
+	unknownTries = 3
 )
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
 	o.InFlight = cmp.Or(o.InFlight, 2*o.Concurrency+10)
+	o.Held = cmp.Or(o.Held, max(30, 4*o.InFlight))
 	o.Bytes = cmp.Or(o.Bytes, 64<<20)
 	o.Receivers = cmp.Or(o.Receivers, min((o.InFlight+host.MaxBatch-1)/host.MaxBatch, receiversPerCPU*runtime.GOMAXPROCS(0)))
 	o.Wait = cmp.Or(o.Wait, maxWait)
 	o.Visibility = cmp.Or(o.Visibility, 30*time.Second)
 	o.MaxExtension = cmp.Or(o.MaxExtension, maxVisibility)
 	o.DeleteLinger = cmp.Or(o.DeleteLinger, 10*time.Millisecond)
-	o.FIFORetries = cmp.Or(o.FIFORetries, defaultFIFORetries)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
 	o.StopGrace = cmp.Or(o.StopGrace, 2*time.Second)
 	o.Logger = host.Logger(o.Logger)
@@ -121,6 +129,8 @@ func validate(c Client, queueURL string, h sqsonce.Handler, o *Options) error {
 		p.add(o.InFlight < 1 || o.InFlight > maxInFlight, "Options.InFlight", "is %d, must be 1 to %d", o.InFlight, maxInFlight)
 		p.add(o.InFlight >= 1 && o.Receivers < 1, "Options.Receivers", "is %d, must be at least 1", o.Receivers)
 	}
+	p.add(o.Tries < 0, "Options.Tries", "is %d, must be at least 1", o.Tries)
+	p.add(o.Held < 0, "Options.Held", "is %d, must be at least 1", o.Held)
 	p.add(o.Bytes < maxBody, "Options.Bytes", "is %d, must be at least %d, the largest message", o.Bytes, maxBody)
 	p.add(o.Wait < time.Second || o.Wait > maxWait || !whole(o.Wait), "Options.Wait",
 		"is %s, must be whole seconds, 1 s to 20 s", o.Wait)

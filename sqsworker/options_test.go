@@ -37,6 +37,8 @@ var badOptions = map[string]struct {
 	"concurrency":      {func(o *Options) { o.Concurrency = -1 }, []string{"Options.Concurrency"}},
 	"in flight":        {func(o *Options) { o.InFlight = -1 }, []string{"Options.InFlight"}},
 	"too many":         {func(o *Options) { o.InFlight = 120_001 }, []string{"Options.InFlight"}},
+	"tries":            {func(o *Options) { o.Tries = -1 }, []string{"Options.Tries"}},
+	"held":             {func(o *Options) { o.Held = -1 }, []string{"Options.Held"}},
 	"bytes":            {func(o *Options) { o.Bytes = 1<<20 - 1 }, []string{"Options.Bytes"}},
 	"receivers":        {func(o *Options) { o.Receivers = -1 }, []string{"Options.Receivers"}},
 	"wait short":       {func(o *Options) { o.Wait = 500 * time.Millisecond }, []string{"Options.Wait"}},
@@ -58,7 +60,7 @@ var badOptions = map[string]struct {
 	"several": {func(o *Options) { o.Concurrency, o.Wait, o.Bytes = -3, time.Minute, 1 },
 		[]string{"Options.Concurrency", "Options.Bytes", "Options.Wait"}},
 	"off": {func(o *Options) {
-		o.DeleteLinger, o.FIFORetries, o.StopTimeout, o.StopGrace, o.HandlerTimeout = -1, -1, -1, -1, -1
+		o.DeleteLinger, o.StopTimeout, o.StopGrace, o.HandlerTimeout = -1, -1, -1, -1
 	}, nil},
 	"all": {func(o *Options) {
 		o.Concurrency, o.InFlight, o.Bytes, o.Receivers, o.Wait = 1, 1, 1<<20, 1, time.Second
@@ -83,7 +85,7 @@ func TestBadOptions(t *testing.T) {
 func TestEveryOptionHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{
-		"HandlerTimeout": "negative is none", "FIFORetries": "negative is none", "StopTimeout": "negative is none",
+		"HandlerTimeout": "negative is none", "StopTimeout": "negative is none",
 		"StopGrace": "negative is none", "Backoff": "nil is the default, and what it returns is bounded", "Logger": "nil is none",
 	}
 	for name, row := range badOptions {

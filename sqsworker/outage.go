@@ -12,8 +12,10 @@ import (
 // outage is what the worker knows of something that every message needs: the store of the records, or a dependency that
 // handlers report with [sqsonce.Unavailable]. Protocol, section 13.
 type outage struct {
-	probing bool // the worker receives one message and no other, until it has seen that messages can be handled
-	row     int  // unavailable outcomes in a row
+	// probing: the worker receives one message and no other, until it has seen that messages can be handled. So it starts:
+	// one that cannot reach its store would take InFlight of them from others, and cost each a receive.
+	probing bool
+	row     int // unavailable outcomes in a row
 }
 
 const (
@@ -46,14 +48,10 @@ func (l *loop) unavailable(d *delivery, r result) {
 	}
 	d.unavailable++
 	switch {
-	case l.stopping.begun && d.group != nil:
-		l.releaseGroup(d.group, 0)
 	case l.stopping.begun:
-		l.counters.retried.Add(1)
-		l.release(d, 0)
+		l.giveBack(d, 0)
 	default:
 		delay := host.Double(unavailableFirst, unavailableMost, d.unavailable)
-		d.runs = 0 // not a try
 		l.hold(d, delay*3/4+rand.N(delay/2), nil)
 		if elapsed(now, d.unavailableSince) >= handOver {
 			l.handOver()
@@ -73,14 +71,8 @@ func (l *loop) handOver() {
 	}
 	for _, d := range l.sorted() {
 		long := d.unavailable > 0 && elapsed(l.now(), d.unavailableSince) >= handOver-unavailableMost
-		switch {
-		case d.state != held || !long || !l.mayHandOver(d):
-			continue
-		case d.group != nil:
-			l.releaseGroup(d.group, 0)
-		default:
-			l.counters.retried.Add(1)
-			l.release(d, 0)
+		if d.state == held && long && l.mayHandOver(d) {
+			l.giveBack(d, 0)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 type queue struct {
 	arn         string
 	maxReceives int    // of the redrive policy; 0: no policy, SQS delivers a message again and again
+	guessed     bool   // maxReceives is, since the policy cannot be read
 	deadLetter  string // URL; "": not known
 }
 
@@ -26,6 +27,18 @@ type queue struct {
 const unknownMaxReceives = 3
 
 func (q *queue) hasDLQ() bool { return q.deadLetter != "" }
+
+// tries is how often the head of a FIFO group is run before it is dead-lettered.
+func (q *queue) tries(asked int) int {
+	switch {
+	case asked != 0:
+		return asked
+	case q.maxReceives == 0 || q.guessed:
+		return unknownTries
+	default:
+		return min(q.maxReceives, mostTries)
+	}
+}
 
 // inspect reads the queue's attributes. It tries again while SQS cannot be reached: the ARN is part of the key of events
 // without an ID, and a worker with a wrong ARN would not find the records made under the right one. When the worker is
@@ -60,7 +73,7 @@ func (w *Worker) readQueue(ctx context.Context) (queue, error) {
 	a, err := w.attributesOf(ctx, w.queueURL)
 	if isAccessDenied(err) {
 		w.log.Warn("sqsworker: sqs:GetQueueAttributes is not allowed: the redrive policy is not known", keyError, err)
-		q.maxReceives = unknownMaxReceives
+		q.maxReceives, q.guessed = unknownMaxReceives, true
 		if arn, ok := host.ARNOfURL(w.queueURL); ok {
 			q.arn = arn.String()
 		}
@@ -91,13 +104,13 @@ func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) 
 	}
 	if err := json.Unmarshal([]byte(text), &policy); err != nil {
 		w.log.Warn("sqsworker: redrive policy cannot be parsed", keyError, err)
-		q.maxReceives = unknownMaxReceives
+		q.maxReceives, q.guessed = unknownMaxReceives, true
 		return nil
 	}
 	if n, err := policy.Max.Int64(); err == nil && n > 0 {
 		q.maxReceives = int(n)
 	} else {
-		q.maxReceives = unknownMaxReceives
+		q.maxReceives, q.guessed = unknownMaxReceives, true
 	}
 	if q.deadLetter != "" {
 		return nil
@@ -182,7 +195,7 @@ func (w *Worker) checkOptions() {
 		"shorter than Wait + 5 s: a stop may leave messages hidden until their visibility timeout ends")
 	w.warnIf(o.InFlight < o.Concurrency, "Options.InFlight", o.InFlight,
 		"less than Concurrency: so many handlers never run at once")
-	w.warnIf(!w.fifo && o.FIFORetries != defaultFIFORetries, "Options.FIFORetries", o.FIFORetries,
+	w.warnIf(!w.fifo && o.Tries != 0, "Options.Tries", o.Tries,
 		"no effect: the queue's URL does not end in .fifo")
 }
 

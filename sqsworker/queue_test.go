@@ -57,11 +57,11 @@ func TestUnreadableRedrivePolicy(t *testing.T) {
 		}
 		for text, want := range map[string]queue{
 			"":  {},
-			"{": {maxReceives: unknownMaxReceives},
+			"{": {maxReceives: unknownMaxReceives, guessed: true},
 			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":7}`:                                       {maxReceives: 7},
 			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":"7"}`:                                     {maxReceives: 7},
-			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":"many"}`:                                  {maxReceives: unknownMaxReceives},
-			`{"deadLetterTargetArn":"nowhere"}`:                                                           {maxReceives: unknownMaxReceives},
+			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":"many"}`:                                  {maxReceives: unknownMaxReceives, guessed: true},
+			`{"deadLetterTargetArn":"nowhere"}`:                                                           {maxReceives: unknownMaxReceives, guessed: true},
 			`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq","maxReceiveCount":"4"}`: {maxReceives: 4, deadLetter: x.dlq},
 		} {
 			var got queue
@@ -139,7 +139,7 @@ func TestStartupCheck(t *testing.T) {
 		"AWS's defaults, a redrive policy": {setup: setup{maxReceives: 5}},
 		"the longest retentions": {setup: setup{maxReceives: 5},
 			queue: map[string]string{"MessageRetentionPeriod": twoWeeks}, dead: map[string]string{"MessageRetentionPeriod": twoWeeks}},
-		"nothing on FIFO": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.FIFORetries = 7 }},
+		"nothing on FIFO": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.Tries = 7 }},
 		"AWS's defaults":  {want: []string{"queue.RedrivePolicy"}},
 		"one receive":     {setup: setup{fifo: true, maxReceives: 1}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
 		"two receives":    {setup: setup{fifo: true, maxReceives: 2}, want: []string{"queue.RedrivePolicy.maxReceiveCount"}},
@@ -158,7 +158,7 @@ func TestStartupCheck(t *testing.T) {
 		"idle slots": {setup: setup{fifo: true, maxReceives: 5}, opts: func(o *Options) { o.InFlight, o.Concurrency = 4, 5 },
 			want: []string{"Options.InFlight"}},
 		"FIFO options on a standard queue": {setup: setup{maxReceives: 5},
-			opts: func(o *Options) { o.FIFORetries = 5 }, want: []string{"Options.FIFORetries"}},
+			opts: func(o *Options) { o.Tries = 5 }, want: []string{"Options.Tries"}},
 		"several": {opts: func(o *Options) { o.Visibility, o.Wait = time.Second, time.Second },
 			want: []string{"Options.Visibility", "Options.Wait", "queue.RedrivePolicy"}},
 	} {

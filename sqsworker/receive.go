@@ -43,7 +43,7 @@ const attemptWindow = 5 * time.Minute
 func (l *loop) startReceives() {
 	l.full.Store(l.capacity.used.messages >= l.capacity.limit.messages)
 	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
-		if l.outage.probing && l.capacity.used.messages > 0 {
+		if l.outage.probing && l.capacity.used.messages > 0 || l.parked.messages >= 2*l.opts.Held {
 			return
 		}
 		n := l.capacity.available()
@@ -240,7 +240,7 @@ func newCapacity(messages int, bytes int64) capacity {
 func (c *capacity) available() int {
 	rest := c.limit.minus(c.used)
 	n := min(host.MaxBatch, rest.messages, int(rest.bytes/c.expected))
-	if c.used.messages == 0 {
+	if c.used.bytes == 0 && rest.messages > 0 {
 		n = max(n, 1) // one message always fits
 	}
 	return max(n, 0)

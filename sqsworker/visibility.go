@@ -211,6 +211,7 @@ func (l *loop) release(d *delivery, delay time.Duration) {
 		return
 	}
 	l.setState(d, releasing)
+	l.unpark(d)
 	d.delay, d.failures = delay, 0
 	// An extension under way could reach SQS after the release, and hide the message for a whole visibility timeout: the
 	// release waits for its answer.

@@ -229,16 +229,12 @@ func TestFailedExtensionsAreLoggedOnce(t *testing.T) {
 // hide the message from everyone.
 func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 	for name, end := range map[string]error{
-		"done":        nil,
-		"failed":      sqsonce.RetryAfter(10*time.Hour, errTest),
-		"rejected":    sqsonce.Reject(errTest),
-		"in progress": sqsonce.RetryAfter(10*time.Hour, sqsonce.ErrInProgress),
-		"lease lost":  sqsonce.ErrLeaseLost,
+		"done":       nil,
+		"failed":     sqsonce.RetryAfter(10*time.Hour, errTest),
+		"rejected":   sqsonce.Reject(errTest),
+		"lease lost": sqsonce.ErrLeaseLost,
 	} {
 		for _, fifo := range []bool{false, true} {
-			if fifo && name == "in progress" {
-				continue // held: it is extended
-			}
 			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
 				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
 					x.send("g:a", "h:b")
@@ -248,7 +244,7 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 						}
 						time.Sleep(40 * time.Second) // extended twice
 						return end
-					}, func(o *Options) { o.FIFORetries = -1 })
+					}, func(o *Options) { o.Tries = 1 })
 					time.Sleep(2 * time.Minute)
 					before := x.calls(opChange)
 					if before == 0 {

@@ -20,6 +20,7 @@ type Worker struct {
 	opts     Options
 	log      *slog.Logger
 	now      func() time.Time
+	warm     bool // tests begin without the slow start
 
 	counters  counters
 	state     atomic.Int32 // see health.go

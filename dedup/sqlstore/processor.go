@@ -76,7 +76,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
 	o.Logger = host.Logger(o.Logger)
 	if o.Backoff == nil {
-		o.Backoff = host.DefaultBackoff
+		o.Backoff = func(attempt int) time.Duration { return host.Jitter(time.Second, 15*time.Minute, attempt) }
 	}
 	if o.Concurrency < 0 {
 		errs = append(errs, fieldError("ProcessorOptions.Concurrency", "is negative"))

@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-const (
-	first = time.Second
-	limit = 15 * time.Minute
-)
+// backoff is the delay after the first, the second and every later try. Five receives outlast eleven minutes of failures,
+// and no message waits more than 6.5 min after them.
+var backoff = [...]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
 
-// DefaultBackoff returns the delay after a failure, from SQS's receive count, 1 for the first delivery: a random part of 1 s,
-// doubled with each receive up to 15 min. The jitter is full: messages that failed together do not come back together.
-func DefaultBackoff(receiveCount int) time.Duration { return Jitter(first, limit, receiveCount) }
+// DefaultBackoff returns the delay after a try that failed, 1 for the first one: 10 s, 1 min, then 5 min, and a random part of
+// up to a quarter more, so that messages that failed together do not come back together.
+func DefaultBackoff(try int) time.Duration {
+	d := backoff[min(max(try, 1), len(backoff))-1]
+	return d + rand.N(d/4+1)
+}
 
 // Jitter returns a random part of d, doubled with each try after the first up to most.
 func Jitter(d, most time.Duration, try int) time.Duration { return 1 + rand.N(Double(d, most, try)) }

@@ -11,30 +11,28 @@ import (
 func TestDefaultBackoff(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		count int
-		most  time.Duration
+		try   int
+		least time.Duration
 	}{
-		{math.MinInt, time.Second},
-		{0, time.Second},
-		{1, time.Second},
-		{2, 2 * time.Second},
-		{5, 16 * time.Second},
-		{10, 512 * time.Second},
-		{11, 15 * time.Minute},
-		{64, 15 * time.Minute},
-		{math.MaxInt, 15 * time.Minute},
+		{math.MinInt, 10 * time.Second},
+		{0, 10 * time.Second},
+		{1, 10 * time.Second},
+		{2, time.Minute},
+		{3, 5 * time.Minute},
+		{4, 5 * time.Minute},
+		{math.MaxInt, 5 * time.Minute},
 	} {
 		var longest time.Duration
 		for range 1000 {
-			d := DefaultBackoff(tt.count)
-			if d <= 0 || d > tt.most {
-				t.Fatalf("DefaultBackoff(%d): got %v, want above 0 and at most %v", tt.count, d, tt.most)
+			d := DefaultBackoff(tt.try)
+			if d < tt.least || d > tt.least*5/4 {
+				t.Fatalf("DefaultBackoff(%d): got %v, want %v and at most a quarter more", tt.try, d, tt.least)
 			}
 			longest = max(longest, d)
 		}
-		// The chance that a thousand draws all stay below half is 2^-1000.
-		if longest < tt.most/2 {
-			t.Errorf("DefaultBackoff(%d): the longest of 1000 is %v, want one above half of %v", tt.count, longest, tt.most)
+		// The chance that a thousand draws all stay below an eighth is 2^-1000.
+		if longest < tt.least*9/8 {
+			t.Errorf("DefaultBackoff(%d): the longest of 1000 is %v, want one more than an eighth above %v", tt.try, longest, tt.least)
 		}
 	}
 }

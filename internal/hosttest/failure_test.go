@@ -126,7 +126,11 @@ var failureScenarios = []scenario{
 			{hosts: []string{bareFunction}, want: forever(rejectText), because: bareRejects},
 			{
 				hosts: []string{worker}, kinds: []kind{fifo}, because: heldInGroup,
-				want: endStates{"a1": {Status: released, Error: rejectText, Attempts: 1, Dead: rejectText, Runs: 2}},
+				want: endStates{"a1": {Status: released, Error: rejectText, Attempts: 1, Dead: rejectText, Runs: 3}},
+			},
+			{
+				hosts: []string{worker}, kinds: []kind{standard}, because: "the worker asks the dead-letter queue again only after 30 s",
+				want: endStates{"a1": {Status: released, Error: rejectText, Attempts: 3, Dead: rejectText, Runs: 3}},
 			},
 		},
 	},

@@ -1,0 +1,298 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// poison records the runs of messages, and fails those whose name ends with "bad".
+type poison struct {
+	mu   sync.Mutex
+	runs map[string][]time.Time
+	done []string
+	took time.Duration
+}
+
+func (p *poison) handle(_ context.Context, m *sqsonce.Message) error {
+	p.mu.Lock()
+	if p.runs == nil {
+		p.runs = map[string][]time.Time{}
+	}
+	p.runs[m.Body] = append(p.runs[m.Body], time.Now())
+	p.mu.Unlock()
+	time.Sleep(p.took)
+	if strings.HasSuffix(m.Body, "bad") {
+		return errTest
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = append(p.done, m.Body)
+	return nil
+}
+
+func (p *poison) count(body string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.runs[body])
+}
+
+// checkOrder checks that the messages of each group that were done, were so once and in the order of their numbers.
+func (p *poison) checkOrder(t *testing.T) {
+	t.Helper()
+	last := map[string]string{}
+	for _, body := range p.done {
+		group, name, _ := strings.Cut(body, ":")
+		if name <= last[group] {
+			t.Errorf("%s done after %s of its group", name, last[group])
+		}
+		last[group] = name
+	}
+}
+
+// A poisoned head is run Tries times, Backoff apart, and then dead-lettered with its error. Its group waits outside InFlight,
+// at no cost of receives, and then goes on. Other groups do not notice.
+func TestPoisonedGroups(t *testing.T) {
+	t.Parallel()
+	for _, groups := range []int{3, 20, 100} {
+		for _, inFlight := range []int{10, 30} {
+			t.Run(fmt.Sprintf("%d/%d", groups, inFlight), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+					for g := range groups {
+						x.send(fmt.Sprintf("g%d:bad", g), fmt.Sprintf("g%d:ok", g))
+					}
+					p := &poison{took: 200 * time.Millisecond}
+					j := x.start(p.handle, func(o *Options) { o.InFlight = inFlight })
+					time.Sleep(5 * time.Second)
+					begun := time.Now()
+					for n := range 10 {
+						for g := range 10 {
+							x.send(fmt.Sprintf("h%d:%d", g, n))
+						}
+					}
+					time.Sleep(10 * time.Second) // 100 messages of 200 ms need 2 s alone
+					healthy := 0
+					for _, body := range p.done {
+						if body[0] == 'h' {
+							healthy++
+						}
+					}
+					if healthy != 100 {
+						t.Errorf("%d of 100 messages of healthy groups done %s after they were sent", healthy, time.Since(begun))
+					}
+					time.Sleep(time.Hour)
+					j.stopClean()
+					x.wantEmpty()
+					p.checkOrder(t)
+					for _, m := range x.dead() {
+						// Of 100 groups not all have room in Held, and those that go back begin anew.
+						if n := p.count(m.Body); !strings.HasSuffix(m.Body, "bad") || n < 5 || n > 5 && groups < 100 || m.Attributes[sqsonce.AttrRejectReason] != errTest.Error() {
+							t.Errorf("%s is in the dead-letter queue after %d runs, reason %q", m.Body, n, m.Attributes[sqsonce.AttrRejectReason])
+						}
+					}
+					if n := len(x.dead()); n != groups || len(p.done) != groups+100 {
+						t.Errorf("%d dead-lettered, %d done; want %d, %d", n, len(p.done), groups, groups+100)
+					}
+					if groups == 100 {
+						return
+					}
+					at := p.runs["g0:bad"]
+					for i, want := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute} {
+						if got := at[i+1].Sub(at[i]); got < want || got > want*5/4+2*time.Second {
+							t.Errorf("try %d came %s after the one before, want %s and up to a quarter more", i+2, got, want)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A dead-letter queue that refuses every message is asked once in 30 s. A head whose tries are spent goes back with its
+// group, and at its last receive alone: SQS moves it, and the messages behind it run.
+func TestRefusingDeadLetterQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 20}, func(x *fixture) {
+		for g := range 20 {
+			x.send(fmt.Sprintf("g%d:bad", g), fmt.Sprintf("g%d:ok", g))
+		}
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+		p := &poison{}
+		j := x.start(p.handle, func(o *Options) {
+			o.Tries = 1
+			o.Backoff = func(int) time.Duration { return 10 * time.Second }
+		})
+		time.Sleep(5 * time.Second)
+		first := x.log.count("not sent to the dead-letter queue") // several were sent before the first answer
+		time.Sleep(200 * time.Second)
+		if asked := x.log.count("not sent to the dead-letter queue") - first; asked < 5 || asked > 7 {
+			t.Errorf("asked %d times in 200 s, want once in 30 s", asked)
+		}
+		time.Sleep(5 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		p.checkOrder(t)
+		if len(x.dead()) != 20 || len(p.done) != 20 {
+			t.Errorf("%d dead-lettered, %d done; want 20 each", len(x.dead()), len(p.done))
+		}
+		for _, m := range x.dead() {
+			if n := p.count(m.Body); !strings.HasSuffix(m.Body, "bad") || n < 20 {
+				t.Errorf("%s is in the dead-letter queue after %d runs", m.Body, n)
+			}
+		}
+	})
+}
+
+// Where the redrive policy is not known, a head that the dead-letter queue refuses does not go back alone: SQS may hand it
+// out again, after the messages behind it.
+func TestRefusingDeadLetterQueueWithoutAPolicy(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0bad", "g:1")
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{
+			{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"},
+			{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"},
+		}})
+		p := &poison{}
+		j := x.start(p.handle, func(o *Options) { o.DeadLetterQueue = x.dlq })
+		time.Sleep(2 * time.Hour)
+		j.stopClean()
+		if n := p.count("g:0bad"); len(p.done) > 0 || n < 20 {
+			t.Errorf("done: %v, %d runs of the head; want none, since the head is not in the dead-letter queue", p.done, n)
+		}
+	})
+}
+
+// A delay beyond MaxExtension cannot be waited for under the lease.
+func TestDelayBeyondMaxExtension(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.send("g:0", "g:1")
+		p := &poison{}
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			if m.ReceiveCount == 1 {
+				return sqsonce.RetryAfter(10*time.Minute, errTest)
+			}
+			return p.handle(ctx, m)
+		}, func(o *Options) { o.MaxExtension = 2 * time.Minute })
+		time.Sleep(11 * time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); s.LeasesLost != 0 || len(p.done) != 2 {
+			t.Errorf("%v; %+v", p.done, s)
+		}
+	})
+}
+
+// Without a dead-letter queue a group whose head fails is given back after its tries, and stays in order.
+func TestTriesWithoutADeadLetterQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0bad", "g:1")
+		var counts []int
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			counts = append(counts, m.ReceiveCount)
+			return errTest
+		})
+		time.Sleep(8 * time.Minute)
+		j.stopClean()
+		if want := []int{1, 1, 1, 2}; !slices.Equal(counts[:min(4, len(counts))], want) {
+			t.Errorf("receive counts of the runs: %v, want three tries in the first receive", counts)
+		}
+	})
+}
+
+// Beyond Options.Held followers go back, those of the group whose next try is farthest first, and the last of a group first.
+// Their heads stay, and so does what is at its last receive.
+func TestHeldGroupsAreTrimmed(t *testing.T) {
+	t.Parallel()
+	for _, maxReceives := range []int{1, 5} {
+		t.Run(fmt.Sprint(maxReceives), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{fifo: true, maxReceives: maxReceives}, func(x *fixture) {
+				for g := range 8 {
+					x.send(fmt.Sprintf("g%d:0bad", g), fmt.Sprintf("g%d:1", g), fmt.Sprintf("g%d:2", g))
+				}
+				p := &poison{}
+				j := x.start(p.handle, func(o *Options) {
+					o.Held, o.Tries = 10, 5
+					o.Backoff = func(try int) time.Duration { return 2 * time.Minute }
+				})
+				time.Sleep(time.Minute)
+				inFlight := 0
+				for _, m := range x.queued() {
+					if m.InFlight {
+						inFlight++
+					}
+				}
+				want := 10
+				if maxReceives == 1 {
+					want = 20 // nothing may go back: nothing is received beyond twice Held
+				}
+				if inFlight != want {
+					t.Errorf("%d in flight while all wait, want %d", inFlight, want)
+				}
+				x.send("h:0")
+				time.Sleep(30 * time.Second)
+				if got := p.count("h:0"); got == 1 == (maxReceives == 1) {
+					t.Errorf("%d runs of another group's message", got)
+				}
+				time.Sleep(time.Hour)
+				j.stopClean()
+				x.wantEmpty()
+				p.checkOrder(t)
+				if len(p.done) != 17 || len(x.dead()) != 8 {
+					t.Errorf("%d done, %d dead-lettered; want 17, 8", len(p.done), len(x.dead()))
+				}
+			})
+		})
+	}
+}
+
+// A worker starts with one message, until it has seen that messages can be handled, or that a handler runs for 6 s.
+func TestSlowStart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name           string
+		takes          time.Duration
+		err            error
+		within, beyond time.Duration // one message only; all of them
+	}{
+		{"done", 2 * time.Second, nil, time.Second, 3 * time.Second},
+		{"failed", 2 * time.Second, errTest, time.Second, 3 * time.Second},
+		{"long", time.Minute, nil, 5 * time.Second, 7 * time.Second},
+		{"unavailable", time.Second, sqsonce.Unavailable(errTest), 50 * time.Second, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+				x.slowStart = true
+				x.sendMany(10)
+				j := x.start(func(context.Context, *sqsonce.Message) error {
+					time.Sleep(tt.takes)
+					return tt.err
+				})
+				time.Sleep(tt.within)
+				if n := j.Stats().Received; n != 1 {
+					t.Errorf("%d received after %s, want one", n, tt.within)
+				}
+				if tt.beyond > 0 {
+					time.Sleep(tt.beyond - tt.within)
+					if n := j.Stats().Received; n != 10 {
+						t.Errorf("%d received after %s, want ten", n, tt.beyond)
+					}
+				}
+				_ = j.stop()
+				time.Sleep(time.Minute) // handlers that ignored the stop
+			})
+		})
+	}
+}
