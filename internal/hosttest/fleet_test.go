@@ -107,6 +107,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 		duplicates: p.duplicates, loose: p.loose,
 	})
 	f.createLedger()
+	f.checker.commits = p.inbox
 	for i := range p.events {
 		f.byKey[p.events[i].name] = &p.events[i]
 	}
@@ -128,6 +129,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	stopFunction()
 	f.run.Wait()
 	f.admin.kill()
+	time.Sleep(15 * time.Minute) // what dead processes try again and again ends
 	return f
 }
 

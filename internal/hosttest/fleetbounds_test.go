@@ -248,10 +248,10 @@ func TestBoundKill(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, in flight %d, %d killed", c.load, c.inFlight, c.killed), func(t *testing.T) {
 			t.Parallel()
 			p := c.plan()
-			for i := range p.events { // a tenth of what the workers can do
-				p.events[i].at = time.Duration(i) * time.Second
+			for i := range p.events { // a quarter of what one worker can do, so that it has slots for the others' events
+				p.events[i].at = time.Duration(i) * 2 * time.Second
 			}
-			p.calm = boundMessages * time.Second
+			p.calm = 2 * boundMessages * time.Second
 			for i := range p.workers {
 				p.workers[i].inFlight = c.inFlight
 				if i < c.killed {

@@ -309,6 +309,10 @@ func (p *fleetPlan) longest() time.Duration {
 		if p.fifo {
 			lane = groupOf(e.name)
 		}
+		if e.poison() || e.reject { // its copies fail too
+			runs *= time.Duration(1 + len(e.copies))
+			lanes[lane] += time.Duration(len(e.copies)) * patience(tries)
+		}
 		load += runs
 		lanes[lane] += runs + patience(tries)
 		most = max(most, lanes[lane])
