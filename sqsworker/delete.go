@@ -3,8 +3,10 @@ package sqsworker
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -36,7 +38,9 @@ type deletion struct {
 type deletesAnswered struct {
 	deletions []deletion
 	results   results
-	err       error // of the whole call
+	err       error     // of the whole call
+	start     time.Time // before the call
+	date      time.Time // of the answer, by SQS's clock; zero: it has none
 }
 
 // sendDeletes deletes up to ten messages in one call. Its context is not cancelled by a stop: if it were, the messages
@@ -69,13 +73,15 @@ func (l *loop) sendDeletes(batch []*delivery) {
 		defer cancel()
 		out, err := l.client.DeleteMessageBatch(ctx, in, singleAttempt)
 		results := newResults(len(deletions), err)
+		var date time.Time
 		if err == nil {
+			date, _ = awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
 			for _, e := range out.Successful {
 				results.succeeded(e.Id)
 			}
 			results.failed(out.Failed)
 		}
-		return deletesAnswered{deletions, results, err}
+		return deletesAnswered{deletions, results, err, now, date}
 	})
 }
 
@@ -83,6 +89,7 @@ func (l *loop) deletesAnswered(e deletesAnswered) {
 	if e.err != nil && isFatal(e.err) {
 		l.stopBecause(e.err)
 	}
+	l.clock.learn(e.start, l.now(), e.date)
 	l.deletes.calls--
 	l.deletes.inCalls -= len(e.deletions)
 	for i, del := range e.deletions {

@@ -124,8 +124,13 @@ type job struct {
 
 func (x *fixture) start(h sqsonce.Handler, optFns ...func(*Options)) *job {
 	x.Helper()
+	return x.startWith(x.c, h, optFns...)
+}
+
+func (x *fixture) startWith(c Client, h sqsonce.Handler, optFns ...func(*Options)) *job {
+	x.Helper()
 	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
-	w, err := New(x.c, x.url, h, optFns...)
+	w, err := New(c, x.url, h, optFns...)
 	if err != nil {
 		x.Fatalf("New: %v", err)
 	}

@@ -21,8 +21,9 @@ func (l *loop) makeReady(d *delivery) {
 }
 
 // startReady starts handlers while slots are free. It does not start a message whose lease it cannot prove: another
-// worker may have it.
+// worker may have it. One whose answer was late waits for its extension.
 func (l *loop) startReady() {
+	var unproven []*delivery
 	for len(l.ready) > 0 && l.slots > 0 {
 		d := l.ready[0]
 		l.ready[0] = nil
@@ -34,7 +35,14 @@ func (l *loop) startReady() {
 			l.loseLease(d, "visibility timeout passed before the start", nil)
 			continue
 		}
+		if d.lease.unproven {
+			unproven = append(unproven, d)
+			continue
+		}
 		l.start(d)
+	}
+	if len(unproven) > 0 {
+		l.ready = append(unproven, l.ready...)
 	}
 }
 

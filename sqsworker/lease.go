@@ -21,19 +21,18 @@ type lease struct {
 	failures  int       // of extensions since the last success
 	warned    bool      // a failed extension was logged
 	extending bool      // a call is under way
+	unproven  bool      // less than half of the visibility timeout was left at arrival: extended before the handler starts
 	final     bool      // MaxExtension is reached: there are no more extensions
 	refused   bool      // by an extension beside a delete; the answer to the delete decides
 	lost      bool
 }
 
-// newLease returns the lease of a message that has just arrived. SQS started the visibility timeout when it made its
-// answer; answerMargin is the time that the answer may have taken.
-func newLease(handle string, count int, at receiveOrder, arrival time.Time, visibility time.Duration, jitter float64) lease {
-	received := arrival.Add(-answerMargin(visibility))
+// newLease returns the lease of a message that SQS did not hand out before received, see serverClock.handedOut.
+func newLease(handle string, count int, at receiveOrder, received time.Time, visibility time.Duration, jitter float64) lease {
 	return lease{
 		handle: handle, count: count, order: at,
 		received: received, anchor: received, span: visibility,
-		due: arrival.Add(extensionInterval(visibility, jitter)),
+		due: received.Add(extensionInterval(visibility, jitter)),
 	}
 }
 
@@ -46,8 +45,6 @@ type receiveOrder struct {
 func (a receiveOrder) compare(b receiveOrder) int {
 	return cmp.Or(cmp.Compare(a.receive, b.receive), cmp.Compare(a.position, b.position))
 }
-
-func answerMargin(visibility time.Duration) time.Duration { return min(time.Second, visibility/10) }
 
 // extensionInterval is the time from a success to the next extension: half the visibility timeout, or a third of a short
 // one, so that a failed call leaves time for another. jitter (0 to 1) takes off up to a tenth, so that workers that started
@@ -83,7 +80,7 @@ func (le *lease) extension(now time.Time, visibility, limit time.Duration) (d ti
 
 // extended records a success. The proof counts from before the call: SQS cannot have acted earlier.
 func (le *lease) extended(start, now time.Time, d, visibility time.Duration, last bool, jitter float64) {
-	le.failures, le.final = 0, last
+	le.failures, le.final, le.unproven = 0, last, false
 	le.anchor, le.span = start, d
 	le.due = now.Add(extensionInterval(visibility, jitter))
 }

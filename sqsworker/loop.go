@@ -44,6 +44,7 @@ type loop struct {
 	finished   finished
 
 	polling       polling
+	clock         serverClock
 	heartbeat     *timer // for the next look at the leases
 	slowExtension bool   // the last extension's answer took long, or did not come
 	deletes       batchQueue

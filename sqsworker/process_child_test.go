@@ -3,11 +3,13 @@ package sqsworker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -83,6 +85,9 @@ func child(text string) error {
 		case <-time.After(c.Take):
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if strings.Contains(m.Body, "bad") {
+			return errors.New("it is bad")
 		}
 		tx.Update(&ddbtypes.Update{
 			TableName: &c.Ledger, Key: map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: m.Body}},

@@ -62,6 +62,7 @@ type fleet struct {
 	queues *sqs.Client
 	tables *dynamodb.Client
 	config config
+	dlq    string // URL; "": none
 	sent   map[string]bool
 	all    []*worker
 }

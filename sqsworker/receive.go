@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -32,6 +33,8 @@ type poll struct {
 	attempt  string // ReceiveRequestAttemptId, FIFO only
 	began    time.Time
 }
+
+const shortReceive = time.Second
 
 // attemptWindow is how long SQS repeats its answer to a ReceiveRequestAttemptId.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
@@ -68,9 +71,12 @@ func (l *loop) starving() bool {
 
 func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
-	wait := l.opts.Wait
-	if l.stopping.begun {
-		wait = time.Second // only to have the answer to an attempt repeated
+	wait, timeout := l.opts.Wait, l.opts.Wait+receiveMargin
+	switch {
+	case l.stopping.begun: // only to have the answer to an attempt repeated
+		wait, timeout = shortReceive, shortReceive+receiveMargin
+	case l.clock.refresh(l.now()):
+		wait = shortReceive
 	}
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl:                    &l.queueURL,
@@ -84,7 +90,7 @@ func (l *loop) receive(p *poll) {
 		in.ReceiveRequestAttemptId = &p.attempt
 	}
 	l.call(func() event {
-		ctx, cancel := context.WithTimeout(l.pollCtx, wait+receiveMargin)
+		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
 		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodyMatches
@@ -98,7 +104,8 @@ func (l *loop) receive(p *poll) {
 			m := decode(&out.Messages[i], l.queue.arn)
 			batch[i] = incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
 		}
-		return received{p, batch, arrival}
+		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
+		return received{p, batch, arrival, date}
 	})
 }
 
@@ -107,6 +114,7 @@ type received struct {
 	poll    *poll
 	batch   []incoming
 	arrival time.Time
+	date    time.Time // of the answer, by SQS's clock; zero: it has none
 }
 
 // incoming is one message of a receive.
@@ -130,13 +138,16 @@ func (l *loop) received(e received) {
 	case n == e.poll.reserved.messages && l.slots > len(l.ready):
 		l.polling.target = min(l.opts.Receivers, l.polling.target+1)
 	}
+	l.clock.learn(e.poll.began, e.arrival, e.date)
+	handedOut := l.clock.handedOut(e.poll.began, e.arrival, e.date, l.opts.Visibility)
 	jitter := mathrand.Float64() // one for all of them: they are extended together
 	var largest int64
 	var added []*delivery
 	for i, in := range e.batch {
 		largest = max(largest, in.size)
 		at := receiveOrder{l.polling.answered, i}
-		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, e.arrival, l.opts.Visibility, jitter)
+		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, handedOut, l.opts.Visibility, jitter)
+		le.unproven = le.remaining(e.arrival) < l.opts.Visibility/2
 		if d := l.addDelivery(in, le); d != nil {
 			added = append(added, d)
 			l.heartbeatBy(d.lease.due)

@@ -132,7 +132,7 @@ func (l *loop) extend(batch []*delivery) {
 		c.visibility, c.last = d.lease.extension(start, l.opts.Visibility, l.opts.MaxExtension)
 		if c.visibility <= d.lease.remaining(start) {
 			// At MaxExtension, or near it: an extension would bring the end nearer.
-			d.lease.final, d.lease.extending = true, false
+			d.lease.final, d.lease.extending, d.lease.unproven = true, false, false
 			continue
 		}
 		changes = append(changes, c)

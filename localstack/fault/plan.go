@@ -26,14 +26,16 @@ type Rule struct {
 	Prob float64
 	// Do is the fault.
 	Do Kind
-	// After makes Error and Reset happen after the effect of the call instead of before. Default: false.
+	// After makes Error, Reset and Delay happen after the effect of the call instead of before. A response that is delayed
+	// after the effect keeps its Date. Default: false.
 	After bool
 	// Code is the error code for Error and FailEntries. Default: the service's internal error.
 	Code string
 	// Entries are positions, from 0: for FailEntries and DropEntries of the entries in the batch, for Duplicate and
 	// ExpireEarly of the messages received. Default: all.
 	Entries []int
-	// Delay is for the kind Delay the time before the effect of the call, and for Replay the time until the repetition.
+	// Delay is for the kind Delay the time before the effect of the call, or after it, and for Replay the time until the
+	// repetition.
 	// Default: 0.
 	Delay time.Duration
 }
@@ -48,7 +50,7 @@ const (
 	LoseReply
 	// Reset breaks the connection before the effect. With After it is the same as LoseReply.
 	Reset
-	// Delay delays the call before its effect.
+	// Delay delays the call before its effect or, with After, its response.
 	Delay
 	// FailEntries fails entries of a batch with Code and performs the others.
 	FailEntries

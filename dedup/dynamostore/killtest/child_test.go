@@ -44,8 +44,6 @@ const (
 	booksConsumer  = "books"  // with an Inbox
 
 	lease = time.Second // the least there is
-	// visibility is twice the time after which a lease may be taken over: the worker extends it at half of it. The worker
-	// delays a message that is redelivered sooner, for twice as long with each receive, and each kill costs a receive.
 	visibility = 8 * time.Second
 	slots      = 4 // of each worker
 )

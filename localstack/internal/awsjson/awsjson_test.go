@@ -250,6 +250,30 @@ func TestDelayAndReplay(t *testing.T) {
 	})
 }
 
+// A response that is delayed after the effect keeps its Date.
+func TestDelayAfterTheEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter(fault.Rule{Nth: 1, Do: fault.Delay, After: true, Delay: 30 * time.Second})
+		defer c.Close()
+		start := time.Now()
+		done := make(chan string)
+		go func() {
+			resp, err := c.RoundTrip(request(t.Context(), "Count", "{}"))
+			if err != nil {
+				t.Error(err)
+			}
+			done <- resp.Header.Get("Date")
+		}()
+		synctest.Wait()
+		if n := c.n.Load(); n != 1 {
+			t.Error("the effect was delayed")
+		}
+		if got, want := <-done, start.UTC().Format(http.TimeFormat); got != want || time.Since(start) != 30*time.Second {
+			t.Errorf("Date %s after %s, want %s after 30 s", got, time.Since(start), want)
+		}
+	})
+}
+
 // A replay has the body of its own call, not of a later one.
 func TestReplayOfABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,8 +89,10 @@ func (s *Server) perform(op string, perform Operation, body []byte) response {
 			return s.encodeError(s.injected(rule))
 		case rule.Do == fault.Reset && !rule.After:
 			return response{reset: true}
-		case rule.Do == fault.Delay:
+		case rule.Do == fault.Delay && !rule.After:
 			s.sleep(rule.Delay)
+		case rule.Do == fault.Delay:
+			defer s.sleep(rule.Delay) // the response is encoded by then: its Date is that of the effect
 		}
 	}
 	out, c, err := perform(s.ctx, body, rule)
