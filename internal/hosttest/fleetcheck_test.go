@@ -180,6 +180,10 @@ func (f *fleet) checkMoved(event, id string, count int) {
 			return
 		}
 	}
+	if f.plan.duplicates > 0 && f.doneAt(event) >= 0 { // a copy that SQS made of it, with the receives that it had
+		f.tally.deadCut++
+		return
+	}
 	if len(last) == 0 { // the answer came to a receive that nobody waited for any more, or to a mapping that did not invoke
 		f.tally.deadCut++
 		return
