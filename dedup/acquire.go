@@ -54,7 +54,7 @@ func isForeign(l Lease, err error) bool {
 }
 
 // refused returns the delivery's error for an acquire that the store refused or could not answer.
-func (o *Once) refused(ctx context.Context, t task, err error) error {
+func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) error {
 	if e, ok := errors.AsType[*CompletedError](err); ok {
 		return o.duplicate(t, e.Result)
 	}
@@ -74,7 +74,7 @@ func (o *Once) refused(ctx context.Context, t task, err error) error {
 		return err
 	}
 	if o.o.OnStoreDown == RunAnyway && !errors.Is(err, sqsonce.ErrMisconfigured) {
-		return o.runWithoutRecord(ctx, t, err)
+		return o.runWithoutRecord(ctx, t, rl, err)
 	}
 	return err
 }
@@ -123,22 +123,32 @@ func (o *Once) crashed(ctx context.Context, t task) error {
 // releaseCrashed takes the record over from the owner that crashed, and releases it without a run of the handler.
 func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 	rl := newRecordLease(o, t)
-	ctx, cancel := o.ownContext(ctx)
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
 	defer cancel()
-	l, err := o.store.Acquire(ctx, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, Attempt: t.attempt})
+	l, err := o.store.Acquire(own, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, Attempt: t.attempt})
 	if err != nil {
 		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: delete it before a redrive", "key", t.key, "error", err)
 		return
 	}
-	o.callRelease(ctx, l, cause)
+	o.releaseUnused(ctx, l, cause)
 }
 
-// runWithoutRecord runs the handler while the store cannot be reached: policy RunAnyway.
-func (o *Once) runWithoutRecord(ctx context.Context, t task, cause error) (err error) {
+// runWithoutRecord runs the handler while the store cannot be reached: policy RunAnyway. Complete is tried once: the acquire
+// may have been granted, and only its answer lost.
+func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)
-	host.Run(func() error {
-		_, _, err := t.run(ctx, Lease{})
+	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, Attempts: t.attempt, Validation: t.validation}
+	var r Result
+	host.Run(func() (err error) {
+		r, _, err = t.run(ctx, Lease{})
 		return err
-	}, func(handlerErr error) { err = handlerErr })
+	}, func(handlerErr error) {
+		if err = handlerErr; err != nil {
+			return
+		}
+		if e := o.callComplete(context.WithoutCancel(ctx), l, r); e != nil && !errors.Is(e, sqsonce.ErrLeaseLost) {
+			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record, and none was completed", "key", t.key, "error", e)
+		}
+	})
 	return err
 }

@@ -130,7 +130,9 @@ func TestOnStoreDown(t *testing.T) {
 	for _, tt := range []struct {
 		policy dedup.StorePolicy
 		runs   int
-	}{{dedup.FailClosed, 0}, {dedup.RunAnyway, 1}} {
+		calls  string
+		errors int64
+	}{{dedup.FailClosed, 0, "[acquire]", 1}, {dedup.RunAnyway, 1, "[acquire complete]", 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
 			f.before = func(context.Context, string, int) error { return errStore }
@@ -145,11 +147,41 @@ func TestOnStoreDown(t *testing.T) {
 			if e.got() != tt.runs || (err == nil) != (tt.runs == 1) {
 				t.Errorf("policy %d: got error %v and %d runs, want %d", tt.policy, err, e.got(), tt.runs)
 			}
-			if f.log() != "[acquire]" {
-				t.Errorf("policy %d: calls %s, want [acquire]", tt.policy, f.log())
+			if f.log() != tt.calls {
+				t.Errorf("policy %d: calls %s, want %s", tt.policy, f.log(), tt.calls)
 			}
-			if s := o.Stats(); s.StoreErrors != 1 || s.First != 0 {
-				t.Errorf("policy %d: stats %+v, want StoreErrors 1", tt.policy, s)
+			if s := o.Stats(); s.StoreErrors != tt.errors || s.First != 0 {
+				t.Errorf("policy %d: stats %+v, want StoreErrors %d", tt.policy, s, tt.errors)
+			}
+		})
+	}
+}
+
+// Under RunAnyway the acquire may have been granted, and only its answer lost: then the record is completed. Where another
+// owner has it, it stays as it is.
+func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
+	t.Parallel()
+	for _, owned := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			f.after = func(_ context.Context, op string, _ int) error {
+				if op == "acquire" {
+					return errStore
+				}
+				return nil
+			}
+			if !owned {
+				if _, err := other(t, f.Store, recordKey("1")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var e effects
+			o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
+				t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
+			}
+			if completed(t, f.Store, "1") != owned {
+				t.Errorf("completed %t, want %t", !owned, owned)
 			}
 		})
 	}

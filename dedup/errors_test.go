@@ -39,7 +39,7 @@ func TestErrorsNameTheRecord(t *testing.T) {
 		{"acquire refused", func(_ *testing.T, f *faults) { f.fail("acquire", sqsonce.ErrLeaseLost) }, nil, hang(0),
 			"dedup: acquire refused, handler not called (consumer billing, key billing#orders|1): sqsonce: lease lost"},
 		{"complete failed", func(_ *testing.T, f *faults) { f.fail("complete", errStore) }, nil, hang(0),
-			"dedup: handler succeeded, record not completed (consumer billing, key billing#orders|1): it runs again when the lease is over (Options.OnCompleteFailed): store unreachable"},
+			"sqsonce: unavailable: dedup: handler succeeded, record not completed (consumer billing, key billing#orders|1): it runs again when the lease is over (Options.OnCompleteFailed): store unreachable"},
 		{"complete refused, foreign writer", func(_ *testing.T, f *faults) { f.fail("complete", foreign) }, nil, hang(0),
 			"sqsonce: lease lost: record overwritten by a writer that does not check ownership (consumer billing, key billing#orders|1)"},
 		{"renewal refused, then a failure", func(_ *testing.T, f *faults) { f.fail("renew", sqsonce.ErrLeaseLost) }, nil,

@@ -16,6 +16,9 @@ import (
 // function run 0.7 s past its deadline.
 const afterKill = 2 * time.Second
 
+// leastRetry is the least time between a renewal that failed and the next one, but for a lease of less than 3 s.
+const leastRetry = time.Second
+
 var errSlowStore = errors.New("renewal answered after the end of the lease that it granted: set Options.Lease longer than the store takes to answer")
 
 // recordLease is the record lease of one delivery: requested until the store has answered the acquire, then renewed until
@@ -47,6 +50,10 @@ type recordLease struct {
 	stopped  bool               // no more of them
 	inFlight chan struct{}      // closed: the one in flight has ended; nil: there is none
 	abandon  context.CancelFunc // cancels the one in flight
+
+	// While the record is being completed: renewAgain.
+	completing context.CancelFunc // ends the retries of the complete; nil: the handler runs
+	refusal    error              // of a renewal
 }
 
 type leaseContextKey struct{}
@@ -162,7 +169,9 @@ func (rl *recordLease) renew(ctx context.Context) error {
 	case err == nil:
 		rl.setUntil(l.Until)
 	case errors.Is(err, sqsonce.ErrLeaseLost):
-		rl.lose(err)
+		if !rl.refusedWhileCompleting(err) {
+			rl.lose(err)
+		}
 	case ctx.Err() == nil: // else the handler has returned, and the renewal was abandoned
 		rl.once.counts.storeErrors.Add(1)
 		rl.once.o.Logger.Warn("dedup: renewal failed", "key", rl.task.key, "error", err)
@@ -182,7 +191,35 @@ func (rl *recordLease) startRenewing(ctx context.Context) {
 	first := min(rl.length/3, rl.left())
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
+	rl.stopped = false
 	rl.timer = time.AfterFunc(first, func() { rl.renewOnTimer(ctx) })
+}
+
+// renewAgain starts the renewals again, after stopRenewing, while the record is being completed. A renewal that is refused
+// calls refused: see refusedRenewal.
+func (rl *recordLease) renewAgain(ctx context.Context, refused context.CancelFunc) {
+	rl.mu.Lock()
+	rl.completing = refused
+	rl.mu.Unlock()
+	rl.startRenewing(ctx)
+}
+
+func (rl *recordLease) refusedWhileCompleting(refusal error) bool {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	if rl.completing == nil {
+		return false
+	}
+	rl.refusal = refusal
+	rl.completing()
+	return true
+}
+
+// refusedRenewal returns the refusal of a renewal while the record was being completed, or nil.
+func (rl *recordLease) refusedRenewal() error {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	return rl.refusal
 }
 
 // renewOnTimer makes one renewal and starts the timer for the next.
@@ -201,13 +238,13 @@ func (rl *recordLease) renewOnTimer(ctx context.Context) {
 	err := rl.renew(ctx)
 	next := rl.length / 3
 	if err != nil {
-		next = rl.length / 12
+		next = max(rl.length/12, min(leastRetry, next))
 	}
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	close(rl.inFlight)
 	rl.inFlight = nil
-	if !errors.Is(err, sqsonce.ErrLeaseLost) {
+	if !rl.stopped && !errors.Is(err, sqsonce.ErrLeaseLost) {
 		rl.timer.Reset(max(next-time.Since(sent), rl.length/100))
 	}
 }

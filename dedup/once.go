@@ -40,7 +40,9 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 }
 
 // Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs
-// and renewed while h runs. When h has returned it is completed or released, also where ctx was cancelled meanwhile.
+// and renewed while h runs. When h has returned it is completed or released, also where ctx was cancelled meanwhile. While
+// the store does not answer, a complete is retried until the host ends ctx, and a release until the lease is over; without
+// one of this module's hosts both end with the lease. The pauses grow from 100 ms to 5 s.
 //
 // The returned handler's error is:
 //
@@ -55,8 +57,11 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //   - a [*sqsonce.RejectError] around [ErrPayloadMismatch], [ErrCrashed] (policy DeadLetter) or [sqsonce.ErrNoEventID]:
 //     h was not called.
 //   - matching [ErrCrashed] (policy Block): h was not called.
-//   - any other: the store failed, or Options.Key did. Either h was not called, or h succeeded, its record could not be
-//     completed before the lease was over, and the policy is Redeliver.
+//   - matching [sqsonce.ErrUnavailable]: the store did not answer. Either h was not called; or h succeeded, its record could
+//     not be completed while the host had the message, and the policy is Redeliver; or h failed, and its record was not
+//     released before the lease was over, or not renewed before a Reject.
+//   - any other: the store failed because of this record, or Options.Key did. h was not called, unless the store refuses to
+//     store the result.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
@@ -111,7 +116,7 @@ func (o *Once) do(ctx context.Context, t task) error {
 	}
 	rl.acquireDone(err)
 	if err != nil {
-		return o.refused(ctx, t, err)
+		return o.refused(ctx, t, rl, err)
 	}
 	return o.run(ctx, t, rl, l)
 }

@@ -46,9 +46,9 @@ type Options struct {
 	// every redrive. Default: 29 days, which covers standard queues of 14 days. At least 1 h.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
-	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that
-	// takes a second longer is [sqsonce.ErrUnavailable]. The others run on a context of their own. A renewal ends after a third of the lease at the
-	// latest. Default: 5 s.
+	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that takes a second longer is
+	// [sqsonce.ErrUnavailable]. The first complete and release run on a context of their own. A renewal ends after a third
+	// of the lease at the latest. Default: 5 s.
 	CallTimeout time.Duration
 	// OnCrash decides about an event whose last owner crashed. Default: Rerun.
 	OnCrash CrashPolicy
@@ -90,9 +90,11 @@ const (
 type CompletePolicy int
 
 const (
-	// Redeliver fails the delivery: the handler runs again when the lease is over.
+	// Redeliver tries again while the host has the message: a worker until MaxExtension or its stop, a function until its
+	// margin. Then the delivery is [sqsonce.ErrUnavailable], and the handler runs again when the lease is over.
 	Redeliver CompletePolicy = iota
-	// Acknowledge lets the host delete the message. The event runs again only if SQS or the producer delivers it again.
+	// Acknowledge tries for CallTimeout. Then it lets the host delete the message: the event runs again only if SQS or the
+	// producer delivers it again.
 	Acknowledge
 )
 
@@ -103,8 +105,8 @@ const (
 	// FailClosed returns the store's error: no handler runs without a record. Hosts keep the message while the error
 	// matches [sqsonce.ErrUnavailable].
 	FailClosed StorePolicy = iota
-	// RunAnyway runs the handler without a record: it may run more than once. Not where the store is misconfigured
-	// ([sqsonce.ErrMisconfigured]).
+	// RunAnyway runs the handler without a record: it may run more than once. A complete is tried once after it. Not where
+	// the store is misconfigured ([sqsonce.ErrMisconfigured]).
 	RunAnyway
 )
 

@@ -7,8 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 func completed(t testing.TB, s dedup.Store, id string) bool {
@@ -22,14 +26,19 @@ func completed(t testing.TB, s dedup.Store, id string) bool {
 func TestCompleteHasItsOwnContext(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{sqsonce.ErrLeaseLost, sqsonce.ErrShutdown, context.DeadlineExceeded} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFaults()
-			ctx, cancel := context.WithCancelCause(t.Context())
-			err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { cancel(cause); return nil })(ctx, message("1"))
-			if err != nil || !completed(t, f.Store, "1") {
-				t.Errorf("cancelled with %v: got error %v, completed %t, want nil and true", cause, err, completed(t, f.Store, "1"))
-			}
-		})
+		for _, isHost := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if isHost {
+					ctx, _ = settle.New(ctx)
+				}
+				err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { cancel(cause); return nil })(ctx, message("1"))
+				if err != nil || !completed(t, f.Store, "1") || f.seen("complete") != 1 {
+					t.Errorf("cancelled with %v, a host %t: got error %v after calls %s, want nil after one complete", cause, isHost, err, f.log())
+				}
+			})
+		}
 	}
 }
 
@@ -84,24 +93,24 @@ func TestCompleteIsTriedAgain(t *testing.T) {
 }
 
 // The event has had its effect. Whatever the store answers, the record is not released: the next delivery would repeat the
-// effect at once.
+// effect at once. Without a host the tries end with the lease.
 func TestNoReleaseAfterSuccess(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []dedup.CompletePolicy{dedup.Redeliver, dedup.Acknowledge} {
+	for policy, tried := range map[dedup.CompletePolicy]time.Duration{dedup.Redeliver: 30 * time.Second, dedup.Acknowledge: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFaults()
 			f.fail("complete", errStore)
 			o := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = policy })
 			start := time.Now()
-			err := o.Handler(hang(time.Second))(t.Context(), message("1"))
+			err := o.Handler(hang(0))(t.Context(), message("1"))
 			if policy == dedup.Acknowledge && err != nil {
 				t.Errorf("Acknowledge: got error %v, want nil", err)
 			}
-			if policy == dedup.Redeliver && !errors.Is(err, errStore) {
-				t.Errorf("Redeliver: got error %v, want the store's", err)
+			if policy == dedup.Redeliver && (!errors.Is(err, errStore) || !errors.Is(err, sqsonce.ErrUnavailable)) {
+				t.Errorf("Redeliver: got error %v, want the store's as ErrUnavailable: the handler did not fail", err)
 			}
-			if took := time.Since(start); took < 27*time.Second || took > 30*time.Second {
-				t.Errorf("tried for %s, want until the lease ends, 30 s", took)
+			if took := time.Since(start); took != tried {
+				t.Errorf("policy %d: tried for %s, want %s", policy, took, tried)
 			}
 			if f.seen("release") != 0 {
 				t.Errorf("calls: got %s, want no release", f.log())
@@ -113,6 +122,192 @@ func TestNoReleaseAfterSuccess(t *testing.T) {
 	}
 }
 
+// hosted is a context of a host that has the message for d.
+func hosted(d time.Duration) (context.Context, func(deadLettered bool) error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(d, func() { cancel(sqsonce.ErrShutdown) })
+	return settle.New(ctx)
+}
+
+// A host has the message for longer than the lease: complete is tried for so long, a call a second at most.
+func TestCompleteIsTriedWhileTheHostHasTheMessage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		away, has time.Duration
+		want      time.Duration // until the handler's host gets the outcome
+		hangs     bool
+	}{
+		{away: 10 * time.Minute, has: time.Hour, want: 10 * time.Minute},
+		{away: time.Hour, has: 10 * time.Minute, want: 10 * time.Minute},
+		{away: time.Hour, has: 10 * time.Minute, want: 10 * time.Minute, hangs: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			start := time.Now()
+			f.before = func(ctx context.Context, op string, _ int) error {
+				if op == "acquire" || time.Since(start) >= tt.away {
+					return nil
+				}
+				if tt.hangs {
+					<-ctx.Done()
+				}
+				return errStore
+			}
+			ctx, _ := hosted(tt.has)
+			o := newOnce(t, f)
+			err := o.Handler(hang(0))(ctx, message("1"))
+			if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > tt.has && took != tt.want {
+				t.Errorf("%+v: returned after %s", tt, took)
+			}
+			if back := tt.away < tt.has; back != (err == nil) || back != completed(t, f.Store, "1") || !back && !errors.Is(err, sqsonce.ErrUnavailable) {
+				t.Errorf("%+v: got error %v, want nil if the store is back in time, else ErrUnavailable", tt, err)
+			}
+			if n, most := f.seen("complete")+f.seen("renew"), int(tt.want.Seconds()); n > most || n < most/20 {
+				t.Errorf("%d calls in %s, want one a second at most", n, tt.want)
+			}
+		})
+	}
+}
+
+// While complete is tried the lease is renewed: nobody takes the event over.
+func TestLeaseIsRenewedWhileCompleting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		start := time.Now()
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "complete" && time.Since(start) < 5*time.Minute {
+				return errStore
+			}
+			return nil
+		}
+		go func() {
+			for range 9 {
+				time.Sleep(30 * time.Second)
+				if _, err := other(t, f.Store, recordKey("1")); !inProgress(err) {
+					t.Errorf("after %s: got error %v, want in progress", time.Since(start), err)
+				}
+			}
+		}()
+		ctx, _ := hosted(time.Hour)
+		if err := newOnce(t, f).Handler(hang(0))(ctx, message("1")); err != nil {
+			t.Errorf("got error %v, want nil", err)
+		}
+		renewals := f.seen("renew")
+		time.Sleep(5 * time.Minute)
+		if f.seen("renew") != renewals {
+			t.Error("renewed after the complete")
+		}
+	})
+}
+
+// A renewal was in flight when the handler returned, and complete failed at first: the renewals start again, once.
+func TestRenewalsWhileCompletingAreOneRow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		start := time.Now()
+		var renewals []time.Duration
+		f.before = func(ctx context.Context, op string, _ int) error {
+			if op == "complete" {
+				return errStore
+			}
+			if op == "renew" {
+				renewals = append(renewals, time.Since(start))
+				if len(renewals) == 1 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+			}
+			return nil
+		}
+		ctx, _ := hosted(42 * time.Second)
+		_ = newOnce(t, f).Handler(hang(11*time.Second))(ctx, message("1"))
+		want := []time.Duration{10 * time.Second, 21 * time.Second, 31 * time.Second, 41 * time.Second}
+		if diff := cmp.Diff(want, renewals); diff != "" {
+			t.Errorf("renewals (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A renewal that is refused while complete is tried: complete is asked once more, since the record may be completed.
+func TestRenewalIsRefusedWhileCompleting(t *testing.T) {
+	t.Parallel()
+	for _, takeover := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			start := time.Now()
+			untilRenewed := func(_ context.Context, op string, _ int) error {
+				if op == "complete" && f.seen("renew") == 0 {
+					return errStore
+				}
+				return nil
+			}
+			if takeover {
+				f.before = untilRenewed
+				time.AfterFunc(9*time.Second, func() {
+					if err := f.Store.(*memstore.Store).Delete(context.Background(), recordKey("1")); err != nil {
+						t.Error(err)
+					}
+					if _, err := other(t, f.Store, recordKey("1")); err != nil {
+						t.Error(err)
+					}
+				})
+			} else {
+				f.after = untilRenewed // the record is completed, and the answers are lost
+			}
+			ctx, _ := hosted(time.Hour)
+			o := newOnce(t, f)
+			err := o.Handler(hang(5*time.Second))(ctx, message("1"))
+			if took := time.Since(start); took != 15*time.Second {
+				t.Errorf("took %s, want until the first renewal, 15 s", took)
+			}
+			if takeover != errors.Is(err, sqsonce.ErrLeaseLost) || takeover != (err != nil) {
+				t.Errorf("taken over %t: got error %v", takeover, err)
+			}
+			if got := o.Stats().LeasesLost; takeover != (got == 1) {
+				t.Errorf("taken over %t: LeasesLost %d", takeover, got)
+			}
+		})
+	}
+}
+
+// A short lease is renewed often. While the store is away it gets a renewal a second.
+func TestFailedRenewalsOfAShortLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.fail("renew", errStore)
+		_ = newOnce(t, f, func(o *dedup.Options) { o.Lease = 6 * time.Second }).Handler(hang(time.Minute))(context.Background(), message("1"))
+		if n := f.seen("renew"); n < 50 || n > 60 {
+			t.Errorf("%d renewals in a minute, want one each second", n)
+		}
+	})
+}
+
+// What a refused renewal says holds while complete is not answered: another owner may run.
+func TestRefusedRenewalEndsTheCompletes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.before = func(_ context.Context, op string, _ int) error {
+			switch op {
+			case "complete":
+				return errStore
+			case "renew":
+				return sqsonce.ErrLeaseLost
+			}
+			return nil
+		}
+		ctx, _ := hosted(time.Hour)
+		start := time.Now()
+		err := newOnce(t, f).Handler(hang(0))(ctx, message("1"))
+		if took := time.Since(start); !errors.Is(err, sqsonce.ErrLeaseLost) || took != 10*time.Second {
+			t.Errorf("got error %v after %s, want ErrLeaseLost at the renewal, after 10 s", err, took)
+		}
+	})
+}
+
 // A complete that can never succeed is not retried.
 func TestUnusableCompleteIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -120,8 +315,8 @@ func TestUnusableCompleteIsNotTriedAgain(t *testing.T) {
 		f := newFaults()
 		f.fail("complete", &sqsonce.FieldError{Package: "store", Field: "table", Problem: "has another key"})
 		err := newOnce(t, f).Handler(hang(0))(t.Context(), message("1"))
-		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || f.seen("complete") != 1 {
-			t.Errorf("got error %v after %d calls, want *sqsonce.FieldError after 1", err, f.seen("complete"))
+		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || errors.Is(err, sqsonce.ErrUnavailable) || f.seen("complete") != 1 {
+			t.Errorf("got error %v after %d calls, want *sqsonce.FieldError after 1: nothing is away", err, f.seen("complete"))
 		}
 	})
 }

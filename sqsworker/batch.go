@@ -19,6 +19,7 @@ type batchQueue struct {
 	inCalls  int    // deliveries in calls under way
 	calls    int    // calls under way
 	maxCalls int    // ignored in a stop; 0: no limit
+	missing  bool   // the queue does not exist any more: nothing is sent
 }
 
 func (q *batchQueue) add(d *delivery) { q.pending = append(q.pending, d) }
@@ -31,6 +32,11 @@ func (q *batchQueue) unanswered() int { return len(q.pending) + q.inCalls }
 func (l *loop) flush(q *batchQueue, lingered bool) {
 	// A delivery whose lease was lost meanwhile is not sent.
 	q.pending = slices.DeleteFunc(q.pending, func(d *delivery) bool { return d.state == gone })
+	for q.missing && len(q.pending) > 0 {
+		d := q.pending[0]
+		q.pending = q.pending[1:]
+		l.loseLease(d, "the queue does not exist", nil)
+	}
 	rest := lingered || q.urgent || l.stopping.begun || l.opts.DeleteLinger < 0
 	for len(q.pending) >= host.MaxBatch || rest && len(q.pending) > 0 {
 		if q.maxCalls > 0 && q.calls >= q.maxCalls && !l.stopping.begun {

@@ -86,9 +86,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 }
 
 func (l *loop) deletesAnswered(e deletesAnswered) {
-	if e.err != nil && isFatal(e.err) {
-		l.stopBecause(e.err)
-	}
+	l.changeFailed(e.err)
 	l.clock.learn(e.start, l.now(), e.date)
 	l.deletes.calls--
 	l.deletes.inCalls -= len(e.deletions)

@@ -57,23 +57,24 @@
 //  3. Handlers go on until [Options.StopTimeout]. Then their contexts are cancelled with cause [sqsonce.ErrShutdown], and
 //     they have StopGrace to return. [Worker.Hurry] cancels them at once.
 //  4. Deletes and releases that are still open are sent, for up to five more seconds. The heartbeat ends last.
+//  5. Run waits for the last log lines, and for what [sqsonce.OnSettled] runs, at most a second each.
 //
 // Run then returns nil after a clean stop, or a [*StopError] that counts what the stop could not finish. [Worker.Stats]
 // is the full report.
 //
-// The platform must wait for StopTimeout + StopGrace + 5 s before it kills the process, and StopTimeout should be at
-// least Wait + 5 s. The defaults need 32 s.
+// The platform must wait for StopTimeout + StopGrace + 7 s before it kills the process, and StopTimeout should be at
+// least Wait + 5 s. The defaults take at most 29 s: ECS (stopTimeout) and Kubernetes (terminationGracePeriodSeconds) send
+// SIGTERM and, 30 s later by default, SIGKILL. Handlers that need longer to finish need a longer StopTimeout, and for two
+// minutes, the most that Fargate waits:
 //
-// ECS sends SIGTERM and, after stopTimeout (30 s by default, 120 s at most on Fargate), SIGKILL. In the container
-// definition:
+//	o.StopTimeout = 110 * time.Second
 //
-//	"stopTimeout": 40
+//	"stopTimeout": 120                   in the container definition of ECS
+//	terminationGracePeriodSeconds: 120   in the pod of Kubernetes
 //
-// The process must be the container's first one, or be run by one that passes signals on ("initProcessEnabled": true).
+// In a container the process must be the first one, or be run by one that passes signals on ("initProcessEnabled": true
+// on ECS). The probes of Kubernetes:
 //
-// Kubernetes waits for terminationGracePeriodSeconds, 30 by default:
-//
-//	terminationGracePeriodSeconds: 40
 //	livenessProbe:  {httpGet: {path: /live, port: 8080}}
 //	readinessProbe: {httpGet: {path: /ready, port: 8080}}
 //
@@ -84,9 +85,10 @@
 //
 // Run reads the queue's attributes before its first receive, and logs each questionable setting of the queue and the
 // options in one line, "sqsworker: questionable setting" with the keys setting, value and reason: no redrive policy, or
-// one of one or two receives; a dead-letter queue with a shorter retention than the queue; a stop shorter than a poll; a
-// handler timeout beyond the time that a message can be hidden; options without effect on this kind of queue. None of
-// these ends Run. A queue that does not exist, or a call that is not allowed, does.
+// one of one or two receives; a dead-letter queue with a shorter retention than the queue; a stop shorter than a poll;
+// options without effect on this kind of queue. The first timeout beyond MaxExtension is logged so when its handler starts.
+// None of these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop.
+// To a queue that was deleted nothing is sent again.
 //
 // # FIFO
 //

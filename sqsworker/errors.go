@@ -70,6 +70,7 @@ func isHandleDead(err error) bool {
 var fatalCodes = []string{
 	"QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
 	"InvalidAddress", "InvalidSecurity", "UnsupportedOperation",
+	"MissingAuthenticationToken", "MissingAuthenticationTokenException", // anonymous credentials
 	"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "OptInRequired",
 	"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired",
 	"KMS.AccessDeniedException", "KMS.DisabledException", "KMS.InvalidKeyUsageException", "KMS.InvalidStateException",
@@ -77,6 +78,18 @@ var fatalCodes = []string{
 }
 
 func isFatal(err error) bool { return slices.Contains(fatalCodes, errorCode(err)) }
+
+// noCredentials are texts of errors without a type: of the last provider in the SDK's default chain, of an empty static
+// one, and of the one that is there to sign nothing.
+var noCredentials = []string{
+	"no EC2 IMDS role found", "empty EC2 IMDS role list", "static credentials are empty", "AnonymousCredentials is not a valid",
+}
+
+// isNoCredentials reports that the SDK has found no credentials, and has not sent the request. An instance's metadata
+// service that is away for a while answers so too: it is told from missing credentials only by having worked before.
+func isNoCredentials(err error) bool {
+	return err != nil && slices.ContainsFunc(noCredentials, func(text string) bool { return strings.Contains(err.Error(), text) })
+}
 
 func isAccessDenied(err error) bool {
 	code := errorCode(err)

@@ -254,7 +254,7 @@ func TestStuckHeadRunsAgain(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			return nil
 		}, func(o *Options) {
-			o.Concurrency, o.HandlerTimeout = 2, 10*time.Second
+			o.Concurrency, o.Timeout = 2, timeoutOf(10*time.Second)
 			o.Backoff = func(int) time.Duration { return time.Second }
 		})
 		wantStuck := func(want int64) {
@@ -291,7 +291,7 @@ func TestHeadIsNotStuckByItsRunBefore(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second)
 			return nil
-		}, func(o *Options) { o.HandlerTimeout, o.StopGrace = 10*time.Second, 3*time.Second })
+		}, func(o *Options) { o.Timeout, o.StopGrace = timeoutOf(10*time.Second), 3*time.Second })
 		time.Sleep(14 * time.Second)
 		if s := j.Stats(); r.count("g:0") != 2 || s.Running != 1 || s.Stuck != 0 {
 			t.Errorf("%d runs; got %+v, want the second one running and not stuck", r.count("g:0"), s)

@@ -246,6 +246,11 @@ func (r *runs) take(d time.Duration) sqsonce.Handler {
 	}
 }
 
+// timeoutOf is an Options.Timeout.
+func timeoutOf(d time.Duration) func(*sqsonce.Message) time.Duration {
+	return func(*sqsonce.Message) time.Duration { return d }
+}
+
 func ok(context.Context, *sqsonce.Message) error { return nil }
 
 type logBook struct {

@@ -52,16 +52,14 @@ func (l *loop) start(d *delivery) {
 	l.setState(d, running)
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
 	d.cancel = cancel
-	if l.opts.HandlerTimeout > 0 {
-		l.markStuckAfter(d, l.opts.HandlerTimeout)
-	}
 	l.proveBy(d, d.runs)
 	l.counters.running.add(d)
 	try := d.lease.count // read here: a newer handle may replace the lease while the handler runs
 	if d.group != nil {
 		try = d.tries + 1
 	}
-	go l.invoke(ctx, d, try, func(r result) {
+	began := func(timeout time.Duration) { l.post(timeoutBegan{d, timeout}) }
+	go l.invoke(ctx, d, try, began, func(r result) {
 		cancel(nil)
 		l.counters.running.remove(d)
 		d.result = r
@@ -71,17 +69,15 @@ func (l *loop) start(d *delivery) {
 
 // invoke calls the handler and hands its result to then. However the handler fails, it fails its message and nothing
 // else.
-func (w *Worker) invoke(ctx context.Context, d *delivery, try int, then func(result)) {
-	if w.opts.HandlerTimeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, w.opts.HandlerTimeout)
-		defer stop()
-	}
+func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(timeout time.Duration), then func(result)) {
 	ctx, settleMessage := settle.New(ctx)
+	stop := context.CancelFunc(func() {})
+	defer func() { stop() }() // when the message is settled: what middleware left may use the handler's context
 	host.Run(func() error {
 		if d.damaged {
 			return errChecksum
 		}
+		ctx, stop = w.withTimeout(ctx, d.m, began)
 		return w.handler(ctx, d.m)
 	}, func(err error) { then(w.newResult(err, try, settleMessage)) })
 }

@@ -35,7 +35,7 @@ func TestFailuresComeBack(t *testing.T) {
 						return fail(ctx, m)
 					}
 					return nil
-				}, func(o *Options) { o.HandlerTimeout = time.Second })
+				}, func(o *Options) { o.Timeout = timeoutOf(time.Second) })
 				time.Sleep(2 * time.Minute)
 				j.stopClean()
 				x.wantEmpty()
@@ -54,7 +54,7 @@ func TestPanicError(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(chan result, 1)
-	w.invoke(t.Context(), &delivery{m: &sqsonce.Message{}}, 1, func(v result) { got <- v })
+	w.invoke(t.Context(), &delivery{m: &sqsonce.Message{}}, 1, nil, func(v result) { got <- v })
 	v := <-got
 	p, is := errors.AsType[*sqsonce.PanicError](v.err)
 	if !is || !strings.Contains(string(p.Stack), "handler_test.go") || !errors.Is(v.err, errTest) {
@@ -122,7 +122,7 @@ func TestStuckHandlerFreesItsSlot(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 			}
 			return nil
-		}, func(o *Options) { o.Concurrency, o.HandlerTimeout = 1, 5*time.Second })
+		}, func(o *Options) { o.Concurrency, o.Timeout = 1, timeoutOf(5*time.Second) })
 		time.Sleep(6 * time.Second)
 		if got := r.count("other"); got != 0 {
 			t.Error("two handlers at once before the grace is over")

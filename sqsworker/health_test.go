@@ -41,13 +41,13 @@ func TestHealth(t *testing.T) {
 		}
 		(&job{Worker: w, x: x}).wantHealth("before Run", 200, 503)
 		j := x.start(h)
-		time.Sleep(15 * time.Second)
+		time.Sleep(14 * time.Second)
 		j.wantHealth("running", 200, 200)
 		_, body := j.probe("/ready")
-		if body["state"] != "running" || body["running"] != 1.0 || body["oldest_running_seconds"] != 15.0 || body["last_poll_seconds"] != 15.0 {
+		if body["state"] != "running" || body["running"] != 1.0 || body["oldest_running_seconds"] != 14.0 || body["last_poll_seconds"] != 14.0 {
 			t.Errorf("body: %v", body)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + 3*time.Second) // within a poll
 		j.wantHealth("idle", 200, 200)
 		j.cancel()
 		time.Sleep(time.Millisecond)

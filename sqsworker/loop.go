@@ -22,7 +22,8 @@ type loop struct {
 	idle   chan func() event // to goroutines that wait for a call to make
 	closed chan struct{}     // closed when nobody reads events any more
 	calls  sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
-	stop   <-chan struct{}   // closed when the stop is to begin
+	stop   <-chan struct{}   // closed when the stop is to begin; nil: noticed
+	hurry  <-chan struct{}   // closed by Hurry; nil: noticed
 
 	// None of these is cancelled when Run's context is.
 	callCtx          context.Context
@@ -57,7 +58,7 @@ type loop struct {
 
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
-		Worker: w, queue: q, stop: ctx.Done(), tries: q.tries(w.opts.Tries),
+		Worker: w, queue: q, stop: ctx.Done(), hurry: w.hurried.Done(), tries: q.tries(w.opts.Tries),
 		events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
 		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
@@ -80,8 +81,8 @@ func (l *loop) run() error {
 	wake := time.NewTimer(maxSleep)
 	defer wake.Stop()
 	l.state.Store(stateRunning)
-	hurry := l.hurry
 	for {
+		l.noticeStop()
 		l.step()
 		if l.stopFinished() {
 			return l.report()
@@ -96,12 +97,7 @@ func (l *loop) run() error {
 			}
 		case <-wake.C:
 		case <-l.stop:
-			l.stop = nil
-			l.beginStop(nil)
-		case <-hurry:
-			hurry = nil
-			l.beginStop(nil)
-			l.cancelHandlers()
+		case <-l.hurry:
 		}
 	}
 }
@@ -133,6 +129,8 @@ func (l *loop) handle(e event) {
 		l.received(e)
 	case receiveFailed:
 		l.receiveFailed(e)
+	case timeoutBegan:
+		l.markStuckAfter(e.d, e.timeout)
 	case handlerReturned:
 		l.handlerReturned(e)
 	case peerEnded:
@@ -185,13 +183,24 @@ func (l *loop) after(d time.Duration, f func()) *timer { return l.schedule.add(l
 // wakeAfter has the loop make a step when d is over.
 func (l *loop) wakeAfter(d time.Duration) { l.after(d, func() {}) }
 
+// closeTimeout is how long the end of Run waits for the user's code that settles messages, see settle.
+const closeTimeout = time.Second
+
 // close cancels what is still under way. After a clean stop nothing is.
 func (l *loop) close() {
 	close(l.closed)
 	l.cancelPollCtx()
 	l.cancelCallCtx()
 	l.cancelHandlerCtx(sqsonce.ErrShutdown)
-	l.calls.Wait()
+	ended := make(chan struct{})
+	go func() {
+		l.calls.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(closeTimeout):
+	}
 }
 
 // schedule has what the loop does later. The loop sleeps until the first of its timers is due.

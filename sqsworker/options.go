@@ -36,7 +36,7 @@ type Options struct {
 	// messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS).
 	Receivers int
 	// Wait is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
-	// Default: 20 s, the most SQS allows; least 1 s.
+	// Default: 15 s; least 1 s, most 20 s, which SQS allows.
 	Wait time.Duration
 	// Visibility is the visibility timeout sent with each receive and each extension, in whole seconds. It is how long a
 	// message stays hidden after its worker died, not a limit for handlers. Default: 30 s; least 1 s, most 12 h.
@@ -45,9 +45,10 @@ type Options struct {
 	// context of its handler is cancelled with cause sqsonce.ErrLeaseLost. Default and most: 12 h, the limit of SQS;
 	// least Visibility.
 	MaxExtension time.Duration
-	// HandlerTimeout is the time after which a handler's context is cancelled with context.DeadlineExceeded. Default and
-	// negative: none.
-	HandlerTimeout time.Duration
+	// Timeout returns the time after which the context of a message's handler is cancelled with context.DeadlineExceeded;
+	// 0 or negative: never. It is called before each run of a handler, from any goroutine, and must not change the message.
+	// If it panics, the message fails with a *sqsonce.PanicError. Default: nil, no timeout.
+	Timeout func(m *sqsonce.Message) time.Duration
 	// DeleteLinger is how long a finished message waits for others to be deleted, or given back, in the same call. A
 	// message of a FIFO group does not wait if another one of its group is next. Default: 10 ms; most 1 s; negative: none.
 	DeleteLinger time.Duration
@@ -65,12 +66,14 @@ type Options struct {
 	// Least 1.
 	Tries int
 	// StopTimeout is how long handlers may go on after Run's context was cancelled. With at least Wait + 5 s no message
-	// stays hidden after the stop. Default: 25 s; negative: none.
+	// stays hidden after the stop. Default: 20 s, with which Run returns within 30 s; negative: none.
 	StopTimeout time.Duration
 	// StopGrace is how long a handler may take to return after its context was cancelled before it counts as stuck.
 	// Default: 2 s; negative: none.
 	StopGrace time.Duration
-	// Logger gets the events that no error reports. Default: slog.Default().
+	// Logger gets the events that no error reports. Its slog.Handler is called on one goroutine and may block: up to 1,024
+	// lines wait, further ones are dropped, and the next line says how many (dropped_lines). Run waits at most a second
+	// for the last lines. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -94,11 +97,11 @@ func (o *Options) setDefaults() {
 	o.Held = cmp.Or(o.Held, max(30, 4*o.InFlight))
 	o.Bytes = cmp.Or(o.Bytes, 64<<20)
 	o.Receivers = cmp.Or(o.Receivers, min((o.InFlight+host.MaxBatch-1)/host.MaxBatch, receiversPerCPU*runtime.GOMAXPROCS(0)))
-	o.Wait = cmp.Or(o.Wait, maxWait)
+	o.Wait = cmp.Or(o.Wait, 15*time.Second)
 	o.Visibility = cmp.Or(o.Visibility, 30*time.Second)
 	o.MaxExtension = cmp.Or(o.MaxExtension, maxVisibility)
 	o.DeleteLinger = cmp.Or(o.DeleteLinger, 10*time.Millisecond)
-	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
+	o.StopTimeout = cmp.Or(o.StopTimeout, 20*time.Second)
 	o.StopGrace = cmp.Or(o.StopGrace, 2*time.Second)
 	o.Logger = host.Logger(o.Logger)
 	if o.Backoff == nil {

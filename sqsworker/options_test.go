@@ -60,7 +60,7 @@ var badOptions = map[string]struct {
 	"several": {func(o *Options) { o.Concurrency, o.Wait, o.Bytes = -3, time.Minute, 1 },
 		[]string{"Options.Concurrency", "Options.Bytes", "Options.Wait"}},
 	"off": {func(o *Options) {
-		o.DeleteLinger, o.StopTimeout, o.StopGrace, o.HandlerTimeout = -1, -1, -1, -1
+		o.DeleteLinger, o.StopTimeout, o.StopGrace = -1, -1, -1
 	}, nil},
 	"all": {func(o *Options) {
 		o.Concurrency, o.InFlight, o.Bytes, o.Receivers, o.Wait = 1, 1, 1<<20, 1, time.Second
@@ -85,7 +85,7 @@ func TestBadOptions(t *testing.T) {
 func TestEveryOptionHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{
-		"HandlerTimeout": "negative is none", "StopTimeout": "negative is none",
+		"Timeout": "nil is none, and what it returns is none if negative", "StopTimeout": "negative is none",
 		"StopGrace": "negative is none", "Backoff": "nil is the default, and what it returns is bounded", "Logger": "nil is none",
 	}
 	for name, row := range badOptions {

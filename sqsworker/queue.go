@@ -41,8 +41,9 @@ func (q *queue) tries(asked int) int {
 }
 
 // inspect reads the queue's attributes. It tries again while SQS cannot be reached: the ARN is part of the key of events
-// without an ID, and a worker with a wrong ARN would not find the records made under the right one. When the worker is
-// stopped meanwhile it returns the last error.
+// without an ID, and a worker with a wrong ARN would not find the records made under the right one. It does not wait for
+// credentials: afterwards it is known that there were some, and calls without them are tried again as others are. When the
+// worker is stopped meanwhile it returns the last error.
 func (w *Worker) inspect(ctx context.Context) (queue, error) {
 	var last error
 	for try := 1; ; try++ {
@@ -53,13 +54,14 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		if ctx.Err() != nil {
 			return queue{}, last
 		}
+		if isNoCredentials(err) {
+			return queue{}, err
+		}
 		last = err
 		delay := host.Jitter(100*time.Millisecond, 20*time.Second, try)
 		w.log.Warn("sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():
-			return queue{}, last
-		case <-w.hurry:
 			return queue{}, last
 		case <-time.After(delay):
 		}
@@ -187,8 +189,6 @@ func (w *Worker) checkOptions() {
 	o := &w.opts
 	w.warnIf(o.Visibility < shortVisibility, "Options.Visibility", o.Visibility,
 		"an outage or a pause of a few seconds loses every lease and cancels every handler")
-	w.warnIf(o.HandlerTimeout > o.MaxExtension, "Options.HandlerTimeout", o.HandlerTimeout,
-		"handlers are cancelled with ErrLeaseLost at MaxExtension, before their timeout")
 	w.warnIf(o.Wait < shortWait, "Options.Wait", o.Wait,
 		"an idle worker sends a receive each time Wait is over, and an empty receive costs as much as a full one")
 	w.warnIf(o.StopTimeout < o.Wait+5*time.Second, "Options.StopTimeout", o.StopTimeout,

@@ -25,8 +25,8 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 		time.Sleep(2*time.Minute + 7*time.Second) // the receivers that joined are gone
 		before := x.calls(opReceive)
 		time.Sleep(10 * time.Minute)
-		if n := x.calls(opReceive) - before; n != 30 {
-			t.Errorf("%d receives in 10 min, want one every 20 s", n)
+		if n := x.calls(opReceive) - before; n != 40 {
+			t.Errorf("%d receives in 10 min, want one every 15 s", n)
 		}
 		j.stopClean()
 	})

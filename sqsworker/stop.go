@@ -29,7 +29,41 @@ func (l *loop) stopBecause(err error) {
 	if l.stopping.reason == nil {
 		l.log.Error("sqsworker: stopping because of an error that no retry mends", keyError, err)
 	}
+	l.releases.missing = l.releases.missing || isMissing(err)
 	l.beginStop(err)
+}
+
+// changeFailed is for the error of a whole delete or visibility change, or nil.
+//
+// To a queue that does not exist nothing is sent again, since each message would cost a call. After a receive has said so,
+// what is done is still deleted: SQS may answer so for a moment, and a done message should not come back.
+func (l *loop) changeFailed(err error) {
+	if isMissing(err) {
+		l.deletes.missing = true
+	}
+	if isFatal(err) {
+		l.stopBecause(err)
+	}
+}
+
+// noticeStop begins what Run's context or Hurry asks for. It comes before each step, which could start a receive.
+func (l *loop) noticeStop() {
+	select {
+	case <-l.stop:
+		l.stop = nil
+		l.beginStop(nil)
+	default:
+	}
+	select {
+	case <-l.hurry:
+		l.hurry = nil
+		l.beginStop(nil)
+		l.cancelHandlers()
+		l.log.Info("sqsworker: handlers cancelled before StopTimeout: the stop waits for what is under way",
+			"receives", l.polling.active, "handlers", l.counts[running], "deletes", l.counts[deleting],
+			"releases", l.counts[releasing], "dead_letters", l.counts[rejecting])
+	default:
+	}
 }
 
 func (l *loop) beginStop(reason error) {

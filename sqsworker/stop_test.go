@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -43,8 +46,8 @@ func TestStopEndsWithTheEmptyPoll(t *testing.T) {
 		time.Sleep(6 * time.Second) // the first receive takes 1 s
 		began := time.Now()
 		j.stopClean()
-		if took := time.Since(began); took != 15*time.Second {
-			t.Errorf("stopped after %s, want the 15 s that the poll still had", took)
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("stopped after %s, want the 10 s that the poll still had", took)
 		}
 		if n := x.calls("ReceiveMessage"); n != 2 {
 			t.Errorf("%d receives, want 2", n)
@@ -119,7 +122,7 @@ func TestStopCancelsSlowHandlers(t *testing.T) {
 		time.Sleep(time.Second)
 		began := time.Now()
 		j.stopClean()
-		if took := time.Since(began); took < 25*time.Second || took > 26*time.Second {
+		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
 			t.Errorf("stopped after %s, want StopTimeout", took)
 		}
 		if !errors.Is(cause, sqsonce.ErrShutdown) {
@@ -182,7 +185,7 @@ func TestStuckHandlersAreReported(t *testing.T) {
 		if !is || e.Stuck != 1 || e.Abandoned != 1 || e.Undeleted != 0 {
 			t.Errorf("Run: got %v, want a StopError with one stuck", err)
 		}
-		if took := time.Since(began); took > 28*time.Second {
+		if took := time.Since(began); took > 23*time.Second {
 			t.Errorf("stopped after %s, want StopTimeout + StopGrace", took)
 		}
 		if s := j.Stats(); s.Stuck != 1 || s.Running != 1 || s.Done != 1 {
@@ -270,6 +273,157 @@ func TestHeartbeatGoesOnInTheStop(t *testing.T) {
 				x.wantEmpty()
 				if s := other.Stats(); s.Received != 0 || len(r.list()) != 2 {
 					t.Errorf("another worker received %d; runs: %v", s.Received, r.list())
+				}
+			})
+		})
+	}
+}
+
+// TestStopTakesLessThan30Seconds: with the default options, whatever hangs. ECS and Kubernetes kill the process then.
+func TestStopTakesLessThan30Seconds(t *testing.T) {
+	hang := func(op string) fault.Rule { return fault.Rule{Op: op, Prob: 1, Do: fault.Delay, Delay: time.Hour} }
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+				blocked := newClog()
+				defer close(blocked.open)
+				over := make(chan struct{})
+				defer close(over)
+				x.send("a:done", "b:stuck", "c:rejected", "d:settles", "e:slow")
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					switch m.Body {
+					case "b:stuck":
+						<-over
+					case "c:rejected":
+						time.Sleep(time.Second)
+						return sqsonce.Reject(errTest)
+					case "d:settles":
+						sqsonce.OnSettled(ctx, func(bool) { <-over })
+						return sqsonce.Reject(errTest)
+					case "e:slow":
+						<-ctx.Done()
+						time.Sleep(1900 * time.Millisecond)
+					}
+					return nil
+				}, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(blocked, nil)) })
+				time.Sleep(100 * time.Millisecond)
+				x.srv.Set(fault.Plan{Rules: []fault.Rule{hang(opReceive), hang(opDelete), hang(opChange), hang(opSend)}})
+				time.Sleep(14950 * time.Millisecond) // the next receive has begun
+				began := time.Now()
+				err := j.stop()
+				if took := time.Since(began); took < 27*time.Second || took >= 30*time.Second {
+					t.Errorf("stopped after %s, want 27 to 30 s", took)
+				}
+				if e, is := errors.AsType[*StopError](err); !is || e.Stuck != 1 {
+					t.Errorf("Run: got %v, want a StopError with one stuck", err)
+				}
+			})
+		})
+	}
+}
+
+// TestHurrySaysWhatItWaitsFor: one line, with what is under way when the handlers have been cancelled.
+func TestHurrySaysWhatItWaitsFor(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b", "c")
+		var r runs
+		j := x.start(r.take(time.Hour), func(o *Options) { o.Concurrency, o.InFlight = 2, 20 })
+		time.Sleep(5 * time.Second)
+		j.Hurry()
+		j.Hurry()
+		j.stopClean()
+		if n := x.log.count("cancelled before StopTimeout"); n != 1 {
+			t.Errorf("%d lines, want 1", n)
+		}
+		if want := "receives=1 handlers=2 deletes=0 releases=1 dead_letters=0"; !x.log.has(want) {
+			t.Errorf("not logged: %s", want)
+		}
+	})
+}
+
+// TestHurryBeforeTheFirstReceive: no receive is started, and Run returns at once.
+func TestHurryBeforeTheFirstReceive(t *testing.T) {
+	for name, hurryAfter := range map[string]time.Duration{"before Run": 0, "in a call": time.Second, "between two": 7 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			rule := fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 5 * time.Second}
+			if name == "between two" {
+				rule.Do = fault.Error
+				rule.Delay = 0
+			}
+			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+				w, err := New(x.c, x.url, ok)
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				time.AfterFunc(hurryAfter, w.Hurry)
+				if hurryAfter == 0 {
+					w.Hurry()
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				_ = w.Run(ctx)
+				if took := time.Since(began); took != hurryAfter || x.calls(opReceive) != 0 {
+					t.Errorf("returned after %s, %d receives; want %s and none", took, x.calls(opReceive), hurryAfter)
+				}
+			})
+		})
+	}
+}
+
+// TestStopBeforeTheFirstStep: no receive is started, also if the stop is asked for at the last moment.
+func TestStopBeforeTheFirstStep(t *testing.T) {
+	for _, hurry := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hurry=%t", hurry), func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				w, err := New(x.c, x.url, ok)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				l := newLoop(ctx, w, queue{})
+				if hurry {
+					w.Hurry()
+				} else {
+					cancel()
+				}
+				if err := l.run(); err != nil || x.calls(opReceive) > 0 {
+					t.Errorf("run: got %v and %d receives, want none", err, x.calls(opReceive))
+				}
+			})
+		})
+	}
+}
+
+// TestQueueDeleted: Run ends, and each message in flight costs no call of its own.
+func TestQueueDeleted(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				for i := range 300 {
+					x.send(fmt.Sprintf("g%d:%d", i%150, i))
+				}
+				var r runs
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					defer r.begin(m.Body)()
+					time.Sleep(time.Duration(10_000+len(r.list())*50) * time.Millisecond)
+					if len(r.list())%3 == 0 {
+						return errTest
+					}
+					return nil
+				}, func(o *Options) { o.Concurrency, o.InFlight = 100, 250 })
+				time.Sleep(5 * time.Second)
+				if _, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.url}); err != nil {
+					t.Fatal(err)
+				}
+				before, began := len(x.srv.Calls()), time.Now()
+				err := j.wait()
+				if took := time.Since(began); !isMissing(err) || took > 30*time.Second {
+					t.Errorf("Run: got %v after %s, want that the queue does not exist", err, took)
+				}
+				if n := len(x.srv.Calls()) - before; n > 40 {
+					t.Errorf("%d calls to a queue that does not exist", n)
 				}
 			})
 		})

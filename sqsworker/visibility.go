@@ -58,9 +58,7 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 }
 
 func (l *loop) visibilityChanged(e visibilityChanged) {
-	if e.err != nil && isFatal(e.err) {
-		l.stopBecause(e.err)
-	}
+	l.changeFailed(e.err)
 	if e.releases {
 		l.releasesAnswered(e)
 	} else {
@@ -100,7 +98,7 @@ func (l *loop) extendDue() {
 		case !le.live(now):
 			over = append(over, d)
 			continue
-		case le.extending || le.final:
+		case le.extending || le.final || l.deletes.missing:
 		case !le.due.After(now), le.failures == 0 && !le.due.After(now.Add(l.heartbeatWindow())):
 			due = append(due, d)
 			le.extending = true

@@ -18,18 +18,21 @@ type Worker struct {
 	fifo     bool
 	handler  sqsonce.Handler
 	opts     Options
-	log      *slog.Logger
+	lines    *lines
+	log      *slog.Logger // to lines
 	now      func() time.Time
 	warm     bool // tests begin without the slow start
 
-	counters  counters
-	state     atomic.Int32 // see health.go
-	lastStep  atomic.Int64 // of the loop, Unix nanoseconds
-	full      atomic.Bool  // InFlight is used up
-	notReady  atomic.Bool  // the last outcomes were unavailable
-	started   atomic.Bool
-	hurry     chan struct{}
-	hurryOnce sync.Once
+	counters counters
+	state    atomic.Int32 // see health.go
+	lastStep atomic.Int64 // of the loop, Unix nanoseconds
+	full     atomic.Bool  // InFlight is used up
+	notReady atomic.Bool  // the last outcomes were unavailable
+	started  atomic.Bool
+	hurried  context.Context // cancelled by Hurry
+	hurry    context.CancelFunc
+
+	longTimeout sync.Once // logs a timeout beyond MaxExtension
 }
 
 // New returns a worker for the queue. The URL's suffix .fifo decides whether groups are handled in order.
@@ -45,29 +48,36 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	if err := validate(c, queueURL, h, &o); err != nil {
 		return nil, err
 	}
-	return &Worker{
+	w := &Worker{
 		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, opts: o,
-		log: o.Logger.With(keyQueue, queueURL),
-		now: time.Now, hurry: make(chan struct{}),
-	}, nil
+		lines: &lines{}, now: time.Now,
+	}
+	w.log = slog.New(lineHandler{w.lines, o.Logger.Handler()}).With(keyQueue, queueURL)
+	w.hurried, w.hurry = context.WithCancel(context.Background())
+	return w, nil
 }
 
 // Run receives and handles messages until ctx is cancelled, then stops as the package documentation describes, and
-// returns nil after a clean stop. It blocks all the while. Handlers that never return keep their goroutines; no other
-// goroutine is left.
+// returns nil after a clean stop. It blocks all the while. Handlers that never return keep their goroutines, and so does a
+// slog.Handler; no other goroutine is left.
 //
 // Handlers and requests get the values of ctx and not its cancellation: cancelling ctx starts the stop and cancels
 // nothing that is under way.
 //
-// Errors: the answer of SQS where no retry helps (queue missing, access denied, KMS key unusable), after the same stop;
-// [*StopError] if the stop left something unfinished; [ErrAlreadyRun] the second time.
+// Errors: the answer of SQS where no retry helps (queue missing, access denied, credentials refused, KMS key unusable),
+// after the same stop; the SDK's error if it finds no credentials when Run starts, at once; [*StopError] if the stop left
+// something unfinished; [ErrAlreadyRun] the second time.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return ErrAlreadyRun
 	}
 	defer w.state.Store(stateEnded)
-	q, err := w.inspect(ctx)
-	if err != nil || ctx.Err() != nil {
+	defer w.lines.flush(logFlush)
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.hurried, cancel)()
+	q, err := w.inspect(starting)
+	if err != nil || starting.Err() != nil {
 		return err
 	}
 	return newLoop(ctx, w, q).run()
@@ -75,8 +85,9 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Hurry cancels the handlers at once, with cause sqsonce.ErrShutdown, instead of at StopTimeout. It starts the stop if
 // that has not begun: it is for the second signal. Run still waits for long polls under way, at most until StopTimeout,
-// since the messages of a cancelled poll may stay hidden for a visibility timeout. Hurry does not wait for the stop.
-func (w *Worker) Hurry() { w.hurryOnce.Do(func() { close(w.hurry) }) }
+// since the messages of a cancelled poll may stay hidden for a visibility timeout; one log line says what it waits for.
+// Before the first receive Run returns at once. Hurry itself does not wait.
+func (w *Worker) Hurry() { w.hurry() }
 
 // Keys of log attributes.
 const (
@@ -89,5 +100,6 @@ const (
 	keyDelay     = "delay"
 	keySetting   = "setting"
 	keyAttribute = "attribute"
+	keyDropped   = "dropped_lines"
 	keyValue     = "value"
 )

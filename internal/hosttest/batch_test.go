@@ -180,7 +180,9 @@ var batchCases = []batchCase{
 			return errs
 		},
 		// Lambda's deadline is the function's timeout of 30 s.
-		worker: func(o *sqsworker.Options) { o.HandlerTimeout = 30 * time.Second },
+		worker: func(o *sqsworker.Options) {
+			o.Timeout = func(*sqsonce.Message) time.Duration { return 30 * time.Second }
+		},
 		check: func(t *testing.T, b *batches) {
 			b.wantRuns(t, func(string) int { return 2 })
 			if len(b.cause) == 0 || b.cause[0] == nil {

@@ -106,9 +106,13 @@ var failureScenarios = []scenario{
 		want: endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
 	},
 	{
-		// The message is not deleted without a completed record: the handler runs again.
+		// The message is not deleted without a completed record, and complete is tried while the host has the message.
 		name: "store unavailable from the handler's success to the end of the lease", script: first(losesStore(time.Minute)), receives: 50,
-		want: endStates{"a1": {Status: done, Attempts: anyAttempts, Runs: 2}},
+		want: endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		differ: []difference{{
+			hosts: []string{function, bareFunction}, want: endStates{"a1": {Status: done, Attempts: anyAttempts, Runs: 2}},
+			because: "an invocation ends before the store is back",
+		}},
 	},
 	{
 		name: "the process dies while the handler runs", script: first(takes(20 * time.Second)),

@@ -160,11 +160,15 @@ var handlerScenarios = []scenario{
 	},
 	{
 		name: "ignores its context", script: ignores(time.Minute),
-		worker: func(o *sqsworker.Options) { o.HandlerTimeout = 20 * time.Second },
-		want:   endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
+		worker: func(o *sqsworker.Options) {
+			o.Timeout = func(*sqsonce.Message) time.Duration { return 20 * time.Second }
+		},
+		want: endStates{"a1": {Status: done, Attempts: 1, Runs: 1}},
 	},
 	{
-		name: "ignores its context and fails", worker: func(o *sqsworker.Options) { o.HandlerTimeout = 20 * time.Second },
+		name: "ignores its context and fails", worker: func(o *sqsworker.Options) {
+			o.Timeout = func(*sqsonce.Message) time.Duration { return 20 * time.Second }
+		},
 		script: first(func(ctx context.Context, r *run) error { return errors.Join(ignores(time.Minute)(ctx, r), errCard) }),
 		want:   onceMore("card refused"), differ: sameReceive("card refused"),
 	},

@@ -33,6 +33,9 @@ func Later(ctx context.Context, f func(deadLettered bool)) bool {
 	return ok && s.add(f)
 }
 
+// Hosted reports whether ctx is from a host, which ends it when it has no more time for the message or no longer has it.
+func Hosted(ctx context.Context) bool { return ctx.Value(settlementKey{}) != nil }
+
 type settlementKey struct{}
 
 type settlement struct {

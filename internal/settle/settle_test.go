@@ -36,6 +36,9 @@ func TestLaterWithoutAHost(t *testing.T) {
 	if Later(context.Background(), func(bool) { t.Error("ran without a host") }) {
 		t.Error("Later: got true without a host")
 	}
+	if ctx, _ := New(context.Background()); !Hosted(ctx) || Hosted(context.Background()) {
+		t.Errorf("Hosted: got %t with a host and %t without", Hosted(ctx), Hosted(context.Background()))
+	}
 }
 
 func TestSettleMayCallBack(t *testing.T) {

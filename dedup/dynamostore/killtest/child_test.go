@@ -43,7 +43,7 @@ const (
 	ordersConsumer = "orders" // with a Once
 	booksConsumer  = "books"  // with an Inbox
 
-	lease = time.Second // the least there is
+	lease      = time.Second // the least there is
 	visibility = 8 * time.Second
 	slots      = 4 // of each worker
 )

@@ -1,0 +1,90 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// fail releases the record of a handler that failed, and returns the delivery's error.
+//
+// The record of a rejected message is released when the host has settled the message: another delivery must not start
+// while the message is only on its way to the dead-letter queue.
+func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) error {
+	if _, reject := host.Asked(handlerErr); reject != nil {
+		if err := o.proveForReject(ctx, rl); err != nil {
+			return handlerReturned(err, handlerErr)
+		}
+		l := rl.current()
+		if sqsonce.OnSettled(ctx, func(bool) { o.releaseUnused(ctx, l, handlerErr) }) {
+			return handlerErr
+		}
+	}
+	err := o.release(ctx, rl, handlerErr)
+	if err == nil || rl.left() > 0 {
+		return handlerErr
+	}
+	// Another owner may run by now: that the handler failed is not this delivery's to say.
+	unavailable := sqsonce.Unavailable(fmt.Errorf("dedup: lease over and record not released %s: %w", o.record(rl.task.key), err))
+	if errors.Is(handlerErr, sqsonce.ErrLeaseLost) {
+		return handlerReturned(unavailable, handlerErr) // the store has not said so
+	}
+	return fmt.Errorf("%w: handler returned: %w", unavailable, handlerErr)
+}
+
+// proveForReject renews a lease that is over. Another owner may have the event by now, and its message must not go to the
+// dead-letter queue.
+func (o *Once) proveForReject(ctx context.Context, rl *recordLease) error {
+	if rl.left() > 0 {
+		return nil
+	}
+	rl.setLength(time.Now())
+	err := rl.renew(context.WithoutCancel(ctx))
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		return rl.lostError()
+	}
+	return sqsonce.Unavailable(fmt.Errorf("dedup: lease over and not renewed, reject not obeyed %s: %w", o.record(rl.task.key), err))
+}
+
+// release releases the record after a failure. It is tried at least once, and again while the lease lasts and the host has
+// the message.
+func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error {
+	l := rl.current()
+	err := o.callRelease(context.WithoutCancel(ctx), l, cause)
+	for try := 1; err != nil && rl.left() > 0; try++ {
+		if !host.Wait(ctx, min(pause(try), rl.left())) {
+			break
+		}
+		err = o.callRelease(ctx, l, cause)
+	}
+	o.logRelease(ctx, l, err)
+	return err
+}
+
+// releaseUnused releases a record without a retry: the next delivery waits for the lease's end where that fails.
+func (o *Once) releaseUnused(ctx context.Context, l Lease, cause error) {
+	o.logRelease(ctx, l, o.callRelease(context.WithoutCancel(ctx), l, cause))
+}
+
+func (o *Once) callRelease(ctx context.Context, l Lease, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
+	defer cancel()
+	err := o.store.Release(ctx, l, cause)
+	if err != nil {
+		o.counts.storeErrors.Add(1)
+	}
+	return err
+}
+
+func (o *Once) logRelease(ctx context.Context, l Lease, err error) {
+	if err != nil {
+		o.o.Logger.WarnContext(ctx, "dedup: record not released, the event waits until its lease is over", "key", l.Key, "until", l.Until.Format(time.RFC3339), "error", err)
+	}
+}

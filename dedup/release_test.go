@@ -1,0 +1,143 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
+)
+
+// A release is tried while the lease lasts and the host has the message. If the lease ends without an answer, another owner
+// may run, and the delivery is no try of its message.
+func TestReleaseIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	why := errors.New("why")
+	for name, tt := range map[string]struct {
+		away, has   time.Duration
+		want        time.Duration // until the host gets the outcome
+		unavailable bool
+		failure     error
+		hangs       bool
+	}{
+		"back at once":                  {0, time.Hour, 0, false, why, false},
+		"back in the lease":             {20 * time.Second, time.Hour, 20 * time.Second, false, why, false},
+		"away for longer":               {time.Hour, time.Hour, 30 * time.Second, true, why, false},
+		"away, a lost lease":            {time.Hour, time.Hour, 30 * time.Second, true, sqsonce.ErrLeaseLost, false},
+		"the host stops":                {time.Hour, 12 * time.Second, 12 * time.Second, false, why, false},
+		"the host stops while it hangs": {time.Hour, 12 * time.Second, 12 * time.Second, false, why, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				start := time.Now()
+				f.before = func(ctx context.Context, op string, _ int) error {
+					if op == "release" && time.Since(start) < tt.away {
+						if tt.hangs {
+							<-ctx.Done()
+						}
+						return errStore
+					}
+					return nil
+				}
+				ctx, _ := hosted(tt.has)
+				err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { return tt.failure })(ctx, message("1"))
+				if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > time.Minute && took != tt.want {
+					t.Errorf("returned after %s, want %s", took, tt.want)
+				}
+				if tt.failure == why && !errors.Is(err, why) {
+					t.Errorf("got error %v, want it to match the handler's own", err)
+				}
+				if outcome := host.OutcomeOf(err); tt.unavailable != (outcome == host.Unavailable) || !tt.unavailable && err != why {
+					t.Errorf("got error %v, outcome %d; want ErrUnavailable: %t, else the handler's own", err, outcome, tt.unavailable)
+				}
+				if n := f.seen("release"); n > 35 || f.seen("renew") > 0 {
+					t.Errorf("%d releases and %d renewals, want about one call a second", n, f.seen("renew"))
+				}
+			})
+		})
+	}
+}
+
+// A record that was not released delays its event, and nothing else.
+func TestFailedReleaseOnlyDelays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.fail("release", errStore)
+		ctx, _ := hosted(0)
+		why := errors.New("why")
+		if err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { time.Sleep(1); return why })(ctx, message("1")); err != why {
+			t.Errorf("got error %v, want the handler's own", err)
+		}
+		time.Sleep(30 * time.Second)
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || !l.Takeover {
+			t.Errorf("after the lease: got %+v, %v, want a takeover", l, err)
+		}
+	})
+}
+
+// A handler rejects its message under a lease that ended before a renewal was answered. The message goes to the
+// dead-letter queue only if the store says that no other owner took over.
+func TestRejectUnderAnUnprovenLease(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer error // to the renewal after the handler
+		want   host.Outcome
+	}{
+		"renewed":    {nil, host.Rejected},
+		"taken over": {sqsonce.ErrLeaseLost, host.LeaseLost},
+		"unanswered": {errStore, host.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				returned := false
+				f.before = func(_ context.Context, op string, _ int) error {
+					switch {
+					case op != "renew":
+						return nil
+					case returned:
+						return tt.answer
+					}
+					return errStore
+				}
+				ctx, settle := settle.New(context.Background())
+				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+					<-ctx.Done()
+					returned = true
+					return sqsonce.Reject(errors.New("bad order"))
+				})(ctx, message("1"))
+				if got := host.OutcomeOf(err); got != tt.want {
+					t.Errorf("got error %v, outcome %d, want %d", err, got, tt.want)
+				}
+				before := f.seen("release")
+				if settle(true) != nil || f.seen("release")-before != 1 && tt.want == host.Rejected {
+					t.Errorf("%d releases when settled, want one after a Reject that is obeyed", f.seen("release")-before)
+				}
+				if tt.want != host.Rejected && f.seen("release") > 0 {
+					t.Error("released a record that may have another owner")
+				}
+			})
+		})
+	}
+}
+
+// A lease that is live needs no proof.
+func TestRejectUnderALiveLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		_ = newOnce(t, f, func(o *dedup.Options) { o.Lease = time.Minute }).Handler(func(context.Context, *sqsonce.Message) error {
+			return sqsonce.Reject(errors.New("bad order"))
+		})(context.Background(), message("1"))
+		if f.log() != "[acquire release]" {
+			t.Errorf("calls: got %s, want [acquire release]", f.log())
+		}
+	})
+}
