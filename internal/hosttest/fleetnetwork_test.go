@@ -116,6 +116,20 @@ func (n *node) trip() trip {
 	return t
 }
 
+// late draws how long the network keeps a request: one in ten for up to a minute, in a window of the plan. Its sender may have
+// given up by the time when it arrives.
+func (n *node) late() time.Duration {
+	if n.f.faulty(latePackets, n.index) == nil {
+		return 0
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rng.IntN(10) > 0 {
+		return 0
+	}
+	return time.Duration(n.rng.IntN(60_000)) * time.Millisecond
+}
+
 // link is what a request passes first: the freezes of its process, and the faults of the plan.
 type link struct {
 	node  *node
@@ -140,18 +154,54 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w := n.f.away(op, l.store, n.index); w != nil {
 		return w.refuse(r, l.store)
 	}
+	if d := n.late(); d > 0 && op != "ReceiveMessage" {
+		return l.sendLate(r, d)
+	}
 	var got []*receipt
 	resp, err := l.to.RoundTrip(r.WithContext(context.WithValue(r.Context(), slotKey{}, &got)))
 	if !n.awake() {
 		err = errDead
 	}
+	n.mu.Lock()
 	for _, receipt := range got {
 		receipt.lost = err != nil
 	}
+	n.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// sendLate has a request arrive after d, whatever has become of its sender.
+func (l *link) sendLate(r *http.Request, d time.Duration) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	late := r.Clone(context.WithoutCancel(r.Context()))
+	late.Body = io.NopCloser(bytes.NewReader(body))
+	type result struct {
+		resp *http.Response
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		time.Sleep(d)
+		resp, err := l.to.to.RoundTrip(late)
+		done <- result{resp, err}
+	}()
+	select {
+	case out := <-done:
+		if !l.node.awake() {
+			return nil, errDead
+		}
+		return out.resp, out.err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	case <-l.node.dead:
+		return nil, errDead
+	}
 }
 
 func operation(r *http.Request) string {

@@ -87,7 +87,8 @@ const (
 	dlqAway        faultKind = "DLQ away"
 	dependencyAway faultKind = "dependency away"
 	badDeploy      faultKind = "every message fails"
-	lossy          faultKind = "answers lost" // three in ten
+	lossy          faultKind = "answers lost"  // three in ten
+	latePackets    faultKind = "requests late" // one in ten
 	frozen         faultKind = "frozen"
 )
 
@@ -199,7 +200,7 @@ func seconds(r *rand.Rand, most int) time.Duration {
 }
 
 func (p *fleetPlan) drawFaults(r *rand.Rand) {
-	kinds := []faultKind{storeAway, storeAway, queueAway, dlqAway, dependencyAway, lossy}
+	kinds := []faultKind{storeAway, storeAway, queueAway, dlqAway, dependencyAway, lossy, latePackets, latePackets}
 	modes := []mode{refuses, hangs, breaks, throttles}
 	for range 2 + r.IntN(6) {
 		w := window{
@@ -210,6 +211,9 @@ func (p *fleetPlan) drawFaults(r *rand.Rand) {
 			w.host = r.IntN(3)
 		}
 		w.length = min(w.length, p.calm-w.at)
+		if w.kind == dependencyAway || w.kind == lossy || w.kind == latePackets {
+			w.mode = ""
+		}
 		p.faults = append(p.faults, w)
 	}
 	if r.IntN(3) == 0 {
