@@ -152,7 +152,7 @@ func (p *fleetPlan) String() string {
 		fmt.Fprintf(&b, "%s %s at %s for %s, host %d\n", f.kind, f.mode, f.at, f.length, f.host)
 	}
 	for i := range p.events {
-		if e := &p.events[i]; e.takes > time.Second || e.fails > 0 || e.reject || len(e.copies) > 0 {
+		if e := &p.events[i]; e.takes > 10*time.Second || e.fails > 0 || e.reject || len(e.copies) > 0 {
 			fmt.Fprintln(&b, e)
 		}
 	}
@@ -256,8 +256,9 @@ func (p *fleetPlan) drawWorker(r *rand.Rand) workerPlan {
 func (p *fleetPlan) drawEvents(r *rand.Rand, events int) {
 	groups := 1 + r.IntN(events/8)
 	hard := []int{1, 5, 20}[r.IntN(3)] // events in a hundred with a handler that is not quick and sure
+	long := []time.Duration{200 * time.Millisecond, 200 * time.Millisecond, 10 * time.Second}[r.IntN(3)]
 	for i := range events {
-		e := eventPlan{name: fmt.Sprintf("g%d-%d", r.IntN(groups), i), takes: seconds(r, 1) / 5}
+		e := eventPlan{name: fmt.Sprintf("g%d-%d", r.IntN(groups), i), takes: time.Duration(r.Int64N(int64(long)))}
 		if r.IntN(3) > 0 {
 			e.at = seconds(r, int(p.calm/time.Second))
 		}
