@@ -262,7 +262,7 @@ func TestBackoffThatPanics(t *testing.T) {
 		if got := x.failed(f, 30*time.Second, x.receive()); got != "1" {
 			t.Errorf("failed: got %q, want 1", got)
 		}
-		if got := x.visibleIn()["1"]; got > time.Second {
+		if got := x.visibleIn()["1"]; got > 13*time.Second {
 			t.Errorf("visible in %v, want the default backoff", got)
 		}
 	})

@@ -102,7 +102,7 @@ func TestShortReceivesAreFew(t *testing.T) {
 			}
 			j := x.startWith(c, ok)
 			time.Sleep(10*time.Hour - time.Second)
-			if n := x.calls(opReceive) - 1800; n < 10 || n > 20 {
+			if n := x.calls(opReceive) - 2400; n < 10 || n > 20 {
 				t.Errorf("dates %t: %d receives more than long polls in 10 h, want at most one each 30 min", dates, n)
 			}
 			j.stopClean()

@@ -96,6 +96,8 @@ func runChild() {
 	} {
 		w, err := sqsworker.New(queues, url, h, func(o *sqsworker.Options) {
 			o.Concurrency, o.InFlight, o.Wait, o.Visibility = slots, slots, time.Second, visibility
+			// Each kill costs a receive, and the default backoff after several receives is as long as drain.
+			o.Backoff = func(int) time.Duration { return time.Second }
 		})
 		fatal(err)
 		go func() { ended <- w.Run(context.Background()) }()
