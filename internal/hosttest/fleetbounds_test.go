@@ -21,7 +21,7 @@ func TestBoundOutage(t *testing.T) {
 		{load{standard, 1, 200 * time.Millisecond}, storeAway, refuses, 10 * time.Second, fromTheStart},
 		{load{fifo, 2, 200 * time.Millisecond}, storeAway, hangs, 90 * time.Second, midway},
 		{load{fifo, 5, 5 * time.Millisecond}, storeAway, breaks, 10 * time.Minute, fromTheStart},
-		{load{standard, 5, 5 * time.Second}, storeAway, throttles, 10 * time.Minute, midway},
+		{load{standard, 5, 5 * time.Second}, storeAway, throttles, 3 * time.Minute, midway},
 		{load{standard, 2, 200 * time.Millisecond}, storeAway, refuses, 10 * time.Minute, flapping},
 		{load{fifo, 5, 5 * time.Second}, storeAway, refuses, 10 * time.Minute, flapping},
 		{load{fifo, 1, 5 * time.Second}, storeAway, refuses, time.Hour, midway},
@@ -159,7 +159,7 @@ func TestBoundStandardPoison(t *testing.T) {
 		poison  int // before the healthy ones
 		every   int // each so-many-th of the others is poison too; 0: none
 	}{
-		{1, 200 * time.Millisecond, 500, 0}, {2, 5 * time.Millisecond, 500, 2}, {1, 5 * time.Second, 500, 10}, {5, 200 * time.Millisecond, 0, 3},
+		{1, 200 * time.Millisecond, 500, 0}, {2, 5 * time.Millisecond, 50, 2}, {1, 5 * time.Second, 50, 10}, {5, 200 * time.Millisecond, 0, 3},
 	} {
 		t.Run(fmt.Sprintf("%d workers, %s, %d poison, then each %d.", c.workers, c.takes, c.poison, c.every), func(t *testing.T) {
 			t.Parallel()
