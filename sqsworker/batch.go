@@ -1,6 +1,7 @@
 package sqsworker
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -14,19 +15,86 @@ import (
 type batchQueue struct {
 	send     func(batch []*delivery)
 	pending  []*delivery
-	urgent   bool   // send without a linger
-	linger   *timer // runs while something waits to be sent with others
-	inCalls  int    // deliveries in calls under way
-	calls    int    // calls under way
-	maxCalls int    // ignored in a stop; 0: no limit
-	missing  bool   // the queue does not exist any more: nothing is sent
+	urgent   bool          // send without a linger
+	linger   *timer        // runs while something waits to be sent with others
+	inCalls  int           // deliveries in calls under way
+	calls    int           // calls under way
+	maxCalls int           // with fast answers; ignored in a stop; 0: no limit
+	took     time.Duration // by a call that was answered, smoothed
+	slow     slowdown
+	missing  bool                           // the queue does not exist any more: nothing is sent
+	failed   [maxRetryLevel + 1][]*delivery // entries that failed, by how often
 }
+
+const (
+	// slowCall is how long a call takes that is no reason to have more of them under way.
+	slowCall = 200 * time.Millisecond
+	// maxRetryLevel is the number of failures after which the wait of an entry is no longer doubled.
+	maxRetryLevel = 7
+)
 
 func (q *batchQueue) add(d *delivery) { q.pending = append(q.pending, d) }
 
 // unanswered is how many deliveries wait to be sent, or for an answer: what they use of capacity will be free soon. Those
 // that wait for a retry are not among them.
-func (q *batchQueue) unanswered() int { return len(q.pending) + q.inCalls }
+func (q *batchQueue) unanswered() int {
+	if q.slow.failures > 0 {
+		return q.inCalls
+	}
+	return len(q.pending) + q.inCalls
+}
+
+// answered records how long a call took. The smoothing is that of TCP's round trips.
+func (q *batchQueue) answered(took time.Duration) { q.took += (took - q.took) / 8 }
+
+// limit is how many calls may be under way: where they are slow, so many more that they do as much in a second.
+func (q *batchQueue) limit() int {
+	if q.maxCalls == 0 {
+		return math.MaxInt
+	}
+	return int(float64(q.maxCalls) * max(1, q.took.Seconds()/slowCall.Seconds()))
+}
+
+// slowdown slows down the calls of one kind while they fail. After a failure one call at a time is made, after a delay that
+// doubles; everything else waits, and goes out in full batches when calls succeed again. With a delay for each message
+// batches would fall apart, and the number of calls would grow when SQS can take the least of them.
+type slowdown struct {
+	failures int       // failed calls in a row
+	counted  time.Time // when the last of them was
+	until    time.Time // there is no call before
+	window   int       // calls at once; 0: no limit
+}
+
+const maxWindow = 64
+
+// fail counts a failed call, but not one that was under way already when the last one failed: an outage fails them all.
+func (p *slowdown) fail(start, now time.Time, delay time.Duration, most time.Duration) {
+	if p.failures > 0 && !start.After(p.counted) {
+		return
+	}
+	p.failures++
+	p.counted, p.window = now, 1
+	p.until = now.Add(host.Jitter(delay, most, p.failures))
+}
+
+// succeed lets twice as many calls be made at once as before.
+func (p *slowdown) succeed() {
+	p.failures, p.until = 0, time.Time{}
+	if p.window *= 2; p.window > maxWindow {
+		p.window = 0
+	}
+}
+
+// room is how many more calls may be made, with so many under way.
+func (p *slowdown) room(now time.Time, calls int) int {
+	switch {
+	case now.Before(p.until):
+		return 0
+	case p.window == 0:
+		return math.MaxInt
+	}
+	return p.window - calls
+}
 
 // flush sends full batches. It sends the rest too if its linger is over or something in it is urgent.
 func (l *loop) flush(q *batchQueue, lingered bool) {
@@ -39,8 +107,8 @@ func (l *loop) flush(q *batchQueue, lingered bool) {
 	}
 	rest := lingered || q.urgent || l.stopping.begun || l.opts.DeleteLinger < 0
 	for len(q.pending) >= host.MaxBatch || rest && len(q.pending) > 0 {
-		if q.maxCalls > 0 && q.calls >= q.maxCalls && !l.stopping.begun {
-			q.urgent = q.urgent || rest // sent when one of the calls has ended
+		if q.slow.room(l.now(), q.calls) <= 0 || q.calls >= q.limit() && !l.stopping.begun {
+			q.urgent = q.urgent || rest // sent when one of the calls has ended, or after the backoff
 			return
 		}
 		n := min(host.MaxBatch, len(q.pending))
@@ -57,20 +125,39 @@ func (l *loop) flush(q *batchQueue, lingered bool) {
 	}
 }
 
-// retry puts a delivery back after a failure, and waits before. Nothing is sent if the delivery has ended by then, or has
-// another state.
+// retryLimit is the longest wait for a retry.
+func (l *loop) retryLimit() time.Duration {
+	if l.stopping.begun {
+		return flushTimeout / 10
+	}
+	return 5 * time.Second
+}
+
+// slowDown is called when a call of the queue has failed.
+func (l *loop) slowDown(q *batchQueue, start time.Time) {
+	now := l.now()
+	q.slow.fail(start, now, 100*time.Millisecond, l.retryLimit())
+	q.urgent = true
+	l.wakeAfter(q.slow.until.Sub(now))
+}
+
+// retry puts a delivery back after a failure. After that of a whole call it goes with the next one. If only its entry has
+// failed, it waits for others that failed as often: one that always fails keeps nothing else waiting.
 func (l *loop) retry(q *batchQueue, d *delivery) {
 	d.failures++
-	limit := 5 * time.Second
-	if l.stopping.begun {
-		limit = flushTimeout / 10
+	if q.slow.failures > 0 {
+		q.add(d)
+		return
 	}
-	state := d.state
-	l.after(host.Jitter(100*time.Millisecond, limit, d.failures), func() {
-		if d.state == state {
-			q.add(d)
-			q.urgent = true
-		}
+	level := min(d.failures, maxRetryLevel)
+	q.failed[level] = append(q.failed[level], d)
+	if len(q.failed[level]) > 1 {
+		return
+	}
+	l.after(host.Jitter(100*time.Millisecond, l.retryLimit(), level), func() {
+		q.pending = append(q.pending, q.failed[level]...)
+		q.failed[level] = nil
+		q.urgent = true
 	})
 }
 
@@ -91,7 +178,7 @@ func (r results) succeeded(id *string) { r.set(id, nil) }
 
 func (r results) failed(entries []sqstypes.BatchResultErrorEntry) {
 	for _, e := range entries {
-		r.set(e.Id, &entryError{code: aws.ToString(e.Code), message: aws.ToString(e.Message)})
+		r.set(e.Id, &entryError{aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault})
 	}
 }
 

@@ -41,7 +41,8 @@ var _ Client = (*sqs.Client)(nil)
 //
 // At most these calls of a worker are under way at once, each on a connection: Options.Receivers receives; as many
 // deletes, and at least 16; a heartbeat call for each ten messages whose extension is due; and a send for each message
-// that goes to the dead-letter queue. Only a stop makes more.
+// that goes to the dead-letter queue. Only a stop makes more, and answers that are slow: deletes that take longer than
+// 200 ms, and calls that are made again while their answer is overdue.
 func HTTPClient(inFlight int) *awshttp.BuildableClient {
 	// Receives, deletes and visibility changes take ten messages each; the rest is for batches that are not full.
 	conns := max(16, 3*(inFlight/host.MaxBatch+1)+8)
@@ -54,11 +55,13 @@ func HTTPClient(inFlight int) *awshttp.BuildableClient {
 }
 
 const (
-	// callTimeout is the longest a delete, a release or an extension may take before it is tried again.
+	// callTimeout is how long a delete, a release or an extension may take before it is tried again. Deletes and extensions
+	// go on waiting for the answer meanwhile, at most maxPatience.
 	callTimeout = 5 * time.Second
+	maxPatience = time.Minute
 	// receiveMargin is what a receive may take beyond its wait. A shorter timeout would cancel polls that SQS has already
 	// answered; their messages would stay hidden for a visibility timeout.
-	receiveMargin = 10 * time.Second
+	receiveMargin = 20 * time.Second
 	// sendTimeout limits a send to the dead-letter queue, with the SDK's own retries.
 	sendTimeout = 10 * time.Second
 )

@@ -82,8 +82,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestDeletesAtOnce: as many deletes as receivers, and at least sixteen. While others wait, their batches fill up. A stop
-// sends all at once.
+// TestDeletesAtOnce: as many deletes as receivers, and at least sixteen, of 200 ms at most. While others wait, their batches
+// fill up. A stop sends all at once.
 func TestDeletesAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		receivers, want int
@@ -104,7 +104,7 @@ func TestDeletesAtOnce(t *testing.T) {
 			result := make(chan error, 1)
 			go func() { result <- w.Run(ctx) }()
 			time.Sleep(time.Minute)
-			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}}})
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: slowCall}}})
 			if tc.stop {
 				cancel()
 				synctest.Wait()

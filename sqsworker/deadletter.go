@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 )
 
@@ -26,7 +25,7 @@ func (l *loop) reject(d *delivery, r result) {
 		if !l.deadLetters.missingLogged {
 			l.deadLetters.missingLogged = true
 			l.log.Error("sqsworker: message rejected, but no dead-letter queue is known: it is delivered again",
-				keyMessage, d.m.ID, keyError, errNoDLQ)
+				d.about(keyError, errNoDLQ)...)
 		}
 		l.notSent(d, r)
 		return
@@ -40,25 +39,25 @@ func (l *loop) reject(d *delivery, r result) {
 	}
 	if !d.lease.live(l.now()) {
 		l.loseLease(d, "visibility timeout passed before the send to the dead-letter queue", nil)
-		l.settleFailed(r)
+		l.settleFailed(d, r)
 		return
 	}
 	l.setState(d, rejecting)
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, sendTimeout)
 		defer cancel()
-		err := l.sendToDeadLetter(ctx, d.m, r.err)
-		l.settle(r, err == nil)
+		err := l.sendToDeadLetter(ctx, d, r.err)
+		l.settle(d, r, err == nil)
 		return deadLettered{d, r, err}
 	})
 }
 
 // sendToDeadLetter sends a copy of the message with the reason.
-func (l *loop) sendToDeadLetter(ctx context.Context, m *sqsonce.Message, reason error) error {
-	dropped, err := deadletter.Send(ctx, l.client, l.queue.deadLetter, m, reason)
+func (l *loop) sendToDeadLetter(ctx context.Context, d *delivery, reason error) error {
+	dropped, err := deadletter.Send(ctx, l.client, l.queue.deadLetter, d.m, reason)
 	for _, name := range dropped {
 		l.log.Warn("sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
-			keyMessage, m.ID, keyAttribute, name)
+			d.event(keyAttribute, name)...)
 	}
 	return err
 }
@@ -75,9 +74,10 @@ func (l *loop) deadLettered(e deadLettered) {
 	l.deadLetters.refuses = e.err != nil
 	if e.err != nil {
 		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
-		l.log.Error("sqsworker: message not sent to the dead-letter queue: it is delivered again", keyMessage, d.m.ID, keyError, e.err)
+		l.log.Error("sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
 	} else {
 		l.counters.rejected.Add(1)
+		l.log.Info("sqsworker: message sent to the dead-letter queue", d.about(keyReason, e.result.err)...)
 	}
 	switch {
 	case d.lease.lost:
@@ -96,12 +96,12 @@ func (l *loop) deadLettered(e deadLettered) {
 // notSent treats a rejected message as any other that failed.
 func (l *loop) notSent(d *delivery, r result) {
 	r.sendFailed = true
-	l.settleFailed(r)
+	l.settleFailed(d, r)
 	l.failed(d, r)
 }
 
 // settleFailed tells middleware that the message is not in the dead-letter queue. Middleware may call a store, so that it
 // runs on another goroutine. Settling twice does nothing.
-func (l *loop) settleFailed(r result) {
-	l.calls.Go(func() { l.settle(r, false) })
+func (l *loop) settleFailed(d *delivery, r result) {
+	l.calls.Go(func() { l.settle(d, r, false) })
 }

@@ -15,7 +15,7 @@ import (
 
 // minDeletes is how many deletes may be under way at once with few receivers: so many may hang before others wait. With
 // more receivers there are as many deletes: each takes ten messages and one round trip, as a receive does. More of them
-// would open more connections, and wait there.
+// would open more connections, and wait there. Slow ones need more, see batchQueue.limit.
 const minDeletes = 16
 
 // delete deletes a message that is done. The heartbeat extends it until SQS has confirmed that.
@@ -34,45 +34,52 @@ type deletion struct {
 	handle string // the delivery may have another one when the answer comes
 }
 
-// deletesAnswered is the answer to one call of DeleteMessageBatch.
-type deletesAnswered struct {
+// deleteCall is one call of DeleteMessageBatch.
+type deleteCall struct {
 	deletions []deletion
-	results   results
-	err       error     // of the whole call
-	start     time.Time // before the call
-	date      time.Time // of the answer, by SQS's clock; zero: it has none
+	start     time.Time
+	overdue   *timer // until the answer
+	late      bool   // the answer is overdue: the messages are deleted again meanwhile
+}
+
+// deletesAnswered is the answer to one call.
+type deletesAnswered struct {
+	*deleteCall
+	results results
+	err     error     // of the whole call
+	date    time.Time // of the answer, by SQS's clock; zero: it has none
 }
 
 // sendDeletes deletes up to ten messages in one call. Its context is not cancelled by a stop: if it were, the messages
 // would be handled twice.
 func (l *loop) sendDeletes(batch []*delivery) {
-	now := l.now()
+	c := &deleteCall{start: l.now()}
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: &l.queueURL}
-	var deletions []deletion
 	for _, d := range batch {
 		// After the visibility timeout a delete proves nothing: a standard queue answers with success and may keep the
 		// message.
-		if !d.lease.live(now) {
+		if !d.lease.live(c.start) {
 			l.deletes.inCalls--
 			l.loseLease(d, "visibility timeout passed before the delete", nil)
 			continue
 		}
 		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
-			Id: host.EntryID(len(deletions)), ReceiptHandle: aws.String(d.lease.handle),
+			Id: host.EntryID(len(c.deletions)), ReceiptHandle: aws.String(d.lease.handle),
 		})
-		deletions = append(deletions, deletion{d, d.lease.handle})
-		d.inDelete = true
+		c.deletions = append(c.deletions, deletion{d, d.lease.handle})
+		d.inDelete++
 	}
-	if len(deletions) == 0 {
+	if len(c.deletions) == 0 {
 		return
 	}
 	l.counters.deletes.Add(1)
 	l.deletes.calls++
+	c.overdue = l.after(max(callTimeout, 2*l.deletes.took), func() { l.deletesOverdue(c) })
 	l.call(func() event {
-		ctx, cancel := context.WithTimeout(l.callCtx, callTimeout)
+		ctx, cancel := context.WithTimeout(l.callCtx, maxPatience)
 		defer cancel()
 		out, err := l.client.DeleteMessageBatch(ctx, in, singleAttempt)
-		results := newResults(len(deletions), err)
+		results := newResults(len(c.deletions), err)
 		var date time.Time
 		if err == nil {
 			date, _ = awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
@@ -81,44 +88,75 @@ func (l *loop) sendDeletes(batch []*delivery) {
 			}
 			results.failed(out.Failed)
 		}
-		return deletesAnswered{deletions, results, err, now, date}
+		return deletesAnswered{c, results, err, date}
 	})
 }
 
-func (l *loop) deletesAnswered(e deletesAnswered) {
-	l.changeFailed(e.err)
-	l.clock.learn(e.start, l.now(), e.date)
-	l.deletes.calls--
-	l.deletes.inCalls -= len(e.deletions)
-	for i, del := range e.deletions {
-		l.deleteAnswered(del.d, del.handle, e.results[i])
+// deletesOverdue has the messages of a call deleted by another one. The answer still counts if it comes.
+func (l *loop) deletesOverdue(c *deleteCall) {
+	c.late = true
+	l.deletesEnded(c)
+	l.slowDown(&l.deletes, c.start)
+	for _, del := range c.deletions {
+		if del.d.state == deleting {
+			l.retry(&l.deletes, del.d)
+		}
 	}
 }
 
-func (l *loop) deleteAnswered(d *delivery, handle string, err error) {
-	d.inDelete = false
+func (l *loop) deletesEnded(c *deleteCall) {
+	l.deletes.calls--
+	l.deletes.inCalls -= len(c.deletions)
+}
+
+func (l *loop) deletesAnswered(e deletesAnswered) {
+	now := l.now()
+	l.clock.learn(e.start, now, e.date)
+	l.schedule.cancel(e.overdue)
+	if !e.late {
+		l.deletesEnded(e.deleteCall)
+	}
+	l.changeFailed(e.err)
+	if e.err == nil {
+		l.deletes.answered(now.Sub(e.start))
+		l.deletes.slow.succeed()
+	} else {
+		l.slowDown(&l.deletes, e.start)
+	}
+	for i, del := range e.deletions {
+		l.deleteAnswered(del.d, del.handle, e.results[i], e.late)
+	}
+}
+
+// deleteAnswered is the answer for one message. If it is late, the message waits for another delete already, or is in it.
+func (l *loop) deleteAnswered(d *delivery, handle string, err error, late bool) {
+	d.inDelete--
+	d.unsure = d.unsure || err != nil && isOutcomeUnknown(err)
 	switch {
 	case d.state != deleting:
-		// The lease was lost while the call was under way: the message is in finished already, as undeleted.
+		// The lease was lost while the call was under way: the message is in finished already, as undeleted. Or another
+		// delete was answered first.
 	case err == nil && handle == d.lease.handle:
+		l.noteProgress()
 		if !d.rejected {
 			l.finishDeleted(d)
 		}
 		l.remove(d)
-	case d.lease.refused:
+	case handle == d.lease.handle && (isHandleDead(err) || d.lease.refused && !d.mayBeDeleted()):
 		l.loseLease(d, "receipt handle refused", err)
-	case err == nil || handle != d.lease.handle:
-		// The message was received again while the call was under way. The answer for the old handle proves nothing.
-		l.retry(&l.deletes, d)
-	case isHandleDead(err):
-		l.loseLease(d, "receipt handle refused", err)
+	case late:
 	default:
-		if d.failures == 0 {
-			l.log.Warn("sqsworker: delete failed", keyMessage, d.m.ID, keyError, err)
+		// If the handles differ, the message was received again while the call was under way. The answer for the old one
+		// proves nothing.
+		if err != nil && d.failures == 0 {
+			l.log.Warn("sqsworker: delete failed", d.about(keyError, err)...)
 		}
 		l.retry(&l.deletes, d)
 	}
 }
+
+// mayBeDeleted says that SQS may have deleted the message, without an answer until now.
+func (d *delivery) mayBeDeleted() bool { return d.inDelete > 0 || d.unsure }
 
 // finished is a set of the IDs of the last messages that are done. SQS may deliver such a message again, because its
 // delete was not confirmed, or because one of its servers missed the receive or the delete; it is then deleted without a

@@ -140,7 +140,7 @@ func TestExtensionBesideADelete(t *testing.T) {
 			t.Run(fmt.Sprintf("fifo=%t deleted=%t", fifo, deleted), func(t *testing.T) {
 				answer := error(nil)
 				if !deleted {
-					answer = errTest
+					answer = errThrottled
 				}
 				w, err := New(stubClient{}, goodURL, ok)
 				if err != nil {
@@ -152,12 +152,12 @@ func TestExtensionBesideADelete(t *testing.T) {
 					l.advance(l.joinGroup(d))
 				}
 				l.setState(d, deleting)
-				d.inDelete = true
+				d.inDelete = 1
 				l.extensionAnswered(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
 				if d.state != deleting {
 					t.Fatal("lease lost before the delete's answer")
 				}
-				l.deleteAnswered(d, "h", answer)
+				l.deleteAnswered(d, "h", answer, false)
 				if d.state != gone || l.finished.undeleted["a"] == deleted || (l.counters.leasesLost.Load() == 0) != deleted {
 					t.Errorf("state %d, undeleted %t, %d leases lost", d.state, l.finished.undeleted["a"], l.counters.leasesLost.Load())
 				}
@@ -166,22 +166,82 @@ func TestExtensionBesideADelete(t *testing.T) {
 	}
 }
 
-// TestRefusedBetweenTwoDeletes: the first delete failed. The handle is refused before the next one is sent, which then
-// never is.
+// errThrottled is the answer for an entry that had no effect.
+var errThrottled = &entryError{code: "RequestThrottled", senderFault: true}
+
+// TestRefusedBetweenTwoDeletes: the first delete failed, and the extension is refused before the next one is sent. If the
+// first one had no effect, the lease is lost, and the next one is never sent. If its outcome is unknown, the message may be
+// deleted, and the answer to the next delete decides; a further one without an answer does not.
 func TestRefusedBetweenTwoDeletes(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, goodURL, ok)
-	if err != nil {
-		t.Fatal(err)
+	dead := &entryError{code: "InvalidParameterValue", message: "The receipt handle has expired.", senderFault: true}
+	for name, tc := range map[string]struct {
+		answers []error // the extension is refused after the first
+		gone    bool
+		lost    int64
+	}{
+		"throttled":               {[]error{errThrottled}, true, 1},
+		"unknown":                 {[]error{errTest}, false, 0},
+		"entry failed":            {[]error{&entryError{code: "InternalError"}}, false, 0},
+		"unknown again":           {[]error{errTest, errTest}, false, 0},
+		"unknown, throttled":      {[]error{errTest, errThrottled}, false, 0},
+		"unknown, then deleted":   {[]error{errTest, errTest, nil}, true, 0},
+		"unknown, then no handle": {[]error{errTest, dead}, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := New(stubClient{}, goodURL, ok)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := newLoop(t.Context(), w, queue{})
+			d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now(), 30*time.Second, 0))
+			l.setState(d, deleting)
+			for i, answer := range tc.answers {
+				d.inDelete++
+				l.deleteAnswered(d, "h", answer, false)
+				if i == 0 {
+					l.extensionAnswered(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
+				}
+			}
+			if (d.state == gone) != tc.gone || l.counters.leasesLost.Load() != tc.lost || l.finished.undeleted["a"] != (tc.lost > 0) {
+				t.Errorf("state %d, %d leases lost, undeleted %t", d.state, l.counters.leasesLost.Load(), l.finished.undeleted["a"])
+			}
+		})
 	}
-	l := newLoop(t.Context(), w, queue{})
-	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now(), 30*time.Second, 0))
-	l.setState(d, deleting)
-	d.inDelete = true
-	l.deleteAnswered(d, "h", errTest)
-	l.extensionAnswered(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
-	if d.state != gone || !l.finished.undeleted["a"] {
-		t.Errorf("state %d, undeleted %t; want the lease lost and the message undeleted", d.state, l.finished.undeleted["a"])
+}
+
+// TestExtensionsBesideDeletes: deletes are answered late, or never at their first try, and extensions that are due meanwhile
+// find no message. That loses nothing, and is worth no line in the log.
+func TestExtensionsBesideDeletes(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]fault.Rule{
+		"answered late": {Op: opDelete, Prob: 1, Do: fault.Delay, After: true, Delay: 3 * time.Second},
+		"overdue":       {Op: opDelete, Prob: 1, Do: fault.Delay, After: true, Delay: 7 * time.Second},
+		"not answered":  {Op: opDelete, Nth: 1, Times: 3, Do: fault.LoseReply},
+		"hang":          {Op: opDelete, Nth: 1, Times: 2, Do: fault.Delay, After: true, Delay: time.Hour},
+	} {
+		for _, fifo := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: fifo, faults: []fault.Rule{rule}}, func(x *fixture) {
+					for i := range 50 {
+						x.send(fmt.Sprintf("g%d:%d", i%20, i))
+					}
+					var r runs
+					j := x.start(r.take(14*time.Second), func(o *Options) { o.Concurrency = 50 })
+					time.Sleep(5 * time.Minute)
+					x.srv.Set(fault.Plan{})
+					j.stopClean()
+					x.wantEmpty()
+					if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != 50 || s.Extensions == 0 {
+						t.Errorf("%d runs; %+v", len(r.list()), s)
+					}
+					if x.log.has("lease lost") || x.log.has("extension failed") {
+						t.Error("a refused extension beside a delete is logged")
+					}
+				})
+			})
+		}
 	}
 }
 

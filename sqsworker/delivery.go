@@ -1,6 +1,7 @@
 package sqsworker
 
 import (
+	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 // delivery is one received message, from its receipt until it is deleted, given back or lost.
 type delivery struct {
 	m       *sqsonce.Message
+	key     eventKey
 	damaged bool // the body is not what was sent
 	size    int64
 	lease   lease
@@ -20,13 +22,14 @@ type delivery struct {
 
 	// While its handler runs:
 	cancel   context.CancelCauseFunc
-	result   result    // of the handler, once it has returned
-	watchdog *timer    // marks the handler as stuck
-	stuck    bool      // see markStuck
-	next     *delivery // of an orphan: the same message, received again
-	runs     int       // since the receive
-	tries    int       // those of the head of a FIFO group that failed
-	bounces  int       // times in a row that the event was in progress elsewhere
+	run      *list.Element // in pace
+	result   result        // of the handler, once it has returned
+	watchdog *timer        // marks the handler as stuck
+	stuck    bool          // see markStuck
+	next     *delivery     // of an orphan: the same message, received again
+	runs     int           // since the receive
+	tries    int           // those of the head of a FIFO group that failed
+	bounces  int           // times in a row that the event was in progress elsewhere
 
 	// While it is unavailable:
 	unavailable      int       // outcomes in a row
@@ -41,7 +44,8 @@ type delivery struct {
 	rejected bool          // is in the dead-letter queue
 	delay    time.Duration // of the release
 	failures int           // of the delete or the release
-	inDelete bool          // a delete is under way
+	inDelete int           // deletes under way
+	unsure   bool          // a delete has failed that may have deleted it
 }
 
 func (d *delivery) amount() amount { return amount{1, d.size} }
@@ -82,14 +86,14 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	if d := l.deliveries[in.m.ID]; d != nil && d.state != releasing {
 		if le.count >= d.lease.count {
 			d.lease = le
-			l.log.Debug("sqsworker: newer receipt handle adopted", keyMessage, d.m.ID, keyCount, le.count)
+			l.log.Debug("sqsworker: newer receipt handle adopted", d.about()...)
 			l.heartbeatBy(le.due)
 		}
 		return nil
 	}
 	// A message that is given back may be received again before the answer to the release. The new delivery replaces the
 	// old one here, which only waits for that answer.
-	d := &delivery{m: in.m, damaged: in.damaged, size: in.size, lease: le}
+	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, size: in.size, lease: le}
 	l.counts[deciding]++
 	l.setState(d, waiting)
 	l.deliveries[in.m.ID] = d
@@ -121,8 +125,7 @@ func (l *loop) loseLease(d *delivery, reason string, err error) {
 	}
 	d.lease.lost = true
 	l.counters.leasesLost.Add(1)
-	l.log.Warn("sqsworker: lease lost", keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count,
-		keyReason, reason, keyError, err)
+	l.log.Warn("sqsworker: lease lost", d.about(keyReason, reason, keyError, err)...)
 	if d.group != nil {
 		l.stopGroup(d.group) // first: removing a message starts the next one of its group
 	}

@@ -35,8 +35,27 @@
 // [sqsonce.ErrLeaseLost], and the worker neither deletes nor changes the message. It does not start a message whose lease
 // it cannot prove. SQS hides no message for longer than twelve hours after its receipt; neither does the worker.
 //
+// An answer to a receive may arrive late: a slow network, a process that was stopped. Its Date says when SQS handed the
+// messages out. They are extended before their handlers start if less than half of the visibility timeout is left, and not
+// started if nothing is. A visibility timeout below 5 s is too short for that: Dates are whole seconds.
+//
+// While calls of SQS fail, the worker makes one of each kind at a time, after delays that double up to 5 s.
+//
 // A handler that does not return within [Options.StopGrace] after its context was cancelled counts as stuck. The worker
-// gives its slot to another message, and goes on to extend the message of the stuck handler.
+// gives its slot to another message, and goes on to extend the message of the stuck handler. If its lease was lost, the
+// message may be received here again: it waits for the handler until that counts as stuck. Then it is given back for other
+// workers, for half the visibility timeout, doubled with each receive, with what came of its FIFO group; at its last receive
+// it goes on waiting. When as many handlers as Concurrency are stuck, /live of [Worker.Health] is 503.
+//
+// # Many workers, slow handlers
+//
+// A message that waits in a worker for a slot cannot be handled by another one that has a slot free. A worker therefore
+// receives for its free slots, and beyond them only what its handlers will take up within a second, as far as their last
+// runs tell; until some have returned, nothing. Receives for quick handlers are for ten messages each, which costs least.
+// [Options.InFlight] and [Options.Bytes] are the upper limits.
+//
+// [Worker.Pause] stops the receives, and [Worker.SetConcurrency] changes the slots, while the worker runs. [RunAll] runs
+// the workers of several queues with one stop.
 //
 // # Outages
 //
@@ -89,6 +108,13 @@
 // options without effect on this kind of queue. The first timeout beyond MaxExtension is logged so when its handler starts.
 // None of these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop.
 // To a queue that was deleted nothing is sent again.
+//
+// # Log
+//
+// One line at the start says what the worker runs with, "sqsworker: started". Each line about a message has message_id, and
+// key if the message has one: that of [sqsonce.Message.Key], which package dedup logs after the consumer and "#". One line
+// says which message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that
+// SQS moves it there.
 //
 // # FIFO
 //

@@ -35,6 +35,7 @@ var (
 // entryError is the failure of one entry of a batch call that succeeded.
 type entryError struct {
 	code, message string
+	senderFault   bool // SQS blames the entry, and not itself
 }
 
 func (e *entryError) Error() string { return "sqsworker: " + e.code + ": " + e.message }
@@ -50,8 +51,8 @@ func errorCode(err error) string {
 	return strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 }
 
-// isHandleDead reports an answer after which a receipt handle never works again: it is not the newest, or the visibility
-// timeout or the 12 h are over. For FIFO queues and for the 12 h the code is InvalidParameterValue; only the text says
+// isHandleDead reports an answer after which a receipt handle never works again: it is not the newest, the message is
+// deleted, or the visibility timeout or the 12 h are over. For FIFO queues and for the 12 h the code is InvalidParameterValue; only the text says
 // which value.
 func isHandleDead(err error) bool {
 	switch errorCode(err) {
@@ -59,9 +60,16 @@ func isHandleDead(err error) bool {
 		return true
 	case "InvalidParameterValue", "InvalidParameterValueException":
 		text := strings.ToLower(err.Error())
-		return strings.Contains(text, "expired") || strings.Contains(text, "total visibilitytimeout")
+		return strings.Contains(text, "expired") || strings.Contains(text, "not available") || strings.Contains(text, "total visibilitytimeout")
 	}
 	return false
+}
+
+// isRefused reports that SQS refuses to change the visibility timeout of one message, for whatever reason: a retry would be
+// refused too. Codes and texts differ between kinds of queues, and between emulators.
+func isRefused(err error) bool {
+	e, ok := errors.AsType[*entryError](err)
+	return isHandleDead(err) || ok && e.senderFault && !isThrottle(err)
 }
 
 // fatalCodes are errors that no retry mends while the process runs. Expired credentials are not among them: they are
@@ -110,6 +118,9 @@ func isThrottle(err error) bool {
 // of 4xx is an answer that nothing was done, also with a code that the SDK does not know, but for 408: a proxy may answer
 // so after it has passed the request on.
 func isOutcomeUnknown(err error) bool {
+	if e, ok := errors.AsType[*entryError](err); ok {
+		return !e.senderFault && !isThrottle(err)
+	}
 	e, answered := errors.AsType[smithy.APIError](err)
 	if !answered {
 		return true

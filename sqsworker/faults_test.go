@@ -72,6 +72,7 @@ var disturbances = []disturbance{
 	// handler that runs is cancelled, and the message is run again.
 	{name: "30 % of deletes refuse the handle", rule: fault.Rule{Op: opDelete, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome},
 	{name: "30 % of extensions refuse the handle", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}, leases: losesSome, repeats: true},
+	{name: "30 % of extensions refuse the message", rule: fault.Rule{Op: opChange, Prob: 0.3, Do: fault.FailEntries, Code: "InvalidParameterValue"}, leases: losesSome, repeats: true},
 
 	// A second delivery of a message that is in flight here brings a newer handle.
 	{name: "30 % of receives deliver twice", rule: fault.Rule{Op: opReceive, Prob: 0.3, Do: fault.Duplicate}},
@@ -96,17 +97,12 @@ func TestDisturbances(t *testing.T) {
 
 func (x *fixture) disturb(row disturbance) {
 	const groups, perGroup = 3, 8
-	for n := range perGroup {
-		for g := range groups {
-			x.send(fmt.Sprintf("g%d:%d", g, n))
-		}
-	}
-	x.srv.Set(fault.Plan{Seed: 11, Rules: []fault.Rule{row.rule}})
 	var r runs
 	var mu sync.Mutex
 	var done []string
 	handler := r.take(8 * time.Second)
-	j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+	x.srv.Set(fault.Plan{})
+	j := x.startPrefetching(func(ctx context.Context, m *sqsonce.Message) error {
 		err := handler(ctx, m)
 		if err == nil {
 			mu.Lock()
@@ -121,9 +117,17 @@ func (x *fixture) disturb(row disturbance) {
 		}
 		o.Backoff = func(int) time.Duration { return time.Second }
 	})
+	for n := range perGroup {
+		for g := range groups {
+			x.send(fmt.Sprintf("g%d:%d", g, n))
+		}
+	}
+	if row.length == 0 {
+		x.srv.Set(fault.Plan{Seed: 11, Rules: []fault.Rule{row.rule}})
+	}
+	j.Resume()
 	if row.length > 0 {
 		// Messages are in flight when the fault begins.
-		x.srv.Set(fault.Plan{})
 		time.Sleep(4 * time.Second)
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{row.rule}})
 		time.Sleep(row.length)

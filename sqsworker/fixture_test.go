@@ -141,6 +141,28 @@ func (x *fixture) startWith(c Client, h sqsonce.Handler, optFns ...func(*Options
 	return j
 }
 
+// startPrefetching starts a worker that takes its handlers for quick, so that it will receive more messages than it has
+// slots: as many handlers as it wants to see have returned at once. It is paused, and no receive is under way.
+func (x *fixture) startPrefetching(h sqsonce.Handler, optFns ...func(*Options)) *job {
+	x.Helper()
+	const first = "first"
+	for i := range paceMin {
+		x.send(fmt.Sprintf("%s%d:", first, i))
+	}
+	j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+		if strings.HasPrefix(m.Body, first) {
+			return nil
+		}
+		return h(ctx, m)
+	}, optFns...)
+	for len(x.queued()) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	j.Pause()
+	time.Sleep(j.opts.Wait + time.Second)
+	return j
+}
+
 // stop cancels the worker's context and returns what Run returns.
 func (j *job) stop() error {
 	j.cancel()

@@ -48,6 +48,7 @@ func (l *loop) startReady() {
 
 func (l *loop) start(d *delivery) {
 	l.slots--
+	d.run = l.pace.began(l.now())
 	d.runs++
 	l.setState(d, running)
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
@@ -79,7 +80,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		}
 		ctx, stop = w.withTimeout(ctx, d.m, began)
 		return w.handler(ctx, d.m)
-	}, func(err error) { then(w.newResult(err, try, settleMessage)) })
+	}, func(err error) { then(w.newResult(d, err, try, settleMessage)) })
 }
 
 // result is what a handler's return means for its message.
@@ -94,33 +95,33 @@ type result struct {
 }
 
 // newResult runs on the handler's goroutine: Backoff is the user's, and settling the message may call the store.
-func (w *Worker) newResult(err error, try int, settleMessage func(bool) error) result {
+func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(bool) error) result {
 	r := result{outcome: host.OutcomeOf(err), err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
 	if retry, _ := host.Asked(err); retry != nil {
 		r.asked = max(time.Second, retry.After)
 		r.delay = r.asked
 	} else if err != nil {
-		r.delay = w.backoff(try)
+		r.delay = w.backoff(d, try)
 	}
 	if r.outcome != host.Rejected {
-		w.settle(r, false)
+		w.settle(d, r, false)
 	}
 	return r
 }
 
 // settle runs what middleware left for the end of the message: the user's code, and calls of the store.
-func (w *Worker) settle(r result, deadLettered bool) {
+func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 	if err := r.settle(deadLettered); err != nil {
-		w.log.Error("sqsworker: settling the message panicked", keyError, err)
+		w.log.Error("sqsworker: settling the message panicked", d.event(host.ErrorAttrs(err)...)...)
 	}
 }
 
-func (w *Worker) backoff(try int) (d time.Duration) {
-	if err := host.Recover(func() { d = w.opts.Backoff(try) }); err != nil {
-		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", host.ErrorAttrs(err)...)
-		d = host.DefaultBackoff(try)
+func (w *Worker) backoff(d *delivery, try int) (delay time.Duration) {
+	if err := host.Recover(func() { delay = w.opts.Backoff(try) }); err != nil {
+		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", d.event(host.ErrorAttrs(err)...)...)
+		delay = host.DefaultBackoff(try)
 	}
-	return max(0, d)
+	return max(0, delay)
 }
 
 // markStuckAfter marks d's handler as stuck if it has not returned StopGrace after its context is cancelled, which is
@@ -142,7 +143,8 @@ func (l *loop) markStuck(d *delivery) {
 	d.stuck = true
 	l.slots++
 	l.counters.stuck.Add(1)
-	l.log.Error("sqsworker: handler does not return after its context was cancelled", keyMessage, d.m.ID, keyGroup, d.m.Group)
+	l.log.Error("sqsworker: handler does not return after its context was cancelled", d.about()...)
+	l.giveBackBehind(d)
 }
 
 // handlerReturned says that a handler has returned.
@@ -151,6 +153,8 @@ type handlerReturned struct{ d *delivery }
 func (l *loop) handlerReturned(e handlerReturned) {
 	d, r := e.d, e.d.result
 	l.schedule.cancel(d.watchdog)
+	l.noteProgress()
+	l.pace.returned(d.run, l.now(), d.stuck)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
 		l.counters.stuck.Add(-1)
@@ -195,14 +199,13 @@ func (l *loop) countResult(d *delivery, r result) {
 		l.counters.done.Add(1)
 	case host.LeaseLost: // counted with the leases
 	case host.InProgress:
-		l.log.Debug("sqsworker: event in progress elsewhere", keyMessage, d.m.ID, keyCount, d.lease.count)
+		l.log.Debug("sqsworker: event in progress elsewhere", d.about()...)
 	case host.Unavailable:
 		l.counters.unavailable.Add(1)
-		l.log.Debug("sqsworker: unavailable", keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count, keyError, r.err)
+		l.log.Debug("sqsworker: unavailable", d.about(keyError, r.err)...)
 	default:
 		l.counters.failed.Add(1)
-		attrs := []any{keyMessage, d.m.ID, keyGroup, d.m.Group, keyCount, d.lease.count}
-		l.log.Warn("sqsworker: handler failed", append(attrs, host.ErrorAttrs(r.err)...)...)
+		l.log.Warn("sqsworker: handler failed", d.about(host.ErrorAttrs(r.err)...)...)
 	}
 }
 
@@ -213,7 +216,7 @@ func (l *loop) orphanReturned(d *delivery, r result) {
 		l.finishUndeleted(d)
 	}
 	if r.outcome == host.Rejected {
-		l.settleFailed(r)
+		l.settleFailed(d, r)
 	}
 	if l.orphans[d.m.ID] == d {
 		delete(l.orphans, d.m.ID)

@@ -2,7 +2,9 @@ package sqsworker
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,57 +23,91 @@ const blockedAfter = time.Minute
 
 // Health returns a handler with two paths, for probes:
 //
-//   - /live is 200 unless the worker has ended, or its main loop has been blocked for a minute: a restart would help. It
-//     does not depend on SQS.
-//   - /ready is 200 while the worker receives: it runs and does not stop, a receive has succeeded within Wait + 1 min, or
-//     none was needed because InFlight is used up, and the last three outcomes were not all unavailable
-//     ([sqsonce.ErrUnavailable]).
+//   - /live is 200 unless a restart would help: the worker has ended, its main loop has been blocked for a minute, or as many
+//     handlers as Concurrency are stuck (Stats.Stuck). A stuck handler gives its slot to another message and keeps what it
+//     has locked and allocated, so messages are still handled then, by ever more goroutines. It does not depend on SQS.
+//   - /ready is 200 while the worker makes progress: it runs and does not stop; a receive has succeeded within Wait + 1 min,
+//     or none was needed ([IntakePaused], or [IntakeFull] and a handler has returned or a delete was confirmed within that
+//     time); and the last three outcomes were not all unavailable ([sqsonce.ErrUnavailable]). Whoever pauses a worker is
+//     not told that it is broken.
 //
-// Otherwise they are 503. The body says why, as JSON: the state, the seconds since the last successful receive (-1: none
-// yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
+// Otherwise they are 503. The body is JSON: the reason of a 503, the state, the intake, the seconds since the last receive
+// (-1: none yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
 func (w *Worker) Health() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.live()) })
-	mux.HandleFunc("/ready", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.ready()) })
+	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.notLive()) })
+	mux.HandleFunc("/ready", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.notReadyBecause()) })
 	return mux
 }
 
-func (w *Worker) live() bool {
-	switch w.state.Load() {
-	case stateNew:
-		return true
-	case stateEnded:
-		return false
+// notLive returns why /live is 503, or "".
+func (w *Worker) notLive() string {
+	switch state := w.state.Load(); {
+	case state == stateNew:
+		return ""
+	case state == stateEnded:
+		return "the worker has ended"
+	case w.since(&w.lastStep) >= blockedAfter:
+		return fmt.Sprintf("the main loop has been blocked for %s", blockedAfter)
+	case w.counters.stuck.Load() >= w.control.concurrency.Load():
+		return "as many handlers as Concurrency did not return after their contexts were cancelled"
 	}
-	return w.now().Sub(time.Unix(0, w.lastStep.Load())) < blockedAfter
+	return ""
 }
 
-func (w *Worker) ready() bool {
-	if w.state.Load() != stateRunning {
-		return false
-	}
+// notReadyBecause returns why /ready is 503, or "".
+func (w *Worker) notReadyBecause() string {
+	patience := w.opts.Wait + time.Minute
 	last := w.Stats().LastPoll
-	if w.notReady.Load() {
-		return false
+	switch {
+	case w.state.Load() != stateRunning:
+		return "the worker does not run: " + stateNames[w.state.Load()]
+	case w.notReady.Load():
+		return fmt.Sprintf("the last %d outcomes were unavailable", notReady)
+	case w.full.Load() && w.since(&w.progress) >= patience:
+		return fmt.Sprintf("nothing more is received, and for %s no handler has returned and no delete was confirmed", patience)
+	case w.since(&w.noNeed) < patience:
+		return ""
+	case last.IsZero():
+		return "no receive has succeeded yet"
+	case w.now().Sub(last) >= patience:
+		return fmt.Sprintf("no receive has succeeded for %s", patience)
 	}
-	return w.full.Load() || !last.IsZero() && w.now().Sub(last) < w.opts.Wait+time.Minute
+	return ""
 }
 
-func (w *Worker) probe(rw http.ResponseWriter, ok bool) {
+func (w *Worker) since(t *atomic.Int64) time.Duration { return w.now().Sub(time.Unix(0, t.Load())) }
+
+// noteFull follows a look at whether a receive is to be started.
+func (l *loop) noteFull(full bool) {
+	l.full.Store(full)
+	if full || l.control.paused.Load() {
+		l.noNeed.Store(l.now().UnixNano())
+	}
+	if !full {
+		l.noteProgress()
+	}
+}
+
+func (l *loop) noteProgress() { l.progress.Store(l.now().UnixNano()) }
+
+func (w *Worker) probe(rw http.ResponseWriter, reason string) {
 	s := w.Stats()
 	body := struct {
+		Reason        string  `json:"reason,omitempty"`
 		State         string  `json:"state"`
+		Intake        Intake  `json:"intake"`
 		LastPoll      float64 `json:"last_poll_seconds"`
 		Running       int64   `json:"running"`
 		OldestRunning float64 `json:"oldest_running_seconds"`
 		Stuck         int64   `json:"stuck"`
-	}{stateNames[w.state.Load()], -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
+	}{reason, stateNames[w.state.Load()], s.Intake, -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
 	if !s.LastPoll.IsZero() {
 		body.LastPoll = w.now().Sub(s.LastPoll).Seconds()
 	}
 	rw.Header().Set("Content-Type", "application/json")
 	rw.Header().Set("Cache-Control", "no-store")
-	if !ok {
+	if reason != "" {
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	}
 	// An error says that the probe has closed its connection; nobody is left to report it to.

@@ -17,14 +17,14 @@ type lease struct {
 	anchor time.Time
 	span   time.Duration
 
-	due       time.Time // of the next extension
-	failures  int       // of extensions since the last success
-	warned    bool      // a failed extension was logged
-	extending bool      // a call is under way
-	unproven  bool      // less than half of the visibility timeout was left at arrival: extended before the handler starts
-	final     bool      // MaxExtension is reached: there are no more extensions
-	refused   bool      // by an extension beside a delete; the answer to the delete decides
-	lost      bool
+	due      time.Time // of the next extension, or of another try while the last one is not answered
+	calls    int       // extensions under way
+	failures int       // of extensions since the last success
+	warned   bool      // a failed extension was logged
+	unproven bool      // less than half of the visibility timeout was left at arrival: extended before the handler starts
+	final    bool      // MaxExtension is reached: there are no more extensions
+	refused  bool      // by an extension beside a delete; the answer to the delete decides
+	lost     bool
 }
 
 // newLease returns the lease of a message that SQS did not hand out before received, see serverClock.handedOut.
@@ -78,11 +78,17 @@ func (le *lease) extension(now time.Time, visibility, limit time.Duration) (d ti
 	return max(rest, 0), true
 }
 
-// extended records a success. The proof counts from before the call: SQS cannot have acted earlier.
+// extended records a success. The proof counts from before the call: SQS cannot have acted earlier. The next extension is
+// due from there too: its answer may take as long as this one. An answer that was overtaken by that of a later call proves
+// nothing new.
 func (le *lease) extended(start, now time.Time, d, visibility time.Duration, last bool, jitter float64) {
-	le.failures, le.final, le.unproven = 0, last, false
+	le.failures, le.unproven = 0, false
+	if d-elapsed(now, start) <= le.remaining(now) {
+		return
+	}
+	le.final = last
 	le.anchor, le.span = start, d
-	le.due = now.Add(extensionInterval(visibility, jitter))
+	le.due = start.Add(extensionInterval(visibility, jitter))
 }
 
 // elapsed is the larger of what the monotonic and the wall clock say: the monotonic one stands still while a machine is

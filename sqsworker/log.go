@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
 const (
@@ -115,4 +117,52 @@ func (h lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h lineHandler) WithGroup(name string) slog.Handler {
 	return lineHandler{h.lines, h.next.WithGroup(name)}
+}
+
+// logStart says what the worker runs with: a queue that has no policy has no dlq and a max_receive_count of 0.
+func (w *Worker) logStart(q *queue) {
+	kind := "standard"
+	if w.fifo {
+		kind = "FIFO"
+	}
+	w.log.Info("sqsworker: started", "kind", kind, "concurrency", w.opts.Concurrency, "in_flight", w.opts.InFlight,
+		"visibility", w.opts.Visibility, "dlq", q.deadLetter, "max_receive_count", q.maxReceives)
+}
+
+// logLastReceive is for a message that is given back.
+func (l *loop) logLastReceive(d *delivery) {
+	if l.atLastReceive(d) {
+		l.log.Warn("sqsworker: given back at its last receive: SQS moves the message to the dead-letter queue",
+			d.about()...)
+	}
+}
+
+// event returns the attributes that name an event in a line, and others. It may be called on any goroutine.
+func (d *delivery) event(others ...any) []any {
+	return append([]any{keyMessage, d.m.ID, keyEvent, d.key}, others...)
+}
+
+// about returns the attributes of a line about a delivery, and others. Only the loop may call it.
+func (d *delivery) about(others ...any) []any {
+	attrs := d.event(keyCount, d.lease.count)
+	if d.m.Group != "" {
+		attrs = append(attrs, keyGroup, d.m.Group)
+	}
+	return append(attrs, others...)
+}
+
+// eventKey is the key of a message as it was received, in a log line: handlers may change theirs. It costs as much as the
+// body is long, so it is derived when a line is written, and not at all without one. What has no key has no attribute.
+type eventKey struct {
+	raw      *sqstypes.Message
+	queueARN string
+}
+
+// LogValue implements [slog.LogValuer].
+func (k eventKey) LogValue() slog.Value {
+	key, _, err := decode(k.raw, k.queueARN).Key()
+	if err != nil {
+		return slog.GroupValue()
+	}
+	return slog.StringValue(key)
 }

@@ -17,6 +17,7 @@ import (
 type loop struct {
 	*Worker
 	queue queue
+	opts  Options // SetConcurrency changes it
 
 	events chan event
 	idle   chan func() event // to goroutines that wait for a call to make
@@ -40,6 +41,7 @@ type loop struct {
 	ready      []*delivery   // to start, in this order
 	slots      int           // free ones
 	tries      int           // of the head of a FIFO group
+	pace       pace
 	capacity   capacity
 	parked     amount // of messages that wait outside InFlight
 	finished   finished
@@ -47,7 +49,9 @@ type loop struct {
 	polling       polling
 	clock         serverClock
 	heartbeat     *timer // for the next look at the leases
-	slowExtension bool   // the last extension's answer took long, or did not come
+	extensions    slowdown
+	extensionTook time.Duration // the last answer
+	extendAgain   time.Time     // when entries whose extension failed are extended again
 	deletes       batchQueue
 	releases      batchQueue
 	deadLetters   deadLetters
@@ -58,7 +62,7 @@ type loop struct {
 
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
-		Worker: w, queue: q, stop: ctx.Done(), hurry: w.hurried.Done(), tries: q.tries(w.opts.Tries),
+		Worker: w, queue: q, opts: w.opts, stop: ctx.Done(), hurry: w.hurried.Done(), tries: q.tries(w.opts.Tries),
 		events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
 		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
 		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
@@ -81,6 +85,7 @@ func (l *loop) run() error {
 	wake := time.NewTimer(maxSleep)
 	defer wake.Stop()
 	l.state.Store(stateRunning)
+	l.adoptConcurrency()
 	for {
 		l.noticeStop()
 		l.step()
@@ -96,6 +101,8 @@ func (l *loop) run() error {
 				l.handle(<-l.events)
 			}
 		case <-wake.C:
+		case <-l.control.changed:
+			l.adoptConcurrency()
 		case <-l.stop:
 		case <-l.hurry:
 		}
@@ -111,6 +118,7 @@ func (l *loop) step() {
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)
 	l.startReceives()
+	l.counters.held.Store(int64(l.counts[held]))
 }
 
 func (l *loop) sleep() time.Duration {

@@ -16,10 +16,11 @@ import (
 
 // Options configure [New]. The zero value of each field is its default.
 type Options struct {
-	// Concurrency is how many handlers run at once. Default: 10.
+	// Concurrency is how many handlers run at once. [Worker.SetConcurrency] changes it. Default: 10.
 	Concurrency int
-	// InFlight is how many messages may be received and not yet deleted or given back. SQS allows about 120,000 per
-	// queue. Default: 2 x Concurrency + 10.
+	// InFlight is how many messages may be received and not yet deleted or given back. A worker with slow handlers has
+	// fewer: beyond free slots it receives only what its handlers, by their last runs, will take up within a second. The
+	// messages of one FIFO group come together, and wait for each other. SQS allows about 120,000 per queue. Default: 2 x Concurrency + 10, at most 120,000.
 	InFlight int
 	// Held is how many messages may wait in this process, outside InFlight, for the next try of their FIFO group or for the
 	// end of another delivery of their event. Beyond it they are given back, but for those at their last receive. While
@@ -32,7 +33,8 @@ type Options struct {
 	// Receivers is the most long polls at once. One polls an idle queue. Others join while receives come back full and
 	// handlers are without work, and leave when the queue is empty. A receive of 15 ms brings 20,000 messages a second
 	// with 32 of them, about what a CPU can receive and delete; a queue that is farther away may need more. As many
-	// deletes, and at least 16, may be under way at once; a stop ignores that limit. Default: enough for InFlight with ten
+	// deletes, and at least 16, may be under way at once, and more where they take longer than 200 ms; a stop ignores that
+	// limit. Default: enough for InFlight with ten
 	// messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS).
 	Receivers int
 	// Wait is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
@@ -93,7 +95,7 @@ const (
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
-	o.InFlight = cmp.Or(o.InFlight, 2*o.Concurrency+10)
+	o.InFlight = cmp.Or(o.InFlight, min(2*o.Concurrency+10, maxInFlight))
 	o.Held = cmp.Or(o.Held, max(30, 4*o.InFlight))
 	o.Bytes = cmp.Or(o.Bytes, 64<<20)
 	o.Receivers = cmp.Or(o.Receivers, min((o.InFlight+host.MaxBatch-1)/host.MaxBatch, receiversPerCPU*runtime.GOMAXPROCS(0)))

@@ -35,6 +35,7 @@ var badOptions = map[string]struct {
 	want []string
 }{
 	"concurrency":      {func(o *Options) { o.Concurrency = -1 }, []string{"Options.Concurrency"}},
+	"much":             {func(o *Options) { o.Concurrency = 100_000 }, nil}, // the default of InFlight has a limit
 	"in flight":        {func(o *Options) { o.InFlight = -1 }, []string{"Options.InFlight"}},
 	"too many":         {func(o *Options) { o.InFlight = 120_001 }, []string{"Options.InFlight"}},
 	"tries":            {func(o *Options) { o.Tries = -1 }, []string{"Options.Tries"}},

@@ -39,7 +39,7 @@ func (l *loop) unavailable(d *delivery, r result) {
 		if errors.Is(r.err, sqsonce.ErrMisconfigured) {
 			log = l.log.Error
 		}
-		log("sqsworker: unavailable: messages are held and tried again", keyMessage, d.m.ID, keyGroup, d.m.Group, keyError, r.err)
+		log("sqsworker: unavailable: messages are held and tried again", d.about(keyError, r.err)...)
 	}
 	l.notReady.Store(l.outage.row >= notReady)
 	now := l.now()

@@ -20,6 +20,7 @@ import (
 type polling struct {
 	target   int
 	active   int       // under way, or waiting to repeat an attempt
+	asked    int       // messages, by those that are active
 	resume   time.Time // after an error
 	failures int       // in a row
 	answered uint64
@@ -40,40 +41,31 @@ const shortReceive = time.Second
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 const attemptWindow = 5 * time.Minute
 
-// startReceives starts the receives that capacity allows, each for as many messages as one receive can bring: receives
-// for half of them would cost twice as much. It asks for fewer only while handlers are without work and nothing under way
-// will free capacity.
+// startReceives starts the receives for which there is capacity, and handlers.
 func (l *loop) startReceives() {
-	l.full.Store(l.capacity.used.messages >= l.capacity.limit.messages)
-	for !l.stopping.begun && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
-		if l.outage.probing && l.capacity.used.messages > 0 || l.parked.messages >= 2*l.opts.Held {
-			return
-		}
-		n := l.capacity.available()
-		if l.outage.probing {
-			n = min(n, 1)
-		}
-		if n == 0 || n < min(host.MaxBatch, l.capacity.limit.messages) && !l.starving() && !l.outage.probing {
-			return
+	full := false
+	for !l.stopping.begun && !l.control.paused.Load() && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
+		n := l.toReceive()
+		if n == 0 {
+			full = l.polling.active == 0
+			break
 		}
 		p := &poll{reserved: l.capacity.reserve(n), began: l.now()}
 		if l.fifo {
 			p.attempt = rand.Text()
 		}
 		l.polling.active++
+		l.polling.asked += n
 		l.receive(p)
 	}
-}
-
-func (l *loop) starving() bool {
-	return l.slots > 0 && len(l.ready) == 0 && l.polling.active == 0 && l.deletes.unanswered() == 0 && l.releases.unanswered() == 0
+	l.noteFull(full)
 }
 
 func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
 	wait, timeout := l.opts.Wait, l.opts.Wait+receiveMargin
 	switch {
-	case l.stopping.begun: // only to have the answer to an attempt repeated
+	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
 		wait, timeout = shortReceive, shortReceive+receiveMargin
 	case l.clock.refresh(l.now()):
 		wait = shortReceive
@@ -102,7 +94,8 @@ func (l *loop) receive(p *poll) {
 		batch := make([]incoming, len(out.Messages))
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], l.queue.arn)
-			batch[i] = incoming{m: m, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
+			key := eventKey{&out.Messages[i], l.queue.arn}
+			batch[i] = incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
 		return received{p, batch, arrival, date}
@@ -120,12 +113,14 @@ type received struct {
 // incoming is one message of a receive.
 type incoming struct {
 	m       *sqsonce.Message
+	key     eventKey
 	damaged bool // the body is not what was sent
 	size    int64
 }
 
 func (l *loop) received(e received) {
 	l.polling.active--
+	l.polling.asked -= e.poll.reserved.messages
 	l.polling.failures = 0
 	l.polling.answered++
 	l.counters.received.Add(int64(len(e.batch)))
@@ -169,6 +164,7 @@ func (l *loop) dispatch(ds []*delivery) {
 			l.releaseUnstarted(d)
 		case orphan != nil:
 			orphan.next = d
+			l.giveBackBehind(orphan)
 		default:
 			l.makeReady(d)
 		}
@@ -187,6 +183,9 @@ func (l *loop) dispatchToGroups(ds []*delivery) {
 	for _, g := range groups {
 		if l.stopping.begun {
 			l.releaseUnstartedOf(g)
+		}
+		if g.head != nil {
+			l.giveBackBehind(g.head)
 		}
 		l.advance(g)
 	}
@@ -219,6 +218,7 @@ func (l *loop) receiveFailed(e receiveFailed) {
 		l.counters.unanswered.Add(1)
 	}
 	l.polling.active--
+	l.polling.asked -= e.poll.reserved.messages
 	l.capacity.free(e.poll.reserved)
 	l.polling.resume = l.now().Add(delay)
 	l.wakeAfter(delay)

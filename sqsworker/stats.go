@@ -17,6 +17,9 @@ type Stats struct {
 	LeasesLost  int64 // messages that another consumer may have had while they were in flight here
 	Stuck       int64 // now: handlers that did not return within StopGrace after their context was cancelled
 	Running     int64 // now: handlers, stuck ones included
+	Held        int64 // now: messages kept in flight without a slot until they are tried again
+
+	Intake Intake // now: whether receives are started; "" while Run does not receive at all
 
 	Drained   int64 // handlers that returned during the stop
 	Released  int64 // messages given back without having been started
@@ -39,6 +42,7 @@ type counters struct {
 	receives, unanswered, deletes, extensions                    atomic.Int64
 	lastPoll                                                     atomic.Pointer[time.Time]
 	running                                                      runningHandlers
+	held                                                         atomic.Int64
 }
 
 // Stats returns the counters. It may be called at any time, from any goroutine.
@@ -54,6 +58,7 @@ func (w *Worker) Stats() Stats {
 		s.LastPoll = *p
 	}
 	s.Running, s.OldestRunning = c.running.report()
+	s.Held, s.Intake = c.held.Load(), w.intake()
 	return s
 }
 

@@ -76,6 +76,7 @@ func (l *loop) beginStop(reason error) {
 	l.stopping.begun = true
 	l.stopping.undeleted = l.counters.undeleted.Load()
 	l.state.Store(stateStopping)
+	l.deletes.slow.until, l.releases.slow.until = time.Time{}, time.Time{}
 	l.log.Info("sqsworker: stop begun")
 
 	timeout := max(0, l.opts.StopTimeout)

@@ -98,10 +98,9 @@ func (l *loop) extendDue() {
 		case !le.live(now):
 			over = append(over, d)
 			continue
-		case le.extending || le.final || l.deletes.missing:
-		case !le.due.After(now), le.failures == 0 && !le.due.After(now.Add(l.heartbeatWindow())):
+		case le.final || l.deletes.missing:
+		case !le.due.After(now), le.failures+le.calls == 0 && !le.due.After(now.Add(l.heartbeatWindow())):
 			due = append(due, d)
-			le.extending = true
 		case le.due.Before(next):
 			next = le.due
 		}
@@ -112,50 +111,82 @@ func (l *loop) extendDue() {
 	for _, d := range over {
 		l.loseLease(d, "visibility timeout passed", nil)
 	}
-	// Messages of one receive stay together: batches are full, and AWS advises it for high-throughput FIFO queues.
-	slices.SortFunc(due, compareReceipt)
-	for batch := range slices.Chunk(due, host.MaxBatch) {
-		l.extend(batch)
+	l.extendAll(due, now)
+	if until := l.extensions.until; until.After(now) && until.Before(next) {
+		next = until
 	}
 	if len(l.deliveries) > 0 {
 		l.heartbeatBy(next)
 	}
 }
 
+// extendAll extends messages, if extensions work at present. If not, one call tries whether they do again.
+func (l *loop) extendAll(due []*delivery, now time.Time) {
+	// Messages of one receive stay together: batches are full, and AWS advises it for high-throughput FIFO queues.
+	slices.SortFunc(due, compareReceipt)
+	room := l.extensions.room(now, 0)
+	for batch := range slices.Chunk(due, host.MaxBatch) {
+		if room == 0 {
+			break
+		}
+		room--
+		l.extend(batch)
+		if l.extensions.window > 0 {
+			l.extensions.until = now.Add(l.extensionPatience())
+		}
+	}
+}
+
 func (l *loop) extend(batch []*delivery) {
 	start := l.now()
 	var changes []change
+	var longest time.Duration
 	for _, d := range batch {
-		c := change{d: d, handle: d.lease.handle}
-		c.visibility, c.last = d.lease.extension(start, l.opts.Visibility, l.opts.MaxExtension)
-		if c.visibility <= d.lease.remaining(start) {
+		le := &d.lease
+		c := change{d: d, handle: le.handle}
+		c.visibility, c.last = le.extension(start, l.opts.Visibility, l.opts.MaxExtension)
+		if c.visibility <= le.remaining(start) {
 			// At MaxExtension, or near it: an extension would bring the end nearer.
-			d.lease.final, d.lease.extending, d.lease.unproven = true, false, false
+			le.final, le.unproven = true, false
 			continue
 		}
+		le.due = start.Add(host.Double(l.extensionPatience(), maxVisibility, le.calls+1))
+		le.calls++
+		longest = max(longest, le.remaining(start))
 		changes = append(changes, c)
 	}
 	if len(changes) > 0 {
-		l.changeVisibility(changes, l.extensionTimeout(), false)
+		l.changeVisibility(changes, min(longest, maxPatience), false) // an answer after the lease's end proves nothing
 	}
 }
 
-// extensionTimeout is how long an extension may wait for its answer. Three tries fit between half the visibility timeout
-// and its end. While SQS is slow, and takes longer than one try, tries are twice as long.
-func (l *loop) extensionTimeout() time.Duration {
-	d := l.shortExtensionTimeout()
-	if l.slowExtension {
-		d *= 2
-	}
-	return min(d, callTimeout)
+// extensionPatience is how long an extension may wait for its answer before another one is sent beside it: twice as long
+// for each that waits already. Where the last answer took longer than that, so may the next one.
+func (l *loop) extensionPatience() time.Duration {
+	return max(min(l.opts.Visibility/6, callTimeout), 500*time.Millisecond, l.extensionTook*3/2)
 }
 
-func (l *loop) shortExtensionTimeout() time.Duration {
-	return min(max(l.opts.Visibility/6, 500*time.Millisecond), callTimeout)
+const extensionDelay = 200 * time.Millisecond
+
+// mostExtensionDelay leaves time for more tries before the lease ends.
+func (l *loop) mostExtensionDelay(d *delivery, now time.Time) time.Duration {
+	return min(max(d.lease.remaining(now)/4, extensionDelay), 5*time.Second)
 }
 
 func (l *loop) extensionsAnswered(e visibilityChanged) {
-	l.slowExtension = l.now().Sub(e.start) >= l.shortExtensionTimeout()
+	now := l.now()
+	switch {
+	case e.err != nil:
+		for _, c := range e.changes {
+			l.extensions.fail(e.start, now, extensionDelay, l.mostExtensionDelay(c.d, now))
+		}
+	default:
+		l.extensionTook = now.Sub(e.start)
+		if l.extensions.window > 0 {
+			l.extensions.succeed()
+			l.heartbeatBy(now)
+		}
+	}
 	jitter := rand.Float64()
 	for i, c := range e.changes {
 		l.extensionAnswered(c, e.results[i], e.start, jitter)
@@ -168,7 +199,7 @@ func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter fl
 		return // the answer is about an older handle
 	}
 	now := l.now()
-	le.extending = false
+	le.calls--
 	switch {
 	case err == nil && !le.live(now):
 		// The call may have reached SQS after the visibility timeout. SQS may answer success also then, and hide nothing
@@ -177,28 +208,45 @@ func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter fl
 		return
 	case err == nil:
 		le.extended(start, now, c.visibility, l.opts.Visibility, c.last, jitter)
-	case isHandleDead(err) && d.inDelete:
-		// A delete that reached SQS first leaves nothing to extend. Its answer says whether that is so.
+	case isRefused(err) && d.mayBeDeleted():
+		// A delete that reached SQS first leaves nothing to extend. Its answer, or that of the next try, says whether that is
+		// so. If none comes, the lease ends.
 		le.refused, le.final = true, true
 		return
-	case isHandleDead(err):
+	case isRefused(err):
 		l.loseLease(d, "receipt handle refused", err)
 		return
 	default:
-		// The lease ends when it would have ended. Until then the extension is tried again.
-		le.failures++
-		if !le.warned { // once for a lease: a long handler in a long outage would fill the log
-			le.warned = true
-			l.log.Warn("sqsworker: extension failed", keyMessage, d.m.ID, keyError, err)
-		}
-		delay := host.Jitter(200*time.Millisecond, 5*time.Second, le.failures)
-		le.due = now.Add(min(delay, le.remaining(now)/4+time.Millisecond))
+		l.extensionFailed(d, err, now, jitter)
 	}
 	if d.state == releasing {
-		l.releases.add(d) // it waited for this answer
+		if le.calls == 0 {
+			l.releases.add(d) // it waited for this answer
+		}
 		return
 	}
 	l.heartbeatBy(le.due)
+}
+
+// extensionFailed has the extension tried again. The lease ends when it would have ended.
+func (l *loop) extensionFailed(d *delivery, err error, now time.Time, jitter float64) {
+	le := &d.lease
+	le.failures++
+	if !le.warned { // once for a lease: a long handler in a long outage would fill the log
+		le.warned = true
+		l.log.Warn("sqsworker: extension failed", d.about(keyError, err)...)
+	}
+	if l.extensions.failures > 0 {
+		le.due = now // when extensions work again
+		return
+	}
+	delay := host.Double(extensionDelay, l.mostExtensionDelay(d, now), le.failures)
+	le.due = now.Add(delay/2 + time.Duration(jitter*float64(delay)/2))
+	// Entries that failed wait for the same instant, so that they go out together.
+	if l.extendAgain.After(now) && !l.extendAgain.After(le.due) {
+		le.due = l.extendAgain
+	}
+	l.extendAgain = le.due
 }
 
 // release gives a message back: others may receive it after delay. It is not extended from here on. The release is tried
@@ -210,10 +258,11 @@ func (l *loop) release(d *delivery, delay time.Duration) {
 	}
 	l.setState(d, releasing)
 	l.unpark(d)
+	l.logLastReceive(d)
 	d.delay, d.failures = delay, 0
 	// An extension under way could reach SQS after the release, and hide the message for a whole visibility timeout: the
 	// release waits for its answer.
-	if !d.lease.extending {
+	if d.lease.calls == 0 {
 		l.releases.add(d)
 	}
 }
@@ -232,12 +281,19 @@ func (l *loop) sendReleases(batch []*delivery) {
 		changes = append(changes, change{d: d, handle: d.lease.handle, visibility: min(d.delay, rest.Truncate(time.Second))})
 	}
 	if len(changes) > 0 {
+		l.releases.calls++
 		l.changeVisibility(changes, callTimeout, true)
 	}
 }
 
 func (l *loop) releasesAnswered(e visibilityChanged) {
+	l.releases.calls--
 	l.releases.inCalls -= len(e.changes)
+	if e.err != nil {
+		l.slowDown(&l.releases, e.start)
+	} else {
+		l.releases.slow.succeed()
+	}
 	for i, c := range e.changes {
 		l.releaseAnswered(c.d, e.results[i])
 	}
@@ -245,12 +301,12 @@ func (l *loop) releasesAnswered(e visibilityChanged) {
 
 func (l *loop) releaseAnswered(d *delivery, err error) {
 	replaced := l.deliveries[d.m.ID] != d // received again already: the old handle must not hide it
-	if err == nil || replaced || isHandleDead(err) {
+	if err == nil || replaced || isRefused(err) {
 		l.remove(d)
 		return
 	}
 	if d.failures == 0 {
-		l.log.Warn("sqsworker: release failed", keyMessage, d.m.ID, keyError, err)
+		l.log.Warn("sqsworker: release failed", d.about(keyError, err)...)
 	}
 	l.retry(&l.releases, d)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -68,6 +70,7 @@ func TestExtensionFailuresAreRetried(t *testing.T) {
 		"throttled":      {Op: opChange, Nth: 1, Times: 3, Do: fault.Error, Code: "RequestThrottled"},
 		"reply lost":     {Op: opChange, Nth: 1, Times: 2, Do: fault.LoseReply},
 		"entries fail":   {Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"},
+		"entries slowed": {Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "RequestThrottled"},
 		"one entry":      {Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Entries: []int{1}, Code: "InternalError"},
 		"answer missing": {Op: opChange, Nth: 1, Times: 3, Do: fault.DropEntries, Entries: []int{0}},
 		"half fail":      {Op: opChange, Prob: 0.5, Do: fault.Error, Code: "InternalError"},
@@ -90,7 +93,7 @@ func TestExtensionFailuresAreRetried(t *testing.T) {
 }
 
 func TestLostHandleCancelsTheHandler(t *testing.T) {
-	for _, code := range []string{"ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight"} {
+	for _, code := range []string{"ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValue", "SomethingNew"} {
 		t.Run(code, func(t *testing.T) {
 			rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: code}
 			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
@@ -125,6 +128,33 @@ func TestLostHandleCancelsTheHandler(t *testing.T) {
 					t.Errorf("LeasesLost: got %d, want 1", got)
 				}
 			})
+		})
+	}
+}
+
+// TestDeletedByOthers: SQS has the message no more. It says so with a code that it uses for other things too.
+func TestDeletedByOthers(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		bubble(t, setup{fifo: fifo}, func(x *fixture) {
+			x.send("g:a")
+			took := make(chan time.Duration, 1)
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if _, err := x.c.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &x.url, ReceiptHandle: &m.ReceiptHandle}); err != nil {
+					return err
+				}
+				began := time.Now()
+				<-ctx.Done()
+				took <- time.Since(began)
+				return context.Cause(ctx)
+			})
+			if got := <-took; got > 16*time.Second {
+				t.Errorf("cancelled after %s, want at the first extension", got)
+			}
+			time.Sleep(time.Minute)
+			j.stopClean()
+			if n := x.calls(opChange); n != 1 {
+				t.Errorf("%d extensions, want only the refused one", n)
+			}
 		})
 	}
 }
@@ -207,6 +237,76 @@ func TestSlowAnswersAreWaitedFor(t *testing.T) {
 			t.Errorf("%v; %+v", r.list(), s)
 		}
 	})
+}
+
+// TestSlowAnswersLoseNothing: all of SQS takes long, on the way there or back.
+func TestSlowAnswersLoseNothing(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for _, after := range []bool{false, true} {
+			for _, delay := range []time.Duration{6 * time.Second, 12 * time.Second} {
+				t.Run(fmt.Sprintf("fifo=%t after=%t %s", fifo, after, delay), func(t *testing.T) {
+					t.Parallel()
+					bubble(t, setup{fifo: fifo}, func(x *fixture) {
+						const messages = 25
+						for i := range messages {
+							x.send(fmt.Sprintf("g%d:%d", i%12, i))
+						}
+						var rules []fault.Rule // not for the startup check, which has a timeout
+						for _, op := range []string{opReceive, opChange, opDelete} {
+							rules = append(rules, fault.Rule{Op: op, Prob: 1, Do: fault.Delay, After: after, Delay: delay})
+						}
+						x.srv.Set(fault.Plan{Rules: rules})
+						var r runs
+						j := x.start(r.take(100 * time.Second))
+						time.Sleep(20 * time.Minute)
+						x.srv.Set(fault.Plan{}) // the stop waits for 5 s
+						time.Sleep(time.Minute)
+						j.stopClean()
+						x.wantEmpty()
+						if s := j.Stats(); s.LeasesLost != 0 || s.Undeleted != 0 || len(r.list()) != messages {
+							t.Errorf("%d runs of %d messages; %+v", len(r.list()), messages, s)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestExtensionsOverlap: the first one hangs. The second one is sent beside it, and not when it has been given up.
+func TestExtensionsOverlap(t *testing.T) {
+	t.Parallel()
+	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: time.Hour}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		var r runs
+		c := &countedClient{Client: x.c}
+		j := x.startWith(c, r.take(40*time.Second))
+		time.Sleep(22 * time.Second)
+		if n := x.calls(opChange); n != 1 || c.changes.most != 2 {
+			t.Errorf("%d extensions answered, %d at once; want 1 and 2", n, c.changes.most)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if s := j.Stats(); s.LeasesLost != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestOvertakenAnswer: the answer to an earlier extension comes after that to a later one. Each counts from its own start.
+func TestOvertakenAnswer(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	le := newLease("h", 1, receiveOrder{}, start, 30*time.Second, 0)
+	le.extended(start.Add(20*time.Second), start.Add(21*time.Second), 30*time.Second, 30*time.Second, false, 0)
+	due := le.due
+	le.extended(start.Add(15*time.Second), start.Add(22*time.Second), 30*time.Second, 30*time.Second, false, 0)
+	if got := le.remaining(start.Add(22 * time.Second)); got != 28*time.Second || le.due != due {
+		t.Errorf("remaining %s, due moved by %s; want 28 s of the later one", got, le.due.Sub(due))
+	}
 }
 
 // TestFailedExtensionsAreLoggedOnce: once for each lease, however long it lasts.

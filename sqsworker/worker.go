@@ -17,16 +17,20 @@ type Worker struct {
 	queueURL string
 	fifo     bool
 	handler  sqsonce.Handler
-	opts     Options
+	given    Options // without the defaults
+	opts     Options // as the worker was made: the loop has its own
 	lines    *lines
 	log      *slog.Logger // to lines
 	now      func() time.Time
 	warm     bool // tests begin without the slow start
 
+	control  control
 	counters counters
 	state    atomic.Int32 // see health.go
 	lastStep atomic.Int64 // of the loop, Unix nanoseconds
-	full     atomic.Bool  // InFlight is used up
+	full     atomic.Bool  // no receive is under way, since there is no capacity for one or no handler
+	noNeed   atomic.Int64 // when no receive was needed last, Unix nanoseconds: full or paused
+	progress atomic.Int64 // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
 	notReady atomic.Bool  // the last outcomes were unavailable
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Hurry
@@ -44,15 +48,18 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	for _, fn := range optFns {
 		fn(&o)
 	}
+	given := o
 	o.setDefaults()
 	if err := validate(c, queueURL, h, &o); err != nil {
 		return nil, err
 	}
 	w := &Worker{
-		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, opts: o,
+		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, given: given, opts: o,
 		lines: &lines{}, now: time.Now,
 	}
 	w.log = slog.New(lineHandler{w.lines, o.Logger.Handler()}).With(keyQueue, queueURL)
+	w.control.changed = make(chan struct{}, 1)
+	w.control.concurrency.Store(int64(o.Concurrency))
 	w.hurried, w.hurry = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -80,6 +87,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil || starting.Err() != nil {
 		return err
 	}
+	w.logStart(&q)
 	return newLoop(ctx, w, q).run()
 }
 
@@ -93,6 +101,7 @@ func (w *Worker) Hurry() { w.hurry() }
 const (
 	keyQueue     = "queue"
 	keyMessage   = "message_id"
+	keyEvent     = "key"
 	keyGroup     = "group"
 	keyCount     = "receive_count"
 	keyError     = "error"

@@ -1,0 +1,350 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func (j *job) wantIntake(when string, want Intake) {
+	j.x.Helper()
+	if got := j.Stats().Intake; got != want {
+		j.x.Errorf("%s: intake is %q, want %q", when, got, want)
+	}
+}
+
+// TestPause: no receive is started, and all that the worker has is handled, also what waits for a slot.
+func TestPause(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		var r runs
+		j := x.startPrefetching(r.take(time.Minute), func(o *Options) { o.Concurrency = 2 })
+		j.wantIntake("paused", IntakePaused)
+		x.sendMany(30)
+		before := x.calls(opReceive)
+		time.Sleep(time.Hour)
+		if n := x.calls(opReceive) - before; n != 0 || len(r.list()) != 0 {
+			t.Errorf("%d receives and %d runs while paused", n, len(r.list()))
+		}
+		j.Resume()
+		time.Sleep(time.Second)
+		j.Pause()
+		inHand := 0
+		for _, m := range x.queued() {
+			if m.InFlight {
+				inHand++
+			}
+		}
+		before = x.calls(opReceive)
+		time.Sleep(time.Hour)
+		if got := len(r.list()); inHand <= 2 || got != inHand {
+			t.Errorf("%d in hand when it was paused, %d handled", inHand, got)
+		}
+		if n := x.calls(opReceive) - before; n != 0 {
+			t.Errorf("%d receives while paused", n)
+		}
+		j.wantIntake("paused again", IntakePaused)
+		j.stopClean()
+		j.wantIntake("ended", "")
+	})
+}
+
+// TestPauseBeforeRun: what is asked for before Run holds, and nothing is done by calls after it.
+func TestPauseBeforeRun(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		w, err := New(x.c, x.url, ok)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Pause()
+		w.Pause()
+		x.send("a")
+		ctx, cancel := context.WithCancel(context.Background())
+		j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
+		j.wantIntake("before Run", "")
+		go func() { j.result <- w.Run(ctx) }()
+		time.Sleep(time.Hour)
+		if n := x.calls(opReceive); n != 0 {
+			t.Errorf("%d receives of a paused worker", n)
+		}
+		j.wantIntake("paused", IntakePaused)
+		j.wantHealth("paused", 200, 200)
+		if _, body := j.probe("/ready"); body["intake"] != "paused" {
+			t.Errorf("body: %v, want it to say that the worker is paused", body)
+		}
+		j.Resume()
+		time.Sleep(time.Second)
+		x.wantEmpty()
+		j.wantIntake("resumed", IntakeOpen)
+		j.wantHealth("resumed", 200, 200)
+		j.stopClean()
+		j.Pause()
+		j.Resume()
+		if err := j.SetConcurrency(3); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPauseRepeatsAnAttempt: a receive without an answer may have hidden a group. It counts as under way until it has one.
+func TestPauseRepeatsAnAttempt(t *testing.T) {
+	rule := fault.Rule{Op: opReceive, Nth: 1, Do: fault.LoseReply}
+	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("g:0", "g:1")
+		var r runs
+		j := x.start(r.take(time.Second))
+		time.Sleep(time.Microsecond)
+		j.Pause()
+		time.Sleep(5 * time.Second)
+		x.wantEmpty()
+		inOrder(t, r.list())
+		if n := x.calls(opReceive); n != 2 {
+			t.Errorf("%d receives, want the first one and its repetition", n)
+		}
+		j.stopClean()
+	})
+}
+
+// TestPauseRepeatsAnAttemptBriefly: if the repetition were a long poll, it would receive what comes meanwhile.
+func TestPauseRepeatsAnAttemptBriefly(t *testing.T) {
+	rule := fault.Rule{Op: opReceive, Nth: 1, Do: fault.LoseReply}
+	bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
+		j := x.start(ok)
+		time.Sleep(10 * time.Second)
+		j.Pause()
+		time.Sleep(15 * time.Second)
+		x.send("g:0")
+		time.Sleep(time.Minute)
+		if n, s := x.calls(opReceive), j.Stats(); n != 2 || s.Received != 0 {
+			t.Errorf("%d receives, got %+v; want two receives and nothing received", n, s)
+		}
+		j.stopClean()
+	})
+}
+
+// TestReadyAfterIntakeWasClosed: the first receive after a long time without any is a long poll of 20 s.
+func TestReadyAfterIntakeWasClosed(t *testing.T) {
+	for name, clo := range map[string]func(j *job) (open func()){
+		"paused": func(j *job) func() {
+			j.Pause()
+			time.Sleep(time.Hour)
+			return j.Resume
+		},
+		"full": func(j *job) func() {
+			j.x.send("slow")
+			time.Sleep(time.Hour)
+			j.wantIntake("full", IntakeFull)
+			return func() { time.Sleep(time.Hour) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				var r runs
+				j := x.start(r.take(2*time.Hour-time.Second), func(o *Options) { o.Concurrency = 1 })
+				time.Sleep(time.Minute)
+				open := clo(j)
+				j.wantHealth("closed", 200, 200)
+				open()
+				time.Sleep(time.Second)
+				j.wantIntake("open", IntakeOpen)
+				j.wantHealth("open", 200, 200)
+				j.stopClean()
+			})
+		})
+	}
+}
+
+func TestSetConcurrency(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options             func(*Options)
+		from, to            int
+		running, runningNow int // before, and right after
+	}{
+		"more":                   {from: 2, to: 12, running: 2, runningNow: 12},
+		"fewer":                  {from: 12, to: 2, running: 12, runningNow: 12},
+		"to one":                 {from: 10, to: 1, running: 10, runningNow: 10},
+		"more than InFlight":     {from: 2, to: 12, running: 2, runningNow: 5, options: func(o *Options) { o.InFlight = 5 }},
+		"InFlight follows":       {from: 1, to: 40, running: 1, runningNow: 40},
+		"InFlight of its bounds": {from: 1, to: 1_000_000, running: 1, runningNow: 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				x.sendMany(60)
+				var r runs
+				j := x.start(r.take(time.Minute), func(o *Options) {
+					o.Concurrency = tc.from
+					if tc.options != nil {
+						tc.options(o)
+					}
+				})
+				wantRunning := func(when string, want int) {
+					t.Helper()
+					if s := j.Stats(); int(s.Running) != want {
+						t.Errorf("%s: %d run, want %d", when, s.Running, want)
+					}
+				}
+				time.Sleep(30 * time.Second)
+				wantRunning("before", tc.running)
+				if err := j.SetConcurrency(tc.to); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				wantRunning("at once", tc.runningNow)
+				time.Sleep(time.Minute)
+				if tc.to < tc.from {
+					wantRunning("later", tc.to)
+				}
+				time.Sleep(2 * time.Hour)
+				j.stopClean()
+				x.wantEmpty()
+			})
+		})
+	}
+}
+
+func TestSetConcurrencyBeforeRun(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.sendMany(30)
+		var r runs
+		w, err := New(x.c, x.url, r.take(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []int{0, -1} {
+			err := w.SetConcurrency(bad)
+			if f, is := errors.AsType[*sqsonce.FieldError](err); !is || f.Package != "sqsworker" || f.Field != "concurrency" {
+				t.Errorf("%d: got %v, want a FieldError", bad, err)
+			}
+		}
+		if err := w.SetConcurrency(3); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
+		go func() { j.result <- w.Run(ctx) }()
+		time.Sleep(time.Second)
+		if s := j.Stats(); s.Running != 3 || s.Received != 3 {
+			t.Errorf("%d run, %d received, want 3", s.Running, s.Received)
+		}
+		j.Hurry()
+		j.stopClean()
+	})
+}
+
+// TestReceiversFollowConcurrency: with one slot there are at most two receives at once.
+func TestReceiversFollowConcurrency(t *testing.T) {
+	for _, receivers := range []int{0, 2} {
+		rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 100 * time.Millisecond}
+		bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+			x.sendMany(1000)
+			g := &gauge{Client: x.c, x: x}
+			w, err := New(g, x.url, ok, func(o *Options) { o.Concurrency, o.Receivers = 1, receivers })
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := w.SetConcurrency(100); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			if follows := receivers == 0; follows != (g.maxPoll > 2) {
+				t.Errorf("Receivers %d: %d receives at once", receivers, g.maxPoll)
+			}
+		})
+	}
+}
+
+// TestDeletesFollowConcurrency: with sixteen at once, they would take 4 s.
+func TestDeletesFollowConcurrency(t *testing.T) {
+	rule := fault.Rule{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: time.Second}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.sendMany(500)
+		j := x.start(ok, func(o *Options) { o.Concurrency = 1 })
+		if err := j.SetConcurrency(500); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		x.wantEmpty()
+		j.stopClean()
+	})
+}
+
+// TestControlFromManyGoroutines: before, during and after Run. Run waits for none of them, and leaves nothing behind: the
+// bubble would find a goroutine that still waits.
+func TestControlFromManyGoroutines(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		const n = 300
+		x.sendMany(n)
+		var r runs
+		w, err := New(x.c, x.url, r.take(50*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
+		var callers sync.WaitGroup
+		for i := range 8 {
+			callers.Go(func() {
+				for k := range 500 {
+					switch (i + k) % 4 {
+					case 0:
+						w.Pause()
+					case 1:
+						w.Resume()
+					case 2:
+						if err := w.SetConcurrency(1 + (i+k)%20); err != nil {
+							t.Error(err)
+						}
+					case 3:
+						_ = w.Stats()
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(10 * time.Millisecond)
+		go func() { j.result <- w.Run(ctx) }()
+		callers.Wait()
+		w.Resume()
+		time.Sleep(time.Hour)
+		x.wantEmpty()
+		if got := len(r.list()); got != n {
+			t.Errorf("%d runs of %d messages", got, n)
+		}
+		w.Pause()
+		j.stopClean()
+		w.Resume()
+	})
+}
+
+func TestHeldInStats(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:0", "g:1", "h:0")
+		var r runs
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if r.count(m.Body) == 1 && m.Body != "g:1" {
+				return sqsonce.RetryAfter(10*time.Second, errTest)
+			}
+			return nil
+		})
+		for _, tc := range []struct {
+			at   time.Duration
+			held int64
+		}{{5 * time.Second, 2}, {10 * time.Second, 0}} { // heads; those behind them wait for them
+			time.Sleep(tc.at)
+			if s := j.Stats(); s.Held != tc.held {
+				t.Errorf("after %s: %d held, want %d", tc.at, s.Held, tc.held)
+			}
+		}
+		j.stopClean()
+		x.wantEmpty()
+	})
+}

@@ -1,0 +1,222 @@
+package sqsworker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// jsonLog is a log whose lines a test reads.
+type jsonLog struct{ logBook }
+
+func (b *jsonLog) option(o *Options) {
+	o.Logger = slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// lines returns those whose text begins so.
+func (b *jsonLog) lines(t *testing.T, text string) (found []map[string]any) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range strings.Lines(b.text.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(m["msg"].(string), text) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// wantLine checks that there is one such line, with these attributes.
+func (b *jsonLog) wantLine(t *testing.T, text string, want map[string]any) {
+	t.Helper()
+	lines := b.lines(t, text)
+	if len(lines) != 1 {
+		t.Errorf("%d lines %q, want 1: %v", len(lines), text, lines)
+		return
+	}
+	for name, value := range want {
+		if got := lines[0][name]; got != value {
+			t.Errorf("%s: %s is %v, want %v", text, name, got, value)
+		}
+	}
+}
+
+func TestStartIsLogged(t *testing.T) {
+	for kind, s := range map[string]setup{"standard": {}, "FIFO": {fifo: true, maxReceives: 5}} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, s, func(x *fixture) {
+				var book jsonLog
+				j := x.start(ok, book.option, func(o *Options) { o.Concurrency, o.InFlight = 3, 7 })
+				time.Sleep(time.Second)
+				j.stopClean()
+				dlq := ""
+				if s.maxReceives > 0 {
+					dlq = x.dlq
+				}
+				book.wantLine(t, "sqsworker: started", map[string]any{
+					"level": "INFO", "queue": x.url, "kind": kind, "concurrency": 3.0, "in_flight": 7.0,
+					"visibility": 3e10, "dlq": dlq, "max_receive_count": float64(s.maxReceives),
+				})
+			})
+		})
+	}
+}
+
+// sendEvents sends one message for each key, which is also its body, and on FIFO its group.
+func (x *fixture) sendEvents(keys ...string) {
+	x.Helper()
+	for _, key := range keys {
+		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &key, MessageAttributes: map[string]sqstypes.MessageAttributeValue{
+			sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &key},
+		}}
+		if host.IsFIFO(x.url) {
+			in.MessageGroupId, in.MessageDeduplicationId = &key, &key
+		}
+		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
+			x.Fatal(err)
+		}
+	}
+}
+
+func TestDeadLetteringIsLogged(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+				x.sendEvents("bad", "good")
+				var book jsonLog
+				j := x.start(rejectBad, book.option)
+				time.Sleep(time.Minute)
+				j.stopClean()
+				book.wantLine(t, "sqsworker: message sent to the dead-letter queue", map[string]any{
+					"level": "INFO", "key": "bad", "receive_count": 1.0, "reason": sqsonce.Reject(errTest).Error(),
+				})
+			})
+		})
+	}
+}
+
+// TestLastReceiveIsLogged: one line for the delivery after which SQS moves the message, and none for those before it.
+func TestLastReceiveIsLogged(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stopped=%t", stopped), func(t *testing.T) {
+			bubble(t, setup{maxReceives: 3}, func(x *fixture) {
+				x.sendEvents("a")
+				var book jsonLog
+				runs := 0
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					if runs++; stopped && runs == 3 {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return sqsonce.RetryAfter(time.Second, errTest)
+				}, book.option)
+				time.Sleep(time.Minute)
+				j.stopClean()
+				if runs != 3 {
+					t.Errorf("%d runs, want 3", runs)
+				}
+				book.wantLine(t, "sqsworker: given back at its last receive", map[string]any{
+					"level": "WARN", "key": "a", "receive_count": 3.0,
+				})
+			})
+		})
+	}
+}
+
+// TestLinesHaveTheKey: each line about a message has the key of its event, as the message was when it was received.
+func TestLinesHaveTheKey(t *testing.T) {
+	bubble(t, setup{maxReceives: 3}, func(x *fixture) {
+		for i := range 4 {
+			for _, kind := range []string{"quick", "long", "fails", "panics", "rejects", "stuck", "unavailable", "in progress", "settles"} {
+				x.sendEvents(fmt.Sprintf("%s/%d", kind, i))
+			}
+		}
+		x.srv.Set(fault.Plan{Seed: 3, Rules: []fault.Rule{
+			{Op: opDelete, Nth: 1, Times: 2, Do: fault.FailEntries},
+			{Op: opChange, Prob: 0.5, Do: fault.FailEntries},
+			{Op: opChange, Prob: 0.1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"},
+			{Op: opSend, Nth: 1, Times: 2, Do: fault.Error, Code: "AccessDenied"},
+		}})
+		var book jsonLog
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			kind, _, _ := strings.Cut(m.Body, "/")
+			m.Body = "changed"
+			for range 1000 { // while lines about it are written
+				m.Attributes[sqsonce.AttrEventKey] = sqsonce.Attribute{Type: "String", String: "changed"}
+			}
+			switch kind {
+			case "long":
+				time.Sleep(5 * time.Minute)
+			case "fails":
+				return errTest
+			case "panics":
+				panic("broken")
+			case "rejects":
+				return sqsonce.Reject(errTest)
+			case "stuck":
+				time.Sleep(10 * time.Minute)
+			case "unavailable":
+				return sqsonce.Unavailable(errTest)
+			case "in progress":
+				return sqsonce.ErrInProgress
+			case "settles":
+				sqsonce.OnSettled(ctx, func(bool) { panic("broken") })
+			}
+			return nil
+		}, book.option, func(o *Options) {
+			o.Timeout, o.Visibility, o.Concurrency = timeoutOf(6*time.Minute), 20*time.Second, 40
+			o.Backoff = func(int) time.Duration { panic("broken") }
+		})
+		time.Sleep(20 * time.Minute)
+		j.cancel()
+		_ = j.wait()
+		seen := map[string]bool{}
+		for _, line := range book.lines(t, "") {
+			if line[keyMessage] == nil {
+				continue
+			}
+			seen[line["msg"].(string)] = true
+			if key := line[keyEvent]; key == nil || key == "changed" {
+				t.Errorf("key %v: %v", key, line)
+			}
+		}
+		got := slices.Sorted(maps.Keys(seen))
+		for _, want := range []string{
+			"delete failed", "extension failed", "release failed", "lease lost", "handler failed", "handler does not return",
+			"message sent to", "message not sent to", "given back at its last", "unavailable", "event in progress", "settling", "Options.Backoff panicked",
+		} {
+			if !slices.ContainsFunc(got, func(text string) bool { return strings.HasPrefix(text, "sqsworker: "+want) }) {
+				t.Errorf("no line %q", want)
+			}
+		}
+	})
+}
+
+func TestLineWithoutAKey(t *testing.T) {
+	var book jsonLog
+	var o Options
+	book.option(&o)
+	raw := &sqstypes.Message{MessageAttributes: map[string]sqstypes.MessageAttributeValue{sqsonce.AttrEventKey: {}}}
+	o.Logger.Info("line", keyEvent, eventKey{raw: raw})
+	if lines := book.lines(t, "line"); len(lines) != 1 || lines[0][keyEvent] != nil {
+		t.Errorf("got %v, want a line without a key", lines)
+	}
+}

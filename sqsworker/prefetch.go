@@ -1,0 +1,94 @@
+package sqsworker
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// What waits here for a slot cannot be handled by another worker that has one free. So a worker receives no more than its
+// free slots, and what its handlers will take up within prefetch: enough to keep them at work during a receive, and full
+// receives where handlers are quick.
+const prefetch = time.Second
+
+// pace is how long handlers run.
+type pace struct {
+	mean    time.Duration // of the last runs, the latest counting most
+	returns int           // counted in mean, at most paceOf
+	running list.List     // of time.Time: when each running handler was started, in this order
+}
+
+const (
+	paceOf  = 16
+	paceMin = 8 // returns, or Concurrency if less: the first one to return may be one that fails at once
+)
+
+func (p *pace) began(now time.Time) *list.Element { return p.running.PushBack(now) }
+
+// returned ends a run. That of a stuck handler says nothing about those that occupy slots.
+func (p *pace) returned(run *list.Element, now time.Time, stuck bool) {
+	took := now.Sub(p.running.Remove(run).(time.Time))
+	if stuck {
+		return
+	}
+	p.returns = min(p.returns+1, paceOf)
+	p.mean += (took - p.mean) / time.Duration(p.returns)
+}
+
+// takeUp is how many messages the handlers that run, and then free slots after one message for each, will take up within
+// prefetch. A handler counts when it has run for so long that it should return by then, unless it has run for twice that:
+// nobody knows when it will return.
+func (p *pace) takeUp(now time.Time, free int) int {
+	mean := max(p.mean, 1)
+	late, ending := 0, 0
+	for e := p.running.Front(); e != nil; e = e.Next() {
+		age := now.Sub(e.Value.(time.Time))
+		if age > max(2*mean, prefetch) {
+			late++
+			continue
+		}
+		if mean <= prefetch || age < mean-prefetch {
+			break
+		}
+		ending++
+	}
+	if mean <= prefetch {
+		return int(prefetch * time.Duration(p.running.Len()-late+free) / mean)
+	}
+	return ending
+}
+
+// wanted is how many more messages the handlers can use; it may be negative. While nothing is known of the handlers it is
+// one for each free slot.
+func (l *loop) wanted() int {
+	n := l.slots - len(l.ready) - l.polling.asked
+	if l.pace.returns >= min(paceMin, l.opts.Concurrency) {
+		n += l.pace.takeUp(l.now(), max(0, l.slots))
+	}
+	return n
+}
+
+// toReceive is how many messages a receive may ask for, if one is to be started; else 0. Receives for ten cost least. One
+// for fewer is started only while nothing else is to be had: no message waits for a slot and no receive is under way. If
+// it is InFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
+func (l *loop) toReceive() int {
+	fits := l.capacity.available()
+	if l.outage.probing && l.capacity.used.messages > 0 || l.parked.messages >= 2*l.opts.Held || fits == 0 {
+		return 0
+	}
+	if l.outage.probing {
+		return 1
+	}
+	wanted := l.wanted()
+	n := min(fits, wanted)
+	switch {
+	case n >= min(host.MaxBatch, l.capacity.limit.messages):
+		return n
+	case n <= 0 || len(l.ready) > 0 || l.polling.active > 0:
+		return 0
+	case n < wanted && (l.slots <= 0 || l.deletes.unanswered() > 0 || l.releases.unanswered() > 0):
+		return 0
+	}
+	return n
+}

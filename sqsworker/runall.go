@@ -1,0 +1,47 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// RunAll runs workers, each as [Worker.Run] does, until all have ended. Cancelling ctx stops all of them. So does one that
+// ends with an error. A worker that [Worker.Hurry] stops ends alone. Nothing is shared: each worker has its own Concurrency,
+// InFlight and Bytes.
+//
+// The error joins those of the workers, each with its queue's URL. It is a [*sqsonce.FieldError] for each worker that is nil
+// or given twice, or if there is none, and then none was started.
+func RunAll(ctx context.Context, workers ...*Worker) error {
+	if err := validateWorkers(workers); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(workers))
+	var running sync.WaitGroup
+	for i, w := range workers {
+		running.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				errs[i] = fmt.Errorf("sqsworker: queue %s: %w", w.queueURL, err)
+				stop()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func validateWorkers(workers []*Worker) error {
+	var p problems
+	p.add(len(workers) == 0, "workers", "is empty")
+	for i, w := range workers {
+		field := fmt.Sprintf("workers[%d]", i)
+		p.add(w == nil, field, "is nil")
+		first := slices.Index(workers, w)
+		p.add(w != nil && first < i, field, "is the same as workers[%d]", first)
+	}
+	return errors.Join(p...)
+}

@@ -1,0 +1,25 @@
+package sqsworker
+
+import "github.com/sqsonce/sqsonce/internal/host"
+
+// giveBackBehind gives back what waits behind a stuck handler whose lease is lost, and would wait for as long as the process
+// lives: its message, received again, or on FIFO what has been received of its group since. Another worker may be able to
+// run it. The same messages may come here again: SQS counts each receive, so the delay doubles with it. What is at its last
+// receive goes on waiting: given back, it would go to the dead-letter queue.
+func (l *loop) giveBackBehind(d *delivery) {
+	if !d.stuck || !d.lease.lost {
+		return
+	}
+	var behind []*delivery
+	switch {
+	case d.group != nil && !l.followerAtLastReceive(d.group):
+		behind, d.group.followers = d.group.followers, nil
+	case d.group == nil && d.next != nil && d.next.state == waiting && !l.atLastReceive(d.next):
+		behind = []*delivery{d.next}
+	}
+	for _, b := range behind {
+		b.group = nil
+		l.counters.released.Add(1)
+		l.release(b, host.Double(l.opts.Visibility/2, maxVisibility, b.lease.count))
+	}
+}

@@ -1,0 +1,145 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// losesItsLease starts a worker whose first handler ignores its context until over is closed, and loses the lease of its
+// message at the first extension. The message is visible again ten seconds after its receive.
+func (x *fixture) losesItsLease(r *runs, over chan struct{}, optFns ...func(*Options)) *job {
+	x.Helper()
+	x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}})
+	first := true
+	return x.start(func(_ context.Context, m *sqsonce.Message) error {
+		defer r.begin(m.Body)()
+		if first {
+			first = false
+			<-over
+			return errTest
+		}
+		return nil
+	}, append([]func(*Options){func(o *Options) { o.Visibility, o.Concurrency = 10*time.Second, 1 }}, optFns...)...)
+}
+
+// TestStuckHandlerFreesItsMessage: what comes again of it is given back, and another worker runs it.
+func TestStuckHandlerFreesItsMessage(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				x.send("g:a")
+				over := make(chan struct{})
+				var r, elsewhere runs
+				j := x.losesItsLease(&r, over)
+				x.send("g:b")
+				time.Sleep(time.Minute)
+				// Received at 0 s; at 10 s, given back for 10 s; at 20 s, for 20 s; at 40 s, for 40 s. On FIFO all with b.
+				for _, m := range x.queued() {
+					if m.Body == "g:a" && m.ReceiveCount != 4 {
+						t.Errorf("%s was received %d times in a minute, want 4", m.Body, m.ReceiveCount)
+					}
+				}
+				other := x.start(elsewhere.take(time.Second))
+				time.Sleep(time.Hour)
+				x.wantEmpty()
+				if elsewhere.count("g:a") != 1 || r.count("g:a") != 1 {
+					t.Errorf("runs: %v, elsewhere %v; want the message once in each", r.list(), elsewhere.list())
+				}
+				if order := elsewhere.list(); fifo && !slices.Equal(order, []string{"g:a", "g:b"}) {
+					t.Errorf("order elsewhere: %v", order)
+				}
+				close(over)
+				other.stopClean()
+				j.stopClean()
+			})
+		})
+	}
+}
+
+// TestCopyWaits: it does so while the handler may still return soon, and at its last receive, at which others would not get
+// it.
+func TestCopyWaits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		maxReceives int
+		grace       time.Duration
+	}{"not stuck yet": {grace: time.Hour}, "at last receive": {maxReceives: 2}} {
+		for _, fifo := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s fifo=%t", name, fifo), func(t *testing.T) {
+				bubble(t, setup{fifo: fifo, maxReceives: tc.maxReceives}, func(x *fixture) {
+					x.send("g:a")
+					over := make(chan struct{})
+					var r runs
+					j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace = tc.grace })
+					time.Sleep(10 * time.Minute)
+					if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 || r.count("g:a") != 1 {
+						t.Errorf("queue %+v, runs %v; want a message that was received twice and run once", q, r.list())
+					}
+					close(over)
+					time.Sleep(time.Second)
+					x.wantEmpty()
+					if dead := x.dead(); len(dead) != 0 || r.count("g:a") != 2 {
+						t.Errorf("dead-letter queue %+v, runs %v; want a second run", dead, r.list())
+					}
+					j.stopClean()
+				})
+			})
+		}
+	}
+}
+
+// TestFollowersWaitBehindAStuckHead: its lease is not lost, so nobody else can have the group.
+func TestFollowersWaitBehindAStuckHead(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g:a", "g:b")
+		var r runs
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			defer r.begin(m.Body)()
+			if m.Body == "g:a" {
+				time.Sleep(5 * time.Minute)
+			}
+			return nil
+		}, func(o *Options) { o.Timeout = timeoutOf(time.Minute) })
+		time.Sleep(4 * time.Minute)
+		for _, m := range x.queued() {
+			if m.ReceiveCount != 1 || !m.InFlight {
+				t.Errorf("%s was received %d times, in flight %t; want once, and in flight", m.Body, m.ReceiveCount, m.InFlight)
+			}
+		}
+		time.Sleep(time.Minute + time.Second)
+		x.wantEmpty()
+		j.stopClean()
+	})
+}
+
+// TestCopyIsGivenBackLater: one that came before the handler counted as stuck is given back when it does.
+func TestCopyIsGivenBackLater(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				x.send("g:a")
+				over := make(chan struct{})
+				var r, elsewhere runs
+				j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace = 5 * time.Minute })
+				time.Sleep(4 * time.Minute)
+				if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 {
+					t.Errorf("queue %+v, want a message that waits in its second receive", q)
+				}
+				other := x.start(elsewhere.take(time.Second))
+				time.Sleep(time.Hour)
+				x.wantEmpty()
+				if elsewhere.count("g:a") != 1 {
+					t.Errorf("not run elsewhere; runs: %v", r.list())
+				}
+				close(over)
+				other.stopClean()
+				j.stopClean()
+			})
+		})
+	}
+}
