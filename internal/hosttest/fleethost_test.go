@@ -23,12 +23,15 @@ func (f *fleet) live(index int) {
 	w := f.plan.workers[index]
 	for i, l := range w.lives {
 		if f.at(l.from) {
-			f.liveOnce(fmt.Sprintf("worker %d.%d", index, i), index, w, l)
+			// An orchestrator replaces a process whose handlers are all stuck.
+			for n := 0; f.liveOnce(fmt.Sprintf("worker %d.%d.%d", index, i, n), index, w, l); n++ {
+			}
 		}
 	}
 }
 
-func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) {
+// liveOnce runs one process, and reports whether it was ended before the end of its life.
+func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced bool) {
 	n := f.newNode(name, index)
 	k, err := sqsworker.New(n.sqs, f.url, f.handler(n), func(o *sqsworker.Options) {
 		o.Concurrency, o.InFlight, o.Logger = w.concurrency, w.inFlight, f.log
@@ -41,15 +44,18 @@ func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- k.Run(ctx) }()
 	for _, z := range l.freezes {
-		timer := time.AfterFunc(z.at-f.now(), func() { n.freeze(z.length) })
-		defer timer.Stop()
+		if z.at > f.now() {
+			timer := time.AfterFunc(z.at-f.now(), func() { n.freeze(z.length) })
+			defer timer.Stop()
+		}
 	}
-	if err, ended := f.watch(k, l.to, stopped); ended {
+	end, err := f.watch(k, l.to, stopped)
+	if end == byItself {
 		f.Errorf("%s ended by itself at %s: %v", name, f.now(), err)
-		return
+		return false
 	}
 	n.end()
-	if l.killed {
+	if l.killed && end != byProbe {
 		n.kill()
 	}
 	cancel()
@@ -57,10 +63,20 @@ func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) {
 	<-stopped
 	n.kill()
 	f.count(func(t *fleetTally) { t.ended(n, l) })
+	return end == byProbe
 }
 
-// watch waits for the end of a life, or of Run. Until then the worker must be alive for its orchestrator.
-func (f *fleet) watch(k *sqsworker.Worker, to time.Duration, stopped <-chan error) (err error, ended bool) {
+// end is how the life of a process ends.
+type end int
+
+const (
+	byPlan   end = iota
+	byItself     // Run has returned
+	byProbe      // /live says that a restart helps
+)
+
+// watch waits for the end of a life.
+func (f *fleet) watch(k *sqsworker.Worker, to time.Duration, stopped <-chan error) (end, error) {
 	timer := time.NewTimer(to - f.now())
 	defer timer.Stop()
 	probe := time.NewTicker(time.Minute)
@@ -68,16 +84,21 @@ func (f *fleet) watch(k *sqsworker.Worker, to time.Duration, stopped <-chan erro
 	for {
 		select {
 		case err := <-stopped:
-			return err, true
-		case <-probe.C:
-			w := httptest.NewRecorder()
-			if k.Health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/live", nil)); w.Code != http.StatusOK {
-				f.Errorf("an orchestrator would restart a worker at %s: %s", f.now(), w.Body)
-			}
+			return byItself, err
 		case <-timer.C:
-			return nil, false
+			return byPlan, nil
 		case <-f.over:
-			return nil, false
+			return byPlan, nil
+		case <-probe.C:
+		}
+		w := httptest.NewRecorder()
+		k.Health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/live", nil))
+		switch stuck := k.Stats().Stuck; {
+		case w.Code == http.StatusOK:
+		case stuck == 0:
+			f.Errorf("an orchestrator would restart a worker without stuck handlers at %s: %s", f.now(), w.Body)
+		default:
+			return byProbe, nil
 		}
 	}
 }
