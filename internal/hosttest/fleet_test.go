@@ -20,7 +20,7 @@ import (
 // TestFleet runs fleets through disruptions of every kind. FLEET=n runs the plan of one seed; SOAK=1 runs a million
 // deliveries.
 func TestFleet(t *testing.T) {
-	seeds, want := uint64(34), int64(0)
+	seeds, want := uint64(36), int64(0)
 	if os.Getenv("SOAK") != "" {
 		seeds, want = 1<<32, 1_000_000
 	}
