@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,12 +98,12 @@ func TestRejectUnderAnUnprovenLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaults()
-				returned := false
+				var returned atomic.Bool
 				f.before = func(_ context.Context, op string, _ int) error {
 					switch {
 					case op != "renew":
 						return nil
-					case returned:
+					case returned.Load():
 						return tt.answer
 					}
 					return errStore
@@ -110,7 +111,7 @@ func TestRejectUnderAnUnprovenLease(t *testing.T) {
 				ctx, settle := settle.New(context.Background())
 				err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
 					<-ctx.Done()
-					returned = true
+					returned.Store(true)
 					return sqsonce.Reject(errors.New("bad order"))
 				})(ctx, message("1"))
 				if got := host.OutcomeOf(err); got != tt.want {

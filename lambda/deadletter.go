@@ -13,7 +13,20 @@ import (
 // sendTimeout bounds a send to the dead-letter queue, including the SDK's own retries.
 const sendTimeout = 10 * time.Second
 
-// deadLetter sends a rejected message to the dead-letter queue and reports whether SQS has confirmed it. Only then may
+// failedLastReceive reports whether a FIFO message has failed at its last receive and can be sent to the dead-letter queue by
+// the host. SQS would move it at its next receive, without the reason, and with it the messages behind it in its group that
+// share its receives, none of which was ever started.
+//
+// Only the message's own failure counts. A handler that was cancelled at the margin may have succeeded with more time.
+func (v *invocation) failedLastReceive(m *sqsonce.Message, err error) bool {
+	if host.OutcomeOf(err) != host.Failed || v.ctx.Err() != nil || !host.IsFIFO(m.QueueARN) || v.deadLetterProblem(m.QueueARN) != "" {
+		return false
+	}
+	most := v.attributes().maxReceives
+	return most > 0 && m.ReceiveCount >= most
+}
+
+// deadLetter sends a message to the dead-letter queue and reports whether SQS has confirmed it. Only then may
 // Lambda delete the message: after a crash in between it is in both queues, and not in none.
 //
 // The send is cancelled when the results are closed. SQS may have accepted the message all the same; it is then reported as
@@ -42,7 +55,8 @@ func (v *invocation) deadLetter(s *slot, m *sqsonce.Message, reason error) bool 
 		v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
 		return false
 	}
-	v.log.WarnContext(v.ctx, "lambda: message sent to the dead-letter queue", keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount, keyError, reason)
+	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(reason)...)
+	v.log.WarnContext(v.ctx, "lambda: message sent to the dead-letter queue", attrs...)
 	return true
 }
 

@@ -27,9 +27,9 @@ func TestDeadline(t *testing.T) {
 			timeout: 20 * time.Second, want: "2", took: 19 * time.Second,
 		},
 		{
-			name: "nothing is started after the margin", h: handlers{"": takes(8 * time.Second)}, ids: numbered(5),
-			set: func(o *Options) { o.Concurrency = 1 }, timeout: 20 * time.Second,
-			want: "m00002 m00003 m00004", took: 19 * time.Second,
+			name: "nothing is started after the margin", h: handlers{"m00002": slow, "": takes(8 * time.Second)}, ids: numbered(5),
+			set: func(o *Options) { o.Concurrency = 1 }, timeout: 27 * time.Second,
+			want: "m00002 m00003 m00004", took: 27*time.Second - 1350*time.Millisecond,
 		},
 		{
 			name: "done before the margin", h: handlers{"": takes(time.Second)}, ids: []string{"1"},

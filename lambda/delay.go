@@ -40,11 +40,8 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	switch {
 	case host.OutcomeOf(err) == host.Unavailable:
 		d = host.Double(firstUnavailable, maxUnavailable, 2*m.ReceiveCount-1)
-	case errors.Is(err, sqsonce.ErrInProgress) && retry == nil:
-		return time.Time{}
 	case errors.Is(err, sqsonce.ErrInProgress):
-		// SQS counts each receive. While the other delivery renews its lease, the duplicate must not reach maxReceiveCount.
-		d = host.Double(retry.After, maxDelay, m.ReceiveCount)
+		return v.retryInProgress(m.ReceiveCount, retry)
 	case retry != nil:
 		d = retry.After
 	default:
@@ -53,10 +50,27 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	return time.Now().Add(d)
 }
 
-func (v *invocation) backoff(receiveCount int) (d time.Duration) {
-	if err := host.Recover(func() { d = v.opts.Backoff(receiveCount) }); err != nil {
+// retryInProgress is half the visibility timeout from now, doubled with each receive, and not before the other owner's lease
+// is over. SQS counts each receive: while that owner renews its lease, the message must not reach maxReceiveCount.
+func (v *invocation) retryInProgress(receiveCount int, retry *sqsonce.RetryError) time.Time {
+	var afterLease time.Duration
+	if retry != nil {
+		afterLease = retry.After
+	}
+	half := v.attributes().visibility / 2
+	switch {
+	case half == 0 && retry == nil:
+		return time.Time{}
+	case half == 0:
+		half = afterLease
+	}
+	return time.Now().Add(max(host.Double(half, maxDelay, receiveCount), afterLease))
+}
+
+func (v *invocation) backoff(try int) (d time.Duration) {
+	if err := host.Recover(func() { d = v.opts.Backoff(try) }); err != nil {
 		v.log.ErrorContext(v.ctx, "lambda: Options.Backoff panicked, the default backoff is used", host.ErrorAttrs(err)...)
-		d = host.DefaultBackoff(receiveCount)
+		d = host.DefaultBackoff(try)
 	}
 	return d
 }

@@ -15,6 +15,8 @@ const (
 	opChange = "ChangeMessageVisibilityBatch"
 	opURL    = "GetQueueUrl"
 	opSend   = "SendMessage"
+
+	opAttributes = "GetQueueAttributes"
 )
 
 func TestDelays(t *testing.T) {
@@ -31,8 +33,9 @@ func TestDelays(t *testing.T) {
 		{"RetryAfter: at once", fails(sqsonce.RetryAfter(0, errTest)), 0},
 		{"RetryAfter: rounded up", fails(sqsonce.RetryAfter(1500*time.Millisecond, errTest)), 2 * time.Second},
 		{"RetryAfter: more than SQS accepts", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), maxDelay},
-		{"in progress: the delay of RetryAfter", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), 31 * time.Second},
-		{"in progress: without RetryAfter", fails(sqsonce.ErrInProgress), visibility},
+		{"in progress: half the visibility timeout", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), visibility / 2},
+		{"in progress: not before the other lease is over", fails(sqsonce.RetryAfter(10*time.Minute, sqsonce.ErrInProgress)), 10 * time.Minute},
+		{"in progress: without RetryAfter", fails(sqsonce.ErrInProgress), visibility / 2},
 		{"lease lost: not changed", fails(sqsonce.ErrLeaseLost), visibility},
 		{"lease lost: not changed for RetryAfter either", fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrLeaseLost)), visibility},
 		{"success: not changed", fails(nil), visibility},
@@ -65,20 +68,50 @@ func TestDelaysCountFromTheFailure(t *testing.T) {
 	})
 }
 
-// TestInProgressBacksOff: SQS counts each receive, so the delay of a duplicate doubles while the other delivery runs.
+// TestInProgressBacksOff: SQS counts each receive, so the delay of a duplicate doubles while the other delivery runs: from
+// half the visibility timeout, or if that is not known from the end of the other lease.
 func TestInProgressBacksOff(t *testing.T) {
+	denied := fault.Rule{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+	for _, tt := range []struct {
+		faults []fault.Rule
+		delays []time.Duration
+	}{
+		{nil, []time.Duration{90 * time.Second, 180 * time.Second, 360 * time.Second}},
+		{[]fault.Rule{denied}, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second}},
+	} {
+		withQueue(t, false, tt.faults, func(x *fixture) {
+			x.send("1")
+			f := x.wrap(fails(sqsonce.RetryAfter(10*time.Second, sqsonce.ErrInProgress)))
+			for _, want := range tt.delays {
+				x.failed(f, 30*time.Second, x.receive())
+				if got := x.visibleIn()["1"]; got != want {
+					t.Errorf("visible in %v, want %v", got, want)
+				}
+				time.Sleep(want)
+			}
+			if x.log.count("handler failed") > 0 {
+				t.Error("an event in progress elsewhere is logged as a failure")
+			}
+			x.failed(x.wrap(fails(sqsonce.ErrInProgress)), 30*time.Second, x.receive())
+			if got := x.visibleIn()["1"]; tt.faults != nil && got != visibility {
+				t.Errorf("nothing known: visible in %v, want %v", got, visibility)
+			}
+			if got := x.calls(opAttributes); got != 2 {
+				t.Errorf("%d calls of GetQueueAttributes by two functions, want 2", got)
+			}
+		})
+	}
+}
+
+// TestInProgressHasALimit: no delay is longer than SQS accepts.
+func TestInProgressHasALimit(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		x.send("1")
-		f := x.wrap(fails(sqsonce.RetryAfter(10*time.Second, sqsonce.ErrInProgress)))
-		for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
-			x.failed(f, 30*time.Second, x.receive())
-			if got := x.visibleIn()["1"]; got != want {
-				t.Errorf("visible in %v, want %v", got, want)
-			}
-			time.Sleep(want)
-		}
-		if x.log.count("handler failed") > 0 {
-			t.Error("an event in progress elsewhere is logged as a failure")
+		e := x.receive()
+		e.Records[0].Attributes["ApproximateReceiveCount"] = "40"
+		x.failed(x.wrap(fails(sqsonce.ErrInProgress)), 30*time.Second, e)
+		if got := x.visibleIn()["1"]; got != maxDelay {
+			t.Errorf("visible in %v, want %v", got, maxDelay)
 		}
 	})
 }

@@ -22,6 +22,10 @@
 // after the response, and the handler goes on in a later invocation: no library can end it. Its writes to the event's
 // record depend on the record's owner, as always.
 //
+// A message is also not started where the run times of this process say that it cannot end before the margin: where more
+// than 5% of the latest 100 runs, successful or not, took longer than what is left. It is reported as failed, with the rest
+// of its FIFO group, and costs a receive but no cut-off run. One message of each invocation is started whatever they say.
+//
 // # Order
 //
 // Messages run in parallel, at most Options.Concurrency at once in one invocation. On a FIFO queue (the ARN ends in .fifo)
@@ -37,9 +41,18 @@
 // With Options.Client the message is visible again after the delay of the RetryAfter, or after the backoff, and the rest of
 // its FIFO group with it. A message that was not started, was abandoned or has lost its lease keeps its visibility timeout.
 // With Options.DeadLetterQueue as well, a rejected message is sent there. Once SQS has confirmed that, the message counts as
-// a success, and Lambda deletes it.
+// a success, and Lambda deletes it. On a FIFO queue so does a message that has failed at its last receive, by the queue's
+// redrive policy. The messages behind it in its group share its receives: they run in the same invocation, and one that
+// fails too in its last receive follows it. Otherwise SQS would move them all without a run. The host sends nothing there
+// that did not fail by itself: not what was unavailable, in progress elsewhere, or cancelled at the margin.
 //
 // Lambda cannot hold a message: one whose event is in progress elsewhere is reported as failed, and each delivery adds to
-// its receive count. Keep visibility timeout x maxReceiveCount above the longest handler of any host that shares the
-// record.
+// its receive count. With a client it is visible again after half the visibility timeout, doubled with each receive up to
+// 11 h 30 min, and not before the other owner's lease is over. Keep visibility timeout x maxReceiveCount above the longest
+// handler of any host that shares the record.
+//
+// The host reads visibility timeout and redrive policy with one call of GetQueueAttributes per process, when a message needs
+// them for the first time. It then logs settings that do not fit the function: a visibility timeout below 6 function
+// timeouts, a maxReceiveCount below 5
+// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
 package lambda

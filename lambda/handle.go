@@ -60,14 +60,20 @@ func (v *invocation) handle(i int) (ok bool) {
 	m := &s.message
 	convert(m, &v.records[i], v.killAt)
 	ctx, settled := settle.New(v.ctx)
-	host.Run(func() error { return v.handler(ctx, m) }, func(err error) { ok = v.setResult(s, m, err, settled) })
+	begun := time.Now()
+	host.Run(func() error { return v.handler(ctx, m) }, func(err error) {
+		if s.is(running) && (err == nil || v.ctx.Err() == nil) { // neither abandoned nor cut off
+			v.runTimes.add(time.Since(begun))
+		}
+		ok = v.setResult(s, m, err, settled)
+	})
 	return ok
 }
 
 // setResult settles a message after its handler and sets the result. It reports whether that is a success before the
 // results were closed.
 func (v *invocation) setResult(s *slot, m *sqsonce.Message, err error, settled func(deadLettered bool) error) bool {
-	sent := host.OutcomeOf(err) == host.Rejected && v.deadLetter(s, m, err)
+	sent := (host.OutcomeOf(err) == host.Rejected || v.failedLastReceive(m, err)) && v.deadLetter(s, m, err)
 	if e := settled(sent); e != nil {
 		v.log.ErrorContext(v.ctx, "lambda: settling the message panicked", keyMessage, m.ID, keyError, e)
 	}

@@ -20,16 +20,23 @@ type invocation struct {
 	times   times
 	begun   time.Time
 	killAt  time.Time
+	// remaining is the time from begun to the deadline in whole seconds, rounded up; 0: there is no deadline.
+	remaining time.Duration
 
 	ctx         context.Context // of the handlers
 	cancel      context.CancelFunc
 	sendCtx     context.Context // of sends to the dead-letter queue; ends when the results are closed
 	cancelSends context.CancelFunc
 
-	todo    <-chan []int // chains that no worker has taken
-	started atomic.Int64 // workers
-	workers atomic.Int64 // that have not ended
-	ended   chan struct{}
+	queueAsked atomic.Bool
+	queueRead  chan struct{} // closed: queue is read
+	queue      queueAttributes
+
+	todo       <-chan []int // chains that no worker has taken
+	anyStarted atomic.Bool  // a message: see mayStart
+	started    atomic.Int64 // workers
+	workers    atomic.Int64 // that have not ended
+	ended      chan struct{}
 }
 
 func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) *invocation {
@@ -37,11 +44,12 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
 		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
 		times:  times{grace: leastMargin / 2},
-		ended:  make(chan struct{}),
+		ended:  make(chan struct{}), queueRead: make(chan struct{}),
 	}
 	v.todo = filled(v.chains)
 	if deadline, ok := ctx.Deadline(); ok {
 		v.times = newTimes(a.opts.Margin, v.begun, deadline)
+		v.remaining = (deadline.Sub(v.begun) + time.Second - 1).Truncate(time.Second)
 		if a.oneInvocation {
 			v.killAt = deadline
 		}
@@ -151,11 +159,11 @@ func (v *invocation) work() {
 	returned = true
 }
 
-// runChain runs the records of a chain one after the other, until one does not succeed or the handlers' context ends. The
-// others stay unstarted, so that no message of a group is deleted before an earlier one.
+// runChain runs the records of a chain one after the other, until one does not succeed, the handlers' context ends, or too
+// little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one.
 func (v *invocation) runChain(chain []int) {
 	for _, i := range chain {
-		if v.ctx.Err() != nil || !v.handle(i) {
+		if v.ctx.Err() != nil || !v.mayStart() || !v.handle(i) {
 			return
 		}
 	}

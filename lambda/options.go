@@ -24,19 +24,22 @@ type Options struct {
 	// most 5 s.
 	Margin time.Duration
 	// AllOrNothing makes the function return an error if any message failed, so that Lambda delivers the whole batch
-	// again. It is for mappings without ReportBatchItemFailures. Rejected messages are delivered again with the batch, and
-	// are sent to the dead-letter queue again. Default: false.
+	// again. It is for mappings without ReportBatchItemFailures. Messages that are in the dead-letter queue by then are
+	// delivered again with the batch, and are sent there again. Default: false.
 	AllOrNothing bool
 	// Client sends visibility changes and rejected messages. Default: none; then only the visibility timeout and the
 	// redrive policy of the queue act, and a rejected message is reported as failed.
 	Client Client
 	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs
-	// Client. Default: none; a rejected message is reported as failed.
+	// Client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy) is sent there
+	// too, and the messages behind it in its group are run. Default: none; a rejected message is reported as failed, and
+	// only the redrive policy moves messages: with one that always fails also those behind it, which were never run.
 	DeadLetterQueue string
-	// Backoff returns the delay after a failure, from the receive count, 1 for the first delivery. It needs Client. The
-	// delay is rounded up to whole seconds, at most 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a random part of up
-	// to a quarter more.
-	Backoff func(receiveCount int) time.Duration
+	// Backoff returns the delay after a failure, from the try, 1 for the first. In a function the try is the receive count:
+	// SQS counts every delivery, also one that is not a try, such as one while the store was unavailable. It needs Client.
+	// The delay is rounded up to whole seconds, at most 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a
+	// random part of up to a quarter more.
+	Backoff func(try int) time.Duration
 	// Logger gets each failed message and a summary of each invocation, never a body. Default: none.
 	Logger *slog.Logger
 }

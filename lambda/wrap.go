@@ -66,6 +66,8 @@ type adapter struct {
 
 	conns            thaw.Conns   // of opts.Client
 	queueURLs        sync.Map     // ARN to URL
+	queues           sync.Map     // ARN to queueAttributes
+	runTimes         runTimes     // of the handlers
 	logNoDLQ         sync.Once    // a rejected message that cannot be sent to a dead-letter queue is logged once
 	abandonedRunning atomic.Int64 // abandoned handlers that have not returned yet
 }

@@ -229,7 +229,7 @@ func TestLateAnswerIsExtendedFirst(t *testing.T) {
 					started <- time.Since(began)
 				}
 				return nil
-			}, func(o *Options) { o.Concurrency, o.Receivers = 1, 2 })
+			}, func(o *Options) { o.Concurrency, o.Receivers = 2, 2 })
 			time.Sleep(20*time.Second + time.Millisecond)
 			x.send("other")
 			time.Sleep(time.Second)

@@ -131,7 +131,7 @@ func (w *Worker) logStart(q *queue) {
 
 // logLastReceive is for a message that is given back.
 func (l *loop) logLastReceive(d *delivery) {
-	if l.atLastReceive(d) {
+	if l.atLastReceive(d) && !l.queue.guessed {
 		l.log.Warn("sqsworker: given back at its last receive: SQS moves the message to the dead-letter queue",
 			d.about()...)
 	}

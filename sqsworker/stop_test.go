@@ -136,39 +136,6 @@ func TestStopCancelsSlowHandlers(t *testing.T) {
 	})
 }
 
-func TestHurryCancelsNow(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a")
-		var r runs
-		j := x.start(r.take(time.Hour), func(o *Options) { o.Wait, o.StopTimeout = time.Second, 10*time.Minute })
-		time.Sleep(5 * time.Second)
-		j.cancel()
-		time.Sleep(30 * time.Second)
-		began := time.Now()
-		j.Hurry()
-		j.Hurry()
-		if err := j.wait(); err != nil || time.Since(began) > time.Second {
-			t.Errorf("Run: got %v after %s, want nil at once", err, time.Since(began))
-		}
-		if got := x.receive(time.Minute); len(got) != 1 {
-			t.Error("the message is not visible right after the stop")
-		}
-	})
-}
-
-func TestHurryStartsTheStop(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a")
-		var r runs
-		j := x.start(r.take(time.Hour), func(o *Options) { o.Wait = time.Second })
-		time.Sleep(5 * time.Second)
-		j.Hurry()
-		if err := j.wait(); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-}
-
 func TestStuckHandlersAreReported(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("stuck", "quick")
@@ -320,80 +287,6 @@ func TestStopTakesLessThan30Seconds(t *testing.T) {
 				}
 				if e, is := errors.AsType[*StopError](err); !is || e.Stuck != 1 {
 					t.Errorf("Run: got %v, want a StopError with one stuck", err)
-				}
-			})
-		})
-	}
-}
-
-// TestHurrySaysWhatItWaitsFor: one line, with what is under way when the handlers have been cancelled.
-func TestHurrySaysWhatItWaitsFor(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b", "c")
-		var r runs
-		j := x.start(r.take(time.Hour), func(o *Options) { o.Concurrency, o.InFlight = 2, 20 })
-		time.Sleep(5 * time.Second)
-		j.Hurry()
-		j.Hurry()
-		j.stopClean()
-		if n := x.log.count("cancelled before StopTimeout"); n != 1 {
-			t.Errorf("%d lines, want 1", n)
-		}
-		if want := "receives=1 handlers=2 deletes=0 releases=1 dead_letters=0"; !x.log.has(want) {
-			t.Errorf("not logged: %s", want)
-		}
-	})
-}
-
-// TestHurryBeforeTheFirstReceive: no receive is started, and Run returns at once.
-func TestHurryBeforeTheFirstReceive(t *testing.T) {
-	for name, hurryAfter := range map[string]time.Duration{"before Run": 0, "in a call": time.Second, "between two": 7 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			rule := fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 5 * time.Second}
-			if name == "between two" {
-				rule.Do = fault.Error
-				rule.Delay = 0
-			}
-			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				w, err := New(x.c, x.url, ok)
-				if err != nil {
-					t.Fatal(err)
-				}
-				began := time.Now()
-				time.AfterFunc(hurryAfter, w.Hurry)
-				if hurryAfter == 0 {
-					w.Hurry()
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				_ = w.Run(ctx)
-				if took := time.Since(began); took != hurryAfter || x.calls(opReceive) != 0 {
-					t.Errorf("returned after %s, %d receives; want %s and none", took, x.calls(opReceive), hurryAfter)
-				}
-			})
-		})
-	}
-}
-
-// TestStopBeforeTheFirstStep: no receive is started, also if the stop is asked for at the last moment.
-func TestStopBeforeTheFirstStep(t *testing.T) {
-	for _, hurry := range []bool{false, true} {
-		t.Run(fmt.Sprintf("hurry=%t", hurry), func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				w, err := New(x.c, x.url, ok)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				l := newLoop(ctx, w, queue{})
-				if hurry {
-					w.Hurry()
-				} else {
-					cancel()
-				}
-				if err := l.run(); err != nil || x.calls(opReceive) > 0 {
-					t.Errorf("run: got %v and %d receives, want none", err, x.calls(opReceive))
 				}
 			})
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +17,10 @@ import (
 func (x *fixture) losesItsLease(r *runs, over chan struct{}, optFns ...func(*Options)) *job {
 	x.Helper()
 	x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opChange, Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}})
-	first := true
+	var started atomic.Bool
 	return x.start(func(_ context.Context, m *sqsonce.Message) error {
 		defer r.begin(m.Body)()
-		if first {
-			first = false
+		if !started.Swap(true) {
 			<-over
 			return errTest
 		}
@@ -75,7 +75,7 @@ func TestCopyWaits(t *testing.T) {
 					x.send("g:a")
 					over := make(chan struct{})
 					var r runs
-					j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace = tc.grace })
+					j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = tc.grace, 2 })
 					time.Sleep(10 * time.Minute)
 					if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 || r.count("g:a") != 1 {
 						t.Errorf("queue %+v, runs %v; want a message that was received twice and run once", q, r.list())
@@ -125,7 +125,7 @@ func TestCopyIsGivenBackLater(t *testing.T) {
 				x.send("g:a")
 				over := make(chan struct{})
 				var r, elsewhere runs
-				j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace = 5 * time.Minute })
+				j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace, o.Concurrency = 5*time.Minute, 2 })
 				time.Sleep(4 * time.Minute)
 				if q := x.queued(); len(q) != 1 || q[0].ReceiveCount != 2 {
 					t.Errorf("queue %+v, want a message that waits in its second receive", q)

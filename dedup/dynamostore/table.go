@@ -197,10 +197,11 @@ var accessCodes = map[string]bool{
 	"AccessDenied": true, "AccessDeniedException": true, "ExpiredToken": true, "ExpiredTokenException": true,
 	"IncompleteSignature": true, "IncompleteSignatureException": true, "InvalidSignatureException": true,
 	"MissingAuthenticationToken": true, "MissingAuthenticationTokenException": true, "SignatureDoesNotMatch": true,
-	"UnrecognizedClientException": true,
+	"UnrecognizedClientException": true, "InvalidClientTokenId": true,
 }
 
-// explain gives an operation's final error its type and its name.
+// explain gives an operation's final error its type and its name. A KMS key that is disabled, or that the role may not use,
+// is AccessDeniedException as denied access to the table is, with KMS's text.
 func (s *Store) explain(op string, err error) error {
 	problem := error(nil)
 	api, isAPI := errors.AsType[smithy.APIError](err)
@@ -217,7 +218,10 @@ func (s *Store) explain(op string, err error) error {
 		problem = ErrKeySchema
 	}
 	_, unusable := errors.AsType[*sqsonce.FieldError](err)
+	unsent, _ := errors.AsType[*unsentError](err)
 	switch {
+	case unsent != nil && unsent.misconfigured():
+		return fmt.Errorf("%w: dynamostore: %s: %w", sqsonce.ErrMisconfigured, op, err)
 	case problem != nil:
 		return &TableError{Table: s.table, Problem: problem, Detail: op, Err: err}
 	case !unusable && !errors.Is(err, ErrRecord) && classify(err) != answered:

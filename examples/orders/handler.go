@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,8 @@ type Config struct {
 //
 // The booking and the event's record commit in one transaction, so the booking is made exactly once. The external system
 // takes no part in the transaction. Its call has a record of its own, under another consumer name, which is completed as
-// soon as the call has returned: only a crash between the two repeats the call.
+// soon as the call has returned: only a crash between the two repeats the call, or an outage of DynamoDB that begins between
+// the two and outlasts the lease.
 func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	store, err := dynamostore.New(ddb, c.DedupTable)
 	if err != nil {
@@ -42,7 +44,7 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	}
 	call := calls.Handler(sqsonce.JSON(externalSystem{file: c.Calls}.notify))
 
-	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+	book := inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		o, err := sqsonce.Decode[Order](m)
 		if err != nil {
 			return err
@@ -55,7 +57,14 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 		}
 		tx.Update(booking(c.LedgerTable, o))
 		return nil
-	}), nil
+	})
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		err := book(ctx, m)
+		if errors.Is(err, dynamostore.ErrOutcomeUnknown) {
+			return sqsonce.Unavailable(err) // no order is the reason that the transaction got no answer
+		}
+		return err
+	}, nil
 }
 
 // NewHandlerWithStore returns the handler with records in any store: first the call, under a record of its own, then book.

@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // TestHandler calls the handler as a host does: the same message five times at once, and once more later.
@@ -83,6 +84,57 @@ func TestBookingThatFailedDoesNotRepeatTheCall(t *testing.T) {
 			t.Errorf("ledger %v (%v), want it empty", ledger, err)
 		}
 	})
+}
+
+// While DynamoDB is away no order is at fault: its message must not count a try. When it is back the order is booked once.
+func TestUnavailable(t *testing.T) {
+	inMemory(t)
+	const attempts = 20 // more than the store and the SDK make
+	for name, tt := range map[string]struct {
+		fault     fault.Rule
+		available bool
+	}{
+		"connection broken before the booking":        {fault.Rule{Nth: 1, Times: attempts, Do: fault.Reset}, false},
+		"connection broken after the booking":         {fault.Rule{Nth: 1, Times: attempts, Do: fault.LoseReply}, false},
+		"DynamoDB fails":                              {fault.Rule{Nth: 1, Times: attempts, Do: fault.Error}, false},
+		"throttled":                                   {fault.Rule{Nth: 1, Times: attempts, Do: fault.Error, Code: "ThrottlingException"}, false},
+		"DynamoDB refuses the booking of the message": {fault.Rule{Nth: 1, Times: attempts, Do: fault.Error, Code: "ValidationException"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				handler, stack := newHandler(t, "")
+				order := Order{ID: "ord-1/placed", Account: "acct-1", Amount: 250}
+				for op, book := range map[string]func() error{
+					"TransactWriteItems": func() error {
+						return handler(t.Context(), message(`{"id":"ord-1/placed","account":"acct-1","amount":250}`))
+					},
+					"UpdateItem": func() error { return BookOnce(t.Context(), stack.DynamoDB, "ledger2", order) },
+				} {
+					if err := CreateLedger(t.Context(), stack.DynamoDB, "ledger2"); err != nil {
+						t.Fatal(err)
+					}
+					tt.fault.Op = op
+					stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{tt.fault}})
+					if err := book(); err == nil || errors.Is(err, sqsonce.ErrUnavailable) == tt.available {
+						t.Errorf("%s: got %v, want an error that matches ErrUnavailable: %t", op, err, !tt.available)
+					}
+					stack.MemDynamoDB.Set(fault.Plan{})
+					if err := book(); err != nil {
+						t.Errorf("%s: %v afterwards, want nil", op, err)
+					}
+				}
+				for _, table := range []string{"ledger", "ledger2"} {
+					ledger, err := ReadLedger(t.Context(), stack.DynamoDB, table)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := ledger["acct-1"]; got.Balance != 250 || !slices.Equal(got.Entries, []string{order.ID}) {
+						t.Errorf("%s: the account holds %+v, want one booking of 250", table, got)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestUnreadableOrderIsRejected(t *testing.T) {

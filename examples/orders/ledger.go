@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // booking returns the write that books an order. The ledger has one item for each account: its balance, and an entry for
@@ -29,6 +32,8 @@ func booking(table string, o Order) *ddbtypes.Update {
 
 // BookOnce books an order where no record commits with the booking. The condition of the write refuses an entry that is
 // there already: where the record is in another system, an effect must be idempotent by itself.
+//
+// Where DynamoDB is away the error matches [sqsonce.ErrUnavailable]: the host keeps the message, and does not count a try.
 func BookOnce(ctx context.Context, ddb *dynamodb.Client, table string, o Order) error {
 	b := booking(table, o)
 	b.ExpressionAttributeValues[":id"] = text(o.ID)
@@ -38,6 +43,10 @@ func BookOnce(ctx context.Context, ddb *dynamodb.Client, table string, o Order) 
 	})
 	if _, booked := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); booked {
 		return nil
+	}
+	// What the SDK retries has no order as its reason: a broken connection, throttling, a failure of the service.
+	if retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary {
+		return sqsonce.Unavailable(err)
 	}
 	return err
 }

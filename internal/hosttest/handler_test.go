@@ -75,12 +75,17 @@ func forever(text string) endStates {
 	return endStates{"a1": {Status: released, Error: text, Attempts: 5, Dead: byPolicy, Runs: 5}}
 }
 
-// inProcess: the worker runs a failing head of a group again under its lease.
+// inProcess: the worker runs a failing head of a group again under its lease, and a function sends it to the dead-letter
+// queue at its last receive.
 func inProcess(text string) []difference {
 	return []difference{{
 		hosts: []string{worker}, kinds: []kind{fifo},
 		want:    endStates{"a1": {Status: released, Error: text, Attempts: 1, Dead: text, Runs: 5}},
 		because: "the worker runs the head of a group again under its lease, so that the receive counts of the messages behind it do not grow, and then sends it to the dead-letter queue",
+	}, {
+		hosts: []string{function}, kinds: []kind{fifo},
+		want:    endStates{"a1": {Status: released, Error: text, Attempts: 5, Dead: text, Runs: 5}},
+		because: "the function sends the message to the dead-letter queue itself, so that those behind it run",
 	}}
 }
 

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
@@ -15,9 +19,12 @@ import (
 // Orders and report are the same with each.
 type backend struct {
 	worker, function string             // commands in the folder of this executable
-	env              []string           // of these commands
+	address          string             // host and port of the store; "": there is no outage
+	noOutage         string             // why
 	server           *testserver.Server // nil: none was started
 	ledgerCommand    func() *exec.Cmd   // prints the ledger; nil: it is in DynamoDB
+	// env returns the environment of the commands where the store is at another address.
+	env func(address string) []string
 }
 
 func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
@@ -30,7 +37,9 @@ func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &backend{worker: "redisorders", function: "redisorders", server: s, env: []string{"REDIS_URL=" + s.DSN("0")}}, nil
+		return &backend{worker: "redisorders", function: "redisorders", server: s, address: s.Addr(), env: func(address string) []string {
+			return []string{"REDIS_URL=" + strings.Replace(s.DSN("0"), s.Addr(), address, 1)}
+		}}, nil
 	case "postgres":
 		return startSQL(ctx, bin, store, testserver.PostgreSQL, "postgres", "")
 	case "mariadb":
@@ -38,7 +47,8 @@ func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
 	case "sqlite":
 		// _txlock=immediate: a transaction that reads first and then writes cannot wait for another writer.
 		file := "file:" + filepath.Join(dir, "orders.db") + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
-		return newSQL(ctx, bin, store, nil, file)
+		b := &backend{noOutage: "SQLite is a file"}
+		return b.withSQL(ctx, bin, store, func(string) string { return file })
 	}
 	return nil, fmt.Errorf("STORE is %q: use dynamodb, postgres, mariadb, sqlite or redis", store)
 }
@@ -48,15 +58,19 @@ func startSQL(ctx context.Context, bin, store string, kind *testserver.Database,
 	if err != nil {
 		return nil, err
 	}
-	return newSQL(ctx, bin, store, s, s.DSN(database)+parameters)
+	b := &backend{server: s, address: s.Addr()}
+	return b.withSQL(ctx, bin, store, func(address string) string {
+		return strings.Replace(s.DSN(database), s.Addr(), address, 1) + parameters
+	})
 }
 
-func newSQL(ctx context.Context, bin, store string, s *testserver.Server, dsn string) (*backend, error) {
+func (b *backend) withSQL(ctx context.Context, bin, store string, dsn func(address string) string) (*backend, error) {
 	const command = "sqlorders"
-	b := &backend{worker: command, function: command, server: s, env: []string{"STORE=" + store, "DATABASE_URL=" + dsn}}
+	b.worker, b.function = command, command
+	b.env = func(address string) []string { return []string{"STORE=" + store, "DATABASE_URL=" + dsn(address)} }
 	run := func(argument string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, command), argument)
-		cmd.Env = append(os.Environ(), b.env...)
+		cmd.Env = append(os.Environ(), b.env(b.address)...)
 		cmd.Stderr = os.Stderr
 		return cmd
 	}
@@ -65,6 +79,25 @@ func newSQL(ctx context.Context, bin, store string, s *testserver.Server, dsn st
 		return nil, errors.Join(fmt.Errorf("creating the tables: %w", err), b.stop())
 	}
 	return b, ctx.Err()
+}
+
+// useDynamoDB makes the endpoint the store.
+func (b *backend) useDynamoDB(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return err
+	}
+	b.env = func(address string) []string {
+		at := *u
+		at.Host = cmp.Or(address, u.Host)
+		return []string{"AWS_ENDPOINT_URL_DYNAMODB=" + at.String()}
+	}
+	if u.Scheme != "http" {
+		b.noOutage = "the certificate of the endpoint is not for a proxy"
+		return nil
+	}
+	b.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80"))
+	return nil
 }
 
 // stop stops the server.

@@ -23,9 +23,12 @@ import (
 )
 
 const (
-	functionTimeout = 12 * time.Second // longer than a manual review
-	// queueVisibility is the queues' visibility timeout. The mapping receives with it, and has no option for another.
-	queueVisibility = 15 * time.Second
+	// functionTimeout is longer than a manual review and the outage after it: until then a record can be completed.
+	functionTimeout = 24 * time.Second
+	// queueVisibility is the queues' visibility timeout. The mapping receives with it, and has no option for another. A function
+	// whose store is away gives its messages back with it, since it has no client of SQS: with one it would delay them for a
+	// minute, and those that were received before for four.
+	queueVisibility = 27 * time.Second
 	batchSize       = 10
 	concurrentCalls = 2 // of each function: the least MaximumConcurrency of a mapping
 )
@@ -166,14 +169,14 @@ func (p *processes) environment(queue string) []string {
 		"QUEUE_URL=" + p.stack.QueueURL[queue],
 		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=billing",
 		"CALLS=" + p.callsFile(), "CONCURRENCY=" + strconv.Itoa(concurrency),
-		"VISIBILITY=" + visibility.String(), "LEASE=" + lease.String(),
+		"VISIBILITY=" + visibility.String(), "LEASE=" + lease.String(), "BACKOFF=" + longestBackoff.String(),
 		"AWS_ENDPOINT_URL_SQS=" + p.stack.counter.url,
 		"AWS_ENDPOINT_URL_DYNAMODB=" + p.stack.dynamoURL(),
 		"AWS_REGION=" + cmp.Or(os.Getenv("AWS_REGION"), "us-east-1"),
 		"AWS_ACCESS_KEY_ID=" + cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "test"),
 		"AWS_SECRET_ACCESS_KEY=" + cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
 		"AWS_EC2_METADATA_DISABLED=true",
-	}, p.stack.backend.env...)
+	}, p.stack.storeEnv()...)
 }
 
 // functions are the Lambda functions, one for each queue: the compiled bootstrap behind an event source mapping.
@@ -199,7 +202,7 @@ func (p *processes) startFunctions(ctx context.Context, in *input) error {
 	})
 	for _, l := range in.loads {
 		function, err := runtimeapi.Start(ctx, filepath.Join(p.bin, p.stack.backend.function), func(o *runtimeapi.Options) {
-			o.Env = append(p.environment(l.queue), "DEAD_LETTER_QUEUE="+p.stack.QueueURL[l.dlq])
+			o.Env = p.environment(l.queue)
 			o.Timeout = functionTimeout
 			o.Processes = concurrentCalls
 			o.Stdout, o.Stderr = log, log

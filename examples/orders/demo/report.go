@@ -17,6 +17,7 @@ type report struct {
 	queues     []queueRow
 	effects    effects
 	calls      calls
+	outage     string   // what it did
 	unexpected []string // what the ledger or a dead-letter queue holds, and should not
 }
 
@@ -54,6 +55,7 @@ func newReport(ctx context.Context, s *stack, in *input, callsFile string, kille
 		return nil, err
 	}
 	r := in.compare(ledger, made, killed)
+	r.addOutage(s)
 	booked, err := s.booked(ctx)
 	if err != nil {
 		return nil, err
@@ -66,6 +68,19 @@ func newReport(ctx context.Context, s *stack, in *input, callsFile string, kille
 		r.queues = append(r.queues, queueRow{l.queue, len(l.events), s.counter.of(l.queue), l.count(booked), dead})
 	}
 	return r, nil
+}
+
+// addOutage adds what the outage did. Where it met no connection the run says nothing about outages.
+func (r *report) addOutage(s *stack) {
+	if s.outage == nil {
+		r.outage = "left out: " + s.backend.noOutage
+		return
+	}
+	broken, refused := s.outage.met()
+	r.outage = fmt.Sprintf("%.0f s, %d connections broken, %d refused", outageTime.Seconds(), broken, refused)
+	if broken+refused == 0 {
+		r.unexpected = append(r.unexpected, "the outage of the store met no connection")
+	}
 }
 
 // compare compares the ledger and the calls with the input.
@@ -179,6 +194,7 @@ func (r *report) print(w io.Writer) error {
 	for _, event := range r.calls.unexplained {
 		fmt.Fprintln(w, "repeated without a crash:", event)
 	}
+	fmt.Fprintln(w, "outage of the store:", r.outage)
 	fmt.Fprintf(w, "external calls: %d + %d repeated after the SIGKILL (at most %d were in flight)\n", r.calls.events, r.calls.repeated, mostRepeated)
 	fmt.Fprintf(w, "demo: %d events, %d deliveries, %d effects, %d lost, %d doubled, %d out of order\n",
 		r.events, deliveries, r.effects.made, r.effects.lost, r.effects.doubled, r.effects.outOfOrder)

@@ -16,12 +16,13 @@ import (
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
-// stack is SQS and DynamoDB, with a counter between SQS and its clients, and the backend.
+// stack is SQS and DynamoDB, with a counter between SQS and its clients, and the backend, with a proxy before its store.
 type stack struct {
 	*localstack.Stack
 	names   names
 	counter *counter
 	backend *backend
+	outage  *outage // nil: there is none
 }
 
 func startStack(ctx context.Context, n names, b *backend) (*stack, error) {
@@ -49,7 +50,17 @@ func (s *stack) prepare(ctx context.Context) error {
 	if err := orders.CreateLedger(ctx, s.DynamoDB, s.names.ledger); err != nil {
 		return err
 	}
+	if s.backend.env == nil {
+		if err := s.backend.useDynamoDB(s.dynamoURL()); err != nil {
+			return err
+		}
+	}
 	var err error
+	if s.backend.address != "" {
+		if s.outage, err = startOutage(s.backend.address); err != nil {
+			return err
+		}
+	}
 	s.counter, err = startCounter(aws.ToString(s.SQS.Options().BaseEndpoint))
 	return err
 }
@@ -59,11 +70,22 @@ func (s *stack) close(ctx context.Context) error {
 	if s.counter != nil {
 		err = s.counter.close()
 	}
+	if s.outage != nil {
+		err = errors.Join(err, s.outage.close())
+	}
 	_, tableErr := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(s.names.ledger)})
 	return errors.Join(err, tableErr, s.Stack.Close(ctx))
 }
 
 func (s *stack) dynamoURL() string { return aws.ToString(s.DynamoDB.Options().BaseEndpoint) }
+
+// storeEnv is the environment of workers and functions, which use the store by the proxy. The demo itself does not.
+func (s *stack) storeEnv() []string {
+	if s.outage == nil {
+		return s.backend.env(s.backend.address)
+	}
+	return s.backend.env(s.outage.address)
+}
 
 // ledger returns every account, by name.
 func (s *stack) ledger(ctx context.Context) (map[string]orders.Account, error) {

@@ -11,6 +11,7 @@
 //	CONCURRENCY   10
 //	VISIBILITY    visibility timeout, as a Go duration; that of package sqsworker
 //	LEASE         record lease, as a Go duration; that of package dedup
+//	BACKOFF       longest delay after a try that failed, as a Go duration: 1 s, doubled with each try; package sqsworker's own
 //
 // and those of the AWS SDK, such as AWS_REGION and AWS_ENDPOINT_URL.
 package main

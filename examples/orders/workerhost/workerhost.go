@@ -24,22 +24,31 @@ import (
 
 // settings are the numbers and durations of the environment. 0: the libraries' defaults.
 type settings struct {
-	concurrency       int
-	visibility, lease time.Duration
+	concurrency                int
+	visibility, lease, backoff time.Duration
 }
 
 func fromEnv() (settings, error) {
 	var s settings
-	var errs [3]error
+	var errs [4]error
 	s.concurrency, errs[0] = strconv.Atoi(cmp.Or(os.Getenv("CONCURRENCY"), "10"))
 	s.visibility, errs[1] = time.ParseDuration(cmp.Or(os.Getenv("VISIBILITY"), "0s"))
 	s.lease, errs[2] = time.ParseDuration(cmp.Or(os.Getenv("LEASE"), "0s"))
-	for i, name := range []string{"CONCURRENCY", "VISIBILITY", "LEASE"} {
+	s.backoff, errs[3] = time.ParseDuration(cmp.Or(os.Getenv("BACKOFF"), "0s"))
+	for i, name := range []string{"CONCURRENCY", "VISIBILITY", "LEASE", "BACKOFF"} {
 		if errs[i] != nil {
 			errs[i] = fmt.Errorf("environment variable %s: %w", name, errs[i])
 		}
 	}
 	return s, errors.Join(errs[:]...)
+}
+
+// doubling returns a backoff of 1 s, doubled with each try up to the setting. nil: the worker's own.
+func (s settings) doubling() func(try int) time.Duration {
+	if s.backoff == 0 {
+		return nil
+	}
+	return func(try int) time.Duration { return min(s.backoff, time.Second<<min(max(try-1, 0), 20)) }
 }
 
 // Run runs the handler on a queue until SIGTERM or SIGINT, finishes the messages that it has received, and returns. A
@@ -72,6 +81,7 @@ func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.H
 		o.InFlight = inFlight
 		o.Visibility = s.visibility
 		o.Logger = log
+		o.Backoff = s.doubling()
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,173 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// errorKind is what an error says to a host.
+type errorKind string
+
+const (
+	unavailable   errorKind = "unavailable"
+	misconfigured errorKind = "misconfigured"
+	ofTheMessage  errorKind = "of the message"
+)
+
+func kindOf(err error) errorKind {
+	switch {
+	case errors.Is(err, sqsonce.ErrMisconfigured) && errors.Is(err, sqsonce.ErrUnavailable):
+		return misconfigured
+	case errors.Is(err, sqsonce.ErrUnavailable):
+		return unavailable
+	case err != nil:
+		return ofTheMessage
+	}
+	return "none"
+}
+
+// wantKinds makes every call of the contract with a store whose every request fails.
+func (b *bed) wantKinds(s *Store, want errorKind) {
+	b.Helper()
+	l := dedup.Lease{Key: testKey, Owner: "a", Fence: 1}
+	_, batched := acquireAll(b.Context(), s, claimsOf(2))
+	for op, err := range map[string]error{
+		"acquire, batched": batched[0],
+		"acquire":          second(s.Acquire(b.Context(), claim("a"))),
+		"renew":            second(s.Renew(b.Context(), l, lease)),
+		"complete":         s.Complete(b.Context(), l, dedup.Result{}),
+		"release":          s.Release(b.Context(), l, nil),
+	} {
+		if got := kindOf(err); got != want {
+			b.Errorf("%s: got %v, which is %s, want %s", op, err, got, want)
+		}
+	}
+}
+
+// What no message causes is unavailable, and what no retry mends is misconfigured too.
+func TestKindsOfAnswers(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]errorKind{
+		"ResourceNotFoundException":              misconfigured,
+		"AccessDeniedException":                  misconfigured, // also for a KMS key that is disabled or not allowed
+		"UnrecognizedClientException":            misconfigured,
+		"InvalidSignatureException":              misconfigured,
+		"ExpiredTokenException":                  misconfigured,
+		"MissingAuthenticationTokenException":    misconfigured,
+		"ThrottlingException":                    unavailable,
+		"ProvisionedThroughputExceededException": unavailable,
+		"RequestLimitExceeded":                   unavailable,
+		"TransactionConflictException":           unavailable,
+		"InternalServerError":                    unavailable,
+		"ValidationException":                    ofTheMessage,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.storeWithPeer()
+				b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
+				b.wantKinds(s, want)
+			})
+		})
+	}
+}
+
+// transport is a network.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A network that does not reach DynamoDB is unavailable, however it says so.
+func TestKindsOfNetworkErrors(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]transport{
+		"refused connection": func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		},
+		"name not resolved": func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb", IsNotFound: true}}
+		},
+		"503 of a load balancer": func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>")), Request: r}, nil
+		},
+		"no answer": func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &bed{T: t}
+				s, err := New(b.client(f), testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.wantKinds(s, unavailable)
+			})
+		})
+	}
+}
+
+// Without credentials no request is sent. That is misconfigured, unless who gives the credentials is away.
+func TestKindsOfMissingCredentials(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want errorKind
+	}{
+		"none":                   {errors.New("no credentials"), misconfigured},
+		"role denied":            {&smithy.GenericAPIError{Code: "AccessDenied", Message: "sts:AssumeRole", Fault: smithy.FaultClient}, misconfigured},
+		"provider throttles":     {&smithy.GenericAPIError{Code: "Throttling", Fault: smithy.FaultClient}, unavailable},
+		"provider fails":         {&smithy.GenericAPIError{Code: "InternalFailure", Fault: smithy.FaultServer}, unavailable},
+		"provider not reached":   {&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, unavailable},
+		"provider never answers": {nil, unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				c := dynamodb.New(dynamodb.Options{
+					Region: "us-east-1",
+					HTTPClient: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+						sent++
+						return nil, errors.New("sent")
+					})},
+					Credentials: aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+						if tt.err == nil {
+							<-ctx.Done()
+							return aws.Credentials{}, ctx.Err()
+						}
+						return aws.Credentials{}, tt.err
+					}),
+				})
+				s, err := New(c, testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				(&bed{T: t}).wantKinds(s, tt.want)
+				if took := time.Since(start); sent > 0 || took > time.Second && tt.err != nil {
+					t.Errorf("%d requests in %s, want none, and no retries", sent, took)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import "time"
+
+// incidents are what happens to the processes on their way: the store is away for a while, then a worker and a function are
+// killed. In this order no process starts during the outage: a command that cannot check its store at its start exits.
+type incidents struct {
+	p     *processes
+	shown *progress
+	in    *input
+
+	begun  bool             // the outage
+	back   <-chan time.Time // ends the outage; nil: the store is there
+	killed []int            // IDs of the processes
+}
+
+// next begins the incident that is due when so many events of each queue are booked.
+func (i *incidents) next(booked map[string]int) error {
+	fifo, standard := i.in.loads[0], i.in.loads[1]
+	n, all := fifo.count(booked), len(fifo.events)
+	switch {
+	case !i.begun && n >= all*2/5:
+		i.begin()
+	case i.begun && i.back == nil && len(i.killed) == 0 && n >= all/2:
+		return i.kill(fifo.queue, standard.queue)
+	}
+	return nil
+}
+
+func (i *incidents) over() bool { return len(i.killed) > 0 }
+
+func (i *incidents) begin() {
+	i.begun = true
+	s := i.p.stack
+	if s.outage == nil {
+		i.shown.print("outage of the store left out: %s", s.backend.noOutage)
+		return
+	}
+	s.outage.begin()
+	i.back = time.After(outageTime)
+	i.shown.print("store refuses connections for %.0f s", outageTime.Seconds())
+}
+
+func (i *incidents) end() {
+	i.p.stack.outage.end()
+	i.back = nil
+	i.shown.print("store is back")
+}
+
+// kill kills a worker of one queue and a function of the other, and starts another worker. The next invocation starts
+// another process of the function.
+func (i *incidents) kill(workerQueue, functionQueue string) error {
+	worker, err := i.p.killWorker(workerQueue)
+	if err != nil {
+		return err
+	}
+	i.killed = append(i.killed, worker)
+	i.shown.print("killed worker %d of %s with SIGKILL, and started another", worker, workerQueue)
+	if err := i.p.startWorker(workerQueue); err != nil {
+		return err
+	}
+	function, err := i.p.functions.kill(functionQueue)
+	if err != nil {
+		return err
+	}
+	i.killed = append(i.killed, function)
+	i.shown.print("killed function %d of %s with SIGKILL", function, functionQueue)
+	return nil
+}

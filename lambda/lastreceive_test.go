@@ -1,0 +1,249 @@
+package lambda
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// redrive gives the queue a redrive policy to its dead-letter queue.
+func (x *fixture) redrive(maxReceives int) {
+	x.Helper()
+	policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, strings.Replace(x.arn, ":jobs", ":jobs-dlq", 1), maxReceives)
+	if _, err := x.c.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{
+		QueueUrl: &x.url, Attributes: map[string]string{"RedrivePolicy": policy},
+	}); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// dead returns the bodies in the dead-letter queue with the reasons that the host gave, in order.
+func (x *fixture) dead() string {
+	var out []string
+	for _, m := range x.srv.Messages(x.dlq) {
+		out = append(out, m.Body+": "+m.Attributes[sqsonce.AttrRejectReason])
+	}
+	return strings.Join(out, ", ")
+}
+
+// bodies counts the runs of each body.
+func bodies(count map[string]int, h sqsonce.Handler) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error { // one group: one handler at a time
+		count[m.Body]++
+		return h(ctx, m)
+	}
+}
+
+// TestFailedLastReceive: a FIFO message that fails at its last receive goes to the dead-letter queue with the reason, and
+// the messages behind it run in the same invocation. One that shares the last receive has one run; one that came later has
+// receives left.
+func TestFailedLastReceive(t *testing.T) {
+	for name, h := range map[string]sqsonce.Handler{
+		"it failed": fails(errTest), "sqsonce: retry after 5s: it failed": fails(sqsonce.RetryAfter(5*time.Second, errTest)),
+		"sqsonce: handler panicked: it failed": func(context.Context, *sqsonce.Message) error { panic(errTest) },
+	} {
+		withQueue(t, true, nil, func(x *fixture) {
+			x.redrive(3)
+			x.send("a1", "a2", "a3")
+			ran := map[string]int{}
+			f := x.wrap(bodies(ran, byBody(handlers{"a1": h, "a2": h, "a4": h})))
+			for i := range 2 {
+				if got := x.failed(f, 30*time.Second, x.receive()); got != "a1 a2 a3" || x.dead() != "" {
+					t.Errorf("receive %d: failed %q, dead-lettered %q; want the group and none", i+1, got, x.dead())
+				}
+				time.Sleep(time.Minute)
+			}
+			x.send("a4", "a5")
+			if got := x.failed(f, 30*time.Second, x.receive()); got != "a4 a5" {
+				t.Errorf("last receive: failed %q, want a4 a5", got)
+			}
+			if got, want := x.dead(), "a1: "+name+", a2: "+name; got != want {
+				t.Errorf("in the dead-letter queue: got %q, want %q", got, want)
+			}
+			if got, want := fmt.Sprint(ran), "map[a1:3 a2:1 a3:1 a4:1]"; got != want {
+				t.Errorf("runs: got %s, want %s", got, want)
+			}
+			if got := x.calls(opAttributes); got != 1 {
+				t.Errorf("%d calls of GetQueueAttributes, want 1", got)
+			}
+		})
+	}
+}
+
+// TestFailedLastReceiveIsSettled: middleware learns that the message is in the dead-letter queue.
+func TestFailedLastReceiveIsSettled(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.redrive(1)
+		x.send("a1")
+		var settled settlements
+		f := x.wrap(func(ctx context.Context, _ *sqsonce.Message) error {
+			sqsonce.OnSettled(ctx, settled.note)
+			return errTest
+		})
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "" {
+			t.Errorf("failed: got %q, want none", got)
+		}
+		settled.want(t, true)
+	})
+}
+
+// TestFailedLastReceiveNeedsAConfirmation: a send that is not confirmed leaves a failure as any other, and its group stops.
+func TestFailedLastReceiveNeedsAConfirmation(t *testing.T) {
+	withQueue(t, true, broken(fault.Rule{Do: fault.Error, Code: "AccessDenied"}), func(x *fixture) {
+		x.redrive(1)
+		x.send("a1", "a2")
+		var r runs
+		if got := x.failed(x.wrap(r.wrap(byBody(handlers{"a1": fails(errTest)}))), 30*time.Second, x.receive()); got != "a1 a2" || r.count() != 1 {
+			t.Errorf("failed %q, %d ran; want a1 a2, 1", got, r.count())
+		}
+		if got := x.visibleIn()["a1"]; got > 10*time.Second {
+			t.Errorf("visible in %v, want the backoff", got)
+		}
+	})
+}
+
+// TestOnlyFailuresAreDeadLettered: the host dead-letters nothing else than a FIFO message that failed at its last receive.
+func TestOnlyFailuresAreDeadLettered(t *testing.T) {
+	plain := func(*Options, *fixture) {}
+	for name, tt := range map[string]struct {
+		h        sqsonce.Handler
+		standard bool
+		receives int
+		set      func(*Options, *fixture)
+		faults   []fault.Rule
+	}{
+		"unavailable":               {h: fails(sqsonce.Unavailable(errTest))},
+		"misconfigured":             {h: fails(sqsonce.ErrMisconfigured)},
+		"in progress elsewhere":     {h: fails(sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress))},
+		"lease lost":                {h: fails(sqsonce.ErrLeaseLost)},
+		"cancelled at the margin":   {h: takes(time.Hour)},
+		"abandoned":                 {h: ignores(time.Hour)},
+		"a receive is left":         {h: fails(errTest), receives: 2},
+		"a standard queue":          {h: fails(errTest), standard: true},
+		"no redrive policy":         {h: fails(errTest), receives: -1},
+		"no dead-letter queue":      {h: fails(errTest), set: func(o *Options, _ *fixture) { o.DeadLetterQueue = "" }},
+		"its own dead-letter queue": {h: fails(errTest), set: func(o *Options, x *fixture) { o.DeadLetterQueue = x.url }},
+		"attributes denied":         {h: fails(errTest), faults: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}},
+		"no client": {h: fails(errTest), set: func(o *Options, _ *fixture) {
+			o.Client, o.DeadLetterQueue, o.Backoff = nil, "", nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withQueue(t, !tt.standard, tt.faults, func(x *fixture) {
+				switch {
+				case tt.receives == 0:
+					x.redrive(1)
+				case tt.receives > 0:
+					x.redrive(tt.receives)
+				}
+				set := tt.set
+				if set == nil {
+					set = plain
+				}
+				x.send("a1", "a2")
+				var r runs
+				// Another group, or an invocation in which all are unavailable is an error.
+				x.send("b1")
+				f := x.wrap(r.wrap(byBody(handlers{"a1": tt.h, "a2": tt.h})), func(o *Options) { set(o, x) })
+				if got := x.failed(f, 30*time.Second, x.receive()); got != "a1 a2" {
+					t.Errorf("failed %q, want a1 a2", got)
+				}
+				if got := x.dead(); got != "" || x.calls(opSend) != 3 {
+					t.Errorf("in the dead-letter queue: %q, %d sends", got, x.calls(opSend)-3)
+				}
+				if got := x.calls(opAttributes); got > 1 || name == "no client" && got > 0 {
+					t.Errorf("%d calls of GetQueueAttributes", got)
+				}
+				time.Sleep(2 * time.Hour)
+			})
+		})
+	}
+}
+
+// TestAttributesAreReadOnce: attributes that cannot be read are read by the next invocation, unless that is not allowed.
+// Nothing is read where no message needs it.
+func TestAttributesAreReadOnce(t *testing.T) {
+	for code, want := range map[string]int{"": 1, "AccessDenied": 1, "QueueDoesNotExist": 3} {
+		var faults []fault.Rule
+		if code != "" {
+			faults = []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}}
+		}
+		withQueue(t, true, faults, func(x *fixture) {
+			x.redrive(10)
+			f := x.wrap(byBody(handlers{"a1": fails(errTest), "b1": fails(errTest)}))
+			x.send("c1")
+			x.failed(f, 30*time.Second, x.receive())
+			if got := x.calls(opAttributes); got > 0 {
+				t.Errorf("%q: %d calls of GetQueueAttributes without a failure", code, got)
+			}
+			x.send("a1", "b1")
+			for range 3 {
+				x.failed(f, 30*time.Second, x.receive())
+				time.Sleep(time.Minute)
+			}
+			if got := x.calls(opAttributes); got != want {
+				t.Errorf("%q: %d calls of GetQueueAttributes in three invocations with two failures, want %d", code, got, want)
+			}
+			if got := x.log.count("attributes not read"); code != "" && got != want || code == "" && got > 0 {
+				t.Errorf("%q: logged %d times", code, got)
+			}
+			if x.log.count("questionable") > 0 {
+				t.Errorf("%q: attributes that are not known, or fit, are questionable:\n%s", code, &x.log)
+			}
+		})
+	}
+}
+
+// TestAttributesThatHang: groups that need the attributes wait for one call, and not for longer than its timeout.
+func TestAttributesThatHang(t *testing.T) {
+	withQueue(t, true, []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Delay, Delay: time.Hour}}, func(x *fixture) {
+		x.send("a1", "b1", "c1")
+		begun := time.Now()
+		if got := x.failed(x.wrap(fails(errTest)), time.Minute, x.receive()); got != "a1 b1 c1" {
+			t.Errorf("failed %q, want all", got)
+		}
+		if took := time.Since(begun); took != delayTimeout {
+			t.Errorf("took %v, want %v", took, delayTimeout)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// TestQuestionableSettings: a queue that does not fit the function is logged once in a process.
+func TestQuestionableSettings(t *testing.T) {
+	for _, tt := range []struct {
+		timeout     time.Duration
+		maxReceives int
+		want        []string
+	}{
+		{30 * time.Second, 5, nil}, // 6 x 30 s is the queue's visibility timeout
+		{30 * time.Second, 4, []string{"maxReceiveCount value=4"}},
+		{31 * time.Second, 5, []string{"VisibilityTimeout value=3m0s"}},
+		{60 * time.Second, 1, []string{"maxReceiveCount value=1", "VisibilityTimeout value=3m0s"}},
+	} {
+		withQueue(t, true, nil, func(x *fixture) {
+			x.redrive(tt.maxReceives)
+			f := x.wrap(fails(sqsonce.RetryAfter(0, errTest)))
+			for range 2 {
+				x.send("a1", "b1")
+				x.failed(f, tt.timeout-time.Millisecond, x.receive())
+				time.Sleep(10 * time.Minute)
+			}
+			if got := x.log.count("questionable setting"); got != len(tt.want) {
+				t.Errorf("%+v: %d lines, want %d:\n%s", tt, got, len(tt.want), &x.log)
+			}
+			for _, line := range tt.want {
+				if x.log.count(line) != 1 {
+					t.Errorf("%+v: %q not logged:\n%s", tt, line, &x.log)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package lambda
+
+import (
+	"sync"
+	"time"
+)
+
+// runTimes are the latest run times of the handlers in this process, whatever they returned. A run that was cut off at the
+// margin is none of them: it says how long the handler was given, not how long it takes.
+type runTimes struct {
+	mu     sync.Mutex
+	latest [100]time.Duration
+	n      int // recorded since the process started
+}
+
+func (r *runTimes) add(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest[r.n%len(r.latest)] = d
+	r.n++
+}
+
+// fit reports whether the 95th percentile of the run times is at most left. It is true while none is known.
+func (r *runTimes) fit(left time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, longer := min(r.n, len(r.latest)), 0
+	for _, d := range r.latest[:known] {
+		if d > left {
+			longer++
+		}
+	}
+	return longer*20 <= known
+}
+
+// mayStart reports whether a message can end before the margin, as far as the run times say. One message of each invocation
+// may start whatever they say: if all were refused, no run would ever be shorter.
+func (v *invocation) mayStart() bool {
+	if v.times.stop.IsZero() || v.anyStarted.CompareAndSwap(false, true) {
+		return true
+	}
+	return v.runTimes.fit(time.Until(v.times.stop))
+}

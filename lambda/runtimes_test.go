@@ -1,0 +1,131 @@
+package lambda
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+func TestRunTimes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		fast, slow int // runs of 1 s, then of 10 s
+		left       time.Duration
+		want       bool
+	}{
+		{"no run", 0, 0, 0, true},
+		{"one that fits", 1, 0, time.Second, true},
+		{"one that does not", 1, 0, time.Second - 1, false},
+		{"5% are slower", 95, 5, time.Second, true},
+		{"6% are slower", 94, 6, time.Second, false},
+		{"6% are slower, and fit", 94, 6, 10 * time.Second, true},
+		{"the latest 100 count", 0, 6, time.Second, false},
+		{"the latest 100 count, the others do not", 1000, 5, time.Second, true},
+	} {
+		var r runTimes
+		for range tt.fast {
+			r.add(time.Second)
+		}
+		for range tt.slow {
+			r.add(10 * time.Second)
+		}
+		if got := r.fit(tt.left); got != tt.want {
+			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
+		}
+	}
+	var r runTimes
+	for i := range 200 {
+		r.add(time.Duration(1+i/100*9) * time.Second)
+	}
+	if r.fit(9 * time.Second) {
+		t.Error("runs before the latest 100 count")
+	}
+}
+
+// TestNoStartWithoutTimeToEnd: a message that, as the run times say, cannot end before the margin is not started, and is
+// reported as failed with the rest of its group. The delays of others are not theirs: they keep their visibility timeout.
+func TestNoStartWithoutTimeToEnd(t *testing.T) {
+	for name, fifo := range map[string]bool{"standard": false, "fifo": true} {
+		t.Run(name, func(t *testing.T) {
+			withQueue(t, fifo, nil, func(x *fixture) {
+				x.send("a1", "a2", "a3", "a4")
+				var r runs
+				var longest time.Duration
+				f := x.wrap(r.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+					defer func(begun time.Time) { longest = max(longest, time.Since(begun)) }(time.Now())
+					return takes(8*time.Second)(ctx, m)
+				}), func(o *Options) { o.Concurrency = 1 })
+				begun := time.Now()
+				if got := x.failed(f, 20*time.Second, x.receive()); got != "a3 a4" || r.count() != 2 {
+					t.Errorf("failed %q, %d started; want a3 a4 and 2", got, r.count())
+				}
+				if took := time.Since(begun); took != 16*time.Second || longest != 8*time.Second {
+					t.Errorf("returned after %v, the longest run %v; want 16s: no handler is cut off", took, longest)
+				}
+				if got := x.visibleIn()["a3"]; got != visibility-16*time.Second {
+					t.Errorf("visible in %v, want the visibility timeout", got)
+				}
+				if x.log.count("not_started=2") != 1 {
+					t.Errorf("not counted as not started:\n%s", &x.log)
+				}
+			})
+		})
+	}
+}
+
+// TestOneMessageIsStartedWhateverTheRunTimesSay: or a function whose handlers were slow would refuse all for ever.
+func TestOneMessageIsStartedWhateverTheRunTimesSay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var r runs
+		took := 50 * time.Second
+		f := wrap(t, r.wrap(func(context.Context, *sqsonce.Message) error { time.Sleep(took); return nil }))
+		invoke(t, f, timeout(t, time.Minute), batch("1"))
+		took = time.Second
+		if got := invoke(t, f, timeout(t, 20*time.Second), batch("2", "3", "4")); got != "3 4" && got != "2 3" && got != "2 4" {
+			t.Errorf("failed %q, want all but one", got)
+		}
+		for range 18 {
+			invoke(t, f, timeout(t, 20*time.Second), batch("2", "3"))
+		}
+		if got := invoke(t, f, timeout(t, 20*time.Second), batch("2", "3")); got != "" {
+			t.Errorf("failed %q, want none: 19 of 20 runs took a second", got)
+		}
+		// Where no time is left at all none is started.
+		before := r.count()
+		if got := invoke(t, f, timeout(t, 500*time.Millisecond), batch("2")); got != "2" || r.count() != before {
+			t.Errorf("failed %q, %d started; want 2 and none", got, r.count()-before)
+		}
+	})
+}
+
+// TestCutOffRunsAreNoRunTimes: handlers that the margin cancels, or that are abandoned, do not keep the others from running
+// in the next invocation: what they were given is all the time of an invocation.
+func TestCutOffRunsAreNoRunTimes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := handlers{"1": takes(time.Hour), "2": ignores(time.Minute), "": takes(time.Second)}
+		f := wrap(t, h.handle)
+		if got := invoke(t, f, timeout(t, 20*time.Second), batch("1", "2")); got != "1 2" {
+			t.Errorf("failed %q, want both", got)
+		}
+		time.Sleep(time.Hour)
+		if got := invoke(t, f, timeout(t, 19*time.Second), batch("3", "4", "5")); got != "" {
+			t.Errorf("failed %q, want none", got)
+		}
+	})
+}
+
+// TestFailedRunsAreRunTimes: the run times are those of failures too.
+func TestFailedRunsAreRunTimes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var r runs
+		slow := func(context.Context, *sqsonce.Message) error { time.Sleep(8 * time.Second); return errTest }
+		f := wrap(t, r.wrap(slow), func(o *Options) { o.Concurrency = 1 })
+		invoke(t, f, timeout(t, 20*time.Second), batch("1", "2", "3"))
+		if r.count() != 2 {
+			t.Errorf("%d started, want 2: the third could not end", r.count())
+		}
+	})
+}
