@@ -15,6 +15,7 @@ import (
 // checker sees every start and end of the handler, in all processes, and checks the guarantees.
 type checker struct {
 	readRecord func(event string) record
+	commits    bool // the effect is committed after the handler has returned nil: if that fails, the record is released
 
 	mu       sync.Mutex
 	runsOf   map[string][]*run   // by event
@@ -32,10 +33,11 @@ type run struct {
 	begun   time.Time
 	lease   dedup.Lease // at the start
 	ctx     context.Context
-	failed  bool // it returned an error, so its record is released; after a success its lease goes on
-	killed  bool // its process died before the delivery ended
-	effect  bool // it had its effect, right before it returned nil
-	expired bool // it had its effect after the end of its lease: the handler was abandoned and went on
+	ended   time.Time // its return, in a live process
+	failed  bool      // it returned an error, so its record is released; after a success its lease goes on
+	killed  bool      // its process died before the delivery ended
+	effect  bool      // it had its effect, right before it returned nil
+	expired bool      // it had its effect after the end of its lease: the handler was abandoned and went on
 }
 
 func newChecker(readRecord func(string) record) *checker {
@@ -99,7 +101,8 @@ func (c *checker) start(ctx context.Context) *run {
 		c.problemLocked("%s: run %d started without owning the record: %+v", event, r.n, now)
 	}
 	for _, other := range c.runsOf[event] {
-		if l, _ := dedup.LeaseFrom(other.ctx); !other.failed && l.Until.After(r.begun) {
+		released := other.failed || c.commits && !other.ended.IsZero()
+		if l, _ := dedup.LeaseFrom(other.ctx); !released && l.Until.After(r.begun) {
 			c.problemLocked("%s: run %d started during the lease of run %d, which ends in %s", event, r.n, other.n, l.Until.Sub(r.begun))
 		}
 		if other.lease.Fence >= lease.Fence {
@@ -132,6 +135,7 @@ func (c *checker) end(r *run, err error) {
 	if !r.process.alive() {
 		return
 	}
+	r.ended = time.Now()
 	if r.failed = err != nil; r.failed {
 		return
 	}

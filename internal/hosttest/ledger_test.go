@@ -11,13 +11,13 @@ import (
 
 const ledger = "ledger"
 
-func (s *simulation) createLedger() {
-	if _, err := s.admin.ddb.CreateTable(context.Background(), &dynamodb.CreateTableInput{
+func (w *fixture) createLedger() {
+	if _, err := w.admin.ddb.CreateTable(context.Background(), &dynamodb.CreateTableInput{
 		TableName: aws.String(ledger), BillingMode: ddbtypes.BillingModePayPerRequest,
 		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("event"), AttributeType: "S"}},
 		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("event"), KeyType: "HASH"}},
 	}); err != nil {
-		s.Fatal(err)
+		w.Fatal(err)
 	}
 }
 

@@ -1,0 +1,239 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// TestFleet runs fleets through disruptions of every kind. FLEET=n runs the plan of one seed; SOAK=1 runs a million
+// deliveries.
+func TestFleet(t *testing.T) {
+	seeds, want := uint64(36), int64(0)
+	if os.Getenv("SOAK") != "" {
+		seeds, want = 1<<32, 1_000_000
+	}
+	from := uint64(0)
+	if s := os.Getenv("FLEET"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("FLEET: %v", err)
+		}
+		from, seeds = n, 1
+	}
+	var total fleetTally
+	for seed := from; seed < from+seeds && (want == 0 || total.deliveries < want); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			p := drawFleet(seed, 400)
+			defer func() {
+				if t.Failed() {
+					t.Logf("FLEET=%d go test ./internal/hosttest -run TestFleet\n%s%s", seed, pending[t.Name()], p)
+				}
+			}()
+			synctest.Test(t, func(t *testing.T) { total.add(simulateFleet(t, p).check()) })
+		})
+	}
+	t.Log(&total)
+	if seeds > 1 && !t.Failed() {
+		total.checkVariety(t)
+	}
+}
+
+// fleet is the run of a fleetPlan.
+type fleet struct {
+	*fixture
+	plan  *fleetPlan
+	start time.Time
+	pool  *pool // nil: no function
+	byKey map[string]*eventPlan
+	run   sync.WaitGroup // workers and publishers
+	over  chan struct{}  // closed at the end
+
+	complaints map[string]int // by kind
+
+	mu        sync.Mutex
+	nodes     map[*process]*node
+	published map[string]bool
+	tries     map[string]int        // by event: of the handler, without the unavailable ones
+	receipts  map[string][]*receipt // by message ID
+	attempts  int                   // to invoke
+	tally     fleetTally
+	drained   time.Duration // when the queue was empty; 0: never
+}
+
+func (f *fleet) now() time.Duration { return time.Since(f.start) }
+
+// at waits for a time of the simulation. It reports false where the simulation ends before.
+func (f *fleet) at(d time.Duration) bool {
+	t := time.NewTimer(d - f.now())
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-f.over:
+		return false
+	}
+}
+
+// faulty returns the window of the fault that is open for a host now, or nil.
+func (f *fleet) faulty(kind faultKind, host int) *window {
+	now := f.now()
+	for i := range f.plan.faults {
+		if w := &f.plan.faults[i]; w.kind == kind && w.has(now, host) {
+			return w
+		}
+	}
+	return nil
+}
+
+func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
+	f := &fleet{
+		plan: p, byKey: map[string]*eventPlan{}, over: make(chan struct{}), nodes: map[*process]*node{},
+		published: map[string]bool{}, tries: map[string]int{}, receipts: map[string][]*receipt{},
+	}
+	f.fixture = newFixture(t, setup{
+		seed: p.seed, quiet: true, fifo: p.fifo, visibility: 6 * functionTimeout, maxReceives: p.receives,
+		duplicates: p.duplicates, loose: p.loose,
+	})
+	f.createLedger()
+	f.checker.commits = p.inbox
+	for i := range p.events {
+		f.byKey[p.events[i].name] = &p.events[i]
+	}
+	if p.replays > 0 {
+		f.ddb.Set(fault.Plan{Seed: p.seed, Rules: []fault.Rule{
+			{Prob: p.replays, Do: fault.Replay, Delay: 200 * time.Millisecond},
+			{Prob: p.replays, Do: fault.Replay, Delay: 20 * time.Second},
+			{Prob: p.replays / 4, Do: fault.Replay, Delay: 3 * time.Minute},
+		}})
+	}
+	f.start = time.Now()
+	stopFunction := f.startFunction()
+	f.publish()
+	for i := range p.workers {
+		f.run.Go(func() { f.live(i) })
+	}
+	f.await()
+	close(f.over)
+	stopFunction()
+	f.run.Wait()
+	f.admin.kill()
+	time.Sleep(15 * time.Minute) // what dead processes try again and again ends
+	return f
+}
+
+// await waits until the events are done: until the queue is empty, after calm.
+func (f *fleet) await() {
+	time.Sleep(f.plan.calm)
+	for f.now() < f.plan.calm+f.plan.limit {
+		if f.allPublished() && len(f.sqs.Messages(f.url)) == 0 {
+			f.drained = f.now()
+			time.Sleep(time.Minute) // what is still under way would show
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// handler returns the plan's handler in dedup, or in an inbox with its effect in the record's transaction.
+func (f *fleet) handler(n *node) sqsonce.Handler {
+	try := func(ctx context.Context, r *run) error {
+		err := f.try(ctx, n, r)
+		if !n.awake() {
+			return errDead
+		}
+		return err
+	}
+	if !f.plan.inbox {
+		return f.counted(n, f.dedupHandler(n.process, try))
+	}
+	store, err := dynamostore.New(n.ddb, table)
+	if err != nil {
+		f.Fatal(err)
+	}
+	inbox, err := dynamostore.NewInbox(store, consumer, func(o *dedup.Options) { o.Logger = f.log })
+	if err != nil {
+		f.Fatal(err)
+	}
+	return f.counted(n, f.checker.delivered(n.process, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+		return f.checker.run(ctx, func(ctx context.Context, r *run) error {
+			tx.Update(appendTo(f.lane(r.event), r.event))
+			return try(ctx, r)
+		})
+	})))
+}
+
+func (f *fleet) counted(n *node, h sqsonce.Handler) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		f.count(func(t *fleetTally) { t.deliveries++ })
+		return h(ctx, m)
+	}
+}
+
+// lane is what must have its effects in order: the group, or on a standard queue the event alone.
+func (f *fleet) lane(event string) string {
+	if f.fifo {
+		return groupOf(event)
+	}
+	return event
+}
+
+var (
+	errDeploy = errors.New("a bad deploy")
+	errGone   = errors.New("the dependency is away")
+)
+
+// try is one run of the handler.
+func (f *fleet) try(ctx context.Context, n *node, r *run) error {
+	if f.faulty(dependencyAway, n.index) != nil {
+		return sqsonce.Unavailable(errGone)
+	}
+	if f.faulty(badDeploy, n.index) != nil {
+		return errDeploy
+	}
+	e := f.byKey[r.event]
+	f.mu.Lock()
+	f.tries[e.name]++
+	fails := f.tries[e.name] <= e.fails
+	f.mu.Unlock()
+	length := takes(e.takes)
+	if fails {
+		switch e.how {
+		case withTimeout:
+			length = takes(5 * time.Minute)
+		case withDeaf:
+			length = ignores(time.Minute)
+		case withStuck:
+			if f.now() < f.plan.calm {
+				length = stuck
+			}
+		}
+	}
+	if err := length(ctx, r); err != nil {
+		return err
+	}
+	switch {
+	case !fails && e.reject:
+		return sqsonce.Reject(errCard)
+	case !fails:
+		return nil
+	case e.how == withPanic:
+		return panics(ctx, r)
+	case e.how == withGoexit:
+		return exits(ctx, r)
+	case e.how == withRetryAfter:
+		return sqsonce.RetryAfter(30*time.Second, errFlaky)
+	}
+	return errFlaky
+}

@@ -1,0 +1,293 @@
+package hosttest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestBoundOutage is bound 1: something that every message needs is away for 10 s to an hour. Nothing is dead-lettered, no
+// group is reordered, and all is done within a minute after it and what the load takes alone.
+func TestBoundOutage(t *testing.T) {
+	t.Parallel()
+	const fromTheStart, midway, flapping = "from the start", "midway", "flapping"
+	for _, c := range []struct {
+		load
+		what   faultKind
+		mode   mode
+		length time.Duration
+		when   string
+	}{
+		{load{standard, 1, 200 * time.Millisecond}, storeAway, refuses, 10 * time.Second, fromTheStart},
+		{load{fifo, 2, 200 * time.Millisecond}, storeAway, hangs, 90 * time.Second, midway},
+		{load{fifo, 5, 5 * time.Millisecond}, storeAway, breaks, 10 * time.Minute, fromTheStart},
+		{load{standard, 5, 5 * time.Second}, storeAway, throttles, 3 * time.Minute, midway},
+		{load{standard, 2, 200 * time.Millisecond}, storeAway, refuses, 10 * time.Minute, flapping},
+		{load{fifo, 5, 5 * time.Second}, storeAway, refuses, 10 * time.Minute, flapping},
+		{load{fifo, 1, 5 * time.Second}, storeAway, refuses, time.Hour, midway},
+		{load{standard, 2, 5 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
+		{load{fifo, 1, 200 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
+		{load{standard, 1, 200 * time.Millisecond}, dependencyAway, "", time.Hour, midway},
+		{load{fifo, 2, 200 * time.Millisecond}, dependencyAway, "", time.Hour, fromTheStart},
+	} {
+		t.Run(fmt.Sprintf("%s/%s %s %s for %s", c.load, c.what, c.mode, c.when, c.length), func(t *testing.T) {
+			t.Parallel()
+			alone := c.alone(t)
+			p := c.plan()
+			w := window{kind: c.what, mode: c.mode, length: c.length, host: everyone}
+			p.calm = c.length
+			switch c.when {
+			case midway:
+				w.at = alone / 2
+				p.calm += w.at
+				p.faults = append(p.faults, w)
+			case flapping: // 2 s up, 10 s down
+				for w.length = 10 * time.Second; w.at < c.length; w.at += 12 * time.Second {
+					p.faults = append(p.faults, w)
+				}
+			default:
+				p.faults = append(p.faults, w)
+			}
+			play(t, p, func(f *fleet) {
+				f.wantNoneDead()
+				f.wantAllDoneBy(p.calm + time.Minute + alone)
+			})
+		})
+	}
+}
+
+// TestBoundFailing is bound 2: all handlers fail with plain errors for ten minutes. Nothing is dead-lettered, and all is done
+// within 6.5 min after it and what the load takes alone.
+func TestBoundFailing(t *testing.T) {
+	t.Parallel()
+	for _, l := range []load{
+		{standard, 1, 5 * time.Millisecond}, {standard, 5, 200 * time.Millisecond},
+		{fifo, 1, 200 * time.Millisecond}, {fifo, 2, 5 * time.Millisecond}, {fifo, 5, 5 * time.Second},
+	} {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			alone := l.alone(t)
+			p := l.plan()
+			p.calm = 10 * time.Minute
+			p.faults = []window{{kind: badDeploy, length: p.calm, host: everyone}}
+			play(t, p, func(f *fleet) {
+				f.wantNoneDead()
+				f.wantAllDoneBy(p.calm + 6*time.Minute + 30*time.Second + alone)
+			})
+		})
+	}
+}
+
+// TestBoundPoison is bound 3: groups whose heads always fail, before healthy groups. In the dead-letter queue is only what
+// failed Tries times; no healthy message stays behind; the healthy groups get 0.8 of the throughput that they have alone.
+func TestBoundPoison(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		workers, inFlight, poison int
+		refusing                  bool // the dead-letter queue
+	}{
+		{1, 1, 3, false}, {1, 10, 20, false}, {2, 30, 100, false},
+		{1, 1, 20, true}, {2, 10, 100, true}, {5, 30, 3, true},
+	} {
+		t.Run(fmt.Sprintf("%d workers, in flight %d, %d poison groups, refusing %t", c.workers, c.inFlight, c.poison, c.refusing), func(t *testing.T) {
+			t.Parallel()
+			l := load{fifo, c.workers, 200 * time.Millisecond}
+			limited := func() *fleetPlan {
+				p := l.plan()
+				for i := range p.workers {
+					p.workers[i].inFlight = c.inFlight
+				}
+				return p
+			}
+			healthy := func(e *eventPlan) bool { return e.takes == l.takes }
+			var alone time.Duration
+			play(t, limited(), func(f *fleet) { alone = f.lastDone(healthy) })
+
+			p := limited()
+			var sick []eventPlan
+			for i := range c.poison { // a poison head and two healthy followers
+				group := fmt.Sprintf("g%d", boundGroups+i)
+				sick = append(sick,
+					eventPlan{name: group + "-0", takes: time.Millisecond, fails: always, how: withError},
+					eventPlan{name: group + "-1", takes: time.Millisecond},
+					eventPlan{name: group + "-2", takes: time.Millisecond})
+			}
+			p.events = append(sick, p.events...)
+			if c.refusing {
+				p.calm = 30 * time.Minute
+				p.faults = []window{{kind: dlqAway, mode: refuses, length: p.calm, host: everyone}}
+			}
+			play(t, p, func(f *fleet) {
+				if took := f.lastDone(healthy); took > alone*5/4+time.Second {
+					f.Errorf("the healthy groups take %s, alone %s", took, alone)
+				}
+				f.lastDone(func(e *eventPlan) bool { return !e.poison() })
+				f.wantOnlyPoisonDead()
+			})
+		})
+	}
+}
+
+// wantOnlyPoisonDead checks that the dead-letter queue has each poison event once, and nothing that did not fail Tries times.
+func (f *fleet) wantOnlyPoisonDead() {
+	dead := map[string]int{}
+	for _, m := range f.sqs.Messages(f.dlq) {
+		dead[m.Attributes["event-id"]]++
+	}
+	for i := range f.plan.events {
+		e := &f.plan.events[i]
+		if want := count(e.poison()); int64(dead[e.name]) != want {
+			f.complain("dead-letter queue", "%s is %d times in it, want %d: %s", e.name, dead[e.name], want, f.history(e.name, ""))
+		}
+		failed := 0
+		for _, r := range f.checker.runs(e.name) {
+			failed += int(count(r.failed))
+		}
+		if dead[e.name] > 0 && failed < boundReceives {
+			f.complain("dead-lettered too early", "%s after %d tries: %s", e.name, failed, f.history(e.name, ""))
+		}
+	}
+}
+
+// TestBoundStandardPoison is bound 4: healthy messages that arrive behind 500 poison ones, or among them, start as soon as a
+// slot is free.
+func TestBoundStandardPoison(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		workers int
+		takes   time.Duration
+		poison  int // before the healthy ones
+		every   int // each so-many-th of the others is poison too; 0: none
+	}{
+		{1, 200 * time.Millisecond, 500, 0}, {2, 5 * time.Millisecond, 50, 2}, {1, 5 * time.Second, 50, 10}, {5, 200 * time.Millisecond, 0, 3},
+	} {
+		t.Run(fmt.Sprintf("%d workers, %s, %d poison, then each %d.", c.workers, c.takes, c.poison, c.every), func(t *testing.T) {
+			t.Parallel()
+			p := load{standard, c.workers, c.takes}.plan()
+			for i := range p.events {
+				e := &p.events[i]
+				e.at = time.Minute + time.Duration(i)*time.Second
+				if c.every > 0 && i%c.every == 0 {
+					e.takes, e.fails, e.how = 5*time.Millisecond, always, withError
+				}
+			}
+			for i := range c.poison {
+				p.events = append(p.events, eventPlan{name: fmt.Sprintf("g0-p%d", i), takes: 5 * time.Millisecond, fails: always, how: withError})
+			}
+			sortEvents(p.events)
+			p.calm = time.Minute + boundMessages*time.Second
+			play(t, p, func(f *fleet) {
+				for i := range p.events {
+					e := &p.events[i]
+					runs := f.checker.runs(e.name)
+					if e.poison() || len(runs) == 0 {
+						continue
+					}
+					if wait := runs[0].begun.Sub(f.start) - e.at; wait > time.Second {
+						f.complain("started late", "%s, %s after it was sent", e.name, wait)
+					}
+				}
+				f.wantOnlyPoisonDead()
+			})
+		})
+	}
+}
+
+// TestBoundCutOff is bound 5: one of five workers is without its store. No event waits more than 2.5 min.
+func TestBoundCutOff(t *testing.T) {
+	t.Parallel()
+	for _, l := range []load{{standard, 5, 5 * time.Millisecond}, {fifo, 5, 200 * time.Millisecond}, {standard, 5, 5 * time.Second}, {fifo, 5, 5 * time.Second}} {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			p := l.plan()
+			for i := range p.events {
+				p.events[i].at = time.Duration(i) * time.Second
+			}
+			p.calm = 10 * time.Minute
+			p.faults = []window{{kind: storeAway, mode: refuses, length: p.calm, host: 0}}
+			play(t, p, func(f *fleet) {
+				f.wantNoneDead()
+				for i := range p.events {
+					e := &p.events[i]
+					if wait := f.doneAt(e.name) - e.at; wait > 150*time.Second {
+						f.complain("done late", "%s, %s after it was sent: %s", e.name, wait, f.history(e.name, ""))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestBoundCalls is bound 6: while the store is away a worker makes at most one call of SQS a second, after the first
+// minute. check counts them.
+func TestBoundCalls(t *testing.T) {
+	t.Parallel()
+	for _, l := range []load{{standard, 1, 5 * time.Millisecond}, {fifo, 1, 200 * time.Millisecond}, {standard, 5, 5 * time.Second}, {fifo, 2, 5 * time.Millisecond}} {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			p := l.plan()
+			p.calm = 6 * time.Minute
+			p.faults = []window{{kind: storeAway, mode: refuses, length: p.calm, host: everyone}}
+			play(t, p, func(f *fleet) { f.wantNoneDead() })
+		})
+	}
+}
+
+// TestBoundKill is bound 7: after a kill -9 of one and of four of five workers the events that they ran start elsewhere within
+// the longer of record lease and visibility timeout and 4 s.
+func TestBoundKill(t *testing.T) {
+	t.Parallel()
+	const bound = fleetVisibility + 4*time.Second
+	for _, c := range []struct {
+		load
+		inFlight, killed int
+	}{
+		{load{standard, 5, 5 * time.Second}, 0, 1}, {load{standard, 5, 5 * time.Second}, 10, 4},
+		{load{fifo, 5, 5 * time.Second}, 10, 1}, {load{fifo, 5, 5 * time.Second}, 0, 4},
+	} {
+		t.Run(fmt.Sprintf("%s, in flight %d, %d killed", c.load, c.inFlight, c.killed), func(t *testing.T) {
+			t.Parallel()
+			p := c.plan()
+			for i := range p.events { // a quarter of what one worker can do, so that it has slots for the others' events
+				p.events[i].at = time.Duration(i) * 2 * time.Second
+			}
+			p.calm = 2 * boundMessages * time.Second
+			for i := range p.workers {
+				p.workers[i].inFlight = c.inFlight
+				if i < c.killed {
+					p.workers[i].lives = killedEvery(50*time.Second, p.calm)
+				}
+			}
+			play(t, p, func(f *fleet) {
+				for i := range p.events {
+					f.checkAfterKills(p.events[i].name, bound)
+				}
+			})
+		})
+	}
+}
+
+// killedEvery returns lives that end by kills, with 10 s before the next one.
+func killedEvery(length, until time.Duration) (lives []life) {
+	at := time.Duration(0)
+	for ; at < until; at += length + 10*time.Second {
+		lives = append(lives, life{from: at, to: at + length, killed: true})
+	}
+	return append(lives, life{from: at, to: toTheEnd})
+}
+
+func (f *fleet) checkAfterKills(event string, bound time.Duration) {
+	runs := f.checker.runs(event)
+	for i, r := range runs {
+		if !r.killed {
+			continue
+		}
+		at := f.nodes[r.process].ended
+		switch {
+		case i+1 == len(runs):
+			f.complain("not started again", "%s: %s", event, f.history(event, ""))
+		case runs[i+1].begun.Sub(f.start) > at+bound:
+			f.complain("started late", "%s, %s after the kill, want %s: %s", event, runs[i+1].begun.Sub(f.start)-at, bound, f.history(event, ""))
+		}
+	}
+}

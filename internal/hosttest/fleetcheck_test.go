@@ -1,0 +1,368 @@
+package hosttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// fleetTally counts what happened in simulations of fleets.
+type fleetTally struct {
+	events, deliveries, runs          int64
+	publishFailures                   int64 // calls that failed, and whose events were published again
+	killed, stopped, freezes          int64 // processes of workers
+	deadRejected, deadFailed, deadCut int64 // events in the dead-letter queue: rejected, failed, passed their last receive by a disruption
+}
+
+func (t *fleetTally) add(o fleetTally) {
+	t.events += o.events
+	t.deliveries += o.deliveries
+	t.runs += o.runs
+	t.publishFailures += o.publishFailures
+	t.killed += o.killed
+	t.stopped += o.stopped
+	t.freezes += o.freezes
+	t.deadRejected += o.deadRejected
+	t.deadFailed += o.deadFailed
+	t.deadCut += o.deadCut
+}
+
+func (t *fleetTally) ended(n *node, l life) {
+	t.freezes += int64(len(n.frozen))
+	if l.killed {
+		t.killed++
+	} else {
+		t.stopped++
+	}
+}
+
+func (t *fleetTally) String() string {
+	return fmt.Sprintf("%d events, %d deliveries, %d runs; %d workers killed, %d stopped, %d frozen; %d calls of publishers failed; in the dead-letter queue: %d rejected, %d failed, %d cut off at their last receive",
+		t.events, t.deliveries, t.runs, t.killed, t.stopped, t.freezes, t.publishFailures, t.deadRejected, t.deadFailed, t.deadCut)
+}
+
+func (t *fleetTally) checkVariety(tt *testing.T) {
+	if min(t.killed, t.stopped, t.freezes, t.publishFailures, t.deadRejected, t.deadFailed, t.deadCut) == 0 {
+		tt.Error("something never happened")
+	}
+}
+
+// maxComplaints is how many violations of one kind are printed.
+const maxComplaints = 3
+
+// complain reports a violation of a kind: all of them are counted, the first ones printed.
+func (f *fleet) complain(kind, format string, args ...any) {
+	f.Helper()
+	if f.complaints == nil {
+		f.complaints = map[string]int{}
+	}
+	if f.complaints[kind]++; f.complaints[kind] <= maxComplaints {
+		f.Errorf(kind+": "+format, args...)
+	}
+	f.Fail()
+}
+
+func (f *fleet) countComplaints() {
+	for kind, n := range f.complaints {
+		if n > maxComplaints {
+			f.Logf("%s: %d in all", kind, n)
+		}
+	}
+	f.complaints = nil
+}
+
+// count changes the tally.
+func (f *fleet) count(change func(*fleetTally)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.tally)
+}
+
+// check checks the end of a simulation against the guarantees.
+func (f *fleet) check() fleetTally {
+	for _, p := range f.checker.report() {
+		f.Error(p)
+	}
+	for _, m := range f.sqs.Messages(f.url) {
+		f.complain("still queued", "%s after calm: %s, received %d times, visible in %s: %s", f.plan.limit, m.Body,
+			m.ReceiveCount, time.Until(m.VisibleAt), f.history(m.Attributes[sqsonce.AttrEventID], m.ID))
+	}
+	dead := f.checkDead()
+	effects := f.fleetEffects()
+	for i := range f.plan.events {
+		e := &f.plan.events[i]
+		f.tally.events++
+		f.tally.runs += int64(len(f.checker.runs(e.name)))
+		done, rejected := f.record(e.name).completed(), e.reject || e.poison()
+		switch {
+		case rejected && (done || !dead[e.name]):
+			f.complain("not dead-lettered", "%s: completed %t, in the dead-letter queue %t, and its handler never succeeds", e.name, done, dead[e.name])
+		case !rejected && !done && !dead[e.name]:
+			f.complain("lost", "%s is neither completed nor in the dead-letter queue", e.name)
+		case f.plan.inbox && done != (effects[e.name] == 1) || effects[e.name] > 1:
+			f.complain("not once", "%s: completed %t, and its effect happened %d times through the inbox", e.name, done, effects[e.name])
+		}
+	}
+	f.checkLastReceives()
+	f.checkFleetOrder(dead)
+	f.checkCalls()
+	f.countComplaints()
+	return f.tally
+}
+
+// checkDead checks why messages are in the dead-letter queue, and returns their events.
+func (f *fleet) checkDead() map[string]bool {
+	dead := map[string]bool{}
+	for _, m := range f.sqs.Messages(f.dlq) {
+		name, reason := m.Attributes[sqsonce.AttrEventID], m.Attributes[sqsonce.AttrRejectReason]
+		dead[name] = true
+		switch e := f.byKey[name]; {
+		case reason != "" && e.reject:
+			f.tally.deadRejected++
+		case reason != "" && f.failedEnough(name):
+			f.tally.deadFailed++
+		case reason != "":
+			f.complain("dead-lettered too early", "%s was sent with reason %q: %s", name, reason, f.history(name, m.ID))
+		default:
+			f.checkMoved(name, m.ID, m.ReceiveCount)
+		}
+	}
+	return dead
+}
+
+// failedEnough says that a host may send an event to the dead-letter queue with its error: its handler failed
+// Tries times in one receive by a worker, or failed at the last receive by the function.
+func (f *fleet) failedEnough(event string) bool {
+	type hold struct {
+		p     *process
+		id    string
+		count int
+	}
+	failed := map[hold]int{}
+	for _, r := range f.checker.runs(event) {
+		if !r.failed {
+			continue
+		}
+		h := hold{r.process, r.m.ID, r.m.ReceiveCount}
+		failed[h]++
+		if failed[h] >= min(f.plan.receives, 10) || f.nodes[r.process].index == notAWorker && r.m.ReceiveCount >= f.plan.receives {
+			return true
+		}
+	}
+	return false
+}
+
+// checkMoved checks a message that SQS has moved: after its last receive its handler failed, or a disruption hit it. A run in
+// the function that had not returned at the invocation's deadline failed too.
+func (f *fleet) checkMoved(event, id string, count int) {
+	last := f.receiptsOf(id, count)
+	for _, r := range f.checker.runs(event) {
+		late := f.nodes[r.process].index == notAWorker && !r.effect
+		if r.m.ID == id && r.m.ReceiveCount == count && (r.failed || late) {
+			f.tally.deadFailed++
+			return
+		}
+	}
+	for _, r := range last {
+		if f.failedHere(event, r) {
+			f.tally.deadFailed++
+			return
+		}
+		if f.disrupted(r) {
+			f.tally.deadCut++
+			return
+		}
+	}
+	if f.plan.duplicates > 0 && f.doneAt(event) >= 0 { // a copy that SQS made of it, with the receives that it had
+		f.tally.deadCut++
+		return
+	}
+	if len(last) == 0 { // the answer came to a receive that nobody waited for any more, or to a mapping that did not invoke
+		f.tally.deadCut++
+		return
+	}
+	f.complain("moved unrun", "%s: its last receive passed without a failure or a disruption: %s", event, f.history(event, id))
+}
+
+// disrupted says that a receive of a message could not end by itself.
+func (f *fleet) disrupted(r *receipt) bool {
+	n := r.node
+	if r.lost || r.disrupted || n == nil {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended > 0 && (r.gaveBack == 0 || r.gaveBack >= n.ended) {
+		return true
+	}
+	if r.gaveBack > 0 {
+		return false
+	}
+	hit := func(w *window) bool { return w.end() >= r.at && w.length >= 5*time.Second }
+	for i := range n.frozen {
+		if hit(&n.frozen[i]) {
+			return true
+		}
+	}
+	for i := range f.plan.faults { // it could not be extended
+		if w := &f.plan.faults[i]; w.kind == queueAway && (w.host == everyone || w.host == n.index) && hit(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLastReceives checks that no worker gave a message back at its last receive, unless it stopped, or its handler failed.
+func (f *fleet) checkLastReceives() {
+	for id, receipts := range f.receipts {
+		for _, r := range receipts {
+			n := r.node
+			if r.count < f.plan.receives || r.gaveBack == 0 || n == nil || n.index == notAWorker || n.ended > 0 && r.gaveBack >= n.ended {
+				continue
+			}
+			event := f.eventOf(id)
+			if !f.failedHere(event, r) {
+				f.complain("given back at its last receive", "%s by %s at %s, and it had not failed: %s", event, n.name, r.gaveBack, f.history(event, id))
+			}
+		}
+	}
+}
+
+// failedHere says that the handler failed for a message in the process that has the receipt, after it. The run may have begun
+// before: a worker takes the newer receipt of a message that it has.
+func (f *fleet) failedHere(event string, r *receipt) bool {
+	return r.node != nil && slices.ContainsFunc(f.checker.runs(event), func(x *run) bool {
+		return x.m.ID == r.id && x.process == r.node.process && x.failed && x.ended.Sub(f.start) >= r.at
+	})
+}
+
+func (f *fleet) eventOf(id string) string {
+	for _, e := range f.plan.events {
+		for _, r := range f.checker.runs(e.name) {
+			if r.m.ID == id {
+				return e.name
+			}
+		}
+	}
+	return "message " + id
+}
+
+// history is what happened to an event.
+func (f *fleet) history(event, id string) string {
+	text := ""
+	ids := map[string]bool{id: true}
+	for _, r := range f.checker.runs(event) {
+		ids[r.m.ID] = true
+		text += fmt.Sprintf("\n  %s: run %d by %s, receive %d, failed %t, killed %t, effect %t", r.begun.Sub(f.start), r.n, f.nodes[r.process].name, r.m.ReceiveCount, r.failed, r.killed, r.effect)
+	}
+	for id := range ids {
+		for _, r := range f.receipts[id] {
+			name := "no environment"
+			if r.node != nil {
+				name = r.node.name
+			}
+			text += fmt.Sprintf("\n  %s: receive %d by %s, lost %t, disrupted %t, given back at %s", r.at, r.count, name, r.lost, r.disrupted, r.gaveBack)
+		}
+	}
+	return text
+}
+
+// checkFleetOrder checks the order of the effects in each group. An event that was dead-lettered, or came twice, has none.
+func (f *fleet) checkFleetOrder(dead map[string]bool) {
+	if !f.fifo {
+		return
+	}
+	position := map[string]int{}
+	for i := range f.plan.events {
+		position[f.plan.events[i].name] = i
+	}
+	order := f.checker.order
+	if f.plan.inbox {
+		order = f.ledgerOrder()
+	}
+	for group, names := range order {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return dead[name] })
+		if !f.plan.inbox {
+			names = firsts(names)
+		}
+		for i := 1; i < len(names); i++ {
+			if a, b := names[i-1], names[i]; position[a] > position[b] {
+				f.complain("reordered", "group %s: %s had its effect after %s: %s%s", group, b, a, f.history(a, ""), f.history(b, ""))
+			}
+		}
+	}
+}
+
+func firsts(names []string) (out []string) {
+	for _, name := range names {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// checkCalls checks that a worker whose store is away for long makes at most one call of SQS a second, after the first
+// minute: protocol 13, bound 6.
+func (f *fleet) checkCalls() {
+	for _, w := range f.plan.faults {
+		if w.kind != storeAway || w.host != everyone {
+			continue
+		}
+		for minute := int((w.at+2*time.Minute-1)/time.Minute) + 1; time.Duration(minute+1)*time.Minute <= w.end(); minute++ {
+			for _, n := range f.nodes {
+				if n.index != notAWorker && n.calls[minute] > 60 {
+					f.complain("calls", "%s made %d of SQS in minute %d, and the store is away since %s", n.name, n.calls[minute], minute, w.at)
+				}
+			}
+		}
+	}
+}
+
+// appendTo is an effect: it appends the event to the ledger's list of the lane.
+func appendTo(lane, event string) *ddbtypes.Update {
+	return &ddbtypes.Update{
+		TableName:        aws.String(ledger),
+		Key:              map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: lane}},
+		UpdateExpression: aws.String("SET effects = list_append(if_not_exists(effects, :none), :event)"),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+			":none":  &ddbtypes.AttributeValueMemberL{},
+			":event": &ddbtypes.AttributeValueMemberL{Value: []ddbtypes.AttributeValue{&ddbtypes.AttributeValueMemberS{Value: event}}},
+		},
+	}
+}
+
+// ledgerOrder returns the events of each lane in the order of their effects.
+func (f *fleet) ledgerOrder() map[string][]string {
+	out := map[string][]string{}
+	for _, raw := range f.ddb.Items(ledger) {
+		var item struct {
+			Event   struct{ S string }               `json:"event"`
+			Effects struct{ L []struct{ S string } } `json:"effects"`
+		}
+		if err := json.Unmarshal(raw, &item); err != nil {
+			f.Errorf("ledger: %v", err)
+		}
+		for _, e := range item.Effects.L {
+			out[item.Event.S] = append(out[item.Event.S], e.S)
+		}
+	}
+	return out
+}
+
+func (f *fleet) fleetEffects() map[string]int {
+	out := map[string]int{}
+	for _, events := range f.ledgerOrder() {
+		for _, e := range events {
+			out[e]++
+		}
+	}
+	return out
+}

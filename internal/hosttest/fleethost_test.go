@@ -1,0 +1,309 @@
+package hosttest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	publish "github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// live runs the processes of a worker, one after the other.
+func (f *fleet) live(index int) {
+	w := f.plan.workers[index]
+	for i, l := range w.lives {
+		if f.at(l.from) {
+			// An orchestrator replaces a process whose handlers are all stuck.
+			for n := 0; f.liveOnce(fmt.Sprintf("worker %d.%d.%d", index, i, n), index, w, l); n++ {
+			}
+		}
+	}
+}
+
+// liveOnce runs one process, and reports whether it was ended before the end of its life.
+func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced bool) {
+	n := f.newNode(name, index)
+	k, err := sqsworker.New(n.sqs, f.url, f.handler(n), func(o *sqsworker.Options) {
+		o.Concurrency, o.InFlight, o.Logger = w.concurrency, w.inFlight, f.log
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- k.Run(ctx) }()
+	for _, z := range l.freezes {
+		if z.at > f.now() {
+			timer := time.AfterFunc(z.at-f.now(), func() { n.freeze(z.length) })
+			defer timer.Stop()
+		}
+	}
+	end, err := f.watch(k, l.to, stopped)
+	if end == byItself {
+		f.Errorf("%s ended by itself at %s: %v", name, f.now(), err)
+		return false
+	}
+	n.end()
+	if l.killed && end != byProbe {
+		n.kill()
+	}
+	cancel()
+	// The process ends when Run returns, and with it the handlers that a stop has given up.
+	<-stopped
+	n.kill()
+	f.count(func(t *fleetTally) { t.ended(n, l) })
+	return end == byProbe
+}
+
+// end is how the life of a process ends.
+type end int
+
+const (
+	byPlan   end = iota
+	byItself     // Run has returned
+	byProbe      // /live says that a restart helps
+)
+
+// watch waits for the end of a life.
+func (f *fleet) watch(k *sqsworker.Worker, to time.Duration, stopped <-chan error) (end, error) {
+	timer := time.NewTimer(to - f.now())
+	defer timer.Stop()
+	probe := time.NewTicker(time.Minute)
+	defer probe.Stop()
+	for {
+		select {
+		case err := <-stopped:
+			return byItself, err
+		case <-timer.C:
+			return byPlan, nil
+		case <-f.over:
+			return byPlan, nil
+		case <-probe.C:
+		}
+		w := httptest.NewRecorder()
+		k.Health().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/live", nil))
+		switch stuck := k.Stats().Stuck; {
+		case w.Code == http.StatusOK:
+		case stuck == 0:
+			f.Errorf("an orchestrator would restart a worker without stuck handlers at %s: %s", f.now(), w.Body)
+		default:
+			return byProbe, nil
+		}
+	}
+}
+
+// publish publishes the events and their copies. A publisher has the groups of its number, and publishes what an error or
+// its end has left open again, in order.
+func (f *fleet) publish() {
+	p := f.plan
+	for i := range p.publishers {
+		f.run.Go(func() { f.publisher(i) })
+	}
+	if p.publishers == 0 {
+		f.run.Go(func() {
+			for from := 0; from < len(p.events); {
+				var due []message
+				for ; from < len(p.events) && (len(due) == 0 || p.events[from].at <= f.now()); from++ {
+					if len(due) == 0 && !f.at(p.events[from].at) {
+						return
+					}
+					due = append(due, message{name: p.events[from].name})
+				}
+				f.send(due...)
+				for _, m := range due {
+					f.markPublished(m.name)
+				}
+			}
+		})
+	}
+	for i := range p.events {
+		for k, at := range p.events[i].copies {
+			f.run.Go(func() {
+				// Not before the event: the copy would take its place in the group.
+				for f.at(at) {
+					if f.isPublished(p.events[i].name) {
+						f.send(message{name: p.events[i].name, copy: 1 + k})
+						f.markPublished(fmt.Sprint(p.events[i].name, " copy ", k))
+						return
+					}
+					at += time.Second
+				}
+			})
+		}
+	}
+}
+
+func (f *fleet) markPublished(names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		f.published[name] = true
+	}
+}
+
+func (f *fleet) isPublished(event string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.published[event]
+}
+
+func (f *fleet) allPublished() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	messages := len(f.plan.events)
+	for i := range f.plan.events {
+		messages += len(f.plan.events[i].copies)
+	}
+	return len(f.published) == messages
+}
+
+func (f *fleet) publisher(index int) {
+	var mine []eventPlan
+	for _, e := range f.plan.events {
+		var group int
+		if _, err := fmt.Sscanf(groupOf(e.name), "g%d", &group); err != nil {
+			f.Fatal(err)
+		}
+		if group%f.plan.publishers == index {
+			mine = append(mine, e)
+		}
+	}
+	for life := 0; len(mine) > 0 && f.at(mine[0].at); life++ {
+		n := f.newNode(fmt.Sprintf("publisher %d.%d", index, life), notAWorker)
+		mine = f.publishUntilFailure(n, mine)
+		n.kill()
+	}
+}
+
+// publishUntilFailure publishes what is due, again and again, and returns what is not published when a call has failed. A
+// part of that may be: the next process publishes all of it again.
+func (f *fleet) publishUntilFailure(n *node, es []eventPlan) (rest []eventPlan) {
+	p, err := publish.NewPublisher(n.sqs, f.url, source, func(o *publish.Options) { o.Logger = f.log })
+	if err != nil {
+		f.Fatal(err)
+	}
+	for len(es) > 0 && f.at(es[0].at) {
+		var due []publish.Event
+		for len(due) < len(es) && es[len(due)].at <= f.now() {
+			name := es[len(due)].name
+			due = append(due, publish.Event{ID: name, Group: groupOf(name), Body: message{name: name}.text()})
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		_, err := p.PublishAll(ctx, due)
+		cancel()
+		if err != nil {
+			f.count(func(t *fleetTally) { t.publishFailures++ })
+			return es
+		}
+		for i := range due {
+			f.markPublished(due[i].ID)
+		}
+		es = es[len(due):]
+	}
+	return es
+}
+
+// startFunction starts the function and its mapping, which is AWS's and has no faults.
+func (f *fleet) startFunction() (stop func()) {
+	if f.plan.functions == 0 {
+		return func() {}
+	}
+	f.pool = &pool{newEnvironment: func() *environment {
+		n := f.newNode("function", notAWorker)
+		return newEnvironment(f.T, n.process, f.handler(n), func(o *lambda.Options) { o.Client, o.DeadLetterQueue = n.sqs, f.dlq })
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() {
+		stopped <- esm.Run(ctx, f.fixture.admin.sqs, esm.Config{
+			QueueURL: f.url, MaximumConcurrency: max(2, f.plan.functions), FunctionTimeout: functionTimeout,
+			ReportBatchItemFailures: true, Logger: f.log,
+		}, f.invoke)
+	}()
+	return func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			f.Errorf("mapping: %v", err)
+		}
+		f.pool.kill()
+	}
+}
+
+// invoke is an esm.Invoker that applies the plan's disruption to each invocation before calm.
+func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
+	f.mu.Lock()
+	d := f.plan.invocations[f.attempts%len(f.plan.invocations)]
+	f.attempts++
+	f.mu.Unlock()
+	if f.now() >= f.plan.calm {
+		d = disruption{}
+	}
+	if d.kind == throttle {
+		f.noteInvocation(nil, event, true)
+		return nil, esm.ErrThrottled
+	}
+	e := f.pool.take()
+	defer f.pool.put(e)
+	f.mu.Lock()
+	n := f.nodes[e.process]
+	f.mu.Unlock()
+	if d.kind == killed {
+		time.AfterFunc(d.after, func() { n.end(); e.kill() })
+	}
+	f.noteInvocation(n, event, d.kind != healthy)
+	response, err := e.invoke(ctx, event)
+	switch {
+	case errors.Is(err, errKilled):
+	case d.kind == failing:
+		return nil, errResponseLost
+	case d.kind == stalled:
+		<-ctx.Done()
+		n.end()
+		e.kill()
+		return nil, context.Cause(ctx)
+	case err != nil:
+		n.end() // it did not respond in time
+	}
+	return response, err
+}
+
+// noteInvocation notes the receives of an invocation.
+func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) {
+	var in events.SQSEvent
+	if err := json.Unmarshal(event, &in); err != nil {
+		f.Errorf("event: %v", err)
+	}
+	for i := range in.Records {
+		var count int
+		if _, err := fmt.Sscan(in.Records[i].Attributes["ApproximateReceiveCount"], &count); err != nil {
+			f.Errorf("receive count: %v", err)
+		}
+		f.note(n, in.Records[i].MessageId, count).disrupted = disrupted
+	}
+}
+
+func (f *fleet) note(n *node, id string, count int) *receipt {
+	rc := &receipt{node: n, id: id, count: count, at: f.now()}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.receipts[id] = append(f.receipts[id], rc)
+	return rc
+}
+
+// receiptsOf returns the receives of a message with that count: more than one where SQS delivers a message twice.
+func (f *fleet) receiptsOf(id string, count int) []*receipt {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.receipts[id]), func(r *receipt) bool { return r.count != count })
+}

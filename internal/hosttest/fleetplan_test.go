@@ -1,0 +1,343 @@
+package hosttest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fleetPlan is what happens to a fleet: workers, a function, publishers, their queues and their store. It is drawn before
+// the simulation begins, and printed when it fails. All times count from the begin of the simulation.
+type fleetPlan struct {
+	seed        uint64
+	fifo        bool
+	inbox       bool    // the effect is a write in the record's own transaction
+	loose       bool    // memsqs.Options.LooseHandles
+	network     bool    // requests and answers take some milliseconds, and one answer in a hundred is lost
+	replays     float64 // part of the store's writes that arrive again later
+	duplicates  float64 // part of the receives of a standard queue that come twice
+	receives    int     // maxReceiveCount. Default: 5
+	publishers  int     // 0: the messages are sent without faults
+	workers     []workerPlan
+	functions   int // invocations at once; 0: no function
+	invocations []disruption
+	events      []eventPlan
+	faults      []window
+	calm        time.Duration // after it nothing is disturbed any more
+	limit       time.Duration // after calm: by then all events are done or dead-lettered
+}
+
+// workerPlan is one worker: processes one after the other.
+type workerPlan struct {
+	concurrency, inFlight int // 0: the default
+	lives                 []life
+}
+
+// life is a process of a worker. The last one ends by a stop when the simulation ends.
+type life struct {
+	from, to time.Duration
+	killed   bool     // else stopped
+	freezes  []window // the process does nothing meanwhile
+}
+
+// eventPlan is an event: when it is published, and what the handler does in each try of it.
+type eventPlan struct {
+	name   string
+	at     time.Duration
+	copies []time.Duration // when it is sent once more
+	takes  time.Duration   // of each run
+	fails  int             // the first tries; always: poison
+	how    failure
+	reject bool // in the end
+}
+
+const always = 1 << 30
+
+// failure is how a try fails.
+type failure string
+
+const (
+	withError      failure = "error"
+	withPanic      failure = "panic"
+	withGoexit     failure = "Goexit"
+	withRetryAfter failure = "RetryAfter"  // 30 s
+	withTimeout    failure = "takes 5 min" // longer than an invocation lasts
+	withStuck      failure = "stuck"       // does not return before its process ends; after calm: error
+	withDeaf       failure = "deaf"        // ignores its context for a minute
+)
+
+// window is a fault from at on, for length.
+type window struct {
+	kind       faultKind
+	mode       mode // of what is away
+	at, length time.Duration
+	host       int // index of the worker; everyone: all of them, the function and the publishers
+}
+
+const everyone = -1
+
+type faultKind string
+
+const (
+	storeAway      faultKind = "store away"
+	queueAway      faultKind = "SQS away"
+	dlqAway        faultKind = "DLQ away"
+	dependencyAway faultKind = "dependency away"
+	badDeploy      faultKind = "every message fails"
+	lossy          faultKind = "answers lost"  // three in ten
+	latePackets    faultKind = "requests late" // one in ten
+	frozen         faultKind = "frozen"
+)
+
+// mode is what a caller sees of a service that is away.
+type mode string
+
+const (
+	refuses   mode = "refuses connections"
+	hangs     mode = "does not answer"
+	breaks    mode = "answers 500"
+	throttles mode = "throttles"
+	forbids   mode = "denies access" // of the store: it is misconfigured
+)
+
+func (w *window) end() time.Duration { return w.at + w.length }
+
+func (w *window) has(at time.Duration, host int) bool {
+	return (w.host == everyone || w.host == host) && at >= w.at && at < w.end()
+}
+
+// poison says that the event's handler always fails.
+func (e *eventPlan) poison() bool { return e.fails == always }
+
+func (e *eventPlan) String() string {
+	text := fmt.Sprintf("%s at %s, %s", e.name, e.at, e.takes)
+	if len(e.copies) > 0 {
+		text += fmt.Sprintf(", copies at %s", e.copies)
+	}
+	switch {
+	case e.poison():
+		text += fmt.Sprintf(", poison (%s)", e.how)
+	case e.fails > 0:
+		text += fmt.Sprintf(", fails %d times (%s)", e.fails, e.how)
+	}
+	if e.reject {
+		text += ", rejected"
+	}
+	return text
+}
+
+// String has everything but the events that nothing is special about.
+func (p *fleetPlan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: fifo %t, inbox %t, loose handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions, calm after %s, limit %s\n",
+		p.seed, p.fifo, p.inbox, p.loose, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.calm, p.limit)
+	for i, w := range p.workers {
+		fmt.Fprintf(&b, "worker %d: concurrency %d, in flight %d\n", i, w.concurrency, w.inFlight)
+		for _, l := range w.lives {
+			how := "stopped"
+			if l.killed {
+				how = "killed"
+			}
+			fmt.Fprintf(&b, "  from %s, %s at %s", l.from, how, l.to)
+			for _, f := range l.freezes {
+				fmt.Fprintf(&b, ", frozen at %s for %s", f.at, f.length)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	for _, f := range p.faults {
+		fmt.Fprintf(&b, "%s %s at %s for %s, host %d\n", f.kind, f.mode, f.at, f.length, f.host)
+	}
+	for i := range p.events {
+		if e := &p.events[i]; e.takes > 10*time.Second || e.fails > 0 || e.reject || len(e.copies) > 0 {
+			fmt.Fprintln(&b, e)
+		}
+	}
+	return b.String()
+}
+
+// toTheEnd is the end of a life that the end of the simulation ends.
+const toTheEnd = 100 * 24 * time.Hour
+
+// drawFleet draws a plan. Each part has a generator of its own: a change of one leaves the others as they are.
+func drawFleet(seed uint64, events int) *fleetPlan {
+	r := rand.New(rand.NewPCG(seed, 0x666c656574))
+	p := &fleetPlan{
+		seed: seed, fifo: seed%2 == 1, loose: seed/2%2 == 1, inbox: seed%3 != 2, network: true,
+		receives: []int{3, 5, 5, 10}[r.IntN(4)], publishers: 1 + r.IntN(3),
+		calm: time.Duration(5+r.IntN(10)) * time.Minute,
+	}
+	if r.IntN(2) == 0 {
+		p.replays = 0.01
+	}
+	if r.IntN(2) == 0 {
+		p.duplicates = 0.02
+	}
+	if r.IntN(3) == 0 {
+		p.functions = 2 + r.IntN(10)
+	}
+	p.drawFaults(r)
+	for range 1 + r.IntN(5) {
+		p.workers = append(p.workers, p.drawWorker(r))
+	}
+	for range 200 {
+		d := drawDisruption(r)
+		if r.IntN(3) > 0 {
+			d = disruption{}
+		}
+		p.invocations = append(p.invocations, d)
+	}
+	p.drawEvents(r, events)
+	p.limit = p.longest()
+	return p
+}
+
+func seconds(r *rand.Rand, most int) time.Duration {
+	return time.Duration(r.IntN(most*1000)) * time.Millisecond
+}
+
+func (p *fleetPlan) drawFaults(r *rand.Rand) {
+	kinds := []faultKind{storeAway, storeAway, queueAway, dlqAway, dependencyAway, lossy, latePackets, latePackets}
+	modes := []mode{refuses, hangs, breaks, throttles}
+	for range 2 + r.IntN(6) {
+		w := window{
+			kind: kinds[r.IntN(len(kinds))], mode: modes[r.IntN(len(modes))], at: seconds(r, int(p.calm/time.Second)),
+			length: seconds(r, 1<<(1+r.IntN(8))), host: everyone,
+		}
+		if r.IntN(3) == 0 {
+			w.host = r.IntN(3)
+		}
+		w.length = min(w.length, p.calm-w.at)
+		if w.kind == dependencyAway || w.kind == lossy || w.kind == latePackets {
+			w.mode = ""
+		}
+		p.faults = append(p.faults, w)
+	}
+	if r.IntN(3) == 0 {
+		w := window{kind: badDeploy, at: seconds(r, int(p.calm/time.Second)), length: seconds(r, 240), host: everyone}
+		w.length = min(w.length, p.calm-w.at)
+		p.faults = append(p.faults, w)
+	}
+}
+
+// drawWorker draws lives up to calm. There each worker is replaced once more, which ends what is stuck.
+func (p *fleetPlan) drawWorker(r *rand.Rand) workerPlan {
+	w := workerPlan{concurrency: []int{0, 1, 3, 10, 30}[r.IntN(5)]}
+	if r.IntN(3) == 0 {
+		w.inFlight = max(1, w.concurrency)
+	}
+	var deploys []time.Duration // each replaces every worker
+	for _, f := range p.faults {
+		if f.kind == badDeploy {
+			deploys = append(deploys, f.at, f.end())
+		}
+	}
+	for at := seconds(r, 20); at < p.calm; {
+		l := life{from: at, to: min(at+20*time.Second+seconds(r, 300), p.calm), killed: r.IntN(2) == 0}
+		for _, d := range deploys {
+			if d > l.from && d < l.to {
+				l.to, l.killed = d, false
+			}
+		}
+		for r.IntN(3) == 0 {
+			f := window{kind: frozen, at: l.from + seconds(r, int((l.to-l.from)/time.Second)+1), length: 200*time.Millisecond + seconds(r, 60)}
+			l.freezes = append(l.freezes, f)
+		}
+		at = l.to + 100*time.Millisecond + seconds(r, 10)
+		w.lives = append(w.lives, l)
+	}
+	w.lives = append(w.lives, life{from: p.calm + 100*time.Millisecond + seconds(r, 10), to: toTheEnd})
+	return w
+}
+
+func (p *fleetPlan) drawEvents(r *rand.Rand, events int) {
+	groups := 1 + r.IntN(events/8)
+	hard := []int{1, 5, 20}[r.IntN(3)] // events in a hundred with a handler that is not quick and sure
+	long := []time.Duration{200 * time.Millisecond, 200 * time.Millisecond, 10 * time.Second}[r.IntN(3)]
+	for i := range events {
+		e := eventPlan{name: fmt.Sprintf("g%d-%d", r.IntN(groups), i), takes: time.Duration(r.Int64N(int64(long)))}
+		if r.IntN(3) > 0 {
+			e.at = seconds(r, int(p.calm/time.Second))
+		}
+		if r.IntN(10) == 0 {
+			e.copies = append(e.copies, e.at+seconds(r, 400))
+		}
+		if r.IntN(100) < hard {
+			p.drawHard(r, &e)
+		}
+		p.events = append(p.events, e)
+	}
+	sortEvents(p.events)
+}
+
+func (p *fleetPlan) drawHard(r *rand.Rand, e *eventPlan) {
+	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout, withStuck, withDeaf}
+	switch e.how = ways[r.IntN(len(ways))]; r.IntN(8) {
+	case 0:
+		e.how, e.fails = withError, always
+	case 1:
+		e.reject = true
+	case 2, 3:
+		e.takes = seconds(r, 60)
+		if p.functions > 0 {
+			e.takes = seconds(r, 15)
+		}
+	default:
+		e.fails = 1 + r.IntN(2)
+	}
+}
+
+// longest is the time that may pass after calm until the last event is done: protocol, section 13. An event waits at
+// most 6.5 min after a fault, and then for its own tries, for those of its group before it, and for slots. On Lambda a copy of an event in progress is delivered again after a delay that doubles with each receive, up
+// to 12 h.
+func (p *fleetPlan) longest() time.Duration {
+	if p.functions > 0 {
+		return 48 * time.Hour
+	}
+	const wait, stop = 6*time.Minute + 30*time.Second, time.Minute
+	var load, most time.Duration
+	lanes := map[string]time.Duration{} // what runs one after the other
+	for i := range p.events {
+		e := &p.events[i]
+		tries := 1 + min(e.fails, p.receives-1)
+		runs := time.Duration(tries) * e.takes
+		switch e.how {
+		case withTimeout:
+			runs += time.Duration(tries-1) * 5 * time.Minute
+		case withDeaf:
+			runs += time.Duration(tries-1) * time.Minute
+		}
+		lane := e.name
+		if p.fifo {
+			lane = groupOf(e.name)
+		}
+		if e.poison() || e.reject { // its copies fail too
+			runs *= time.Duration(1 + len(e.copies))
+			lanes[lane] += time.Duration(len(e.copies)) * patience(tries)
+		}
+		load += runs
+		lanes[lane] += runs + patience(tries)
+		most = max(most, lanes[lane])
+	}
+	slots := 0
+	for _, w := range p.workers {
+		slots += min(cmp.Or(w.concurrency, 10), cmp.Or(w.inFlight, 10))
+	}
+	return wait + stop + most + load/time.Duration(slots)
+}
+
+// patience is how long the default backoff lets n tries take: 10 s, 1 min, then 5 min, each up to a quarter longer.
+func patience(n int) (d time.Duration) {
+	for try := 1; try < n; try++ {
+		d += []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}[min(try, 3)-1] * 5 / 4
+	}
+	return d
+}
+
+// sortEvents sorts events by their time. Those of one time keep their order.
+func sortEvents(es []eventPlan) {
+	slices.SortStableFunc(es, func(a, b eventPlan) int { return cmp.Compare(a.at, b.at) })
+}
