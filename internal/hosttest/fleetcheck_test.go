@@ -176,7 +176,7 @@ func (f *fleet) checkMoved(event, id string, count int) {
 			f.tally.deadFailed++
 			return
 		}
-		if f.disrupted(r) || f.bounced(event, r) {
+		if f.disrupted(r) || f.bounced(r) {
 			f.tally.deadCut++
 			return
 		}
@@ -192,10 +192,16 @@ func (f *fleet) checkMoved(event, id string, count int) {
 	f.complain("moved unrun", "%s: its last receive passed without a failure or a disruption: %s", event, f.history(event, id))
 }
 
-// bounced says that the function had received a message whose event was in progress elsewhere. It cannot hold it, and the
-// receive is spent.
-func (f *fleet) bounced(event string, r *receipt) bool {
-	return r.node.index == notAWorker && slices.ContainsFunc(f.checker.runs(event), func(x *run) bool {
+// bounced says that the function had received a message whose event was in progress elsewhere, or one behind it in its
+// group. It cannot hold them, and the receive is spent.
+func (f *fleet) bounced(r *receipt) bool {
+	return slices.ContainsFunc(r.batch, func(head *receipt) bool {
+		return (head == r || f.fifo && groupOf(head.event) == groupOf(r.event)) && f.inProgressElsewhere(head)
+	})
+}
+
+func (f *fleet) inProgressElsewhere(r *receipt) bool {
+	return slices.ContainsFunc(f.checker.runs(r.event), func(x *run) bool {
 		l, _ := dedup.LeaseFrom(x.ctx)
 		until := min(x.endedAfter(f.start), l.Until.Sub(f.start)+leaseGuard)
 		return x.process != r.node.process && x.begun.Sub(f.start) < r.at+functionTimeout && until > r.at
@@ -289,6 +295,11 @@ func (f *fleet) history(event, id string) string {
 			name := "no environment"
 			if r.node != nil {
 				name = r.node.name
+			}
+			for _, b := range r.batch {
+				if groupOf(b.event) == groupOf(r.event) {
+					text += "\n    in the invocation: " + b.event
+				}
 			}
 			text += fmt.Sprintf("\n  %s: receive %d by %s, lost %t, disrupted %t, given back at %s", r.at, r.count, name, r.lost, r.disrupted, r.gaveBack)
 		}
