@@ -38,7 +38,7 @@ func TestFleet(t *testing.T) {
 			p := drawFleet(seed, 400)
 			defer func() {
 				if t.Failed() {
-					t.Logf("FLEET=%d go test ./internal/hosttest -run TestFleet\n%s%s", seed, pending[t.Name()], p)
+					t.Logf("FLEET=%d go test ./internal/hosttest -run TestFleet\n%s", seed, p)
 				}
 			}()
 			synctest.Test(t, func(t *testing.T) { total.add(simulateFleet(t, p).check()) })

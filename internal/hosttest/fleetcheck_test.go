@@ -11,6 +11,7 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // fleetTally counts what happened in simulations of fleets.
@@ -175,7 +176,7 @@ func (f *fleet) checkMoved(event, id string, count int) {
 			f.tally.deadFailed++
 			return
 		}
-		if f.disrupted(r) {
+		if f.disrupted(r) || f.bounced(r) {
 			f.tally.deadCut++
 			return
 		}
@@ -189,6 +190,33 @@ func (f *fleet) checkMoved(event, id string, count int) {
 		return
 	}
 	f.complain("moved unrun", "%s: its last receive passed without a failure or a disruption: %s", event, f.history(event, id))
+}
+
+// bounced says that the function had received a message whose event was in progress elsewhere, or one behind it in its
+// group. It cannot hold them, and the receive is spent.
+func (f *fleet) bounced(r *receipt) bool {
+	return slices.ContainsFunc(r.batch, func(head *receipt) bool {
+		return (head == r || f.fifo && groupOf(head.event) == groupOf(r.event)) && f.inProgressElsewhere(head)
+	})
+}
+
+func (f *fleet) inProgressElsewhere(r *receipt) bool {
+	return slices.ContainsFunc(f.checker.runs(r.event), func(x *run) bool {
+		l, _ := dedup.LeaseFrom(x.ctx)
+		until := min(x.endedAfter(f.start), l.Until.Sub(f.start)+leaseGuard)
+		return x.process != r.node.process && x.begun.Sub(f.start) < r.at+functionTimeout && until > r.at
+	})
+}
+
+// leaseGuard is how much longer than its end a lease counts for others: the guard, and the second that a Date leaves out.
+const leaseGuard = 3 * time.Second
+
+// endedAfter is when a run has returned, counted from start, or a late time where its process has died before.
+func (r *run) endedAfter(start time.Time) time.Duration {
+	if r.ended.IsZero() {
+		return toTheEnd
+	}
+	return r.ended.Sub(start)
 }
 
 // disrupted says that a receive of a message could not end by itself.
@@ -267,6 +295,11 @@ func (f *fleet) history(event, id string) string {
 			name := "no environment"
 			if r.node != nil {
 				name = r.node.name
+			}
+			for _, b := range r.batch {
+				if groupOf(b.event) == groupOf(r.event) {
+					text += "\n    in the invocation: " + b.event
+				}
 			}
 			text += fmt.Sprintf("\n  %s: receive %d by %s, lost %t, disrupted %t, given back at %s", r.at, r.count, name, r.lost, r.disrupted, r.gaveBack)
 		}

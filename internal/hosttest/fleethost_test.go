@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sqsonce/sqsonce"
 	publish "github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack/esm"
@@ -261,8 +263,13 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	if d.kind == killed {
 		time.AfterFunc(d.after, func() { n.end(); e.kill() })
 	}
-	f.noteInvocation(n, event, d.kind != healthy)
+	receipts, begun := f.noteInvocation(n, event, d.kind != healthy), f.now()
 	response, err := e.invoke(ctx, event)
+	if f.now() >= begun+functionTimeout-deadlineMargin {
+		for _, r := range receipts {
+			r.disrupted = true
+		}
+	}
 	switch {
 	case errors.Is(err, errKilled):
 	case d.kind == failing:
@@ -278,8 +285,12 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return response, err
 }
 
+// deadlineMargin is how long before its deadline an invocation may have ended for lack of time: it starts no message that may
+// not end in time by what its handlers took before. They take up to 15 s.
+const deadlineMargin = functionTimeout / 2
+
 // noteInvocation notes the receives of an invocation.
-func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) {
+func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) (all []*receipt) {
 	var in events.SQSEvent
 	if err := json.Unmarshal(event, &in); err != nil {
 		f.Errorf("event: %v", err)
@@ -289,8 +300,15 @@ func (f *fleet) noteInvocation(n *node, event []byte, disrupted bool) {
 		if _, err := fmt.Sscan(in.Records[i].Attributes["ApproximateReceiveCount"], &count); err != nil {
 			f.Errorf("receive count: %v", err)
 		}
-		f.note(n, in.Records[i].MessageId, count).disrupted = disrupted
+		r := f.note(n, in.Records[i].MessageId, count)
+		r.disrupted = disrupted
+		r.event = aws.ToString(in.Records[i].MessageAttributes[sqsonce.AttrEventID].StringValue)
+		all = append(all, r)
 	}
+	for _, r := range all {
+		r.batch = all
+	}
+	return all
 }
 
 func (f *fleet) note(n *node, id string, count int) *receipt {

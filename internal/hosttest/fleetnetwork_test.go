@@ -46,7 +46,9 @@ type receipt struct {
 	at        time.Duration
 	lost      bool          // the answer
 	gaveBack  time.Duration // 0: it did not
-	disrupted bool          // the invocation
+	disrupted bool          // the invocation: by the plan, or by its deadline
+	event     string        // of the function's
+	batch     []*receipt    // of the invocation
 }
 
 const notAWorker = -2
