@@ -50,9 +50,9 @@ type config struct {
 	Notes         string // file
 	Take          time.Duration
 	Visibility    time.Duration
+	Concurrency   int
+	FailFirst     bool // the first run of each message; standard queues only
 }
-
-const ended = "stopped: %+v\n"
 
 // child is the main function of a worker whose handler adds one to its event's item in the ledger, in the transaction
 // that completes the event's record.
@@ -86,7 +86,7 @@ func child(text string) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if strings.Contains(m.Body, "bad") {
+		if strings.Contains(m.Body, "bad") || c.FailFirst && m.ReceiveCount == 1 {
 			return errors.New("it is bad")
 		}
 		tx.Update(&ddbtypes.Update{
@@ -103,7 +103,7 @@ func child(text string) error {
 		}
 		return err
 	}, func(o *sqsworker.Options) {
-		o.Concurrency, o.InFlight, o.Wait, o.Visibility = 8, 40, time.Second, c.Visibility
+		o.Concurrency, o.InFlight, o.Wait, o.Visibility = c.Concurrency, 5*c.Concurrency, time.Second, c.Visibility
 		o.Backoff = func(int) time.Duration { return time.Second }
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	})
@@ -112,9 +112,7 @@ func child(text string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	err = w.Run(ctx)
-	fmt.Fprintf(os.Stderr, ended, w.Stats())
-	return err
+	return w.Run(ctx)
 }
 
 func credentials(context.Context) (aws.Credentials, error) {

@@ -80,7 +80,7 @@ func newFleet(t *testing.T, queues, tables, suffix string) *fleet {
 	id := rand.Text()
 	f.config = config{
 		SQS: queues, DynamoDB: tables, Records: "records-" + id, Ledger: "ledger-" + id,
-		Notes: filepath.Join(t.TempDir(), "notes"), Take: 20 * time.Millisecond, Visibility: 2 * time.Second,
+		Notes: filepath.Join(t.TempDir(), "notes"), Take: 20 * time.Millisecond, Visibility: 2 * time.Second, Concurrency: 8,
 	}
 	if err := os.WriteFile(f.config.Notes, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,10 @@ func (f *fleet) send(n int) {
 	}
 }
 
-func (f *fleet) start() *worker {
+func (f *fleet) start() *worker { return f.startWith(nil) }
+
+// startWith starts a process that writes its log to a file; nil: the test keeps it.
+func (f *fleet) startWith(log *os.File) *worker {
 	f.Helper()
 	text, err := json.Marshal(f.config)
 	if err != nil {
@@ -142,6 +145,9 @@ func (f *fleet) start() *worker {
 	w := &worker{fleet: f, cmd: exec.Command(os.Args[0])}
 	w.cmd.Env = append(os.Environ(), asChild+"="+string(text))
 	w.cmd.Stderr = &w.stderr
+	if log != nil {
+		w.cmd.Stderr = log
+	}
 	if err := w.cmd.Start(); err != nil {
 		f.Fatal(err)
 	}

@@ -272,3 +272,36 @@ func TestKilledHandlerStartsElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// TestProcessWithABlockedLog: nobody reads the worker's standard error, a pipe that holds 64 KiB. The first run of each
+// message fails, which is a line each. Extensions, deletes and the stop go on.
+func TestProcessWithABlockedLog(t *testing.T) {
+	onEach(t, func(f *fleet) {
+		if strings.HasSuffix(f.config.Queue, ".fifo") || strings.Contains(f.Name(), "LocalStack") {
+			return // they differ in SQS, not in this
+		}
+		const n = 250
+		f.config.Concurrency, f.config.FailFirst = 100, true
+		f.config.Take = f.config.Visibility + 500*time.Millisecond
+		f.send(n)
+		read, write, err := os.Pipe()
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer read.Close()
+		w := f.startWith(write)
+		_ = write.Close() // the process has a copy
+		f.waitFor(n)
+		f.wantAllDone()
+		w.stop()
+		starts := 0
+		for _, one := range f.notes() {
+			if one.what == "start" {
+				starts++
+			}
+		}
+		if starts != 2*n {
+			f.Errorf("%d runs, want %d: a lease that is lost costs another run", starts, 2*n)
+		}
+	})
+}
