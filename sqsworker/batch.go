@@ -141,14 +141,10 @@ func (l *loop) slowDown(q *batchQueue, start time.Time) {
 	l.wakeAfter(q.slow.until.Sub(now))
 }
 
-// retry puts a delivery back after a failure. After that of a whole call it goes with the next one. If only its entry has
-// failed, it waits for others that failed as often: one that always fails keeps nothing else waiting.
+// retry puts a delivery back after a failure. It waits for others that failed as often, and they go out together: one that
+// always fails keeps nothing else waiting.
 func (l *loop) retry(q *batchQueue, d *delivery) {
 	d.failures++
-	if q.slow.failures > 0 {
-		q.add(d)
-		return
-	}
 	level := min(d.failures, maxRetryLevel)
 	q.failed[level] = append(q.failed[level], d)
 	if len(q.failed[level]) > 1 {

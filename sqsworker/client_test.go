@@ -71,7 +71,8 @@ func TestConnections(t *testing.T) {
 	if err := <-result; err != nil {
 		t.Errorf("Run: got %v, want nil", err)
 	}
-	receivers, deleters, heartbeats := w.opts.Receivers, max(minDeletes, w.opts.Receivers), inFlight/host.MaxBatch
+	// More deletes than minDeletes only where this machine is slow: TestDeletesAtOnce has virtual time.
+	receivers, deleters, heartbeats := w.opts.Receivers, inFlight/host.MaxBatch, inFlight/host.MaxBatch
 	if calls.receives.most > receivers || calls.deletes.most > deleters || calls.changes.most > heartbeats {
 		t.Errorf("at once: %d receives of at most %d, %d deletes of at most %d, %d heartbeats of at most %d",
 			calls.receives.most, receivers, calls.deletes.most, deleters, calls.changes.most, heartbeats)

@@ -22,6 +22,7 @@ type delivery struct {
 
 	// While its handler runs:
 	cancel   context.CancelCauseFunc
+	began    time.Time
 	run      *list.Element // in pace
 	result   result        // of the handler, once it has returned
 	watchdog *timer        // marks the handler as stuck

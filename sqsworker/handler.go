@@ -48,7 +48,8 @@ func (l *loop) startReady() {
 
 func (l *loop) start(d *delivery) {
 	l.slots--
-	d.run = l.pace.began(l.now())
+	d.began = l.now()
+	d.run = l.pace.began(d.began)
 	d.runs++
 	l.setState(d, running)
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)

@@ -173,6 +173,7 @@ func TestNotLiveWhenStuck(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opReceive, Nth: 1, Do: fault.Delay, Delay: 2 * time.Second}}})
 		j := x.start(func(context.Context, *sqsonce.Message) error { return sqsonce.Unavailable(errTest) })
 		time.Sleep(time.Second)
 		j.wantReason("/ready", "no receive has succeeded yet")

@@ -50,7 +50,8 @@ type loop struct {
 	clock         serverClock
 	heartbeat     *timer // for the next look at the leases
 	extensions    slowdown
-	extensionTook time.Duration // the last answer
+	extensionTook time.Duration // by the last extension that was answered
+	extensionAt   time.Time     // when it was
 	extendAgain   time.Time     // when entries whose extension failed are extended again
 	deletes       batchQueue
 	releases      batchQueue

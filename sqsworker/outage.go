@@ -15,7 +15,10 @@ type outage struct {
 	// probing: the worker receives one message and no other, until it has seen that messages can be handled. So it starts:
 	// one that cannot reach its store would take InFlight of them from others, and cost each a receive.
 	probing bool
-	row     int // unavailable outcomes in a row
+	row     int // unavailable outcomes in a row, of handlers that began after the last other outcome
+	// last is when a handler last had another outcome. One that began before, and says now that something was unavailable,
+	// may speak of an outage that is over: it may have waited for its calls all the while.
+	last time.Time
 }
 
 const (
@@ -33,15 +36,9 @@ const (
 // unavailable holds a message, with its group, and tries it again: soon at first, then every half minute. It keeps its part
 // of InFlight, so that no receive is started when all are unavailable: each would cost its messages a receive for nothing.
 func (l *loop) unavailable(d *delivery, r result) {
-	l.outage.row++
-	if l.outage.row == 1 {
-		log := l.log.Warn
-		if errors.Is(r.err, sqsonce.ErrMisconfigured) {
-			log = l.log.Error
-		}
-		log("sqsworker: unavailable: messages are held and tried again", d.about(keyError, r.err)...)
+	if !d.began.Before(l.outage.last) {
+		l.noteUnavailable(d, r)
 	}
-	l.notReady.Store(l.outage.row >= notReady)
 	now := l.now()
 	if d.unavailable == 0 {
 		d.unavailableSince = now
@@ -57,6 +54,19 @@ func (l *loop) unavailable(d *delivery, r result) {
 			l.handOver()
 		}
 	}
+}
+
+func (l *loop) noteUnavailable(d *delivery, r result) {
+	l.outage.row++
+	l.notReady.Store(l.outage.row >= notReady)
+	if l.outage.row > 1 {
+		return
+	}
+	log := l.log.Warn
+	if errors.Is(r.err, sqsonce.ErrMisconfigured) {
+		log = l.log.Error
+	}
+	log("sqsworker: unavailable: messages are held and tried again", d.about(keyError, r.err)...)
 }
 
 // handOver gives back what has been unavailable for a while, in full batches. From here on the worker takes one message or
@@ -97,7 +107,7 @@ func (l *loop) available() {
 	if l.outage.row > 0 {
 		l.log.Info("sqsworker: available again")
 	}
-	l.outage.row = 0
+	l.outage.row, l.outage.last = 0, l.now()
 	l.notReady.Store(false)
 }
 

@@ -85,7 +85,7 @@ func (l *loop) toReceive() int {
 	switch {
 	case n >= min(host.MaxBatch, l.capacity.limit.messages):
 		return n
-	case n <= 0 || len(l.ready) > 0 || l.polling.active > 0:
+	case n <= 0 || len(l.ready) > 0 && l.slots <= 0 || l.polling.active > 0: // with free slots, ready has only unproven ones
 		return 0
 	case n < wanted && (l.slots <= 0 || l.deletes.unanswered() > 0 || l.releases.unanswered() > 0):
 		return 0

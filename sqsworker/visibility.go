@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -132,7 +133,7 @@ func (l *loop) extendAll(due []*delivery, now time.Time) {
 		room--
 		l.extend(batch)
 		if l.extensions.window > 0 {
-			l.extensions.until = now.Add(l.extensionPatience())
+			l.extensions.until = now.Add(l.shortPatience())
 		}
 	}
 }
@@ -163,7 +164,11 @@ func (l *loop) extend(batch []*delivery) {
 // extensionPatience is how long an extension may wait for its answer before another one is sent beside it: twice as long
 // for each that waits already. Where the last answer took longer than that, so may the next one.
 func (l *loop) extensionPatience() time.Duration {
-	return max(min(l.opts.Visibility/6, callTimeout), 500*time.Millisecond, l.extensionTook*3/2)
+	return max(l.shortPatience(), l.extensionTook*3/2)
+}
+
+func (l *loop) shortPatience() time.Duration {
+	return max(min(l.opts.Visibility/6, callTimeout), 500*time.Millisecond)
 }
 
 const extensionDelay = 200 * time.Millisecond
@@ -176,12 +181,14 @@ func (l *loop) mostExtensionDelay(d *delivery, now time.Time) time.Duration {
 func (l *loop) extensionsAnswered(e visibilityChanged) {
 	now := l.now()
 	switch {
+	case errors.Is(e.err, context.DeadlineExceeded) && e.start.Before(l.extensionAt):
+		// Its leases have ended, or another try was answered: SQS is slow, and works.
 	case e.err != nil:
 		for _, c := range e.changes {
 			l.extensions.fail(e.start, now, extensionDelay, l.mostExtensionDelay(c.d, now))
 		}
 	default:
-		l.extensionTook = now.Sub(e.start)
+		l.extensionTook, l.extensionAt = now.Sub(e.start), now
 		if l.extensions.window > 0 {
 			l.extensions.succeed()
 			l.heartbeatBy(now)
@@ -236,13 +243,9 @@ func (l *loop) extensionFailed(d *delivery, err error, now time.Time, jitter flo
 		le.warned = true
 		l.log.Warn("sqsworker: extension failed", d.about(keyError, err)...)
 	}
-	if l.extensions.failures > 0 {
-		le.due = now // when extensions work again
-		return
-	}
 	delay := host.Double(extensionDelay, l.mostExtensionDelay(d, now), le.failures)
 	le.due = now.Add(delay/2 + time.Duration(jitter*float64(delay)/2))
-	// Entries that failed wait for the same instant, so that they go out together.
+	// Extensions that failed wait for the same instant, so that they go out together.
 	if l.extendAgain.After(now) && !l.extendAgain.After(le.due) {
 		le.due = l.extendAgain
 	}

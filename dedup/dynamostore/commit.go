@@ -28,7 +28,8 @@ func (e *ConditionError) Error() string {
 }
 
 // ErrOutcomeUnknown says that a transaction may have been committed. The record's release, which follows, decides: a record
-// that the transaction completed refuses the release, and a released record refuses a transaction that arrives later.
+// that the transaction completed refuses the release, and a released record refuses a transaction that arrives later. It
+// comes with sqsonce.ErrUnavailable: DynamoDB did not answer, which says nothing of the event.
 var ErrOutcomeUnknown = errors.New("dynamostore: transaction: outcome unknown")
 
 // Codes of cancellation reasons:
@@ -97,7 +98,7 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 		unknownOutcome = unknownOutcome || result == unknown
 	}
 	if unknownOutcome {
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		return sqsonce.Unavailable(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && strings.Contains(api.ErrorMessage(), "multiple operations on one item") {
 		return &WriteError{Index: -1, Err: ErrSameItem}

@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +43,7 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	}
 	call := calls.Handler(sqsonce.JSON(externalSystem{file: c.Calls}.notify))
 
-	book := inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		o, err := sqsonce.Decode[Order](m)
 		if err != nil {
 			return err
@@ -57,14 +56,7 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 		}
 		tx.Update(booking(c.LedgerTable, o))
 		return nil
-	})
-	return func(ctx context.Context, m *sqsonce.Message) error {
-		err := book(ctx, m)
-		if errors.Is(err, dynamostore.ErrOutcomeUnknown) {
-			return sqsonce.Unavailable(err) // no order is the reason that the transaction got no answer
-		}
-		return err
-	}, nil
+	}), nil
 }
 
 // NewHandlerWithStore returns the handler with records in any store: first the call, under a record of its own, then book.
