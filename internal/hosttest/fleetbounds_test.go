@@ -24,7 +24,7 @@ func TestBoundOutage(t *testing.T) {
 		{load{standard, 5, 5 * time.Second}, storeAway, throttles, 3 * time.Minute, midway},
 		{load{standard, 2, 200 * time.Millisecond}, storeAway, refuses, 10 * time.Minute, flapping},
 		{load{fifo, 5, 5 * time.Second}, storeAway, refuses, 10 * time.Minute, flapping},
-		{load{fifo, 1, 5 * time.Second}, storeAway, refuses, time.Hour, midway},
+		{load{fifo, 1, 5 * time.Second}, storeAway, refuses, 10 * time.Minute, midway},
 		{load{standard, 2, 5 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
 		{load{fifo, 1, 200 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
 		{load{standard, 1, 200 * time.Millisecond}, dependencyAway, "", time.Hour, midway},

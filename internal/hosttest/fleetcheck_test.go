@@ -233,6 +233,11 @@ func (f *fleet) disrupted(r *receipt) bool {
 	if r.gaveBack > 0 {
 		return false
 	}
+	if n.index == notAWorker { // it cannot hold what meets a fault
+		return slices.ContainsFunc(f.plan.faults, func(w window) bool {
+			return w.host == everyone && w.at <= r.at+functionTimeout && w.end() >= r.at
+		})
+	}
 	hit := func(w *window) bool { return w.end() >= r.at && w.length >= 5*time.Second }
 	for i := range n.frozen {
 		if hit(&n.frozen[i]) {
