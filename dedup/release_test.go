@@ -73,7 +73,7 @@ func TestFailedReleaseOnlyDelays(t *testing.T) {
 		f.fail("release", errStore)
 		ctx, _ := hosted(0)
 		why := errors.New("why")
-		if err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { time.Sleep(1); return why })(ctx, message("1")); err != why {
+		if err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { time.Sleep(time.Millisecond); return why })(ctx, message("1")); err != why {
 			t.Errorf("got error %v, want the handler's own", err)
 		}
 		time.Sleep(30 * time.Second)

@@ -106,12 +106,12 @@ func (x *fixture) client(c *credentials) *sqs.Client {
 	return sqs.New(x.c.Options(), func(o *sqs.Options) { o.Credentials = aws.NewCredentialsCache(c) })
 }
 
-// noRole is the error of the last provider of the default chain, on a laptop and while the metadata service is away.
-var noRole = errors.New("no EC2 IMDS role found, operation error ec2imds: GetMetadata, request canceled, context deadline exceeded")
+// errNoRole is the error of the last provider of the default chain, on a laptop and while the metadata service is away.
+var errNoRole = errors.New("no EC2 IMDS role found, operation error ec2imds: GetMetadata, request canceled, context deadline exceeded")
 
 // TestNoCredentials: a worker that is started without credentials says so at once.
 func TestNoCredentials(t *testing.T) {
-	for _, missing := range []error{noRole, errors.New("static credentials are empty"), errors.New("unexpected empty EC2 IMDS role list")} {
+	for _, missing := range []error{errNoRole, errors.New("static credentials are empty"), errors.New("unexpected empty EC2 IMDS role list")} {
 		t.Run(missing.Error(), func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
 				x.c = x.client(&credentials{err: missing})
@@ -131,7 +131,7 @@ func TestCredentialsAreAway(t *testing.T) {
 		before, later error
 	}{
 		"at the start": {before: errors.New("operation error STS: AssumeRoleWithWebIdentity, i/o timeout")},
-		"later":        {later: noRole},
+		"later":        {later: errNoRole},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {

@@ -150,16 +150,14 @@ const (
 	holdAgainMost = 30 * time.Second
 )
 
-// holdTime is how long a message is held whose event is in progress: as long as the error asks for, else half the
-// visibility timeout.
+// holdTime is how long a message is held whose event is in progress: half the visibility timeout where the error asks for no
+// delay, else until the end of the holder's lease. Package dedup asks for a second more, for hosts that give messages back.
 func (l *loop) holdTime(r result, bounces int) time.Duration {
 	switch {
 	case r.asked < 0:
 		return max(l.opts.Visibility/2, time.Second)
-	case r.asked <= time.Second:
-		return host.Double(holdAgain, holdAgainMost, bounces-4)
 	default:
-		return r.asked
+		return max(r.asked-time.Second, host.Double(holdAgain, holdAgainMost, bounces-4))
 	}
 }
 

@@ -61,7 +61,7 @@ func (f *fleet) newNode(name string, index int) *node {
 	n.rng = rand.New(rand.NewPCG(f.plan.seed, uint64(len(f.nodes))))
 	f.mu.Unlock()
 	link := func(to http.RoundTripper, store bool) *http.Client {
-		return &http.Client{Transport: &link{node: n, store: store, to: &connection{p: p, to: to, store: store}}}
+		return &http.Client{Transport: &link{node: n, store: store, to: &connection{p: p, to: to, store: store, trip: n.trip}}}
 	}
 	// Without credentials the SDK does not sign, which is a fifth of the cost of a call.
 	p.sqs = sqs.New(p.sqs.Options(), func(o *sqs.Options) {

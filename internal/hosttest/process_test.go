@@ -115,6 +115,7 @@ type connection struct {
 	p     *process
 	to    http.RoundTripper
 	store bool
+	trip  func() trip // nil: the network's
 }
 
 func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -125,7 +126,10 @@ func (c *connection) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errUnavailable
 	}
 	t := trip{arrives: true}
-	if c.p.w.net.trip != nil {
+	switch {
+	case c.trip != nil:
+		t = c.trip()
+	case c.p.w.net.trip != nil:
 		t = c.p.w.net.trip()
 	}
 	if !c.p.sleep(t.there) && !t.arrives {
