@@ -36,6 +36,8 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	own := context.WithoutCancel(ctx)
 	err := o.callComplete(own, l, r)
 	if retryable(err) {
+		// Now, and not when it has failed for good: while the store is away, all slots of a host may be here.
+		o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed, trying again", "key", l.Key, "error", err)
 		retry, cancel := o.retryContext(ctx, rl, begun)
 		defer cancel()
 		rl.renewAgain(own, cancel)

@@ -1,8 +1,11 @@
 package dedup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,8 +157,12 @@ func TestCompleteIsTriedWhileTheHostHasTheMessage(t *testing.T) {
 				return errStore
 			}
 			ctx, _ := hosted(tt.has)
-			o := newOnce(t, f)
+			var log bytes.Buffer
+			o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 			err := o.Handler(hang(0))(ctx, message("1"))
+			if n := strings.Count(log.String(), "record not completed, trying again"); n != 1 {
+				t.Errorf("%+v: %d lines when the completes began, want one", tt, n)
+			}
 			if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > tt.has && took != tt.want {
 				t.Errorf("%+v: returned after %s", tt, took)
 			}
