@@ -153,6 +153,12 @@ func (a *atOnce) begin() (end func()) {
 	}
 }
 
+func (a *atOnce) mostSoFar() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.most
+}
+
 func (c *countedClient) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, optFns ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 	defer c.receives.begin()()
 	return c.Client.ReceiveMessage(ctx, in, optFns...)

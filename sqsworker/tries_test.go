@@ -44,11 +44,17 @@ func (p *poison) count(body string) int {
 	return len(p.runs[body])
 }
 
+func (p *poison) handled() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.done)
+}
+
 // checkOrder checks that the messages of each group that were done, were so once and in the order of their numbers.
 func (p *poison) checkOrder(t *testing.T) {
 	t.Helper()
 	last := map[string]string{}
-	for _, body := range p.done {
+	for _, body := range p.handled() {
 		group, name, _ := strings.Cut(body, ":")
 		if name <= last[group] {
 			t.Errorf("%s done after %s of its group", name, last[group])
@@ -80,7 +86,7 @@ func TestPoisonedGroups(t *testing.T) {
 					}
 					time.Sleep(10 * time.Second) // 100 messages of 200 ms need 2 s alone
 					healthy := 0
-					for _, body := range p.done {
+					for _, body := range p.handled() {
 						if body[0] == 'h' {
 							healthy++
 						}
@@ -98,8 +104,8 @@ func TestPoisonedGroups(t *testing.T) {
 							t.Errorf("%s is in the dead-letter queue after %d runs, reason %q", m.Body, n, m.Attributes[sqsonce.AttrRejectReason])
 						}
 					}
-					if n := len(x.dead()); n != groups || len(p.done) != groups+100 {
-						t.Errorf("%d dead-lettered, %d done; want %d, %d", n, len(p.done), groups, groups+100)
+					if n := len(x.dead()); n != groups || len(p.handled()) != groups+100 {
+						t.Errorf("%d dead-lettered, %d done; want %d, %d", n, len(p.handled()), groups, groups+100)
 					}
 					if groups == 100 {
 						return
@@ -140,8 +146,8 @@ func TestRefusingDeadLetterQueue(t *testing.T) {
 		j.stopClean()
 		x.wantEmpty()
 		p.checkOrder(t)
-		if len(x.dead()) != 20 || len(p.done) != 20 {
-			t.Errorf("%d dead-lettered, %d done; want 20 each", len(x.dead()), len(p.done))
+		if len(x.dead()) != 20 || len(p.handled()) != 20 {
+			t.Errorf("%d dead-lettered, %d done; want 20 each", len(x.dead()), len(p.handled()))
 		}
 		for _, m := range x.dead() {
 			if n := p.count(m.Body); !strings.HasSuffix(m.Body, "bad") || n < 20 {
@@ -165,8 +171,8 @@ func TestRefusingDeadLetterQueueWithoutAPolicy(t *testing.T) {
 		j := x.start(p.handle, func(o *Options) { o.DeadLetterQueue = x.dlq })
 		time.Sleep(2 * time.Hour)
 		j.stopClean()
-		if n := p.count("g:0bad"); len(p.done) > 0 || n < 20 {
-			t.Errorf("done: %v, %d runs of the head; want none, since the head is not in the dead-letter queue", p.done, n)
+		if n := p.count("g:0bad"); len(p.handled()) > 0 || n < 20 {
+			t.Errorf("done: %v, %d runs of the head; want none, since the head is not in the dead-letter queue", p.handled(), n)
 		}
 	})
 }
@@ -186,8 +192,8 @@ func TestDelayBeyondMaxExtension(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		j.stopClean()
 		x.wantEmpty()
-		if s := j.Stats(); s.LeasesLost != 0 || len(p.done) != 2 {
-			t.Errorf("%v; %+v", p.done, s)
+		if s := j.Stats(); s.LeasesLost != 0 || len(p.handled()) != 2 {
+			t.Errorf("%v; %+v", p.handled(), s)
 		}
 	})
 }
@@ -197,7 +203,7 @@ func TestTriesWithoutADeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{fifo: true}, func(x *fixture) {
 		x.send("g:0bad", "g:1")
-		var counts []int
+		var counts []int // one handler at a time, and read after the stop
 		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
 			counts = append(counts, m.ReceiveCount)
 			return errTest
@@ -249,8 +255,8 @@ func TestHeldGroupsAreTrimmed(t *testing.T) {
 				j.stopClean()
 				x.wantEmpty()
 				p.checkOrder(t)
-				if len(p.done) != 17 || len(x.dead()) != 8 {
-					t.Errorf("%d done, %d dead-lettered; want 17, 8", len(p.done), len(x.dead()))
+				if len(p.handled()) != 17 || len(x.dead()) != 8 {
+					t.Errorf("%d done, %d dead-lettered; want 17, 8", len(p.handled()), len(x.dead()))
 				}
 			})
 		})
