@@ -62,14 +62,14 @@ func TestCopyIsHeldWithoutASlot(t *testing.T) {
 					return r.take(d)(ctx, m)
 				})
 				j := x.start(h, two, func(o *Options) { o.InFlight = tc.inFlight })
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute + 300*time.Millisecond) // not when the copy is tried
 				if r.count("g:a.1")+r.count("h:a.2") != 1 || r.count("k:c") != 1 {
 					t.Errorf("started after a minute: %v, want one copy, and the other message", r.list())
 				}
 				if n := len(x.queued()); n != 2 || j.Stats().Running != 1 {
 					t.Errorf("%d messages and %d handlers, want two copies and one", n, j.Stats().Running)
 				}
-				time.Sleep(2*time.Minute + time.Second)
+				time.Sleep(2*time.Minute + 700*time.Millisecond)
 				x.wantEmpty() // the record's lease would end half a minute later
 				j.stopClean()
 				if s := j.Stats(); s.Received != 3 || s.Done != 3 || s.Failed != 0 || s.LeasesLost != 0 || len(r.list()) != 2 {
