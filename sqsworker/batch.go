@@ -68,32 +68,32 @@ type slowdown struct {
 const maxWindow = 64
 
 // fail counts a failed call, but not one that was under way already when the last one failed: an outage fails them all.
-func (p *slowdown) fail(start, now time.Time, delay time.Duration, most time.Duration) {
-	if p.failures > 0 && !start.After(p.counted) {
+func (s *slowdown) fail(start, now time.Time, delay time.Duration, most time.Duration) {
+	if s.failures > 0 && !start.After(s.counted) {
 		return
 	}
-	p.failures++
-	p.counted, p.window = now, 1
-	p.until = now.Add(host.Jitter(delay, most, p.failures))
+	s.failures++
+	s.counted, s.window = now, 1
+	s.until = now.Add(host.Jitter(delay, most, s.failures))
 }
 
 // succeed lets twice as many calls be made at once as before.
-func (p *slowdown) succeed() {
-	p.failures, p.until = 0, time.Time{}
-	if p.window *= 2; p.window > maxWindow {
-		p.window = 0
+func (s *slowdown) succeed() {
+	s.failures, s.until = 0, time.Time{}
+	if s.window *= 2; s.window > maxWindow {
+		s.window = 0
 	}
 }
 
 // room is how many more calls may be made, with so many under way.
-func (p *slowdown) room(now time.Time, calls int) int {
+func (s *slowdown) room(now time.Time, calls int) int {
 	switch {
-	case now.Before(p.until):
+	case now.Before(s.until):
 		return 0
-	case p.window == 0:
+	case s.window == 0:
 		return math.MaxInt
 	}
-	return p.window - calls
+	return s.window - calls
 }
 
 // flush sends full batches. It sends the rest too if its linger is over or something in it is urgent.

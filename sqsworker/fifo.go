@@ -118,12 +118,10 @@ func (l *loop) releaseGroup(g *group, delay time.Duration) {
 	// The same messages may be received again before the answers to the releases: they then start a new group.
 	delete(l.groups, g.name)
 	head.group = nil
-	l.counters.retried.Add(1)
-	l.release(head, delay)
+	l.giveBack(head, delay)
 	for _, d := range followers {
 		d.group = nil
-		l.counters.released.Add(1)
-		l.release(d, 0)
+		l.releaseUnstarted(d)
 	}
 }
 

@@ -50,11 +50,10 @@ func (l *loop) start(d *delivery) {
 	l.slots--
 	d.began = l.now()
 	d.run = l.pace.began(d.began)
-	d.runs++
 	l.setState(d, running)
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
 	d.cancel = cancel
-	l.proveBy(d, d.runs)
+	l.proveBy(d)
 	l.counters.running.add(d)
 	try := d.lease.count // read here: a newer handle may replace the lease while the handler runs
 	if d.group != nil {

@@ -113,8 +113,7 @@ func (l *loop) trimParked() {
 		for n := len(g.followers); n > 0 && !l.roomToPark(amount{}) && !l.atLastReceive(g.followers[n-1]); n-- {
 			f := g.followers[n-1]
 			g.followers, f.group = g.followers[:n-1], nil
-			l.counters.released.Add(1)
-			l.release(f, 0)
+			l.releaseUnstarted(f)
 		}
 	}
 	for _, d := range heads {
@@ -153,12 +152,10 @@ const (
 // holdTime is how long a message is held whose event is in progress: half the visibility timeout where the error asks for no
 // delay, else until the end of the holder's lease. Package dedup asks for a second more, for hosts that give messages back.
 func (l *loop) holdTime(r result, bounces int) time.Duration {
-	switch {
-	case r.asked < 0:
+	if r.asked < 0 {
 		return max(l.opts.Visibility/2, time.Second)
-	default:
-		return max(r.asked-time.Second, host.Double(holdAgain, holdAgainMost, bounces-4))
 	}
+	return max(r.asked-time.Second, host.Double(holdAgain, holdAgainMost, bounces-4))
 }
 
 // giveBack gives back a message that has been run, with its group.

@@ -44,15 +44,14 @@ func (l *loop) unavailable(d *delivery, r result) {
 		d.unavailableSince = now
 	}
 	d.unavailable++
-	switch {
-	case l.stopping.begun:
+	if l.stopping.begun {
 		l.giveBack(d, 0)
-	default:
-		delay := host.Double(unavailableFirst, unavailableMost, d.unavailable)
-		l.hold(d, delay*3/4+rand.N(delay/2), nil)
-		if elapsed(now, d.unavailableSince) >= handOver {
-			l.handOver()
-		}
+		return
+	}
+	delay := host.Double(unavailableFirst, unavailableMost, d.unavailable)
+	l.hold(d, delay*3/4+rand.N(delay/2), nil)
+	if elapsed(now, d.unavailableSince) >= handOver {
+		l.handOver()
 	}
 }
 
@@ -112,12 +111,13 @@ func (l *loop) available() {
 }
 
 // proveBy has a handler that runs for a while count as the proof that what it needs is there.
-func (l *loop) proveBy(d *delivery, run int) {
+func (l *loop) proveBy(d *delivery) {
 	if !l.outage.probing {
 		return
 	}
+	run := d.run // a message may run again meanwhile
 	l.after(provenRun, func() {
-		if d.state == running && d.runs == run {
+		if d.state == running && d.run == run {
 			l.outage.probing = false
 		}
 	})

@@ -126,8 +126,7 @@ func (l *loop) releaseUnstarted(d *delivery) {
 		if d.unavailable > 0 {
 			delay = 0 // it has not failed, and others may be able to run it
 		}
-		l.counters.retried.Add(1)
-		l.release(d, delay)
+		l.giveBack(d, delay)
 		return
 	}
 	l.counters.released.Add(1)
