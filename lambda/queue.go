@@ -2,12 +2,13 @@ package lambda
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -74,14 +75,7 @@ func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttr
 		a.visibility = time.Duration(s) * time.Second
 	}
 	// A queue without a policy, or with one that cannot be read, has no last receive: the host dead-letters nothing for it.
-	var policy struct {
-		Max json.Number `json:"maxReceiveCount"` // SQS returns what was set: a number or a string
-	}
-	if json.Unmarshal([]byte(out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)]), &policy) == nil {
-		if n, err := strconv.Atoi(policy.Max.String()); err == nil {
-			a.maxReceives = n
-		}
-	}
+	_, a.maxReceives, _ = host.ParseRedrivePolicy(out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)])
 	return a, nil
 }
 

@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -96,29 +95,23 @@ func (w *Worker) readQueue(ctx context.Context) (queue, error) {
 // readRedrivePolicy sets what the queue's attributes say about failures.
 func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) error {
 	q.arn = a.get(sqstypes.QueueAttributeNameQueueArn)
-	var policy struct {
-		Target string      `json:"deadLetterTargetArn"`
-		Max    json.Number `json:"maxReceiveCount"` // written as a number or as a string
-	}
 	text := a.get(sqstypes.QueueAttributeNameRedrivePolicy)
 	if text == "" {
 		return nil
 	}
-	if err := json.Unmarshal([]byte(text), &policy); err != nil {
+	target, most, err := host.ParseRedrivePolicy(text)
+	if err != nil {
 		w.log.Warn("sqsworker: redrive policy cannot be parsed", keyError, err)
 		q.maxReceives, q.guessed = unknownMaxReceives, true
 		return nil
 	}
-	if n, err := policy.Max.Int64(); err == nil && n > 0 {
-		q.maxReceives = int(n)
-	} else {
+	if q.maxReceives = most; most == 0 {
 		q.maxReceives, q.guessed = unknownMaxReceives, true
 	}
 	if q.deadLetter != "" {
 		return nil
 	}
-	var err error
-	q.deadLetter, err = w.deadLetterURL(ctx, policy.Target)
+	q.deadLetter, err = w.deadLetterURL(ctx, target)
 	return err
 }
 
