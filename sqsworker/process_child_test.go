@@ -66,7 +66,7 @@ func child(text string) error {
 		return err
 	}
 	note := func(what, body string) {
-		// A line is one write: it is never there in part, whenever the process dies.
+		// A line is one write: it does not stay there in part, whenever the process dies.
 		if _, err := fmt.Fprintf(notes, "%s %s %d\n", what, body, os.Getpid()); err != nil {
 			panic(err)
 		}

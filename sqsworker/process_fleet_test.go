@@ -198,6 +198,9 @@ func (f *fleet) notes() (ns []note) {
 		f.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // read beside the write that it is a part of: the next read has all of it
+		}
 		var n note
 		if _, err := fmt.Sscan(line, &n.what, &n.body, &n.pid); err != nil {
 			f.Fatalf("note %q: %v", line, err)
