@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
@@ -101,30 +100,6 @@ func TestUnfitServers(t *testing.T) {
 		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "nobody", "x" }))
 		if l, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redisstore.ErrAccessDenied) {
 			t.Errorf("got %+v, %v, want ErrAccessDenied", l, err)
-		}
-	})
-	t.Run("memory full", func(t *testing.T) {
-		s := newStore(t, admin)
-		l := acquire(t, s, claim("a"))
-		if err := admin.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
-			t.Fatal(err)
-		}
-		c := claim("a")
-		c.Key = "test#other"
-		if l, err := s.Acquire(ctx, c); !errors.Is(err, redisstore.ErrMemory) {
-			t.Errorf("acquire: got %+v, %v, want ErrMemory", l, err)
-		}
-		if err := s.Complete(ctx, l, dedup.Result{}); !errors.Is(err, redisstore.ErrMemory) {
-			t.Errorf("complete: got %v, want ErrMemory", err)
-		}
-		if err := admin.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Complete(ctx, l, dedup.Result{}); err != nil {
-			t.Errorf("complete with memory again: %v", err)
-		}
-		if l, err := s.Acquire(ctx, c); err != nil || l.Takeover {
-			t.Errorf("after the refused acquire: got %+v, %v, want a new lease", l, err)
 		}
 	})
 }

@@ -20,6 +20,10 @@
 //   - An eviction policy other than noeviction deletes records when memory is full. Every record has an expiry, so
 //     volatile-lru, which some managed services set, deletes records first.
 //
+// A server whose memory is full (maxmemory) refuses new records, and no handler starts: the error matches [ErrMemory]. It
+// takes the renewals, completes and releases of the records that it has, in all versions: an event whose handler has run
+// does not run again because of it. A server that the operating system ends for want of memory has restarted, see above.
+//
 // [Store.Check] refuses a server that evicts, a replica, and a server without an append-only file. Call it at start. A
 // lost record does not make its owner overwrite anything: the owner is refused, and the record is not created again. If a
 // second effect is expensive, commit the record with the effect in one transaction: use the Inbox of package dynamostore
