@@ -14,3 +14,6 @@ var Sources = map[string]string{
 
 // Clock is the text that comes before every script.
 var Clock = clockSource
+
+// Explain is explain.
+var Explain = explain

@@ -186,8 +186,8 @@ func TestServerUnreachable(t *testing.T) {
 	s := faulty(t, &fault{before: func() error { return dial }})
 	start := time.Now()
 	_, err := s.Acquire(t.Context(), claim("a"))
-	if !errors.Is(err, dial) {
-		t.Errorf("got %v, want the dial's error", err)
+	if !errors.Is(err, dial) || !errors.Is(err, sqsonce.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable with the dial's error", err)
 	}
 	if d := time.Since(start); d < time.Second || d > 5*time.Second {
 		t.Errorf("given up after %v, want about 2 s", d)
