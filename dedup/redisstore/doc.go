@@ -58,8 +58,8 @@
 //
 // go-redis retries by itself. The store retries for two more seconds if the server cannot be reached, or says that it is
 // loading, failing over or moving slots. A failover takes longer; the message then comes again after it. A call with an
-// unknown outcome is an error. If that call is an acquire, the store releases in the background what it may have acquired.
-// If the release fails too, the key waits for one lease that nobody uses.
+// unknown outcome is an error, of an acquire [dedup.ErrOutcomeUnknown]: package dedup then releases what it may have
+// acquired.
 //
 // Errors that no message causes match [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps: see
 // [ServerError].

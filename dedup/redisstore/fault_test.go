@@ -194,29 +194,47 @@ func TestServerUnreachable(t *testing.T) {
 	}
 }
 
-// A caller's context ends and its reply is lost: what the call may have acquired is released. Without that the key would
-// wait a minute.
-func TestAbandonedAcquireIsReleased(t *testing.T) {
+// An acquire that ends without a reply says that its outcome is unknown if a request of it may have been executed, and
+// leaves the release to its caller.
+func TestUnknownAcquire(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	f := &fault{}
-	s := faulty(t, f)
-	lost := times(1, io.EOF)
-	f.after = func() error { cancel(); return lost() }
-	if l, err := s.Acquire(ctx, claim("a")); err == nil {
-		t.Fatalf("got %+v, want an error", l)
-	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		l, err := s.Acquire(t.Context(), claim("b"))
-		if err == nil {
-			if l.Takeover {
-				t.Errorf("got %+v, want a released record", l)
+	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	always := func(err error) func() error { return func() error { return err } }
+	executedOnce := func() func() error {
+		first := times(1, io.EOF)
+		return func() error {
+			if first() != nil {
+				return nil
 			}
-			return
+			return dial
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the key is still leased: %v", err)
-		}
+	}
+	for _, tt := range []struct {
+		name    string
+		fault   fault
+		unknown bool
+	}{
+		{"the reply is lost", fault{after: always(io.EOF)}, true},
+		{"the reply is lost, then the server", fault{before: executedOnce(), after: always(io.EOF)}, true},
+		{"no connection", fault{before: always(dial)}, false},
+		{"no connection in the pool", fault{before: always(redis.ErrPoolTimeout)}, false},
+		{"refused", fault{before: always(refusal("LOADING Redis is loading the dataset in memory"))}, false},
+		{"refused for good", fault{before: always(refusal("NOAUTH Authentication required."))}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := &tt.fault
+			s := faulty(t, f)
+			l, err := s.Acquire(t.Context(), claim("a"))
+			if err == nil || errors.Is(err, dedup.ErrOutcomeUnknown) != tt.unknown || !errors.Is(err, sqsonce.ErrUnavailable) {
+				t.Errorf("got %+v, %v, want ErrUnavailable, and ErrOutcomeUnknown: %v", l, err, tt.unknown)
+			}
+			f.before, f.after = nil, nil
+			_, err = s.Acquire(t.Context(), claim("b"))
+			if stored := errors.Is(err, sqsonce.ErrInProgress); stored != tt.unknown {
+				t.Errorf("acquire by another: got %v, want in progress: %v", err, tt.unknown)
+			}
+		})
 	}
 }
 

@@ -55,7 +55,7 @@ func TestBrokenScriptsAreFound(t *testing.T) {
 		{"renews for any owner", "renew", "owner ~= ARGV[1] or", ""},
 		{"renews a released record", "renew", "or ends == '0'", ""},
 		{"completes for any owner", "complete", "if owner ~= ARGV[1] then return {'lost'} end", ""},
-		{"releases for any owner", "release", "owner ~= ARGV[1] or", ""},
+		{"releases for any owner", "release", "if owner ~= ARGV[1] then return {'lost'} end", ""},
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -70,63 +69,6 @@ func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	return &Store{client: client, prefix: o.Prefix, volatile: o.Volatile}, nil
 }
 
-// Acquire implements [dedup.Store].
-func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
-	if err := checkNames("Claim.Key", c.Key, "Claim.Owner", c.Owner); err != nil {
-		return dedup.Lease{}, err
-	}
-	r, err := s.call(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.Attempt, flag(c.NoTakeover))
-	if err != nil {
-		if errors.Is(err, errUnknown) {
-			s.abandon(ctx, c)
-		}
-		return dedup.Lease{}, explain("acquire", err)
-	}
-	l, err := readLease(c, r)
-	if r.err != nil {
-		return dedup.Lease{}, explain("acquire", r.err)
-	}
-	return l, err
-}
-
-// readLease returns the lease of an acquire's reply, or the reason why there is none. If the reply cannot be read, r.err
-// is set.
-func readLease(c dedup.Claim, r *reply) (dedup.Lease, error) {
-	switch r.status() {
-	case "granted", "own":
-		own := r.status() == "own"
-		return dedup.Lease{
-			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
-			Takeover: !own && r.number(4) == 1, OwnRetry: own,
-			Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
-		}, nil
-	case "completed":
-		return dedup.Lease{}, &dedup.CompletedError{Result: dedup.Result{Data: r.bytes(1), Validation: r.text(2)}}
-	case "leased":
-		return dedup.Lease{}, &dedup.InProgressError{Until: r.othersEnd(1)}
-	case "crashed":
-		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
-	case "lost":
-		return dedup.Lease{}, sqsonce.ErrLeaseLost
-	}
-	r.err = r.unexpected()
-	return dedup.Lease{}, r.err
-}
-
-// abandonTimeout limits the release of a lease that nobody will use.
-const abandonTimeout = 2 * time.Second
-
-// abandon releases what an acquire with an unknown outcome may have acquired. Without it the key would wait for a lease
-// that nobody uses. It tries once, and the caller does not wait. If it fails, or comes before the acquire, the key waits
-// for the lease's end.
-func (s *Store) abandon(ctx context.Context, c dedup.Claim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
-	go func() {
-		defer cancel()
-		_ = releaseScript.Run(ctx, s.client, []string{s.prefix + c.Key}, c.Owner, "").Err()
-	}()
-}
-
 // Renew implements [dedup.Store].
 func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
@@ -177,10 +119,13 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err != nil {
 		return explain("release", err)
 	}
-	if status := r.status(); status != "done" && status != "lost" {
-		return explain("release", r.unexpected())
+	switch r.status() {
+	case "done", "completed":
+		return nil
+	case "lost":
+		return sqsonce.ErrLeaseLost
 	}
-	return nil
+	return explain("release", r.unexpected())
 }
 
 func flag(b bool) int {

@@ -56,7 +56,16 @@ func TestStore(t *testing.T) {
 
 func conformance(t *testing.T, client redisstore.Client) {
 	storetest.Run(t, storetest.Harness{
-		New:      func(t *testing.T) dedup.Store { return newStore(t, client) },
+		New: func(t *testing.T) dedup.Store { return newStore(t, client) },
+		Away: func(t *testing.T) dedup.Store {
+			server := testserver.Redis.Start(t)
+			away := newStore(t, connect(t, server))
+			server.Kill()
+			return away
+		},
+		Misconfigured: func(t *testing.T) dedup.Store {
+			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.DB = 99 })) // there are 16
+		},
 		RealTime: true, Lease: 2 * time.Second, Grace: 300 * time.Millisecond,
 	})
 }
