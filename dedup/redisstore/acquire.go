@@ -14,6 +14,9 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	if err := checkNames("Claim.Key", c.Key, "Claim.Owner", c.Owner); err != nil {
 		return dedup.Lease{}, err
 	}
+	if err := s.ensureChecked(ctx); err != nil {
+		return dedup.Lease{}, err
+	}
 	var r *reply
 	unknown, err := retry(ctx, func() (err error) {
 		r, err = s.run(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.Attempt, flag(c.NoTakeover))

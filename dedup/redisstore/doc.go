@@ -24,8 +24,11 @@
 // takes the renewals, completes and releases of the records that it has, in all versions: an event whose handler has run
 // does not run again because of it. A server that the operating system ends for want of memory has restarted, see above.
 //
-// [Store.Check] refuses a server that evicts, a replica, and a server without an append-only file. Call it at start. A
-// lost record does not make its owner overwrite anything: the owner is refused, and the record is not created again. If a
+// The first acquire of a store, and [Store.Check], refuse a server that evicts, a replica, and a server without an
+// append-only file ([Options.Volatile] accepts that one). Of a server that refuses INFO, or leaves out what they look for,
+// as managed services do, the first acquire only warns.
+//
+// A lost record does not make its owner overwrite anything: the owner is refused, and the record is not created again. If a
 // second effect is expensive, commit the record with the effect in one transaction: use the Inbox of package dynamostore
 // or sqlstore. Or give the number of dedup.FenceFrom to the system that has the effect, and let it refuse smaller ones.
 //
@@ -67,7 +70,7 @@
 // # Permissions
 //
 // The commands are EVALSHA, EVAL, TIME, HMGET, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
-// [Store.Check], and those that go-redis itself sends.
+// the check, and those that go-redis itself sends.
 //
 // # Versions
 //

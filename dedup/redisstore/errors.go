@@ -15,8 +15,8 @@ import (
 var (
 	// ErrEviction: the server may delete any record when its memory is full, and the record's handler then runs again.
 	ErrEviction = errors.New("server may evict records: set maxmemory-policy to noeviction")
-	// ErrVolatile: the server loses records at a restart. See the package documentation. [Options.Volatile] accepts that.
-	ErrVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes")
+	// ErrVolatile: the server loses records at a restart. See the package documentation.
+	ErrVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes, or accept it with Options.Volatile")
 	// ErrReplica: the server is a replica, which takes no writes. A failover can cause it for a while.
 	ErrReplica = errors.New("server is a read-only replica: connect to the master")
 	// ErrVersion: the server is older than Redis 5, whose scripts cannot ask for the time and then write.
@@ -29,6 +29,8 @@ var (
 	ErrAccessDenied = errors.New("access denied: check the user, its password and its permissions")
 	// ErrCommand: the server does not know, or refuses, a command of the store or of its client.
 	ErrCommand = errors.New("server refuses a command that the store needs: check the client's options and the commands that are disabled or renamed")
+	// ErrNotTold: the server does not say how it is configured. Only [Store.Check] returns it.
+	ErrNotTold = errors.New("server does not say how it is configured: allow INFO, or make sure of maxmemory-policy noeviction and appendonly yes")
 )
 
 // ErrRecord says that a key with the store's prefix holds data that the store did not write. The store does not change it.

@@ -285,7 +285,7 @@ func TestEndsEarly(t *testing.T) {
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestForeignValues(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Shared(t))
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = t.Name() + ":" })
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = t.Name()+":", true })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func (r *run) host(i int, rng *mathrand.Rand) {
 	client := connect(r.t, r.server, func(o *redis.Options) { o.MaxRetries = -1 })
 	client.AddHook(&network{run: r, client: hosts + i, rng: mathrand.New(mathrand.NewPCG(r.seed, uint64(hosts+i))),
 		to: connect(r.t, r.server, func(o *redis.Options) { o.MaxRetries = -1 })})
-	store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = r.prefix })
+	store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = r.prefix, true })
 	if err != nil {
 		r.t.Error(err)
 		return

@@ -3,6 +3,9 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"log/slog"
+	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Client is what a [Store] needs of Redis: scripts, and INFO for [Store.Check]. A [*redis.Client], also one of
@@ -33,9 +37,11 @@ type Options struct {
 	// Prefix comes before each record's key, to separate records from other data on the server. Stores with the same prefix
 	// share records. Default: "sqsonce:".
 	Prefix string
-	// Volatile says that the server may lose records at a restart, after which their handlers run again: [Store.Check] then
-	// does not demand an append-only file. Default: false.
+	// Volatile says that the server may lose records at a restart, after which their handlers run again: [Store.Check] and the
+	// first acquire then do not demand an append-only file. Default: false.
 	Volatile bool
+	// Logger gets a warning where the server does not say how it is configured. Default: slog.Default().
+	Logger *slog.Logger
 }
 
 const defaultPrefix = "sqsonce:"
@@ -46,18 +52,20 @@ type Store struct {
 	client   Client
 	prefix   string
 	volatile bool
+	logger   *slog.Logger
+	checked  atomic.Bool // ensureChecked has found nothing wrong
 }
 
 var _ dedup.Store = (*Store)(nil)
 
-// New returns a store on the client. It makes no call: use [Store.Check] to learn whether the server is configured to keep
-// records. The error is a [*sqsonce.FieldError].
+// New returns a store on the client. It makes no call: the first acquire, or [Store.Check], finds out whether the server is
+// configured to keep records. The error is a [*sqsonce.FieldError].
 func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	o := Options{}
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if client == nil {
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fieldError("client", "is nil")
 	}
 	if _, ring := client.(*redis.Ring); ring {
@@ -66,7 +74,7 @@ func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = defaultPrefix
 	}
-	return &Store{client: client, prefix: o.Prefix, volatile: o.Volatile}, nil
+	return &Store{client: client, prefix: o.Prefix, volatile: o.Volatile, logger: host.Logger(o.Logger)}, nil
 }
 
 // Renew implements [dedup.Store].

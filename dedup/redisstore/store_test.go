@@ -37,11 +37,11 @@ func closeWith(t testing.TB, c interface{ Close() error }) {
 	})
 }
 
-// newStore returns a store with a prefix of its own.
+// newStore returns a store with a prefix of its own. Most servers of tests have no append-only file.
 func newStore(t testing.TB, c redisstore.Client, optFns ...func(*redisstore.Options)) *redisstore.Store {
 	t.Helper()
 	prefix := rand.Text() + ":"
-	s, err := redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix = prefix }}, optFns...)...)
+	s, err := redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }}, optFns...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
