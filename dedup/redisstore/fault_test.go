@@ -72,6 +72,7 @@ func times(n int64, err error) func() error {
 func faulty(t *testing.T, f *fault) *redisstore.Store {
 	client := connect(t, testserver.Redis.Shared(t))
 	s := newStore(t, client)
+	warm(t, s)
 	client.AddHook(f)
 	return s
 }

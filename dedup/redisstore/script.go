@@ -14,8 +14,8 @@ import (
 )
 
 // Each operation is one script on one key. Redis executes nothing else while a script runs, so a record does not change
-// between the script's read and its write. In a cluster the script runs where the key is. The arguments are durations and
-// never times.
+// between the script's read and its write. In a cluster the script runs where the key is. The arguments are
+// durations and no times, but for the server's own time in an acquire.
 var (
 	acquireScript  = load(acquireSource)
 	renewScript    = load(renewSource)
@@ -90,13 +90,14 @@ func (s *Store) run(ctx context.Context, script *redis.Script, key string, args 
 	if err != nil {
 		return nil, err
 	}
-	return &reply{values: values, sent: sent, received: time.Now()}, nil
+	return &reply{values: values, sent: sent, received: time.Now(), at: look()}, nil
 }
 
 // reply is a script's reply: a status and its values. err is the first value that does not have the expected type.
 type reply struct {
 	values         []any
 	sent, received time.Time // of the attempt that got the reply
+	at             moment    // received, on both clocks
 	err            error
 }
 

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"sync/atomic"
@@ -54,6 +56,7 @@ type Store struct {
 	volatile bool
 	logger   *slog.Logger
 	checked  atomic.Bool // ensureChecked has found nothing wrong
+	clock    atomic.Pointer[reading]
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -114,7 +117,8 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return explain("complete", r.unexpected())
 }
 
-// Release implements [dedup.Store].
+// Release implements [dedup.Store]. A lease without a fence is that of an acquire whose outcome is unknown. Where Release finds
+// nothing to release then, it tries again 2.1 s later: a request of that acquire could be executed until then.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
@@ -123,6 +127,17 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		text = failure.Text(cause)
 	}
+	err := s.release(ctx, l, text)
+	if l.Fence != 0 || !errors.Is(err, sqsonce.ErrLeaseLost) {
+		return err
+	}
+	if !host.Wait(ctx, maxAge+clockSlack) {
+		return explain("release", fmt.Errorf("the acquire may still be executed: %w", context.Cause(ctx)))
+	}
+	return s.release(ctx, l, text)
+}
+
+func (s *Store) release(ctx context.Context, l dedup.Lease, text string) error {
 	r, err := s.call(ctx, releaseScript, l.Key, l.Owner, text)
 	if err != nil {
 		return explain("release", err)

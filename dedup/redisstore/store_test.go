@@ -83,4 +83,12 @@ func acquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
 	return l
 }
 
+// warm makes the store's first acquire, which asks the server for its configuration and its time.
+func warm(t testing.TB, s dedup.Store) {
+	t.Helper()
+	c := claim("warm")
+	c.Key = "test#warm"
+	acquire(t, s, c)
+}
+
 func portOf(s *testserver.Server) string { return strconv.Itoa(s.Port) }
