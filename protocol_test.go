@@ -19,6 +19,7 @@ var testPackages = map[string]string{
 	"hosttest":    "internal/hosttest",
 	"lambda":      "lambda",
 	"settle":      "internal/settle",
+	"redisstore":  "dedup/redisstore",
 	"sqsworker":   "sqsworker",
 	"thaw":        "internal/thaw",
 }
