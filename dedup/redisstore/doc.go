@@ -57,12 +57,21 @@
 // early for others. A failover does the same if the two servers' clocks differ. Synchronise the servers' clocks, and let
 // them adjust slowly.
 //
+// A server that stalls, or the network to it, executes requests later, also those that were given up. So an acquire says
+// when it was sent, in the server's time as its last replies told it. The server refuses it if it is older than its caller's
+// patience, and than two seconds, or seems to come from the future by more than 100 ms. Then it is sent again, with the
+// right time: the first acquire of a store, and the first one after a failover to a server with another clock, are two
+// requests, as are acquires that change between nodes of a cluster whose clocks differ by more.
+//
 // # Retries
 //
 // go-redis retries by itself. The store retries for two more seconds if the server cannot be reached, or says that it is
 // loading, failing over or moving slots. A failover takes longer; the message then comes again after it. A call with an
 // unknown outcome is an error, of an acquire [dedup.ErrOutcomeUnknown]: package dedup then releases what it may have
-// acquired.
+// acquired. A release that arrives before its acquire is repeated after 2.1 s, when the acquire is refused. What remains: if
+// dedup.Options.CallTimeout is shorter, the process ends meanwhile, or the server's clock is set back during a stall, the
+// acquire may be stored, and the key then waits for a lease that nobody uses; under dedup.Block and dedup.DeadLetter it looks
+// like a crash.
 //
 // Errors that no message causes match [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps: see
 // [ServerError].

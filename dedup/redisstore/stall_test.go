@@ -204,7 +204,10 @@ func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
 	network := newProxy(t, server)
 	direct := connect(t, server)
 	prefix := func(o *redisstore.Options) { o.Prefix = t.Name() + ":" }
-	a, b := newStore(t, connect(t, server, func(o *redis.Options) { o.Addr = network.addr() }), prefix), newStore(t, direct, prefix)
+	impatient := connect(t, server, func(o *redis.Options) {
+		o.Addr, o.ReadTimeout, o.MaxRetries = network.addr(), 200*time.Millisecond, -1
+	})
+	a, b := newStore(t, impatient, prefix), newStore(t, direct, prefix)
 	warm(t, a)
 	resume := network.stall()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -212,14 +215,16 @@ func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
 	if l, err := a.Acquire(ctx, claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Fatalf("got %+v, %v, want ErrOutcomeUnknown", l, err)
 	}
-	overtaken := sync.OnceFunc(func() {
-		before := scripts(t, direct)
-		resume()
-		await(t, "the server has executed the acquire", func() bool { return scripts(t, direct) > before })
-	})
-	direct.AddHook(&fault{after: func() error { overtaken(); return nil }})
-	err := b.Release(t.Context(), dedup.Lease{Key: claim("a").Key, Owner: "a"}, nil)
-	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) { // lost: the acquire came too late
+	overtook, released := make(chan struct{}), make(chan error, 1)
+	first := sync.OnceFunc(func() { close(overtook) })
+	direct.AddHook(&fault{after: func() error { first(); return nil }})
+	go func() { released <- b.Release(t.Context(), dedup.Lease{Key: claim("a").Key, Owner: "a"}, nil) }()
+	<-overtook
+	time.Sleep(500 * time.Millisecond)
+	before := scripts(t, direct)
+	resume()
+	await(t, "the server has executed the acquire", func() bool { return scripts(t, direct) > before })
+	if err := <-released; err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) { // lost: the acquire came too late
 		t.Errorf("release: got %v", err)
 	}
 	next := claim("b")
@@ -297,7 +302,9 @@ func TestAlwaysLate(t *testing.T) {
 		time.Sleep(redisstore.MaxAge + 2*redisstore.ClockSlack)
 		return nil
 	}})
-	l, err := s.Acquire(t.Context(), claim("a"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := s.Acquire(ctx, claim("a"))
 	if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, dedup.ErrOutcomeUnknown) || requests != redisstore.LateTries {
 		t.Errorf("got %+v, %v after %d requests, want ErrUnavailable and no unknown outcome after %d", l, err, requests, redisstore.LateTries)
 	}
