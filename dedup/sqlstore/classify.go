@@ -23,6 +23,7 @@ const (
 	unknownSyntax               // the statement's words are unknown: another kind of database, or a version too old
 	connPoolClosed              // this program has closed the pool
 	notPrepared                 // the server does not have the prepared statement, and did nothing
+	aborted                     // the transaction can only be rolled back, because of an earlier error
 )
 
 // classify says what err means for a statement of the dialect.
@@ -91,6 +92,7 @@ var postgresqlCodes = map[string]class{
 	"57P02": unknown,
 	"57P05": unknown,
 	"25006": readOnly,
+	"25P02": aborted,
 	"42P01": noTable,
 	"3D000": noTable, // database
 	"3F000": noTable, // schema

@@ -12,6 +12,15 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
+// fakeRow is an [eventRow] without a row.
+type fakeRow struct {
+	onMark func(context.Context) error
+}
+
+func (r fakeRow) mark(ctx context.Context, _ *sql.Tx) error            { return r.onMark(ctx) }
+func (fakeRow) finish(context.Context, *sql.Tx) (bool, error)          { return true, nil }
+func (fakeRow) marked(context.Context, queryer) (marked bool, _ error) { return false, nil }
+
 // A refusal by the row is not retried. A failure of the database is.
 func TestEventTxBegin(t *testing.T) {
 	t.Parallel()
@@ -28,18 +37,19 @@ func TestEventTxBegin(t *testing.T) {
 		"in progress": {&dedup.InProgressError{}, 1},
 		"lost":        {sqsonce.ErrLeaseLost, 1},
 		"ours":        {errOwnCommit, 1},
+		"marked":      {errMarked, 1},
 		"not SQL":     {busy, 1},
 		"contended":   {errContended, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			marks := 0
-			tx := eventTx{store: s, wait: 5 * time.Second, mark: func(context.Context, *sql.Tx) error {
+			tx := eventTx{store: s, wait: 5 * time.Second, row: fakeRow{onMark: func(context.Context) error {
 				if marks++; marks == 3 {
 					return nil
 				}
 				return c.err
-			}}
+			}}}
 			err := tx.begin(t.Context())
 			if c.marks == 3 && err != nil || c.marks == 1 && !errors.Is(err, c.err) {
 				t.Errorf("begin: got error %v after %v", err, c.err)
@@ -57,11 +67,11 @@ func TestEventTxCancelled(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, NewBed(t, "SQLite"))
 	ctx, cancel := context.WithCancelCause(t.Context())
-	tx := eventTx{store: s, wait: 5 * time.Second, mark: func(own context.Context, _ *sql.Tx) error {
+	tx := eventTx{store: s, wait: 5 * time.Second, row: fakeRow{onMark: func(own context.Context) error {
 		cancel(errBoom)
 		<-own.Done()
 		return own.Err()
-	}}
+	}}}
 	if err := tx.begin(ctx); !errors.Is(err, errBoom) {
 		t.Errorf("begin: got error %v, want the cause", err)
 	}
