@@ -280,7 +280,7 @@ func newDeferredStatements(d Dialect) deferredStatements {
 			ifOwned + " AND lease_until <> ?" + d.returning("lease_until")),
 		markDone: sql("UPDATE {inbox} SET error = '', lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
 			" status = 'DONE'" +
-			ifOwned + " AND lease_until = ?"),
+			ifOwned + " AND lease_until = ?{commits}"),
 		attempt: sql("SELECT status, owner, lease_until FROM {inbox} WHERE seq = ?"),
 
 		delay: sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),

@@ -63,7 +63,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	}
 	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, cleanupTimeout)}
 	i.insert.store, i.insert.text = s, s.stmts.insert
-	i.complete.store, i.complete.text = s, s.stmts.complete
+	i.complete.store, i.complete.text = s, i.stmts.complete
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -175,11 +175,14 @@ func (s inboxStore) Release(ctx context.Context, _ dedup.Lease, cause error) err
 	return d.recordFailure(ctx, cause)
 }
 
-// inboxStatements store a failure.
-type inboxStatements struct{ insertFailure, updateFailure string }
+// inboxStatements are an inbox's statements that a store does not have.
+type inboxStatements struct{ complete, insertFailure, updateFailure string }
 
 func newInboxStatements(d Dialect) inboxStatements {
 	return inboxStatements{
+		complete: d.sql("UPDATE {records} SET validation = ?, status = 'COMPLETED'" +
+			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'{commits}"),
+
 		insertFailure: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
 			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),
 
@@ -239,7 +242,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 
 // finish completes the record, if it is this owner's: see [eventRow].
 func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
-	return d.inbox.complete.write(ctx, tx, nil, d.claim.Validation, d.claim.Key, d.claim.Owner)
+	return d.inbox.complete.write(ctx, tx, d.claim.Validation, d.claim.Key, d.claim.Owner)
 }
 
 func (d *delivery) marked(ctx context.Context, q queryer) (bool, error) {

@@ -76,6 +76,7 @@ type inboxKind struct {
 func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	newLedger(b, bed)
 	store := newStore(b, bed)
+	complete := newInboxStatements(bed.Dialect).complete
 	inbox := newInbox(b, store).Handler(book)
 	again := newStore(b, bed)
 	if err := again.Check(b.Context()); err != nil {
@@ -91,7 +92,7 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 				_, _, err := bed.Dialect.writeReturning(ctx, tx, store.stmts.insert, key, "owner", int64(1e9), int64(2e9), 1)
 				return err
 			}, func(tx *sql.Tx) error {
-				_, err := bed.Dialect.write(ctx, tx, store.stmts.complete, nil, "", key, "owner")
+				_, err := bed.Dialect.write(ctx, tx, complete, "", key, "owner")
 				return err
 			})
 		}},

@@ -21,12 +21,12 @@ var (
 	// repeats it. Move such statements out of the handler.
 	ErrImplicitCommit = errors.New("sqlstore: transaction: implicit commit: a statement of the handler committed its writes" +
 		" before the handler failed, and the next run repeats them; move the statement out of the handler")
-	// ErrTxEnded says that a handler returned nil and its transaction had ended before: the handler rolled it back, or
-	// ignored an error by which the database rolled it back, such as a deadlock on MySQL, or one of its statements committed
-	// implicitly and another delivery has the event since. The event is not done. A handler must return the errors of its
-	// statements, and leave the transaction open.
-	ErrTxEnded = errors.New("sqlstore: transaction: ended before the handler returned nil: the handler rolled it back," +
-		" ignored an error that rolled it back, or committed implicitly and lost the event")
+	// ErrTxEnded says that a handler returned nil and its transaction could not be committed: the handler rolled it back, or
+	// ignored an error by which the database rolled it back (such as a deadlock on MySQL), or turned autocommit off, or one
+	// of its statements committed implicitly and another delivery has the event since. The event is not done. A handler must
+	// return the errors of its statements, leave the transaction open and the session as it was.
+	ErrTxEnded = errors.New("sqlstore: transaction: not committed, although the handler returned nil: the handler rolled it back," +
+		" ignored an error that rolled it back, turned autocommit off, or committed implicitly and lost the event")
 )
 
 var (
@@ -61,12 +61,14 @@ type eventTx struct {
 
 	tx  *sql.Tx            // nil: none is open
 	end context.CancelFunc // of the transaction's own context
+	ran bool               // a handler has run in the transaction
 }
 
 // run runs the handler in the open transaction and commits it. A nil error says that the row is done.
 func (t *eventTx) run(ctx context.Context, h func(*sql.Tx) error) error {
 	dialect := t.store.dialect
 	for n := 1; ; n++ {
+		t.ran = true
 		err := h(t.tx)
 		switch {
 		case err == nil:
@@ -215,8 +217,24 @@ func (t *eventTx) explain(ctx, txCtx context.Context, err error) error {
 // rollback ends the transaction if one is open. An error says that the connection is gone, and then the database rolls
 // back by itself.
 func (t *eventTx) rollback() {
-	if t.tx != nil {
-		_ = t.close((*sql.Tx).Rollback)
+	if t.tx == nil {
+		return
+	}
+	if t.ran && t.store.dialect.engine == mysql {
+		t.resetAutocommit()
+	}
+	_ = t.close((*sql.Tx).Rollback)
+}
+
+// resetAutocommit undoes a SET autocommit = 0 of the handler: the connection goes back to the pool, where statements of
+// others must be committed. The ROLLBACK comes first because the SET commits.
+func (t *eventTx) resetAutocommit() {
+	ctx, cancel := context.WithTimeout(context.Background(), t.wait)
+	defer cancel()
+	for _, text := range []string{"ROLLBACK", "SET autocommit = 1"} {
+		if _, err := t.tx.ExecContext(ctx, text); err != nil {
+			return // the connection is gone
+		}
 	}
 }
 
@@ -225,6 +243,6 @@ func (t *eventTx) close(f func(*sql.Tx) error) error {
 	defer timer.Stop()
 	err := f(t.tx)
 	t.end()
-	t.tx = nil
+	t.tx, t.ran = nil, false
 	return err
 }
