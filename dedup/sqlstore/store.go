@@ -36,6 +36,7 @@ type Store struct {
 	stmts   statements
 	turn    chan struct{} // full while a statement runs; nil: statements take no turns
 	checked atomic.Bool   // Check has succeeded
+	left    acquires
 }
 
 var _ dedup.Store = (*Store)(nil)
