@@ -18,6 +18,7 @@ var testPackages = map[string]string{
 	"host":        "internal/host",
 	"hosttest":    "internal/hosttest",
 	"lambda":      "lambda",
+	"sqlstore":    "dedup/sqlstore",
 	"sqsworker":   "sqsworker",
 	"thaw":        "internal/thaw",
 }

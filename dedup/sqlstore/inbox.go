@@ -172,7 +172,11 @@ func (s inboxStore) Release(ctx context.Context, _ dedup.Lease, cause error) err
 	if err := d.tx.abort(ctx, cause); errors.Is(err, ErrImplicitCommit) && !errors.Is(cause, ErrImplicitCommit) {
 		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: event failed after an implicit commit", "key", d.claim.Key, "error", err)
 	}
-	return d.recordFailure(ctx, cause)
+	if err := d.recordFailure(ctx, cause); err != nil {
+		// The rollback has released the event. After an implicit commit its lease ends after CallTimeout.
+		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: failure not recorded", "key", d.claim.Key, "error", err)
+	}
+	return nil
 }
 
 // inboxStatements are an inbox's statements that a store does not have.

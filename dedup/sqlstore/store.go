@@ -20,7 +20,8 @@ type Options struct {
 	// finds it out. Timeout does not cover the wait for a connection of the pool, which the caller's context limits.
 	// Default: 5 s; negative: no limit.
 	Timeout time.Duration
-	// Logger gets what no error reports: a failed round of [Store.SweepEvery]. Default: slog.Default().
+	// Logger gets what no error reports: a failed round of [Store.SweepEvery], a failure that an [Inbox] could not record.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -132,11 +132,11 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, cause error) (done bool
 	case errors.Is(err, errMarked):
 		return true, fmt.Errorf("%w: %w", ErrImplicitCommit, cause)
 	case err == nil && (n == maxAttempts || ctx.Err() != nil):
-		return true, fmt.Errorf("sqlstore: transaction: rolled back %d times, and given up: %w", n, cause)
+		return true, explain(t.store.dialect, "transaction", fmt.Errorf("rolled back %d times, and given up: %w", n, cause))
 	case err == nil:
 		return false, nil
 	case t.store.dialect.classify(cause) == unknown:
-		return true, fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err)
+		return true, sqsonce.Unavailable(fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err))
 	case inProgress:
 		return true, sqsonce.RetryAfter(time.Until(other.Until), other)
 	default:
@@ -154,8 +154,13 @@ func (t *eventTx) abort(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
 	defer cancel()
 	marked, readErr := t.row.marked(ctx, t.store.db)
-	if readErr == nil && marked {
+	readErr = explain(t.store.dialect, "transaction", readErr)
+	switch {
+	case readErr == nil && marked:
 		return fmt.Errorf("%w: handler returned: %w", ErrImplicitCommit, err)
+	case errors.Is(readErr, sqsonce.ErrUnavailable):
+		// The handler needed the database too: this is no try of the event.
+		return fmt.Errorf("%w: handler returned: %w", readErr, err)
 	}
 	return err
 }
