@@ -22,8 +22,12 @@ import (
 // An inbox adds two statements to the handler's transaction: an INSERT of the record before the handler, and an UPDATE that
 // completes it after the handler. The row is locked meanwhile; there is no renewal and no second commit. A second delivery
 // of the event waits: in another process for the row's lock, in this process for the first delivery itself
-// ([dedup.Options.Wait]). Each running delivery uses one connection of the pool. If handlers use others too, the pool must
-// be larger than the host's concurrency.
+// ([dedup.Options.Wait]).
+//
+// Each running delivery uses one connection of the pool. If handlers use others too, the pool must be larger than the
+// host's concurrency, or handlers that have all connections wait for each other. Then one of their contexts is cancelled,
+// after two to three times CallTimeout + 2 s, and its delivery fails with an error that names the pool and matches
+// [sqsonce.ErrUnavailable]. This is not seen if several stores, or other parts of the program, share the pool and wait for it.
 type Inbox struct {
 	store    *Store
 	stmts    inboxStatements
@@ -117,7 +121,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		d.tx = eventTx{store: i.store, wait: i.wait, row: d}
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
-			err := d.tx.run(ctx, func(tx *sql.Tx) error { return h(ctx, m, tx) })
+			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
 			if _, reject := host.Asked(err); reject == nil {
 				err = d.tx.abort(ctx, err)
 			}

@@ -134,7 +134,7 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 	}
 	if err == nil {
 		err = recovered(func() error {
-			return t.run(ctx, func(tx *sql.Tx) error { return h(ctx, j.message, tx) })
+			return t.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, j.message, tx) })
 		})
 	}
 	err = t.abort(ctx, err)

@@ -38,6 +38,7 @@ type Store struct {
 	turn    chan struct{} // full while a statement runs; nil: statements take no turns
 	checked atomic.Bool   // Check has succeeded
 	left    acquires
+	pool    handlerPool
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -60,6 +61,7 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 		db: db, dialect: dialect, stmts: newStatements(dialect),
 		timeout: max(0, cmp.Or(o.Timeout, defaultTimeout)),
 		logger:  host.Logger(o.Logger),
+		pool:    handlerPool{db: db},
 	}
 	if dialect.engine == sqlite {
 		s.turn = make(chan struct{}, 1)

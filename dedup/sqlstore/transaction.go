@@ -65,11 +65,10 @@ type eventTx struct {
 }
 
 // run runs the handler in the open transaction and commits it. A nil error says that the row is done.
-func (t *eventTx) run(ctx context.Context, h func(*sql.Tx) error) error {
+func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
 	dialect := t.store.dialect
 	for n := 1; ; n++ {
-		t.ran = true
-		err := h(t.tx)
+		err := t.handle(ctx, h)
 		switch {
 		case err == nil:
 			if err = t.commit(ctx); err == nil || errors.Is(err, ErrTxEnded) {
@@ -87,6 +86,18 @@ func (t *eventTx) run(ctx context.Context, h func(*sql.Tx) error) error {
 	}
 }
 
+// handle runs the handler. A handler that was cancelled because of the pool has not failed by itself.
+func (t *eventTx) handle(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
+	t.ran = true
+	handlerCtx, stop := t.store.pool.watch(ctx, t.wait)
+	defer stop()
+	err := h(handlerCtx, t.tx)
+	if err != nil && handlerCtx.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: handler returned: %w", context.Cause(handlerCtx), err)
+	}
+	return err
+}
+
 // commit writes that the event is done, and commits. The end of the caller's context does not cancel it.
 func (t *eventTx) commit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
@@ -95,7 +106,7 @@ func (t *eventTx) commit(ctx context.Context) error {
 	if errors.Is(err, sql.ErrTxDone) {
 		// The handler has ended its *sql.Tx. If it committed, everything is in the database but this.
 		t.rollback()
-		if t.tx, err = t.store.db.BeginTx(ctx, nil); err == nil {
+		if t.tx, err = t.store.pool.begin(ctx); err == nil {
 			t.end = cancel
 			finished, err = t.row.finish(ctx, t.tx)
 		}
@@ -187,7 +198,7 @@ func (t *eventTx) beginOnce(ctx context.Context) error {
 	detach := context.AfterFunc(ctx, cancel)
 	timer := time.AfterFunc(t.wait, cancel)
 	defer timer.Stop()
-	tx, err := t.store.db.BeginTx(txCtx, nil)
+	tx, err := t.store.pool.begin(txCtx)
 	if err != nil {
 		defer cancel()
 		return t.explain(ctx, txCtx, err)
@@ -248,6 +259,7 @@ func (t *eventTx) close(f func(*sql.Tx) error) error {
 	defer timer.Stop()
 	err := f(t.tx)
 	t.end()
+	t.store.pool.leave()
 	t.tx, t.ran = nil, false
 	return err
 }
