@@ -103,6 +103,32 @@ func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 	return id
 }
 
+// A complete does not overtake the acquire of its owner either: under the policy RunAnyway the handler has run meanwhile.
+func TestCompleteAfterUnknownAcquire(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := s.Acquire(ctx, claim("k", "a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
+			t.Fatalf("Acquire: got error %v, want ErrOutcomeUnknown", err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := s.Complete(short, dedup.Lease{Key: "k", Owner: "a"}, dedup.Result{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Complete during the acquire: got error %v, want it to wait", err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		mustComplete(t, s, dedup.Lease{Key: "k", Owner: "a"})
+	})
+}
+
 // The store gives a statement up, and the server does not notice: the statement still waits for a lock. Then the caller's
 // context ends. When the statement gets the lock, its lease is released.
 func TestAcquireCancelledAfterTimeout(t *testing.T) {

@@ -189,7 +189,7 @@ type inboxStatements struct{ complete, insertFailure, updateFailure string }
 func newInboxStatements(d Dialect) inboxStatements {
 	return inboxStatements{
 		complete: d.sql("UPDATE {records} SET validation = ?, status = 'COMPLETED'" +
-			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'{commits}"),
+			" WHERE id = ? AND owner = ?{commits}"),
 
 		insertFailure: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
 			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),

@@ -56,6 +56,49 @@ func TestInboxPoolTooSmallForNestedReads(t *testing.T) {
 	})
 }
 
+// The same where the last transaction had to wait for a connection that another part of the program had.
+func TestInboxPoolIsFullLater(t *testing.T) {
+	t.Parallel()
+	for _, name := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBed(t, name)
+			newLedger(t, b)
+			b.DB.SetMaxOpenConns(2)
+			long := func(o *dedup.Options) { o.CallTimeout = 5 * time.Second }
+			i := newInbox(t, newStore(t, b), long)
+			var both, ended sync.WaitGroup
+			both.Add(2)
+			errs := make([]error, 2)
+			begun := make(chan struct{}, 2)
+			deliver := func(n int) {
+				errs[n] = i.Handler(func(ctx context.Context, _ *sqsonce.Message, _ *sql.Tx) error {
+					begun <- struct{}{}
+					both.Done()
+					both.Wait()
+					return b.DB.QueryRowContext(ctx, "SELECT balance FROM ledger").Scan(new(int64))
+				})(t.Context(), order(string(rune('a'+n)), 1))
+			}
+			ended.Go(func() { deliver(0) })
+			<-begun
+			other, err := b.DB.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits := b.DB.Stats().WaitCount
+			ended.Go(func() { deliver(1) })
+			eventually(t, "the second delivery waits in the pool", func() bool { return b.DB.Stats().WaitCount > waits })
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
+			}
+			ended.Wait()
+			if (errs[0] == nil) == (errs[1] == nil) || kind(errors.Join(errs...)) != "unavailable" {
+				t.Errorf("deliveries: got errors %v, want one to be unavailable", errs)
+			}
+		})
+	}
+}
+
 // Slow handlers that have all connections are not cancelled: not while nobody waits for a connection, not because of
 // deliveries that wait to begin, and not because of a wait that has ended.
 func TestInboxSlowHandlersKeepThePool(t *testing.T) {

@@ -142,12 +142,16 @@ func TestAttemptWithOldProcess(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		d := newDeferred(t, newStore(t, b))
 		receive(t, d, order(orderID, 1))
-		p := newProcessor(t, d)
+		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Lease = time.Hour })
 		jobs, err := p.claim(t.Context(), 1)
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("claim: got %d jobs and error %v, want 1", len(jobs), err)
 		}
 		row := attemptRow{inbox: d, seq: jobs[0].seq, owner: jobs[0].owner}
+		_, _, claimed, err := row.read(t.Context(), b.DB)
+		if err != nil {
+			t.Fatal(err)
+		}
 		mark := func() error {
 			tx, err := b.DB.BeginTx(t.Context(), nil)
 			if err != nil {
@@ -157,6 +161,10 @@ func TestAttemptWithOldProcess(t *testing.T) {
 		}
 		if err := mark(); err != nil {
 			t.Fatal(err)
+		}
+		// The mark differs from the claim's lease, and does not shorten it.
+		if row.until <= claimed {
+			t.Errorf("mark: got %d, want more than the claim's %d", row.until, claimed)
 		}
 		if marked, err := row.marked(t.Context(), b.DB); err != nil || !marked {
 			t.Errorf("marked: got %t, %v, want true", marked, err)

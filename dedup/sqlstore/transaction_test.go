@@ -14,11 +14,12 @@ import (
 
 // fakeRow is an [eventRow] without a row.
 type fakeRow struct {
-	onMark func(context.Context) error
+	onMark   func(context.Context) error
+	onFinish error
 }
 
 func (r fakeRow) mark(ctx context.Context, _ *sql.Tx) error            { return r.onMark(ctx) }
-func (fakeRow) finish(context.Context, *sql.Tx) (bool, error)          { return true, nil }
+func (r fakeRow) finish(context.Context, *sql.Tx) (bool, error)        { return true, r.onFinish }
 func (fakeRow) marked(context.Context, queryer) (marked bool, _ error) { return false, nil }
 
 // A refusal by the row is not retried. A failure of the database is.
@@ -60,6 +61,25 @@ func TestEventTxBegin(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A transaction that the database rolls back each time is given up: no message causes that.
+func TestEventTxGivesUp(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	marks := 0
+	tx := eventTx{store: s, wait: 5 * time.Second, row: fakeRow{onFinish: sqliteError(5), onMark: func(context.Context) error {
+		marks++
+		return nil
+	}}}
+	if err := tx.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := tx.run(t.Context(), func(context.Context, *sql.Tx) error { return nil })
+	if kind(err) != "unavailable" || !errors.Is(err, sqliteError(5)) || marks != maxAttempts+1 {
+		t.Errorf("run: got error %v after %d marks, want unavailable after %d", err, marks, maxAttempts+1)
+	}
+	tx.rollback()
 }
 
 // Until the row is marked, the end of the caller's context cancels the transaction.
@@ -151,6 +171,8 @@ func TestInboxUnknownOutcome(t *testing.T) {
 				})
 			if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, ErrOutcomeUnknown) {
 				t.Errorf("delivery: got error %v, want ErrOutcomeUnknown", err)
+			} else if kind(err) != "unavailable" {
+				t.Errorf("delivery: got error %v, want it unavailable", err)
 			}
 			if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 2)); err != nil {
 				t.Errorf("redelivery: got error %v, want nil", err)
