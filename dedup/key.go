@@ -28,12 +28,18 @@ func (o *Once) keyOf(m *sqsonce.Message) (string, error) {
 	switch {
 	case errors.Is(err, sqsonce.ErrNoEventID):
 		// A Reject: a redelivery has no ID either.
-		err = fmt.Errorf("dedup: message %s has no key (consumer %s), send it with an event-id or set Options.Key: %w", m.ID, o.consumer, err)
+		err = fmt.Errorf("dedup: message %s has no key (consumer %s), send it with an event-id and an event-source or set Options.Key: %w", m.ID, o.consumer, err)
 		return "", sqsonce.Reject(err)
 	case err != nil:
 		return "", fmt.Errorf("dedup: Options.Key failed for message %s (consumer %s): %w", m.ID, o.consumer, err)
 	}
 	o.counts.keySources[source].Add(1)
+	if source == sqsonce.KeyFromEventID {
+		o.noSource.Do(func() {
+			o.o.Logger.Warn("dedup: event-id without event-source: the key holds the queue's ARN, the same event in another queue runs again; send an event-source with each event-id",
+				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
+		})
+	}
 	return recordKey(o.consumer, key), nil
 }
 

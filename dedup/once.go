@@ -3,6 +3,7 @@ package dedup
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -17,6 +18,7 @@ type Once struct {
 	peers    peers
 	cache    cache
 	counts   counters
+	noSource sync.Once // logs an event-id without an event-source
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.

@@ -58,8 +58,8 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 	return v
 }
 
-// addHostAttributes adds the event's key, then the reason. Only a key that is made from the message ID is added: the copy
-// has a new message ID. Any other key is in the message already.
+// addHostAttributes adds the event's key, then the reason. Only a key that holds the queue's ARN is added: it is another one
+// where the copy has a new message ID, and where it is redriven to another queue. Any other key is in the message already.
 func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, reason error) (dropped []string) {
 	used := size(m)
 	add := func(name, value string) {
@@ -75,7 +75,7 @@ func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqson
 		used += grows
 		attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
 	}
-	if key, source, err := m.Key(); err == nil && source == sqsonce.KeyFromMessageID {
+	if key, source, err := m.Key(); err == nil && (source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromEventID) {
 		add(sqsonce.AttrEventKey, key)
 	}
 	if reason != nil {

@@ -70,12 +70,13 @@ func TestCopyToAStandardQueue(t *testing.T) {
 	}
 }
 
-// TestCopyKeepsTheKey: a redrive gives the message a new ID, so a key that is made from the old one must be in the copy. Any
-// other key is in the message.
+// TestCopyKeepsTheKey: a redrive gives the message a new ID and may move it to another queue, so a key that is made from the
+// old ones must be in the copy. Any other key is in the message.
 func TestCopyKeepsTheKey(t *testing.T) {
 	t.Parallel()
 	for name, attrs := range map[string]map[string]sqsonce.Attribute{
-		"message ID": nil,
+		"message ID":              nil,
+		"event ID without source": {sqsonce.AttrEventID: {Type: "String", String: "ord-1"}},
 		"event ID": {
 			sqsonce.AttrEventID: {Type: "String", String: "ord-1"}, sqsonce.AttrEventSource: {Type: "String", String: "orders"},
 		},
@@ -92,7 +93,7 @@ func TestCopyKeepsTheKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		in, _ := Copy(standardDLQ, m, nil)
-		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN, Attributes: map[string]sqsonce.Attribute{}}
+		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN + "-2", Attributes: map[string]sqsonce.Attribute{}}
 		for n, a := range in.MessageAttributes {
 			redriven.Attributes[n] = sqsonce.Attribute{Type: *a.DataType, String: *a.StringValue}
 		}
