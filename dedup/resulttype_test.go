@@ -51,6 +51,10 @@ type (
 		_     int
 		Local func() `json:"-"`
 	}
+	twice struct {
+		output
+		noSerde
+	}
 	recursiveSecret struct {
 		Next *recursiveSecret
 		Deep []map[string]secret
@@ -127,6 +131,7 @@ func TestDoKeepsTypes(t *testing.T) {
 	keeps(t, node{Value: 1, Next: &node{Value: 2}, Links: map[string][]node{"a": {{Value: 3}}}})
 	keeps(t, embedded{hidden: hidden{1}, Hidden: &Hidden{2}, Other: 3})
 	keeps(t, output{Name: "x"})
+	keeps(t, twice{output: output{Name: "x"}})
 	keeps(t, map[colour]colour{1: 2})
 	keeps(t, map[int64]map[string]bool{1 << 60: {"x": true}})
 	keeps(t, json.RawMessage(`{"any":["JSON",1]}`))
@@ -161,7 +166,7 @@ func keeps[T any](t *testing.T, v T) {
 			t.Errorf("%T, call %d: %v", v, i, err)
 			return
 		}
-		if diff := cmp.Diff(v, got, cmp.AllowUnexported(embedded{}, output{}), cmp.Comparer(func(a, b big.Int) bool { return a.Cmp(&b) == 0 }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(v, got, cmp.AllowUnexported(embedded{}, output{}, twice{}), cmp.Comparer(func(a, b big.Int) bool { return a.Cmp(&b) == 0 }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%T, call %d (-want +got):\n%s", v, i, diff)
 		}
 	}
