@@ -76,5 +76,5 @@
 //
 // # Inboxes
 //
-// [Once.Guard], [LeaseFrom] and [StopRenewal] are for authors of an inbox. Handlers need none of them.
+// [Once.Guard], [Once.CountHandler], [LeaseFrom] and [StopRenewal] are for authors of an inbox. Handlers need none of them.
 package dedup

@@ -88,12 +88,13 @@ func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
 	var lines bytes.Buffer
 	o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
 	var e effects
+	h := o.Handler(e.handler)
 	for _, queue := range []string{"orders", "refunds"} {
 		for range 2 { // the second one is a duplicate
 			m := message("7")
 			delete(m.Attributes, sqsonce.AttrEventSource)
 			m.QueueARN = "arn:aws:sqs:eu-west-1:1:" + queue
-			if err := o.Handler(e.handler)(t.Context(), m); err != nil {
+			if err := h(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,7 +108,7 @@ func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
 	}
 
 	lines.Reset()
-	if err := o.Handler(e.handler)(t.Context(), message("8")); err != nil || lines.Len() > 0 {
+	if err := h(t.Context(), message("8")); err != nil || lines.Len() > 0 {
 		t.Errorf("an event with a source: got error %v, log %q, want neither", err, lines.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -19,6 +20,7 @@ type Once struct {
 	cache    cache
 	counts   counters
 	noSource sync.Once // logs an event-id without an event-source
+	handlers atomic.Int64
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.
@@ -69,6 +71,7 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
 		return func(context.Context, *sqsonce.Message) error { return err }
 	}
+	o.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		t, err := o.task(m)
 		if err != nil {

@@ -116,7 +116,7 @@ func (o *Options) resolve(s Store, consumer string) error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &sqsonce.FieldError{Package: "dedup", Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
-	if s == nil {
+	if host.IsNil(s) {
 		bad("store", "is nil")
 	}
 	if !validConsumer(consumer) {

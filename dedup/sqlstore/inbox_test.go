@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -266,4 +268,19 @@ func TestInboxTakesWhatItRead(t *testing.T) {
 			t.Errorf("record: got %+v, want it completed, and not taken", r)
 		}
 	})
+}
+
+// Two handlers of one inbox share their events, as two of one Once do.
+func TestInboxHandlersShareTheirEvents(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	i := newInbox(t, newStore(t, NewBed(t, "SQLite")), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+	i.Handler(book)
+	if lines.Len() > 0 {
+		t.Errorf("one handler: log has %q, want nothing", lines.String())
+	}
+	i.Handler(book)
+	if got := lines.String(); strings.Count(got, "share their events") != 1 {
+		t.Errorf("two handlers: log has %q, want one warning", got)
+	}
 }
