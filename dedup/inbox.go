@@ -31,7 +31,7 @@ var errNoLease = errors.New("dedup: the context carries no record lease: pass th
 // Under the policy RunAnyway f is called with the zero Lease while the store cannot be reached. It must then write
 // nothing to the record.
 func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context.Context, l Lease) (completed bool, err error)) error {
-	t, err := o.task(m)
+	t, err := o.task(ctx, m)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // keys is a store that records its claims.
@@ -78,6 +79,38 @@ func TestKeySources(t *testing.T) {
 				t.Errorf("key sources (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The host's copy for the dead-letter queue has another MessageDeduplicationId: dedup tells the host a key made of the first
+// one. Any other key the host finds in the message.
+func TestTrustedDedupIDIsKept(t *testing.T) {
+	t.Parallel()
+	trust := func(o *dedup.Options) { o.TrustDedupID = true }
+	fifo := &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d"}
+	for _, tt := range []struct {
+		m    *sqsonce.Message
+		opt  func(*dedup.Options)
+		want string
+	}{
+		{fifo, trust, "sqs-dedup|q|g|d"},
+		{fifo, func(*dedup.Options) {}, ""},
+		{message("1"), trust, ""},
+		{fifo, custom("abc"), ""},
+	} {
+		o := newOnce(t, memstore.New(), tt.opt)
+		guard := func(ctx context.Context, m *sqsonce.Message) error {
+			return o.Guard(ctx, m, func(context.Context, dedup.Lease) (bool, error) { return false, nil })
+		}
+		for _, h := range []sqsonce.Handler{o.Handler(hang(0)), guard} {
+			ctx, _ := settle.New(t.Context())
+			if err := h(ctx, tt.m); err != nil {
+				t.Fatal(err)
+			}
+			if got := settle.KeptKey(ctx); got != tt.want {
+				t.Errorf("the host's key: got %q, want %q", got, tt.want)
+			}
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	}
 	o.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
-		t, err := o.task(m)
+		t, err := o.task(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -97,8 +97,8 @@ type task struct {
 	replay     func(Result) error // nil: a duplicate needs no result
 }
 
-func (o *Once) task(m *sqsonce.Message) (task, error) {
-	key, err := o.keyOf(m)
+func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
+	key, err := o.keyOf(ctx, m)
 	if err != nil {
 		return task{}, err
 	}

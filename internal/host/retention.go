@@ -2,7 +2,7 @@ package host
 
 import "time"
 
-// returnMargin is for the hours at which SQS deletes what its retention is over for, and for clocks apart.
+// returnMargin is the longest visibility timeout: a message can be in flight for so long when its retention ends.
 const returnMargin = 12 * time.Hour
 
 // LongestReturn is how long after its first delivery a message can come back from a queue of that retention, once through a

@@ -6,11 +6,8 @@ import (
 )
 
 // WithLongestReturn marks the contexts of a host with how long after its first delivery a message of its queue can come
-// back: host.LongestReturn. Middleware that remembers messages for less says so. Nothing is marked where d is 0, not known.
+// back: host.LongestReturn. Middleware that remembers messages for less says so. 0: not known.
 func WithLongestReturn(ctx context.Context, d time.Duration) context.Context {
-	if d == 0 {
-		return ctx
-	}
 	return context.WithValue(ctx, longestReturnKey{}, d)
 }
 
