@@ -71,17 +71,41 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// ownEncoding reports whether a type encodes itself, with an error where it does not decode itself too.
+func encodes(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
+
+// ownEncoding reports whether a type encodes itself, with an error where that cannot keep it.
 func ownEncoding(t reflect.Type, path string, addressable bool) (own bool, err error) {
 	p := reflect.PointerTo(t)
-	encodes := func(m reflect.Type) bool { return t.Implements(m) || addressable && p.Implements(m) }
-	if !encodes(jsonMarshaler) && !encodes(textMarshaler) {
+	if !encodes(t) && !(addressable && encodes(p)) {
 		return false, nil
 	}
 	if !p.Implements(jsonUnmarshaler) && !p.Implements(textUnmarshaler) {
 		return true, notKept(path, t, "has MarshalJSON or MarshalText, and no UnmarshalJSON or UnmarshalText to read it back")
 	}
+	if f, ok := embedsEncoding(t); ok {
+		return true, notKept(path+"."+f.Name, f.Type, "is embedded and encodes itself: its method stands for the whole of "+t.String()+". Give the field a name")
+	}
 	return true, nil
+}
+
+// embedsEncoding returns an embedded field whose methods encode the struct, and would leave out its other fields. Methods of
+// the struct's own look the same to reflection, so those are refused beside such a field too.
+func embedsEncoding(t reflect.Type) (field reflect.StructField, ok bool) {
+	if t.Kind() != reflect.Struct {
+		return field, false
+	}
+	others := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch {
+		case f.Name == "_" || f.Type.Size() == 0 || f.Tag.Get("json") == "-" && !f.Anonymous:
+		case !ok && f.Anonymous && (encodes(f.Type) || encodes(reflect.PointerTo(f.Type))):
+			field, ok = f, true
+		default:
+			others = true
+		}
+	}
+	return field, ok && others
 }
 
 func keptAsKey(t reflect.Type) bool {

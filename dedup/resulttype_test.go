@@ -44,11 +44,18 @@ type (
 	noSerde struct{}
 	Ring    struct{ *Ring }
 	broken  struct{ N int }
+	opaque  struct{ text string }
 	output  struct {
 		none struct{}
 		Name string
 		noSerde
 		_     int
+		Local func() `json:"-"`
+	}
+	stamp struct {
+		_ int
+		time.Time
+		noSerde
 		Local func() `json:"-"`
 	}
 	twice struct {
@@ -96,8 +103,20 @@ func TestDoRefusesTypes(t *testing.T) {
 		}{}),
 		"T.Ring.Ring dedup_test.Ring": do(struct{ Ring }{}),
 		"T[] error":                   do([1]error{}),
-		"T dedup_test.level":          do(level(0)),
-		"T[].neg bool":                do[map[string]big.Int](nil), // encoding/json does not call (*big.Int).MarshalJSON there
+		"T.Time time.Time": do(struct {
+			time.Time // its MarshalJSON is that of the struct
+			Currency  string
+		}{}),
+		"T.Int *big.Int": do(struct {
+			A int
+			*big.Int
+		}{}),
+		"T.Int big.Int": do(struct {
+			A int
+			big.Int
+		}{}),
+		"T dedup_test.level": do(level(0)),
+		"T[].neg bool":       do[map[string]big.Int](nil), // encoding/json does not call (*big.Int).MarshalJSON there
 		"T.Time.wall uint64": do(struct {
 			time.Time
 			big.Int // the methods of both cancel each other
@@ -132,6 +151,9 @@ func TestDoKeepsTypes(t *testing.T) {
 	keeps(t, embedded{hidden: hidden{1}, Hidden: &Hidden{2}, Other: 3})
 	keeps(t, output{Name: "x"})
 	keeps(t, twice{output: output{Name: "x"}})
+	keeps(t, stamp{Time: time.Unix(3, 4).UTC()})
+	keeps(t, map[string]netip.Addr{"host": netip.MustParseAddr("192.0.2.1")})
+	keeps(t, opaque{"x"})
 	keeps(t, map[colour]colour{1: 2})
 	keeps(t, map[int64]map[string]bool{1 << 60: {"x": true}})
 	keeps(t, json.RawMessage(`{"any":["JSON",1]}`))
@@ -141,6 +163,10 @@ func TestDoKeepsTypes(t *testing.T) {
 		Addr   *netip.Addr
 	}{Amount: *big.NewInt(1).Lsh(big.NewInt(1), 100), At: time.Unix(1, 2).UTC()})
 }
+
+func (o opaque) MarshalJSON() ([]byte, error) { return json.Marshal(o.text) }
+
+func (o *opaque) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &o.text) }
 
 func (b *broken) UnmarshalJSON([]byte) error { panic("no result") }
 
@@ -166,7 +192,7 @@ func keeps[T any](t *testing.T, v T) {
 			t.Errorf("%T, call %d: %v", v, i, err)
 			return
 		}
-		if diff := cmp.Diff(v, got, cmp.AllowUnexported(embedded{}, output{}, twice{}), cmp.Comparer(func(a, b big.Int) bool { return a.Cmp(&b) == 0 }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(v, got, cmp.AllowUnexported(embedded{}, output{}, twice{}, stamp{}, opaque{}), cmp.Comparer(func(a, b big.Int) bool { return a.Cmp(&b) == 0 }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%T, call %d (-want +got):\n%s", v, i, diff)
 		}
 	}
