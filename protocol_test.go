@@ -18,6 +18,7 @@ var testPackages = map[string]string{
 	"host":        "internal/host",
 	"hosttest":    "internal/hosttest",
 	"lambda":      "lambda",
+	"settle":      "internal/settle",
 	"sqsworker":   "sqsworker",
 	"thaw":        "internal/thaw",
 }

@@ -123,8 +123,8 @@ func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 }
 
 func (w *Worker) backoff(d *delivery, try int) (delay time.Duration) {
-	if err := host.Recover(func() { delay = w.opts.Backoff(try) }); err != nil {
-		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", d.event(host.ErrorAttrs(err)...)...)
+	if err := host.Contain(func() { delay = w.opts.Backoff(try) }); err != nil {
+		w.log.Error("sqsworker: Options.Backoff failed, the default is used", d.event(host.ErrorAttrs(err)...)...)
 		delay = host.DefaultBackoff(try)
 	}
 	return max(0, delay)
