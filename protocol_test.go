@@ -20,6 +20,7 @@ var testPackages = map[string]string{
 	"lambda":      "lambda",
 	"settle":      "internal/settle",
 	"redisstore":  "dedup/redisstore",
+	"sqlstore":    "dedup/sqlstore",
 	"sqsworker":   "sqsworker",
 	"thaw":        "internal/thaw",
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -101,7 +100,7 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 
 func checkTarget(client any, table string) []error {
 	var errs []error
-	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	if host.IsNil(client) {
 		errs = append(errs, fieldError("client", "is nil"))
 	}
 	if !tableName.MatchString(table) {

@@ -238,8 +238,10 @@ type deferredStatements struct {
 	// A processor's claim: one statement. Where an UPDATE cannot return rows, claim is empty, and lock, lease and claimed run
 	// in a transaction.
 	claim, lock, lease, claimed string
-	// How an attempt ends. Each is refused if another claim has the row by then.
-	markDone, status, delay, park, undo string
+	// An attempt: see attemptRow.
+	mark, markDone, attempt string
+	// How an attempt ends that failed. Each is refused if another claim has the row by then.
+	delay, park, undo string
 }
 
 func newDeferredStatements(d Dialect) deferredStatements {
@@ -274,12 +276,16 @@ func newDeferredStatements(d Dialect) deferredStatements {
 		lease:   "UPDATE {inbox} SET " + setLease + " WHERE seq IN (", // completed by leaseRows
 		claimed: sql("SELECT " + row + " FROM {inbox} WHERE consumer = ? AND owner = ? ORDER BY seq"),
 
+		mark: sql("UPDATE {inbox} SET lease_until = " + d.returned("{greatest}(lease_until + 1, {now} + ?)") +
+			ifOwned + " AND lease_until <> ?" + d.returning("lease_until")),
 		markDone: sql("UPDATE {inbox} SET error = '', lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
-			" status = 'DONE'" + ifOwned),
-		status: sql("SELECT status, owner FROM {inbox} WHERE seq = ?"),
-		delay:  sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
-		park:   sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
-		undo:   sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = ''" + ifOwned),
+			" status = 'DONE'" +
+			ifOwned + " AND lease_until = ?{commits}"),
+		attempt: sql("SELECT status, owner, lease_until FROM {inbox} WHERE seq = ?"),
+
+		delay: sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
+		park:  sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
+		undo:  sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = ''" + ifOwned),
 	}
 	update := "UPDATE {inbox} SET " + setLease + " WHERE seq "
 	switch d.engine {

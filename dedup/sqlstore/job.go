@@ -127,19 +127,17 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 		p.park(ctx, j, cause)
 		return
 	}
-	t := eventTx{store: p.inbox.store, wait: p.inbox.wait, mark: func(ctx context.Context, tx *sql.Tx) error {
-		return p.markDone(ctx, tx, j)
-	}}
+	t := eventTx{store: p.inbox.store, wait: p.inbox.wait, row: &attemptRow{inbox: p.inbox, seq: j.seq, owner: j.owner}}
 	err := j.decodeErr
 	if err == nil {
 		err = t.begin(ctx)
 	}
 	if err == nil {
 		err = recovered(func() error {
-			return t.run(ctx, func(tx *sql.Tx) error { return h(ctx, j.message, tx) })
+			return t.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, j.message, tx) })
 		})
 	}
-	t.rollback()
+	err = t.abort(ctx, err)
 	switch {
 	case err == nil, errors.Is(err, errOwnCommit):
 		p.counters.done.Add(1)
@@ -149,27 +147,6 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 	default:
 		p.fail(ctx, j, err)
 	}
-}
-
-// markDone writes in the handler's transaction that the event is done. It is refused if another claim has the event by now.
-// From here to the end of the transaction the row is locked, and no processor can claim it.
-func (p *Processor) markDone(ctx context.Context, tx *sql.Tx, j job) error {
-	s := p.inbox.store
-	written, err := s.dialect.write(ctx, tx, p.inbox.stmts.markDone, p.inbox.retention.Milliseconds(), j.seq, j.owner)
-	if err != nil || written {
-		return err
-	}
-	var status, owner string
-	err = tx.QueryRowContext(ctx, p.inbox.stmts.status, j.seq).Scan(&status, &owner)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return sqsonce.ErrLeaseLost
-	case err != nil:
-		return err
-	case owner == j.owner && status != pending && status != parked:
-		return errOwnCommit
-	}
-	return sqsonce.ErrLeaseLost
 }
 
 // fail records an attempt that was rolled back.

@@ -21,7 +21,7 @@ import (
 
 // Target is a store and its server.
 type Target struct {
-	// Addr is the server's host and port.
+	// Addr is the server's host and port. "": the store has no server, as SQLite. Then its hosts only compete.
 	Addr string
 	// Store opens a host's store, which reaches the server at addr. t.Cleanup closes it.
 	Store func(t *testing.T, addr string) dedup.Store
@@ -30,6 +30,9 @@ type Target struct {
 	Inbox func(t *testing.T, addr string, work func(ctx context.Context, event string) error) sqsonce.Handler
 	// Effects returns how often each event had its effect. Required with Inbox.
 	Effects func(t *testing.T) map[string]int
+	// Locks says that the inbox holds the lock of a row in place of a lease: the handler of a host that is cut off may run beside
+	// the next one, and its transaction is rolled back.
+	Locks bool
 	// Doubles says that a packet is a whole request, which may reach the server again on another connection.
 	Doubles bool
 }
@@ -60,18 +63,20 @@ func Run(t *testing.T, target Target) {
 				t.Fatal(err)
 			}
 			return o.Handler(func(ctx context.Context, m *sqsonce.Message) error { return work(ctx, m.ID) })
+		}, false)
+	})
+	if target.Addr != "" {
+		t.Run("stall", func(t *testing.T) {
+			t.Parallel()
+			stall(t, target)
 		})
-	})
-	t.Run("stall", func(t *testing.T) {
-		t.Parallel()
-		stall(t, target)
-	})
+	}
 	if target.Inbox == nil {
 		return
 	}
 	t.Run("inbox", func(t *testing.T) {
 		t.Parallel()
-		b := play(t, target, target.Inbox)
+		b := play(t, target, target.Inbox, target.Locks)
 		effects := target.Effects(t)
 		for name := range b.events {
 			if effects[name] != 1 {
@@ -103,12 +108,16 @@ type bed struct {
 }
 
 // play has the hosts deliver the events while the network is bad, and then until all are done.
-func play(t *testing.T, target Target, open func(*testing.T, string, func(context.Context, string) error) sqsonce.Handler) *bed {
+func play(t *testing.T, target Target, open func(*testing.T, string, func(context.Context, string) error) sqsonce.Handler, locks bool) *bed {
 	b := &bed{T: t, target: target, open: open, events: map[string]*event{}}
-	for i := range 60 * int(length()/time.Second) {
+	n := 60 * int(length()/time.Second)
+	if target.Addr == "" {
+		n /= 4 // SQLite has one writer at a time
+	}
+	for i := range n {
 		name := fmt.Sprint(t.Name(), "/", i)
 		b.names = append(b.names, name)
-		b.events[name] = &event{name: name}
+		b.events[name] = &event{name: name, locks: locks}
 	}
 	bad := time.Now().Add(length())
 	var wg sync.WaitGroup
@@ -132,20 +141,30 @@ func play(t *testing.T, target Target, open func(*testing.T, string, func(contex
 // host is a host and its successors: each is cut off after a while, and the next one starts.
 func (b *bed) host(bad time.Time) {
 	for time.Now().Before(bad) {
-		p := b.proxy()
-		p.Set(b.plan())
+		addr, cut := b.network(b.plan())
 		life := lease + rand.N(2*lease)
-		ended := b.deliver(p, time.Now().Add(life))
+		ended := b.deliver(addr, time.Now().Add(life))
 		select {
 		case <-ended: // all events are done
 		case <-time.After(life):
 		}
-		p.Cut() // for good, also for what its handlers that still run would send
+		cut() // for good, also for what its handlers that still run would send
 		b.mu.Lock()
 		b.cuts++
 		b.mu.Unlock()
 	}
-	<-b.deliver(b.proxy(), bad.Add(heal))
+	addr, _ := b.network(netfault.Plan{})
+	<-b.deliver(addr, bad.Add(heal))
+}
+
+// network is a host's.
+func (b *bed) network(plan netfault.Plan) (addr string, cut func()) {
+	if b.target.Addr == "" {
+		return "", func() {}
+	}
+	p := b.proxy()
+	p.Set(plan)
+	return p.Addr, p.Cut
 }
 
 func (b *bed) plan() netfault.Plan {
@@ -174,8 +193,8 @@ func (b *bed) proxy() *netfault.Proxy {
 }
 
 // deliver delivers events until the time is over or all are done. ended is closed when no handler runs any more.
-func (b *bed) deliver(p *netfault.Proxy, until time.Time) (ended chan struct{}) {
-	h := b.open(b.T, p.Addr, b.work)
+func (b *bed) deliver(addr string, until time.Time) (ended chan struct{}) {
+	h := b.open(b.T, addr, b.work)
 	var running sync.WaitGroup
 	for range workers {
 		b.running.Add(1)

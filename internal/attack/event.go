@@ -14,7 +14,8 @@ import (
 
 // event is what happened to an event.
 type event struct {
-	name string
+	name  string
+	locks bool // in place of leases
 
 	mu    sync.Mutex
 	runs  []*run
@@ -40,14 +41,14 @@ func (e *event) start(ctx context.Context) *run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := &run{ctx: ctx}
-	l, leased := dedup.LeaseFrom(ctx)
+	l, _ := dedup.LeaseFrom(ctx)
 	r.fence = l.Fence
 	if e.done {
 		e.wrongf("run %d started after the event was done", len(e.runs))
 	}
-	// Without a lease, in an inbox of SQL, a row's lock and the transaction decide: the effects are counted at the end. With
-	// a lease that is over (the machine was slow) the run is cancelled, and the fence decides.
-	if !leased || !l.Until.After(now) {
+	// Where a row's lock decides, the effects are counted at the end. With a lease that is over (the machine was slow) the run
+	// is cancelled, and the fence decides.
+	if e.locks || !l.Until.After(now) {
 		e.runs = append(e.runs, r)
 		return r
 	}

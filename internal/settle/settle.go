@@ -41,7 +41,34 @@ type settlementKey struct{}
 type settlement struct {
 	mu      sync.Mutex
 	settled bool
+	key     string
 	later   []func(deadLettered bool)
+}
+
+// KeepKey tells the host the event's key where a copy of the message would not have it by itself: one that middleware made
+// of what the copy does not keep. The host writes it into the copy for the dead-letter queue. The first key counts, that of
+// the outermost middleware. It does nothing where ctx is not from a host.
+func KeepKey(ctx context.Context, key string) {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key == "" {
+		s.key = key
+	}
+}
+
+// KeptKey returns the key of [KeepKey], or "". ctx is that of New.
+func KeptKey(ctx context.Context) string {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key
 }
 
 func (s *settlement) add(f func(bool)) bool {

@@ -53,6 +53,23 @@ func TestSettleMayCallBack(t *testing.T) {
 	}
 }
 
+func TestKeepKey(t *testing.T) {
+	t.Parallel()
+	KeepKey(t.Context(), "no host")
+	if got := KeptKey(t.Context()); got != "" {
+		t.Errorf("without a host: got %q, want no key", got)
+	}
+	ctx, _ := New(t.Context())
+	if got := KeptKey(ctx); got != "" {
+		t.Errorf("before KeepKey: got %q, want no key", got)
+	}
+	KeepKey(ctx, "outer")
+	KeepKey(ctx, "inner")
+	if got := KeptKey(ctx); got != "outer" {
+		t.Errorf("got %q, want the outermost middleware's key", got)
+	}
+}
+
 func TestHolding(t *testing.T) {
 	t.Parallel()
 	if Holding(t.Context()) {
