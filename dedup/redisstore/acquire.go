@@ -30,8 +30,8 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 }
 
 const (
-	// maxAge is how old a request of an acquire may be when the server executes it. So long is an acquire that was given up
-	// still stored: see Release.
+	// maxAge is how old a request of an acquire may be when the server executes it. For so long an acquire that was given up
+	// may still be granted: see Release.
 	maxAge = 2 * time.Second
 	// lateTries is how often an acquire is sent that the server refuses as late.
 	lateTries = 3
@@ -39,10 +39,10 @@ const (
 
 var errLate = errors.New("the request came late each time: the server, or the network to it, is too slow")
 
-// acquire sends a claim until it is answered. Every request says when it was sent, in the server's time, and the server
-// refuses it where it is older than the caller's patience: a server that stalled, with its connections, executes it later,
-// and also after the release of a caller that gave up. A request that is refused as late, or since the server's time was
-// not known, or another server's, is sent again at once, with the time that the refusal told.
+// acquire sends a claim until it is answered. A server that has stalled executes the requests that it received meanwhile,
+// perhaps after the release of a caller that gave up. So every request says when it was sent, in the server's time, and the
+// server refuses one that is older than its caller's patience. It also refuses one whose sender does not know its time, or
+// knows another server's. Its refusal tells the time, and the claim is sent again at once.
 func (s *Store) acquire(ctx context.Context, c dedup.Claim) (r *reply, unknown bool, err error) {
 	clock := s.clock.Load()
 	for range lateTries {

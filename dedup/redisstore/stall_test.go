@@ -293,6 +293,25 @@ func TestServerTimeIsNeverAhead(t *testing.T) {
 	}
 }
 
+// A request without a reply may have been executed, whatever a later one was told.
+func TestLateAfterALostReply(t *testing.T) {
+	t.Parallel()
+	requests := 0
+	f := &fault{}
+	s := faulty(t, f)
+	s.ShiftClock(10 * time.Minute)
+	f.before = func() error {
+		if requests++; requests == 3 {
+			return refusal("NOAUTH Authentication required.")
+		}
+		return nil
+	}
+	f.after = times(1, io.EOF)
+	if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) || requests != 3 {
+		t.Errorf("got %+v, %v after %d requests, want ErrOutcomeUnknown after a lost reply, a refusal as late and an error", l, err, requests)
+	}
+}
+
 // A server that is always too slow is away.
 func TestAlwaysLate(t *testing.T) {
 	t.Parallel()
