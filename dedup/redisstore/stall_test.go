@@ -250,6 +250,7 @@ func TestServersClock(t *testing.T) {
 	t.Parallel()
 	client := connect(t, testserver.Redis.Shared(t))
 	requests := 0
+	warm(t, newStore(t, client)) // the server knows the script
 	s := newStore(t, client)
 	client.AddHook(&fault{before: func() error { requests++; return nil }})
 	c := claim("a")
