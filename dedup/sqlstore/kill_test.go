@@ -238,6 +238,9 @@ func consume(name, driver, dsn string) error {
 		if err != nil {
 			return err
 		}
+		if name == poisoned {
+			return runPoisoned(d)
+		}
 		p, err := NewProcessor(d, quick)
 		if err != nil {
 			return err
