@@ -152,19 +152,8 @@ func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again,
 func (p *Processor) suspectDue(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.inbox.wait)
 	defer cancel()
-	s := p.inbox.store
-	found, err := func() ([]any, error) {
-		if s.dialect.engine != mysql {
-			return readSeqs(ctx, s.db, p.suspects.find, p.inbox.consumer, 1)
-		}
-		tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}) // see claimInTx
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = tx.Rollback() }() // an error says that the connection is gone, and the locks with it
-		return readSeqs(ctx, tx, p.suspects.find, p.inbox.consumer, 1)
-	}()
-	return len(found) > 0, explain(s.dialect, "find suspects", err)
+	found, err := readSeqs(ctx, p.inbox.store.db, p.suspects.find, p.inbox.consumer, 1)
+	return len(found) > 0, explain(p.inbox.store.dialect, "find suspects", err)
 }
 
 type rowsQueryer interface {

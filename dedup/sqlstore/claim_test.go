@@ -105,7 +105,11 @@ func TestClaimSuspects(t *testing.T) {
 			t.Errorf("after another crash: got %v, want 2, which died alone", jobs)
 		}
 		// A processor of an earlier version left due_at as it was.
-		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1, due_at = 1, owner = 'X' WHERE message_id = 'm-1'"))
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = {now} + 60000, due_at = 1, owner = 'X' WHERE message_id = 'm-1'"))
+		if jobs := claimOf(t, p, p.due); len(jobs) > 0 {
+			t.Errorf("claimed while an earlier version has it: got %v", ids(jobs))
+		}
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1 WHERE message_id = 'm-1'"))
 		if got := ids(claimOf(t, p, p.due)); !slices.Equal(got, []string{"1"}) {
 			t.Errorf("claimed after an earlier version's crash: got %v, want 1", got)
 		}

@@ -185,7 +185,7 @@ func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func()
 			})
 		}
 		// If every slot got a job, more events may be due: wait for a slot and not for the next poll.
-		full := slots <= 0 || len(jobs) == slots || turn.alone
+		full := slots <= 0 || len(jobs) == slots
 		p.wait(ctx, !full, jobEnded)
 	}
 	return nil

@@ -111,6 +111,13 @@ func TestProcessorGroupWaitsForItsHead(t *testing.T) {
 		if got := claimed(); got != nil {
 			t.Errorf("while the head backs off: got %v, want nothing", got)
 		}
+		for n := range 12 { // more than a claim takes
+			receive(t, d, inGroup("g", fmt.Sprint("behind-", n)))
+		}
+		receive(t, d, order("after", 1))
+		if got := claimed(); !slices.Equal(got, []string{"after"}) {
+			t.Errorf("behind a long group: got %v, want the event without an order", got)
+		}
 		set("status = 'PARKED'")
 		if got := claimed(); !slices.Equal(got, []string{"next"}) {
 			t.Errorf("after the head was parked: got %v, want the next", got)
