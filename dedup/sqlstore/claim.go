@@ -150,7 +150,7 @@ func (p *Processor) claimInTx(ctx context.Context, stmts claimStatements, again,
 // suspectDue reports whether claimSuspect would find an event, and claims none. A handler that has outlived its lease is
 // no suspect: its row is locked.
 func (p *Processor) suspectDue(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.inbox.wait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
 	defer cancel()
 	found, err := readSeqs(ctx, p.inbox.store.db, p.suspects.find, p.inbox.consumer, 1)
 	return len(found) > 0, explain(p.inbox.store.dialect, "find suspects", err)

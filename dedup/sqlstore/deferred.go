@@ -236,7 +236,7 @@ type deferredStatements struct {
 	// For operators.
 	inspect, parked, unpark, count string
 	// How an attempt ends. Each is refused if another claim has the row by then.
-	markDone, status, delay, park, undo string
+	markDone, status, delay, unavailable, park, undo string
 }
 
 func newDeferredStatements(d Dialect) deferredStatements {
@@ -258,10 +258,11 @@ func newDeferredStatements(d Dialect) deferredStatements {
 
 		markDone: sql("UPDATE {inbox} SET error = '', lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
 			" status = 'DONE'" + ifOwned),
-		status: sql("SELECT status, owner FROM {inbox} WHERE seq = ?"),
-		delay:  sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
-		park:   sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
-		undo:   sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = '', due_at = received_at" + ifOwned),
+		status:      sql("SELECT status, owner FROM {inbox} WHERE seq = ?"),
+		delay:       sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
+		unavailable: sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?, attempts = attempts - 1, owner = ''" + ifOwned),
+		park:        sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
+		undo:        sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = '', due_at = received_at" + ifOwned),
 	}
 }
 

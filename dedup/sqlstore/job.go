@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -12,6 +13,11 @@ import (
 
 // errCrashed is stored with an event whose attempts ended without an outcome.
 var errCrashed = errors.New("sqlstore: the attempts ended without an outcome: their process or connection died")
+
+// handlerError is what a handler returned. An ErrLeaseLost in it is of another lease than the event's.
+type handlerError struct{ error }
+
+func (e handlerError) Unwrap() error { return e.error }
 
 // handle runs one claimed event and records the attempt's outcome.
 func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *sqsonce.Message, *sql.Tx) error) {
@@ -29,18 +35,26 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 	}}
 	err := j.decodeErr
 	if err == nil {
-		err = t.begin(ctx)
+		if err = t.begin(ctx); err != nil {
+			err = sqsonce.Unavailable(err) // no fault of the event: its handler did not run
+		}
 	}
 	if err == nil {
 		err = recovered(func() error {
-			return t.run(ctx, func(tx *sql.Tx) error { return h(ctx, j.message, tx) })
+			return t.run(ctx, func(tx *sql.Tx) error {
+				if err := h(ctx, j.message, tx); err != nil {
+					return handlerError{err}
+				}
+				return nil
+			})
 		})
 	}
 	t.rollback()
+	_, byHandler := errors.AsType[handlerError](err)
 	switch {
 	case err == nil, errors.Is(err, errOwnCommit):
 		p.counters.done.Add(1)
-	case errors.Is(err, sqsonce.ErrLeaseLost):
+	case errors.Is(err, sqsonce.ErrLeaseLost) && !byHandler:
 		p.counters.lost.Add(1)
 		p.o.Logger.WarnContext(ctx, "sqlstore: processor: lease lost; nothing of the attempt was committed", "key", j.key, "attempt", j.message.ReceiveCount)
 	default:
@@ -76,19 +90,34 @@ func (p *Processor) fail(ctx context.Context, j job, cause error) {
 	switch {
 	case errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
 		p.record(ctx, j, "undo attempt", p.inbox.stmts.undo, j.seq, j.owner)
+	case retry == nil && reject == nil && errors.Is(cause, sqsonce.ErrUnavailable):
+		p.again(ctx, j, cause, maxUnavailable/2+rand.N(maxUnavailable/2), p.inbox.stmts.unavailable)
 	case reject != nil, p.o.MaxAttempts > 0 && attempt >= p.o.MaxAttempts, j.decodeErr != nil:
 		p.park(ctx, j, cause)
+	case retry != nil:
+		p.again(ctx, j, cause, retry.After, p.inbox.stmts.delay)
 	default:
-		delay := time.Duration(0)
-		if retry != nil {
-			delay = retry.After
-		} else {
-			delay = max(0, p.o.Backoff(attempt))
-		}
-		p.counters.failed.Add(1)
-		p.o.Logger.WarnContext(ctx, "sqlstore: processor: attempt failed", "key", j.key, "attempt", attempt, "again_in", delay, "error", cause)
-		p.record(ctx, j, "record failure", p.inbox.stmts.delay, errorText(cause), delay.Milliseconds(), j.seq, j.owner)
+		p.again(ctx, j, cause, p.backoff(ctx, attempt), p.inbox.stmts.delay)
 	}
+}
+
+// maxUnavailable is how long an event waits at most that failed because something was away that every event needs.
+const maxUnavailable = 30 * time.Second
+
+// again records a failure after which the event is tried again.
+func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Duration, text string) {
+	p.counters.failed.Add(1)
+	p.o.Logger.WarnContext(ctx, "sqlstore: processor: attempt failed", "key", j.key, "attempt", j.message.ReceiveCount, "again_in", delay, "error", cause)
+	p.record(ctx, j, "record failure", text, errorText(cause), delay.Milliseconds(), j.seq, j.owner)
+}
+
+// backoff returns what the option says, or the default if it panics.
+func (p *Processor) backoff(ctx context.Context, attempt int) (delay time.Duration) {
+	if err := host.Recover(func() { delay = max(0, p.o.Backoff(attempt)) }); err != nil {
+		p.o.Logger.ErrorContext(ctx, "sqlstore: processor: ProcessorOptions.Backoff panicked; the default is used", "error", err)
+		return defaultBackoff(attempt)
+	}
+	return delay
 }
 
 func (p *Processor) park(ctx context.Context, j job, cause error) {
@@ -97,19 +126,31 @@ func (p *Processor) park(ctx context.Context, j job, cause error) {
 	p.record(ctx, j, "park", p.inbox.stmts.park, errorText(cause), j.seq, j.owner)
 }
 
-// record writes an attempt's outcome, if this claim still has the event. If that fails, the event is claimed again after
-// its lease, with its attempt counted.
+// record writes an attempt's outcome, if this claim still has the event. It is repeated for as long as a lease: without it
+// the attempt looks like a crash. The event is then claimed again as a suspect, with its attempt counted. The end of ctx
+// leaves one try.
 func (p *Processor) record(ctx context.Context, j job, op, text string, args ...any) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.inbox.wait)
+	end := time.Now().Add(p.o.Lease)
+	for {
+		err := p.recordOnce(context.WithoutCancel(ctx), op, text, args...)
+		if err == nil {
+			return
+		}
+		if isPermanent(err) || time.Now().After(end) || !host.Wait(ctx, maxPause) {
+			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: outcome not recorded; the event is tried again after its lease", "key", j.key, "error", err)
+			return
+		}
+	}
+}
+
+func (p *Processor) recordOnce(ctx context.Context, op, text string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, p.inbox.wait)
 	defer cancel()
 	s := p.inbox.store
-	err := s.retry(ctx, op, func(ctx context.Context) error {
+	return s.retry(ctx, op, func(ctx context.Context) error {
 		_, err := s.dialect.write(ctx, s.db, text, args...)
 		return err
 	})
-	if err != nil {
-		p.o.Logger.ErrorContext(ctx, "sqlstore: processor: outcome not recorded; the event is tried again after its lease", "key", j.key, "error", err)
-	}
 }
 
 // recovered runs f and turns a panic or runtime.Goexit into a [*sqsonce.PanicError]. f has a goroutine of its own, because

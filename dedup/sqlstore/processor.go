@@ -79,7 +79,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
 	o.Logger = host.Logger(o.Logger)
 	if o.Backoff == nil {
-		o.Backoff = func(attempt int) time.Duration { return host.Jitter(time.Second, 15*time.Minute, attempt) }
+		o.Backoff = defaultBackoff
 	}
 	if o.Concurrency < 0 {
 		errs = append(errs, fieldError("ProcessorOptions.Concurrency", "is negative"))
@@ -102,6 +102,10 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	}, nil
 }
 
+func defaultBackoff(attempt int) time.Duration {
+	return host.Jitter(time.Second, 15*time.Minute, attempt)
+}
+
 // Run claims the events that are due, the longest due first, and runs h for each in a transaction that also marks the
 // event as done. It blocks until ctx ends and all handlers have returned, and then returns nil. A [*DatabaseError] ends it
 // too and is returned, except [ErrReadOnly], which a failover causes for a while. Other errors of the database are logged,
@@ -122,10 +126,12 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 //     database ended the transaction or a commit's reply was lost. See [Inbox.Handler] for what that demands of h.
 //   - [sqsonce.RetryAfter]: rolled back, and tried again after the delay.
 //   - [sqsonce.Reject]: rolled back and parked.
+//   - [sqsonce.Unavailable]: rolled back, and tried again within half a minute. The attempt is not counted, nor is one whose
+//     transaction could not begin.
 //   - any other error, a panic or runtime.Goexit: rolled back, and tried again after Backoff, or parked after MaxAttempts.
 //
 // The error's text is stored with the event. An attempt that was cancelled by a stop ([sqsonce.ErrShutdown]) is not
-// counted.
+// counted. If the database is away when an outcome is to be stored, this is repeated for as long as Lease.
 //
 // The end of ctx does not cancel h's context at once: see StopTimeout.
 func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Message, *sql.Tx) error) error {
@@ -136,12 +142,6 @@ func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Me
 		return errors.New("sqlstore: processor: Run is already running")
 	}
 	defer p.running.Store(false)
-	if err := p.inbox.store.ensureChecked(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
 	handlerCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	var handlers sync.WaitGroup
@@ -201,6 +201,11 @@ type turn struct {
 // all suspects have run, each alone: they would wait for ever if they had to find the processor idle.
 func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, err error) {
 	if slots <= 0 {
+		return nil, nil
+	}
+	if err := p.inbox.store.ensureChecked(ctx); err != nil && ctx.Err() == nil {
+		return nil, err
+	} else if err != nil {
 		return nil, nil
 	}
 	idle := slots == p.o.Concurrency
