@@ -23,6 +23,7 @@ import (
 type fault struct {
 	before func() error // an error instead of the call; nil: make the call
 	after  func() error // an error instead of the reply, after the server has executed the command
+	reply  []any        // instead of the server's
 }
 
 func (f *fault) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -43,6 +44,9 @@ func (f *fault) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 		}
 		err := next(ctx, cmd)
+		if c, ok := cmd.(*redis.Cmd); ok && f.reply != nil && err == nil {
+			c.SetVal(f.reply)
+		}
 		if f.after != nil && err == nil {
 			if err = f.after(); err != nil {
 				cmd.SetErr(err)
@@ -239,6 +243,20 @@ func TestUnknownAcquire(t *testing.T) {
 	}
 }
 
+// A reply that cannot be read says nothing: the lease may be granted.
+func TestUnreadableReply(t *testing.T) {
+	t.Parallel()
+	for _, reply := range [][]any{{}, {"nonsense"}, {int64(1)}, {"granted"}, {"granted", "1", int64(1), "", int64(0), int64(1)}} {
+		f := &fault{}
+		s := faulty(t, f)
+		f.reply = reply
+		l, err := s.Acquire(t.Context(), claim("a"))
+		if !errors.Is(err, dedup.ErrOutcomeUnknown) || l.Fence != 0 {
+			t.Errorf("reply %q: got %+v, %v, want ErrOutcomeUnknown", reply, l, err)
+		}
+	}
+}
+
 // A call whose context has ended before it sends nothing.
 func TestEndedContextSendsNothing(t *testing.T) {
 	t.Parallel()
@@ -322,8 +340,8 @@ func TestForeignValues(t *testing.T) {
 		t.Helper()
 		c := claim("a")
 		c.Key = key
-		if l, err := s.Acquire(ctx, c); !errors.Is(err, redisstore.ErrRecord) {
-			t.Errorf("acquire of %s: got %+v, %v, want ErrRecord", key, l, err)
+		if l, err := s.Acquire(ctx, c); !errors.Is(err, redisstore.ErrRecord) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+			t.Errorf("acquire of %s: got %+v, %v, want ErrRecord and no unknown outcome", key, l, err)
 		}
 		if r, err := s.Inspect(ctx, key); !errors.Is(err, redisstore.ErrRecord) {
 			t.Errorf("inspect of %s: got %+v, %v, want ErrRecord", key, r, err)

@@ -70,7 +70,7 @@ func conformance(t *testing.T, client redisstore.Client) {
 		Misconfigured: func(t *testing.T) dedup.Store {
 			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.DB = 99 })) // there are 16
 		},
-		RealTime: true, Lease: 2 * time.Second, Grace: 300 * time.Millisecond,
+		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,
 	})
 }
 
