@@ -55,18 +55,15 @@ func (e *unsentError) misconfigured() bool {
 // call is one request, ready to be sent any number of times.
 type call func(context.Context, func(*dynamodb.Options)) error
 
-// attempt sends a request once, and reads the server's time from the answer.
+// attempt sends a request once. The clock learns from the answer.
 func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(attemptTimeout<<n, mostAttemptTimeout))
 	defer cancel()
 	var t trace
 	err := s.conns.Do(ctx, func(ctx context.Context) error {
-		t = trace{look: s.clock.look}
+		t = trace{clock: s.clock}
 		return f(ctx, t.options)
 	})
-	if t.dateReceived {
-		s.clock.observe(t.sent, t.date)
-	}
 	if t.unsent() && ctx.Err() == nil {
 		return answered, &unsentError{err}
 	}
@@ -155,14 +152,11 @@ func classify(err error) attemptResult {
 	return answered
 }
 
-// trace follows one attempt through the SDK: whether a request was sent at all, when, and the Date of the answer, which
-// may be a success or an error.
+// trace follows one attempt through the SDK: whether a request was sent at all, and what its answer, a success or an error,
+// says of the time.
 type trace struct {
-	look         func() moment
-	begun, went  bool
-	sent         moment
-	date         time.Time
-	dateReceived bool
+	clock       *clock
+	begun, went bool
 }
 
 // options make a call one attempt, and trace it. The SDK's own retries would send an acquire again without the check that
@@ -186,11 +180,11 @@ func (t *trace) begin(ctx context.Context, in middleware.InitializeInput, next m
 }
 
 func (t *trace) send(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	t.went, t.sent = true, t.look()
+	t.went = true
+	sent := t.clock.send()
 	out, md, err := next.HandleDeserialize(ctx, in)
 	if response, ok := out.RawResponse.(*smithyhttp.Response); ok && response != nil {
-		date, parseErr := http.ParseTime(response.Header.Get("Date"))
-		t.date, t.dateReceived = date, parseErr == nil // without a Date the clocks go on from the last one
+		t.clock.read(sent, response.Header)
 	}
 	return out, md, err
 }

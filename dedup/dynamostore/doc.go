@@ -88,7 +88,8 @@
 //
 // # Clocks
 //
-// DynamoDB's clock decides takeovers: the store learns it from the Date of the answers. A lease ends for its holder before
+// DynamoDB's clock decides takeovers: the store learns it from the Date of the newest answer that has a request ID of
+// DynamoDB (x-amzn-RequestId). A proxy must pass both headers on as they are. A lease ends for its holder before
 // it ends for any other owner, which may take it over about 2 to 4 s after its end. How a host's clock is set has one
 // effect: before the first answer a host whose clock is ahead asks for a lease that is longer by as much. The check of
 // signatures limits that to five minutes, and it delays only the takeover after a crash.
