@@ -47,7 +47,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		select {
 		case <-insert.done:
 			// Most acquires end here, on their caller's goroutine. A lease of which less is left is renewed first: see grant.
-			if end, left := s.clock.end(a.until, c.Lease); insert.result == written && left > c.Lease/2 {
+			if end, left := s.clock.end(a.until, c.Lease); insert.result == written && left > c.Lease/2 && s.clock.known() {
 				l := newLease(c, a.fence, "")
 				l.Until = end
 				return l, nil
@@ -205,6 +205,9 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 		}
 
 		unknownOutcome = false
+		if err := s.checkTime(); err != nil {
+			return s.giveUp(ctx, c, false, err)
+		}
 		r, decodeErr := decode(found) // an implementation that returns no item with a refusal: ErrRecord
 		if decodeErr != nil {
 			return dedup.Lease{}, s.explain("acquire", decodeErr)
@@ -250,6 +253,9 @@ func (s *Store) existing(ctx context.Context, key string) item {
 // lease, which would be too late. A renewal that is refused says that another owner took over in the meantime.
 func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease, error) {
 	c := a.claim
+	if err := s.checkTime(); err != nil {
+		return s.giveUp(ctx, c, true, err)
+	}
 	var before record
 	// An item without a status meets only the first clause, so there was no record: some implementations of the API return
 	// the key then, where DynamoDB returns nothing.

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -68,6 +69,18 @@ func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, erro
 		return answered, &unsentError{err}
 	}
 	return classify(err), err
+}
+
+// errNoTime is for a client whose answers do not bring DynamoDB's time: no lease would ever be over.
+var errNoTime = fmt.Errorf("%w: dynamostore: the answers of DynamoDB do not say its time: a wrapper of the client must pass the options of each call on, "+
+	"and a proxy the headers Date and x-amzn-RequestId", sqsonce.ErrMisconfigured)
+
+// checkTime is called after an answer. It returns an error where no answer has brought DynamoDB's time.
+func (s *Store) checkTime() error {
+	if s.clock.known() {
+		return nil
+	}
+	return errNoTime
 }
 
 // retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same

@@ -99,6 +99,13 @@ func (c *clock) learn(sent sending, received moment, date time.Time) {
 	c.upper = anchor{date: date.UnixMilli(), at: sent.moment}
 }
 
+// known reports whether an answer has brought the server's time.
+func (c *clock) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.synced
+}
+
 // taker returns the instant that the end of another owner's lease is compared with, which includes the takeover margin.
 // Before the first answer it is 0: every comparison with it is false, and the refusal brings the item and a Date.
 func (c *clock) taker(m moment) int64 {

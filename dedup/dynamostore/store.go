@@ -22,7 +22,9 @@ import (
 // Client is what a [Store] needs of DynamoDB. [*dynamodb.Client] implements it.
 //
 // The store passes options with each call: they switch off the SDK's retries, because the store retries itself, and they
-// read the Date of the answer. A wrapper must pass the options on. The store changes no other setting of the client.
+// read the time of the answer, without which no lease would ever be over. A wrapper must pass the options on: otherwise
+// [Store.Check] and each acquire fail with an error that matches [sqsonce.ErrMisconfigured]. The store changes no other
+// setting of the client.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
@@ -101,13 +103,23 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 
 func checkTarget(client any, table string) []error {
 	var errs []error
-	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	if isNil(client) {
 		errs = append(errs, fieldError("client", "is nil"))
 	}
 	if !tableName.MatchString(table) {
 		errs = append(errs, fieldError("table", "is neither a table's name (3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.') nor its ARN"))
 	}
 	return errs
+}
+
+// isNil also reports a typed nil.
+func isNil(client any) bool {
+	switch v := reflect.ValueOf(client); v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return v.IsNil()
+	default:
+		return client == nil
+	}
 }
 
 func fieldError(field, problem string) error {

@@ -82,10 +82,17 @@ func CreateTable(ctx context.Context, client TableClient, table string) error {
 
 // Check asks DynamoDB whether the table can be used: it exists, its key is the string attribute id alone, and TTL is
 // enabled on [TTLAttribute]. Without TTL records are never deleted. The error joins one [*TableError] for each problem.
+// Where the table can be used, Check returns an error that matches [sqsonce.ErrMisconfigured] if the answers did not bring
+// DynamoDB's time: see [Client].
 //
 // Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which no other method needs. Call it
 // at start, or in a test of the deployment.
-func (s *Store) Check(ctx context.Context) error { return s.check(ctx, s.client) }
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.check(ctx, s.client); err != nil {
+		return err
+	}
+	return s.checkTime()
+}
 
 func (s *Store) check(ctx context.Context, client tableDescriber) error {
 	var (
@@ -220,6 +227,8 @@ func (s *Store) explain(op string, err error) error {
 	_, unusable := errors.AsType[*sqsonce.FieldError](err)
 	unsent, _ := errors.AsType[*unsentError](err)
 	switch {
+	case errors.Is(err, errNoTime):
+		return err
 	case unsent != nil && unsent.misconfigured():
 		return fmt.Errorf("%w: dynamostore: %s: %w", sqsonce.ErrMisconfigured, op, err)
 	case problem != nil:
