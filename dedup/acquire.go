@@ -10,8 +10,13 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// acquireGrace is how long an acquire may take beyond CallTimeout.
+// acquireGrace is how long an acquire may take beyond CallTimeout. A store that keeps to CallTimeout by itself says more,
+// such as that another owner has the lock.
 const acquireGrace = time.Second
+
+// drainTime is how long a delivery whose context has ended waits for the release of its acquire. It is less than the
+// 250 ms at least in which the handlers of a Lambda function have to return.
+const drainTime = 200 * time.Millisecond
 
 // afterOwner is how long after the other owner's lease a refused delivery comes back: SQS counts in whole seconds.
 const afterOwner = time.Second
@@ -19,8 +24,7 @@ const afterOwner = time.Second
 // acquire asks the store for the record. The owner's name is made before the first request, so that the store recognises
 // a copy of the request, and is never used for another acquire.
 func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
-	// A little longer than CallTimeout: a store that keeps to it by itself says more, such as that another owner has the lock.
-	patient, cancel := context.WithTimeout(ctx, o.o.CallTimeout+acquireGrace)
+	patient, cancel := context.WithTimeout(ctx, o.patience(rl.task))
 	defer cancel()
 	l, err := o.store.Acquire(patient, Claim{
 		Key:        rl.task.key,
@@ -41,6 +45,42 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 		o.counts.foreign.Add(1)
 	}
 	return l, err
+}
+
+// patience is how long a delivery waits for the answer to its acquire. Under the policy RunAnyway the handler runs without
+// an answer: where the host ends the process at a known instant, two thirds of the time are the handler's. Under FailClosed
+// nothing is gained by an earlier end, and a first call may be slow.
+func (o *Once) patience(t task) time.Duration {
+	d := o.o.CallTimeout + acquireGrace
+	if left := time.Until(t.killAt); left > 0 && o.o.OnStoreDown == RunAnyway {
+		d = min(d, left/3)
+	}
+	return d
+}
+
+// releaseUnknown releases what an acquire without an answer may have stored. Without it the event would wait for the end of
+// a lease that nobody uses, and look like a crash then. It is tried once: the store refuses an acquire that it sees later.
+func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error) {
+	l := rl.current()
+	l.Key, l.Owner, l.Retention = rl.task.key, rl.owner, o.o.Retention
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		if err := o.callRelease(context.WithoutCancel(ctx), l, cause); !errors.Is(err, sqsonce.ErrLeaseLost) { // else nothing was stored
+			o.logRelease(ctx, l, err)
+		}
+	}()
+	select {
+	case <-released:
+		return
+	case <-ctx.Done():
+	}
+	drained := time.NewTimer(drainTime)
+	defer drained.Stop()
+	select {
+	case <-released:
+	case <-drained.C:
+	}
 }
 
 func isForeign(l Lease, err error) bool {
@@ -69,12 +109,14 @@ func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) 
 		return fmt.Errorf("dedup: acquire refused, handler not called %s: %w", o.record(t.key), err)
 	}
 	o.counts.storeErrors.Add(1)
+	unknown := errors.Is(err, ErrOutcomeUnknown)
 	err = fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err)
-	if _, unusable := errors.AsType[*sqsonce.FieldError](err); unusable || ctx.Err() != nil {
-		return err
-	}
-	if o.o.OnStoreDown == RunAnyway && !errors.Is(err, sqsonce.ErrMisconfigured) {
+	_, unusable := errors.AsType[*sqsonce.FieldError](err)
+	if o.o.OnStoreDown == RunAnyway && !unusable && ctx.Err() == nil && !errors.Is(err, sqsonce.ErrMisconfigured) {
 		return o.runWithoutRecord(ctx, t, rl, err)
+	}
+	if unknown {
+		o.releaseUnknown(ctx, rl, err)
 	}
 	return err
 }
@@ -144,6 +186,9 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 		return err
 	}, func(handlerErr error) {
 		if err = handlerErr; err != nil {
+			if errors.Is(cause, ErrOutcomeUnknown) {
+				o.releaseUnknown(ctx, rl, err)
+			}
 			return
 		}
 		if e := o.callComplete(context.WithoutCancel(ctx), l, r); e != nil && !errors.Is(e, sqsonce.ErrLeaseLost) {

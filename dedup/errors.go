@@ -53,6 +53,8 @@ var (
 	// ErrForeignWriter says that a program which does not check ownership, such as Powertools for AWS Lambda, changed a
 	// record while an owner had it. It comes together with [sqsonce.ErrLeaseLost].
 	ErrForeignWriter = errors.New("dedup: record overwritten by a writer that does not check ownership")
+	// ErrOutcomeUnknown is what a store's Acquire matches when a request of it may still be carried out: see [Store].
+	ErrOutcomeUnknown = errors.New("dedup: acquire: outcome unknown")
 	// ErrNotFound is what a store's Inspect returns for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
 	// ErrResultTooLarge says that a result of [Do] is longer than Options.MaxResult. The function has run and counts as

@@ -47,7 +47,7 @@ type Options struct {
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
 	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that takes a second longer is
-	// [sqsonce.ErrUnavailable]. The first complete and release run on a context of their own. A renewal ends after a third
+	// [sqsonce.ErrUnavailable]; under RunAnyway one that takes a third of the time until the message's KillAt. The first complete and release run on a context of their own. A renewal ends after a third
 	// of the lease at the latest. Default: 5 s.
 	CallTimeout time.Duration
 	// OnCrash decides about an event whose last owner crashed. Default: Rerun.

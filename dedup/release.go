@@ -25,7 +25,11 @@ func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) erro
 		}
 	}
 	err := o.release(ctx, rl, handlerErr)
-	if err == nil || rl.left() > 0 {
+	switch {
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		rl.lose(err)
+		return handlerReturned(rl.lostError(), handlerErr)
+	case err == nil || rl.left() > 0:
 		return handlerErr
 	}
 	// Another owner may run by now: that the handler failed is not this delivery's to say.
@@ -58,13 +62,15 @@ func (o *Once) proveForReject(ctx context.Context, rl *recordLease) error {
 func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error {
 	l := rl.current()
 	err := o.callRelease(context.WithoutCancel(ctx), l, cause)
-	for try := 1; err != nil && rl.left() > 0; try++ {
+	for try := 1; retryable(err) && rl.left() > 0; try++ {
 		if !host.Wait(ctx, min(pause(try), rl.left())) {
 			break
 		}
 		err = o.callRelease(ctx, l, cause)
 	}
-	o.logRelease(ctx, l, err)
+	if !errors.Is(err, sqsonce.ErrLeaseLost) { // the delivery's error says that
+		o.logRelease(ctx, l, err)
+	}
 	return err
 }
 
@@ -77,14 +83,18 @@ func (o *Once) callRelease(ctx context.Context, l Lease, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
 	defer cancel()
 	err := o.store.Release(ctx, l, cause)
-	if err != nil {
+	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.storeErrors.Add(1)
 	}
 	return err
 }
 
 func (o *Once) logRelease(ctx context.Context, l Lease, err error) {
-	if err != nil {
+	switch {
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		o.counts.leasesLost.Add(1)
+		o.o.Logger.WarnContext(ctx, "dedup: record not released: another owner took it over, or it was deleted", "key", l.Key, "fence", l.Fence)
+	case err != nil:
 		o.o.Logger.WarnContext(ctx, "dedup: record not released, the event waits until its lease is over", "key", l.Key, "until", l.Until.Format(time.RFC3339), "error", err)
 	}
 }

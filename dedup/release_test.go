@@ -142,3 +142,35 @@ func TestRejectUnderALiveLease(t *testing.T) {
 		}
 	})
 }
+
+// A holder whose record was taken over decides nothing about its event, whatever its handler returned: not even that it
+// failed, when it learns of the loss only by its release.
+func TestReleaseThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"error": errors.New("why"), "cancelled": context.Canceled, "asks for a delay": sqsonce.RetryAfter(time.Hour, errors.New("why"))} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.fail("renew", errStore)
+				o := newOnce(t, f)
+				err := o.Handler(func(context.Context, *sqsonce.Message) error {
+					time.Sleep(31 * time.Second) // its lease is over, and it is cut off from the store
+					l, err := other(t, f.Store, recordKey("1"))
+					if err != nil {
+						t.Error(err)
+					}
+					if err := f.Store.Complete(context.Background(), l, dedup.Result{}); err != nil {
+						t.Error(err)
+					}
+					return failure
+				})(context.Background(), message("1"))
+				if got := host.OutcomeOf(err); got != host.LeaseLost || errors.Is(err, failure) {
+					t.Errorf("got error %v, outcome %d, want ErrLeaseLost and the handler's error as text only", err, got)
+				}
+				if f.seen("release") != 1 || o.Stats().LeasesLost != 1 || o.Stats().StoreErrors != int64(f.seen("renew")) {
+					t.Errorf("calls %s, stats %+v: want one release, one lost lease, and no error of the store but the renewals", f.log(), o.Stats())
+				}
+			})
+		})
+	}
+}

@@ -11,8 +11,8 @@ import (
 // Time decides who may acquire a record. Ownership decides who may renew, complete or release it. Durations go in and
 // are applied to the store's clock; times come out in the caller's clock. A host's own clock never decides a takeover.
 //
-// All methods are safe for concurrent use. An error that is not named below says that nothing was done or that the
-// outcome is unknown: the caller must not act as if the call had succeeded. An error that no message causes (throttling, a
+// All methods are safe for concurrent use. An error that is not named below says that nothing was done or, but for Acquire,
+// that the outcome is unknown: the caller must not act as if the call had succeeded. An error that no message causes (throttling, a
 // failure of the service, no answer) matches [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps:
 // a delivery that ends with it is not a try of its message.
 type Store interface {
@@ -26,6 +26,11 @@ type Store interface {
 	// The same claim again, while its lease is not released or lost, succeeds with the values of the first answer, and a
 	// renewal's later end: a caller whose first answer was lost is not refused because of itself. Each owner's fence is
 	// greater than every earlier one of the key while its record is retained.
+	//
+	// It returns an error that matches [ErrOutcomeUnknown] where it ends without an answer to a request that may be carried
+	// out, because ctx has ended or the store has given up: the caller releases the claim. After any other error nothing is
+	// stored for the claim, nor will be; or the store knows of the answer that is still to come, and releases by itself what it
+	// grants.
 	//
 	// A context that is cancelled before the call stores nothing. An empty key or owner is refused.
 	Acquire(ctx context.Context, c Claim) (Lease, error)
@@ -41,8 +46,10 @@ type Store interface {
 	Complete(ctx context.Context, l Lease, r Result) error
 
 	// Release ends the lease, so that the next delivery can acquire the record. It stores the first 256 bytes of cause's
-	// text, in whole characters; a nil cause stores none. It returns nil, and changes nothing, where the lease was lost
-	// or the event completed. The owner cannot acquire the key again: see Acquire.
+	// text, in whole characters; a nil cause stores none. It is allowed after the lease's end while no other owner took
+	// over. It returns nil, and changes nothing, where this owner has released or completed the record before. It returns
+	// [sqsonce.ErrLeaseLost], and changes nothing, where the record has another owner or is gone. The owner cannot acquire
+	// the key again: see Acquire.
 	Release(ctx context.Context, l Lease, cause error) error
 }
 

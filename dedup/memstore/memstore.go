@@ -132,12 +132,16 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.ownedLocked(l, s.now()); r != nil && !r.completed {
-		r.released = true
-		r.lastError = ""
-		if cause != nil {
-			r.lastError = truncate(cause.Error())
-		}
+	r := s.ownedLocked(l, s.now())
+	if r == nil {
+		return sqsonce.ErrLeaseLost
+	}
+	if r.completed || r.released {
+		return nil
+	}
+	r.released, r.lastError = true, ""
+	if cause != nil {
+		r.lastError = truncate(cause.Error())
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
@@ -81,6 +82,41 @@ var acquireCases = []testCase{
 		}
 		if l := x.acquire(x.claim("b")); l.Takeover {
 			x.fatalf("a cancelled Acquire has stored a record: %+v", l)
+		}
+	}},
+	{name: "acquire/given up leaves no crash", run: func(x *exam) {
+		given := func(i int) dedup.Claim {
+			c := x.claim(fmt.Sprint("gives up ", i))
+			c.Key = fmt.Sprint(key, i)
+			return c
+		}
+		const n = 16
+		var wg sync.WaitGroup
+		errs := make([]error, n)
+		for i := range n {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(x.ctx, time.Duration(i)*200*time.Microsecond)
+				defer cancel()
+				c := given(i)
+				_, err := x.Acquire(ctx, c)
+				if err == nil || errors.Is(err, dedup.ErrOutcomeUnknown) {
+					errs[i] = x.Release(x.ctx, dedup.Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}, ctx.Err())
+				}
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
+				x.fatalf("Release of an acquire that was given up: got error %v, want nil or ErrLeaseLost", err)
+			}
+		}
+		x.expire(x.Lease) // a lease that nobody released would look like a crash now
+		for i := range n {
+			c := given(i)
+			c.Owner, c.NoTakeover = fmt.Sprint("next ", i), true
+			if _, err := x.Acquire(x.ctx, c); err != nil {
+				x.fatalf("Acquire after one that was given up: got error %v, want a lease", err)
+			}
 		}
 	}},
 	{name: "acquire/no takeover of a crashed holder", run: func(x *exam) {

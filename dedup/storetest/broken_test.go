@@ -15,6 +15,7 @@ import (
 // suite tests.
 type switchable struct {
 	defect string
+	down   error // what every call returns; nil: the store's server answers
 
 	mu   sync.Mutex
 	rows map[string]*row
@@ -30,9 +31,27 @@ type row struct {
 
 func (s *switchable) has(defect string) bool { return s.defect == defect }
 
-func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+// answer is the error of a server that is away or misconfigured.
+func (s *switchable) answer(method string) error {
+	switch misconfigured := errors.Is(s.down, sqsonce.ErrMisconfigured); {
+	case s.down == nil:
+		return nil
+	case s.has("says nothing of a server that is away, at " + method):
+		return errors.New("failed")
+	case s.has("takes a server that is away for misconfigured") && !misconfigured:
+		return sqsonce.ErrMisconfigured
+	case s.has("takes a misconfigured server for one that is away") && misconfigured:
+		return sqsonce.Unavailable(errors.New("refused"))
+	}
+	return s.down
+}
+
+func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (l dedup.Lease, err error) {
 	if ctx.Err() != nil && !s.has("acquires for a cancelled caller") {
 		return dedup.Lease{}, ctx.Err()
+	}
+	if err := s.answer("Acquire"); err != nil {
+		return dedup.Lease{}, err
 	}
 	if c.Key == "" && !s.has("accepts an empty key") || c.Owner == "" && !s.has("accepts an empty owner") {
 		return dedup.Lease{}, errors.New("empty")
@@ -43,6 +62,13 @@ func (s *switchable) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, e
 	}
 	if s.has("cuts keys at 1,000 bytes") && len(c.Key) > 1000 {
 		return dedup.Lease{}, errors.New("key too long")
+	}
+	if s.has("keeps a lease for a caller that left") {
+		defer func() {
+			if time.Sleep(time.Millisecond); ctx.Err() != nil {
+				l, err = dedup.Lease{}, ctx.Err()
+			}
+		}()
 	}
 	if s.has("checks before it locks") {
 		s.mu.Lock()
@@ -169,6 +195,9 @@ func (s *switchable) Renew(ctx context.Context, l dedup.Lease, d time.Duration) 
 	if ctx.Err() != nil && !s.has("renews for a cancelled caller") {
 		return dedup.Lease{}, ctx.Err()
 	}
+	if err := s.answer("Renew"); err != nil {
+		return dedup.Lease{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -212,6 +241,9 @@ func (s *switchable) Complete(ctx context.Context, l dedup.Lease, res dedup.Resu
 	if ctx.Err() != nil && !s.has("completes for a cancelled caller") {
 		return ctx.Err()
 	}
+	if err := s.answer("Complete"); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.owned(l)
@@ -242,16 +274,26 @@ func (s *switchable) Release(ctx context.Context, l dedup.Lease, cause error) er
 	if ctx.Err() != nil && !s.has("releases for a cancelled caller") {
 		return ctx.Err()
 	}
+	if err := s.answer("Release"); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.owned(l)
 	if s.has("releases for anyone") {
 		r = s.rows[l.Key]
 	}
-	if r == nil && s.has("reports a lost lease on release") {
+	switch {
+	case r == nil && s.has("hides a lost lease on release"),
+		r == nil && s.rows[l.Key] == nil && s.has("hides a missing record on release"),
+		r == nil && s.rows[l.Key] != nil && s.rows[l.Key].done && s.has("hides another owner's complete on release"):
+		return nil
+	case r == nil:
 		return sqsonce.ErrLeaseLost
-	}
-	if r == nil || r.done && !s.has("releases a completed record") {
+	case r.done && s.has("reports its own complete as a lost lease on release"),
+		r.released && s.has("reports its own release as a lost lease"):
+		return sqsonce.ErrLeaseLost
+	case r.done && !s.has("releases a completed record"):
 		return nil
 	}
 	if s.has("deletes on release") {

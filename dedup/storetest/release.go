@@ -53,11 +53,11 @@ var rerenewCases = []testCase{
 			x.fatalf("Result.Data: got %q, want %q", r.Data, "kept")
 		}
 	}},
-	{name: "release/stale owner touches nothing", run: func(x *exam) {
+	{name: "release/stale owner is told and touches nothing", run: func(x *exam) {
 		a := x.acquire(x.claim("a"))
 		x.expire(x.Lease)
 		b := x.acquire(x.claim("b"))
-		x.release(a, errors.New("a failed"))
+		x.lost("Release by a, whose record b took over", x.Release(x.ctx, a, errors.New("a failed")))
 		x.inProgress(x.claim("c"), "during b's lease, after the stale owner's release")
 		x.release(b, errors.New("b failed"))
 		if c := x.acquire(x.claim("c")); c.LastError != "b failed" {
@@ -68,11 +68,21 @@ var rerenewCases = []testCase{
 		a := x.acquire(x.claim("a"))
 		x.release(a, nil)
 		x.acquire(x.claim("b"))
-		x.release(a, errors.New("again"))
+		x.lost("Release by a again, after b's acquire", x.Release(x.ctx, a, errors.New("again")))
 		x.inProgress(x.claim("c"), "during b's lease, after a's second release")
 	}},
+	{name: "release/after another owner's complete", run: func(x *exam) {
+		a := x.acquire(x.claim("a"))
+		x.expire(x.Lease)
+		x.complete(x.acquire(x.claim("b")), dedup.Result{Data: []byte("b's")})
+		x.lost("Release by a, after b's complete", x.Release(x.ctx, a, errors.New("a failed")))
+		if r := x.completed(x.claim("c"), "after b's complete and a's release"); string(r.Data) != "b's" {
+			x.fatalf("Result.Data: got %q, want %q", r.Data, "b's")
+		}
+	}},
 	{name: "release/without a record", run: func(x *exam) {
-		x.release(dedup.Lease{Key: key, Owner: "a", Fence: 1}, errors.New("nothing there"))
+		nothing := dedup.Lease{Key: key, Owner: "a", Fence: 1}
+		x.lost("Release without a record", x.Release(x.ctx, nothing, errors.New("nothing there")))
 		if b := x.acquire(x.claim("b")); b.LastError != "" || b.Takeover {
 			x.fatalf("lease after a release without a record: got %+v, want a fresh one", b)
 		}

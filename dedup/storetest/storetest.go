@@ -25,6 +25,9 @@ type Harness struct {
 	// New returns an empty store. It runs inside the case's bubble. t.Cleanup must close servers and idle connections.
 	// Required.
 	New func(t *testing.T) dedup.Store
+	// Away returns a store whose server cannot be reached, and Misconfigured one whose table is missing or whose access is
+	// denied. nil: the store has no such state, and the case is reported as skipped.
+	Away, Misconfigured func(t *testing.T) dedup.Store
 	// Advance lets d pass on the store's clock and on the caller's. Default: time.Sleep, which takes no time in a bubble.
 	Advance func(d time.Duration)
 	// Lease is how long the leases of the cases are; the times that they let pass are multiples of it. Default: 1 minute. In
@@ -72,18 +75,41 @@ func (h Harness) withDefaults() Harness {
 type testCase struct {
 	name  string
 	hours bool // lets more than an hour pass on the store's clock
+	on    state
 	run   func(x *exam)
 }
 
+// state is which of a harness's stores a case runs on.
+type state int
+
+const (
+	usable state = iota
+	away
+	misconfigured
+)
+
+func (h Harness) store(s state) func(*testing.T) dedup.Store {
+	switch s {
+	case away:
+		return h.Away
+	case misconfigured:
+		return h.Misconfigured
+	}
+	return h.New
+}
+
 func cases() []testCase {
-	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, keyCases)
+	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, keyCases, unavailableCases)
 }
 
 // suiteCase gives the case a store of its own.
 func (h Harness) suiteCase(c testCase) suite.Case {
 	out := suite.Case{Name: c.name, Run: func(t *testing.T) {
-		c.run(&exam{Store: h.New(t), Harness: h, ctx: t.Context()})
+		c.run(&exam{Store: h.store(c.on)(t), Harness: h, ctx: t.Context()})
 	}}
+	if h.store(c.on) == nil {
+		out.Skip = "the harness has no store in this state"
+	}
 	if c.hours && h.RealTime {
 		out.Skip = "needs more than an hour of the store's clock"
 	}

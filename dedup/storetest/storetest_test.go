@@ -1,15 +1,22 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
 func harness(defect string) Harness {
-	return Harness{New: func(*testing.T) dedup.Store {
-		return &switchable{defect: defect, rows: make(map[string]*row)}
-	}}.withDefaults()
+	with := func(down error) func(*testing.T) dedup.Store {
+		return func(*testing.T) dedup.Store {
+			return &switchable{defect: defect, rows: make(map[string]*row), down: down}
+		}
+	}
+	return Harness{
+		New: with(nil), Away: with(sqsonce.Unavailable(errors.New("no answer"))), Misconfigured: with(sqsonce.ErrMisconfigured),
+	}.withDefaults()
 }
 
 // examine returns why a case fails on a store with a defect; "" is a correct store.
@@ -46,8 +53,12 @@ var defects = []struct{ defect, seenBy string }{
 	{"forgets the fence", "acquire/takeover after expiry"},
 	{"frees a live lease when retention ends", "retention/never frees a live lease"},
 	{"gives a repeated claim a new fence", "own retry/after a takeover keeps its fence"},
+	{"hides a lost lease on release", "release/stale owner is told and touches nothing"},
+	{"hides a missing record on release", "release/without a record"},
 	{"hides a refused complete", "complete/stale owner refused"},
+	{"hides another owner's complete on release", "release/after another owner's complete"},
 	{"ignores NoTakeover", "acquire/no takeover of a crashed holder"},
+	{"keeps a lease for a caller that left", "acquire/given up leaves no crash"},
 	{"keeps a released key", "release/frees and keeps the error"},
 	{"keeps an earlier error", "release/nil keeps no error"},
 	{"keeps an error of any length", "release/a long error is shortened"},
@@ -63,7 +74,7 @@ var defects = []struct{ defect, seenBy string }{
 	{"refuses a late renewal", "renew/after expiry while none took over"},
 	{"releases a completed record", "release/after complete keeps it"},
 	{"releases for a cancelled caller", "release/cancelled before the call changes nothing"},
-	{"releases for anyone", "release/stale owner touches nothing"},
+	{"releases for anyone", "release/stale owner is told and touches nothing"},
 	{"renews after complete", "renew/after complete refused"},
 	{"renews after release", "renew/after release refused"},
 	{"renews backwards", "renew/never back"},
@@ -72,9 +83,16 @@ var defects = []struct{ defect, seenBy string }{
 	{"renews for ever", "renew/ends later too"},
 	{"renews nothing", "renew/moves the end"},
 	{"reopens a completed record for its owner", "zombie acquire/after complete"},
-	{"reports a lost lease on release", "release/without a record"},
+	{"reports its own complete as a lost lease on release", "release/after complete keeps it"},
+	{"reports its own release as a lost lease", "release/twice"},
 	{"reports every earlier owner as a takeover", "release/frees and keeps the error"},
 	{"says in progress when completed", "complete/done"},
+	{"says nothing of a server that is away, at Acquire", "unavailable/no server"},
+	{"says nothing of a server that is away, at Complete", "unavailable/no server"},
+	{"says nothing of a server that is away, at Release", "unavailable/no server"},
+	{"says nothing of a server that is away, at Renew", "unavailable/no server"},
+	{"takes a server that is away for misconfigured", "unavailable/no server"},
+	{"takes a misconfigured server for one that is away", "unavailable/misconfigured"},
 	{"shortens retention with a renewal", "retention/counted from the acquire, renewals do not shorten it"},
 	{"steals live leases", "acquire/held"},
 	{"takes its fence only from the clock", "fence/two owners in one millisecond"},

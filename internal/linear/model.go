@@ -93,8 +93,9 @@ func (r record) after(c Call, a Result) []record {
 			return []record{released}
 		case a.Status == "unknown" && mine && !complete:
 			return []record{r, released}
-		case a.Status == "unknown", a.Status == "granted" && !c.Delayed, a.Status == "refused" && (!mine || complete):
-			return []record{r} // release also succeeds when there is nothing to release
+		case a.Status == "granted" && mine && !c.Delayed, // completed by this owner
+			a.Status == "unknown", a.Status == "lost" && !mine, a.Status == "refused" && (!mine || complete):
+			return []record{r}
 		}
 	}
 	return nil
