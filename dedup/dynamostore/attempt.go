@@ -83,16 +83,22 @@ func (s *Store) checkTime() error {
 	return errNoTime
 }
 
+// attempts is how often a call sends a request that is not answered. While DynamoDB is away, or throttles, it is once: dedup
+// calls again for as long as it can, and eight requests for each call of each event would keep a table throttled.
+func (s *Store) attempts() int {
+	if s.away.Load() {
+		return 1
+	}
+	return maxAttempts
+}
+
 // retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same
 // values, and its condition makes a second effect the same as the first.
-//
-// While DynamoDB is away, or throttles, a call is one attempt: dedup calls again for as long as it can, and eight requests for
-// each call of each event would keep a table throttled.
 func (s *Store) retry(ctx context.Context, f call) error {
-	attempts := maxAttempts
-	if s.away.Load() {
-		attempts = 1
-	}
+	return s.retryTimes(ctx, s.attempts(), f)
+}
+
+func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 	var err error
 	for n := range attempts {
 		if n > 0 && !pause(ctx, n) {

@@ -83,9 +83,7 @@ func (b *batcher) close(open *batch) bool {
 	return true
 }
 
-// await waits for the statement's result. Where ctx ends, a statement that was not sent is withdrawn. One that was sent
-// has an unknown outcome: a complete is given up, since it is written or not whoever waits. For an acquire await goes on
-// waiting, since a lease that was granted must be released.
+// await waits for the statement's result. Where ctx ends, a statement that was not sent is withdrawn.
 func (b *batcher) await(ctx context.Context, st *statement) statementResult {
 	select {
 	case <-st.done:
@@ -95,11 +93,7 @@ func (b *batcher) await(ctx context.Context, st *statement) statementResult {
 	if b.withdraw(st) {
 		return withdrawn
 	}
-	if st.until == 0 {
-		return unanswered
-	}
-	<-st.done
-	return st.result
+	return underWay
 }
 
 // withdraw takes a statement out of the open batch. It reports false where the batch was sent.

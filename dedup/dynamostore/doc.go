@@ -58,8 +58,8 @@
 //
 // # Frozen processes
 //
-// Lambda freezes a process between invocations. When a handler's context ends during an acquire, [Store.Acquire] returns
-// within 200 ms. By then the store has released the lease that was granted, where DynamoDB answers in time. A process that
+// Lambda freezes a process between invocations. When a handler's context ends during an acquire, the delivery ends within
+// 240 ms. By then the lease that was granted is released, where DynamoDB answers in time. A process that
 // is frozen while acquires wait in a batch does not send those whose lease is over when it is thawed. After 20 s without
 // a request the idle connections are not used again, with any client that uses net/http's transport: each of them that
 // broke in the meantime would cost a timeout.

@@ -75,8 +75,6 @@ var (
 	// The owner stays, as a tombstone: see isAnothers.
 	releaseExpr        = newExpression("SET #in_progress_expiration=:zero, #error=:e", isHeldByMe)
 	releaseNoCauseExpr = newExpression("SET #in_progress_expiration=:zero REMOVE #error", isHeldByMe)
-	// The handler did not run: the error of the last release stays.
-	abandonExpr = newExpression("SET #in_progress_expiration=:zero", isHeldByMe)
 
 	// A record with a live lease is not deleted.
 	deleteExpr = newExpression("", anyOf(isNew, "#status=:d", "#in_progress_expiration < :now",
@@ -187,7 +185,11 @@ func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 
 // write sends an update until it is answered. A refusal by the update's condition is not an error.
 func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (*ddbtypes.ConditionalCheckFailedException, error) {
-	err := s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {
+	return s.writeTimes(ctx, s.attempts(), in)
+}
+
+func (s *Store) writeTimes(ctx context.Context, attempts int, in *dynamodb.UpdateItemInput) (*ddbtypes.ConditionalCheckFailedException, error) {
+	err := s.retryTimes(ctx, attempts, func(ctx context.Context, options func(*dynamodb.Options)) error {
 		_, err := s.updateItem(ctx, in, options)
 		return err
 	})

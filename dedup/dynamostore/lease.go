@@ -100,6 +100,9 @@ func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided boo
 }
 
 // Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.
+//
+// A lease without a fence is that of an acquire with an unknown outcome: DynamoDB may carry it out later. Where there is no
+// record, or one that is free, Release leaves a released record of this owner, which refuses that acquire.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
@@ -110,8 +113,38 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		e, v[":e"] = releaseExpr, text(failure.Text(cause))
 	}
-	_, err := s.write(ctx, s.updateInput(l.Key, e, v)) // a refusal: the lease was lost or the record completed, and it stays as it is
-	return s.explain("release", err)
+	attempts := s.attempts()
+	if l.Fence == 0 {
+		attempts = maxAttempts // dedup does not call again
+	}
+	for n := 1; ; n++ {
+		refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
+		if err != nil || refusal == nil {
+			return s.explain("release", err)
+		}
+		r, err := decode(refusal.Item)
+		if err == nil && r.owner == l.Owner {
+			return nil // it has completed the record
+		}
+		taken := len(refusal.Item) > 0 && (err != nil || r.read(l.Owner, s.clock.taker(s.clock.look()), true) != free)
+		if l.Fence > 0 || taken || n == maxAttempts {
+			return s.leaseLost(refusal.Item)
+		}
+		refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
+		if err != nil || refusal == nil {
+			return s.explain("release", err)
+		}
+		// In the meantime the acquire was carried out, or another owner came.
+	}
+}
+
+// releasedFromTheStart is an acquire that grants no lease.
+func (s *Store) releasedFromTheStart(l dedup.Lease, above int64) acquisition {
+	a := s.newAcquisition(dedup.Claim{
+		Key: l.Key, Owner: l.Owner, Retention: max(l.Retention, retentionAfterLease), Attempt: l.Attempts, NoTakeover: true,
+	}, above, s.clock.look())
+	a.until = 0
+	return a
 }
 
 // leaseLost is the error of a holder's write that the record refused. A record without an owner was written by a program

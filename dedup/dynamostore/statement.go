@@ -30,6 +30,7 @@ const (
 	refused                           // there is such a record already, or the record has another owner
 	transient                         // not written, and it may be sent again
 	unanswered                        // unknown outcome: it may have been written, or may be written later
+	underWay                          // its caller's context ended, and its batch is not answered yet
 )
 
 func (st *statement) finish(r statementResult) {
