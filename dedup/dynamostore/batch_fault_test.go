@@ -188,8 +188,8 @@ func TestLostLeaseInABatchedComplete(t *testing.T) {
 		if got[0] != nil || !errors.Is(got[1], sqsonce.ErrLeaseLost) || got[2] != nil {
 			t.Errorf("Complete: got %v, want nil, ErrLeaseLost, nil", got)
 		}
-		if ops := b.ops(sent); !cmp.Equal(ops, []string{batchCall}) {
-			t.Errorf("calls: got %v, want one batch", ops)
+		if ops := b.ops(sent); !cmp.Equal(ops, []string{batchCall, "UpdateItem"}) {
+			t.Errorf("calls: got %v, want one batch, and an update that sees why", ops)
 		}
 	})
 }

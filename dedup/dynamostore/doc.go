@@ -100,7 +100,12 @@
 // table, and each respects the other's records. But Powertools does not check ownership: it updates and deletes without a
 // condition. While a function of Powertools uses the same key, a completed event may run again. A function that returns
 // after its timeout completes the record of the owner that took over, and one that fails deletes it. The holder of that
-// record gets [dedup.ErrForeignWriter] with its next write where it can be recognised, and [sqsonce.ErrLeaseLost] always.
+// record gets [dedup.ErrForeignWriter] with its next write where it can be recognised, and [sqsonce.ErrLeaseLost] always. A
+// function that completes such a record also sets its end of retention; the holder's complete restores it.
+//
+// Where Powertools validates payloads (payloadValidationJmesPath) it refuses a completed event whose record has no hash of
+// the payload: its function fails with IdempotencyValidationError. A dedup.Options.Validate that returns [PowertoolsKey] of
+// the same part of the payload stores the hash that Powertools for TypeScript computes.
 //
 // [PowertoolsKey] gives an event the key of Powertools for TypeScript. Its keyPrefix is then the consumer's name. A result
 // of dedup.Do is JSON text for Powertools for TypeScript, whose own results are values. A completed message has no result.

@@ -20,7 +20,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		return dedup.Lease{}, err
 	}
 	until := s.clock.holder(s.clock.look()) + d.Milliseconds()
-	refusal, err := s.write(ctx, s.updateInput(l.Key, renewExpr, values{
+	_, refusal, err := s.write(ctx, s.updateInput(l.Key, renewExpr, values{
 		":me": text(l.Owner), ":p": text(inProgress), ":one": number(1),
 		":until": number(until), ":exp": number(retainUntil(l.Fence, l.Retention, until)),
 	}))
@@ -31,7 +31,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		// A record that cannot be read, or none, is not this owner's either.
 		r, err := decode(refusal.Item)
 		if err != nil || r.owner != l.Owner || r.status != inProgress || r.until == nil || *r.until <= until {
-			return dedup.Lease{}, s.leaseLost(refusal.Item)
+			return dedup.Lease{}, s.leaseLost(l, refusal.Item)
 		}
 		until, d = *r.until, unbounded // the lease is longer than asked for: it is never shortened
 	}
@@ -58,11 +58,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		if hash != "" {
 			v[":v"] = text(hash)
 		}
-		var refusal *ddbtypes.ConditionalCheckFailedException
-		refusal, err = s.write(ctx, s.updateInput(l.Key, completion(isMine, v), v))
-		if refusal != nil {
-			err = s.leaseLost(refusal.Item)
-		}
+		err = s.completeSingly(ctx, l, v)
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
 		s.peers.leave(l.Owner)
@@ -71,9 +67,31 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return s.explain("complete", err)
 }
 
+// completeSingly completes a record by an update. A record that a program without ownership checks has completed under this
+// owner gets the end of its retention back: such a program sets its own, of an hour by default.
+func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) error {
+	in := s.updateInput(l.Key, completion(isMine, v), v)
+	in.ReturnValues = ddbtypes.ReturnValueAllOld
+	before, refusal, err := s.write(ctx, in)
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		return s.leaseLost(l, refusal.Item)
+	}
+	r, err := decode(before)
+	if err != nil || !r.completedByOthers(l) {
+		return nil // it was this owner's, whatever else it holds
+	}
+	_, _, err = s.write(ctx, s.updateInput(l.Key, retainExpr, values{":me": text(l.Owner), ":d": text(completed), ":exp": number(r.retention(l))}))
+	if err != nil {
+		return err
+	}
+	return s.leaseLost(l, before)
+}
+
 // completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
-// the outcome is unknown and the update repeats the write, or the statement was refused for a reason that is not the
-// record's.
+// the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
 	for n := 0; n < maxAttempts && !s.batcher.off.Load() && s.peers.others(l.Owner, s.clock.look().host); n++ {
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
@@ -86,8 +104,6 @@ func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided boo
 		switch s.batcher.await(ctx, st) {
 		case written:
 			return true, nil
-		case refused:
-			return true, sqsonce.ErrLeaseLost
 		case withdrawn:
 			return true, context.Cause(ctx)
 		case transient:
@@ -118,19 +134,19 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 		attempts = maxAttempts // dedup does not call again
 	}
 	for n := 1; ; n++ {
-		refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
+		_, refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}
 		r, err := decode(refusal.Item)
-		if err == nil && r.owner == l.Owner {
+		if err == nil && r.owner == l.Owner && !r.completedByOthers(l) {
 			return nil // it has completed the record
 		}
-		taken := len(refusal.Item) > 0 && (err != nil || r.read(l.Owner, s.clock.taker(s.clock.look()), true) != free)
+		taken := r.owner == l.Owner || len(refusal.Item) > 0 && (err != nil || r.read(l.Owner, s.clock.taker(s.clock.look()), true) != free)
 		if l.Fence > 0 || taken || n == maxAttempts {
-			return s.leaseLost(refusal.Item)
+			return s.leaseLost(l, refusal.Item)
 		}
-		refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
+		_, refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
 		}
@@ -149,8 +165,8 @@ func (s *Store) releasedFromTheStart(l dedup.Lease, above int64) acquisition {
 
 // leaseLost is the error of a holder's write that the record refused. A record without an owner was written by a program
 // that does not check ownership. A record that is gone may have been deleted by an operator.
-func (s *Store) leaseLost(found item) error {
-	if r, err := decode(found); err == nil && r.owner == "" {
+func (s *Store) leaseLost(l dedup.Lease, found item) error {
+	if r, err := decode(found); err == nil && (r.owner == "" || r.completedByOthers(l)) {
 		s.meter.foreign.Add(1)
 		return fmt.Errorf("%w: %w", sqsonce.ErrLeaseLost, dedup.ErrForeignWriter)
 	}

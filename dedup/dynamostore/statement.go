@@ -45,8 +45,9 @@ func newStatementTexts(table string) statementTexts {
 	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrAttempts}
 	return statementTexts{
 		insert: `INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`,
-		// One SET only: a result or a payload hash is written by UpdateItem.
-		complete: `UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=?`,
+		// One SET only: a result or a payload hash is written by UpdateItem. A record that is completed is refused: the update
+		// that follows sees by whom.
+		complete: `UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"=?`,
 	}
 }
 
@@ -69,7 +70,7 @@ func (t statementTexts) completeOf(key, owner string) *statement {
 	return &statement{
 		key:    key,
 		text:   t.complete,
-		values: []ddbtypes.AttributeValue{text(completed), text(key), text(owner)},
+		values: []ddbtypes.AttributeValue{text(completed), text(key), text(owner), text(inProgress)},
 		done:   make(chan struct{}),
 	}
 }
