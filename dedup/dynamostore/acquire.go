@@ -78,7 +78,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 // probably has a record, and an INSERT only finds that it exists. A claim without a receive count, such as one of
 // [dedup.Do], counts as new: if that is wrong it costs one read unit, a fifth of what a write unit costs.
 func (s *Store) batchInsert(a acquisition, m moment) *statement {
-	if a.claim.Attempt > 1 || s.batcher.off.Load() || !s.peers.others(a.claim.Owner, m.host) {
+	if a.claim.Attempt > 1 || s.batcher.off() || !s.peers.others(a.claim.Owner, m.host) {
 		return nil
 	}
 	st := s.batcher.texts.insertOf(a)

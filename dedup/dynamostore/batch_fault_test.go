@@ -194,7 +194,7 @@ func TestLostLeaseInABatchedComplete(t *testing.T) {
 	})
 }
 
-// A role that allows no statements: everything works, one request is refused, and the log says it once.
+// A role that allows no statements: everything works, one request in five minutes is refused, and the log says it once.
 func TestRoleWithoutStatements(t *testing.T) {
 	t.Parallel()
 	denied := &ddbtypes.BatchStatementError{Code: ddbtypes.BatchStatementErrorCodeEnumAccessDenied}
@@ -230,6 +230,36 @@ func TestRoleWithoutStatements(t *testing.T) {
 				}
 				if got := s.Stats().Fallbacks; got != 5 {
 					t.Errorf("Stats.Fallbacks: got %d, want 5", got)
+				}
+				deliver := func(round int) {
+					claims := claimsOf(5)
+					for i := range claims {
+						claims[i].Key += fmt.Sprint(" round ", round)
+					}
+					leases, errs := acquireAll(t.Context(), s, claims)
+					if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
+						t.Error(err)
+					}
+				}
+				// They are tried again after five minutes, and refused.
+				time.Sleep(deniedTime - time.Second)
+				deliver(1)
+				if line.calls != 1 {
+					t.Errorf("%d batches within %s, want 1", line.calls, deniedTime)
+				}
+				time.Sleep(time.Second)
+				deliver(2)
+				if got := strings.Count(log.String(), "\n"); line.calls != 2 || got != 1 {
+					t.Errorf("%d batches and %d lines after %s, want 2 and 1", line.calls, got, deniedTime)
+				}
+				// The role is changed.
+				line.answer = func(_ int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
+					return next()
+				}
+				time.Sleep(deniedTime)
+				deliver(3)
+				if line.calls != 4 {
+					t.Errorf("%d batches after the role was changed, want 4: acquires and completes", line.calls)
 				}
 			})
 		})

@@ -93,7 +93,7 @@ func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) err
 // completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
-	for n := 0; n < maxAttempts && !s.batcher.off.Load() && s.peers.others(l.Owner, s.clock.look().host); n++ {
+	for n := 0; n < maxAttempts && !s.batcher.off() && s.peers.others(l.Owner, s.clock.look().host); n++ {
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
 			return true, because(context.Cause(ctx), err)
 		}

@@ -49,7 +49,7 @@ type Options struct {
 	// Linger is how long a write waits at most for others in its batch. It does not wait where this process has no other
 	// delivery in progress. Default: 1 ms; negative: no wait, a batch holds only the writes of one instant.
 	Linger time.Duration
-	// Logger gets a warning where the role does not allow statements, and the store sends every write singly. Default: the warning is discarded.
+	// Logger gets a warning, once, where the role does not allow statements, and the store sends every write singly. Default: the warning is discarded.
 	Logger *slog.Logger
 }
 
@@ -97,7 +97,7 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 		logger: host.Logger(o.Logger),
 	}
 	// PartiQL takes the name of a table, not its ARN.
-	s.batcher.off.Store(o.MaxBatch < 2 || strings.HasPrefix(table, "arn:"))
+	s.batcher.never = o.MaxBatch < 2 || strings.HasPrefix(table, "arn:")
 	return s, nil
 }
 
