@@ -135,6 +135,7 @@ func because(reason, last error) error {
 var conflictCodes = map[string]bool{
 	"TransactionConflictException":     true, // with another transaction on the item
 	"ReplicatedWriteConflictException": true, // with another Region's write
+	"ResourceInUseException":           true, // the table is being created, changed or deleted
 }
 
 func classify(err error) attemptResult {

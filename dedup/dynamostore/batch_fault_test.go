@@ -394,7 +394,7 @@ func TestStatementResults(t *testing.T) {
 		want := map[ddbtypes.BatchStatementErrorCodeEnum]statementResult{
 			"ConditionalCheckFailed": refused, "DuplicateItem": refused,
 			"ThrottlingError": transient, "ProvisionedThroughputExceeded": transient, "RequestLimitExceeded": transient, "TransactionConflict": transient,
-			"ValidationError": sentSingly, "ResourceNotFound": sentSingly, "AccessDenied": sentSingly, "ItemCollectionSizeLimitExceeded": unanswered,
+			"ValidationError": sentSingly, "ResourceNotFound": sentSingly, "AccessDenied": sentSingly, "ItemCollectionSizeLimitExceeded": sentSingly,
 			"InternalServerError": unanswered,
 		}[code]
 		if got := resultOf(&ddbtypes.BatchStatementError{Code: code}); got != want {

@@ -99,7 +99,7 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 			return s.explain("delete", err)
 		}
 		if err := s.checkTime(); err != nil {
-			return s.explain("delete", err)
+			return err
 		}
 		if r.status == inProgress && !r.leaseOver(s.clock.taker(s.clock.look())) {
 			return &dedup.InProgressError{Until: s.liveUntil(r)}

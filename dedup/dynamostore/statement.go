@@ -87,7 +87,7 @@ func resultOf(e *ddbtypes.BatchStatementError) statementResult {
 		ddbtypes.BatchStatementErrorCodeEnumProvisionedThroughputExceeded, ddbtypes.BatchStatementErrorCodeEnumRequestLimitExceeded:
 		return transient
 	case ddbtypes.BatchStatementErrorCodeEnumAccessDenied, ddbtypes.BatchStatementErrorCodeEnumResourceNotFound,
-		ddbtypes.BatchStatementErrorCodeEnumValidationError:
+		ddbtypes.BatchStatementErrorCodeEnumValidationError, ddbtypes.BatchStatementErrorCodeEnumItemCollectionSizeLimitExceeded:
 		return sentSingly // refused before it was executed: the single request returns the reason, or succeeds
 	default:
 		return unanswered // InternalServerError, and codes that DynamoDB may add
