@@ -38,6 +38,26 @@ func TestNewNamesEveryBadArgument(t *testing.T) {
 	}
 }
 
+// clientFunc is a client of a kind that is not a pointer.
+type clientFunc func() Client
+
+func (f clientFunc) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return f().GetItem(ctx, in, optFns...)
+}
+
+// A typed nil is found by New, and not by the first call.
+func TestTypedNilClient(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]any{"nil": nil, "pointer": (*dynamodb.Client)(nil), "function": clientFunc(nil)} {
+		if errs := checkTarget(client, testTable); len(errs) != 1 {
+			t.Errorf("%s: got errors %v, want one that names client", name, errs)
+		}
+	}
+	if errs := checkTarget(clientFunc(func() Client { return nil }), testTable); len(errs) > 0 {
+		t.Errorf("a function: got errors %v, want none", errs)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	str, num := ddbtypes.ScalarAttributeTypeS, ddbtypes.ScalarAttributeTypeN
