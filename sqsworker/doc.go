@@ -109,6 +109,11 @@
 // None of these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop.
 // To a queue that was deleted nothing is sent again.
 //
+// Attributes that may not be read delay nothing: see IAM. Those that are not answered (throttling, an outage) are waited for,
+// for 30 s; /ready says so. Then the worker receives as without permission, and asks for them once a minute. If the queue's
+// URL does not have the form of AWS's, so that its ARN is not known, it waits on. If GetQueueUrl fails, the URL of the
+// dead-letter queue is that of its name beside the queue.
+//
 // # Log
 //
 // One line at the start says what the worker runs with, "sqsworker: started". Each line about a message has message_id, and

@@ -159,7 +159,7 @@ func TestStoppedBeforeItEverReceived(t *testing.T) {
 		t.Run(op, func(t *testing.T) {
 			bubble(t, setup{faults: []fault.Rule{{Op: op, Prob: 1, Do: fault.Reset}}}, func(x *fixture) {
 				j := x.start(ok)
-				time.Sleep(time.Minute)
+				time.Sleep(20 * time.Second)
 				if err := j.stop(); err == nil {
 					t.Error("Run: got nil, want the last error")
 				}

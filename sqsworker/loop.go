@@ -87,6 +87,9 @@ func (l *loop) run() error {
 	defer wake.Stop()
 	l.state.Store(stateRunning)
 	l.adoptConcurrency()
+	if l.queue.unread {
+		l.readAgain()
+	}
 	for {
 		l.noticeStop()
 		l.step()
@@ -150,6 +153,8 @@ func (l *loop) handle(e event) {
 		l.visibilityChanged(e)
 	case deadLettered:
 		l.deadLettered(e)
+	case queueRead:
+		l.queueRead(e)
 	}
 }
 

@@ -81,6 +81,7 @@ func (l *loop) receive(p *poll) {
 	if p.attempt != "" {
 		in.ReceiveRequestAttemptId = &p.attempt
 	}
+	arn := l.queue.arn
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
@@ -93,8 +94,8 @@ func (l *loop) receive(p *poll) {
 		}
 		batch := make([]incoming, len(out.Messages))
 		for i := range out.Messages {
-			m := decode(&out.Messages[i], l.queue.arn)
-			key := eventKey{&out.Messages[i], l.queue.arn}
+			m := decode(&out.Messages[i], arn)
+			key := eventKey{&out.Messages[i], arn}
 			batch[i] = incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero

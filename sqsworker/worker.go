@@ -26,12 +26,13 @@ type Worker struct {
 
 	control  control
 	counters counters
-	state    atomic.Int32 // see health.go
-	lastStep atomic.Int64 // of the loop, Unix nanoseconds
-	full     atomic.Bool  // no receive is under way, since there is no capacity for one or no handler
-	noNeed   atomic.Int64 // when no receive was needed last, Unix nanoseconds: full or paused
-	progress atomic.Int64 // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
-	notReady atomic.Bool  // the last outcomes were unavailable
+	state    atomic.Int32           // see health.go
+	lastStep atomic.Int64           // of the loop, Unix nanoseconds
+	full     atomic.Bool            // no receive is under way, since there is no capacity for one or no handler
+	noNeed   atomic.Int64           // when no receive was needed last, Unix nanoseconds: full or paused
+	progress atomic.Int64           // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
+	notReady atomic.Bool            // the last outcomes were unavailable
+	waitsFor atomic.Pointer[string] // why Run receives nothing yet
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Hurry
 	hurry    context.CancelFunc
