@@ -89,7 +89,7 @@ func isFatal(err error) bool {
 
 var credentialsCodes = []string{
 	"MissingAuthenticationToken", "MissingAuthenticationTokenException", // anonymous credentials
-	"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "OptInRequired",
+	"InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired",
 }
 
 func isCredentialsRefused(err error) bool { return slices.Contains(credentialsCodes, errorCode(err)) }
@@ -99,7 +99,7 @@ var passingCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExp
 
 // isFinal reports an answer to a call that changes nothing: asked again, SQS would answer the same.
 func isFinal(err error) bool {
-	return !isOutcomeUnknown(err) && !isThrottle(err) && !slices.Contains(passingCodes, errorCode(err))
+	return !isOutcomeUnknown(err) && !isThrottle(err) && !isSignature(err) && !slices.Contains(passingCodes, errorCode(err))
 }
 
 // noCredentials are texts of errors without a type: of the last provider in the SDK's default chain, of an empty static

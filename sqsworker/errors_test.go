@@ -24,7 +24,7 @@ func TestErrorKinds(t *testing.T) {
 		{"InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", true, false, false},
 		{"InvalidParameterValue", "something else", false, false, false},
 		{"InvalidClientTokenId", "", false, true, false},
-		{"SignatureDoesNotMatch", "", false, true, false},
+		{"SignatureDoesNotMatch", "", false, false, false}, // at first: see signature,
 		{"MissingAuthenticationToken", "", false, true, false},
 		{"UnrecognizedClientException", "", false, true, false},
 		{"OptInRequired", "", false, true, false},

@@ -57,6 +57,7 @@ type loop struct {
 	releases      batchQueue
 	deadLetters   deadLetters
 	outage        outage
+	signatures    signatures
 	stopping      stopping
 	schedule      schedule
 }

@@ -236,5 +236,8 @@ func TestQueueMissing(t *testing.T) {
 		if err := j.wait(); errorCode(err) != "QueueDoesNotExist" && errorCode(err) != "NonExistentQueue" {
 			t.Errorf("Run: got %v, want that the queue does not exist", err)
 		}
+		if n := x.calls(opReceive); n > 0 {
+			t.Errorf("%d receives, want none", n)
+		}
 	})
 }

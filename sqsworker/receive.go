@@ -33,6 +33,7 @@ type poll struct {
 	reserved amount
 	attempt  string // ReceiveRequestAttemptId, FIFO only
 	began    time.Time
+	sent     time.Time // the last time, of an attempt that is repeated
 }
 
 const shortReceive = time.Second
@@ -63,6 +64,7 @@ func (l *loop) startReceives() {
 
 func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
+	p.sent = l.now()
 	wait, timeout := l.opts.Wait, l.opts.Wait+receiveMargin
 	switch {
 	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
@@ -123,6 +125,7 @@ func (l *loop) received(e received) {
 	l.polling.active--
 	l.polling.asked -= e.poll.reserved.messages
 	l.polling.failures = 0
+	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
 	l.polling.answered++
 	l.counters.received.Add(int64(len(e.batch)))
 	l.counters.lastPoll.Store(aws.Time(e.arrival))
@@ -202,8 +205,8 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	l.polling.failures++
 	l.polling.lastErr = e.err
 	l.polling.target = 1
-	delay := host.Jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
-	if isFatal(e.err) {
+	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
+	if isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
 		l.stopBecause(e.err)
 	} else {
 		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)

@@ -24,15 +24,17 @@ const (
 // others are. When the worker is stopped meanwhile it returns the last error.
 func (w *Worker) inspect(ctx context.Context) (queue, error) {
 	w.checkOptions()
+	var signed signature
 	began := w.now()
 	w.waitFor("GetQueueAttributes has not been answered yet")
 	var last error
 	for try := 1; ; try++ {
+		asked := w.now()
 		q, err := w.readQueue(ctx)
 		switch {
 		case err == nil:
 			return q, nil
-		case isMissing(err), isCredentialsRefused(err):
+		case isMissing(err), isCredentialsRefused(err), signed.ends(err, asked, w.now()):
 			return queue{}, err
 		case ctx.Err() != nil:
 			return queue{}, last
@@ -44,7 +46,7 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		}
 		last = err
 		w.waitFor(fmt.Sprintf("GetQueueAttributes fails: %v", err))
-		delay := host.Jitter(100*time.Millisecond, 20*time.Second, try)
+		delay := host.Jitter(100*time.Millisecond, mostDelayAfter(err), try)
 		if q := w.guess(); q.arn != "" {
 			left := attributesPatience - elapsed(w.now(), began)
 			if left <= 0 {
