@@ -14,7 +14,8 @@ import (
 
 // Client is what a worker needs of SQS. *sqs.Client implements it.
 //
-// SendMessage and GetQueueUrl are called for dead-letter queues only, GetQueueAttributes only when Run starts.
+// SendMessage and GetQueueUrl are called for dead-letter queues only, GetQueueAttributes when Run starts, and once a minute
+// while it was not answered.
 //
 // The options of each call switch off the SDK's retries, because the worker retries itself, and its check of checksums,
 // which fails ten messages for one. A wrapper has to pass the options on.

@@ -116,7 +116,7 @@ func (l *loop) deletesAnswered(e deletesAnswered) {
 	if !e.late {
 		l.deletesEnded(e.deleteCall)
 	}
-	l.changeFailed(e.err)
+	l.changeFailed(e.err, e.start, &l.signatures.deletes)
 	if e.err == nil {
 		l.deletes.answered(now.Sub(e.start))
 		l.deletes.slow.succeed()

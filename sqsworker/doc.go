@@ -109,6 +109,11 @@
 // None of these ends Run. A queue that does not exist, or a call that is not allowed, does; also later, after the same stop.
 // To a queue that was deleted nothing is sent again.
 //
+// Attributes that may not be read delay nothing: see IAM. Those that are not answered (throttling, an outage) are waited for,
+// for 30 s; /ready says so. Then the worker receives as without permission, and asks for them once a minute. If the queue's
+// URL does not have the form of AWS's, so that its ARN is not known, it waits on. If GetQueueUrl fails, the URL of the
+// dead-letter queue is that of its name beside the queue.
+//
 // # Log
 //
 // One line at the start says what the worker runs with, "sqsworker: started". Each line about a message has message_id, and
@@ -125,13 +130,16 @@
 // A failing head is run again in this process, [Options.Tries] times, and the group waits behind it. Then it is sent to the
 // dead-letter queue with its last error, and the next message is the head. SQS counts no receive of the group meanwhile, so
 // no follower gets there without having been run. What waits takes no part of InFlight: poisoned groups leave the others
-// their speed; see [Options.Held]. Without a dead-letter queue the group is given back after so many tries. When the worker
-// loses the lease of one message of a group, it drops those behind it: SQS delivers them again, in order.
+// their speed; see [Options.Held]. Without a dead-letter queue the group is given back after so many tries; where SQS has one
+// that the worker does not find, or that takes no message, the head is given back alone at its last receive, and SQS moves it.
+// When the worker loses the lease of one message of a group, it drops those behind it: SQS delivers them again, in order.
 //
 // # IAM
 //
 // On the queue: sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes. Without
-// the last one the worker assumes a redrive policy of three receives. On the dead-letter queue: sqs:SendMessage and
+// the last one the worker assumes a redrive policy of three receives, and knows no dead-letter queue unless
+// Options.DeadLetterQueue names it: messages behind a FIFO message that always fails can then reach SQS's dead-letter queue
+// with it, without having been run. On the dead-letter queue: sqs:SendMessage and
 // sqs:GetQueueUrl; there sqs:GetQueueAttributes serves the startup check only. With a customer-managed KMS key:
 // kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
 //

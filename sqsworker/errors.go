@@ -78,14 +78,29 @@ func isRefused(err error) bool {
 var fatalCodes = []string{
 	"QueueDoesNotExist", "NonExistentQueue", "QueueDeletedRecently", "AccessDenied", "AccessDeniedException",
 	"InvalidAddress", "InvalidSecurity", "UnsupportedOperation",
-	"MissingAuthenticationToken", "MissingAuthenticationTokenException", // anonymous credentials
-	"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "OptInRequired",
 	"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired",
 	"KMS.AccessDeniedException", "KMS.DisabledException", "KMS.InvalidKeyUsageException", "KMS.InvalidStateException",
 	"KMS.NotFoundException", "KMS.OptInRequired",
 }
 
-func isFatal(err error) bool { return slices.Contains(fatalCodes, errorCode(err)) }
+func isFatal(err error) bool {
+	return slices.Contains(fatalCodes, errorCode(err)) || isCredentialsRefused(err)
+}
+
+var credentialsCodes = []string{
+	"MissingAuthenticationToken", "MissingAuthenticationTokenException", // anonymous credentials
+	"InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired",
+}
+
+func isCredentialsRefused(err error) bool { return slices.Contains(credentialsCodes, errorCode(err)) }
+
+// passingCodes are 4xx answers that time mends: credentials that are rotated, a clock that is set.
+var passingCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed"}
+
+// isFinal reports an answer to a call that changes nothing: asked again, SQS would answer the same.
+func isFinal(err error) bool {
+	return !isOutcomeUnknown(err) && !isThrottle(err) && !isSignature(err) && !slices.Contains(passingCodes, errorCode(err))
+}
 
 // noCredentials are texts of errors without a type: of the last provider in the SDK's default chain, of an empty static
 // one, and of the one that is there to sign nothing.
@@ -110,6 +125,9 @@ func isMissing(err error) bool {
 }
 
 func isThrottle(err error) bool {
+	if r, ok := errors.AsType[*awshttp.ResponseError](err); ok && r.HTTPStatusCode() == http.StatusTooManyRequests {
+		return true
+	}
 	code := errorCode(err)
 	return strings.Contains(code, "Throttl") || code == "OverLimit" || code == "RequestLimitExceeded"
 }

@@ -97,15 +97,17 @@ func (l *loop) headFailed(d *delivery, r result) {
 		l.holdParked(d, r.delay, nil)
 	case spent && l.queue.hasDLQ() && !r.sendFailed:
 		l.reject(d, r)
-	case r.sendFailed && !l.queue.guessed && l.atLastReceive(d):
+	case (r.sendFailed || !l.queue.hasDLQ()) && !l.queue.guessed && l.atLastReceive(d):
 		l.releaseAlone(d)
 	default:
 		l.releaseGroup(d.group, r.delay)
 	}
 }
 
-// releaseAlone gives a head back that has been run often enough, and that the dead-letter queue does not take. It is at its
-// last receive: SQS moves it by itself, and never hands it out again. So the next message becomes the head.
+// releaseAlone gives a head back that has been run often enough, and that the dead-letter queue does not take, or for which
+// the worker knows none. It is at its last receive: SQS moves it by itself, and never hands it out again. So the next message
+// becomes the head. Given back with the head, its followers would lose their last receives too, and follow it there unrun.
+// That can happen where the redrive policy is only guessed: SQS may hand the head out again, so the group stays whole.
 func (l *loop) releaseAlone(d *delivery) {
 	g := d.group
 	g.head, d.group = nil, nil

@@ -60,6 +60,8 @@ func (w *Worker) notReadyBecause() string {
 	patience := w.opts.Wait + time.Minute
 	last := w.Stats().LastPoll
 	switch {
+	case w.state.Load() == stateNew && w.waitsFor.Load() != nil:
+		return *w.waitsFor.Load()
 	case w.state.Load() != stateRunning:
 		return "the worker does not run: " + stateNames[w.state.Load()]
 	case w.notReady.Load():

@@ -57,6 +57,7 @@ type loop struct {
 	releases      batchQueue
 	deadLetters   deadLetters
 	outage        outage
+	signatures    signatures
 	stopping      stopping
 	schedule      schedule
 }
@@ -87,6 +88,9 @@ func (l *loop) run() error {
 	defer wake.Stop()
 	l.state.Store(stateRunning)
 	l.adoptConcurrency()
+	if l.queue.unread {
+		l.readAgain()
+	}
 	for {
 		l.noticeStop()
 		l.step()
@@ -150,6 +154,8 @@ func (l *loop) handle(e event) {
 		l.visibilityChanged(e)
 	case deadLettered:
 		l.deadLettered(e)
+	case queueRead:
+		l.queueRead(e)
 	}
 }
 

@@ -21,6 +21,7 @@ type queue struct {
 	deadLetter  string // URL; "": not known
 	// longestReturn is how long after its first delivery a message can come back; 0: not known.
 	longestReturn time.Duration
+	unread        bool // the attributes were not answered at the start: they are asked for again
 }
 
 // unknownMaxReceives is assumed if the redrive policy cannot be read. It is low, so that a message is rather held than
@@ -41,102 +42,70 @@ func (q *queue) tries(asked int) int {
 	}
 }
 
-// inspect reads the queue's attributes. It tries again while SQS cannot be reached: the ARN is part of the key of events
-// without an ID, and a worker with a wrong ARN would not find the records made under the right one. It does not wait for
-// credentials: afterwards it is known that there were some, and calls without them are tried again as others are. When the
-// worker is stopped meanwhile it returns the last error.
-func (w *Worker) inspect(ctx context.Context) (queue, error) {
-	var last error
-	for try := 1; ; try++ {
-		q, err := w.readQueue(ctx)
-		if err == nil || isFatal(err) {
-			return q, err
-		}
-		if ctx.Err() != nil {
-			return queue{}, last
-		}
-		if isNoCredentials(err) {
-			return queue{}, err
-		}
-		last = err
-		delay := host.Jitter(100*time.Millisecond, 20*time.Second, try)
-		w.log.Warn("sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
-		select {
-		case <-ctx.Done():
-			return queue{}, last
-		case <-time.After(delay):
-		}
-	}
-}
-
+// readQueue reads the queue's attributes, and finds its dead-letter queue.
 func (w *Worker) readQueue(ctx context.Context) (queue, error) {
 	q := queue{deadLetter: w.opts.DeadLetterQueue}
-	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
-	defer cancel()
 	a, err := w.attributesOf(ctx, w.queueURL)
-	if isAccessDenied(err) {
-		w.log.Warn("sqsworker: sqs:GetQueueAttributes is not allowed: the redrive policy is not known", keyError, err)
-		q.maxReceives, q.guessed = unknownMaxReceives, true
-		if arn, ok := host.ARNOfURL(w.queueURL); ok {
-			q.arn = arn.String()
-		}
-		w.checkOptions()
-		return q, nil
-	}
 	if err != nil {
 		return q, err
 	}
-	if err := w.readRedrivePolicy(ctx, &q, a); err != nil {
-		return q, err
-	}
-	w.checkOptions()
+	w.readRedrivePolicy(ctx, &q, a)
 	w.checkQueue(ctx, &q, a)
 	return q, nil
 }
 
+// guess is what the worker goes by if it cannot read the queue's attributes.
+func (w *Worker) guess() queue {
+	q := queue{deadLetter: w.opts.DeadLetterQueue, maxReceives: unknownMaxReceives, guessed: true}
+	if arn, ok := host.ARNOfURL(w.queueURL); ok {
+		q.arn = arn.String()
+	}
+	return q
+}
+
 // readRedrivePolicy sets what the queue's attributes say about failures.
-func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) error {
+func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) {
 	q.arn = a.get(sqstypes.QueueAttributeNameQueueArn)
 	text := a.get(sqstypes.QueueAttributeNameRedrivePolicy)
 	if text == "" {
-		return nil
+		return
 	}
 	target, most, err := host.ParseRedrivePolicy(text)
 	if err != nil {
 		w.log.Warn("sqsworker: redrive policy cannot be parsed", keyError, err)
 		q.maxReceives, q.guessed = unknownMaxReceives, true
-		return nil
+		return
 	}
 	if q.maxReceives = most; most == 0 {
 		q.maxReceives, q.guessed = unknownMaxReceives, true
 	}
-	if q.deadLetter != "" {
-		return nil
+	if q.deadLetter == "" {
+		q.deadLetter = w.deadLetterURL(ctx, target)
 	}
-	q.deadLetter, err = w.deadLetterURL(ctx, target)
-	return err
 }
 
-// deadLetterURL returns the URL of the queue with that ARN. SQS requires a dead-letter queue in the account and region of
-// its queue, so the URLs differ only in the name: that is used if GetQueueUrl is not allowed.
-func (w *Worker) deadLetterURL(ctx context.Context, arn string) (string, error) {
+// deadLetterURL returns the URL of the queue with that ARN, or "" if there is none. SQS requires a dead-letter queue in the
+// account and region of its queue, so the URLs differ only in the name: that is used if GetQueueUrl fails.
+func (w *Worker) deadLetterURL(ctx context.Context, arn string) string {
 	q, err := host.ParseQueueARN(arn)
 	if err != nil {
 		w.log.Warn("sqsworker: redrive policy without a queue's ARN", keyError, err)
-		return "", nil
+		return ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account}, singleAttempt)
 	switch {
-	case err == nil:
-		return aws.ToString(out.QueueUrl), nil
-	case isAccessDenied(err):
-		return w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + q.Name, nil
+	case err == nil && aws.ToString(out.QueueUrl) != "":
+		return *out.QueueUrl
 	case isMissing(err):
 		w.log.Error("sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, arn)
-		return "", nil
-	default:
-		return "", err
+		return ""
 	}
+	derived := w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + q.Name
+	w.log.Warn("sqsworker: URL of the dead-letter queue not read, that of its name beside the queue is used",
+		keyValue, derived, keyError, err)
+	return derived
 }
 
 // attributes of a queue, by name.
@@ -155,6 +124,8 @@ func (a attributes) seconds(name sqstypes.QueueAttributeName) time.Duration {
 
 // attributesOf reads all attributes of a queue. Asked for by name, SQS refuses those of the other kind of queue.
 func (w *Worker) attributesOf(ctx context.Context, queueURL string) (attributes, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
 	out, err := w.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &queueURL, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll},
 	}, singleAttempt)

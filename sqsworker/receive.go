@@ -21,6 +21,8 @@ type polling struct {
 	target   int
 	active   int       // under way, or waiting to repeat an attempt
 	asked    int       // messages, by those that are active
+	pausing  int       // receivers that wait, since their receive came back empty at once
+	warned   time.Time // of answers without use
 	resume   time.Time // after an error
 	failures int       // in a row
 	answered uint64
@@ -33,6 +35,7 @@ type poll struct {
 	reserved amount
 	attempt  string // ReceiveRequestAttemptId, FIFO only
 	began    time.Time
+	sent     time.Time // the last time, of an attempt that is repeated
 }
 
 const shortReceive = time.Second
@@ -44,7 +47,7 @@ const attemptWindow = 5 * time.Minute
 // startReceives starts the receives for which there is capacity, and handlers.
 func (l *loop) startReceives() {
 	full := false
-	for !l.stopping.begun && !l.control.paused.Load() && l.polling.active < l.polling.target && !l.now().Before(l.polling.resume) {
+	for !l.stopping.begun && !l.control.paused.Load() && l.polling.active+l.polling.pausing < l.polling.target && !l.now().Before(l.polling.resume) {
 		n := l.toReceive()
 		if n == 0 {
 			full = l.polling.active == 0
@@ -63,6 +66,7 @@ func (l *loop) startReceives() {
 
 func (l *loop) receive(p *poll) {
 	l.counters.receives.Add(1)
+	p.sent = l.now()
 	wait, timeout := l.opts.Wait, l.opts.Wait+receiveMargin
 	switch {
 	case l.stopping.begun || l.control.paused.Load(): // only to have the answer to an attempt repeated
@@ -81,6 +85,7 @@ func (l *loop) receive(p *poll) {
 	if p.attempt != "" {
 		in.ReceiveRequestAttemptId = &p.attempt
 	}
+	arn := l.queue.arn
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
@@ -91,14 +96,17 @@ func (l *loop) receive(p *poll) {
 		if err != nil {
 			return receiveFailed{p, err}
 		}
-		batch := make([]incoming, len(out.Messages))
+		batch := make([]incoming, 0, len(out.Messages))
 		for i := range out.Messages {
-			m := decode(&out.Messages[i], l.queue.arn)
-			key := eventKey{&out.Messages[i], l.queue.arn}
-			batch[i] = incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)}
+			m := decode(&out.Messages[i], arn)
+			if m.ID == "" || m.ReceiptHandle == "" {
+				continue // it cannot be deleted: no message of SQS
+			}
+			key := eventKey{&out.Messages[i], arn}
+			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)})
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
-		return received{p, batch, arrival, date}
+		return received{p, batch, len(out.Messages) - len(batch), arrival, date}
 	})
 }
 
@@ -106,6 +114,7 @@ func (l *loop) receive(p *poll) {
 type received struct {
 	poll    *poll
 	batch   []incoming
+	useless int // messages without an ID or a receipt handle
 	arrival time.Time
 	date    time.Time // of the answer, by SQS's clock; zero: it has none
 }
@@ -122,10 +131,12 @@ func (l *loop) received(e received) {
 	l.polling.active--
 	l.polling.asked -= e.poll.reserved.messages
 	l.polling.failures = 0
+	l.signatures.receives.ends(nil, e.poll.sent, e.arrival)
 	l.polling.answered++
 	l.counters.received.Add(int64(len(e.batch)))
 	l.counters.lastPoll.Store(aws.Time(e.arrival))
 	l.capacity.free(e.poll.reserved)
+	l.pauseIfUseless(e)
 
 	switch n := len(e.batch); {
 	case n == 0:
@@ -153,6 +164,25 @@ func (l *loop) received(e received) {
 		l.dispatchToGroups(added)
 	} else {
 		l.dispatch(added)
+	}
+}
+
+// warnUselessAgain is how long answers without use are not logged again.
+const warnUselessAgain = 10 * time.Minute
+
+// pauseIfUseless lets a receiver wait for the rest of a second whose long poll came back empty at once. SQS does not answer
+// so; a proxy or an emulator that does would get thousands of calls a second. Other receivers do not wait.
+func (l *loop) pauseIfUseless(e received) {
+	took := elapsed(e.arrival, e.poll.sent)
+	early := len(e.batch) == 0 && took < shortReceive
+	if early {
+		l.polling.pausing++
+		l.after(shortReceive-took, func() { l.polling.pausing-- })
+	}
+	if (early && took < shortReceive/2 || e.useless > 0) && (l.polling.warned.IsZero() || elapsed(e.arrival, l.polling.warned) >= warnUselessAgain) {
+		l.polling.warned = e.arrival
+		l.log.Warn("sqsworker: receive answered without use: empty long before its wait was over, or with messages that have no ID or receipt handle",
+			"messages", len(e.batch), "without_id", e.useless, "took", took)
 	}
 }
 
@@ -201,8 +231,8 @@ func (l *loop) receiveFailed(e receiveFailed) {
 	l.polling.failures++
 	l.polling.lastErr = e.err
 	l.polling.target = 1
-	delay := host.Jitter(100*time.Millisecond, 20*time.Second, l.polling.failures)
-	if isFatal(e.err) {
+	delay := host.Jitter(100*time.Millisecond, mostDelayAfter(e.err), l.polling.failures)
+	if isFatal(e.err) || l.signatures.receives.ends(e.err, e.poll.sent, l.now()) {
 		l.stopBecause(e.err)
 	} else {
 		l.log.Warn("sqsworker: receive failed", keyError, e.err, keyDelay, delay)

@@ -33,15 +33,15 @@ func (l *loop) stopBecause(err error) {
 	l.beginStop(err)
 }
 
-// changeFailed is for the error of a whole delete or visibility change, or nil.
+// changeFailed is for the error of a whole delete or visibility change that began at start, or nil.
 //
 // To a queue that does not exist nothing is sent again, since each message would cost a call. After a receive has said so,
 // what is done is still deleted: SQS may answer so for a moment, and a done message should not come back.
-func (l *loop) changeFailed(err error) {
+func (l *loop) changeFailed(err error, start time.Time, signed *signature) {
 	if isMissing(err) {
 		l.deletes.missing = true
 	}
-	if isFatal(err) {
+	if signed.ends(err, start, l.now()) || isFatal(err) {
 		l.stopBecause(err)
 	}
 }

@@ -59,7 +59,7 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 }
 
 func (l *loop) visibilityChanged(e visibilityChanged) {
-	l.changeFailed(e.err)
+	l.changeFailed(e.err, e.start, &l.signatures.changes)
 	if e.releases {
 		l.releasesAnswered(e)
 	} else {

@@ -26,12 +26,13 @@ type Worker struct {
 
 	control  control
 	counters counters
-	state    atomic.Int32 // see health.go
-	lastStep atomic.Int64 // of the loop, Unix nanoseconds
-	full     atomic.Bool  // no receive is under way, since there is no capacity for one or no handler
-	noNeed   atomic.Int64 // when no receive was needed last, Unix nanoseconds: full or paused
-	progress atomic.Int64 // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
-	notReady atomic.Bool  // the last outcomes were unavailable
+	state    atomic.Int32           // see health.go
+	lastStep atomic.Int64           // of the loop, Unix nanoseconds
+	full     atomic.Bool            // no receive is under way, since there is no capacity for one or no handler
+	noNeed   atomic.Int64           // when no receive was needed last, Unix nanoseconds: full or paused
+	progress atomic.Int64           // when a handler last returned, a delete was confirmed, or full began; Unix nanoseconds
+	notReady atomic.Bool            // the last outcomes were unavailable
+	waitsFor atomic.Pointer[string] // why Run receives nothing yet
 	started  atomic.Bool
 	hurried  context.Context // cancelled by Hurry
 	hurry    context.CancelFunc
@@ -71,8 +72,8 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 // Handlers and requests get the values of ctx and not its cancellation: cancelling ctx starts the stop and cancels
 // nothing that is under way.
 //
-// Errors: the answer of SQS where no retry helps (queue missing, access denied, credentials refused, KMS key unusable),
-// after the same stop; the SDK's error if it finds no credentials when Run starts, at once; [*StopError] if the stop left
+// Errors: the answer of SQS where no retry helps (queue missing, access denied, credentials refused, KMS key unusable; a
+// signature that is refused again and again for 4 s, since the SDK corrects a clock that is off), after the same stop; the SDK's error if it finds no credentials when Run starts, at once; [*StopError] if the stop left
 // something unfinished; [ErrAlreadyRun] the second time.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {

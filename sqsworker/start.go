@@ -1,0 +1,105 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+const (
+	// attributesPatience is how long the start waits for the queue's attributes. Receives and deletes may work without them.
+	attributesPatience = 30 * time.Second
+	// readAgainAfter is how often they are asked for after that.
+	readAgainAfter = time.Minute
+)
+
+// inspect reads the queue's attributes before the first receive. Where they may not be read, or are not answered within
+// attributesPatience, the worker begins with a guess: see readAgain. It begins with none if its URL does not tell the ARN:
+// that is part of the key of events without an ID, and a worker with a wrong one would not find the records made under the
+// right one.
+//
+// It does not wait for credentials: afterwards it is known that there were some, and calls without them are tried again as
+// others are. When the worker is stopped meanwhile it returns the last error.
+func (w *Worker) inspect(ctx context.Context) (queue, error) {
+	w.checkOptions()
+	var signed signature
+	began := w.now()
+	w.waitFor("GetQueueAttributes has not been answered yet")
+	var last error
+	for try := 1; ; try++ {
+		asked := w.now()
+		q, err := w.readQueue(ctx)
+		switch {
+		case err == nil:
+			return q, nil
+		case isMissing(err), isCredentialsRefused(err), signed.ends(err, asked, w.now()):
+			return queue{}, err
+		case ctx.Err() != nil:
+			return queue{}, last
+		case isNoCredentials(err):
+			return queue{}, err
+		case isFinal(err):
+			w.warnNotReadable(err)
+			return w.guess(), nil
+		}
+		last = err
+		w.waitFor(fmt.Sprintf("GetQueueAttributes fails: %v", err))
+		delay := host.Jitter(100*time.Millisecond, mostDelayAfter(err), try)
+		if q := w.guess(); q.arn != "" {
+			left := attributesPatience - elapsed(w.now(), began)
+			if left <= 0 {
+				w.log.Warn("sqsworker: queue attributes not read: the redrive policy is not known, receiving without it",
+					keyError, err, keyDelay, readAgainAfter)
+				q.unread = true
+				return q, nil
+			}
+			delay = min(delay, left)
+		}
+		w.log.Warn("sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
+		select {
+		case <-ctx.Done():
+			return queue{}, last
+		case <-time.After(delay):
+		}
+	}
+}
+
+// waitFor sets why nothing is received yet, for /ready.
+func (w *Worker) waitFor(reason string) { w.waitsFor.Store(&reason) }
+
+func (w *Worker) warnNotReadable(err error) {
+	w.log.Warn("sqsworker: queue attributes cannot be read (sqs:GetQueueAttributes): the redrive policy is not known", keyError, err)
+}
+
+// readAgain reads, later and beside the receives, the attributes that were not answered at the start.
+func (l *loop) readAgain() {
+	l.after(readAgainAfter, func() {
+		if !l.stopping.begun {
+			l.call(func() event {
+				q, err := l.readQueue(l.callCtx)
+				return queueRead{q, err}
+			})
+		}
+	})
+}
+
+// queueRead is the answer to readAgain.
+type queueRead struct {
+	queue queue
+	err   error
+}
+
+func (l *loop) queueRead(e queueRead) {
+	switch {
+	case e.err == nil:
+		l.queue, l.tries = e.queue, e.queue.tries(l.opts.Tries)
+		l.log.Info("sqsworker: queue attributes read", "dlq", l.queue.deadLetter, "max_receive_count", l.queue.maxReceives)
+	case isFinal(e.err):
+		l.warnNotReadable(e.err)
+	default:
+		l.log.Warn("sqsworker: queue attributes not read, trying again", keyError, e.err, keyDelay, readAgainAfter)
+		l.readAgain()
+	}
+}
