@@ -3,105 +3,24 @@ package sqsworker_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/netfault"
 )
 
 // long says that the faults take as long as in production: make soak.
 var long = os.Getenv("SOAK") != ""
-
-// line is a TCP connection between the processes and a server that can be cut.
-type line struct {
-	listener net.Listener
-	to       string
-
-	mu    sync.Mutex
-	away  bool
-	conns map[net.Conn]bool
-}
-
-// newLine returns a line to the server of an http URL.
-func newLine(t *testing.T, serverURL string) *line {
-	t.Helper()
-	u, err := url.Parse(serverURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &line{to: u.Host, conns: map[net.Conn]bool{}}
-	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = l.listener.Close()
-		l.cut()
-	})
-	go func() {
-		for {
-			c, err := l.listener.Accept()
-			if err != nil {
-				return // closed
-			}
-			go l.carry(c)
-		}
-	}()
-	return l
-}
-
-func (l *line) url() string { return "http://" + l.listener.Addr().String() }
-
-func (l *line) carry(near net.Conn) {
-	defer near.Close()
-	if !l.add(near) {
-		return
-	}
-	far, err := net.Dial("tcp", l.to)
-	if err != nil || !l.add(far) {
-		return
-	}
-	defer far.Close()
-	go func() {
-		_, _ = io.Copy(far, near)
-		_ = far.Close()
-	}()
-	_, _ = io.Copy(near, far)
-}
-
-func (l *line) add(c net.Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.conns[c] = true
-	return !l.away
-}
-
-// cut breaks every connection, and each that is made from now on.
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away = true
-	for c := range l.conns {
-		_ = c.Close()
-	}
-	l.conns = map[net.Conn]bool{}
-}
-
-func (l *line) mend() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.away = false
-}
 
 // addDeadLetterQueue gives the fleet's queue a redrive policy of five receives.
 func (f *fleet) addDeadLetterQueue() {
@@ -160,15 +79,23 @@ func TestProcessesWithoutTheirStore(t *testing.T) {
 			away = 5 * time.Minute
 		}
 		f.addDeadLetterQueue()
-		store := newLine(f.T, f.config.DynamoDB)
-		f.config.DynamoDB = store.url()
+		store, err := netfault.Start(strings.TrimPrefix(f.config.DynamoDB, "http://"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				f.Error(err)
+			}
+		})
+		f.config.DynamoDB = "http://" + store.Addr
 		f.config.Take = 50 * time.Millisecond
 		f.send(n)
 		a, b := f.start(), f.start()
 		f.waitFor(n / 4)
-		store.cut()
+		store.Cut()
 		time.Sleep(away)
-		store.mend()
+		store.Mend()
 		f.waitFor(n)
 		f.wantAllDone()
 		if dead := f.deadLettered(); len(dead) > 0 {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -103,23 +102,13 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 
 func checkTarget(client any, table string) []error {
 	var errs []error
-	if isNil(client) {
+	if host.IsNil(client) {
 		errs = append(errs, fieldError("client", "is nil"))
 	}
 	if !tableName.MatchString(table) {
 		errs = append(errs, fieldError("table", "is neither a table's name (3 to 255 of a-z, A-Z, 0-9, '_', '-' and '.') nor its ARN"))
 	}
 	return errs
-}
-
-// isNil also reports a typed nil.
-func isNil(client any) bool {
-	switch v := reflect.ValueOf(client); v.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		return v.IsNil()
-	default:
-		return client == nil
-	}
 }
 
 func fieldError(field, problem string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -13,8 +14,8 @@ import (
 // Acquire implements [dedup.Store]. The first delivery of an event is one INSERT. Any other delivery is a read, and an
 // UPDATE if the record is free.
 //
-// If ctx ends while a statement runs, Acquire returns at once. The store then waits for the statement's result in the
-// background and releases what it granted, so that the key does not wait for a lease that nobody uses.
+// If ctx ends while a statement runs, Acquire returns at once, with [dedup.ErrOutcomeUnknown]. The statement goes on in the
+// background, and a Release of the claim waits for its end.
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	if ctx.Err() != nil {
 		return dedup.Lease{}, fmt.Errorf("sqlstore: acquire: %w", context.Cause(ctx))
@@ -25,28 +26,53 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	if err := s.ensureChecked(ctx); err != nil {
 		return dedup.Lease{}, err
 	}
-	type result struct {
-		lease dedup.Lease
-		err   error
-	}
-	// Not buffered: either the caller receives the result, or it has returned and never will. With a buffer each side could
-	// believe that the other has the lease.
-	results := make(chan result)
+	var (
+		l           dedup.Lease
+		err         error
+		ended, sent = make(chan struct{}), make(chan struct{})
+	)
 	go func() {
-		l, err := s.acquire(ctx, c)
-		select {
-		case results <- result{l, err}:
-		case <-ctx.Done():
-			if err == nil {
-				s.abandon(ctx, l.Key, l.Owner)
-			}
-		}
+		defer close(ended)
+		l, err = s.acquire(ctx, c, sync.OnceFunc(func() { close(sent) }))
 	}()
 	select {
-	case r := <-results:
-		return r.lease, r.err
+	case <-ended:
+		return l, err
 	case <-ctx.Done():
-		return dedup.Lease{}, fmt.Errorf("sqlstore: acquire: %w", context.Cause(ctx))
+	}
+	select {
+	case <-ended: // soon, if nothing is sent: the waits before that end with ctx
+		return l, err
+	case <-sent:
+	}
+	s.left.add(c.Key, c.Owner, ended)
+	return dedup.Lease{}, fmt.Errorf("sqlstore: acquire: %w: %w", dedup.ErrOutcomeUnknown, context.Cause(ctx))
+}
+
+// acquires are those that go on after their callers have left, by key and owner.
+type acquires struct{ ends sync.Map } // [2]string to the channel that is closed at the acquire's end
+
+func (a *acquires) add(key, owner string, ended <-chan struct{}) {
+	id := [2]string{key, owner}
+	a.ends.Store(id, ended)
+	go func() {
+		<-ended
+		a.ends.Delete(id)
+	}()
+}
+
+// wait waits for the end of the owner's acquire. A statement that overtook it would find no record, and the acquire would
+// then be granted to nobody.
+func (a *acquires) wait(ctx context.Context, key, owner string) error {
+	ended, ok := a.ends.Load([2]string{key, owner})
+	if !ok {
+		return nil
+	}
+	select {
+	case <-ended.(<-chan struct{}):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("sqlstore: the acquire has not ended: %w", context.Cause(ctx))
 	}
 }
 
@@ -57,8 +83,8 @@ var (
 	errNotSent = errors.New("no turn or no connection")
 )
 
-// acquire repeats acquireOnce until the result is known.
-func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+// acquire repeats acquireOnce until the result is known. It calls sent before the first statement.
+func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.Lease, error) {
 	waitCtx := ctx
 	outstanding := false // an attempt has an unknown outcome
 	var err error
@@ -69,7 +95,7 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 			break
 		}
 		var l dedup.Lease
-		l, err = s.acquireOnce(waitCtx, c)
+		l, err = s.acquireOnce(waitCtx, c, sent)
 		if errors.Is(err, errContended) {
 			continue
 		}
@@ -87,15 +113,16 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 			waitCtx = context.WithoutCancel(ctx)
 		}
 	}
+	err = explain(s.dialect, "acquire", err)
 	if outstanding {
-		s.abandon(ctx, c.Key, c.Owner)
+		err = fmt.Errorf("%w: %w", dedup.ErrOutcomeUnknown, err)
 	}
-	return dedup.Lease{}, explain(s.dialect, "acquire", err)
+	return dedup.Lease{}, err
 }
 
 // acquireOnce makes one attempt. The waits for a turn and for a connection end with ctx. The statements do not: cancelling
 // one would make its outcome unknown, and a release sent after it could overtake it.
-func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim) (l dedup.Lease, err error) {
+func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim, sent func()) (l dedup.Lease, err error) {
 	endTurn, err := s.waitTurn(ctx)
 	if err != nil {
 		return dedup.Lease{}, fmt.Errorf("%w: %w", errNotSent, err)
@@ -106,6 +133,7 @@ func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim) (l dedup.Lease, 
 		return dedup.Lease{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	defer func() { _ = conn.Close() }() // returns it to the pool, which drops a broken one
+	sent()
 	err = s.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		l, err = s.insertOrTake(ctx, conn, c)
 		return err
@@ -193,13 +221,4 @@ func (s *Store) start(ctx context.Context, q queryer, l dedup.Lease, sent time.T
 		return l, nil
 	}
 	return s.renew(ctx, q, l, d)
-}
-
-// abandon releases a lease that nobody will use, also after ctx has ended. If this fails too, the key waits for the
-// lease's end.
-func (s *Store) abandon(ctx context.Context, key, owner string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	// No caller is left for this error: the acquire's own error has been returned, or its context has ended.
-	_ = s.release(ctx, key, owner, nil)
 }

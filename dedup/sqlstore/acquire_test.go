@@ -27,8 +27,24 @@ func blocked(t *testing.T, b *Bed, key string) *sql.Tx {
 	return tx
 }
 
-// A caller's context ends while its INSERT waits for a lock. Acquire returns at once. When the INSERT is executed after
-// all, nobody uses the lease, and the store releases it.
+// releaseUnknown releases a claim whose outcome is unknown, as package dedup does: once, on a context of its own. It returns
+// at once; the channel gets the error.
+func releaseUnknown(t *testing.T, s *Store, c dedup.Claim, acquireErr error) <-chan error {
+	t.Helper()
+	if !errors.Is(acquireErr, dedup.ErrOutcomeUnknown) {
+		t.Errorf("Acquire: got error %v, want ErrOutcomeUnknown", acquireErr)
+	}
+	released := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		released <- s.Release(ctx, dedup.Lease{Key: c.Key, Owner: c.Owner}, acquireErr)
+	}()
+	return released
+}
+
+// A caller's context ends while its INSERT waits for a lock. Acquire returns at once. The release of the claim does not
+// overtake the INSERT.
 func TestAcquireCancelled(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -43,26 +59,27 @@ func TestAcquireCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel) // the INSERT waits by then, or has not begun: both must work
 		begun := time.Now()
-		if _, err := s.Acquire(ctx, claim("k", "gone")); !errors.Is(err, context.Canceled) {
+		_, err := s.Acquire(ctx, claim("k", "gone"))
+		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("Acquire: got error %v, want the cancellation", err)
 		}
+		released := releaseUnknown(t, s, claim("k", "gone"), err)
 		if took := time.Since(begun); took > 2*time.Second {
 			t.Errorf("the caller waited %v", took)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		var r dedup.Record
-		for range 400 {
-			var err error
-			if r, err = s.Inspect(t.Context(), "k"); err == nil && r.Until.IsZero() {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
+		if err := <-released; err != nil {
+			t.Errorf("Release: got error %v, want nil", err)
 		}
-		if r.Owner != "gone" || !r.Until.IsZero() {
-			t.Fatalf("record: got %+v, want it released by the cancelled owner", r)
+		if r, err := s.Inspect(t.Context(), "k"); err != nil || r.Owner != "gone" || !r.Until.IsZero() {
+			t.Fatalf("record: got %+v and error %v, want it released by the cancelled owner", r, err)
 		}
+		eventually(t, "the store forgets the acquire", func() bool {
+			_, known := s.left.ends.Load([2]string{"k", "gone"})
+			return !known
+		})
 		if _, err := s.Acquire(t.Context(), claim("k", "gone")); !errors.Is(err, sqsonce.ErrLeaseLost) {
 			t.Errorf("a late copy of that acquire: got %v, want ErrLeaseLost", err)
 		}
@@ -86,6 +103,32 @@ func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 	return id
 }
 
+// A complete does not overtake the acquire of its owner either: under the policy RunAnyway the handler has run meanwhile.
+func TestCompleteAfterUnknownAcquire(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		s := newStore(t, b)
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tx := blocked(t, b, "k")
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := s.Acquire(ctx, claim("k", "a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
+			t.Fatalf("Acquire: got error %v, want ErrOutcomeUnknown", err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := s.Complete(short, dedup.Lease{Key: "k", Owner: "a"}, dedup.Result{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Complete during the acquire: got error %v, want it to wait", err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		mustComplete(t, s, dedup.Lease{Key: "k", Owner: "a"})
+	})
+}
+
 // The store gives a statement up, and the server does not notice: the statement still waits for a lock. Then the caller's
 // context ends. When the statement gets the lock, its lease is released.
 func TestAcquireCancelledAfterTimeout(t *testing.T) {
@@ -101,12 +144,17 @@ func TestAcquireCancelledAfterTimeout(t *testing.T) {
 			tx := blocked(t, b, "k")
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			if _, err := s.Acquire(ctx, claim("k", "gone")); !errors.Is(err, context.DeadlineExceeded) {
+			_, err := s.Acquire(ctx, claim("k", "gone"))
+			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("Acquire: got error %v, want the deadline", err)
 			}
+			released := releaseUnknown(t, s, claim("k", "gone"), err)
 			time.Sleep(200 * time.Millisecond)
 			if err := tx.Rollback(); err != nil {
 				t.Fatal(err)
+			}
+			if err := <-released; err != nil {
+				t.Errorf("Release: got error %v, want nil", err)
 			}
 			for range 400 {
 				if l, err := s.Acquire(t.Context(), claim("k", "b")); err == nil {
@@ -190,8 +238,8 @@ func TestNoConnection(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := s.Acquire(ctx, claim("k", "a")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Acquire: got error %v, want the deadline", err)
+		if _, err := s.Acquire(ctx, claim("k", "a")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+			t.Errorf("Acquire: got error %v, want the deadline, and the outcome known", err)
 		}
 		if err := conn.Close(); err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ const (
 	unknownSyntax               // the statement's words are unknown: another kind of database, or a version too old
 	connPoolClosed              // this program has closed the pool
 	notPrepared                 // the server does not have the prepared statement, and did nothing
+	aborted                     // the transaction can only be rolled back, because of an earlier error
 )
 
 // classify says what err means for a statement of the dialect.
@@ -48,6 +49,8 @@ func classifyNoReply(err error) class {
 		return other
 	case isClosed(err):
 		return connPoolClosed
+	case strings.Contains(err.Error(), "sql: Scan error"):
+		return other // a column that another program has written
 	}
 	// A connection that broke, a timeout, a reply that could not be read.
 	return unknown
@@ -84,15 +87,16 @@ var postgresqlCodes = map[string]class{
 	"40P01": unwritten, // deadlock
 	"55P03": unwritten, // lock_timeout
 	"57014": unwritten, // statement_timeout, or cancelled: the statement was rolled back
-	"53300": unwritten, // too many connections
 	"57P03": unwritten, // the server is starting
 	"40003": unknown,
 	"57P01": unknown, // shut down while the statement ran
 	"57P02": unknown,
 	"57P05": unknown,
 	"25006": readOnly,
+	"25P02": aborted,
 	"42P01": noTable,
 	"3D000": noTable, // database
+	"57P04": noTable, // database dropped
 	"3F000": noTable, // schema
 	"42703": noColumn,
 	"42501": denied,
@@ -102,7 +106,12 @@ var postgresqlCodes = map[string]class{
 	"42P10": noColumn,      // no unique constraint for ON CONFLICT
 }
 
-var postgresqlClasses = map[string]class{"08": unknown, "28": denied}
+var postgresqlClasses = map[string]class{
+	"08": unknown,
+	"28": denied,
+	"53": unwritten, // too many connections, disk full, out of memory
+	"58": unwritten, // the server's files or its operating system
+}
 
 // See https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html and
 // https://mariadb.com/kb/en/mariadb-error-codes/.
@@ -116,28 +125,35 @@ func classifyMySQL(err error) class {
 
 var mysqlNumbers = map[uint64]class{
 	1062: duplicate,
-	1213: unwritten, // deadlock
-	1205: unwritten, // lock wait timeout: the statement was rolled back
-	1020: unwritten, // changed since last read: MariaDB's innodb_snapshot_isolation
-	3572: unwritten, // NOWAIT
-	1040: unwritten, // too many connections
-	1203: unwritten, // too many connections of this user
-	1226: unwritten, // a limit of this user
-	3024: unwritten, // max_execution_time
-	1969: unwritten, // max_statement_time, MariaDB
-	4031: unwritten, // the session had ended after wait_timeout, MySQL 8.0.24
-	1053: unknown,   // the server is shutting down
-	1317: unknown,   // killed
-	1927: unknown,   // connection killed, MariaDB
-	3169: unknown,   // session killed
-	1290: readOnly,  // the server runs with --read-only
-	1792: readOnly,  // in a transaction READ ONLY
-	1836: readOnly,  // the server is in read-only mode
+	1213: unwritten,                                   // deadlock
+	1205: unwritten,                                   // lock wait timeout: the statement was rolled back
+	1020: unwritten,                                   // changed since last read: MariaDB's innodb_snapshot_isolation
+	3572: unwritten,                                   // NOWAIT
+	1040: unwritten,                                   // too many connections
+	1203: unwritten,                                   // too many connections of this user
+	1226: unwritten,                                   // a limit of this user
+	3024: unwritten,                                   // max_execution_time
+	1969: unwritten,                                   // max_statement_time, MariaDB
+	4031: unwritten,                                   // the session had ended after wait_timeout, MySQL 8.0.24
+	1047: unwritten,                                   // the node is not ready: Galera
+	3101: unwritten,                                   // conflict with another node: group replication
+	1021: unwritten,                                   // disk full
+	1114: unwritten,                                   // table full
+	1037: unwritten, 1038: unwritten, 1041: unwritten, // out of memory
+	1053: unknown,  // the server is shutting down
+	1317: unknown,  // killed
+	1927: unknown,  // connection killed, MariaDB
+	3169: unknown,  // session killed
+	1290: readOnly, // the server runs with --read-only
+	1792: readOnly, // in a transaction READ ONLY
+	1836: readOnly, // the server is in read-only mode
 	1146: noTable,
 	1049: noTable, // database
 	1046: noTable, // no database chosen
 	1054: noColumn,
 	1044: denied, 1045: denied, 1142: denied, 1143: denied, 1227: denied, 1698: denied,
+	1129: denied, 1130: denied, // the host is blocked, or not allowed
+	1820: denied, 1862: denied, 3118: denied, 4151: denied, // the password has expired, the account is locked
 	1064: unknownSyntax,
 	1305: unknownSyntax, // no such function
 	1128: unknownSyntax,
@@ -188,14 +204,16 @@ func classifySQLite(err error) class {
 		return duplicate
 	}
 	switch e.Code() & 0xff { // the primary code
-	case 5, 6: // busy, locked
+	case 5, 6, 7, 13: // busy, locked, out of memory, disk full
 		return unwritten
 	case 8:
 		return readOnly
 	case 9, 10, 14: // interrupted, I/O error, cannot open
 		return unknown
-	case 23:
+	case 3, 23: // no permission
 		return denied
+	case 26: // not a database
+		return unknownSyntax
 	case 1: // SQLITE_ERROR: only the text says more
 		return classifySQLiteText(err.Error())
 	}

@@ -112,7 +112,7 @@ func TestClassifyIdle(t *testing.T) {
 func TestClassifySQLState(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]class{
-		"40001": unwritten, "40P01": unwritten, "08006": unknown, "08003": unknown, "57P01": unknown, "28P01": denied, "53100": other, "": unknown,
+		"40001": unwritten, "40P01": unwritten, "08006": unknown, "08003": unknown, "57P01": unknown, "28P01": denied, "53100": unwritten, "22003": other, "": unknown,
 	} {
 		if got := PostgreSQL.classify(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("SQLSTATE %q: got class %d, want %d", code, got, want)

@@ -49,6 +49,8 @@ type engine struct {
 	ignore string
 	// skipLocked is the clause that skips rows locked by other transactions.
 	skipLocked string
+	// commits is a condition that is false in a session that does not commit by itself, to be added to another condition.
+	commits string
 	// prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
 	// PostgreSQL's driver does that by itself where the server, or a proxy before it, allows it.
 	prepares bool
@@ -91,6 +93,7 @@ var mysql = &engine{
 	// driver's clientFoundRows.
 	ignore:     "",
 	skipLocked: "FOR UPDATE SKIP LOCKED",
+	commits:    " AND @@session.autocommit",
 	prepares:   true,
 	classify:   classifyMySQL,
 	identity:   "SELECT VERSION()",
@@ -165,6 +168,7 @@ func (d Dialect) sql(text string) string {
 		"{greatest}", d.engine.greatest,
 		"{ignore}", d.engine.ignore,
 		"{skip locked}", d.engine.skipLocked,
+		"{commits}", d.engine.commits,
 	).Replace(text)
 	if !d.engine.numbered {
 		return text

@@ -15,8 +15,8 @@
 // The package imports no driver. It is tested with github.com/jackc/pgx/v5/stdlib, github.com/go-sql-driver/mysql and
 // modernc.org/sqlite, on PostgreSQL 15, MariaDB 10.11, MySQL 9.7 and SQLite 3.5x. It is written for MySQL 8.0 as well, but
 // not tested on it. See [PostgreSQL], [MySQL] and [SQLite] for the settings that each needs. The store depends on no
-// session state and prepares no statement by name. An [Inbox] prepares its INSERT through the protocol, once per
-// connection, with the drivers of MySQL and SQLite. If the server refuses that, the inbox sends the text.
+// session state and prepares no statement by name. An [Inbox] prepares its INSERT and its UPDATE through the protocol, once
+// per connection, with the drivers of MySQL and SQLite. If the server refuses that, the inbox sends the text.
 //
 // # Tables
 //

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // What can be wrong with a database. A [*DatabaseError] matches one of them.
@@ -23,7 +25,8 @@ var (
 	ErrAutocommit = errors.New("autocommit is off and nothing would be committed: turn it on in the data source name")
 )
 
-// DatabaseError says why the database cannot be used. No retry helps, except for ErrReadOnly during a failover.
+// DatabaseError says why the database cannot be used. No retry helps: it matches [sqsonce.ErrMisconfigured]. The exception
+// is ErrReadOnly, which a failover causes for a while: it matches [sqsonce.ErrUnavailable] only, except on SQLite.
 type DatabaseError struct {
 	// Dialect is the one that the store was made with.
 	Dialect Dialect
@@ -46,6 +49,12 @@ func (e *DatabaseError) Error() string {
 	return s
 }
 
+// Is reports a match with [sqsonce.ErrUnavailable] and [sqsonce.ErrMisconfigured].
+func (e *DatabaseError) Is(target error) bool {
+	failover := e.Problem == ErrReadOnly && e.Dialect.engine != sqlite
+	return target == sqsonce.ErrUnavailable || target == sqsonce.ErrMisconfigured && !failover
+}
+
 // Unwrap returns the problem and the driver's error.
 func (e *DatabaseError) Unwrap() []error {
 	if e.Err == nil {
@@ -63,16 +72,22 @@ var problems = map[class]error{
 	connPoolClosed: ErrClosed,
 }
 
-// explain gives an operation's final error its type and its name. It returns nil, a refusal by the record and a
+// explain gives an operation's final error its type and its name. What no message causes (no connection, no reply, a lock, a
+// deadlock, a server without resources) is [sqsonce.Unavailable]. It returns nil, a refusal by the record and a
 // [*DatabaseError] unchanged.
 func explain(d Dialect, op string, err error) error {
 	if err == nil || isRefusal(err) || isDatabaseError(err) {
 		return err
 	}
-	if problem := problems[d.classify(err)]; problem != nil {
+	c := d.classify(err)
+	if problem := problems[c]; problem != nil {
 		return &DatabaseError{Dialect: d, Problem: problem, Detail: op, Err: err}
 	}
-	return fmt.Errorf("sqlstore: %s: %w", op, err)
+	err = fmt.Errorf("sqlstore: %s: %w", op, err)
+	if c == unwritten || c == unknown {
+		return sqsonce.Unavailable(err)
+	}
+	return err
 }
 
 func isDatabaseError(err error) bool {

@@ -9,24 +9,32 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Inbox runs a handler in the transaction that writes its event's record: both are committed, or neither is. A crash at
 // any point leaves the event either not handled or done. The handler's writes to this database have their effect exactly
 // once, for as long as the record is retained.
 //
-// This holds only for what goes through the handler's *sql.Tx. Everything else that a handler does may be repeated.
+// This holds only for what goes through the handler's *sql.Tx. Everything else that a handler does may be repeated. And it
+// holds only if no statement of the handler commits: see [ErrImplicitCommit].
 //
-// The record's row is locked while the handler runs. There is no lease, no renewal and no second commit. A second delivery
+// An inbox adds two statements to the handler's transaction: an INSERT of the record before the handler, and an UPDATE that
+// completes it after the handler. The row is locked meanwhile; there is no renewal and no second commit. A second delivery
 // of the event waits: in another process for the row's lock, in this process for the first delivery itself
-// ([dedup.Options.Wait]). An inbox adds one INSERT to the handler's transaction. Each running delivery uses one connection
-// of the pool. If handlers use others too, the pool must be larger than the host's concurrency.
+// ([dedup.Options.Wait]).
+//
+// Each running delivery uses one connection of the pool. If handlers use others too, the pool must be larger than the
+// host's concurrency, or handlers that have all connections wait for each other. Then one of their contexts is cancelled,
+// after two to three times CallTimeout + 2 s, and its delivery fails with an error that names the pool and matches
+// [sqsonce.ErrUnavailable]. This is not seen if several stores, or other parts of the program, share the pool and wait for it.
 type Inbox struct {
-	store  *Store
-	stmts  inboxStatements
-	insert prepared
-	once   *dedup.Once
-	wait   time.Duration // for a lock, a connection, a commit
+	store    *Store
+	stmts    inboxStatements
+	insert   prepared
+	complete prepared
+	once     *dedup.Once
+	wait     time.Duration // for a lock, a connection, a commit
 }
 
 // NewInbox returns an inbox for the consumer: see [dedup.New]. It shares the table and the keys with a [dedup.Once] of
@@ -35,6 +43,7 @@ type Inbox struct {
 // These options have another meaning than for a Once:
 //
 //   - CallTimeout also limits how long a delivery waits for a connection, and for another process's delivery of its event.
+//     And it is the lease of a record that an implicit commit has made visible, see [ErrImplicitCommit].
 //   - Lease only tells a second delivery in this process when to come back.
 //   - OnCrash must be Rerun, because a crash is rolled back and leaves no record to block. OnStoreDown must be FailClosed,
 //     because without the record there is no transaction. OnCompleteFailed is not used: the handler's writes and the record
@@ -57,7 +66,8 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
 	}
 	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, cleanupTimeout)}
-	i.insert.store, i.insert.text = s, i.stmts.insert
+	i.insert.store, i.insert.text = s, s.stmts.insert
+	i.complete.store, i.complete.text = s, i.stmts.complete
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
@@ -79,7 +89,9 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //     CallTimeout. h was not called.
 //   - matching [ErrOutcomeUnknown]: the commit's reply was lost and the database could not be asked afterwards. The next
 //     delivery finds out.
-//   - [ErrTxEnded]: h rolled its transaction back and returned nil.
+//   - [ErrTxEnded]: the transaction had ended before h returned nil.
+//   - matching [ErrImplicitCommit], and h's own error: h failed after a statement of it had committed its transaction. After
+//     a panic, runtime.Goexit or a Reject the store's log says so instead.
 //   - a [*DatabaseError], or any other: the record could not be checked and h was not called, or the commit was refused.
 //
 // One delivery may call h more than once, each time in a new transaction after the old one was rolled back. This happens
@@ -88,8 +100,12 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 // limited, with jitter between them. So h must do nothing that is not safe to repeat, except reads and writes through its
 // Tx. It must return the errors of its statements. It must not keep results in variables from one call to the next.
 //
-// On MySQL this is necessary: a deadlock rolls the whole transaction back, and later statements of the same Tx are
-// committed one by one. A handler that continues after a deadlock has an effect without a record.
+// On MySQL a deadlock rolls the whole transaction back, and later statements of the same Tx are committed one by one. If a
+// handler continues after a deadlock, the record's UPDATE finds nothing, and the delivery fails with ErrTxEnded: the event
+// runs again, and what was committed one by one is there twice.
+//
+// h may use savepoints. It must leave the session as it was: autocommit, isolation level and settings stay with the
+// connection, which others use after it.
 //
 // The end of ctx does not cancel the commit: a host that stops does not undo what has succeeded. CallTimeout limits the
 // commit with pgx. With the MySQL driver only the parameter readTimeout of the data source name does.
@@ -100,12 +116,16 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		err := fieldError("handler", "is nil")
 		return func(context.Context, *sqsonce.Message) error { return err }
 	}
+	i.once.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		d := &delivery{inbox: i}
-		d.tx = eventTx{store: i.store, wait: i.wait, mark: d.writeRecord}
+		d.tx = eventTx{store: i.store, wait: i.wait, row: d}
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
-			err := d.tx.run(ctx, func(tx *sql.Tx) error { return h(ctx, m, tx) })
+			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
+			if _, reject := host.Asked(err); reject == nil {
+				err = d.tx.abort(ctx, err)
+			}
 			return err == nil, err
 		})
 	}
@@ -114,8 +134,8 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 // Stats returns the inbox's counters: see [dedup.Once.Stats].
 func (i *Inbox) Stats() dedup.Stats { return i.once.Stats() }
 
-// inboxStore presents the transactions to a Once as a store. Acquire writes the record as completed in a transaction that
-// is not committed. Release rolls it back. The transaction's commit completes the record, so the Once never calls Complete.
+// inboxStore presents the transactions to a Once as a store. Acquire writes the record in a transaction that is not
+// committed. Release rolls it back. The transaction completes the record, so the Once never calls Complete.
 // The contexts of all calls carry the delivery.
 type inboxStore struct{ inbox *Inbox }
 
@@ -126,6 +146,7 @@ func deliveryFrom(ctx context.Context) *delivery { return ctx.Value(deliveryKey{
 func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	d := deliveryFrom(ctx)
 	d.claim = c
+	d.claim.Lease = s.inbox.wait
 	if err := checkClaim(c); err != nil {
 		return dedup.Lease{}, err
 	}
@@ -133,6 +154,7 @@ func (s inboxStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, er
 		return dedup.Lease{}, err
 	}
 	s.inbox.insert.prepare(ctx)
+	s.inbox.complete.prepare(ctx)
 	if err := d.tx.begin(ctx); err != nil {
 		return dedup.Lease{}, err
 	}
@@ -151,23 +173,24 @@ func (s inboxStore) Complete(context.Context, dedup.Lease, dedup.Result) error {
 
 func (s inboxStore) Release(ctx context.Context, _ dedup.Lease, cause error) error {
 	d := deliveryFrom(ctx)
-	d.tx.rollback()
-	return d.recordFailure(ctx, cause)
+	// The transaction is open after a Reject, a panic and runtime.Goexit, whose errors have been returned.
+	if err := d.tx.abort(ctx, cause); errors.Is(err, ErrImplicitCommit) && !errors.Is(cause, ErrImplicitCommit) {
+		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: event failed after an implicit commit", "key", d.claim.Key, "error", err)
+	}
+	if err := d.recordFailure(ctx, cause); err != nil {
+		// The rollback has released the event. After an implicit commit its lease ends after CallTimeout.
+		s.inbox.store.logger.WarnContext(ctx, "sqlstore: inbox: failure not recorded", "key", d.claim.Key, "error", err)
+	}
+	return nil
 }
 
-// inboxStatements are the statements of an inbox. The record is written as completed at once: others see it only after the
-// commit, and the commit then needs no further statement.
-type inboxStatements struct{ insert, take, insertFailure, updateFailure string }
+// inboxStatements are an inbox's statements that a store does not have.
+type inboxStatements struct{ complete, insertFailure, updateFailure string }
 
 func newInboxStatements(d Dialect) inboxStatements {
 	return inboxStatements{
-		insert: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, validation)" +
-			" VALUES (?, 'COMPLETED', ?, " + d.returned("{now}") + ", 0, {now} + ?, ?, ?) {ignore}" + d.returning("fence")),
-
-		// Only if it has not changed since it was read, and is free: see statements.take.
-		take: d.sql("UPDATE {records} SET owner = ?, fence = " + d.returned("{greatest}(fence + 1, {now})") + "," +
-			" expires_at = {now} + ?, attempts = ?, validation = ?, result = NULL, lease_until = 0, status = 'COMPLETED'" +
-			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.returning("fence")),
+		complete: d.sql("UPDATE {records} SET validation = ?, status = 'COMPLETED'" +
+			" WHERE id = ? AND owner = ?{commits}"),
 
 		insertFailure: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
 			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),
@@ -186,16 +209,16 @@ type delivery struct {
 	tx    eventTx
 }
 
-// writeRecord writes the record in the transaction, unless an existing record refuses it.
+// mark writes the record with a lease of CallTimeout, unless an existing record refuses it: see [eventRow].
 //
 // If two deliveries come at once, both insert, and the second one's statement waits for the first one's transaction. When
 // that is committed, the second finds the record completed. When it is rolled back, the second has inserted. The read and
 // the UPDATE after it cannot race: the UPDATE names what was read, waits for the row's lock as the INSERT does, and writes
 // nothing if the row has changed.
-func (d *delivery) writeRecord(ctx context.Context, tx *sql.Tx) error {
+func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	s, c := d.inbox.store, d.claim
 	fence, written, err := d.inbox.insert.writeReturning(ctx, tx,
-		c.Key, c.Owner, c.Retention.Milliseconds(), c.Attempt, c.Validation)
+		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt)
 	if err != nil || written {
 		d.lease = newLease(c, fence, "")
 		return err
@@ -210,18 +233,33 @@ func (d *delivery) writeRecord(ctx context.Context, tx *sql.Tx) error {
 	switch r.stateFor(c) {
 	case done: // also by this owner, after a commit whose reply was lost
 		return &dedup.CompletedError{Result: r.result}
+	case owned:
+		return errMarked
 	case free:
-	default: // a Once has a lease on it
+	default: // another owner has a lease on it
 		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
 	}
-	fence, written, err = s.dialect.writeReturning(ctx, tx, d.inbox.stmts.take,
-		c.Owner, c.Retention.Milliseconds(), c.Attempt, c.Validation, c.Key, r.fence, r.until)
+	fence, written, err = s.dialect.writeReturning(ctx, tx, s.stmts.take,
+		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
 	if err == nil && !written {
 		err = errContended
 	}
 	d.lease = newLease(c, fence, r.lastError)
 	d.lease.Takeover = r.status == inProgress && r.until > 0
 	return err
+}
+
+// finish completes the record, if it is this owner's: see [eventRow].
+func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
+	return d.inbox.complete.write(ctx, tx, d.claim.Validation, d.claim.Key, d.claim.Owner)
+}
+
+func (d *delivery) marked(ctx context.Context, q queryer) (bool, error) {
+	r, err := d.inbox.store.find(ctx, q, d.claim.Key)
+	if isMissing(err) {
+		return false, nil
+	}
+	return r.stateFor(d.claim) == owned, err
 }
 
 // recordFailure stores the error and the receive count of a delivery whose transaction was rolled back, if the record is
@@ -235,6 +273,10 @@ func (d *delivery) recordFailure(ctx context.Context, cause error) error {
 		written, err := s.dialect.write(ctx, s.db, d.inbox.stmts.insertFailure,
 			c.Key, c.Owner, d.lease.Fence, c.Retention.Milliseconds(), c.Attempt, text)
 		if err != nil || written {
+			return err
+		}
+		// The record that an implicit commit has left.
+		if written, err = s.dialect.write(ctx, s.db, s.stmts.release, text, c.Key, c.Owner); err != nil || written {
 			return err
 		}
 		_, err = s.dialect.write(ctx, s.db, d.inbox.stmts.updateFailure,

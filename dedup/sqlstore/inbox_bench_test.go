@@ -11,8 +11,9 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// BenchmarkInbox measures what an inbox adds to a bare business transaction, compared with what the same INSERT adds when
-// the transaction sends it itself: by the same driver, as text, on a context that can be cancelled, like a host's.
+// BenchmarkInbox measures what an inbox adds to a bare business transaction, compared with what the same
+// INSERT and UPDATE add when the transaction sends them itself: by the same driver, as text, on a context that can be
+// cancelled, like a host's.
 //
 // An iteration is a round in which the kinds take turns, so that other load on the machine affects them equally. Each kind
 // reports the median of its rounds' medians in microseconds. The added time is computed within a round. -spread-µs is the
@@ -75,7 +76,7 @@ type inboxKind struct {
 func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	newLedger(b, bed)
 	store := newStore(b, bed)
-	insert := newInboxStatements(bed.Dialect).insert
+	complete := newInboxStatements(bed.Dialect).complete
 	inbox := newInbox(b, store).Handler(book)
 	again := newStore(b, bed)
 	if err := again.Check(b.Context()); err != nil {
@@ -83,11 +84,15 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	}
 	return []inboxKind{
 		{"bare", func(ctx context.Context, _ string) error {
-			return transact(ctx, bed.DB, func(*sql.Tx) error { return nil })
+			return transact(ctx, bed.DB, nil, nil)
 		}},
-		{"insert", func(ctx context.Context, id string) error {
+		{"statements", func(ctx context.Context, id string) error {
+			key := "bare#orders|" + id
 			return transact(ctx, bed.DB, func(tx *sql.Tx) error {
-				_, _, err := bed.Dialect.writeReturning(ctx, tx, insert, "bare#orders|"+id, "owner", int64(1e9), 1, "")
+				_, _, err := bed.Dialect.writeReturning(ctx, tx, store.stmts.insert, key, "owner", int64(1e9), int64(2e9), 1)
+				return err
+			}, func(tx *sql.Tx) error {
+				_, err := bed.Dialect.write(ctx, tx, complete, "", key, "owner")
 				return err
 			})
 		}},
@@ -100,17 +105,25 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	}
 }
 
-func transact(ctx context.Context, db *sql.DB, first func(*sql.Tx) error) error {
+// transact is a business transaction with a statement before and one after it, if not nil.
+func transact(ctx context.Context, db *sql.DB, first, last func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if err := first(tx); err != nil {
-		return err
+	if first != nil {
+		if err := first(tx); err != nil {
+			return err
+		}
 	}
 	if err := addTen(ctx, tx); err != nil {
 		return err
+	}
+	if last != nil {
+		if err := last(tx); err != nil {
+			return err
+		}
 	}
 	return tx.Commit()
 }

@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -224,46 +226,17 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	}
 }
 
-// Another delivery may come between the read of a free record and the statement that takes it. The statement takes only
-// the record that was read, and only if it is free.
-func TestInboxTakesWhatItRead(t *testing.T) {
+// Two handlers of one inbox share their events, as two of one Once do.
+func TestInboxHandlersShareTheirEvents(t *testing.T) {
 	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
-		i := newInbox(t, s)
-		take := func(fence, until int64) bool {
-			t.Helper()
-			_, written, err := b.Dialect.writeReturning(t.Context(), b.DB, i.stmts.take,
-				"taker", time.Hour.Milliseconds(), 1, "", "k", fence, until)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return written
-		}
-		read := func() record {
-			t.Helper()
-			r, err := s.find(t.Context(), b.DB, "k")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
-		}
-		l := mustAcquire(t, s, claim("k", "owner"))
-		if r := read(); take(r.fence, r.until) {
-			t.Error("a live lease was taken")
-		}
-		if err := s.Release(t.Context(), l, errBoom); err != nil {
-			t.Fatal(err)
-		}
-		r := read()
-		if take(r.fence-1, r.until) || take(r.fence, r.until+1) {
-			t.Error("a record was taken that has changed since the read")
-		}
-		if !take(r.fence, r.until) {
-			t.Error("a free record was not taken")
-		}
-		if r := read(); r.status != completed || take(r.fence, r.until) {
-			t.Errorf("record: got %+v, want it completed, and not taken", r)
-		}
-	})
+	var lines bytes.Buffer
+	i := newInbox(t, newStore(t, NewBed(t, "SQLite")), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+	i.Handler(book)
+	if lines.Len() > 0 {
+		t.Errorf("one handler: log has %q, want nothing", lines.String())
+	}
+	i.Handler(book)
+	if got := lines.String(); strings.Count(got, "share their events") != 1 {
+		t.Errorf("two handlers: log has %q, want one warning", got)
+	}
 }

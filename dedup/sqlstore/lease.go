@@ -41,24 +41,32 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkText("Lease.Key", l.Key, maxKey); err != nil {
 		return err
 	}
+	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
+		return err
+	}
 	return s.retry(ctx, "complete", func(ctx context.Context) error {
 		written, err := s.dialect.write(ctx, s.db, s.stmts.complete, res.Data, cmp.Or(res.Validation, l.Validation), l.Key, l.Owner)
 		if written || err != nil {
 			return err
 		}
 		// A second call, or one after a lost reply, keeps the first result.
-		r, err := s.find(ctx, s.db, l.Key)
-		switch {
-		case isMissing(err):
-			return sqsonce.ErrLeaseLost
-		case err != nil:
-			return err
-		case r.status == completed && r.owner == l.Owner:
-			return nil
-		default:
-			return sqsonce.ErrLeaseLost
-		}
+		return s.expectOwn(ctx, l, func(r record) bool { return r.status == completed })
 	})
+}
+
+// expectOwn returns nil if the record has the lease's owner and is as expected.
+func (s *Store) expectOwn(ctx context.Context, l dedup.Lease, is func(record) bool) error {
+	r, err := s.find(ctx, s.db, l.Key)
+	switch {
+	case isMissing(err):
+		return sqsonce.ErrLeaseLost
+	case err != nil:
+		return err
+	case r.owner == l.Owner && is(r):
+		return nil
+	default:
+		return sqsonce.ErrLeaseLost
+	}
 }
 
 // Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.
@@ -66,18 +74,19 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkText("Lease.Key", l.Key, maxKey); err != nil {
 		return err
 	}
+	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
+		return err
+	}
 	text := ""
 	if cause != nil {
 		text = errorText(cause)
 	}
-	return s.release(ctx, l.Key, l.Owner, text)
-}
-
-// release does not change the last error if text is nil. A row that is not written has another owner, is completed or does
-// not exist: there is nothing to release.
-func (s *Store) release(ctx context.Context, key, owner string, text any) error {
 	return s.retry(ctx, "release", func(ctx context.Context) error {
-		_, err := s.dialect.write(ctx, s.db, s.stmts.release, text, key, owner)
-		return err
+		written, err := s.dialect.write(ctx, s.db, s.stmts.release, text, l.Key, l.Owner)
+		if written || err != nil {
+			return err
+		}
+		// A second call, one after a lost reply, or one after a complete.
+		return s.expectOwn(ctx, l, func(r record) bool { return r.status == completed || r.until == 0 })
 	})
 }

@@ -27,24 +27,14 @@ type proxy struct {
 // throughProxy returns a pool that reaches b's server through a proxy. Every statement is one packet in each direction.
 func throughProxy(t *testing.T, b *Bed) (*proxy, *Bed) {
 	t.Helper()
-	var address, dsn string
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	switch b.Dialect {
-	case PostgreSQL:
-		u, err := url.Parse(b.DSN)
-		if err != nil {
-			t.Fatal(err)
-		}
-		address = u.Host
-		u.Host = l.Addr().String()
-		dsn = u.String() + "&default_query_exec_mode=exec"
-	case MySQL:
-		_, rest, _ := strings.Cut(b.DSN, "(")
-		address, _, _ = strings.Cut(rest, ")")
-		dsn = strings.Replace(b.DSN, address, l.Addr().String(), 1)
+	address := serverAddress(t, b)
+	dsn := strings.Replace(b.DSN, address, l.Addr().String(), 1)
+	if b.Dialect == PostgreSQL {
+		dsn += "&default_query_exec_mode=exec"
 	}
 	p := &proxy{server: address, listen: l}
 	var wg sync.WaitGroup
@@ -67,6 +57,21 @@ func throughProxy(t *testing.T, b *Bed) (*proxy, *Bed) {
 		wg.Wait()
 	})
 	return p, newBed(t, b.Dialect, b.Driver, dsn, b.Name)
+}
+
+// serverAddress is the host and port of b's server.
+func serverAddress(t testing.TB, b *Bed) string {
+	t.Helper()
+	if b.Dialect == PostgreSQL {
+		u, err := url.Parse(b.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Host
+	}
+	_, rest, _ := strings.Cut(b.DSN, "(")
+	address, _, _ := strings.Cut(rest, ")")
+	return address
 }
 
 // loseReply lets the server execute the next statement that contains word, and breaks the connection instead of returning

@@ -137,8 +137,8 @@ func newStatements(d Dialect) statements {
 		complete: d.sql("UPDATE {records} SET result = ?, validation = ?, status = 'COMPLETED'" +
 			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'"),
 
-		// The owner stays, so that a late copy of its acquire is refused. Without a new error the last one stays too.
-		release: d.sql("UPDATE {records} SET lease_until = 0, error = COALESCE(?, error)" +
+		// The owner stays, so that a late copy of its acquire is refused.
+		release: d.sql("UPDATE {records} SET lease_until = 0, error = ?" +
 			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0"),
 
 		remove:    d.sql("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),

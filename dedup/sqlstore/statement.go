@@ -106,16 +106,31 @@ func (p *prepared) prepare(ctx context.Context) {
 
 // writeReturning is [Dialect.writeReturning].
 func (p *prepared) writeReturning(ctx context.Context, tx *sql.Tx, args ...any) (number int64, written bool, err error) {
-	d := p.store.dialect
+	err = p.run(tx, func(q queryer) (err error) {
+		number, written, err = p.store.dialect.writeReturning(ctx, q, p.text, args...)
+		return err
+	})
+	return number, written, err
+}
+
+// write is [Dialect.write].
+func (p *prepared) write(ctx context.Context, tx *sql.Tx, args ...any) (written bool, err error) {
+	err = p.run(tx, func(q queryer) (err error) {
+		written, err = p.store.dialect.write(ctx, q, p.text, args...)
+		return err
+	})
+	return written, err
+}
+
+func (p *prepared) run(tx *sql.Tx, f func(queryer) error) error {
 	if stmt := p.stmt.Load(); stmt != nil {
-		number, written, err = d.writeReturning(ctx, preparedQueryer{tx, stmt}, p.text, args...)
 		// Any other failure may have rolled the transaction back. On MySQL the text would then be committed by itself, and so
 		// would the handler's statements after it.
-		if err == nil || d.classify(err) != notPrepared {
-			return number, written, err
+		if err := f(preparedQueryer{tx, stmt}); err == nil || p.store.dialect.classify(err) != notPrepared {
+			return err
 		}
 	}
-	return d.writeReturning(ctx, tx, p.text, args...)
+	return f(tx)
 }
 
 // preparedQueryer runs the prepared statement in the transaction, whatever text it is given.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A connection parses an inbox's INSERT once, on engines where that is cheaper.
+// A connection parses an inbox's INSERT and its UPDATE once, on engines where that is cheaper.
 func TestInboxPreparesOnce(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -22,13 +22,15 @@ func TestInboxPreparesOnce(t *testing.T) {
 			}
 		}
 		expectBalance(t, b.DB, 30)
-		if got := i.insert.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
-			t.Errorf("prepared: got %t", got)
+		for _, p := range []*prepared{&i.insert, &i.complete} {
+			if got := p.stmt.Load() != nil; got != (b.Dialect != PostgreSQL) {
+				t.Errorf("prepared: got %t: %s", got, p.text)
+			}
 		}
 		if b.Dialect != MySQL {
 			return
 		}
-		for name, want := range map[string]int{"Com_stmt_prepare": 1, "Com_stmt_execute": 3} {
+		for name, want := range map[string]int{"Com_stmt_prepare": 2, "Com_stmt_execute": 6} {
 			var got int
 			if err := db.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE '"+name+"'").Scan(new(string), &got); err != nil {
 				t.Fatal(err)

@@ -20,7 +20,8 @@ type Options struct {
 	// finds it out. Timeout does not cover the wait for a connection of the pool, which the caller's context limits.
 	// Default: 5 s; negative: no limit.
 	Timeout time.Duration
-	// Logger gets what no error reports: a failed round of [Store.SweepEvery]. Default: slog.Default().
+	// Logger gets what no error reports: a failed round of [Store.SweepEvery], a failure that an [Inbox] could not record.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -36,6 +37,8 @@ type Store struct {
 	stmts   statements
 	turn    chan struct{} // full while a statement runs; nil: statements take no turns
 	checked atomic.Bool   // Check has succeeded
+	left    acquires
+	pool    handlerPool
 }
 
 var _ dedup.Store = (*Store)(nil)
@@ -58,6 +61,7 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 		db: db, dialect: dialect, stmts: newStatements(dialect),
 		timeout: max(0, cmp.Or(o.Timeout, defaultTimeout)),
 		logger:  host.Logger(o.Logger),
+		pool:    handlerPool{db: db},
 	}
 	if dialect.engine == sqlite {
 		s.turn = make(chan struct{}, 1)

@@ -20,7 +20,12 @@ func TestStore(t *testing.T) {
 			t.Parallel()
 			NewBed(t, k.name) // skips the test if there is no server
 			storetest.Run(t, storetest.Harness{
-				New:      func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, k.name)) },
+				New:  func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, k.name)) },
+				Away: func(t *testing.T) dedup.Store { return awayStore(t, EmptyBed(t, k.name)) },
+				Misconfigured: func(t *testing.T) dedup.Store {
+					b := EmptyBed(t, k.name) // without tables
+					return storeOn(t, b.DB, b.Dialect)
+				},
 				Lease:    unit,
 				Grace:    time.Second,
 				RealTime: true,

@@ -15,41 +15,66 @@ var (
 	// ErrOutcomeUnknown says that it is not known whether a transaction was committed. The next delivery of the event finds
 	// out: it is acknowledged if the record is there, and runs the handler if it is not.
 	ErrOutcomeUnknown = errors.New("sqlstore: transaction: unknown outcome")
-	// ErrTxEnded says that a handler rolled back its transaction and returned nil. Nothing was written. A handler must
-	// return an error to roll back, and leave the transaction open.
-	ErrTxEnded = errors.New("sqlstore: transaction: the handler has rolled it back and returned nil")
+	// ErrImplicitCommit says that the handler failed after its transaction had been committed without its *sql.Tx. On MySQL
+	// and MariaDB many statements do so: definitions such as CREATE TABLE, START TRANSACTION, the end of SET autocommit = 0,
+	// a procedure with a COMMIT of its own. What came before is in the database, and the event is not done: its next run
+	// repeats it. Move such statements out of the handler.
+	ErrImplicitCommit = errors.New("sqlstore: transaction: implicit commit: a statement of the handler committed its writes" +
+		" before the handler failed, and the next run repeats them; move the statement out of the handler")
+	// ErrTxEnded says that a handler returned nil and its transaction could not be committed: the handler rolled it back, or
+	// ignored an error by which the database rolled it back (such as a deadlock on MySQL), or turned autocommit off, or one
+	// of its statements committed implicitly and another delivery has the event since. The event is not done. A handler must
+	// return the errors of its statements, leave the transaction open and the session as it was.
+	ErrTxEnded = errors.New("sqlstore: transaction: not committed, although the handler returned nil: the handler rolled it back," +
+		" ignored an error that rolled it back, turned autocommit off, or committed implicitly and lost the event")
 )
 
 var (
 	// errOwnCommit says that the row is done by this owner: a commit whose reply was lost has happened.
 	errOwnCommit = errors.New("sqlstore: committed before")
-	errNoReply   = errors.New("no connection, or no reply, within CallTimeout")
+	// errMarked says that the row has the mark of an earlier transaction of this owner, which must have been committed.
+	errMarked  = errors.New("sqlstore: marked before")
+	errNoReply = errors.New("no connection, or no reply, within CallTimeout")
 )
 
-// eventTx is a transaction whose effect happens once per event. It begins with a statement that marks the event's row as
-// done. A second transaction with the same mark waits for the first one to end. If the database rolls the transaction
-// back, it is begun again.
+// eventRow is the row of the event that a transaction handles, and the delivery or attempt that handles it.
+//
+// The transaction begins with a mark and ends with a finish that needs the mark. Nobody sees the mark, unless a statement
+// of the handler commits the transaction. Then the event is not done yet, and the lease that is part of the mark keeps
+// others away for CallTimeout. If the database rolls the transaction back and the handler goes on, each of its further
+// statements is committed by itself, and so would be a finish that needed no mark.
+type eventRow interface {
+	// mark writes the mark. It returns errOwnCommit, errMarked or a refusal (see isRefusal) if the row says that the handler
+	// must not run. It waits while another transaction has the row.
+	mark(ctx context.Context, tx *sql.Tx) error
+	// finish writes that the event is done. It reports false, and writes nothing, if the row does not have the mark.
+	finish(ctx context.Context, tx *sql.Tx) (bool, error)
+	// marked reports whether the row, as q sees it, has the mark.
+	marked(ctx context.Context, q queryer) (bool, error)
+}
+
+// eventTx is a transaction whose effect happens once per event. If the database rolls it back, it is begun again.
 type eventTx struct {
 	store *Store
 	wait  time.Duration // limit for a connection, for the row's lock and for the commit
-	// mark writes the row. It returns errOwnCommit or a refusal (see isRefusal) if the row says that there is nothing to do.
-	mark func(context.Context, *sql.Tx) error
+	row   eventRow
 
 	tx  *sql.Tx            // nil: none is open
 	end context.CancelFunc // of the transaction's own context
+	ran bool               // a handler has run in the transaction
 }
 
 // run runs the handler in the open transaction and commits it. A nil error says that the row is done.
-func (t *eventTx) run(ctx context.Context, h func(*sql.Tx) error) error {
+func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
 	dialect := t.store.dialect
 	for n := 1; ; n++ {
-		err := h(t.tx)
+		err := t.handle(ctx, h)
 		switch {
 		case err == nil:
-			if err = t.finish((*sql.Tx).Commit); err == nil {
-				return nil
+			if err = t.commit(ctx); err == nil || errors.Is(err, ErrTxEnded) {
+				return err
 			}
-			if c := dialect.classify(err); c != unwritten && c != unknown && !errors.Is(err, sql.ErrTxDone) {
+			if c := dialect.classify(err); c != unwritten && c != unknown {
 				return explain(dialect, "commit", err)
 			}
 		case n == maxAttempts, ctx.Err() != nil, !dialect.rolledBack(err):
@@ -59,6 +84,42 @@ func (t *eventTx) run(ctx context.Context, h func(*sql.Tx) error) error {
 			return err
 		}
 	}
+}
+
+// handle runs the handler. A handler that was cancelled because of the pool has not failed by itself.
+func (t *eventTx) handle(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
+	t.ran = true
+	handlerCtx, stop := t.store.pool.watch(ctx, t.wait)
+	defer stop()
+	err := h(handlerCtx, t.tx)
+	if err != nil && handlerCtx.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: handler returned: %w", context.Cause(handlerCtx), err)
+	}
+	return err
+}
+
+// commit writes that the event is done, and commits. The end of the caller's context does not cancel it.
+func (t *eventTx) commit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
+	defer cancel()
+	finished, err := t.row.finish(ctx, t.tx)
+	if errors.Is(err, sql.ErrTxDone) {
+		// The handler has ended its *sql.Tx. If it committed, everything is in the database but this.
+		t.rollback()
+		if t.tx, err = t.store.pool.begin(ctx); err == nil {
+			t.end = cancel
+			finished, err = t.row.finish(ctx, t.tx)
+		}
+	}
+	switch {
+	case err != nil && t.store.dialect.classify(err) == aborted:
+		return fmt.Errorf("%w: %w", ErrTxEnded, err)
+	case err != nil:
+		return err
+	case !finished:
+		return ErrTxEnded
+	}
+	return t.close((*sql.Tx).Commit)
 }
 
 // beginAgain begins the transaction again after cause ended it. It reports done if the row turns out to be done, or if the
@@ -79,19 +140,40 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, cause error) (done bool
 	case completed || errors.Is(err, errOwnCommit):
 		// By our commit, or by another delivery between two attempts.
 		return true, nil
-	case err == nil && errors.Is(cause, sql.ErrTxDone):
-		return true, ErrTxEnded
+	case errors.Is(err, errMarked):
+		return true, fmt.Errorf("%w: %w", ErrImplicitCommit, cause)
 	case err == nil && (n == maxAttempts || ctx.Err() != nil):
-		return true, fmt.Errorf("sqlstore: transaction: rolled back %d times, and given up: %w", n, cause)
+		return true, explain(t.store.dialect, "transaction", fmt.Errorf("rolled back %d times, and given up: %w", n, cause))
 	case err == nil:
 		return false, nil
 	case t.store.dialect.classify(cause) == unknown:
-		return true, fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err)
+		return true, sqsonce.Unavailable(fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err))
 	case inProgress:
 		return true, sqsonce.RetryAfter(time.Until(other.Until), other)
 	default:
 		return true, err
 	}
+}
+
+// abort rolls back after the handler failed with err, and returns the error. If the row has the mark all the same, a
+// statement of the handler committed it, and the error says so.
+func (t *eventTx) abort(ctx context.Context, err error) error {
+	if t.tx == nil {
+		return err
+	}
+	t.rollback()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
+	defer cancel()
+	marked, readErr := t.row.marked(ctx, t.store.db)
+	readErr = explain(t.store.dialect, "transaction", readErr)
+	switch {
+	case readErr == nil && marked:
+		return fmt.Errorf("%w: handler returned: %w", ErrImplicitCommit, err)
+	case errors.Is(readErr, sqsonce.ErrUnavailable):
+		// The handler needed the database too: this is no try of the event.
+		return fmt.Errorf("%w: handler returned: %w", readErr, err)
+	}
+	return err
 }
 
 // begin opens the transaction and marks the row. It waits if another transaction has the row. Others see nothing of this
@@ -100,7 +182,7 @@ func (t *eventTx) begin(ctx context.Context) error {
 	start := time.Now()
 	for n := 1; ; n++ {
 		err := t.beginOnce(ctx)
-		if err == nil || isRefusal(err) || errors.Is(err, errOwnCommit) {
+		if err == nil || isRefusal(err) || errors.Is(err, errOwnCommit) || errors.Is(err, errMarked) {
 			return err
 		}
 		retryable := t.store.mayRetry(err) || errors.Is(err, errContended)
@@ -116,14 +198,14 @@ func (t *eventTx) beginOnce(ctx context.Context) error {
 	detach := context.AfterFunc(ctx, cancel)
 	timer := time.AfterFunc(t.wait, cancel)
 	defer timer.Stop()
-	tx, err := t.store.db.BeginTx(txCtx, nil)
+	tx, err := t.store.pool.begin(txCtx)
 	if err != nil {
 		defer cancel()
 		return t.explain(ctx, txCtx, err)
 	}
 	t.tx, t.end = tx, cancel
 	sent := time.Now()
-	if err = t.mark(txCtx, tx); err == nil && detach() && timer.Stop() {
+	if err = t.row.mark(txCtx, tx); err == nil && detach() && timer.Stop() {
 		return nil
 	}
 	timedOut := txCtx.Err() != nil && ctx.Err() == nil
@@ -151,16 +233,33 @@ func (t *eventTx) explain(ctx, txCtx context.Context, err error) error {
 // rollback ends the transaction if one is open. An error says that the connection is gone, and then the database rolls
 // back by itself.
 func (t *eventTx) rollback() {
-	if t.tx != nil {
-		_ = t.finish((*sql.Tx).Rollback)
+	if t.tx == nil {
+		return
+	}
+	if t.ran && t.store.dialect.engine == mysql {
+		t.resetAutocommit()
+	}
+	_ = t.close((*sql.Tx).Rollback)
+}
+
+// resetAutocommit undoes a SET autocommit = 0 of the handler: the connection goes back to the pool, where statements of
+// others must be committed. The ROLLBACK comes first because the SET commits.
+func (t *eventTx) resetAutocommit() {
+	ctx, cancel := context.WithTimeout(context.Background(), t.wait)
+	defer cancel()
+	for _, text := range []string{"ROLLBACK", "SET autocommit = 1"} {
+		if _, err := t.tx.ExecContext(ctx, text); err != nil {
+			return // the connection is gone
+		}
 	}
 }
 
-func (t *eventTx) finish(f func(*sql.Tx) error) error {
+func (t *eventTx) close(f func(*sql.Tx) error) error {
 	timer := time.AfterFunc(t.wait, t.end)
 	defer timer.Stop()
 	err := f(t.tx)
 	t.end()
-	t.tx = nil
+	t.store.pool.leave()
+	t.tx, t.ran = nil, false
 	return err
 }

@@ -12,6 +12,16 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
+// fakeRow is an [eventRow] without a row.
+type fakeRow struct {
+	onMark   func(context.Context) error
+	onFinish error
+}
+
+func (r fakeRow) mark(ctx context.Context, _ *sql.Tx) error            { return r.onMark(ctx) }
+func (r fakeRow) finish(context.Context, *sql.Tx) (bool, error)        { return true, r.onFinish }
+func (fakeRow) marked(context.Context, queryer) (marked bool, _ error) { return false, nil }
+
 // A refusal by the row is not retried. A failure of the database is.
 func TestEventTxBegin(t *testing.T) {
 	t.Parallel()
@@ -28,18 +38,19 @@ func TestEventTxBegin(t *testing.T) {
 		"in progress": {&dedup.InProgressError{}, 1},
 		"lost":        {sqsonce.ErrLeaseLost, 1},
 		"ours":        {errOwnCommit, 1},
+		"marked":      {errMarked, 1},
 		"not SQL":     {busy, 1},
 		"contended":   {errContended, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			marks := 0
-			tx := eventTx{store: s, wait: 5 * time.Second, mark: func(context.Context, *sql.Tx) error {
+			tx := eventTx{store: s, wait: 5 * time.Second, row: fakeRow{onMark: func(context.Context) error {
 				if marks++; marks == 3 {
 					return nil
 				}
 				return c.err
-			}}
+			}}}
 			err := tx.begin(t.Context())
 			if c.marks == 3 && err != nil || c.marks == 1 && !errors.Is(err, c.err) {
 				t.Errorf("begin: got error %v after %v", err, c.err)
@@ -52,16 +63,35 @@ func TestEventTxBegin(t *testing.T) {
 	}
 }
 
+// A transaction that the database rolls back each time is given up: no message causes that.
+func TestEventTxGivesUp(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, NewBed(t, "SQLite"))
+	marks := 0
+	tx := eventTx{store: s, wait: 5 * time.Second, row: fakeRow{onFinish: sqliteError(5), onMark: func(context.Context) error {
+		marks++
+		return nil
+	}}}
+	if err := tx.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := tx.run(t.Context(), func(context.Context, *sql.Tx) error { return nil })
+	if kind(err) != "unavailable" || !errors.Is(err, sqliteError(5)) || marks != maxAttempts+1 {
+		t.Errorf("run: got error %v after %d marks, want unavailable after %d", err, marks, maxAttempts+1)
+	}
+	tx.rollback()
+}
+
 // Until the row is marked, the end of the caller's context cancels the transaction.
 func TestEventTxCancelled(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, NewBed(t, "SQLite"))
 	ctx, cancel := context.WithCancelCause(t.Context())
-	tx := eventTx{store: s, wait: 5 * time.Second, mark: func(own context.Context, _ *sql.Tx) error {
+	tx := eventTx{store: s, wait: 5 * time.Second, row: fakeRow{onMark: func(own context.Context) error {
 		cancel(errBoom)
 		<-own.Done()
 		return own.Err()
-	}}
+	}}}
 	if err := tx.begin(ctx); !errors.Is(err, errBoom) {
 		t.Errorf("begin: got error %v, want the cause", err)
 	}
@@ -141,6 +171,8 @@ func TestInboxUnknownOutcome(t *testing.T) {
 				})
 			if err := h(t.Context(), order(orderID, 1)); !errors.Is(err, ErrOutcomeUnknown) {
 				t.Errorf("delivery: got error %v, want ErrOutcomeUnknown", err)
+			} else if kind(err) != "unavailable" {
+				t.Errorf("delivery: got error %v, want it unavailable", err)
 			}
 			if err := newInbox(t, newStore(t, b)).Handler(book)(t.Context(), order(orderID, 2)); err != nil {
 				t.Errorf("redelivery: got error %v, want nil", err)

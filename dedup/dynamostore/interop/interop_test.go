@@ -60,6 +60,11 @@ func (b *bed) acquire(d time.Duration) dedup.Lease {
 	return l
 }
 
+// theirResult is what their function returns.
+type theirResult struct {
+	By string `json:"by"`
+}
+
 func TestTheirCompletedIsOurs(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		r := b.theirs(10*time.Second, "return")
@@ -69,8 +74,8 @@ func TestTheirCompletedIsOurs(t *testing.T) {
 			b.Errorf("our delivery: got called %t, %v, want nil without a call", called, err)
 		}
 		key, _ := dynamostore.PowertoolsKey([]byte(payload))
-		got, err := dedup.Do(b.Context(), b.once(), key, func(context.Context) (map[string]any, error) { return nil, errFailed })
-		if err != nil || got["by"] != "powertools" {
+		got, err := dedup.Do(b.Context(), b.once(), key, func(context.Context) (theirResult, error) { return theirResult{}, errFailed })
+		if err != nil || got.By != "powertools" {
 			b.Errorf("Do: got %v, %v, want the result of Powertools' function, %s", got, err, want.Result)
 		}
 	})

@@ -2,6 +2,9 @@ package main
 
 import "time"
 
+// outageTime is how long the store is away.
+const outageTime = 10 * time.Second
+
 // incidents are what happens to the processes on their way: the store is away for a while, then a worker and a function are
 // killed. In this order no process starts during the outage: a command that cannot check its store at its start exits.
 type incidents struct {
@@ -36,13 +39,13 @@ func (i *incidents) begin() {
 		i.shown.print("outage of the store left out: %s", s.backend.noOutage)
 		return
 	}
-	s.outage.begin()
+	s.outage.Cut()
 	i.back = time.After(outageTime)
 	i.shown.print("store refuses connections for %.0f s", outageTime.Seconds())
 }
 
 func (i *incidents) end() {
-	i.p.stack.outage.end()
+	i.p.stack.outage.Mend()
 	i.back = nil
 	i.shown.print("store is back")
 }

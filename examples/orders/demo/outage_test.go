@@ -6,12 +6,14 @@ import (
 	"net"
 	"slices"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/netfault"
 )
 
 // Lines are forwarded before and after the outage. It breaks the open connection and refuses another one.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	o, err := startOutage(echo(t))
+	o, err := netfault.Start(echo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +28,14 @@ func TestOutage(t *testing.T) {
 	if err := ask(open, "a"); err != nil {
 		t.Error(err)
 	}
-	o.begin()
+	o.Cut()
 	if ask(open, "b") == nil {
 		t.Error("the connection that was open still works")
 	}
 	if dialAndAsk(t, o, "c") == nil {
 		t.Error("a connection was made during the outage")
 	}
-	o.end()
+	o.Mend()
 	if err := dialAndAsk(t, o, "d"); err != nil {
 		t.Errorf("after the outage: %v", err)
 	}
@@ -42,7 +44,7 @@ func TestOutage(t *testing.T) {
 	if want := "10 s, 1 connections broken, 1 refused"; r.outage != want || len(r.unexpected) > 0 {
 		t.Errorf("reported %q and %q, want %q", r.outage, r.unexpected, want)
 	}
-	if err := o.close(); err != nil {
+	if err := o.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,7 +72,7 @@ func TestDynamoDBBehindTheProxy(t *testing.T) {
 		}
 		s := &stack{backend: b}
 		if b.address != "" {
-			s.outage = &outage{address: "127.0.0.1:1"}
+			s.outage = &netfault.Proxy{Addr: "127.0.0.1:1"}
 		}
 		if got, want := s.storeEnv(), []string{"AWS_ENDPOINT_URL_DYNAMODB=" + tt.env}; b.address != tt.address || !slices.Equal(got, want) {
 			t.Errorf("%s: store at %q, environment %q, want %q and %q", tt.endpoint, b.address, got, tt.address, want)
@@ -105,8 +107,8 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func dial(t *testing.T, o *outage) (net.Conn, error) {
-	c, err := net.Dial("tcp", o.address)
+func dial(t *testing.T, o *netfault.Proxy) (net.Conn, error) {
+	c, err := net.Dial("tcp", o.Addr)
 	if err == nil {
 		t.Cleanup(func() { _ = c.Close() })
 	}
@@ -114,7 +116,7 @@ func dial(t *testing.T, o *outage) (net.Conn, error) {
 }
 
 // dialAndAsk returns an error where the connection is reset by the dial, or later.
-func dialAndAsk(t *testing.T, o *outage, text string) error {
+func dialAndAsk(t *testing.T, o *netfault.Proxy, text string) error {
 	c, err := dial(t, o)
 	if err != nil {
 		return err

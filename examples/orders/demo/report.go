@@ -76,7 +76,7 @@ func (r *report) addOutage(s *stack) {
 		r.outage = "left out: " + s.backend.noOutage
 		return
 	}
-	broken, refused := s.outage.met()
+	broken, refused := s.outage.Met()
 	r.outage = fmt.Sprintf("%.0f s, %d connections broken, %d refused", outageTime.Seconds(), broken, refused)
 	if broken+refused == 0 {
 		r.unexpected = append(r.unexpected, "the outage of the store met no connection")

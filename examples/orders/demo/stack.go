@@ -13,6 +13,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/internal/netfault"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
@@ -22,7 +23,7 @@ type stack struct {
 	names   names
 	counter *counter
 	backend *backend
-	outage  *outage // nil: there is none
+	outage  *netfault.Proxy // between the store and the workers and functions; nil: there is none
 }
 
 func startStack(ctx context.Context, n names, b *backend) (*stack, error) {
@@ -57,7 +58,7 @@ func (s *stack) prepare(ctx context.Context) error {
 	}
 	var err error
 	if s.backend.address != "" {
-		if s.outage, err = startOutage(s.backend.address); err != nil {
+		if s.outage, err = netfault.Start(s.backend.address); err != nil {
 			return err
 		}
 	}
@@ -71,7 +72,7 @@ func (s *stack) close(ctx context.Context) error {
 		err = s.counter.close()
 	}
 	if s.outage != nil {
-		err = errors.Join(err, s.outage.close())
+		err = errors.Join(err, s.outage.Close())
 	}
 	_, tableErr := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(s.names.ledger)})
 	return errors.Join(err, tableErr, s.Stack.Close(ctx))
@@ -84,7 +85,7 @@ func (s *stack) storeEnv() []string {
 	if s.outage == nil {
 		return s.backend.env(s.backend.address)
 	}
-	return s.backend.env(s.outage.address)
+	return s.backend.env(s.outage.Addr)
 }
 
 // ledger returns every account, by name.
