@@ -134,6 +134,12 @@ func TestCancelledBatchIsNotAwaited(t *testing.T) {
 		if took := time.Since(start); took != 20*time.Millisecond+drainTime || errs[0] == nil || errs[1] == nil {
 			t.Errorf("got errors %v after %s, want two after %s", errs, took, 20*time.Millisecond+drainTime)
 		}
+		time.Sleep(5 * time.Second)
+		for key, r := range b.records() {
+			if r[attrUntil] != "0" {
+				t.Errorf("record %s: got %v, want it released when the batch was answered", key, r)
+			}
+		}
 	})
 }
 
