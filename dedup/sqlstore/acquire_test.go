@@ -103,7 +103,8 @@ func session(t *testing.T, b *Bed, db *sql.DB) (id int64) {
 	return id
 }
 
-// A complete does not overtake the acquire of its owner either: under the policy RunAnyway the handler has run meanwhile.
+// A release and a complete do not overtake the acquire of their owner. Under the policy RunAnyway the handler runs without
+// an answer to its acquire.
 func TestCompleteAfterUnknownAcquire(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
@@ -121,6 +122,11 @@ func TestCompleteAfterUnknownAcquire(t *testing.T) {
 		defer cancel()
 		if err := s.Complete(short, dedup.Lease{Key: "k", Owner: "a"}, dedup.Result{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Complete during the acquire: got error %v, want it to wait", err)
+		}
+		short, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := s.Release(short, dedup.Lease{Key: "k", Owner: "a"}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Release during the acquire: got error %v, want it to wait", err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)

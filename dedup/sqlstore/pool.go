@@ -16,9 +16,8 @@ import (
 type handlerPool struct {
 	db *sql.DB
 
-	mu        sync.Mutex
-	open      int // transactions that have a connection, or will have one
-	cancelled int // handlers that were cancelled and have not returned
+	mu   sync.Mutex
+	open int // transactions that have a connection, or will have one
 	// changes counts the transactions that began or ended, and since is what the pool said at the last change.
 	changes int
 	since   sql.DBStats
@@ -109,7 +108,6 @@ type poolWatch struct {
 	every   time.Duration
 	timer   *time.Timer
 	stuckAt int // the pool's changes when it was last found stuck
-	fired   bool
 	stopped bool
 }
 
@@ -120,13 +118,12 @@ func (w *poolWatch) look() {
 	switch {
 	case w.stopped:
 		return
-	case !p.stuck() || p.cancelled > 0:
+	case !p.stuck():
 		w.stuckAt = 0
 	case w.stuckAt != p.changes:
 		w.stuckAt = p.changes
 	default:
-		w.fired = true
-		p.cancelled++
+		p.changed() // the other handlers are not cancelled for the same wait
 		w.cancel(sqsonce.Unavailable(fmt.Errorf("sqlstore: transaction: handlers have all %d connections of the pool, and wait for more:"+
 			" read through the *sql.Tx, or set the pool's limit (SetMaxOpenConns) above the host's concurrency", p.since.MaxOpenConnections)))
 		return
@@ -139,8 +136,5 @@ func (w *poolWatch) stop() {
 	defer w.pool.mu.Unlock()
 	w.stopped = true
 	w.timer.Stop()
-	if w.fired {
-		w.pool.cancelled--
-	}
 	w.cancel(nil)
 }

@@ -147,7 +147,7 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, cause error) (done bool
 	case err == nil:
 		return false, nil
 	case t.store.dialect.classify(cause) == unknown:
-		return true, sqsonce.Unavailable(fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err))
+		return true, fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err)
 	case inProgress:
 		return true, sqsonce.RetryAfter(time.Until(other.Until), other)
 	default:
