@@ -263,3 +263,96 @@ func TestClaimUnderInserts(t *testing.T) {
 		}
 	})
 }
+
+// A suspect waits for running handlers, and other events wait for the suspect, but not for ever: a handler may hang.
+func TestSuspectWaitsForHandlerThatHangs(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		if b.Dialect == SQLite {
+			t.Skip("one handler runs at a time")
+		}
+		d := newDeferred(t, newStore(t, b))
+		receive(t, d, order("suspect", 1))
+		claimOf(t, newProcessor(t, d), newProcessor(t, d).due) // it dies
+		receive(t, d, order("hangs", 1))
+		hangs, release, suspect, others := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{}, 3)
+		process(t, d, func(ctx context.Context, m *sqsonce.Message, _ *sql.Tx) error {
+			switch m.ID {
+			case "m-hangs":
+				close(hangs)
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			case "m-suspect":
+				close(suspect)
+			default:
+				others <- struct{}{}
+			}
+			return nil
+		}, func(o *ProcessorOptions) { o.Concurrency = 2 })
+		<-hangs
+		eventually(t, "the suspect is due", func() bool {
+			select {
+			case <-suspect: // it was so before the other handler began
+				return true
+			default:
+			}
+			due, err := newProcessor(t, d).suspectDue(t.Context())
+			return err == nil && due
+		})
+		for n := range cap(others) {
+			receive(t, d, order(fmt.Sprint(n), 1))
+			select {
+			case <-others:
+			case <-time.After(30 * time.Second):
+				t.Fatal("events wait for a handler that hangs")
+			}
+		}
+		close(release)
+		select {
+		case <-suspect:
+		case <-time.After(30 * time.Second):
+			t.Fatal("the suspect did not run")
+		}
+		awaitCounts(t, d, 0, 0)
+	})
+}
+
+// The steps of a drain, and its end, do not wait for the next poll.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))
+	p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.Poll = 2, time.Hour })
+	receive(t, d, order("1", 1), order("2", 1))
+	claimOf(t, p, p.due)
+	exec(t, d.store.db, d.store.dialect.sql("UPDATE {inbox} SET lease_until = 1"))
+	receive(t, d, order("3", 1))
+	later := time.Now().Add(time.Hour)
+	step := func(now *turn, slots int, want ...string) {
+		t.Helper()
+		jobs, err := p.next(t.Context(), now, slots)
+		if got := ids(jobs); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%+v: claimed %v, error %v; want %v", now, got, err, want)
+		}
+	}
+	now := turn{patience: time.Minute}
+	if step(&now, 1); !now.drains || now.until.Before(time.Now()) {
+		t.Errorf("a suspect is due: got %+v, want a drain", now)
+	}
+	now.look = later
+	step(&now, 1)
+	if step(&now, 2, "1"); !now.alone || now.drains {
+		t.Errorf("idle: got %+v, want a suspect at work", now)
+	}
+	now.look = later
+	step(&now, 1)
+	step(&now, 2, "2")
+	if step(&now, 2, "3"); now.alone {
+		t.Errorf("after the last suspect: got %+v, want others at work", now)
+	}
+	given := turn{drains: true, until: time.Now(), patience: time.Minute}
+	if step(&given, 1); given.drains || given.patience != 2*time.Minute || given.look.Before(time.Now().Add(30*time.Second)) {
+		t.Errorf("after a drain in vain: got %+v, want a longer one, a minute later", given)
+	}
+}

@@ -161,7 +161,7 @@ func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Me
 func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func())) error {
 	var (
 		running atomic.Int64
-		turn    turn
+		turn    = turn{patience: p.o.Lease}
 	)
 	// A job that ends frees a slot, and may make the next event of its group due.
 	jobEnded := make(chan struct{}, 1)
@@ -191,14 +191,18 @@ func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func()
 	return nil
 }
 
-// turn says whose turn it is: the suspects', or that of all other events.
+// turn says whose turn it is: the suspects', each of which runs alone, or that of all other events.
 type turn struct {
-	alone  bool      // a suspect runs, or is to run when nothing else does
-	looked time.Time // for suspects, the last time
+	alone    bool          // a suspect runs
+	drains   bool          // nothing is claimed until the running handlers have ended and a suspect can run
+	until    time.Time     // end of the drain
+	patience time.Duration // length of the next drain
+	look     time.Time     // when to look for suspects
 }
 
 // next claims the events that start now. It looks for suspects once per Poll. If there is one, nothing else is claimed until
-// all suspects have run, each alone: they would wait for ever if they had to find the processor idle.
+// all suspects have run: they would wait for ever if they had to find the processor idle. A drain that takes too long is
+// given up for as long as it has lasted, and the next one is longer: one handler that hangs does not stop the others.
 func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, err error) {
 	if slots <= 0 {
 		return nil, nil
@@ -208,22 +212,28 @@ func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, e
 	} else if err != nil {
 		return nil, nil
 	}
-	idle := slots == p.o.Concurrency
-	if !t.alone && time.Since(t.looked) >= p.o.Poll {
-		t.looked = time.Now()
-		if t.alone = idle; !idle {
-			if t.alone, err = p.suspectDue(ctx); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if t.alone && !idle {
-		return nil, nil
-	}
-	if t.alone {
+	idle, now := slots == p.o.Concurrency, time.Now()
+	looks := !now.Before(t.look)
+	switch {
+	case idle && (t.alone || t.drains || looks):
 		jobs, err = p.claimSuspect(ctx)
-		if t.alone = len(jobs) > 0; t.alone || err != nil {
+		*t = turn{alone: len(jobs) > 0, look: now.Add(p.o.Poll), patience: p.o.Lease}
+		for _, j := range jobs {
+			p.o.Logger.WarnContext(ctx, "sqlstore: processor: the last attempt ended without an outcome; the event runs alone", "key", j.key, "attempt", j.message.ReceiveCount)
+		}
+		if t.alone || err != nil {
 			return jobs, err
+		}
+	case t.alone, t.drains && now.Before(t.until):
+		return nil, nil
+	case t.drains:
+		p.o.Logger.WarnContext(ctx, "sqlstore: processor: an event that is to run alone waits for running handlers", "handlers", p.o.Concurrency-slots, "waited", t.patience)
+		*t = turn{look: now.Add(t.patience), patience: 2 * t.patience}
+	case looks:
+		t.look = now.Add(p.o.Poll)
+		if t.drains, err = p.suspectDue(ctx); t.drains || err != nil {
+			t.until = now.Add(t.patience)
+			return nil, err
 		}
 	}
 	return p.claim(ctx, slots)
