@@ -51,7 +51,7 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	}
 	given := o
 	o.setDefaults()
-	if err := validate(c, queueURL, h, &o); err != nil {
+	if err := validate(c, queueURL, h, &given, &o); err != nil {
 		return nil, err
 	}
 	w := &Worker{
