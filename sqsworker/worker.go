@@ -55,7 +55,7 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 		return nil, err
 	}
 	w := &Worker{
-		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, given: given, opts: o,
+		client: safeClient{c}, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, given: given, opts: o,
 		lines: &lines{}, now: time.Now,
 	}
 	w.log = slog.New(lineHandler{w.lines, o.Logger.Handler()}).With(keyQueue, queueURL)
