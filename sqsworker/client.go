@@ -18,7 +18,8 @@ import (
 // while it was not answered.
 //
 // The options of each call switch off the SDK's retries, because the worker retries itself, and its check of checksums,
-// which fails ten messages for one. A wrapper has to pass the options on.
+// which fails ten messages for one. A wrapper has to pass the options on. A call that panics, or
+// that returns neither an answer nor an error, is a call that failed.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)

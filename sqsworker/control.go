@@ -44,13 +44,13 @@ func (w *Worker) Resume() {
 // SetConcurrency changes Options.Concurrency. It may be called at any time, from any goroutine, also before Run. With fewer
 // slots, the handlers that run beyond them end by themselves, and none is started meanwhile. Where InFlight and Receivers
 // were not set they are those of the new Concurrency; where they were, they stay. It returns a [*sqsonce.FieldError] if
-// concurrency is less than 1, and changes nothing.
+// concurrency is less than 1 or more than 120,000, and changes nothing.
 //
 // Each connection of the client's HTTP client serves one call at a time: see [HTTPClient].
 func (w *Worker) SetConcurrency(concurrency int) error {
-	if concurrency < 1 {
+	if concurrency < 1 || concurrency > maxConcurrency {
 		return &sqsonce.FieldError{
-			Package: "sqsworker", Field: "concurrency", Problem: fmt.Sprintf("is %d, must be at least 1", concurrency),
+			Package: "sqsworker", Field: "concurrency", Problem: fmt.Sprintf("is %d, must be 1 to %d", concurrency, maxConcurrency),
 		}
 	}
 	w.control.concurrency.Store(int64(concurrency))

@@ -173,7 +173,7 @@ func TestSetConcurrency(t *testing.T) {
 		"to one":                 {from: 10, to: 1, running: 10, runningNow: 10},
 		"more than InFlight":     {from: 2, to: 12, running: 2, runningNow: 5, options: func(o *Options) { o.InFlight = 5 }},
 		"InFlight follows":       {from: 1, to: 40, running: 1, runningNow: 40},
-		"InFlight of its bounds": {from: 1, to: 1_000_000, running: 1, runningNow: 60},
+		"InFlight of its bounds": {from: 1, to: maxConcurrency, running: 1, runningNow: 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
@@ -352,4 +352,18 @@ func TestHeldInStats(t *testing.T) {
 		j.stopClean()
 		x.wantEmpty()
 	})
+}
+
+// TestSetConcurrencyRefuses: a number of slots that would overflow, or that SQS cannot fill, changes nothing.
+func TestSetConcurrencyRefuses(t *testing.T) {
+	t.Parallel()
+	w, err := New(stubClient{}, goodURL, ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{-1, 0, maxConcurrency + 1, 1 << 62} {
+		if _, is := errors.AsType[*sqsonce.FieldError](w.SetConcurrency(n)); !is || w.control.concurrency.Load() != 10 {
+			t.Errorf("%d: accepted", n)
+		}
+	}
 }

@@ -72,9 +72,9 @@
 //  1. The worker starts no new receive. It does not cancel long polls under way, since SQS may hand messages to a
 //     cancelled one. Messages that they still bring are given back at once.
 //  2. Messages that have not been started are given back. A message at its last receive before the dead-letter queue is
-//     run instead.
+//     run instead, as long as handlers go on. What has not been started then is given back too, and SQS moves it unrun.
 //  3. Handlers go on until [Options.StopTimeout]. Then their contexts are cancelled with cause [sqsonce.ErrShutdown], and
-//     they have StopGrace to return. [Worker.Hurry] cancels them at once.
+//     they have StopGrace to return. [Worker.Hurry] cancels them at once, and gives back also what is at its last receive.
 //  4. Deletes and releases that are still open are sent, for up to five more seconds. The heartbeat ends last.
 //  5. Run waits for the last log lines, and for what [sqsonce.OnSettled] runs, at most a second each.
 //

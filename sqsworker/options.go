@@ -16,7 +16,7 @@ import (
 
 // Options configure [New]. The zero value of each field is its default.
 type Options struct {
-	// Concurrency is how many handlers run at once. [Worker.SetConcurrency] changes it. Default: 10.
+	// Concurrency is how many handlers run at once. [Worker.SetConcurrency] changes it. Default: 10; most 120,000.
 	Concurrency int
 	// InFlight is how many messages may be received and not yet deleted or given back. A worker with slow handlers has
 	// fewer: beyond free slots it receives only what its handlers, by their last runs, will take up within a second. The
@@ -24,7 +24,7 @@ type Options struct {
 	InFlight int
 	// Held is how many messages may wait in this process, outside InFlight, for the next try of their FIFO group or for the
 	// end of another delivery of their event. Beyond it they are given back, but for those at their last receive. While
-	// twice as many wait nothing is received. Default: 4 x InFlight, at least 30; least 1.
+	// twice as many wait nothing is received. Default: 4 x InFlight, at least 30; least 1, most 480,000.
 	Held int
 	// Bytes limits the size of the messages in flight. A receive asks for as many as fit if each is as large as the
 	// largest of the last receives. When sizes grow, the receives under way can therefore exceed the limit once.
@@ -35,7 +35,7 @@ type Options struct {
 	// with 32 of them, about what a CPU can receive and delete; a queue that is farther away may need more. As many
 	// deletes, and at least 16, may be under way at once, and more where they take longer than 200 ms; a stop ignores that
 	// limit. Default: enough for InFlight with ten
-	// messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS).
+	// messages each, and at most 32 for each CPU that Go uses (GOMAXPROCS); most 12,000.
 	Receivers int
 	// Wait is how long a receive waits for the first message, in whole seconds. A stop waits for receives under way.
 	// Default: 15 s; least 1 s, most 20 s, which SQS allows.
@@ -83,6 +83,10 @@ const (
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 	maxVisibility = 12 * time.Hour
 	maxInFlight   = 120_000
+	// Beyond these no more could be in flight. They also keep sums and products of options from overflowing.
+	maxConcurrency = maxInFlight
+	maxReceivers   = maxInFlight / host.MaxBatch
+	maxHeld        = 4 * maxInFlight
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 	maxWait = 20 * time.Second
 	maxBody = 1 << 20
@@ -120,7 +124,14 @@ func (p *problems) add(bad bool, field, format string, args ...any) {
 	}
 }
 
-func validate(c Client, queueURL string, h sqsonce.Handler, o *Options) error {
+// count reports a number that is out of range as the user gave it, where 0 is the default. Defaults are made of other
+// numbers, and are wrong if those are.
+func (p *problems) count(field string, given, most int) {
+	p.add(given < 0 || given > most, field, "is %d, must be 1 to %d", given, most)
+}
+
+// validate checks what was given, and the defaults filled in.
+func validate(c Client, queueURL string, h sqsonce.Handler, given, o *Options) error {
 	var p problems
 	sdk, isSDK := c.(*sqs.Client)
 	p.add(c == nil || isSDK && sdk == nil, "client", "is nil")
@@ -128,14 +139,11 @@ func validate(c Client, queueURL string, h sqsonce.Handler, o *Options) error {
 	p.add(host.QueueURLProblem(queueURL) != "", "queueURL", "%s", host.QueueURLProblem(queueURL))
 
 	whole := func(d time.Duration) bool { return d%time.Second == 0 }
-	p.add(o.Concurrency < 1, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
-	// The defaults of the two depend on Concurrency: with a bad one they would be reported for nothing.
-	if o.Concurrency >= 1 {
-		p.add(o.InFlight < 1 || o.InFlight > maxInFlight, "Options.InFlight", "is %d, must be 1 to %d", o.InFlight, maxInFlight)
-		p.add(o.InFlight >= 1 && o.Receivers < 1, "Options.Receivers", "is %d, must be at least 1", o.Receivers)
-	}
-	p.add(o.Tries < 0, "Options.Tries", "is %d, must be at least 1", o.Tries)
-	p.add(o.Held < 0, "Options.Held", "is %d, must be at least 1", o.Held)
+	p.count("Options.Concurrency", given.Concurrency, maxConcurrency)
+	p.count("Options.InFlight", given.InFlight, maxInFlight)
+	p.count("Options.Receivers", given.Receivers, maxReceivers)
+	p.add(given.Tries < 0, "Options.Tries", "is %d, must be at least 1", given.Tries)
+	p.count("Options.Held", given.Held, maxHeld)
 	p.add(o.Bytes < maxBody, "Options.Bytes", "is %d, must be at least %d, the largest message", o.Bytes, maxBody)
 	p.add(o.Wait < time.Second || o.Wait > maxWait || !whole(o.Wait), "Options.Wait",
 		"is %s, must be whole seconds, 1 s to 20 s", o.Wait)

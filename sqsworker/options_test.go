@@ -3,6 +3,7 @@ package sqsworker
 import (
 	"context"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ func fields(err error) (names []string) {
 	}
 	return names
 }
+
+var counts = []string{"Options.Concurrency", "Options.InFlight", "Options.Receivers", "Options.Held"}
 
 var badOptions = map[string]struct {
 	set  func(*Options)
@@ -58,6 +61,12 @@ var badOptions = map[string]struct {
 	"dlq malformed":    {func(o *Options) { o.DeadLetterQueue = "arn:aws:sqs:x" }, []string{"Options.DeadLetterQueue"}},
 	"dlq itself":       {func(o *Options) { o.DeadLetterQueue = goodURL }, []string{"Options.DeadLetterQueue"}},
 	"dlq kind":         {func(o *Options) { o.DeadLetterQueue = goodURL + ".fifo" }, []string{"Options.DeadLetterQueue"}},
+	"negative":         {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = -1, -1, -1, -1 }, counts},
+	"overflow": {func(o *Options) {
+		o.Concurrency, o.InFlight, o.Receivers, o.Held = math.MaxInt/2, 1<<62, math.MaxInt, 1<<62
+	}, counts},
+	"one beyond": {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_001, 120_001, 12_001, 480_001 }, counts},
+	"the most":   {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_000, 120_000, 12_000, 480_000 }, nil},
 	"several": {func(o *Options) { o.Concurrency, o.Wait, o.Bytes = -3, time.Minute, 1 },
 		[]string{"Options.Concurrency", "Options.Bytes", "Options.Wait"}},
 	"off": {func(o *Options) {

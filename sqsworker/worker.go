@@ -51,11 +51,11 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	}
 	given := o
 	o.setDefaults()
-	if err := validate(c, queueURL, h, &o); err != nil {
+	if err := validate(c, queueURL, h, &given, &o); err != nil {
 		return nil, err
 	}
 	w := &Worker{
-		client: c, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, given: given, opts: o,
+		client: safeClient{c}, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, given: given, opts: o,
 		lines: &lines{}, now: time.Now,
 	}
 	w.log = slog.New(lineHandler{w.lines, o.Logger.Handler()}).With(keyQueue, queueURL)

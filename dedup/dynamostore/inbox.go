@@ -30,8 +30,9 @@ type Inbox struct {
 // NewInbox returns an inbox for the consumer: see [dedup.New]. It refuses the policy RunAnyway: without the record there is
 // no transaction for the handler's writes. The error joins one [*sqsonce.FieldError] for each invalid argument.
 func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox, error) {
-	if s == nil {
-		return nil, fieldError("store", "is nil")
+	var store dedup.Store // nil where s is
+	if s != nil {
+		store = s
 	}
 	o := dedup.Options{}
 	for _, fn := range optFns {
@@ -41,7 +42,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	if o.OnStoreDown == dedup.RunAnyway {
 		errs = append(errs, fieldError("Options.OnStoreDown", "is RunAnyway, but without the record there is no transaction"))
 	}
-	once, err := dedup.New(s, consumer, optFns...)
+	once, err := dedup.New(store, consumer, optFns...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}

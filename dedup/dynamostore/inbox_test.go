@@ -364,8 +364,11 @@ func TestInboxUnits(t *testing.T) {
 
 func TestNewInboxChecksItsOptions(t *testing.T) {
 	t.Parallel()
-	if _, err := NewInbox(nil, "billing"); err == nil {
-		t.Error("NewInbox without a store: got nil, want an error")
+	_, err := NewInbox(nil, "", func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+	for _, field := range []string{"store", "consumer", "Options.OnStoreDown"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("NewInbox without anything: got %v, want it to name %s", err, field)
+		}
 	}
 	s, err := New(&refusalCounter{}, testTable)
 	if err != nil {
