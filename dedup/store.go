@@ -50,6 +50,9 @@ type Store interface {
 	// over. It returns nil, and changes nothing, where this owner has released or completed the record before. It returns
 	// [sqsonce.ErrLeaseLost], and changes nothing, where the record has another owner or is gone. The owner cannot acquire
 	// the key again: see Acquire.
+	//
+	// A lease without a fence is that of an acquire with an unknown outcome, which may still be carried out. Release sees to
+	// it that it is not, as far as the store can: its documentation says what remains.
 	Release(ctx context.Context, l Lease, cause error) error
 }
 
