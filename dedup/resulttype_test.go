@@ -1,3 +1,5 @@
+//lint:file-ignore U1000 fields that nobody reads are what these types are about
+
 package dedup_test
 
 import (
