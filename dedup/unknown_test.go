@@ -1,0 +1,146 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// What an acquire without an answer has stored is released once, so that the event does not look like a crash. After any
+// other failure nothing is stored, and nothing is released.
+func TestUnknownAcquireIsReleased(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer error
+		stored bool
+		calls  string
+	}{
+		"stored":     {dedup.ErrOutcomeUnknown, true, "[acquire release]"},
+		"not stored": {dedup.ErrOutcomeUnknown, false, "[acquire release]"},
+		"withdrawn":  {errStore, false, "[acquire]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				lose := func(_ context.Context, op string, n int) error {
+					if op == "acquire" && n == 1 {
+						return sqsonce.Unavailable(tt.answer)
+					}
+					return nil
+				}
+				if f.before = lose; tt.stored {
+					f.before, f.after = nil, lose
+				}
+				var e effects
+				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.Block })
+				err := o.Handler(e.handler)(context.Background(), message("1"))
+				if host.OutcomeOf(err) != host.Unavailable || f.log() != tt.calls {
+					t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
+				}
+				if s := o.Stats(); s.StoreErrors != 1 || s.LeasesLost != 0 {
+					t.Errorf("stats %+v: want one store error", s)
+				}
+				if err := o.Handler(e.handler)(context.Background(), message("1")); err != nil || e.got() != 1 {
+					t.Errorf("next delivery: got error %v and %d runs, want nil and 1", err, e.got())
+				}
+			})
+		})
+	}
+}
+
+// A store that does not answer the release either delays the delivery by a moment only, also where the host has cancelled it.
+func TestUnknownAcquireIsReleasedInTheBackground(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		ctx, cancel := context.WithCancel(context.Background())
+		f.before = func(_ context.Context, op string, _ int) error {
+			if op == "release" {
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		}
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				cancel()
+				return dedup.ErrOutcomeUnknown
+			}
+			return nil
+		}
+		start := time.Now()
+		err := newOnce(t, f).Handler(hang(0))(ctx, message("1"))
+		if took := time.Since(start); err == nil || took != 200*time.Millisecond {
+			t.Errorf("got error %v after %s, want an error after 200 ms", err, took)
+		}
+		time.Sleep(3 * time.Second)
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.Takeover {
+			t.Errorf("next acquire: got %+v, %v, want a released record", l, err)
+		}
+	})
+}
+
+// A handler that fails without a record leaves none that looks like a crash.
+func TestRunAnywayReleasesAfterAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		f.after = func(_ context.Context, op string, _ int) error {
+			if op == "acquire" {
+				return dedup.ErrOutcomeUnknown
+			}
+			return nil
+		}
+		why := errors.New("why")
+		o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+		err := o.Handler(func(context.Context, *sqsonce.Message) error {
+			if f.log() != "[acquire]" {
+				t.Errorf("calls before the handler %s, want [acquire]", f.log())
+			}
+			return why
+		})(context.Background(), message("1"))
+		if !errors.Is(err, why) || f.log() != "[acquire release]" {
+			t.Errorf("got error %v, calls %s; want the handler's, [acquire release]", err, f.log())
+		}
+	})
+}
+
+// A store that never answers leaves the handler of RunAnyway two thirds of an invocation. Under FailClosed the acquire has
+// all the time that it may need.
+func TestPatienceWithAnAcquire(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		policy       dedup.StorePolicy
+		killAt, want time.Duration
+	}{
+		{dedup.RunAnyway, 0, 6 * time.Second},
+		{dedup.RunAnyway, time.Minute, 6 * time.Second},
+		{dedup.RunAnyway, 9 * time.Second, 3 * time.Second},
+		{dedup.FailClosed, 9 * time.Second, 6 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			f.before = func(ctx context.Context, op string, _ int) error {
+				if op == "acquire" {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}
+			start := time.Now()
+			m := message("1")
+			if tt.killAt > 0 {
+				m.KillAt = start.Add(tt.killAt)
+			}
+			err := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = tt.policy }).Handler(hang(0))(context.Background(), m)
+			if took := time.Since(start); (err == nil) != (tt.policy == dedup.RunAnyway) || took != tt.want {
+				t.Errorf("policy %d, process ends in %s: got error %v after %s, want %s", tt.policy, tt.killAt, err, took, tt.want)
+			}
+		})
+	}
+}
