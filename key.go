@@ -17,6 +17,7 @@ const MaxKeyLength = 128
 // given the key of another kind.
 const (
 	hashedKey    = "sha256"
+	eventIDKey   = "sqs-event"   // queue ARN and event-id
 	messageIDKey = "sqs-message" // queue ARN and message ID
 	dedupIDKey   = "sqs-dedup"   // queue ARN, group and MessageDeduplicationId
 )
@@ -28,7 +29,8 @@ var ErrNoEventID = errors.New("sqsonce: event has no ID")
 // MessageDeduplicationId and the whole fits [MaxKeyLength], else "sha256|" and 64 hexadecimal digits.
 //
 // It is pure, and injective unless SHA-256 collides: two different events never share a key. Nothing is trimmed, folded
-// or normalised. The source may be empty; an empty id is [ErrNoEventID].
+// or normalised. An empty id is [ErrNoEventID]. The source may be empty: all producers without a source then share their
+// IDs. [Message.Key] makes no such key.
 func EventKey(source, id string) (string, error) {
 	if id == "" {
 		return "", ErrNoEventID
@@ -37,7 +39,7 @@ func EventKey(source, id string) (string, error) {
 	direct := len(source)+1+len(id) <= MaxKeyLength &&
 		legalKeyPart(source) && legalKeyPart(id) &&
 		!strings.Contains(source, "|") &&
-		source != hashedKey && source != messageIDKey && source != dedupIDKey
+		source != hashedKey && source != eventIDKey && source != messageIDKey && source != dedupIDKey
 	if direct {
 		return source + "|" + id, nil
 	}
@@ -75,13 +77,14 @@ type KeySource uint8
 // dead-letter queue and a producer that sends the event again.
 const (
 	KeyFromAttribute   KeySource = iota + 1 // the event-key attribute, else event-id with event-source
+	KeyFromEventID                          // the queue's ARN and event-id, without event-source: another one in another queue
 	KeyFromCloudEvents                      // a CloudEvents source and id
 	KeyFromMessageID                        // the queue's ARN and the message ID: new after a redrive or a second send
 	KeyFromDedupID                          // the queue's ARN, the group and the MessageDeduplicationId: only by opting in
 	KeyFromFunction                         // a user's key function
 )
 
-var keySourceNames = [...]string{"none", "attribute", "cloudevents", "message-id", "dedup-id", "function"}
+var keySourceNames = [...]string{"none", "attribute", "event-id", "cloudevents", "message-id", "dedup-id", "function"}
 
 // String returns the source's name in lower case.
 func (s KeySource) String() string {
@@ -93,13 +96,15 @@ func (s KeySource) String() string {
 
 // Key returns the key of the event that the message carries, and where it was found:
 //
-//  1. the event-key attribute as it is, else [EventKey] of the event-source and event-id attributes;
+//  1. the event-key attribute as it is, else [EventKey] of the event-source and event-id attributes; without an
+//     event-source the queue's ARN and the event-id, since two producers may use the same IDs;
 //  2. EventKey of a CloudEvents source and id, only where specversion, id, source and type are all present and not
 //     empty, as message attributes (plain, or prefixed "ce-" or "ce_") or in a JSON body;
 //  3. the queue's ARN and the message ID.
 //
-// The error wraps [ErrNoEventID]: an identifying attribute is there but empty or binary, or the message has not even a
-// message ID. Such a message gets no key rather than a shared one.
+// The error wraps [ErrNoEventID]: an identifying attribute is there but empty or binary, there is an event-id with neither
+// an event-source nor a QueueARN, or the message has not even a message ID. Such a message gets no key rather than a shared
+// one.
 //
 // The MessageDeduplicationId is not used: SQS remembers it for five minutes only, derives it from the body on some
 // queues and replaces it on the way to a dead-letter queue. See [Message.DedupKey].
@@ -111,15 +116,7 @@ func (m *Message) Key() (key string, source KeySource, err error) {
 		return a.String, KeyFromAttribute, nil
 	}
 	if a, ok := m.Attributes[AttrEventID]; ok {
-		if a.String == "" {
-			return "", KeyFromAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventID)
-		}
-		src, ok := m.Attributes[AttrEventSource]
-		if ok && src.String == "" {
-			return "", KeyFromAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventSource)
-		}
-		key, err = EventKey(src.String, a.String)
-		return key, KeyFromAttribute, err
+		return m.eventIDKey(a.String)
 	}
 	if ce, ok := m.cloudEvent(); ok {
 		key, err = EventKey(ce.source, ce.id)
@@ -131,6 +128,25 @@ func (m *Message) Key() (key string, source KeySource, err error) {
 	return deliveryKey(messageIDKey, m.QueueARN, m.ID), KeyFromMessageID, nil
 }
 
+// eventIDKey returns the key of a message with an event-id.
+func (m *Message) eventIDKey(id string) (key string, source KeySource, err error) {
+	if id == "" {
+		return "", KeyFromAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventID)
+	}
+	src, ok := m.Attributes[AttrEventSource]
+	switch {
+	case ok && src.String == "":
+		return "", KeyFromAttribute, fmt.Errorf("%w: attribute %s is empty or binary", ErrNoEventID, AttrEventSource)
+	case ok:
+		key, err = EventKey(src.String, id)
+		return key, KeyFromAttribute, err
+	case m.QueueARN == "":
+		return "", KeyFromEventID, fmt.Errorf("%w: attribute %s without %s, and the queue's ARN is not known: send %s, or allow sqs:GetQueueAttributes",
+			ErrNoEventID, AttrEventID, AttrEventSource, AttrEventSource)
+	}
+	return deliveryKey(eventIDKey, m.QueueARN, id), KeyFromEventID, nil
+}
+
 // DedupKey returns a key made of the queue's ARN, the group and the MessageDeduplicationId, or false without one. It is
 // for queues whose producers give every event a MessageDeduplicationId of its own, for ever: dedup.Options.TrustDedupID.
 func (m *Message) DedupKey() (key string, ok bool) {
@@ -140,10 +156,11 @@ func (m *Message) DedupKey() (key string, ok bool) {
 	return deliveryKey(dedupIDKey, m.QueueARN, m.Group, m.DedupID), true
 }
 
-// deliveryKey joins parts that SQS made. ARNs and message IDs hold no '|'; groups and dedup IDs may, so these are hashed.
+// deliveryKey joins parts of a delivery. ARNs and message IDs hold no '|'; groups, dedup IDs and event IDs may, and event
+// IDs may be any text of any length, so these are hashed.
 func deliveryKey(prefix string, parts ...string) string {
 	for _, p := range parts {
-		if strings.Contains(p, "|") {
+		if strings.Contains(p, "|") || !legalKeyPart(p) || len(p) > MaxKeyLength {
 			return prefix + "|" + hashKey(parts...)
 		}
 	}

@@ -32,6 +32,7 @@ func TestEventKey(t *testing.T) {
 		{name: "source not ASCII", source: "é", id: "1", hashed: true},
 		{name: "not UTF-8", source: "o", id: "\xff", hashed: true},
 		{name: "reserved sha256", source: "sha256", id: "1", hashed: true},
+		{name: "reserved sqs-event", source: "sqs-event", id: "arn|1", hashed: true},
 		{name: "reserved sqs-message", source: "sqs-message", id: "arn|1", hashed: true},
 		{name: "reserved sqs-dedup", source: "sqs-dedup", id: "arn|g|1", hashed: true},
 	}

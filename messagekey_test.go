@@ -12,6 +12,7 @@ const (
 	queueARN = "arn:aws:sqs:eu-west-1:123456789012:orders"
 	msgID    = "5fea7756-0ea4-451a-a703-a558b933e274"
 	msgKey   = "sqs-message|" + queueARN + "|" + msgID
+	idKey    = "sqs-event|" + queueARN + "|"
 )
 
 func text(pairs ...string) map[string]sqsonce.Attribute {
@@ -44,10 +45,12 @@ func TestMessageKey(t *testing.T) {
 			sqsonce.Message{Attributes: text("event-id", "1", "event-source", "orders"), Body: cloudEvent},
 			"orders|1", sqsonce.KeyFromAttribute},
 		{"event-id alone",
-			sqsonce.Message{Attributes: text("event-id", "1")}, "|1", sqsonce.KeyFromAttribute},
+			sqsonce.Message{Attributes: text("event-id", "1"), Body: cloudEvent}, idKey + "1", sqsonce.KeyFromEventID},
+		{"event-id alone, not legal in a key",
+			sqsonce.Message{Attributes: text("event-id", "a b")}, "sqs-event|sha256|0fdea23b409e98cb4685f29014752cfb0b8985334c7583e76e25d5dd81b826b0", sqsonce.KeyFromEventID},
 		{"event-id as a number",
 			sqsonce.Message{Attributes: map[string]sqsonce.Attribute{"event-id": {Type: "Number", String: "7"}}},
-			"|7", sqsonce.KeyFromAttribute},
+			idKey + "7", sqsonce.KeyFromEventID},
 		{"event-source alone is no ID",
 			sqsonce.Message{Attributes: text("event-source", "orders")}, msgKey, sqsonce.KeyFromMessageID},
 		{"attribute names are case-sensitive",
@@ -122,6 +125,7 @@ func TestMessageKeyRefuses(t *testing.T) {
 		{"empty event-id", sqsonce.Message{ID: msgID, Attributes: text("event-id", "", "event-source", "orders")}},
 		{"binary event-id", sqsonce.Message{ID: msgID, Attributes: with(text("event-source", "orders"), "event-id", binary)}},
 		{"binary event-source", sqsonce.Message{ID: msgID, Attributes: with(text("event-id", "1"), "event-source", binary)}},
+		{"event-id with neither event-source nor queue", sqsonce.Message{ID: msgID, Attributes: text("event-id", "1")}},
 		{"no message ID", sqsonce.Message{Body: "x"}},
 	}
 	for _, tt := range tests {
@@ -131,6 +135,30 @@ func TestMessageKeyRefuses(t *testing.T) {
 				t.Errorf("Key() = %q, %v, want no key and ErrNoEventID", key, err)
 			}
 		})
+	}
+}
+
+// An event-id is unique within its source. Without one, events of two queues stay apart, whatever their IDs are.
+func TestEventIDWithoutSource(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, queue := range []string{queueARN, "arn:aws:sqs:eu-west-1:123456789012:refunds"} {
+		for _, id := range []string{"7", "7|8", "7 8", "\xff", "\xfe", "é", strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("x", 1<<18)} {
+			m := sqsonce.Message{ID: msgID, QueueARN: queue, Attributes: text("event-id", id)}
+			key, source, err := m.Key()
+			if err != nil || source != sqsonce.KeyFromEventID || len(key) > 300 || !strings.HasPrefix(key, "sqs-event|") {
+				t.Errorf("Key() of event-id %.20q = %.40q, %v, %v, want a key of the queue and the ID", id, key, source, err)
+			}
+			if prior, ok := seen[key]; ok {
+				t.Errorf("%s and %s %.20q share the key %q", prior, queue, id, key)
+			}
+			seen[key] = queue + id
+		}
+	}
+	// No source of that name can imitate such a key.
+	forged := sqsonce.Message{Attributes: text("event-id", queueARN+"|7", "event-source", "sqs-event")}
+	if key, _, err := forged.Key(); err != nil || seen[key] != "" {
+		t.Errorf("Key() of a source named sqs-event = %q, %v, want another key", key, err)
 	}
 }
 
@@ -163,8 +191,8 @@ func TestDedupKey(t *testing.T) {
 func TestRungString(t *testing.T) {
 	t.Parallel()
 	for r, want := range map[sqsonce.KeySource]string{
-		0: "none", sqsonce.KeyFromAttribute: "attribute", sqsonce.KeyFromCloudEvents: "cloudevents",
-		sqsonce.KeyFromMessageID: "message-id", sqsonce.KeyFromDedupID: "dedup-id", sqsonce.KeyFromFunction: "function", 9: "key source 9",
+		0: "none", sqsonce.KeyFromAttribute: "attribute", sqsonce.KeyFromEventID: "event-id", sqsonce.KeyFromCloudEvents: "cloudevents",
+		sqsonce.KeyFromMessageID: "message-id", sqsonce.KeyFromDedupID: "dedup-id", sqsonce.KeyFromFunction: "function", 10: "key source 10",
 	} {
 		if got := r.String(); got != want {
 			t.Errorf("Rung(%d).String() = %q, want %q", r, got, want)
@@ -172,8 +200,8 @@ func TestRungString(t *testing.T) {
 	}
 }
 
-// FuzzMessageKey checks what no input may change: a key or an error, and that the message ID matters for its own key source only,
-// since it is new after a redrive and a second send.
+// FuzzMessageKey checks what no input may change: a key or an error, and that the message ID and the queue matter for their own key
+// sources only: the ID is new after a redrive and a second send.
 func FuzzMessageKey(f *testing.F) {
 	f.Add("", "", "", "", "plain")
 	f.Add("k", "", "", "", "")
@@ -206,7 +234,7 @@ func FuzzMessageKey(f *testing.F) {
 		if r1 != r2 {
 			t.Errorf("key source %v, and %v under another message ID", r1, r2)
 		}
-		if stable := r1 != sqsonce.KeyFromMessageID; stable != (k1 == k2) {
+		if stable := r1 != sqsonce.KeyFromMessageID && r1 != sqsonce.KeyFromEventID; stable != (k1 == k2) {
 			t.Errorf("key source %v: keys %q and %q of two message IDs", r1, k1, k2)
 		}
 	})

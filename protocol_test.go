@@ -18,6 +18,8 @@ var testPackages = map[string]string{
 	"host":        "internal/host",
 	"hosttest":    "internal/hosttest",
 	"lambda":      "lambda",
+	"settle":      "internal/settle",
+	"redisstore":  "dedup/redisstore",
 	"sqlstore":    "dedup/sqlstore",
 	"sqsworker":   "sqsworker",
 	"thaw":        "internal/thaw",

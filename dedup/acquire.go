@@ -14,8 +14,8 @@ import (
 // such as that another owner has the lock.
 const acquireGrace = time.Second
 
-// drainTime is how long a delivery whose context has ended waits for the release of its acquire. It is less than the
-// 250 ms at least in which the handlers of a Lambda function have to return.
+// drainTime is how long a delivery waits for the release of its acquire, which then goes on without it. It is less than
+// the 250 ms at least in which the handlers of a Lambda function have to return.
 const drainTime = 200 * time.Millisecond
 
 // afterOwner is how long after the other owner's lease a refused delivery comes back: SQS counts in whole seconds.
@@ -70,11 +70,6 @@ func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error)
 			o.logRelease(ctx, l, err)
 		}
 	}()
-	select {
-	case <-released:
-		return
-	case <-ctx.Done():
-	}
 	drained := time.NewTimer(drainTime)
 	defer drained.Stop()
 	select {

@@ -341,8 +341,8 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 	}
 }
 
-// The release goes on when the host has cancelled the delivery, and the host waits for a moment only.
-func TestUnknownAcquireIsReleasedAfterItsCallerLeft(t *testing.T) {
+// A store that does not answer the release either delays the delivery by a moment only, also where the host has cancelled it.
+func TestUnknownAcquireIsReleasedInTheBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()

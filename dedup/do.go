@@ -2,50 +2,65 @@ package dedup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/sqsonce/sqsonce"
 )
 
-// Do runs f once for key and replays its result to later calls. The result is stored as JSON, so [json.Marshal] and
-// [json.Unmarshal] must keep a T as it is. The call that ran f returns f's own value.
+// DoOptions configure one call of [Do].
+type DoOptions struct {
+	// Validation is a hash of f's input. A call with the key of a completed call and another hash is [ErrPayloadMismatch],
+	// and replays nothing. Calls without a hash are not compared. Default: none.
+	Validation string
+}
+
+// Do runs f once for key and replays its result to later calls. The result is stored as JSON. The call that ran f returns
+// f's own value.
 //
-// A failed call is not replayed: an error of f releases the record, and the next call runs f again. A result that cannot
-// become JSON, or is longer than Options.MaxResult ([ErrResultTooLarge]), is such a failure; f's effect has happened by
-// then.
+// A failed call is not replayed: an error of f releases the record, and the next call runs f again.
 //
-// Its errors are those of [Once.Handler], and [ErrNoResult]. Keys are those of the Once's Handler too: a Do with the key
-// of a message's event is a duplicate of that message. A handler that calls Do for its own event needs another Once: in
-// its own the key is in progress.
-func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context) (T, error)) (T, error) {
+// A T that JSON does not keep is refused before f is called, with a [*sqsonce.FieldError] that names the field: a channel, a
+// function, a complex number, an interface (also any and error), an unexported field, two fields with one JSON name, or an
+// embedded type whose MarshalJSON hides the other fields. Types with a MarshalJSON or MarshalText of their own need the
+// Unmarshal method too, and are then trusted. A field with the tag json:"-" is left out on purpose. What the type does not show is the caller's: a string that is not UTF-8 is not kept.
+//
+// A result that cannot be stored does not undo f's effect: the record is completed without it. The call that ran f returns
+// f's value and no error, since what it was called for has happened, and logs a warning. Later calls get [ErrNoResult]
+// where the value cannot become JSON, such as a NaN, and [ErrResultTooLarge] where it is longer than Options.MaxResult.
+//
+// Its other errors are those of [Once.Handler]. Keys are those of the Once's Handler too: a Do with the key of a message's
+// event is a duplicate of that message. A handler that calls Do for its own event needs another Once: in its own the key is
+// in progress.
+func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context) (T, error), optFns ...func(*DoOptions)) (T, error) {
 	var out, zero T
 	if key == "" {
 		return zero, &sqsonce.FieldError{Package: "dedup", Field: "key", Problem: "is empty"}
 	}
-	t := task{key: recordKey(o.consumer, key)}
+	if err := checkResultType(reflect.TypeFor[T]()); err != nil {
+		return zero, err
+	}
+	var opts DoOptions
+	for _, fn := range optFns {
+		fn(&opts)
+	}
+	t := task{key: recordKey(o.consumer, key), validation: opts.Validation}
 	t.run = func(ctx context.Context, _ Lease) (Result, bool, error) {
 		v, err := f(ctx)
 		if err != nil {
 			return Result{}, false, err
 		}
-		// Checked before the complete: a store that refused the result would leave the effect without a record.
-		data, err := json.Marshal(v)
-		if err != nil {
-			return Result{}, false, fmt.Errorf("dedup: result cannot be stored as JSON %s: %w", o.record(t.key), err)
-		}
-		if len(data) > o.o.MaxResult {
-			return Result{}, false, fmt.Errorf("%w %s: %d bytes, Options.MaxResult is %d", ErrResultTooLarge, o.record(t.key), len(data), o.o.MaxResult)
-		}
 		out = v
-		return Result{Data: data}, false, nil
+		// &v: methods with a pointer receiver are used too.
+		data, err := o.encodeResult(&v)
+		if err != nil {
+			o.o.Logger.WarnContext(ctx, "dedup: result not stored: the call that made it returns it, later ones cannot", "key", t.key, "error", err)
+		}
+		return Result{Data: data, Validation: t.validation}, false, nil
 	}
 	t.replay = func(r Result) error {
-		if len(r.Data) == 0 {
-			return fmt.Errorf("%w %s: use a key that no Handler completes", ErrNoResult, o.record(t.key))
-		}
-		if err := json.Unmarshal(r.Data, &out); err != nil {
-			return fmt.Errorf("dedup: stored result does not fit %T %s: %w", out, o.record(t.key), err)
+		if err := decodeResult(r.Data, &out); err != nil {
+			return fmt.Errorf("%w %s", err, o.record(t.key))
 		}
 		return nil
 	}

@@ -1,8 +1,11 @@
 package dedup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -68,27 +71,94 @@ func TestDoFailureIsNotReplayed(t *testing.T) {
 	})
 }
 
-// Refused before the complete: a store that refused the result would leave the effect without a record.
+// unstorable has no JSON. Its effect has happened all the same.
+type unstorable struct{ Fails, Panics bool }
+
+func (u unstorable) MarshalJSON() ([]byte, error) {
+	if u.Panics {
+		panic("no JSON")
+	}
+	return nil, errors.New("no JSON")
+}
+
+func (u *unstorable) UnmarshalJSON([]byte) error { return nil }
+
+// The effect of a call whose result cannot be stored has happened: it does not happen again, and the call succeeds.
 func TestDoUnstorableResult(t *testing.T) {
 	t.Parallel()
-	small := func(o *dedup.Options) { o.MaxResult = 10 }
+	text := strings.Repeat("x", 70<<10)
+	for _, tt := range []struct {
+		name string
+		call func(o *dedup.Once, run func()) (any, error)
+		max  int
+		got  any
+		want error // of later calls; nil: a replay
+	}{
+		{"fits", do("12345678"), 10, "12345678", nil},
+		{"a byte too long", do("123456789"), 10, "123456789", dedup.ErrResultTooLarge},
+		{"70 KB", do(text), 0, text, dedup.ErrResultTooLarge},
+		{"infinity", do(math.Inf(1)), 0, math.Inf(1), dedup.ErrNoResult},
+		{"MarshalJSON fails", do(unstorable{Fails: true}), 0, unstorable{Fails: true}, dedup.ErrNoResult},
+		{"MarshalJSON panics", do(unstorable{Panics: true}), 0, unstorable{Panics: true}, dedup.ErrNoResult},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				var lines bytes.Buffer
+				opt := func(o *dedup.Options) { o.MaxResult, o.Logger = tt.max, slog.New(slog.NewTextHandler(&lines, nil)) }
+				runs := 0
+				got, err := tt.call(newOnce(t, f, opt), func() { runs++ })
+				if err != nil || got != tt.got {
+					t.Errorf("first call: got %.20v, %v, want f's own value", got, err)
+				}
+				if warned := strings.Count(lines.String(), "level=WARN"); (warned == 1) != (tt.want != nil) || warned > 1 {
+					t.Errorf("log: got %q, want one warning where the result is not stored", lines.String())
+				}
+				got, err = tt.call(newOnce(t, f, opt), func() { runs++ }) // in another process
+				if !errors.Is(err, tt.want) || tt.want == nil && got != tt.got {
+					t.Errorf("second call: got %.20v, %v, want %v", got, err, tt.want)
+				}
+				if runs != 1 || f.log() != "[acquire complete acquire]" {
+					t.Errorf("%d runs, calls %s, want one run, completed", runs, f.log())
+				}
+			})
+		})
+	}
+}
+
+// do returns a call of Do that returns v.
+func do[T any](v T) func(o *dedup.Once, run func()) (any, error) {
+	return func(o *dedup.Once, run func()) (any, error) {
+		return dedup.Do(context.Background(), o, "k", func(context.Context) (T, error) { run(); return v, nil })
+	}
+}
+
+// Another input under the key of a completed call is refused. It neither runs nor gets the other one's result.
+func TestDoPayloadMismatch(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		o := newOnce(t, f, small)
-		text := func(n int) func(context.Context) (string, error) {
-			return func(context.Context) (string, error) { return strings.Repeat("x", n), nil }
+		o := newOnce(t, newFaults())
+		runs := 0
+		call := func(hash string) (int, error) {
+			f := func(context.Context) (int, error) { runs++; return runs, nil }
+			return dedup.Do(t.Context(), o, "k", f, func(o *dedup.DoOptions) { o.Validation = hash })
 		}
-		if got, err := dedup.Do(t.Context(), o, "fits", text(8)); err != nil || len(got) != 8 {
-			t.Errorf("10 bytes of JSON: got %q, %v, want them", got, err)
+		for _, hash := range []string{"10 EUR", "10 EUR", ""} {
+			if got, err := call(hash); got != 1 || err != nil {
+				t.Errorf("input %q: got %d, %v, want the first result", hash, got, err)
+			}
 		}
-		if got, err := dedup.Do(t.Context(), o, "too long", text(9)); !errors.Is(err, dedup.ErrResultTooLarge) || got != "" {
-			t.Errorf("11 bytes of JSON: got %q, %v, want ErrResultTooLarge", got, err)
+		if got, err := call("99 EUR"); !errors.Is(err, dedup.ErrPayloadMismatch) || got != 0 || runs != 1 {
+			t.Errorf("another input: got %d, %v after %d runs, want ErrPayloadMismatch after 1", got, err, runs)
 		}
-		if _, err := dedup.Do(t.Context(), o, "no JSON", func(context.Context) (chan int, error) { return make(chan int), nil }); err == nil {
-			t.Error("a channel: got nil, want an error")
+		// A message of the key, which this process remembers as completed.
+		h := newOnce(t, newFaults(), custom("k"), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return m.Body } })
+		pay := func(context.Context) (int, error) { return 1, nil }
+		if _, err := dedup.Do(t.Context(), h, "k", pay, func(o *dedup.DoOptions) { o.Validation = "10 EUR" }); err != nil {
+			t.Fatal(err)
 		}
-		if f.seen("complete") != 1 || f.seen("release") != 2 {
-			t.Errorf("calls: got %s, want one complete and two releases", f.log())
+		if err := h.Handler(hang(0))(t.Context(), message("1")); !errors.Is(err, dedup.ErrPayloadMismatch) {
+			t.Errorf("a message with another payload: got error %v, want ErrPayloadMismatch", err)
 		}
 	})
 }

@@ -61,7 +61,8 @@
 //
 // A record's key is the consumer's name, '#' and the event's key of [sqsonce.Message.Key] or [Options.Key]. An event's
 // key is hashed with SHA-256 where the record's key would be longer than 1,024 bytes. [Once.Stats] counts where the keys
-// came from. A key that comes from the message ID does not survive a redrive or a second send: the event runs again.
+// came from. A key that comes from the message ID does not survive a redrive by SQS or a second send: the event runs again.
+// One that comes from an event-id without an event-source does not survive a move to another queue.
 //
 // # Duplicates in one process
 //
@@ -75,5 +76,5 @@
 //
 // # Inboxes
 //
-// [Once.Guard], [LeaseFrom] and [StopRenewal] are for authors of an inbox. Handlers need none of them.
+// [Once.Guard], [Once.CountHandler], [LeaseFrom] and [StopRenewal] are for authors of an inbox. Handlers need none of them.
 package dedup

@@ -47,8 +47,8 @@ var (
 	// Block, find out whether the handler's effect happened; to run the event again, delete its record with the store's
 	// Delete.
 	ErrCrashed = errors.New("dedup: the last owner crashed: its lease ended without a complete or a release")
-	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.Validate. It
-	// comes inside a [sqsonce.RejectError].
+	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.Validate and
+	// DoOptions.Validation. It comes inside a [sqsonce.RejectError].
 	ErrPayloadMismatch = errors.New("dedup: another payload under the key of a completed event")
 	// ErrForeignWriter says that a program which does not check ownership, such as Powertools for AWS Lambda, changed a
 	// record while an owner had it. It comes together with [sqsonce.ErrLeaseLost].
@@ -57,11 +57,11 @@ var (
 	ErrOutcomeUnknown = errors.New("dedup: acquire: outcome unknown")
 	// ErrNotFound is what a store's Inspect returns for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
-	// ErrResultTooLarge says that a result of [Do] is longer than Options.MaxResult. The function has run and counts as
-	// failed.
+	// ErrResultTooLarge says that the function of [Do] ran, in an earlier call, and that its result was longer than
+	// Options.MaxResult: only that call got it.
 	ErrResultTooLarge = errors.New("dedup: result too large to store")
-	// ErrNoResult says that the key was completed without a result that [Do] could replay, for example by a
-	// [Once.Handler].
+	// ErrNoResult says that the key was completed without a result that [Do] could replay: by a [Once.Handler], or by a
+	// call of Do whose value could not become JSON.
 	ErrNoResult = errors.New("dedup: completed without a result")
 )
 

@@ -1,5 +1,5 @@
 // This file has what only the author of an inbox needs. An inbox runs the handler's writes and the record's complete in
-// one transaction; it calls Guard, LeaseFrom and StopRenewal. Handlers, and users of an inbox, need none of them.
+// one transaction; it calls Guard, CountHandler, LeaseFrom and StopRenewal. Handlers, and users of an inbox, need none of them.
 
 package dedup
 
@@ -31,7 +31,7 @@ var errNoLease = errors.New("dedup: the context carries no record lease: pass th
 // Under the policy RunAnyway f is called with the zero Lease while the store cannot be reached. It must then write
 // nothing to the record.
 func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context.Context, l Lease) (completed bool, err error)) error {
-	t, err := o.task(m)
+	t, err := o.task(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,16 @@ func (o *Once) Guard(ctx context.Context, m *sqsonce.Message, f func(ctx context
 		return Result{Validation: l.Validation}, completed, err
 	}
 	return o.do(ctx, t)
+}
+
+// CountHandler is for authors of an inbox: call it for each handler that is made of the Once, as Handler does. The second call
+// logs a warning: two handlers of one Once share their events, so that each event runs in only one of them. Where one
+// handler serves two queues, make it once and give it to both hosts.
+func (o *Once) CountHandler() {
+	if o.handlers.Add(1) == 2 {
+		o.o.Logger.Warn("dedup: two handlers of one Once share their events, each event runs in one of them only: give each a Once with a consumer name of its own; for two queues make one handler and use it for both",
+			"consumer", o.consumer)
+	}
 }
 
 // LeaseFrom is for authors of an inbox. It returns the record lease under which ctx's handler runs, as the last renewal

@@ -1,6 +1,7 @@
 package dedup
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // maxKey is the longest record key that is not hashed, in bytes. DynamoDB allows 2,048; an index of a SQL database less.
@@ -18,22 +20,31 @@ const maxKey = 1024
 // Key returns the key of the record for the event that m carries, as a store's Inspect and Delete expect it. Its errors
 // are those of [Once.Handler] for a message without a key.
 func (o *Once) Key(m *sqsonce.Message) (string, error) {
-	return o.keyOf(m)
+	return o.keyOf(context.Background(), m)
 }
 
 // keyOf returns the record's key and counts its source. A message without a key gets an error and never a shared key: the
 // first of all such messages would complete the record, and the others would be acknowledged without running.
-func (o *Once) keyOf(m *sqsonce.Message) (string, error) {
+func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, error) {
 	key, source, err := o.eventKey(m)
 	switch {
 	case errors.Is(err, sqsonce.ErrNoEventID):
 		// A Reject: a redelivery has no ID either.
-		err = fmt.Errorf("dedup: message %s has no key (consumer %s), send it with an event-id or set Options.Key: %w", m.ID, o.consumer, err)
+		err = fmt.Errorf("dedup: message %s has no key (consumer %s), send it with an event-id and an event-source or set Options.Key: %w", m.ID, o.consumer, err)
 		return "", sqsonce.Reject(err)
 	case err != nil:
 		return "", fmt.Errorf("dedup: Options.Key failed for message %s (consumer %s): %w", m.ID, o.consumer, err)
 	}
 	o.counts.keySources[source].Add(1)
+	switch source {
+	case sqsonce.KeyFromDedupID:
+		settle.KeepKey(ctx, key) // the dead-letter queue has another MessageDeduplicationId
+	case sqsonce.KeyFromEventID:
+		o.noSource.Do(func() {
+			o.o.Logger.WarnContext(ctx, "dedup: event-id without event-source: the key holds the queue's ARN, the same event in another queue runs again; send an event-source with each event-id",
+				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
+		})
+	}
 	return recordKey(o.consumer, key), nil
 }
 

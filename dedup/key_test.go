@@ -1,8 +1,10 @@
 package dedup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -13,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // keys is a store that records its claims.
@@ -46,6 +49,7 @@ func custom(key string) func(*dedup.Options) {
 
 func TestKeySources(t *testing.T) {
 	t.Parallel()
+	bare := &sqsonce.Message{ID: "m1", QueueARN: "q", DedupID: "d", Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventID: {Type: "String", String: "7"}}}
 	fifo := &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d"}
 	cloud := &sqsonce.Message{ID: "m1", QueueARN: "q", DedupID: "d", Body: `{"specversion":"1.0","id":"7","source":"s","type":"t"}`}
 	trust := func(o *dedup.Options) { o.TrustDedupID = true }
@@ -57,6 +61,7 @@ func TestKeySources(t *testing.T) {
 		keys dedup.KeySources
 	}{
 		{"attribute", message("1"), trust, "billing#orders|1", dedup.KeySources{Attribute: 1}},
+		{"event-id without event-source", bare, trust, "billing#sqs-event|q|7", dedup.KeySources{EventID: 1}},
 		{"CloudEvents", cloud, trust, "billing#s|7", dedup.KeySources{CloudEvents: 1}},
 		{"message ID", fifo, func(*dedup.Options) {}, "billing#sqs-message|q|m1", dedup.KeySources{MessageID: 1}},
 		{"dedup ID", fifo, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
@@ -74,6 +79,70 @@ func TestKeySources(t *testing.T) {
 				t.Errorf("key sources (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The host's copy for the dead-letter queue has another MessageDeduplicationId: dedup tells the host a key made of the first
+// one. Any other key the host finds in the message.
+func TestTrustedDedupIDIsKept(t *testing.T) {
+	t.Parallel()
+	trust := func(o *dedup.Options) { o.TrustDedupID = true }
+	fifo := &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d"}
+	for _, tt := range []struct {
+		m    *sqsonce.Message
+		opt  func(*dedup.Options)
+		want string
+	}{
+		{fifo, trust, "sqs-dedup|q|g|d"},
+		{fifo, func(*dedup.Options) {}, ""},
+		{message("1"), trust, ""},
+		{fifo, custom("abc"), ""},
+	} {
+		o := newOnce(t, memstore.New(), tt.opt)
+		guard := func(ctx context.Context, m *sqsonce.Message) error {
+			return o.Guard(ctx, m, func(context.Context, dedup.Lease) (bool, error) { return false, nil })
+		}
+		for _, h := range []sqsonce.Handler{o.Handler(hang(0)), guard} {
+			ctx, _ := settle.New(t.Context())
+			if err := h(ctx, tt.m); err != nil {
+				t.Fatal(err)
+			}
+			if got := settle.KeptKey(ctx); got != tt.want {
+				t.Errorf("the host's key: got %q, want %q", got, tt.want)
+			}
+		}
+	}
+}
+
+// Two producers that number their events from 1 have two events 7: neither is acknowledged unrun because of the other. One
+// line says so for all of them.
+func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+	var e effects
+	h := o.Handler(e.handler)
+	for _, queue := range []string{"orders", "refunds"} {
+		for range 2 { // the second one is a duplicate
+			m := message("7")
+			delete(m.Attributes, sqsonce.AttrEventSource)
+			m.QueueARN = "arn:aws:sqs:eu-west-1:1:" + queue
+			if err := h(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if e.got() != 2 || o.Stats().KeySources.EventID != 4 {
+		t.Errorf("%d runs, stats %+v, want one run for each queue and EventID 4", e.got(), o.Stats().KeySources)
+	}
+	got := lines.String()
+	if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "without event-source") || !strings.Contains(got, "consumer=billing queue=arn:aws:sqs:eu-west-1:1:orders") {
+		t.Errorf("log: got %q, want one warning with consumer and queue", got)
+	}
+
+	lines.Reset()
+	if err := h(t.Context(), message("8")); err != nil || lines.Len() > 0 {
+		t.Errorf("an event with a source: got error %v, log %q, want neither", err, lines.String())
 	}
 }
 

@@ -3,9 +3,12 @@ package dedup
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // Once runs a handler once per event, with one record per event in a store. It is safe for concurrent use and has
@@ -17,6 +20,9 @@ type Once struct {
 	peers    peers
 	cache    cache
 	counts   counters
+	noSource sync.Once // logs an event-id without an event-source
+	handlers atomic.Int64
+	tooShort sync.Once // logs a retention that is shorter than a message can take to come back
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.
@@ -67,8 +73,9 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
 		return func(context.Context, *sqsonce.Message) error { return err }
 	}
+	o.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
-		t, err := o.task(m)
+		t, err := o.task(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -90,8 +97,8 @@ type task struct {
 	replay     func(Result) error // nil: a duplicate needs no result
 }
 
-func (o *Once) task(m *sqsonce.Message) (task, error) {
-	key, err := o.keyOf(m)
+func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
+	key, err := o.keyOf(ctx, m)
 	if err != nil {
 		return task{}, err
 	}
@@ -102,8 +109,19 @@ func (o *Once) task(m *sqsonce.Message) (task, error) {
 	return t, nil
 }
 
+// checkRetention warns where a message of the host's queue can come back after its event's record was deleted.
+func (o *Once) checkRetention(ctx context.Context) {
+	if longest := settle.LongestReturn(ctx); longest > o.o.Retention {
+		o.tooShort.Do(func() {
+			o.o.Logger.WarnContext(ctx, "dedup: Options.Retention is shorter than a message of this queue can take to come back, by the retention of the queue and its dead-letter queue: an event that comes back later runs again",
+				"consumer", o.consumer, "retention", o.o.Retention, "longest_return", longest)
+		})
+	}
+}
+
 // do is the whole way of one delivery.
 func (o *Once) do(ctx context.Context, t task) error {
+	o.checkRetention(ctx)
 	rl := newRecordLease(o, t)
 	if known, err := o.joinPeers(ctx, t, rl); known {
 		return err

@@ -43,7 +43,8 @@ type Options struct {
 	// Retention is how long a record is retained after its acquire. It must cover the longest time in which a message can
 	// come back. Standard queue: max(queue, DLQ) retention + queue retention after a redrive + 12 h. FIFO queue: queue
 	// retention + DLQ retention + queue retention + 12 h, since SQS starts the retention anew on a FIFO DLQ and after
-	// every redrive. Default: 29 days, which covers standard queues of 14 days. At least 1 h.
+	// every redrive. Default: 29 days, which covers standard queues of 14 days. At least 1 h. Where the host knows its
+	// queues, as sqsworker does, a retention that is too short for them is logged once.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 	Retention time.Duration
 	// CallTimeout is the timeout of each acquire, complete, renewal and release. An acquire that takes a second longer is
@@ -116,7 +117,7 @@ func (o *Options) resolve(s Store, consumer string) error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &sqsonce.FieldError{Package: "dedup", Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
-	if s == nil {
+	if host.IsNil(s) {
 		bad("store", "is nil")
 	}
 	if !validConsumer(consumer) {

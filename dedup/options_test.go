@@ -1,6 +1,7 @@
 package dedup_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,16 @@ func TestNewReportsEveryBadField(t *testing.T) {
 		"Options.OnCrash", "Options.OnCompleteFailed", "Options.OnStoreDown"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
+// A store that was never set panics when its methods are called.
+func TestNewRefusesATypedNil(t *testing.T) {
+	t.Parallel()
+	var s *memstore.Store
+	_, err := dedup.New(s, "billing")
+	if bad, ok := errors.AsType[*sqsonce.FieldError](err); !ok || bad.Field != "store" {
+		t.Errorf("got error %v, want *sqsonce.FieldError of the store", err)
 	}
 }
 

@@ -24,6 +24,7 @@ type Stats struct {
 // KeySources counts where the keys of deliveries came from: see [sqsonce.KeySource].
 type KeySources struct {
 	Attribute   int64 // the event-key attribute, or event-id with event-source
+	EventID     int64 // event-id without event-source, and the queue's ARN: another one in another queue
 	CloudEvents int64 // a CloudEvents source and id
 	MessageID   int64 // the message ID: a redrive or a second send of the event has another one
 	DedupID     int64 // the MessageDeduplicationId: Options.TrustDedupID
@@ -55,6 +56,7 @@ func (o *Once) Stats() Stats {
 		ForeignWriters: c.foreign.Load(),
 		KeySources: KeySources{
 			Attribute:   keys(sqsonce.KeyFromAttribute),
+			EventID:     keys(sqsonce.KeyFromEventID),
 			CloudEvents: keys(sqsonce.KeyFromCloudEvents),
 			MessageID:   keys(sqsonce.KeyFromMessageID),
 			DedupID:     keys(sqsonce.KeyFromDedupID),

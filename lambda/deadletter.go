@@ -31,7 +31,7 @@ func (v *invocation) failedLastReceive(m *sqsonce.Message, err error) bool {
 //
 // The send is cancelled when the results are closed. SQS may have accepted the message all the same; it is then reported as
 // failed and delivered again.
-func (v *invocation) deadLetter(s *slot, m *sqsonce.Message, reason error) bool {
+func (v *invocation) deadLetter(s *slot, m *sqsonce.Message, key string, reason error) bool {
 	if problem := v.deadLetterProblem(m.QueueARN); problem != "" {
 		v.logNoDLQ.Do(func() {
 			v.log.ErrorContext(v.ctx, "lambda: message rejected, but "+problem+": it is delivered again", keyMessage, m.ID)
@@ -45,7 +45,7 @@ func (v *invocation) deadLetter(s *slot, m *sqsonce.Message, reason error) bool 
 	defer cancel()
 	var dropped []string
 	err := v.conns.Do(ctx, func(ctx context.Context) (err error) {
-		dropped, err = deadletter.Send(ctx, v.opts.Client, v.opts.DeadLetterQueue, m, reason)
+		dropped, err = deadletter.Send(ctx, v.opts.Client, v.opts.DeadLetterQueue, m, key, reason)
 		return err
 	})
 	if len(dropped) > 0 {

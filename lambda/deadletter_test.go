@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -257,4 +258,21 @@ func TestRejectIsNotTheOutcome(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCopyHasTheKeyOfMiddleware: middleware knows a key that the copy would not have by itself.
+func TestCopyHasTheKeyOfMiddleware(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.send("a1")
+		h := func(ctx context.Context, _ *sqsonce.Message) error {
+			settle.KeepKey(ctx, "kept")
+			return sqsonce.Reject(errTest)
+		}
+		if got := x.failed(x.wrap(h), 30*time.Second, x.receive()); got != "" {
+			t.Errorf("failed: got %q, want none", got)
+		}
+		if dead := x.srv.Messages(x.dlq); len(dead) != 1 || dead[0].Attributes[sqsonce.AttrEventKey] != "kept" {
+			t.Errorf("dead-letter queue: got %+v, want the message with middleware's key", dead)
+		}
+	})
 }

@@ -68,8 +68,8 @@ func (v *invocation) retryInProgress(receiveCount int, retry *sqsonce.RetryError
 }
 
 func (v *invocation) backoff(try int) (d time.Duration) {
-	if err := host.Recover(func() { d = v.opts.Backoff(try) }); err != nil {
-		v.log.ErrorContext(v.ctx, "lambda: Options.Backoff panicked, the default backoff is used", host.ErrorAttrs(err)...)
+	if err := host.Contain(func() { d = v.opts.Backoff(try) }); err != nil {
+		v.log.ErrorContext(v.ctx, "lambda: Options.Backoff failed, the default backoff is used", host.ErrorAttrs(err)...)
 		d = host.DefaultBackoff(try)
 	}
 	return d

@@ -65,15 +65,15 @@ func (v *invocation) handle(i int) (ok bool) {
 		if s.is(running) && (err == nil || v.ctx.Err() == nil) { // neither abandoned nor cut off
 			v.runTimes.add(time.Since(begun))
 		}
-		ok = v.setResult(s, m, err, settled)
+		ok = v.setResult(s, m, settle.KeptKey(ctx), err, settled)
 	})
 	return ok
 }
 
 // setResult settles a message after its handler and sets the result. It reports whether that is a success before the
-// results were closed.
-func (v *invocation) setResult(s *slot, m *sqsonce.Message, err error, settled func(deadLettered bool) error) bool {
-	sent := (host.OutcomeOf(err) == host.Rejected || v.failedLastReceive(m, err)) && v.deadLetter(s, m, err)
+// results were closed. key is that of settle.KeptKey.
+func (v *invocation) setResult(s *slot, m *sqsonce.Message, key string, err error, settled func(deadLettered bool) error) bool {
+	sent := (host.OutcomeOf(err) == host.Rejected || v.failedLastReceive(m, err)) && v.deadLetter(s, m, key, err)
 	if e := settled(sent); e != nil {
 		v.log.ErrorContext(v.ctx, "lambda: settling the message panicked", keyMessage, m.ID, keyError, e)
 	}

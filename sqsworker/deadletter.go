@@ -46,15 +46,15 @@ func (l *loop) reject(d *delivery, r result) {
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, sendTimeout)
 		defer cancel()
-		err := l.sendToDeadLetter(ctx, d, r.err)
+		err := l.sendToDeadLetter(ctx, d, r)
 		l.settle(d, r, err == nil)
 		return deadLettered{d, r, err}
 	})
 }
 
 // sendToDeadLetter sends a copy of the message with the reason.
-func (l *loop) sendToDeadLetter(ctx context.Context, d *delivery, reason error) error {
-	dropped, err := deadletter.Send(ctx, l.client, l.queue.deadLetter, d.m, reason)
+func (l *loop) sendToDeadLetter(ctx context.Context, d *delivery, r result) error {
+	dropped, err := deadletter.Send(ctx, l.client, l.queue.deadLetter, d.m, r.key, r.err)
 	for _, name := range dropped {
 		l.log.Warn("sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
 			d.event(keyAttribute, name)...)

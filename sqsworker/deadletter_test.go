@@ -12,6 +12,8 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -247,4 +249,42 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTrustedDedupIDSurvivesARedrive: the copy has another MessageDeduplicationId, and its event the same record.
+func TestTrustedDedupIDSurvivesARedrive(t *testing.T) {
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		o, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) { o.TrustDedupID = true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := make(chan string, 2)
+		j := x.start(o.Handler(func(_ context.Context, m *sqsonce.Message) error {
+			key, err := o.Key(m)
+			if err != nil {
+				return err
+			}
+			if keys <- key; len(keys) == 1 {
+				return sqsonce.Reject(errTest)
+			}
+			return nil
+		}))
+		x.send("g:a")
+		time.Sleep(time.Minute)
+		if n := len(x.dead()); n != 1 {
+			t.Fatalf("%d messages in the dead-letter queue, want the rejected one", n)
+		}
+		if _, err := x.c.StartMessageMoveTask(x.Context(), &sqs.StartMessageMoveTaskInput{
+			SourceArn:      aws.String("arn:aws:sqs:us-east-1:000000000000:jobs-dlq.fifo"),
+			DestinationArn: aws.String("arn:aws:sqs:us-east-1:000000000000:jobs.fifo"),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		const want = "billing#sqs-dedup|arn:aws:sqs:us-east-1:000000000000:jobs.fifo|g|g:a"
+		if first, second := <-keys, <-keys; first != want || second != want {
+			t.Errorf("keys before and after the redrive: %q and %q, want %q", first, second, want)
+		}
+	})
 }

@@ -72,6 +72,7 @@ func (l *loop) start(d *delivery) {
 // else.
 func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(timeout time.Duration), then func(result)) {
 	ctx, settleMessage := settle.New(ctx)
+	settled := ctx
 	stop := context.CancelFunc(func() {})
 	defer func() { stop() }() // when the message is settled: what middleware left may use the handler's context
 	host.Run(func() error {
@@ -80,7 +81,11 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		}
 		ctx, stop = w.withTimeout(ctx, d.m, began)
 		return w.handler(ctx, d.m)
-	}, func(err error) { then(w.newResult(d, err, try, settleMessage)) })
+	}, func(err error) {
+		r := w.newResult(d, err, try, settleMessage)
+		r.key = settle.KeptKey(settled)
+		then(r)
+	})
 }
 
 // result is what a handler's return means for its message.
@@ -91,6 +96,7 @@ type result struct {
 	delay      time.Duration                 // until others may receive the message
 	peerEnded  <-chan struct{}               // of an event in progress; nil: not known
 	settle     func(deadLettered bool) error // once, before a rejected message is deleted
+	key        string                        // of the event where the message does not have it: settle.KeptKey
 	sendFailed bool                          // the dead-letter queue did not take the message
 }
 
@@ -117,8 +123,8 @@ func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 }
 
 func (w *Worker) backoff(d *delivery, try int) (delay time.Duration) {
-	if err := host.Recover(func() { delay = w.opts.Backoff(try) }); err != nil {
-		w.log.Error("sqsworker: Options.Backoff panicked, the default is used", d.event(host.ErrorAttrs(err)...)...)
+	if err := host.Contain(func() { delay = w.opts.Backoff(try) }); err != nil {
+		w.log.Error("sqsworker: Options.Backoff failed, the default is used", d.event(host.ErrorAttrs(err)...)...)
 		delay = host.DefaultBackoff(try)
 	}
 	return max(0, delay)

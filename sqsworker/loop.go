@@ -72,7 +72,7 @@ func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	base := context.WithoutCancel(ctx)
 	l.callCtx, l.cancelCallCtx = context.WithCancel(base)
 	l.pollCtx, l.cancelPollCtx = context.WithCancel(base)
-	l.handlerCtx, l.cancelHandlerCtx = context.WithCancelCause(settle.WithHolding(base))
+	l.handlerCtx, l.cancelHandlerCtx = context.WithCancelCause(settle.WithHolding(settle.WithLongestReturn(base, q.longestReturn)))
 	l.deletes.send, l.releases.send = l.sendDeletes, l.sendReleases
 	l.deletes.maxCalls = max(minDeletes, w.opts.Receivers)
 	return l

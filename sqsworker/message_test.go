@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,6 +130,42 @@ func TestDamagedBodyFailsItsMessageOnly(t *testing.T) {
 		}
 		if s := w.Stats(); s.Failed != 1 || s.Received != 4 {
 			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// TestDamagedHeadIsNeitherTriedNorRejected: a FIFO group's head is damaged on the way in its first receives. The copy in
+// hand is never run nor sent to the dead-letter queue in place of the message, and the group stays in order.
+func TestDamagedHeadIsNeitherTriedNorRejected(t *testing.T) {
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.send("g:a", "g:b", "g:c")
+		damaged := 0
+		c := x.tapped(func(text []byte) []byte {
+			if damaged == 2 || !bytes.Contains(text, []byte(`"Body":"g:a"`)) {
+				return text
+			}
+			damaged++
+			return bytes.Replace(text, []byte(`"Body":"g:a"`), []byte(`"Body":"g:x"`), 1)
+		})
+		var r runs
+		w, err := New(c, x.url, r.take(time.Millisecond), func(o *Options) {
+			o.Wait, o.Tries = time.Second, 1
+			o.Backoff = func(int) time.Duration { return 5 * time.Second }
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+		defer cancel()
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		x.wantEmpty()
+		if got := r.list(); !slices.Equal(got, []string{"g:a", "g:b", "g:c"}) || damaged != 2 {
+			t.Errorf("runs %v after %d damaged answers, want each once in order, after 2", got, damaged)
+		}
+		if dead := x.dead(); len(dead) > 0 {
+			t.Errorf("in the dead-letter queue: %v", dead)
 		}
 	})
 }

@@ -22,8 +22,9 @@ type outage struct {
 }
 
 const (
-	// provenRun is how long a handler must run to prove that what it needs was there at its start.
-	provenRun = 6 * time.Second
+	// provenRun is how long a handler must run to prove that what it needs was there at its start. An acquire that nobody
+	// answers ends before: dedup waits 6 s by default.
+	provenRun = 8 * time.Second
 	// handOver is how long a message is unavailable here before it is given back: other workers may be better off.
 	handOver = time.Minute
 	// notReady is how many unavailable outcomes in a row make the worker not ready.

@@ -19,6 +19,8 @@ type queue struct {
 	maxReceives int    // of the redrive policy; 0: no policy, SQS delivers a message again and again
 	guessed     bool   // maxReceives is, since the policy cannot be read
 	deadLetter  string // URL; "": not known
+	// longestReturn is how long after its first delivery a message can come back; 0: not known.
+	longestReturn time.Duration
 }
 
 // unknownMaxReceives is assumed if the redrive policy cannot be read. It is low, so that a message is rather held than
@@ -199,30 +201,32 @@ func (w *Worker) checkQueue(ctx context.Context, q *queue, a attributes) {
 		"a message that always fails is delivered again until its retention ends")
 	w.warnIf(q.maxReceives > 0 && q.maxReceives < fewReceives, "queue.RedrivePolicy.maxReceiveCount", q.maxReceives,
 		"a crash costs a receive too: messages whose handler never failed reach the dead-letter queue")
+	retention, dead := a.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod), time.Duration(0)
 	if q.hasDLQ() {
-		w.checkDeadLetterQueue(ctx, q, a)
+		dead = w.checkDeadLetterQueue(ctx, q, retention)
 	}
+	q.longestReturn = host.LongestReturn(w.fifo, retention, q.hasDLQ(), dead)
 }
 
 // checkDeadLetterQueue needs sqs:GetQueueAttributes on the dead-letter queue, which the worker does not need otherwise. If
-// it is not allowed, that is logged at debug level only.
-func (w *Worker) checkDeadLetterQueue(ctx context.Context, q *queue, a attributes) {
+// it is not allowed, that is logged at debug level only. It returns the dead-letter queue's retention, or 0.
+func (w *Worker) checkDeadLetterQueue(ctx context.Context, q *queue, retention time.Duration) time.Duration {
 	dead, err := w.attributesOf(ctx, q.deadLetter)
 	switch {
 	case isMissing(err):
 		w.warnIf(true, "Options.DeadLetterQueue", q.deadLetter, "does not exist: rejected messages are delivered again")
-		return
+		return 0
 	case err != nil:
 		w.log.Debug("sqsworker: attributes of the dead-letter queue not read", keyError, err)
-		return
+		return 0
 	}
 	// A message that SQS moves from a standard queue keeps the time when it was sent: its time in the queue counts in the
 	// dead-letter queue too. On FIFO it gets a new time. Equal retentions are no reason for a line: four days is the
 	// default of both, and a message that fails from the start has some days left.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
-	retention := a.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
 	deadRetention := dead.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
 	w.warnIf(!w.fifo && retention > 0 && deadRetention > 0 && deadRetention < retention,
 		"deadLetterQueue.MessageRetentionPeriod", deadRetention,
 		"shorter than the queue's: it counts from when a message was sent, and may be over when the message arrives")
+	return deadRetention
 }

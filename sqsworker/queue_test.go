@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -178,6 +179,41 @@ func TestStartupCheck(t *testing.T) {
 				if got := x.questionable(fns...); !slices.Equal(got, tc.want) {
 					t.Errorf("questionable: got %q, want %q", got, tc.want)
 				}
+			})
+		})
+	}
+}
+
+// Middleware learns how long a message of the queue can come back, from what the worker reads of its queues.
+func TestHandlersKnowTheLongestReturn(t *testing.T) {
+	const day = 24 * time.Hour
+	denied := func(nth int) []fault.Rule {
+		return []fault.Rule{{Op: "GetQueueAttributes", Nth: nth, Times: 1000, Do: fault.Error, Code: "AccessDenied"}}
+	}
+	for name, tc := range map[string]struct {
+		setup
+		want time.Duration
+	}{
+		"no dead-letter queue":       {want: 4*day + 12*time.Hour},
+		"standard":                   {setup: setup{maxReceives: 5}, want: (14+4)*day + 12*time.Hour},
+		"FIFO":                       {setup: setup{fifo: true, maxReceives: 5}, want: (4+14+4)*day + 12*time.Hour},
+		"dead-letter queue not read": {setup: setup{maxReceives: 5, faults: denied(2)}, want: (4+4)*day + 12*time.Hour},
+		"queue not read":             {setup: setup{maxReceives: 5, faults: denied(1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, tc.setup, func(x *fixture) {
+				if _, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{
+					QueueUrl: &x.dlq, Attributes: map[string]string{"MessageRetentionPeriod": "1209600"},
+				}); err != nil {
+					t.Fatal(err)
+				}
+				x.send("a:1")
+				got := make(chan time.Duration, 1)
+				j := x.start(func(ctx context.Context, _ *sqsonce.Message) error { got <- settle.LongestReturn(ctx); return nil })
+				if d := <-got; d != tc.want {
+					t.Errorf("got %s, want %s", d, tc.want)
+				}
+				j.stopClean()
 			})
 		})
 	}

@@ -263,7 +263,7 @@ func TestHeldGroupsAreTrimmed(t *testing.T) {
 	}
 }
 
-// A worker starts with one message, until it has seen that messages can be handled, or that a handler runs for 6 s.
+// A worker starts with one message, until it has seen that messages can be handled, or that a handler runs for 8 s.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -274,7 +274,7 @@ func TestSlowStart(t *testing.T) {
 	}{
 		{"done", 2 * time.Second, nil, time.Second, 3 * time.Second},
 		{"failed", 2 * time.Second, errTest, time.Second, 3 * time.Second},
-		{"long", time.Minute, nil, 5 * time.Second, 7 * time.Second},
+		{"long", time.Minute, nil, 7 * time.Second, 9 * time.Second},
 		{"unavailable", time.Second, sqsonce.Unavailable(errTest), 50 * time.Second, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

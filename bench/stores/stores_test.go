@@ -58,7 +58,7 @@ func openRedis(b *testing.B, optFns ...func(*testserver.Options)) dedup.Store {
 	b.Helper()
 	client := redis.NewClient(&redis.Options{Addr: testserver.Redis.Start(b, optFns...).Addr(), PoolSize: mostHandlers, ContextTimeoutEnabled: true})
 	b.Cleanup(func() { _ = client.Close() }) // the measurement is over
-	s, err := redisstore.New(client)
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Volatile = true })
 	if err != nil {
 		b.Fatal(err)
 	}

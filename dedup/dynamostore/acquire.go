@@ -13,12 +13,17 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// abandonTimeout limits the requests that the store makes after its caller's context has ended.
-const abandonTimeout = 5 * time.Second
+// requestGrace is how long a request of an acquire goes on after its caller's context has ended. Most are answered in that
+// time, and leave a connection for the release. With the time that dedup waits for that release it is less than the 250 ms
+// at least in which the handlers of a Lambda function have to return.
+const requestGrace = 40 * time.Millisecond
 
-// drainTime is how long Acquire waits, after its context has ended, for the request that is under way. It is less than
-// the 250 ms at least in which the handlers of a Lambda function have to return.
-const drainTime = 200 * time.Millisecond
+// For a batch that is under way when its caller leaves: how long Acquire waits for the answer and the release, and the limit
+// of that release.
+const (
+	drainTime      = 200 * time.Millisecond
+	releaseTimeout = 5 * time.Second
+)
 
 // Reasons for which an acquire ends without an answer from the record.
 var (
@@ -30,8 +35,9 @@ var (
 
 // Acquire implements [dedup.Store].
 //
-// Where ctx ends while a request is under way, Acquire returns within 200 ms. The store still waits for the answer, and
-// releases the lease that it grants: otherwise the key would be blocked by a lease that nobody knows of.
+// Where ctx ends while a request is under way, Acquire returns within 40 ms, with [dedup.ErrOutcomeUnknown]. Where the
+// request carries several claims it returns within 200 ms: the store still waits for the answer, and releases the lease that
+// it grants.
 func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	if ctx.Err() != nil {
 		return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
@@ -47,7 +53,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		select {
 		case <-insert.done:
 			// Most acquires end here, on their caller's goroutine. A lease of which less is left is renewed first: see grant.
-			if end, left := s.clock.end(a.until, c.Lease); insert.result == written && left > c.Lease/2 {
+			if end, left := s.clock.end(a.until, c.Lease); insert.result == written && left > c.Lease/2 && s.clock.known() {
 				l := newLease(c, a.fence, "")
 				l.Until = end
 				return l, nil
@@ -55,7 +61,15 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 		case <-ctx.Done():
 		}
 	}
-	return s.acquireDetached(ctx, a, insert)
+	l, err := s.acquire(ctx, a, insert)
+	if err == nil && ctx.Err() != nil {
+		// The caller does not use the lease. What is unknown it releases without a long wait.
+		l, err = dedup.Lease{}, gaveUp(true, cancelled(ctx, nil))
+	}
+	if err != nil {
+		s.peers.leave(c.Owner)
+	}
+	return l, err
 }
 
 // batchInsert adds the acquire to a batch as an INSERT. It returns nil where the acquire is sent singly.
@@ -64,7 +78,7 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 // probably has a record, and an INSERT only finds that it exists. A claim without a receive count, such as one of
 // [dedup.Do], counts as new: if that is wrong it costs one read unit, a fifth of what a write unit costs.
 func (s *Store) batchInsert(a acquisition, m moment) *statement {
-	if a.claim.Attempt > 1 || s.batcher.off.Load() || !s.peers.others(a.claim.Owner, m.host) {
+	if a.claim.Attempt > 1 || s.batcher.off() || !s.peers.others(a.claim.Owner, m.host) {
 		return nil
 	}
 	st := s.batcher.texts.insertOf(a)
@@ -74,51 +88,11 @@ func (s *Store) batchInsert(a acquisition, m moment) *statement {
 	return st
 }
 
-// acquireDetached runs acquire on a goroutine that goes on after the caller's context has ended.
-func (s *Store) acquireDetached(ctx context.Context, a acquisition, insert *statement) (dedup.Lease, error) {
-	type answer struct {
-		lease dedup.Lease
-		err   error
-	}
-	// The channel has no buffer: either the caller receives the answer, or the goroutine knows that the caller has
-	// returned and releases the lease. With a buffer both could believe that the other one has it.
-	answers, ended := make(chan answer), make(chan struct{})
-	go func() {
-		defer close(ended)
-		l, err := s.acquire(ctx, a, insert)
-		if err != nil {
-			s.peers.leave(a.claim.Owner)
-		}
-		select {
-		case answers <- answer{l, err}:
-		case <-ctx.Done():
-			if err == nil {
-				s.abandon(ctx, l.Key, l.Owner)
-			}
-		}
-	}()
-	select {
-	case got := <-answers:
-		return got.lease, got.err
-	case <-ctx.Done():
-	}
-	// A Lambda function returns when its handlers have returned, and is frozen with the requests that are under way. A
-	// lease that is granted in that moment would not be released, and would look like a crash.
-	drained := time.NewTimer(drainTime)
-	defer drained.Stop()
-	select {
-	case <-ended:
-	case <-drained.C:
-	}
-	return dedup.Lease{}, fmt.Errorf("dynamostore: acquire: %w", context.Cause(ctx))
-}
-
 // acquire sends the acquire until an answer decides it. insert is the first attempt, where that is part of a batch.
-//
-// The requests do not end with ctx. A request that was cut off would have an unknown outcome for no reason, and a
-// release that is sent after it could overtake it.
 func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (dedup.Lease, error) {
-	c, uncancelled := a.claim, context.WithoutCancel(ctx)
+	c := a.claim
+	requests, cancel := outlasting(ctx, requestGrace)
+	defer cancel()
 	var (
 		unknownOutcome bool            // an earlier request with a's values may have been written, or may be written later
 		batch          = insert != nil // the next request with new values may be part of a batch
@@ -127,15 +101,8 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 		err            error           // of the last request
 	)
 	for n := range maxAttempts {
-		// After an unknown outcome the acquire goes on even where the caller's context has ended. A release alone could be
-		// overtaken by the earlier request. A lease that is granted here and then released leaves its owner in the record,
-		// and so refuses that request.
-		waiting := ctx
-		if unknownOutcome {
-			waiting = uncancelled
-		}
-		if insert == nil && (wait && !pause(waiting, n) || waiting.Err() != nil) {
-			return s.giveUp(ctx, c, unknownOutcome, because(context.Cause(ctx), err))
+		if insert == nil && (wait && !pause(ctx, n) || ctx.Err() != nil) {
+			return dedup.Lease{}, gaveUp(unknownOutcome, cancelled(ctx, err))
 		}
 		wait = true
 
@@ -153,14 +120,18 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 		var found item // the record that refused the acquire
 		if insert != nil {
 			result := s.batcher.await(ctx, insert)
+			st := insert
 			insert, batch = nil, result == transient
 			switch result {
 			case written:
-				return s.grant(uncancelled, a, nil)
+				return s.grant(requests, a, nil)
 			case withdrawn:
-				return s.giveUp(ctx, c, unknownOutcome, context.Cause(ctx))
+				return dedup.Lease{}, cancelled(ctx, err)
+			case underWay:
+				s.releaseLater(ctx, c, st)
+				return dedup.Lease{}, cancelled(ctx, err)
 			case expired:
-				return s.giveUp(ctx, c, unknownOutcome, errExpired)
+				return dedup.Lease{}, s.explain("acquire", errExpired)
 			case transient:
 				err = errThrottled
 				continue
@@ -170,7 +141,7 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 				unknownOutcome, err = true, errUnanswered
 				continue
 			case refused:
-				found = s.existing(uncancelled, c.Key)
+				found = s.existing(requests, c.Key)
 			case sentSingly:
 			}
 		}
@@ -179,11 +150,11 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 			// Before every send: an acquire that is sent after its lease's end would take the key for a lease that is over, and
 			// others would see a crash.
 			if !s.clock.ahead(a.until) {
-				return s.giveUp(ctx, c, unknownOutcome, because(errExpired, err))
+				return dedup.Lease{}, gaveUp(unknownOutcome, s.explain("acquire", because(errExpired, err)))
 			}
 			var out *dynamodb.UpdateItemOutput
 			var result attemptResult
-			result, err = s.attempt(uncancelled, n, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+			result, err = s.attempt(requests, n, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
 				out, err = s.updateItem(ctx, s.acquireInput(a), options)
 				return err
 			})
@@ -195,11 +166,11 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 				continue
 			}
 			if err == nil {
-				return s.grant(uncancelled, a, out.Attributes)
+				return s.grant(requests, a, out.Attributes)
 			}
 			refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err)
 			if !isRefusal {
-				return s.giveUp(ctx, c, unknownOutcome, err)
+				return dedup.Lease{}, gaveUp(unknownOutcome, s.explain("acquire", err))
 			}
 			found = refusal.Item
 		}
@@ -210,24 +181,68 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 			return dedup.Lease{}, s.explain("acquire", decodeErr)
 		}
 		state := r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover)
+		if err := s.checkTime(); err != nil {
+			return dedup.Lease{}, gaveUp(state == ours, err)
+		}
 		if state != free {
 			return s.refuse(c, r, state)
 		}
 		// Refused by the fence alone, or by time clauses that were off. At first it is acquired again at once.
 		fence, wait, err = valueOf(r.fence), n > 0, errContended
 	}
-	return s.giveUp(ctx, c, unknownOutcome, err)
+	return dedup.Lease{}, gaveUp(unknownOutcome, s.explain("acquire", err))
+}
+
+// outlasting returns a context that ends d after ctx.
+func outlasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
+// cancelled is the error of an acquire whose caller's context has ended.
+func cancelled(ctx context.Context, last error) error {
+	return fmt.Errorf("dynamostore: acquire: %w", because(context.Cause(ctx), last))
+}
+
+// gaveUp is the error of an acquire that ends without a lease. With an unknown outcome its caller releases the claim.
+func gaveUp(unknownOutcome bool, err error) error {
+	if unknownOutcome {
+		return fmt.Errorf("%w: %w", dedup.ErrOutcomeUnknown, err)
+	}
+	return err
+}
+
+// releaseLater releases a claim whose batch is under way, when the batch is answered. The batch is not cut off, since others
+// share it: only the store learns of its answer.
+//
+// It waits for the release for a short time. A Lambda function returns when its handlers have returned, and is frozen with
+// the requests that are under way: a lease that is not released then looks like a crash.
+func (s *Store) releaseLater(ctx context.Context, c dedup.Claim, st *statement) {
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		<-st.done
+		if st.result != written && st.result != unanswered {
+			return
+		}
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		// The caller has its error. Where the release fails the key waits for the lease's end.
+		_ = s.Release(own, dedup.Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}, cancelled(ctx, nil))
+	}()
+	drained := time.NewTimer(drainTime)
+	defer drained.Stop()
+	select {
+	case <-released:
+	case <-drained.C:
+	}
 }
 
 type item = map[string]ddbtypes.AttributeValue
-
-// giveUp ends an acquire with an error, and releases what an earlier request may have written.
-func (s *Store) giveUp(ctx context.Context, c dedup.Claim, unknownOutcome bool, err error) (dedup.Lease, error) {
-	if unknownOutcome {
-		s.abandon(ctx, c.Key, c.Owner)
-	}
-	return dedup.Lease{}, s.explain("acquire", err)
-}
 
 // existing reads the record that refused an INSERT. It returns nil where the record is gone or cannot be read: then the
 // update decides.
@@ -250,14 +265,16 @@ func (s *Store) existing(ctx context.Context, key string) item {
 // lease, which would be too late. A renewal that is refused says that another owner took over in the meantime.
 func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease, error) {
 	c := a.claim
+	if err := s.checkTime(); err != nil {
+		return dedup.Lease{}, gaveUp(true, err)
+	}
 	var before record
 	// An item without a status meets only the first clause, so there was no record: some implementations of the API return
 	// the key then, where DynamoDB returns nothing.
 	if old[attrStatus] != nil {
 		var err error
 		if before, err = decode(old); err != nil {
-			s.abandon(ctx, c.Key, c.Owner)
-			return dedup.Lease{}, s.explain("acquire", err)
+			return dedup.Lease{}, gaveUp(true, s.explain("acquire", err))
 		}
 	}
 	l := newLease(c, a.fence, before.lastError)
@@ -275,8 +292,6 @@ func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease
 	if left > c.Lease/2 {
 		return l, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
-	defer cancel()
 	renewed, err := s.Renew(ctx, l, c.Lease)
 	switch {
 	case err == nil:
@@ -286,8 +301,7 @@ func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease
 	case s.clock.ahead(a.until):
 		return l, nil // shorter than asked for, but live: the holder renews it next
 	default:
-		s.abandon(ctx, l.Key, l.Owner)
-		return dedup.Lease{}, err
+		return dedup.Lease{}, gaveUp(true, err)
 	}
 }
 
@@ -334,14 +348,4 @@ func (s *Store) liveUntil(r record) time.Time {
 	default:
 		return time.Time{}
 	}
-}
-
-// abandon releases a lease that nobody will use. It does not end with ctx. Where it fails, the key is blocked until the
-// lease's end.
-func (s *Store) abandon(ctx context.Context, key, owner string) {
-	s.peers.leave(owner)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
-	defer cancel()
-	// The acquire has its own error, or its caller has returned.
-	_, _ = s.write(ctx, s.updateInput(key, abandonExpr, values{":me": text(owner), ":p": text(inProgress), ":zero": number(0)}))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// A caller whose context ends while the request is under way does not wait long for the answer, and a lease that is granted
-// does not block the key.
+// A caller whose context ends while the request is under way does not wait for the answer. When it has released the claim
+// the key is free, and stays free when DynamoDB carries the request out after the release.
 func TestCancelledAcquireIsReleased(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -45,16 +45,16 @@ func TestCancelledAcquireIsReleased(t *testing.T) {
 				start := time.Now()
 				time.AfterFunc(20*time.Millisecond, func() { cancel(stop) })
 				_, err := s.Acquire(ctx, claim("a"))
-				if !errors.Is(err, stop) {
-					t.Errorf("Acquire: got error %v, want the context's cause", err)
+				if !errors.Is(err, stop) || !errors.Is(err, dedup.ErrOutcomeUnknown) {
+					t.Errorf("Acquire: got error %v, want the context's cause and ErrOutcomeUnknown", err)
 				}
-				if took := time.Since(start); took > 20*time.Millisecond+drainTime {
-					t.Errorf("Acquire returned after %s, want within %s of its context's end", took, drainTime)
+				if took := time.Since(start); took > 20*time.Millisecond+requestGrace {
+					t.Errorf("Acquire returned after %s, want within %s of its context's end", took, requestGrace)
 				}
+				b.settle(s, claim("a"), err)
 				time.Sleep(5 * time.Second)
-				item := b.item(testTable)
-				if item[attrOwner] != "a" || item[attrUntil] != "0" || item[attrError] != c.before {
-					t.Errorf("record: got %v, want it released by its owner, with the error %q of the release before", item, c.before)
+				if item := b.item(testTable); item[attrOwner] != "a" || item[attrUntil] != "0" {
+					t.Errorf("record: got %v, want it released by its owner", item)
 				}
 				b.acquire(b.store(), claim("b"))
 			})
@@ -62,49 +62,82 @@ func TestCancelledAcquireIsReleased(t *testing.T) {
 	}
 }
 
-// A cancelled Acquire waits for a short time: a lease that is granted in it is released before Acquire returns, since a
-// Lambda function is frozen after that. A batch is drained like a single request.
-func TestCancelledAcquireIsDrained(t *testing.T) {
+// A request that is answered soon after its caller's context has ended is not cut off. Its claim is released like one without
+// an answer.
+func TestCancelledAcquireIsAnswered(t *testing.T) {
 	t.Parallel()
-	for op, store := range map[string]func(*bed) *Store{
-		"UpdateItem": func(b *bed) *Store { return b.store() },
-		batchCall:    func(b *bed) *Store { return b.storeWithPeer() },
-	} {
-		t.Run(op, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t)
-				s := store(b)
-				b.faults(fault.Rule{Op: op, Nth: 1, Do: fault.Delay, Delay: 100 * time.Millisecond})
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				defer cancel()
-				claims := claimsOf(2)
-				errs := make(chan error, len(claims))
-				start := time.Now()
-				for _, c := range claims[:len(claims)-map[string]int{"UpdateItem": 1}[op]] {
-					go func() { errs <- second(s.Acquire(ctx, c)) }()
-				}
-				if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("Acquire: got error %v, want its deadline", err)
-				}
-				if took := time.Since(start); took < 100*time.Millisecond || took > 100*time.Millisecond+defaultLinger {
-					t.Errorf("Acquire returned after %s, want when its request was answered, after 100 ms", took)
-				}
-				synctest.Wait() // for the other one
-				for key, r := range b.records() {
-					if r[attrUntil] != "0" {
-						t.Errorf("record %s: got %v, want it released", key, r)
-					}
-				}
-				if len(b.records()) == 0 {
-					t.Error("no record was made")
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: 30 * time.Millisecond})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		start, sent := time.Now(), len(b.srv.Calls())
+		_, err := s.Acquire(ctx, claim("a"))
+		if !errors.Is(err, dedup.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire: got error %v, want its deadline and ErrOutcomeUnknown", err)
+		}
+		if took := time.Since(start); took != 30*time.Millisecond {
+			t.Errorf("Acquire returned after %s, want when its request was answered, after 30 ms", took)
+		}
+		b.settle(s, claim("a"), err)
+		if got, want := b.ops(sent), []string{"UpdateItem", "UpdateItem"}; !cmp.Equal(got, want) {
+			t.Errorf("calls: got %v, want %v", got, want)
+		}
+		b.acquire(b.store(), claim("b"))
+	})
 }
 
-// An acquire without an answer is not sent again when its lease is over, and the record that it may have written is
-// released.
+// A caller that leaves while its batch is under way waits for a short time: the store releases what the batch grants, and a
+// Lambda function is frozen after that.
+func TestCancelledBatchIsDrained(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.storeWithPeer()
+		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.Delay, Delay: 100 * time.Millisecond})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, errs := acquireAll(ctx, s, claimsOf(2))
+		for _, err := range errs {
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+				t.Errorf("Acquire: got error %v, want its deadline, and not ErrOutcomeUnknown: the store releases", err)
+			}
+		}
+		if took := time.Since(start); took < 100*time.Millisecond || took > 100*time.Millisecond+defaultLinger {
+			t.Errorf("Acquire returned after %s, want when its batch was answered, after 100 ms", took)
+		}
+		records := b.records()
+		for key, r := range records {
+			if r[attrUntil] != "0" {
+				t.Errorf("record %s: got %v, want it released", key, r)
+			}
+		}
+		if len(records) != 2 {
+			t.Errorf("%d records, want 2", len(records))
+		}
+	})
+}
+
+// It does not wait for a batch that is not answered soon.
+func TestCancelledBatchIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.storeWithPeer()
+		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.Delay, Delay: time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, errs := acquireAll(ctx, s, claimsOf(2))
+		if took := time.Since(start); took != 20*time.Millisecond+drainTime || errs[0] == nil || errs[1] == nil {
+			t.Errorf("got errors %v after %s, want two after %s", errs, took, 20*time.Millisecond+drainTime)
+		}
+	})
+}
+
+// An acquire without an answer is not sent again when its lease is over, and its caller releases what it may have written.
 func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,9 +149,10 @@ func TestAcquireIsNotSentAfterItsLease(t *testing.T) {
 		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
 		s.client = &frozenOnce{Client: s.client, d: 10 * time.Second}
 		_, err := s.Acquire(t.Context(), c)
-		if !errors.Is(err, errExpired) {
-			t.Errorf("Acquire: got error %v, want errExpired", err)
+		if !errors.Is(err, errExpired) || !errors.Is(err, dedup.ErrOutcomeUnknown) {
+			t.Errorf("Acquire: got error %v, want errExpired and ErrOutcomeUnknown", err)
 		}
+		b.settle(s, c, err)
 		// The one that lost its reply, and the release.
 		if got, want := b.ops(before), []string{"UpdateItem", "UpdateItem"}; !cmp.Equal(got, want) {
 			t.Errorf("calls: got %v, want %v", got, want)

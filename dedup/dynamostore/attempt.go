@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -55,34 +56,49 @@ func (e *unsentError) misconfigured() bool {
 // call is one request, ready to be sent any number of times.
 type call func(context.Context, func(*dynamodb.Options)) error
 
-// attempt sends a request once, and reads the server's time from the answer.
+// attempt sends a request once. The clock learns from the answer.
 func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(attemptTimeout<<n, mostAttemptTimeout))
 	defer cancel()
 	var t trace
 	err := s.conns.Do(ctx, func(ctx context.Context) error {
-		t = trace{look: s.clock.look}
+		t = trace{clock: s.clock}
 		return f(ctx, t.options)
 	})
-	if t.dateReceived {
-		s.clock.observe(t.sent, t.date)
-	}
 	if t.unsent() && ctx.Err() == nil {
 		return answered, &unsentError{err}
 	}
 	return classify(err), err
 }
 
+// errNoTime is for a client whose answers do not bring DynamoDB's time: no lease would ever be over.
+var errNoTime = fmt.Errorf("%w: dynamostore: the answers of DynamoDB do not say its time: a wrapper of the client must pass the options of each call on, "+
+	"and a proxy the headers Date and x-amzn-RequestId", sqsonce.ErrMisconfigured)
+
+// checkTime is called after an answer. It returns an error where no answer has brought DynamoDB's time.
+func (s *Store) checkTime() error {
+	if s.clock.known() {
+		return nil
+	}
+	return errNoTime
+}
+
+// attempts is how often a call sends a request that is not answered. While DynamoDB is away, or throttles, it is once: dedup
+// calls again for as long as it can, and eight requests for each call of each event would keep a table throttled.
+func (s *Store) attempts() int {
+	if s.away.Load() {
+		return 1
+	}
+	return maxAttempts
+}
+
 // retry sends a request until it is answered. It is for requests that may be repeated at any time: each repeats the same
 // values, and its condition makes a second effect the same as the first.
-//
-// While DynamoDB is away, or throttles, a call is one attempt: dedup calls again for as long as it can, and eight requests for
-// each call of each event would keep a table throttled.
 func (s *Store) retry(ctx context.Context, f call) error {
-	attempts := maxAttempts
-	if s.away.Load() {
-		attempts = 1
-	}
+	return s.retryTimes(ctx, s.attempts(), f)
+}
+
+func (s *Store) retryTimes(ctx context.Context, attempts int, f call) error {
 	var err error
 	for n := range attempts {
 		if n > 0 && !pause(ctx, n) {
@@ -119,6 +135,7 @@ func because(reason, last error) error {
 var conflictCodes = map[string]bool{
 	"TransactionConflictException":     true, // with another transaction on the item
 	"ReplicatedWriteConflictException": true, // with another Region's write
+	"ResourceInUseException":           true, // the table is being created, changed or deleted
 }
 
 func classify(err error) attemptResult {
@@ -155,14 +172,11 @@ func classify(err error) attemptResult {
 	return answered
 }
 
-// trace follows one attempt through the SDK: whether a request was sent at all, when, and the Date of the answer, which
-// may be a success or an error.
+// trace follows one attempt through the SDK: whether a request was sent at all, and what its answer, a success or an error,
+// says of the time.
 type trace struct {
-	look         func() moment
-	begun, went  bool
-	sent         moment
-	date         time.Time
-	dateReceived bool
+	clock       *clock
+	begun, went bool
 }
 
 // options make a call one attempt, and trace it. The SDK's own retries would send an acquire again without the check that
@@ -186,11 +200,11 @@ func (t *trace) begin(ctx context.Context, in middleware.InitializeInput, next m
 }
 
 func (t *trace) send(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	t.went, t.sent = true, t.look()
+	t.went = true
+	sent := t.clock.send()
 	out, md, err := next.HandleDeserialize(ctx, in)
 	if response, ok := out.RawResponse.(*smithyhttp.Response); ok && response != nil {
-		date, parseErr := http.ParseTime(response.Header.Get("Date"))
-		t.date, t.dateReceived = date, parseErr == nil // without a Date the clocks go on from the last one
+		t.clock.read(sent, response.Header)
 	}
 	return out, md, err
 }

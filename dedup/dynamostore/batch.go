@@ -30,7 +30,8 @@ type batcher struct {
 	linger time.Duration
 	texts  statementTexts
 	logger *slog.Logger
-	off    atomic.Bool // by option, or since the role is not allowed to use statements
+	never  bool         // by option, or since PartiQL does not take the table's ARN
+	denied atomic.Int64 // until when batches are not tried, in nanoseconds of the host's monotonic clock; 0: never refused
 
 	mu   sync.Mutex
 	open *batch // takes more statements; nil: none waits
@@ -83,9 +84,7 @@ func (b *batcher) close(open *batch) bool {
 	return true
 }
 
-// await waits for the statement's result. Where ctx ends, a statement that was not sent is withdrawn. One that was sent
-// has an unknown outcome: a complete is given up, since it is written or not whoever waits. For an acquire await goes on
-// waiting, since a lease that was granted must be released.
+// await waits for the statement's result. Where ctx ends, a statement that was not sent is withdrawn.
 func (b *batcher) await(ctx context.Context, st *statement) statementResult {
 	select {
 	case <-st.done:
@@ -95,11 +94,7 @@ func (b *batcher) await(ctx context.Context, st *statement) statementResult {
 	if b.withdraw(st) {
 		return withdrawn
 	}
-	if st.until == 0 {
-		return unanswered
-	}
-	<-st.done
-	return st.result
+	return underWay
 }
 
 // withdraw takes a statement out of the open batch. It reports false where the batch was sent.
@@ -137,7 +132,7 @@ func (b *batcher) send(closed *batch) {
 		}
 		sending = append(sending, st)
 	}
-	if len(sending) < 2 || b.off.Load() {
+	if len(sending) < 2 || b.off() {
 		finishAll(sending, sentSingly)
 		return
 	}
@@ -200,11 +195,20 @@ var noStatements = map[string]bool{
 	"UnknownOperationException": true, // an emulator, or a proxy, that has no PartiQL
 }
 
-// disable turns batches off for the store's lifetime, and logs it once.
+// deniedTime is how long batches are off after a refusal: a role may be changed, or a refusal may pass.
+const deniedTime = 5 * time.Minute
+
+// off reports whether every write is sent singly.
+func (b *batcher) off() bool {
+	until := b.denied.Load()
+	return b.never || until != 0 && b.store.clock.look().mono.Nanoseconds() < until
+}
+
+// disable turns batches off for some time. It is logged the first time.
 func (b *batcher) disable(code string) {
-	if b.off.CompareAndSwap(false, true) {
+	if b.denied.Swap((b.store.clock.look().mono + deniedTime).Nanoseconds()) == 0 {
 		b.logger.Warn("dynamostore: batches are off and every write is a request of its own: allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate on the table",
-			slog.String("table", b.store.table), slog.String("code", code))
+			slog.String("table", b.store.table), slog.String("code", code), slog.Duration("tried_again_after", deniedTime))
 	}
 }
 

@@ -188,13 +188,13 @@ func TestLostLeaseInABatchedComplete(t *testing.T) {
 		if got[0] != nil || !errors.Is(got[1], sqsonce.ErrLeaseLost) || got[2] != nil {
 			t.Errorf("Complete: got %v, want nil, ErrLeaseLost, nil", got)
 		}
-		if ops := b.ops(sent); !cmp.Equal(ops, []string{batchCall}) {
-			t.Errorf("calls: got %v, want one batch", ops)
+		if ops := b.ops(sent); !cmp.Equal(ops, []string{batchCall, "UpdateItem"}) {
+			t.Errorf("calls: got %v, want one batch, and an update that sees why", ops)
 		}
 	})
 }
 
-// A role that allows no statements: everything works, one request is refused, and the log says it once.
+// A role that allows no statements: everything works, one request in five minutes is refused, and the log says it once.
 func TestRoleWithoutStatements(t *testing.T) {
 	t.Parallel()
 	denied := &ddbtypes.BatchStatementError{Code: ddbtypes.BatchStatementErrorCodeEnumAccessDenied}
@@ -230,6 +230,36 @@ func TestRoleWithoutStatements(t *testing.T) {
 				}
 				if got := s.Stats().Fallbacks; got != 5 {
 					t.Errorf("Stats.Fallbacks: got %d, want 5", got)
+				}
+				deliver := func(round int) {
+					claims := claimsOf(5)
+					for i := range claims {
+						claims[i].Key += fmt.Sprint(" round ", round)
+					}
+					leases, errs := acquireAll(t.Context(), s, claims)
+					if err := errors.Join(append(errs, completeAll(t.Context(), s, leases))...); err != nil {
+						t.Error(err)
+					}
+				}
+				// They are tried again after five minutes, and refused.
+				time.Sleep(deniedTime - time.Second)
+				deliver(1)
+				if line.calls != 1 {
+					t.Errorf("%d batches within %s, want 1", line.calls, deniedTime)
+				}
+				time.Sleep(time.Second)
+				deliver(2)
+				if got := strings.Count(log.String(), "\n"); line.calls != 2 || got != 1 {
+					t.Errorf("%d batches and %d lines after %s, want 2 and 1", line.calls, got, deniedTime)
+				}
+				// The role is changed.
+				line.answer = func(_ int, next func() (*dynamodb.BatchExecuteStatementOutput, error)) (*dynamodb.BatchExecuteStatementOutput, error) {
+					return next()
+				}
+				time.Sleep(deniedTime)
+				deliver(3)
+				if line.calls != 4 {
+					t.Errorf("%d batches after the role was changed, want 4: acquires and completes", line.calls)
 				}
 			})
 		})
@@ -317,7 +347,8 @@ func completeLater(b *bed, s *Store) <-chan error {
 	return done
 }
 
-// A caller whose context ends while its batch is under way: its lease is released once, when the batch is answered.
+// A caller whose context ends while its batch is under way: the store releases its lease when the batch is answered. After an
+// answer that says nothing the caller does.
 func TestCancelledDuringABatch(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []fault.Rule{
@@ -337,9 +368,11 @@ func TestCancelledDuringABatch(t *testing.T) {
 				defer cancel()
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					if _, err := s.Acquire(ctx, claims[0]); err == nil {
+					_, err := s.Acquire(ctx, claims[0])
+					if err == nil {
 						t.Error("cancelled Acquire: got a lease, want the context's error")
 					}
+					b.settle(s, claims[0], err)
 				})
 				var l dedup.Lease
 				wg.Go(func() { l = b.acquire(s, claims[1]) })
@@ -361,7 +394,7 @@ func TestStatementResults(t *testing.T) {
 		want := map[ddbtypes.BatchStatementErrorCodeEnum]statementResult{
 			"ConditionalCheckFailed": refused, "DuplicateItem": refused,
 			"ThrottlingError": transient, "ProvisionedThroughputExceeded": transient, "RequestLimitExceeded": transient, "TransactionConflict": transient,
-			"ValidationError": sentSingly, "ResourceNotFound": sentSingly, "AccessDenied": sentSingly, "ItemCollectionSizeLimitExceeded": unanswered,
+			"ValidationError": sentSingly, "ResourceNotFound": sentSingly, "AccessDenied": sentSingly, "ItemCollectionSizeLimitExceeded": sentSingly,
 			"InternalServerError": unanswered,
 		}[code]
 		if got := resultOf(&ddbtypes.BatchStatementError{Code: code}); got != want {

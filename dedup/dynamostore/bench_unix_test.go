@@ -154,7 +154,7 @@ func (latency yes) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK,
-		Header:     http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}},
+		Header:     http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}, requestID: {"1"}},
 		Body:       io.NopCloser(strings.NewReader(answer)), ContentLength: int64(len(answer)), Request: r,
 	}, nil
 }

@@ -2,7 +2,9 @@ package dynamostore
 
 import (
 	"math"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,10 +33,19 @@ const (
 type clock struct {
 	look func() moment
 
+	sends atomic.Uint64 // requests that were sent
+
 	mu     sync.Mutex
-	lower  anchor // for the taker: a Date, and when its answer was received
-	upper  anchor // for the holder: the last Date, and when its request was sent
+	newest uint64 // the request whose answer has taught the clock
+	lower  anchor // for the taker: that answer's Date, and when it was received
+	upper  anchor // for the holder: that Date, and when its request was sent
 	synced bool   // an answer has brought a Date
+}
+
+// sending is the start of a request: when, and after how many others.
+type sending struct {
+	moment
+	n uint64
 }
 
 // moment is one reading of the host's clock: its time, and the time since the clock's base by the wall and by the
@@ -58,22 +69,41 @@ func newClock(now func() time.Time) *clock {
 	}}
 }
 
-// observe learns from an answer with the given Date. Its request was sent at sent.
-func (c *clock) observe(sent moment, date time.Time) {
-	c.learn(sent, c.look(), date.UnixMilli())
+// send notes that a request is sent.
+func (c *clock) send() sending { return sending{c.look(), c.sends.Add(1)} }
+
+// requestID is the header that every answer of DynamoDB has. The error page of a proxy or a load balancer, which has a Date of
+// its own, does not have it.
+const requestID = "X-Amzn-Requestid"
+
+// read learns from an answer's header. Without a Date the clock goes on from the last one.
+func (c *clock) read(sent sending, h http.Header) {
+	date, err := http.ParseTime(h.Get("Date"))
+	if err == nil && h.Get(requestID) != "" {
+		c.learn(sent, c.look(), date)
+	}
 }
 
-func (c *clock) learn(sent, received moment, date int64) {
+// learn learns from the Date of the answer to a request.
+//
+// The answer to the newest request counts, whatever earlier ones have said: the greatest Date may be a wrong one, the
+// server's clock may have stepped back, and an old answer that arrives late is the worst measure of the three.
+func (c *clock) learn(sent sending, received moment, date time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// The greatest of several lower bounds is the best one. A Date is cut to its second, so that the newest one may be less
-	// than an older one and the time since then.
-	if !c.synced || date >= c.lower.taker(received) {
-		c.lower = anchor{date: date, at: received}
+	if sent.n < c.newest {
+		return
 	}
-	// The last upper bound is used, not the least: an old one is only as good as the host's measure of the time since then.
-	c.upper = anchor{date: date, at: sent}
-	c.synced = true
+	c.newest, c.synced = sent.n, true
+	c.lower = anchor{date: date.UnixMilli(), at: received}
+	c.upper = anchor{date: date.UnixMilli(), at: sent.moment}
+}
+
+// known reports whether an answer has brought the server's time.
+func (c *clock) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.synced
 }
 
 // taker returns the instant that the end of another owner's lease is compared with, which includes the takeover margin.

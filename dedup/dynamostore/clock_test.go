@@ -1,8 +1,15 @@
 package dynamostore
 
 import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // at is a moment at which both of the host's clocks have counted the same time.
@@ -17,7 +24,7 @@ const day = int64(1_700_000_000_000)
 
 func learned(sent, received time.Duration, date int64) *clock {
 	c := newClock(time.Now)
-	c.learn(at(sent), at(received), date)
+	c.learn(sending{at(sent), 1}, at(received), time.UnixMilli(date))
 	return c
 }
 
@@ -85,13 +92,13 @@ func TestClocksEncloseTheServers(t *testing.T) {
 						t.Errorf("latency %s, jump %s, suspended %s, %s: the holder is %d ms behind", latency, jump, suspended, when, now-got)
 					}
 				}
-				for range 5 {
+				for n := range 5 {
 					pass(1234 * time.Millisecond)
-					sent := apart(wall, mono)
+					sent := sending{apart(wall, mono), uint64(n + 1)}
 					pass(latency / 3)
 					date := (day + server.Milliseconds()) / 1000 * 1000 // cut to the second
 					pass(latency - latency/3)
-					c.learn(sent, apart(wall, mono), date)
+					c.learn(sent, apart(wall, mono), time.UnixMilli(date))
 					check("after the answer")
 					pass(4321 * time.Millisecond)
 					server, wall = server+suspended, wall+suspended // the monotonic clock stands still
@@ -106,14 +113,29 @@ func TestClocksEncloseTheServers(t *testing.T) {
 	}
 }
 
-// A Date is cut to its second: the newest one may be less than an older one and the time since then.
-func TestTakerKeepsTheBestBound(t *testing.T) {
+// What the newest answer says counts, and not the greatest Date.
+func TestNewestAnswerTeaches(t *testing.T) {
 	t.Parallel()
-	c := learned(0, 0, day)
-	before := c.taker(at(1900 * time.Millisecond))
-	c.learn(at(1900*time.Millisecond), at(1900*time.Millisecond), day+1000)
-	if got := c.taker(at(1900 * time.Millisecond)); got < before {
-		t.Errorf("an answer put the taker's clock back from %d to %d", before, got)
+	const g, hours = int64(2000), int64(3 * 3_600_000)
+	for _, c := range []struct {
+		name   string
+		second sending // its answer comes as the second one
+		date   int64
+		want   int64 // the server's time, by that Date
+	}{
+		{"after a Date that was ahead", sending{at(time.Second), 2}, day - hours + 1000, day - hours + 1000},
+		{"after a Date that was behind", sending{at(time.Second), 2}, day + hours, day + hours},
+		{"an older answer arrives late", sending{at(-20 * time.Second), 0}, day - 20_000, day + 999},
+		{"an older answer with a wrong Date", sending{at(-20 * time.Second), 0}, day + hours, day + 999},
+	} {
+		clock, now := learned(0, 0, day), at(time.Second)
+		clock.learn(c.second, now, time.UnixMilli(c.date))
+		if got := clock.taker(now); got != c.want-g {
+			t.Errorf("%s: the taker's clock is %d ms off", c.name, got-c.want+g)
+		}
+		if got := clock.holder(now); got < c.want || got > c.want+2_005 {
+			t.Errorf("%s: the holder's clock is %d ms off, want at most 1 s ahead and its own second", c.name, got-c.want)
+		}
 	}
 }
 
@@ -124,7 +146,7 @@ func TestConversionsAreSafe(t *testing.T) {
 	if got, want := c.late(host.Add(time.Minute).UnixMilli()), host.Add(time.Minute+takeoverMargin+time.Millisecond); !got.Equal(want) {
 		t.Errorf("before any answer: end of another owner's lease: got %s, want the host's own time with the takeover margin, %s", got, want)
 	}
-	c.learn(c.look(), c.look(), day)
+	c.learn(c.send(), c.look(), time.UnixMilli(day))
 	if got, want := c.early(day+60_000, unbounded), host.Add(59*time.Second); !got.Equal(want) {
 		t.Errorf("end of an own lease: got %s, want %s", got, want)
 	}
@@ -133,5 +155,66 @@ func TestConversionsAreSafe(t *testing.T) {
 	}
 	if got, want := c.late(day+60_000), host.Add(62*time.Second+time.Millisecond); !got.Equal(want) {
 		t.Errorf("end of another owner's lease: got %s, want %s", got, want)
+	}
+}
+
+// stranger stands before DynamoDB: while on, it answers every request by itself, as a proxy whose clock is wrong.
+type stranger struct {
+	to     http.RoundTripper
+	header http.Header
+	on     bool
+}
+
+func (p *stranger) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !p.on {
+		return p.to.RoundTrip(r)
+	}
+	return &http.Response{
+		StatusCode: http.StatusServiceUnavailable, Header: p.header, Request: r, Body: io.NopCloser(strings.NewReader("<html>")),
+	}, nil
+}
+
+// The error page of a proxy whose clock is days ahead or behind: a live lease is not taken over, a completed record not
+// acquired again, and a lease that is over is.
+func TestOnlyDynamoDBTeachesTheClock(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
+		t.Run(wrong.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				proxy := &stranger{to: b.srv, header: http.Header{"Date": {time.Now().Add(wrong).UTC().Format(http.TimeFormat)}}}
+				s, err := New(b.client(proxy), testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := b.store()
+				live, done := claim("other"), claim("other")
+				done.Key = "billing#done"
+				b.acquire(other, live)
+				b.complete(other, b.acquire(other, done))
+				ask := func(key string) error {
+					proxy.on = true
+					if _, err := s.Inspect(t.Context(), testKey); !errors.Is(err, sqsonce.ErrUnavailable) {
+						t.Fatalf("Inspect, answered by the proxy: got error %v, want ErrUnavailable", err)
+					}
+					proxy.on = false
+					c := claim("taker")
+					c.Key = key
+					return second(s.Acquire(t.Context(), c))
+				}
+				for range 2 { // before the clock has a Date, and after it
+					if err := ask(live.Key); !errors.Is(err, sqsonce.ErrInProgress) {
+						t.Errorf("Acquire of a live lease: got error %v, want in progress", err)
+					}
+					if err := ask(done.Key); !isCompleted(err) {
+						t.Errorf("Acquire of a completed record: got error %v, want *CompletedError", err)
+					}
+				}
+				time.Sleep(lease + 5*time.Second)
+				if err := ask(live.Key); err != nil {
+					t.Errorf("Acquire after the lease: got error %v, want a lease", err)
+				}
+			})
+		})
 	}
 }

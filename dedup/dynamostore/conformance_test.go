@@ -9,11 +9,26 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		New: func(t *testing.T) dedup.Store { return newBed(t).store() },
+		Away: func(t *testing.T) dedup.Store {
+			b := newBed(t)
+			s := b.store()
+			b.faults(fault.Rule{Prob: 1, Do: fault.Reset})
+			return s
+		},
+		Misconfigured: func(t *testing.T) dedup.Store {
+			b := newBed(t)
+			s, err := New(b.client(b.srv), "missing")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
 	})
 }
 

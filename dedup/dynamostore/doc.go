@@ -35,8 +35,8 @@
 // # Permissions
 //
 // A worker needs dynamodb:UpdateItem on the table, and for batches dynamodb:PartiQLInsert, PartiQLUpdate and GetItem.
-// Without the two for PartiQL the store turns batches off at the first refusal, and logs a warning once. Without GetItem
-// it sends a conditional update where it would read. An Inbox needs the permission of each write of its handlers on the
+// Without the two for PartiQL the store turns batches off for five minutes at each refusal, and logs a warning once.
+// Without GetItem it sends a conditional update where it would read. An Inbox needs the permission of each write of its handlers on the
 // written table: dynamodb:PutItem, UpdateItem, DeleteItem or ConditionCheckItem. A transaction has no permission of its
 // own. [Store.Inspect] needs dynamodb:GetItem, [Store.Delete] dynamodb:DeleteItem, [Store.Check] dynamodb:DescribeTable and
 // DescribeTimeToLive, and [CreateTable] also dynamodb:CreateTable and UpdateTimeToLive.
@@ -58,8 +58,8 @@
 //
 // # Frozen processes
 //
-// Lambda freezes a process between invocations. When a handler's context ends during an acquire, [Store.Acquire] returns
-// within 200 ms. By then the store has released the lease that was granted, where DynamoDB answers in time. A process that
+// Lambda freezes a process between invocations. When a handler's context ends during an acquire, the delivery ends within
+// 240 ms. By then the lease that was granted is released, where DynamoDB answers in time. A process that
 // is frozen while acquires wait in a batch does not send those whose lease is over when it is thawed. After 20 s without
 // a request the idle connections are not used again, with any client that uses net/http's transport: each of them that
 // broke in the meantime would cost a timeout.
@@ -88,7 +88,8 @@
 //
 // # Clocks
 //
-// DynamoDB's clock decides takeovers: the store learns it from the Date of the answers. A lease ends for its holder before
+// DynamoDB's clock decides takeovers: the store learns it from the Date of the newest answer that has a request ID of
+// DynamoDB (x-amzn-RequestId). A proxy must pass both headers on as they are. A lease ends for its holder before
 // it ends for any other owner, which may take it over about 2 to 4 s after its end. How a host's clock is set has one
 // effect: before the first answer a host whose clock is ahead asks for a lease that is longer by as much. The check of
 // signatures limits that to five minutes, and it delays only the takeover after a crash.
@@ -99,7 +100,12 @@
 // table, and each respects the other's records. But Powertools does not check ownership: it updates and deletes without a
 // condition. While a function of Powertools uses the same key, a completed event may run again. A function that returns
 // after its timeout completes the record of the owner that took over, and one that fails deletes it. The holder of that
-// record gets [dedup.ErrForeignWriter] with its next write where it can be recognised, and [sqsonce.ErrLeaseLost] always.
+// record gets [dedup.ErrForeignWriter] with its next write where it can be recognised, and [sqsonce.ErrLeaseLost] always. A
+// function that completes such a record also sets its end of retention; the holder's complete restores it.
+//
+// Where Powertools validates payloads (payloadValidationJmesPath) it refuses a completed event whose record has no hash of
+// the payload: its function fails with IdempotencyValidationError. A dedup.Options.Validate that returns [PowertoolsKey] of
+// the same part of the payload stores the hash that Powertools for TypeScript computes.
 //
 // [PowertoolsKey] gives an event the key of Powertools for TypeScript. Its keyPrefix is then the consumer's name. A result
 // of dedup.Do is JSON text for Powertools for TypeScript, whose own results are values. A completed message has no result.

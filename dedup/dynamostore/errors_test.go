@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce"
@@ -64,18 +65,30 @@ func (b *bed) wantKinds(s *Store, want errorKind) {
 func TestKindsOfAnswers(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]errorKind{
-		"ResourceNotFoundException":              misconfigured,
-		"AccessDeniedException":                  misconfigured, // also for a KMS key that is disabled or not allowed
-		"UnrecognizedClientException":            misconfigured,
-		"InvalidSignatureException":              misconfigured,
-		"ExpiredTokenException":                  misconfigured,
-		"MissingAuthenticationTokenException":    misconfigured,
-		"ThrottlingException":                    unavailable,
-		"ProvisionedThroughputExceededException": unavailable,
-		"RequestLimitExceeded":                   unavailable,
-		"TransactionConflictException":           unavailable,
-		"InternalServerError":                    unavailable,
-		"ValidationException":                    ofTheMessage,
+		"ResourceNotFoundException":                misconfigured,
+		"AccessDeniedException":                    misconfigured, // also for a KMS key that is disabled or not allowed
+		"UnrecognizedClientException":              misconfigured,
+		"InvalidSignatureException":                misconfigured,
+		"ExpiredTokenException":                    misconfigured,
+		"MissingAuthenticationTokenException":      misconfigured,
+		"ThrottlingException":                      unavailable,
+		"ProvisionedThroughputExceededException":   unavailable,
+		"RequestLimitExceeded":                     unavailable,
+		"TransactionConflictException":             unavailable,
+		"InternalServerError":                      unavailable,
+		"NotAuthorized":                            misconfigured,
+		"OptInRequired":                            misconfigured,
+		"SubscriptionRequiredException":            misconfigured,
+		"RequestExpired":                           misconfigured,
+		"UnknownOperationException":                misconfigured,
+		"InvalidAction":                            misconfigured,
+		"ResourceInUseException":                   unavailable, // the table is being created or deleted
+		"ReplicatedWriteConflictException":         unavailable,
+		"LimitExceededException":                   unavailable,
+		"ValidationException":                      ofTheMessage,
+		"RequestEntityTooLarge":                    ofTheMessage,
+		"ItemCollectionSizeLimitExceededException": ofTheMessage,
+		"SomethingNew":                             ofTheMessage,
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -84,6 +97,106 @@ func TestKindsOfAnswers(t *testing.T) {
 				s := b.storeWithPeer()
 				b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
 				b.wantKinds(s, want)
+			})
+		})
+	}
+}
+
+// What the service's other answers say of their kind is in their text or their status.
+func TestKindsOfTexts(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status     int
+		code, text string
+		want       errorKind
+	}{
+		"another Region's table": {400, "ResourceNotFoundException", "Requested resource not found", misconfigured},
+		"KMS key disabled":       {400, "AccessDeniedException", "KMS key access denied error: ... is disabled", misconfigured},
+		"another key schema":     {400, "ValidationException", "The provided key element does not match the schema", misconfigured},
+		"item too large":         {400, "ValidationException", "Item size to update has exceeded the maximum allowed size", ofTheMessage},
+		"denied, new code":       {403, "SomethingNew", "no", misconfigured},
+		"fails, new code":        {500, "SomethingNew", "no", unavailable},
+		"service unavailable":    {503, "ServiceUnavailable", "no", unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &bed{T: t}
+				s, err := New(b.client(transport(func(r *http.Request) (*http.Response, error) {
+					body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + tt.code + `","message":"` + tt.text + `"}`
+					h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, requestID: {"1"}}
+					return &http.Response{StatusCode: tt.status, Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+				})), testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.wantKinds(s, tt.want)
+			})
+		})
+	}
+}
+
+// A client that cannot send a request is misconfigured.
+func TestKindsOfBadClients(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]dynamodb.Options{
+		"no Region":    {},
+		"bad endpoint": {Region: "us-east-1", BaseEndpoint: aws.String("://")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &bed{T: t}
+				o.Credentials = b.client(nil).Options().Credentials
+				o.HTTPClient = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+					t.Error("a request was sent")
+					return nil, errors.New("sent")
+				})}
+				s, err := New(dynamodb.New(o), testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.wantKinds(s, misconfigured)
+			})
+		})
+	}
+}
+
+// describedTable is a client that describes a table in a status.
+type describedTable struct {
+	Client
+	status ddbtypes.TableStatus
+}
+
+func (d describedTable) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, optFns ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	out, err := d.Client.DescribeTable(ctx, in, optFns...)
+	if err == nil {
+		out.Table.TableStatus = d.status
+	}
+	return out, err
+}
+
+// A table that takes no requests is found by Check.
+func TestCheckOfAStatus(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[ddbtypes.TableStatus]error{
+		ddbtypes.TableStatusActive:                            nil,
+		ddbtypes.TableStatusUpdating:                          nil,
+		ddbtypes.TableStatusCreating:                          ErrNoTable,
+		ddbtypes.TableStatusDeleting:                          ErrNoTable,
+		ddbtypes.TableStatusInaccessibleEncryptionCredentials: ErrAccessDenied,
+		ddbtypes.TableStatusArchived:                          ErrAccessDenied,
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s, err := New(describedTable{b.client(b.srv), status}, testTable)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Check(t.Context()); !errors.Is(err, want) || want != nil && kindOf(err) != misconfigured {
+					t.Errorf("Check: got error %v, want %v", err, want)
+				}
 			})
 		})
 	}

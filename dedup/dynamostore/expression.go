@@ -72,11 +72,12 @@ var (
 	renewExpr = newExpression("SET #in_progress_expiration=:until, #expiration=:exp",
 		"#owner=:me AND #status=:p AND #in_progress_expiration BETWEEN :one AND :until")
 
+	// Never shorter.
+	retainExpr = newExpression("SET #expiration=:exp", "#owner=:me AND #status=:d AND #expiration < :exp")
+
 	// The owner stays, as a tombstone: see isAnothers.
 	releaseExpr        = newExpression("SET #in_progress_expiration=:zero, #error=:e", isHeldByMe)
 	releaseNoCauseExpr = newExpression("SET #in_progress_expiration=:zero REMOVE #error", isHeldByMe)
-	// The handler did not run: the error of the last release stays.
-	abandonExpr = newExpression("SET #in_progress_expiration=:zero", isHeldByMe)
 
 	// A record with a live lease is not deleted.
 	deleteExpr = newExpression("", anyOf(isNew, "#status=:d", "#in_progress_expiration < :now",
@@ -185,14 +186,23 @@ func (s *Store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 	return out, err
 }
 
-// write sends an update until it is answered. A refusal by the update's condition is not an error.
-func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (*ddbtypes.ConditionalCheckFailedException, error) {
-	err := s.retry(ctx, func(ctx context.Context, options func(*dynamodb.Options)) error {
-		_, err := s.updateItem(ctx, in, options)
+// write sends an update until it is answered. It returns the item as it was before, where the update asks for it. A refusal
+// by the update's condition is not an error.
+func (s *Store) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
+	return s.writeTimes(ctx, s.attempts(), in)
+}
+
+func (s *Store) writeTimes(ctx context.Context, attempts int, in *dynamodb.UpdateItemInput) (item, *ddbtypes.ConditionalCheckFailedException, error) {
+	var before item
+	err := s.retryTimes(ctx, attempts, func(ctx context.Context, options func(*dynamodb.Options)) error {
+		out, err := s.updateItem(ctx, in, options)
+		if err == nil {
+			before = out.Attributes
+		}
 		return err
 	})
 	if refusal, refused := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err); refused {
-		return refusal, nil
+		return nil, refusal, nil
 	}
-	return nil, err
+	return before, nil, err
 }

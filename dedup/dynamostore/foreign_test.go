@@ -1,17 +1,22 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // orderKey gives every message the record testKey.
@@ -81,6 +86,123 @@ func TestForeignWriterOverwritesARecord(t *testing.T) {
 			})
 		})
 	}
+}
+
+// powertoolsCompletes is the update by which Powertools completes a record, whoever has it.
+func (b *bed) powertoolsCompletes(retention time.Duration) {
+	b.Helper()
+	if _, err := b.client(b.srv).UpdateItem(b.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String(testTable), Key: values{attrID: text(testKey)},
+		UpdateExpression:          aws.String("SET #d=:d, #e=:e, #s=:s"),
+		ExpressionAttributeNames:  map[string]string{"#d": attrData, "#e": TTLAttribute, "#s": attrStatus},
+		ExpressionAttributeValues: values{":d": text(`{"by":"powertools"}`), ":e": seconds(retention), ":s": text(completed)},
+	}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Such a program completes the record under the holder's owner: the holder's next write of any kind says so. A complete gives
+// the record its retention back, and never shortens it.
+func TestForeignWriterCompletesForAnOwner(t *testing.T) {
+	t.Parallel()
+	complete := func(s *Store, ctx context.Context, l dedup.Lease) error { return s.Complete(ctx, l, dedup.Result{}) }
+	for name, next := range map[string]func(*Store, context.Context, dedup.Lease) error{
+		"renew":    func(s *Store, ctx context.Context, l dedup.Lease) error { return second(s.Renew(ctx, l, lease)) },
+		"complete": complete,
+		"complete, batched": func(s *Store, ctx context.Context, l dedup.Lease) error {
+			s.peers.enter("peer", time.Now().Add(time.Hour))
+			other := claim("other")
+			other.Key = "billing#other"
+			o, err := s.Acquire(ctx, other)
+			if err != nil {
+				return err
+			}
+			done := make(chan error)
+			go func() { done <- s.Complete(ctx, o, dedup.Result{}) }()
+			return cmp.Or(s.Complete(ctx, l, dedup.Result{}), <-done)
+		},
+		"complete with a result": func(s *Store, ctx context.Context, l dedup.Lease) error {
+			return s.Complete(ctx, l, dedup.Result{Data: []byte("1")})
+		},
+		"release": func(s *Store, ctx context.Context, l dedup.Lease) error { return s.Release(ctx, l, nil) },
+	} {
+		for _, theirs := range []time.Duration{time.Minute, 1000 * time.Hour} {
+			t.Run(fmt.Sprint(name, ", ", theirs), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBed(t)
+					s := b.store()
+					l := b.acquire(s, claim("a"))
+					l = b.renew(s, l, lease)
+					want := numberIn(t, b.item(testTable), TTLAttribute)
+					b.powertoolsCompletes(theirs)
+					theirEnd := numberIn(t, b.item(testTable), TTLAttribute)
+					if err := next(s, t.Context(), l); !errors.Is(err, sqsonce.ErrLeaseLost) || !errors.Is(err, dedup.ErrForeignWriter) {
+						t.Errorf("got error %v, want ErrLeaseLost with ErrForeignWriter", err)
+					}
+					if got := s.Stats().ForeignRecords; got != 1 {
+						t.Errorf("Stats.ForeignRecords: got %d, want 1", got)
+					}
+					if !strings.HasPrefix(name, "complete") {
+						want = theirEnd
+					}
+					r := b.records()[testKey]
+					if got := numberIn(t, r, TTLAttribute); got != max(want, theirEnd) || r[attrStatus] != completed {
+						t.Errorf("record: got %s until %d, want it completed until %d", r[attrStatus], got, max(want, theirEnd))
+					}
+				})
+			})
+		}
+	}
+}
+
+// An owner's own complete whose answer was lost is not another program's, whatever followed.
+func TestOwnCompleteIsNotForeign(t *testing.T) {
+	t.Parallel()
+	for _, retention := range []time.Duration{time.Hour, 24 * time.Hour} {
+		t.Run(retention.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.store()
+				c := claim("a")
+				c.Retention = retention
+				l := b.acquire(s, c)
+				time.Sleep(lease / 2)
+				l = b.renew(s, l, lease)
+				b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
+				b.complete(s, l)
+				b.complete(s, l)
+				b.release(s, l)
+				if _, err := s.Renew(t.Context(), l, lease); !errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, dedup.ErrForeignWriter) {
+					t.Errorf("Renew after Complete: got error %v, want ErrLeaseLost alone", err)
+				}
+				if got := s.Stats().ForeignRecords; got != 0 {
+					t.Errorf("Stats.ForeignRecords: got %d, want 0", got)
+				}
+			})
+		})
+	}
+}
+
+// The retention is tried again where it could not be given back.
+func TestRetentionIsGivenBackInTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		l := b.acquire(s, claim("a"))
+		want := b.item(testTable)[TTLAttribute]
+		b.powertoolsCompletes(time.Minute)
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 2, Do: fault.Reset, Times: maxAttempts})
+		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("Complete: got error %v, want ErrUnavailable", err)
+		}
+		if err := s.Complete(t.Context(), l, dedup.Result{}); !errors.Is(err, dedup.ErrForeignWriter) {
+			t.Errorf("Complete again: got error %v, want ErrForeignWriter", err)
+		}
+		if got := b.item(testTable)[TTLAttribute]; got != want {
+			t.Errorf("end of retention: got %s, want %s", got, want)
+		}
+	})
 }
 
 // Such a program completes the record under the holder's owner. Without the transaction's token the commit was not this

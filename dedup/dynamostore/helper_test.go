@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -101,6 +102,20 @@ func (b *bed) acquire(s *Store, c dedup.Claim) dedup.Lease {
 		b.Fatalf("Acquire by %s: got error %v, want a lease", c.Owner, err)
 	}
 	return l
+}
+
+// settle does what dedup does with an acquire whose outcome is unknown.
+func (b *bed) settle(s *Store, c dedup.Claim, err error) {
+	b.Helper()
+	if !errors.Is(err, dedup.ErrOutcomeUnknown) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	l := dedup.Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}
+	if err := s.Release(ctx, l, err); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
+		b.Errorf("Release of an acquire with an unknown outcome: got error %v, want nil or ErrLeaseLost", err)
+	}
 }
 
 func (b *bed) complete(s *Store, l dedup.Lease) {

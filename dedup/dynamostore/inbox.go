@@ -65,6 +65,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *Tx) error) sq
 		err := fieldError("handler", "is nil")
 		return func(context.Context, *sqsonce.Message) error { return err }
 	}
+	i.once.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		return i.once.Guard(ctx, m, func(ctx context.Context, l dedup.Lease) (bool, error) {
 			writes, err := i.collect(ctx, m, h)

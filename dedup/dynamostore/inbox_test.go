@@ -1,9 +1,11 @@
 package dynamostore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -373,4 +375,26 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "RunAnyway") || !strings.Contains(err.Error(), "consumer") {
 		t.Errorf("NewInbox: got error %v, want it to name the policy and the consumer", err)
 	}
+}
+
+// Two handlers of one inbox share their events, as two of one Once do.
+func TestInboxHandlersShareTheirEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		var lines bytes.Buffer
+		i := b.inbox(b.store(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+		for range 2 {
+			if lines.Len() > 0 {
+				t.Errorf("one handler: log has %q, want nothing", lines.String())
+			}
+			if err := i.Handler(bookAlice)(t.Context(), order(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := lines.String(); strings.Count(got, "share their events") != 1 {
+			t.Errorf("two handlers: log has %q, want one warning", got)
+		}
+		b.balance("10")
+	})
 }

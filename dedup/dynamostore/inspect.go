@@ -98,6 +98,9 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 		if err != nil {
 			return s.explain("delete", err)
 		}
+		if err := s.checkTime(); err != nil {
+			return err
+		}
 		if r.status == inProgress && !r.leaseOver(s.clock.taker(s.clock.look())) {
 			return &dedup.InProgressError{Until: s.liveUntil(r)}
 		}

@@ -20,7 +20,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		return dedup.Lease{}, err
 	}
 	until := s.clock.holder(s.clock.look()) + d.Milliseconds()
-	refusal, err := s.write(ctx, s.updateInput(l.Key, renewExpr, values{
+	_, refusal, err := s.write(ctx, s.updateInput(l.Key, renewExpr, values{
 		":me": text(l.Owner), ":p": text(inProgress), ":one": number(1),
 		":until": number(until), ":exp": number(retainUntil(l.Fence, l.Retention, until)),
 	}))
@@ -31,7 +31,7 @@ func (s *Store) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedu
 		// A record that cannot be read, or none, is not this owner's either.
 		r, err := decode(refusal.Item)
 		if err != nil || r.owner != l.Owner || r.status != inProgress || r.until == nil || *r.until <= until {
-			return dedup.Lease{}, s.leaseLost(refusal.Item)
+			return dedup.Lease{}, s.leaseLost(l, refusal.Item)
 		}
 		until, d = *r.until, unbounded // the lease is longer than asked for: it is never shortened
 	}
@@ -58,11 +58,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		if hash != "" {
 			v[":v"] = text(hash)
 		}
-		var refusal *ddbtypes.ConditionalCheckFailedException
-		refusal, err = s.write(ctx, s.updateInput(l.Key, completion(isMine, v), v))
-		if refusal != nil {
-			err = s.leaseLost(refusal.Item)
-		}
+		err = s.completeSingly(ctx, l, v)
 	}
 	if err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
 		s.peers.leave(l.Owner)
@@ -71,11 +67,33 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return s.explain("complete", err)
 }
 
+// completeSingly completes a record by an update. A record that a program without ownership checks has completed under this
+// owner gets the end of its retention back: such a program sets its own, of an hour by default.
+func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) error {
+	in := s.updateInput(l.Key, completion(isMine, v), v)
+	in.ReturnValues = ddbtypes.ReturnValueAllOld
+	before, refusal, err := s.write(ctx, in)
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		return s.leaseLost(l, refusal.Item)
+	}
+	r, err := decode(before)
+	if err != nil || !r.completedByOthers(l) {
+		return nil // it was this owner's, whatever else it holds
+	}
+	_, _, err = s.write(ctx, s.updateInput(l.Key, retainExpr, values{":me": text(l.Owner), ":d": text(completed), ":exp": number(r.retention(l))}))
+	if err != nil {
+		return err
+	}
+	return s.leaseLost(l, before)
+}
+
 // completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
-// the outcome is unknown and the update repeats the write, or the statement was refused for a reason that is not the
-// record's.
+// the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
-	for n := 0; n < maxAttempts && !s.batcher.off.Load() && s.peers.others(l.Owner, s.clock.look().host); n++ {
+	for n := 0; n < maxAttempts && !s.batcher.off() && s.peers.others(l.Owner, s.clock.look().host); n++ {
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
 			return true, because(context.Cause(ctx), err)
 		}
@@ -86,8 +104,6 @@ func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided boo
 		switch s.batcher.await(ctx, st) {
 		case written:
 			return true, nil
-		case refused:
-			return true, sqsonce.ErrLeaseLost
 		case withdrawn:
 			return true, context.Cause(ctx)
 		case transient:
@@ -100,6 +116,9 @@ func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided boo
 }
 
 // Release implements [dedup.Store]. It stores the first 256 bytes of the cause's text.
+//
+// A lease without a fence is that of an acquire with an unknown outcome: DynamoDB may carry it out later. Where there is no
+// record, or one that is free, Release leaves a released record of this owner, which refuses that acquire.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkKey("Lease.Key", l.Key); err != nil {
 		return err
@@ -110,14 +129,44 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		e, v[":e"] = releaseExpr, text(failure.Text(cause))
 	}
-	_, err := s.write(ctx, s.updateInput(l.Key, e, v)) // a refusal: the lease was lost or the record completed, and it stays as it is
-	return s.explain("release", err)
+	attempts := s.attempts()
+	if l.Fence == 0 {
+		attempts = maxAttempts // dedup does not call again
+	}
+	for n := 1; ; n++ {
+		_, refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
+		if err != nil || refusal == nil {
+			return s.explain("release", err)
+		}
+		r, err := decode(refusal.Item)
+		if err == nil && r.owner == l.Owner && !r.completedByOthers(l) {
+			return nil // it has completed the record
+		}
+		taken := r.owner == l.Owner || len(refusal.Item) > 0 && (err != nil || r.read(l.Owner, s.clock.taker(s.clock.look()), true) != free)
+		if l.Fence > 0 || taken || n == maxAttempts {
+			return s.leaseLost(l, refusal.Item)
+		}
+		_, refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
+		if err != nil || refusal == nil {
+			return s.explain("release", err)
+		}
+		// In the meantime the acquire was carried out, or another owner came.
+	}
+}
+
+// releasedFromTheStart is an acquire that grants no lease.
+func (s *Store) releasedFromTheStart(l dedup.Lease, above int64) acquisition {
+	a := s.newAcquisition(dedup.Claim{
+		Key: l.Key, Owner: l.Owner, Retention: max(l.Retention, retentionAfterLease), Attempt: l.Attempts, NoTakeover: true,
+	}, above, s.clock.look())
+	a.until = 0
+	return a
 }
 
 // leaseLost is the error of a holder's write that the record refused. A record without an owner was written by a program
 // that does not check ownership. A record that is gone may have been deleted by an operator.
-func (s *Store) leaseLost(found item) error {
-	if r, err := decode(found); err == nil && r.owner == "" {
+func (s *Store) leaseLost(l dedup.Lease, found item) error {
+	if r, err := decode(found); err == nil && (r.owner == "" || r.completedByOthers(l)) {
 		s.meter.foreign.Add(1)
 		return fmt.Errorf("%w: %w", sqsonce.ErrLeaseLost, dedup.ErrForeignWriter)
 	}

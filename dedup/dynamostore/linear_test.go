@@ -76,7 +76,7 @@ func (h *linearHistory) run(t *testing.T, plan linearPlan, br *breaker) {
 		})
 	}
 	hosts.Wait()
-	time.Sleep(abandonTimeout) // the store's own releases
+	time.Sleep(releaseTimeout) // the store's own releases
 }
 
 // lateWire is a host's network. It delivers some packets late, instead or a second time, and records their results in the

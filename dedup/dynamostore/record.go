@@ -185,6 +185,18 @@ func (r record) leaseOver(now int64) bool {
 // retentionOver reports whether the retention is over. TTL deletes the record some time after that.
 func (r record) retentionOver(now int64) bool { return r.expiration != nil && *r.expiration < now/1000 }
 
+// retention is the end of retention that the owner of the lease has given the record with its last write.
+func (r record) retention(l dedup.Lease) int64 {
+	return retainUntil(valueOf(r.fence), l.Retention, valueOf(r.until))
+}
+
+// completedByOthers reports whether a program that does not check ownership has completed the record under the lease's
+// owner. Powertools changes neither owner, fence nor lease end, and sets the end of retention, which a complete of this
+// package leaves as it is. It is not recognised where both ends are in the same second, nor after a release.
+func (r record) completedByOthers(l dedup.Lease) bool {
+	return r.status == completed && r.owner == l.Owner && valueOf(r.until) > 0 && valueOf(r.expiration) != r.retention(l)
+}
+
 // encodeData stores a result as a string, as Powertools stores its JSON, and as binary where it is not valid UTF-8.
 func encodeData(b []byte) ddbtypes.AttributeValue {
 	if utf8.Valid(b) {

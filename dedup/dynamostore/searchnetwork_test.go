@@ -31,6 +31,9 @@ func (m *machine) arrive(s *state, p sent) error {
 		if p.granted && before.owner >= 0 {
 			return fmt.Errorf("a second copy of %c's acquire changed the record", 'A'+p.who)
 		}
+		if before.owner == p.who && before.released {
+			return fmt.Errorf("%c's acquire is carried out after its release", 'A'+p.who)
+		}
 		// A ghost lease: no handler runs, and the key is blocked for one lease.
 		return s.granted(p.who, p.number(":fence"))
 	case "renew":
@@ -43,7 +46,8 @@ func (m *machine) arrive(s *state, p sent) error {
 		}
 		f.completed = true
 	case "release":
-		if changed && !before.owns(p.who) {
+		// Its own released record may get the error of the release.
+		if changed && (before.owner != p.who || before.completed) {
 			return fmt.Errorf("%c's late release changed a record that is not %c's", 'A'+p.who, 'A'+p.who)
 		}
 		f.released = f.released || changed

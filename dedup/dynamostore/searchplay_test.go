@@ -25,7 +25,9 @@ func (m *machine) moves(s *state) []move {
 		acquirer := who == players-1 // only acquires
 		switch {
 		case o.phase == fresh:
-			call("acquire", who)
+			call("acquire", who, heldBack)
+		case o.phase == gaveUpAcquire:
+			call("release", who)
 		case acquirer:
 		case o.phase == holding:
 			if o.renewed < m.scope.renews {
@@ -114,6 +116,11 @@ func (m *machine) acquire(s *state, mv move) error {
 	})
 	m.mistaken(err)
 	o := &s.owners[mv.who]
+	if errors.Is(err, dedup.ErrOutcomeUnknown) {
+		c := m.claim(mv.who)
+		o.phase, o.lease = gaveUpAcquire, dedup.Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}
+		return nil
+	}
 	if err != nil {
 		o.phase = ended
 		if isCompleted(err) && !s.facts.attempted {
@@ -240,8 +247,17 @@ func (m *machine) release(s *state, mv move) error {
 	if mv.transit == heldBack {
 		return nil
 	}
-	if err != nil {
+	switch unknown := o.lease.Fence == 0; {
+	case err != nil && !errors.Is(err, sqsonce.ErrLeaseLost):
 		return fmt.Errorf("a release failed: %w", err)
+	case err != nil && s.facts.owner == mv.who:
+		return fmt.Errorf("%c may not release, and is the owner", 'A'+mv.who)
+	case err == nil && s.facts.owner != mv.who && !unknown:
+		return fmt.Errorf("%c may release, and is not the owner any more", 'A'+mv.who)
+	case err == nil && s.facts.owner != mv.who:
+		if err := s.granted(mv.who, m.fence()); err != nil {
+			return err
+		}
 	}
 	if s.facts.completed && m.item(testTable) != s.items[testTable] {
 		return errors.New("a release changed a completed record")
@@ -250,4 +266,15 @@ func (m *machine) release(s *state, mv move) error {
 		s.facts.released = true
 	}
 	return nil
+}
+
+// fence is that of the record.
+func (m *machine) fence() int64 {
+	var item struct {
+		Fence struct {
+			N int64 `json:",string"`
+		} `json:"fence"`
+	}
+	mustDecode(m.item(testTable), &item)
+	return item.Fence.N
 }

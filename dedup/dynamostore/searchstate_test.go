@@ -39,9 +39,10 @@ type owner struct {
 type phase int
 
 const (
-	fresh   phase = iota // has made no call
-	holding              // was granted a lease
-	unsure               // called to complete or commit, and got no answer
+	fresh         phase = iota // has made no call
+	holding                    // was granted a lease
+	unsure                     // called to complete or commit, and got no answer
+	gaveUpAcquire              // got no answer to the acquire
 	ended
 )
 

@@ -30,6 +30,7 @@ const (
 	refused                           // there is such a record already, or the record has another owner
 	transient                         // not written, and it may be sent again
 	unanswered                        // unknown outcome: it may have been written, or may be written later
+	underWay                          // its caller's context ended, and its batch is not answered yet
 )
 
 func (st *statement) finish(r statementResult) {
@@ -44,8 +45,9 @@ func newStatementTexts(table string) statementTexts {
 	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrAttempts}
 	return statementTexts{
 		insert: `INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`,
-		// One SET only: a result or a payload hash is written by UpdateItem.
-		complete: `UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=?`,
+		// One SET only: a result or a payload hash is written by UpdateItem. A record that is completed is refused: the update
+		// that follows sees by whom.
+		complete: `UPDATE "` + table + `" SET "` + attrStatus + `"=? WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"=?`,
 	}
 }
 
@@ -68,7 +70,7 @@ func (t statementTexts) completeOf(key, owner string) *statement {
 	return &statement{
 		key:    key,
 		text:   t.complete,
-		values: []ddbtypes.AttributeValue{text(completed), text(key), text(owner)},
+		values: []ddbtypes.AttributeValue{text(completed), text(key), text(owner), text(inProgress)},
 		done:   make(chan struct{}),
 	}
 }
@@ -85,7 +87,7 @@ func resultOf(e *ddbtypes.BatchStatementError) statementResult {
 		ddbtypes.BatchStatementErrorCodeEnumProvisionedThroughputExceeded, ddbtypes.BatchStatementErrorCodeEnumRequestLimitExceeded:
 		return transient
 	case ddbtypes.BatchStatementErrorCodeEnumAccessDenied, ddbtypes.BatchStatementErrorCodeEnumResourceNotFound,
-		ddbtypes.BatchStatementErrorCodeEnumValidationError:
+		ddbtypes.BatchStatementErrorCodeEnumValidationError, ddbtypes.BatchStatementErrorCodeEnumItemCollectionSizeLimitExceeded:
 		return sentSingly // refused before it was executed: the single request returns the reason, or succeeds
 	default:
 		return unanswered // InternalServerError, and codes that DynamoDB may add

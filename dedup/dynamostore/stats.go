@@ -13,8 +13,7 @@ type Stats struct {
 	// OwnRetries are acquires whose reply was lost, and which the record recognised when they were sent again.
 	OwnRetries int64
 	// ForeignRecords are records that a program that does not check ownership has written, or has completed under an owner
-	// of this store: found by an acquire, or by a holder in the place of its own record. A complete in a batch does not see
-	// who wrote the record that refused it.
+	// of this store: found by an acquire, or by a holder in the place of its own record.
 	ForeignRecords int64
 	// Batches are the requests with several statements. Statements / Batches is how full they were.
 	Batches, Statements int64

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -22,7 +21,9 @@ import (
 // Client is what a [Store] needs of DynamoDB. [*dynamodb.Client] implements it.
 //
 // The store passes options with each call: they switch off the SDK's retries, because the store retries itself, and they
-// read the Date of the answer. A wrapper must pass the options on. The store changes no other setting of the client.
+// read the time of the answer, without which no lease would ever be over. A wrapper must pass the options on: otherwise
+// [Store.Check] and each acquire fail with an error that matches [sqsonce.ErrMisconfigured]. The store changes no other
+// setting of the client.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
@@ -47,7 +48,7 @@ type Options struct {
 	// Linger is how long a write waits at most for others in its batch. It does not wait where this process has no other
 	// delivery in progress. Default: 1 ms; negative: no wait, a batch holds only the writes of one instant.
 	Linger time.Duration
-	// Logger gets a warning where the role does not allow statements, and the store sends every write singly. Default: the warning is discarded.
+	// Logger gets a warning, once, where the role does not allow statements, and the store sends every write singly. Default: the warning is discarded.
 	Logger *slog.Logger
 }
 
@@ -95,13 +96,13 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 		logger: host.Logger(o.Logger),
 	}
 	// PartiQL takes the name of a table, not its ARN.
-	s.batcher.off.Store(o.MaxBatch < 2 || strings.HasPrefix(table, "arn:"))
+	s.batcher.never = o.MaxBatch < 2 || strings.HasPrefix(table, "arn:")
 	return s, nil
 }
 
 func checkTarget(client any, table string) []error {
 	var errs []error
-	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	if host.IsNil(client) {
 		errs = append(errs, fieldError("client", "is nil"))
 	}
 	if !tableName.MatchString(table) {

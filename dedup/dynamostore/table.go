@@ -80,12 +80,20 @@ func CreateTable(ctx context.Context, client TableClient, table string) error {
 	return s.check(ctx, client)
 }
 
-// Check asks DynamoDB whether the table can be used: it exists, its key is the string attribute id alone, and TTL is
-// enabled on [TTLAttribute]. Without TTL records are never deleted. The error joins one [*TableError] for each problem.
+// Check asks DynamoDB whether the table can be used: it exists, its status lets it take requests, its key is the string
+// attribute id alone, and TTL is enabled on [TTLAttribute]. Without TTL records are never deleted. The error joins one
+// [*TableError] for each problem.
+// Where the table can be used, Check returns an error that matches [sqsonce.ErrMisconfigured] if the answers did not bring
+// DynamoDB's time: see [Client].
 //
 // Check needs the permissions dynamodb:DescribeTable and dynamodb:DescribeTimeToLive, which no other method needs. Call it
 // at start, or in a test of the deployment.
-func (s *Store) Check(ctx context.Context) error { return s.check(ctx, s.client) }
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.check(ctx, s.client); err != nil {
+		return err
+	}
+	return s.checkTime()
+}
 
 func (s *Store) check(ctx context.Context, client tableDescriber) error {
 	var (
@@ -106,7 +114,19 @@ func (s *Store) check(ctx context.Context, client tableDescriber) error {
 	if err != nil {
 		return s.explain("describe TTL", err)
 	}
-	return errors.Join(s.checkKeySchema(table.Table), s.checkTTL(ttl.TimeToLiveDescription))
+	return errors.Join(s.checkStatus(table.Table), s.checkKeySchema(table.Table), s.checkTTL(ttl.TimeToLiveDescription))
+}
+
+// checkStatus refuses a table that takes no requests: it is not made yet, or goes, or its KMS key is not accessible.
+func (s *Store) checkStatus(t *ddbtypes.TableDescription) error {
+	if t == nil || t.TableStatus == ddbtypes.TableStatusActive || t.TableStatus == ddbtypes.TableStatusUpdating {
+		return nil
+	}
+	problem := ErrNoTable
+	if t.TableStatus != ddbtypes.TableStatusCreating && t.TableStatus != ddbtypes.TableStatusDeleting {
+		problem = ErrAccessDenied
+	}
+	return &TableError{Table: s.table, Problem: problem, Detail: "its status is " + string(t.TableStatus)}
 }
 
 func (s *Store) checkKeySchema(t *ddbtypes.TableDescription) error {
@@ -197,8 +217,13 @@ var accessCodes = map[string]bool{
 	"AccessDenied": true, "AccessDeniedException": true, "ExpiredToken": true, "ExpiredTokenException": true,
 	"IncompleteSignature": true, "IncompleteSignatureException": true, "InvalidSignatureException": true,
 	"MissingAuthenticationToken": true, "MissingAuthenticationTokenException": true, "SignatureDoesNotMatch": true,
-	"UnrecognizedClientException": true, "InvalidClientTokenId": true,
+	"UnrecognizedClientException": true, "InvalidClientTokenId": true, "NotAuthorized": true,
+	// The Region, or the account, is not enabled. The signature is too old by the host's clock.
+	"OptInRequired": true, "SubscriptionRequiredException": true, "RequestExpired": true,
 }
+
+// endpointCodes are the codes of an endpoint that is not DynamoDB.
+var endpointCodes = map[string]bool{"UnknownOperationException": true, "InvalidAction": true}
 
 // explain gives an operation's final error its type and its name. A KMS key that is disabled, or that the role may not use,
 // is AccessDeniedException as denied access to the table is, with KMS's text.
@@ -220,7 +245,7 @@ func (s *Store) explain(op string, err error) error {
 	_, unusable := errors.AsType[*sqsonce.FieldError](err)
 	unsent, _ := errors.AsType[*unsentError](err)
 	switch {
-	case unsent != nil && unsent.misconfigured():
+	case unsent != nil && unsent.misconfigured(), isAPI && endpointCodes[api.ErrorCode()]:
 		return fmt.Errorf("%w: dynamostore: %s: %w", sqsonce.ErrMisconfigured, op, err)
 	case problem != nil:
 		return &TableError{Table: s.table, Problem: problem, Detail: op, Err: err}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +35,26 @@ func TestNewNamesEveryBadArgument(t *testing.T) {
 		if _, err := New(&refusalCounter{}, table); err != nil {
 			t.Errorf("New(client, %q): got error %v, want nil", table, err)
 		}
+	}
+}
+
+// clientFunc is a client of a kind that is not a pointer.
+type clientFunc func() Client
+
+func (f clientFunc) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return f().GetItem(ctx, in, optFns...)
+}
+
+// A typed nil is found by New, and not by the first call.
+func TestTypedNilClient(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]any{"nil": nil, "pointer": (*dynamodb.Client)(nil), "function": clientFunc(nil)} {
+		if errs := checkTarget(client, testTable); len(errs) != 1 {
+			t.Errorf("%s: got errors %v, want one that names client", name, errs)
+		}
+	}
+	if errs := checkTarget(clientFunc(func() Client { return nil }), testTable); len(errs) > 0 {
+		t.Errorf("a function: got errors %v, want none", errs)
 	}
 }
 
@@ -258,5 +279,36 @@ func TestCreateTableChecksItsArguments(t *testing.T) {
 		if e, ok := errors.AsType[*sqsonce.FieldError](err); !ok || e.Field != strings.Replace(name, "pointer", "client", 1) {
 			t.Errorf("CreateTable with a bad %s: got error %v, want a *FieldError that names it", name, err)
 		}
+	}
+}
+
+// RunAnyway is for a store that is away. A misspelt table is not: without this every event would run unguarded, for ever.
+func TestRunAnywayNeedsATable(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]string{"missing": "", "other key": "pk"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bed{T: t, srv: newServer()}
+			t.Cleanup(b.srv.Close)
+			if key != "" {
+				b.table(keys(key), kinds{key: "S"}, "")
+			}
+			once, err := dedup.New(b.store(), "billing", func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := once.Handler(func(context.Context, *sqsonce.Message) error { t.Errorf("%s: the handler ran", name); return nil })
+			var wg sync.WaitGroup
+			for i := range 3 { // singly, and in a batch
+				wg.Go(func() {
+					m := order(i)
+					m.Attributes = nil
+					err := h(t.Context(), m)
+					if e, ok := errors.AsType[*TableError](err); !ok || !errors.Is(err, sqsonce.ErrMisconfigured) || e.Table != testTable {
+						t.Errorf("%s: got error %v, want *TableError that matches ErrMisconfigured", name, err)
+					}
+				})
+			}
+			wg.Wait()
+		})
 	}
 }

@@ -14,54 +14,103 @@ import (
 // Check asks the server, or each master of a cluster, whether it is configured to keep records. The error joins one
 // [*ServerError] per problem. A server without an append-only file is [ErrVolatile], unless [Options.Volatile] accepts it.
 // Check uses INFO only, which does not say how often the file is synced and what the replicas have received.
+//
+// The first acquire calls Check by itself, until it has succeeded once. Of a server that does not say how it is configured
+// ([ErrNotTold]) it only warns. Call Check at start, or in a deployment's test, to know before the first message comes.
 func (s *Store) Check(ctx context.Context) error {
+	return errors.Join(s.problems(ctx)...)
+}
+
+// ensureChecked calls Check until it has succeeded once.
+func (s *Store) ensureChecked(ctx context.Context) error {
+	if s.checked.Load() {
+		return nil
+	}
+	var known, notTold []error
+	for _, err := range s.problems(ctx) {
+		if errors.Is(err, ErrNotTold) {
+			notTold = append(notTold, err)
+		} else {
+			known = append(known, err)
+		}
+	}
+	if len(known) > 0 {
+		return errors.Join(known...)
+	}
+	if !s.checked.Swap(true) && len(notTold) > 0 {
+		s.logger.WarnContext(ctx, "redisstore: configuration of the server not known: records may be lost", "error", errors.Join(notTold...))
+	}
+	return nil
+}
+
+// problems returns an error for each problem of each server.
+func (s *Store) problems(ctx context.Context) []error {
 	cluster, isCluster := s.client.(interface {
 		ForEachMaster(context.Context, func(context.Context, *redis.Client) error) error
 	})
 	if !isCluster {
-		return s.check(ctx, s.client)
+		return s.serverProblems(ctx, s.client)
 	}
 	var mu sync.Mutex
 	var errs []error
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		if err := s.check(ctx, node); err != nil {
+		for _, err := range s.serverProblems(ctx, node) {
 			mu.Lock()
-			defer mu.Unlock()
 			errs = append(errs, fmt.Errorf("%s: %w", node.Options().Addr, err))
+			mu.Unlock()
 		}
 		return nil
 	})
-	return errors.Join(append(errs, explain("check", err))...)
+	if err != nil {
+		errs = append(errs, explain("check", err))
+	}
+	return errs
 }
 
-func (s *Store) check(ctx context.Context, client Client) error {
-	if err := ctx.Err(); err != nil {
+func (s *Store) serverProblems(ctx context.Context, client Client) []error {
+	var text string
+	_, err := retry(ctx, func() (err error) {
+		// INFO without a section returns all that are cheap. Redis before 7 accepts only one section per call.
+		text, err = client.Info(ctx).Result()
 		return err
+	})
+	switch {
+	case isRefused(err):
+		return []error{&ServerError{Problem: ErrNotTold, Detail: "INFO is refused", Err: explain("check", err)}}
+	case err != nil:
+		return []error{explain("check", err)}
 	}
-	// INFO without a section returns all that are cheap. Redis before 7 accepts only one section per call.
-	text, err := client.Info(ctx).Result()
-	if err != nil {
-		return explain("check", err)
-	}
-	info := parseInfo(text)
 	var errs []error
-	add := func(problem error, detail string) {
-		errs = append(errs, &ServerError{Problem: problem, Detail: detail})
+	info := parseInfo(text)
+	for _, w := range wanted {
+		value, told := info[w.name]
+		switch {
+		case w.problem == ErrVolatile && s.volatile:
+		case !told:
+			errs = append(errs, &ServerError{Problem: ErrNotTold, Detail: "INFO has no " + w.name})
+		case !w.fits(value):
+			errs = append(errs, &ServerError{Problem: w.problem, Detail: fmt.Sprintf("%s %q", w.name, value)})
+		}
 	}
-	version := info["redis_version"]
-	if major, _, _ := strings.Cut(version, "."); !atLeast(major, 5) {
-		add(ErrVersion, "redis_version "+strconv.Quote(version))
-	}
-	if role := info["role"]; role != "master" {
-		add(ErrReplica, "role "+strconv.Quote(role))
-	}
-	if policy := info["maxmemory_policy"]; policy != "noeviction" {
-		add(ErrEviction, "maxmemory_policy "+strconv.Quote(policy))
-	}
-	if !s.volatile && info["aof_enabled"] != "1" {
-		add(ErrVolatile, "aof_enabled "+strconv.Quote(info["aof_enabled"]))
-	}
-	return errors.Join(errs...)
+	return errs
+}
+
+// isRefused reports whether the server refuses the command INFO, and possibly no other.
+func isRefused(err error) bool {
+	serverErr, isServer := errors.AsType[redis.Error](err)
+	return isServer && (hasCode(serverErr, "NOPERM") || hasCode(serverErr, "ERR unknown command"))
+}
+
+// wanted are the fields of INFO that are checked.
+var wanted = []struct {
+	name    string
+	fits    func(value string) bool
+	problem error
+}{
+	{"redis_version", func(v string) bool { major, _, _ := strings.Cut(v, "."); return atLeast(major, 5) }, ErrVersion},
+	{"role", func(v string) bool { return v == "master" }, ErrReplica},
+	{"maxmemory_policy", func(v string) bool { return v == "noeviction" }, ErrEviction},
+	{"aof_enabled", func(v string) bool { return v == "1" }, ErrVolatile},
 }
 
 func atLeast(number string, minimum int) bool {

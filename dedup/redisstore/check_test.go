@@ -3,10 +3,15 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/internal/testserver"
@@ -16,7 +21,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Start(t, testserver.AppendOnly))
-	s := newStore(t, client)
+	s := newStore(t, client, durable)
 	if err := s.Check(ctx); err != nil {
 		t.Errorf("append only, no eviction: %v", err)
 	}
@@ -47,7 +52,7 @@ func TestCheck(t *testing.T) {
 	want("both", redisstore.ErrVolatile)
 	set("maxmemory-policy", "noeviction")
 	want("no file", redisstore.ErrVolatile, redisstore.ErrEviction)
-	accepted := newStore(t, client, func(o *redisstore.Options) { o.Volatile = true })
+	accepted := newStore(t, client)
 	if err := accepted.Check(ctx); err != nil {
 		t.Errorf("no file, accepted: %v", err)
 	}
@@ -56,6 +61,135 @@ func TestCheck(t *testing.T) {
 	cancel()
 	if err := s.Check(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended context: got %v", err)
+	}
+}
+
+func durable(o *redisstore.Options) { o.Volatile = false }
+
+// The first acquire refuses a server that loses records, and says which setting is wrong.
+func TestFirstAcquireChecks(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := connect(t, testserver.Redis.Start(t))
+	set := func(name, value string) {
+		t.Helper()
+		if err := client.ConfigSet(ctx, name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(s *redisstore.Store, want error, setting string) {
+		t.Helper()
+		l, err := s.Acquire(ctx, claim("a"))
+		if !errors.Is(err, want) || !errors.Is(err, sqsonce.ErrMisconfigured) || !strings.Contains(err.Error(), setting) {
+			t.Errorf("got %+v, %v, want ErrMisconfigured with %q and the setting %s", l, err, want, setting)
+		}
+	}
+	s := newStore(t, client, durable)
+	refused(s, redisstore.ErrVolatile, "appendonly")
+	set("maxmemory-policy", "volatile-lru")
+	volatile := newStore(t, client)
+	refused(volatile, redisstore.ErrEviction, "maxmemory-policy")
+	set("maxmemory-policy", "noeviction")
+	acquire(t, volatile, claim("a"))
+	refused(s, redisstore.ErrVolatile, "appendonly")
+	set("appendonly", "yes")
+	acquire(t, s, claim("a"))
+
+	// Once checked it is not checked again.
+	set("maxmemory-policy", "volatile-lru")
+	acquire(t, s, claim("a"))
+}
+
+// A server that does not say how it is configured is used, with one warning. Check reports it.
+func TestUntoldConfiguration(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := testserver.Redis.Start(t)
+	for _, tt := range []struct {
+		name   string
+		info   func(cmd *redis.StringCmd)
+		optFn  func(*redisstore.Options)
+		said   string // by Check; "": nothing
+		warned bool   // and not refused
+	}{
+		{"INFO is not permitted", func(cmd *redis.StringCmd) {
+			cmd.SetErr(refusal("NOPERM this user has no permissions to run the 'info' command"))
+		}, nil, "INFO", true},
+		{"INFO is renamed", func(cmd *redis.StringCmd) { cmd.SetErr(refusal("ERR unknown command 'info'")) }, nil, "INFO", true},
+		{"no policy in INFO", func(cmd *redis.StringCmd) {
+			cmd.SetVal("redis_version:7.0.0\r\nrole:master\r\naof_enabled:1\r\n")
+		}, durable, "maxmemory_policy", true},
+		{"nothing in INFO but what is accepted", func(cmd *redis.StringCmd) {
+			cmd.SetVal("redis_version:7.0.0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n")
+		}, nil, "", false},
+		{"a problem and an untold one", func(cmd *redis.StringCmd) {
+			cmd.SetVal("redis_version:7.0.0\r\nrole:master\r\naof_enabled:0\r\n")
+		}, durable, "appendonly", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			client := connect(t, server)
+			client.AddHook(&infoHook{tt.info})
+			var log strings.Builder
+			s := newStore(t, client, func(o *redisstore.Options) {
+				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				if tt.optFn != nil {
+					tt.optFn(o)
+				}
+			})
+			if err := s.Check(ctx); tt.said == "" && err != nil || tt.said != "" && (err == nil || !strings.Contains(err.Error(), tt.said)) {
+				t.Errorf("check: got %v, want %q", err, tt.said)
+			}
+			for i := range 3 {
+				c := claim("a")
+				c.Key = fmt.Sprint(t.Name(), i)
+				l, err := s.Acquire(ctx, c)
+				if refused := tt.said != "" && !tt.warned; (err != nil) != refused {
+					t.Errorf("acquire: got %+v, %v", l, err)
+				}
+			}
+			warnings := strings.Count(log.String(), "level=WARN")
+			if !tt.warned && warnings != 0 || tt.warned && (warnings != 1 || !strings.Contains(log.String(), tt.said)) {
+				t.Errorf("%d warnings, want one with %q if any: %s", warnings, tt.said, log.String())
+			}
+		})
+	}
+}
+
+// A server that cannot be asked is not taken for one that does not say.
+func TestFirstAcquireWithoutAServer(t *testing.T) {
+	t.Parallel()
+	client := connect(t, testserver.Redis.Start(t))
+	away := &infoHook{func(cmd *redis.StringCmd) {
+		cmd.SetErr(&net.OpError{Op: "dial", Err: errors.New("connection refused")})
+	}}
+	client.AddHook(away)
+	s := newStore(t, client, durable)
+	if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+		t.Errorf("got %+v, %v, want ErrUnavailable and no unknown outcome", l, err)
+	}
+	away.info = nil
+	if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, redisstore.ErrVolatile) {
+		t.Errorf("asked again: got %+v, %v, want ErrVolatile", l, err)
+	}
+}
+
+// infoHook replaces the reply to INFO.
+type infoHook struct{ info func(*redis.StringCmd) }
+
+func (h *infoHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *infoHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *infoHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		info, ok := cmd.(*redis.StringCmd)
+		if !ok || cmd.Name() != "info" || h.info == nil {
+			return next(ctx, cmd)
+		}
+		h.info(info)
+		return info.Err()
 	}
 }
 
@@ -96,35 +230,24 @@ func TestUnfitServers(t *testing.T) {
 			t.Errorf("check: got %v, want ErrAccessDenied", err)
 		}
 	})
+	t.Run("no permission for INFO", func(t *testing.T) {
+		needUsers(t)
+		if err := admin.Do(ctx, "ACL", "SETUSER", "silent", "on", "nopass", "~*", "+@all", "-info").Err(); err != nil {
+			t.Fatal(err)
+		}
+		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "silent", "x" }), durable)
+		if err := s.Check(ctx); !errors.Is(err, redisstore.ErrNotTold) || !errors.Is(err, redisstore.ErrAccessDenied) {
+			t.Errorf("check: got %v, want ErrNotTold and ErrAccessDenied", err)
+		}
+		c := claim("a")
+		c.Key = "test#silent"
+		acquire(t, s, c)
+	})
 	t.Run("wrong password", func(t *testing.T) {
 		needUsers(t)
 		s := newStore(t, connect(t, server, func(o *redis.Options) { o.Username, o.Password = "nobody", "x" }))
 		if l, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redisstore.ErrAccessDenied) {
 			t.Errorf("got %+v, %v, want ErrAccessDenied", l, err)
-		}
-	})
-	t.Run("memory full", func(t *testing.T) {
-		s := newStore(t, admin)
-		l := acquire(t, s, claim("a"))
-		if err := admin.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
-			t.Fatal(err)
-		}
-		c := claim("a")
-		c.Key = "test#other"
-		if l, err := s.Acquire(ctx, c); !errors.Is(err, redisstore.ErrMemory) {
-			t.Errorf("acquire: got %+v, %v, want ErrMemory", l, err)
-		}
-		if err := s.Complete(ctx, l, dedup.Result{}); !errors.Is(err, redisstore.ErrMemory) {
-			t.Errorf("complete: got %v, want ErrMemory", err)
-		}
-		if err := admin.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Complete(ctx, l, dedup.Result{}); err != nil {
-			t.Errorf("complete with memory again: %v", err)
-		}
-		if l, err := s.Acquire(ctx, c); err != nil || l.Takeover {
-			t.Errorf("after the refused acquire: got %+v, %v, want a new lease", l, err)
 		}
 	})
 }

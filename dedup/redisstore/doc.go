@@ -20,8 +20,15 @@
 //   - An eviction policy other than noeviction deletes records when memory is full. Every record has an expiry, so
 //     volatile-lru, which some managed services set, deletes records first.
 //
-// [Store.Check] refuses a server that evicts, a replica, and a server without an append-only file. Call it at start. A
-// lost record does not make its owner overwrite anything: the owner is refused, and the record is not created again. If a
+// A server whose memory is full (maxmemory) refuses new records, and no handler starts: the error matches [ErrMemory]. It
+// takes the renewals, completes and releases of the records that it has, in all versions: an event whose handler has run
+// does not run again because of it. A server that the operating system ends for want of memory has restarted, see above.
+//
+// The first acquire of a store, and [Store.Check], refuse a server that evicts, a replica, and a server without an
+// append-only file ([Options.Volatile] accepts that one). Of a server that refuses INFO, or leaves out what they look for,
+// as managed services do, the first acquire only warns.
+//
+// A lost record does not make its owner overwrite anything: the owner is refused, and the record is not created again. If a
 // second effect is expensive, commit the record with the effect in one transaction: use the Inbox of package dynamostore
 // or sqlstore. Or give the number of dedup.FenceFrom to the system that has the effect, and let it refuse smaller ones.
 //
@@ -50,17 +57,29 @@
 // early for others. A failover does the same if the two servers' clocks differ. Synchronise the servers' clocks, and let
 // them adjust slowly.
 //
+// A server that stalls, or the network to it, executes requests later, also those that were given up. So an acquire says
+// when it was sent, in the server's time as its last replies told it. The server refuses it if it is older than its caller's
+// patience, and than two seconds, or seems to come from the future by more than 100 ms. Then it is sent again, with the
+// right time: the first acquire of a store, and the first one after a failover to a server with another clock, are two
+// requests, as are acquires that change between nodes of a cluster whose clocks differ by more.
+//
 // # Retries
 //
 // go-redis retries by itself. The store retries for two more seconds if the server cannot be reached, or says that it is
 // loading, failing over or moving slots. A failover takes longer; the message then comes again after it. A call with an
-// unknown outcome is an error. If that call is an acquire, the store releases in the background what it may have acquired.
-// If the release fails too, the key waits for one lease that nobody uses. A [*ServerError] says that no retry helps.
+// unknown outcome is an error, of an acquire [dedup.ErrOutcomeUnknown]: package dedup then releases what it may have
+// acquired. A release that arrives before its acquire is repeated after 2.1 s, when the acquire is refused. What remains: if
+// dedup.Options.CallTimeout is shorter, the process ends meanwhile, or the server's clock is set back during a stall, the
+// acquire may be stored, and the key then waits for a lease that nobody uses; under dedup.Block and dedup.DeadLetter it looks
+// like a crash.
+//
+// Errors that no message causes match [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps: see
+// [ServerError].
 //
 // # Permissions
 //
 // The commands are EVALSHA, EVAL, TIME, HMGET, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
-// [Store.Check], and those that go-redis itself sends.
+// the check, and those that go-redis itself sends.
 //
 // # Versions
 //

@@ -110,7 +110,7 @@ func TestFailoverLosesWhatTheReplicaLacks(t *testing.T) {
 	onMaster, onReplica := connect(t, master), connect(t, replica)
 	prefix := "failover:"
 	storeOn := func(c *redis.Client) *redisstore.Store {
-		s, err := redisstore.New(c, func(o *redisstore.Options) { o.Prefix = prefix })
+		s, err := redisstore.New(c, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
 		if err != nil {
 			t.Fatal(err)
 		}

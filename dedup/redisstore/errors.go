@@ -7,15 +7,17 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // What can be wrong with a server. A [*ServerError] matches one of them.
 var (
 	// ErrEviction: the server may delete any record when its memory is full, and the record's handler then runs again.
 	ErrEviction = errors.New("server may evict records: set maxmemory-policy to noeviction")
-	// ErrVolatile: the server loses records at a restart. See the package documentation. [Options.Volatile] accepts that.
-	ErrVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes")
-	// ErrReplica: the server is a replica, which takes no writes.
+	// ErrVolatile: the server loses records at a restart. See the package documentation.
+	ErrVolatile = errors.New("server has no append-only file and loses records at a restart: set appendonly to yes, or accept it with Options.Volatile")
+	// ErrReplica: the server is a replica, which takes no writes. A failover can cause it for a while.
 	ErrReplica = errors.New("server is a read-only replica: connect to the master")
 	// ErrVersion: the server is older than Redis 5, whose scripts cannot ask for the time and then write.
 	ErrVersion = errors.New("server is older than Redis 5")
@@ -25,12 +27,17 @@ var (
 	ErrDisk = errors.New("server cannot write its files: check its disk")
 	// ErrAccessDenied: the user may not run a command, or the password is wrong.
 	ErrAccessDenied = errors.New("access denied: check the user, its password and its permissions")
+	// ErrCommand: the server does not know, or refuses, a command of the store or of its client.
+	ErrCommand = errors.New("server refuses a command that the store needs: check the client's options and the commands that are disabled or renamed")
+	// ErrNotTold: the server does not say how it is configured. Only [Store.Check] returns it.
+	ErrNotTold = errors.New("server does not say how it is configured: allow INFO, or make sure of maxmemory-policy noeviction and appendonly yes")
 )
 
 // ErrRecord says that a key with the store's prefix holds data that the store did not write. The store does not change it.
 var ErrRecord = errors.New("redisstore: the key's value is not a record")
 
-// ServerError says why a server cannot be used. No retry helps.
+// ServerError says why a server cannot be used. It matches [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] unless
+// the problem is ErrReplica, ErrMemory or ErrDisk, which may end by themselves.
 type ServerError struct {
 	// Problem is one of the errors above.
 	Problem error
@@ -46,6 +53,12 @@ func (e *ServerError) Error() string {
 		s += ": " + e.Err.Error()
 	}
 	return s
+}
+
+// Is reports a match with [sqsonce.ErrUnavailable] and [sqsonce.ErrMisconfigured].
+func (e *ServerError) Is(target error) bool {
+	passing := e.Problem == ErrReplica || e.Problem == ErrMemory || e.Problem == ErrDisk
+	return target == sqsonce.ErrUnavailable || target == sqsonce.ErrMisconfigured && !passing
 }
 
 // Unwrap returns the problem and the server's error.
@@ -66,26 +79,46 @@ var problems = []struct {
 	{"NOAUTH", ErrAccessDenied},
 	{"WRONGPASS", ErrAccessDenied},
 	{"NOPERM", ErrAccessDenied},
-	{"The user executing the script can't run", ErrAccessDenied},     // Redis 6, for a command inside the script
-	{"ERR The user executing the script can't run", ErrAccessDenied}, // Redis 7.0
-	{"ERR ACL failure in script", ErrAccessDenied},                   // later versions
+	{"DENIED", ErrAccessDenied},                                       // protected mode
+	{"ERR invalid password", ErrAccessDenied},                         // Redis 5
+	{"ERR Client sent AUTH, but no password is set", ErrAccessDenied}, // Redis 5
+	{"ERR AUTH <password> called without", ErrAccessDenied},           // no password is set
+	{"The user executing the script can't run", ErrAccessDenied},      // Redis 6, for a command inside the script
+	{"ERR The user executing the script can't run", ErrAccessDenied},  // Redis 7.0
+	{"ERR ACL failure in script", ErrAccessDenied},                    // later versions
+	{"ERR unknown command", ErrCommand},
+	{"Unknown Redis command", ErrCommand},     // inside the script
+	{"ERR Unknown Redis command", ErrCommand}, // Redis 7 and later
+	{"ERR DB index", ErrCommand},              // SELECT
+	{"ERR invalid DB index", ErrCommand},
+	{"ERR SELECT is not allowed", ErrCommand}, // in a cluster
+	{"ERR This instance has cluster support disabled", ErrCommand},
 }
 
-// explain gives an operation's final error its type and its name.
+// explain gives an operation's final error its type and its name. What no message causes matches sqsonce.ErrUnavailable.
+// What remains is the record's fault, or a script's.
 func explain(op string, err error) error {
-	if err == nil {
-		return nil
-	}
 	serverErr, isServer := errors.AsType[redis.Error](err)
-	if isServer && hasCode(serverErr, "WRONGTYPE") {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errReply), errors.Is(err, ErrRecord):
+		return fmt.Errorf("redisstore: %s: %w", op, err)
+	case isServer && hasCode(serverErr, "WRONGTYPE"):
 		return fmt.Errorf("%w: %s: %w", ErrRecord, op, err)
+	case errors.Is(err, redis.ErrClosed):
+		return fmt.Errorf("%w: redisstore: %s: this program has closed the client: %w", sqsonce.ErrMisconfigured, op, err)
 	}
 	for _, p := range problems {
 		if isServer && hasCode(serverErr, p.code) {
 			return &ServerError{Problem: p.problem, Detail: op, Err: err}
 		}
 	}
-	return fmt.Errorf("redisstore: %s: %w", op, err)
+	err = fmt.Errorf("redisstore: %s: %w", op, err)
+	if isTransient(err) {
+		return sqsonce.Unavailable(err)
+	}
+	return err
 }
 
 // transientCodes are the errors of a server that is starting, that was the master until now or whose replicas are away,

@@ -1,6 +1,10 @@
 package redisstore
 
-import "github.com/redis/go-redis/v9"
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // Scripts are the store's scripts by their names, for tests that break one.
 var Scripts = map[string]*redis.Script{
@@ -14,3 +18,28 @@ var Sources = map[string]string{
 
 // Clock is the text that comes before every script.
 var Clock = clockSource
+
+// Explain is explain.
+var Explain = explain
+
+// ShiftClock makes the store believe that the server's clock differs by d from what the server said.
+func (s *Store) ShiftClock(d time.Duration) {
+	r := *s.clock.Load()
+	r.server += d.Milliseconds()
+	s.clock.Store(&r)
+}
+
+// ServerTime is the server's time as the store estimates it, d after its reading on the monotonic clock and w after it on
+// the wall clock.
+func ServerTime(d, w time.Duration) int64 {
+	at := moment{monotonic: time.Hour, wall: 1000 * time.Hour}
+	r := &reading{server: 1_000_000, at: at}
+	return r.now(moment{monotonic: at.monotonic + d, wall: at.wall + w})
+}
+
+// Late are the limits of an acquire's age.
+const (
+	MaxAge     = maxAge
+	LateTries  = lateTries
+	ClockSlack = clockSlack
+)

@@ -52,8 +52,8 @@ type DeleteOptions struct {
 // The error is a [*dedup.InProgressError] if the lease is live, and the record then stays unless forced. It is nil if there
 // is no record.
 //
-// Without its record a late copy of an earlier delivery's acquire is not refused: it can lease the key once, although no
-// handler runs.
+// Without its record a copy of an earlier delivery's acquire is not refused while it is less than 2.1 s old: it can lease
+// the key once, although no handler runs.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkNames("key", key); err != nil {
 		return err

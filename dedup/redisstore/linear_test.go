@@ -55,7 +55,7 @@ func TestBrokenScriptsAreFound(t *testing.T) {
 		{"renews for any owner", "renew", "owner ~= ARGV[1] or", ""},
 		{"renews a released record", "renew", "or ends == '0'", ""},
 		{"completes for any owner", "complete", "if owner ~= ARGV[1] then return {'lost'} end", ""},
-		{"releases for any owner", "release", "owner ~= ARGV[1] or", ""},
+		{"releases for any owner", "release", "if owner ~= ARGV[1] then return {'lost'} end", ""},
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +127,7 @@ func (r *run) host(i int, rng *mathrand.Rand) {
 	client := connect(r.t, r.server, func(o *redis.Options) { o.MaxRetries = -1 })
 	client.AddHook(&network{run: r, client: hosts + i, rng: mathrand.New(mathrand.NewPCG(r.seed, uint64(hosts+i))),
 		to: connect(r.t, r.server, func(o *redis.Options) { o.MaxRetries = -1 })})
-	store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = r.prefix })
+	store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = r.prefix, true })
 	if err != nil {
 		r.t.Error(err)
 		return

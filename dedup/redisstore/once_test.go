@@ -127,7 +127,7 @@ func consumerMain() {
 		return
 	}
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv("REDISSTORE_ADDR")})
-	store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+	store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
 	if err != nil {
 		panic(err)
 	}
@@ -191,7 +191,7 @@ func TestConsumerIsKilled(t *testing.T) {
 			t.Parallel()
 			prefix := t.Name() + ":"
 			killed(t, server, prefix, tt.stay)
-			store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+			store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ func TestExpiryIsRetention(t *testing.T) {
 	ctx := t.Context()
 	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestFenceGrowsOverClocks(t *testing.T) {
 	t.Parallel()
 	client := connect(t, testserver.Redis.Shared(t))
 	prefix := t.Name() + ":"
-	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix = prefix })
+	s, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +116,12 @@ func TestInspectAndDelete(t *testing.T) {
 	if r, err := s.Inspect(ctx, c.Key); err != nil || !r.Until.IsZero() || r.LastError != "declined" {
 		t.Errorf("released: got %+v, %v, want a zero Until and the error", r, err)
 	}
+	if err := s.Release(ctx, l, errors.New("again")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Inspect(ctx, c.Key); err != nil || r.LastError != "declined" {
+		t.Errorf("released twice: got %+v, %v, want the first error", r, err)
+	}
 	c.Owner = "b"
 	l = acquire(t, s, c)
 	if err := s.Complete(ctx, l, dedup.Result{Data: []byte("\x00\xff1")}); err != nil {
@@ -158,6 +164,9 @@ func TestBadInputIsTyped(t *testing.T) {
 	}
 	_, err := redisstore.New(nil)
 	field("no client", err)
+	var none *redis.Client
+	_, err = redisstore.New(none)
+	field("a nil client", err)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	closeWith(t, ring)
 	_, err = redisstore.New(ring)

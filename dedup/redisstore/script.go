@@ -14,8 +14,8 @@ import (
 )
 
 // Each operation is one script on one key. Redis executes nothing else while a script runs, so a record does not change
-// between the script's read and its write. In a cluster the script runs where the key is. The arguments are durations and
-// never times.
+// between the script's read and its write. In a cluster the script runs where the key is. The arguments are
+// durations and no times, but for the server's own time in an acquire.
 var (
 	acquireScript  = load(acquireSource)
 	renewScript    = load(renewSource)
@@ -52,40 +52,52 @@ const (
 	maxPause   = 400 * time.Millisecond
 )
 
-// errUnknown wraps the error of a call that may have been executed although no reply came.
-var errUnknown = errors.New("unknown outcome")
-
-// call runs a script on a record's key until it gets a reply, the error is permanent, ctx ends or retryFor has passed. It
-// sends the script's text to a server that does not know the script. Every script recognises its own repetition, so a call
-// whose reply was lost is safe to repeat.
-func (s *Store) call(ctx context.Context, script *redis.Script, key string, args ...any) (*reply, error) {
+// retry calls do until it succeeds, its error is permanent, ctx ends or retryFor has passed. unknown reports whether a call
+// that failed may have been executed although no reply came.
+func retry(ctx context.Context, do func() error) (unknown bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return false, err
 	}
-	start, unknown := time.Now(), false
+	start := time.Now()
 	for limit := firstPause; ; limit = min(2*limit, maxPause) {
-		sent := time.Now()
-		values, err := script.Run(ctx, s.client, []string{s.prefix + key}, args...).Slice()
+		err := do()
 		if err == nil {
-			return &reply{values: values, sent: sent, received: time.Now()}, nil
+			return unknown, nil
 		}
 		retryable := isTransient(err)
 		unknown = unknown || retryable && !notExecuted(err)
 		pause := limit/2 + rand.N(limit/2)
-		if retryable && time.Since(start)+pause <= retryFor && host.Wait(ctx, pause) {
-			continue
+		if !retryable || time.Since(start)+pause > retryFor || !host.Wait(ctx, pause) {
+			return unknown, err
 		}
-		if unknown {
-			err = fmt.Errorf("%w: %w", errUnknown, err)
-		}
+	}
+}
+
+// call runs a script on a record's key, and retries: every script recognises its own repetition, so a call whose reply was
+// lost is safe to repeat.
+func (s *Store) call(ctx context.Context, script *redis.Script, key string, args ...any) (r *reply, err error) {
+	_, err = retry(ctx, func() error {
+		r, err = s.run(ctx, script, key, args...)
+		return err
+	})
+	return r, err
+}
+
+// run runs a script on a record's key once. It sends the script's text to a server that does not know the script.
+func (s *Store) run(ctx context.Context, script *redis.Script, key string, args ...any) (*reply, error) {
+	sent := time.Now()
+	values, err := script.Run(ctx, s.client, []string{s.prefix + key}, args...).Slice()
+	if err != nil {
 		return nil, err
 	}
+	return &reply{values: values, sent: sent, received: time.Now(), at: look()}, nil
 }
 
 // reply is a script's reply: a status and its values. err is the first value that does not have the expected type.
 type reply struct {
 	values         []any
 	sent, received time.Time // of the attempt that got the reply
+	at             moment    // received, on both clocks
 	err            error
 }
 

@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,6 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Client is what a [Store] needs of Redis: scripts, and INFO for [Store.Check]. A [*redis.Client], also one of
@@ -34,9 +39,11 @@ type Options struct {
 	// Prefix comes before each record's key, to separate records from other data on the server. Stores with the same prefix
 	// share records. Default: "sqsonce:".
 	Prefix string
-	// Volatile says that the server may lose records at a restart, after which their handlers run again: [Store.Check] then
-	// does not demand an append-only file. Default: false.
+	// Volatile says that the server may lose records at a restart, after which their handlers run again: [Store.Check] and the
+	// first acquire then do not demand an append-only file. Default: false.
 	Volatile bool
+	// Logger gets a warning where the server does not say how it is configured. Default: slog.Default().
+	Logger *slog.Logger
 }
 
 const defaultPrefix = "sqsonce:"
@@ -47,18 +54,21 @@ type Store struct {
 	client   Client
 	prefix   string
 	volatile bool
+	logger   *slog.Logger
+	checked  atomic.Bool // ensureChecked has found nothing wrong
+	clock    atomic.Pointer[reading]
 }
 
 var _ dedup.Store = (*Store)(nil)
 
-// New returns a store on the client. It makes no call: use [Store.Check] to learn whether the server is configured to keep
-// records. The error is a [*sqsonce.FieldError].
+// New returns a store on the client. It makes no call: the first acquire, or [Store.Check], finds out whether the server is
+// configured to keep records. The error is a [*sqsonce.FieldError].
 func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	o := Options{}
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if client == nil {
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fieldError("client", "is nil")
 	}
 	if _, ring := client.(*redis.Ring); ring {
@@ -67,64 +77,7 @@ func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = defaultPrefix
 	}
-	return &Store{client: client, prefix: o.Prefix, volatile: o.Volatile}, nil
-}
-
-// Acquire implements [dedup.Store].
-func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
-	if err := checkNames("Claim.Key", c.Key, "Claim.Owner", c.Owner); err != nil {
-		return dedup.Lease{}, err
-	}
-	r, err := s.call(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.Attempt, flag(c.NoTakeover))
-	if err != nil {
-		if errors.Is(err, errUnknown) {
-			s.abandon(ctx, c)
-		}
-		return dedup.Lease{}, explain("acquire", err)
-	}
-	l, err := readLease(c, r)
-	if r.err != nil {
-		return dedup.Lease{}, explain("acquire", r.err)
-	}
-	return l, err
-}
-
-// readLease returns the lease of an acquire's reply, or the reason why there is none. If the reply cannot be read, r.err
-// is set.
-func readLease(c dedup.Claim, r *reply) (dedup.Lease, error) {
-	switch r.status() {
-	case "granted", "own":
-		own := r.status() == "own"
-		return dedup.Lease{
-			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
-			Takeover: !own && r.number(4) == 1, OwnRetry: own,
-			Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
-		}, nil
-	case "completed":
-		return dedup.Lease{}, &dedup.CompletedError{Result: dedup.Result{Data: r.bytes(1), Validation: r.text(2)}}
-	case "leased":
-		return dedup.Lease{}, &dedup.InProgressError{Until: r.othersEnd(1)}
-	case "crashed":
-		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
-	case "lost":
-		return dedup.Lease{}, sqsonce.ErrLeaseLost
-	}
-	r.err = r.unexpected()
-	return dedup.Lease{}, r.err
-}
-
-// abandonTimeout limits the release of a lease that nobody will use.
-const abandonTimeout = 2 * time.Second
-
-// abandon releases what an acquire with an unknown outcome may have acquired. Without it the key would wait for a lease
-// that nobody uses. It tries once, and the caller does not wait. If it fails, or comes before the acquire, the key waits
-// for the lease's end.
-func (s *Store) abandon(ctx context.Context, c dedup.Claim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
-	go func() {
-		defer cancel()
-		_ = releaseScript.Run(ctx, s.client, []string{s.prefix + c.Key}, c.Owner, "").Err()
-	}()
+	return &Store{client: client, prefix: o.Prefix, volatile: o.Volatile, logger: host.Logger(o.Logger)}, nil
 }
 
 // Renew implements [dedup.Store].
@@ -164,7 +117,8 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return explain("complete", r.unexpected())
 }
 
-// Release implements [dedup.Store].
+// Release implements [dedup.Store]. A lease without a fence is that of an acquire whose outcome is unknown. Where Release finds
+// nothing to release then, it tries again 2.1 s later: a request of that acquire could be executed until then.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
@@ -173,14 +127,28 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		text = failure.Text(cause)
 	}
+	err := s.release(ctx, l, text)
+	if l.Fence != 0 || !errors.Is(err, sqsonce.ErrLeaseLost) {
+		return err
+	}
+	if !host.Wait(ctx, maxAge+clockSlack) {
+		return explain("release", fmt.Errorf("the acquire may still be executed: %w", context.Cause(ctx)))
+	}
+	return s.release(ctx, l, text)
+}
+
+func (s *Store) release(ctx context.Context, l dedup.Lease, text string) error {
 	r, err := s.call(ctx, releaseScript, l.Key, l.Owner, text)
 	if err != nil {
 		return explain("release", err)
 	}
-	if status := r.status(); status != "done" && status != "lost" {
-		return explain("release", r.unexpected())
+	switch r.status() {
+	case "done", "completed":
+		return nil
+	case "lost":
+		return sqsonce.ErrLeaseLost
 	}
-	return nil
+	return explain("release", r.unexpected())
 }
 
 func flag(b bool) int {

@@ -37,11 +37,11 @@ func closeWith(t testing.TB, c interface{ Close() error }) {
 	})
 }
 
-// newStore returns a store with a prefix of its own.
+// newStore returns a store with a prefix of its own. Most servers of tests have no append-only file.
 func newStore(t testing.TB, c redisstore.Client, optFns ...func(*redisstore.Options)) *redisstore.Store {
 	t.Helper()
 	prefix := rand.Text() + ":"
-	s, err := redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix = prefix }}, optFns...)...)
+	s, err := redisstore.New(c, append([]func(*redisstore.Options){func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true }}, optFns...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,21 @@ func TestStore(t *testing.T) {
 
 func conformance(t *testing.T, client redisstore.Client) {
 	storetest.Run(t, storetest.Harness{
-		New:      func(t *testing.T) dedup.Store { return newStore(t, client) },
-		RealTime: true, Lease: 2 * time.Second, Grace: 300 * time.Millisecond,
+		New: func(t *testing.T) dedup.Store {
+			s := newStore(t, client)
+			warm(t, s) // the cases measure one request
+			return s
+		},
+		Away: func(t *testing.T) dedup.Store {
+			server := testserver.Redis.Start(t)
+			away := newStore(t, connect(t, server))
+			server.Kill()
+			return away
+		},
+		Misconfigured: func(t *testing.T) dedup.Store {
+			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.DB = 99 })) // there are 16
+		},
+		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,
 	})
 }
 
@@ -72,6 +85,14 @@ func acquire(t testing.TB, s dedup.Store, c dedup.Claim) dedup.Lease {
 		t.Fatalf("acquire by %s: %v", c.Owner, err)
 	}
 	return l
+}
+
+// warm makes the store's first acquire, which asks the server for its configuration and its time.
+func warm(t testing.TB, s dedup.Store) {
+	t.Helper()
+	c := claim("warm")
+	c.Key = "test#warm"
+	acquire(t, s, c)
 }
 
 func portOf(s *testserver.Server) string { return strconv.Itoa(s.Port) }

@@ -81,7 +81,7 @@ func TestCluster(t *testing.T) {
 		}
 	})
 	t.Run("check asks every node", func(t *testing.T) {
-		s := newStore(t, client, func(o *redisstore.Options) { o.Volatile = true })
+		s := newStore(t, client)
 		if err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -90,6 +90,9 @@ func TestCluster(t *testing.T) {
 		}
 		if err := s.Check(t.Context()); !errors.Is(err, redisstore.ErrEviction) {
 			t.Errorf("one node evicts: got %v, want ErrEviction", err)
+		}
+		if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, redisstore.ErrEviction) {
+			t.Errorf("one node evicts: acquire: got %+v, %v, want ErrEviction", l, err)
 		}
 	})
 }
@@ -113,7 +116,7 @@ func TestSentinelFailover(t *testing.T) {
 	})
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "orders", SentinelAddrs: []string{sentinel.Addr()}, ContextTimeoutEnabled: true})
 	closeWith(t, client)
-	s := newStore(t, client)
+	s := newStore(t, client, durable)
 	if err := s.Check(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -235,33 +235,19 @@ type deferredStatements struct {
 	dialect Dialect
 	// For operators.
 	inspect, parked, unpark, count string
-	// A processor's claim: one statement. Where an UPDATE cannot return rows, claim is empty, and lock, lease and claimed run
-	// in a transaction.
-	claim, lock, lease, claimed string
 	// An attempt: see attemptRow.
 	mark, markDone, attempt string
 	// How an attempt ends that failed. Each is refused if another claim has the row by then.
-	delay, park, undo string
+	delay, unavailable, park, undo string
 }
 
 func newDeferredStatements(d Dialect) deferredStatements {
 	const (
-		entries  = "SELECT " + entryColumns + " FROM {inbox} WHERE consumer = ? AND "
-		row      = "seq, id, message_id, payload, attributes, attempts, error"
-		setLease = "attempts = attempts + 1, owner = ?, lease_until = {now} + ?"
-		ifOwned  = " WHERE seq = ? AND owner = ? AND status = 'PENDING'"
-
-		// Of a group only the oldest row that is pending. The inner query takes and skips no locks: it also sees a row that is
-		// locked because its handler runs, or that is not due because its handler failed.
-		//
-		// A row whose lease is over and whose handler still runs is locked, and the outer query skips it.
-		due = "SELECT seq FROM {inbox} i WHERE i.consumer = ? AND i.status = 'PENDING' AND i.due_at <= {past} AND i.lease_until < {past}" +
-			" AND (i.group_id = '' OR NOT EXISTS (SELECT 1 FROM {inbox} o WHERE o.consumer = i.consumer" +
-			" AND o.group_id = i.group_id AND o.status = 'PENDING' AND o.seq < i.seq))" +
-			" ORDER BY i.due_at, i.seq LIMIT ? {skip locked}"
+		entries = "SELECT " + entryColumns + " FROM {inbox} WHERE consumer = ? AND "
+		ifOwned = " WHERE seq = ? AND owner = ? AND status = 'PENDING'"
 	)
-	sql := func(text string) string { return d.sql(strings.ReplaceAll(text, "{past}", d.engine.past)) }
-	s := deferredStatements{
+	sql := d.sql
+	return deferredStatements{
 		dialect: d,
 		inspect: sql(entries + "id = ?"),
 		parked:  sql(entries + "status = 'PARKED' ORDER BY seq LIMIT ?"),
@@ -272,10 +258,6 @@ func newDeferredStatements(d Dialect) deferredStatements {
 			" COALESCE(MIN(CASE status WHEN 'PENDING' THEN received_at END), 0), {now}" +
 			" FROM {inbox} WHERE consumer = ? AND status <> 'DONE'"),
 
-		lock:    sql(due),
-		lease:   "UPDATE {inbox} SET " + setLease + " WHERE seq IN (", // completed by leaseRows
-		claimed: sql("SELECT " + row + " FROM {inbox} WHERE consumer = ? AND owner = ? ORDER BY seq"),
-
 		mark: sql("UPDATE {inbox} SET lease_until = " + d.returned("{greatest}(lease_until + 1, {now} + ?)") +
 			ifOwned + " AND lease_until <> ?" + d.returning("lease_until")),
 		markDone: sql("UPDATE {inbox} SET error = '', lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
@@ -283,24 +265,11 @@ func newDeferredStatements(d Dialect) deferredStatements {
 			ifOwned + " AND lease_until = ?{commits}"),
 		attempt: sql("SELECT status, owner, lease_until FROM {inbox} WHERE seq = ?"),
 
-		delay: sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
-		park:  sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
-		undo:  sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = ''" + ifOwned),
+		delay:       sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?" + ifOwned),
+		unavailable: sql("UPDATE {inbox} SET error = ?, lease_until = 0, due_at = {now} + ?, attempts = attempts - 1, owner = ''" + ifOwned),
+		park:        sql("UPDATE {inbox} SET error = ?, lease_until = 0, status = 'PARKED'" + ifOwned),
+		undo:        sql("UPDATE {inbox} SET attempts = attempts - 1, lease_until = 0, owner = '', due_at = received_at" + ifOwned),
 	}
-	update := "UPDATE {inbox} SET " + setLease + " WHERE seq "
-	switch d.engine {
-	case postgresql:
-		// An array is evaluated once. A subquery in IN may be evaluated again, each time with other rows.
-		s.claim = sql(update + "= ANY(ARRAY(" + due + ")) RETURNING " + row)
-	case sqlite:
-		s.claim = sql(update + "IN (" + due + ") RETURNING " + row)
-	}
-	return s
-}
-
-// leaseRows is the statement lease for that many rows.
-func (s deferredStatements) leaseRows(rows int) string {
-	return s.dialect.sql(s.lease + "?" + strings.Repeat(", ?", rows-1) + ")")
 }
 
 func (s deferredStatements) insert(rows int) string {

@@ -21,8 +21,11 @@ type Entry struct {
 	// Attempts is how often an attempt began, including those that crashed.
 	Attempts int
 	// Error is the text of the last failure, at most 256 bytes.
-	Error             string
-	ReceivedAt, DueAt time.Time
+	Error      string
+	ReceivedAt time.Time
+	// DueAt is when the event can be claimed at the earliest. It is zero while a processor has the event, and after that one
+	// died.
+	DueAt time.Time
 }
 
 // Counts are a deferred inbox's events that are not done.
@@ -110,7 +113,10 @@ func (d *Deferred) entries(ctx context.Context, op, text string, args ...any) ([
 				return err
 			}
 			e.Done, e.Parked = status != pending && status != parked, status == parked
-			e.ReceivedAt, e.DueAt = time.UnixMilli(received), time.UnixMilli(due)
+			e.ReceivedAt = time.UnixMilli(received)
+			if due > 0 {
+				e.DueAt = time.UnixMilli(due)
+			}
 			all = append(all, e)
 		}
 		return rows.Err()

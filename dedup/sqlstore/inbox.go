@@ -116,6 +116,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		err := fieldError("handler", "is nil")
 		return func(context.Context, *sqsonce.Message) error { return err }
 	}
+	i.once.CountHandler()
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		d := &delivery{inbox: i}
 		d.tx = eventTx{store: i.store, wait: i.wait, row: d}

@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -221,5 +223,20 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	}
 	if err := newInbox(t, s).Handler(nil)(t.Context(), order(orderID, 1)); !hasField(err, "handler") {
 		t.Errorf("Handler(nil): got error %v, want one that names it", err)
+	}
+}
+
+// Two handlers of one inbox share their events, as two of one Once do.
+func TestInboxHandlersShareTheirEvents(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	i := newInbox(t, newStore(t, NewBed(t, "SQLite")), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+	i.Handler(book)
+	if lines.Len() > 0 {
+		t.Errorf("one handler: log has %q, want nothing", lines.String())
+	}
+	i.Handler(book)
+	if got := lines.String(); strings.Count(got, "share their events") != 1 {
+		t.Errorf("two handlers: log has %q, want one warning", got)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
@@ -189,6 +191,7 @@ func init() {
 	if name == "" {
 		return
 	}
+	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // see TestMain
 	if err := consume(name, os.Getenv(childDriver), os.Getenv(childDSN)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -237,6 +240,12 @@ func consume(name, driver, dsn string) error {
 		d, err := NewDeferred(s, "billing")
 		if err != nil {
 			return err
+		}
+		switch name {
+		case poisoned:
+			return runPoisoned(d)
+		case attacked:
+			return runUnderAttack(d)
 		}
 		p, err := NewProcessor(d, quick)
 		if err != nil {

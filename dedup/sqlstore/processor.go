@@ -25,7 +25,8 @@ type ProcessorOptions struct {
 	// Lease is how long an event waits if its processor crashes between the claim and the end of the attempt, at least 1 s.
 	// A handler may run longer, because the event's row is locked meanwhile. Default: 30 s.
 	Lease time.Duration
-	// MaxAttempts is the number of failures, crashes included, after which an event is parked. Default: 10; negative: never.
+	// MaxAttempts is the number of failures, crashes included, after which an event is parked. One more attempt is made if the
+	// last one ended in a crash and other events of the processor were at work. Default: 10; negative: never.
 	MaxAttempts int
 	// Backoff is how long an event waits after its attempt failed. The first attempt is 1. Default: full jitter, 1 s doubling
 	// up to 15 min.
@@ -50,6 +51,8 @@ type ProcessorStats struct {
 type Processor struct {
 	inbox    *Deferred
 	o        ProcessorOptions // with defaults
+	due      claimStatements  // of events that are due, other than suspects
+	suspects claimStatements
 	running  atomic.Bool
 	counters struct{ done, failed, parked, crashed, lost atomic.Int64 }
 }
@@ -76,7 +79,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
 	o.Logger = host.Logger(o.Logger)
 	if o.Backoff == nil {
-		o.Backoff = func(attempt int) time.Duration { return host.Jitter(time.Second, 15*time.Minute, attempt) }
+		o.Backoff = defaultBackoff
 	}
 	if o.Concurrency < 0 {
 		errs = append(errs, fieldError("ProcessorOptions.Concurrency", "is negative"))
@@ -90,7 +93,17 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Processor{inbox: d, o: o}, nil
+	dialect := d.store.dialect
+	return &Processor{
+		inbox: d, o: o,
+		// Where due_at is not 0 and there was a lease, a processor of a version that knew no suspects had the event.
+		due:      newClaimStatements(dialect, "i.due_at BETWEEN 1 AND {past} AND i.lease_until < {past}"),
+		suspects: newClaimStatements(dialect, "i.due_at = 0 AND i.lease_until < {past}"),
+	}, nil
+}
+
+func defaultBackoff(attempt int) time.Duration {
+	return host.Jitter(time.Second, 15*time.Minute, attempt)
 }
 
 // Run claims the events that are due, the longest due first, and runs h for each in a transaction that also marks the
@@ -102,16 +115,23 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 // that event is done or parked, also while it backs off.
 //
 // An attempt is counted and committed before h's transaction begins. So an event whose handler crashes the process is
-// parked in the end too. The attempt's outcome is what h returns:
+// parked in the end too. A crash ends the attempts of all events that the process has claimed. These are then claimed one
+// at a time, each when no handler of the processor runs, and while one does, nothing else is claimed. An event is parked
+// for crashes only if the last one ended an attempt that ran alone. Processors that share a process share its crashes:
+// where a handler may crash, each consumer should have its own.
+//
+// The attempt's outcome is what h returns:
 //
 //   - nil: h's writes and the mark are committed. As with an [Inbox], h may be called again within the attempt if the
 //     database ended the transaction or a commit's reply was lost. See [Inbox.Handler] for what that demands of h.
 //   - [sqsonce.RetryAfter]: rolled back, and tried again after the delay.
 //   - [sqsonce.Reject]: rolled back and parked.
+//   - [sqsonce.Unavailable]: rolled back, and tried again within half a minute. The attempt is not counted, nor is one whose
+//     transaction could not begin.
 //   - any other error, a panic or runtime.Goexit: rolled back, and tried again after Backoff, or parked after MaxAttempts.
 //
 // The error's text is stored with the event. An attempt that was cancelled by a stop ([sqsonce.ErrShutdown]) is not
-// counted.
+// counted. If the database is away when an outcome is to be stored, this is repeated for as long as Lease.
 //
 // The end of ctx does not cancel h's context at once: see StopTimeout.
 func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Message, *sql.Tx) error) error {
@@ -122,12 +142,6 @@ func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Me
 		return errors.New("sqlstore: processor: Run is already running")
 	}
 	defer p.running.Store(false)
-	if err := p.inbox.store.ensureChecked(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
 	handlerCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	var handlers sync.WaitGroup
@@ -145,20 +159,20 @@ func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Me
 
 // dispatch claims events and starts them, not more than can run at once, so that other processors can claim the rest.
 func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func())) error {
-	var running atomic.Int64
+	var (
+		running atomic.Int64
+		turn    turn
+	)
 	// A job that ends frees a slot, and may make the next event of its group due.
 	jobEnded := make(chan struct{}, 1)
 	for ctx.Err() == nil {
 		slots := p.o.Concurrency - int(running.Load())
-		var jobs []job
-		if slots > 0 {
-			var err error
-			if jobs, err = p.claim(ctx, slots); err != nil {
-				if isPermanent(err) {
-					return err
-				}
-				p.o.Logger.ErrorContext(ctx, "sqlstore: processor: claim failed; the next poll tries again", "error", err)
+		jobs, err := p.next(ctx, &turn, slots)
+		if err != nil {
+			if isPermanent(err) {
+				return err
 			}
+			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: claim failed; the next poll tries again", "error", err)
 		}
 		for _, j := range jobs {
 			running.Add(1)
@@ -175,6 +189,44 @@ func (p *Processor) dispatch(ctx context.Context, start func(j job, ended func()
 		p.wait(ctx, !full, jobEnded)
 	}
 	return nil
+}
+
+// turn says whose turn it is: the suspects', or that of all other events.
+type turn struct {
+	alone  bool      // a suspect runs, or is to run when nothing else does
+	looked time.Time // for suspects, the last time
+}
+
+// next claims the events that start now. It looks for suspects once per Poll. If there is one, nothing else is claimed until
+// all suspects have run, each alone: they would wait for ever if they had to find the processor idle.
+func (p *Processor) next(ctx context.Context, t *turn, slots int) (jobs []job, err error) {
+	if slots <= 0 {
+		return nil, nil
+	}
+	if err := p.inbox.store.ensureChecked(ctx); err != nil && ctx.Err() == nil {
+		return nil, err
+	} else if err != nil {
+		return nil, nil
+	}
+	idle := slots == p.o.Concurrency
+	if !t.alone && time.Since(t.looked) >= p.o.Poll {
+		t.looked = time.Now()
+		if t.alone = idle; !idle {
+			if t.alone, err = p.suspectDue(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if t.alone && !idle {
+		return nil, nil
+	}
+	if t.alone {
+		jobs, err = p.claimSuspect(ctx)
+		if t.alone = len(jobs) > 0; t.alone || err != nil {
+			return jobs, err
+		}
+	}
+	return p.claim(ctx, slots)
 }
 
 // wait waits for a job to end, for ctx, and if poll is set for the next poll.

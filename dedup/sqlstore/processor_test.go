@@ -111,6 +111,13 @@ func TestProcessorGroupWaitsForItsHead(t *testing.T) {
 		if got := claimed(); got != nil {
 			t.Errorf("while the head backs off: got %v, want nothing", got)
 		}
+		for n := range 12 { // more than a claim takes
+			receive(t, d, inGroup("g", fmt.Sprint("behind-", n)))
+		}
+		receive(t, d, order("after", 1))
+		if got := claimed(); !slices.Equal(got, []string{"after"}) {
+			t.Errorf("behind a long group: got %v, want the event without an order", got)
+		}
 		set("status = 'PARKED'")
 		if got := claimed(); !slices.Equal(got, []string{"next"}) {
 			t.Errorf("after the head was parked: got %v, want the next", got)
@@ -187,7 +194,7 @@ func TestProcessorFence(t *testing.T) {
 		}
 		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1"))
 		quickly := newProcessor(t, d)
-		fresh, err := quickly.claim(t.Context(), 1)
+		fresh, err := quickly.claimSuspect(t.Context())
 		if err != nil || len(fresh) != 1 {
 			t.Fatalf("claim after the lease: got %v and error %v, want the event", fresh, err)
 		}
@@ -212,32 +219,45 @@ func TestProcessorFence(t *testing.T) {
 	})
 }
 
-// An attempt is counted and committed before its transaction begins. So attempts that never end are counted, and their
-// event is parked in the end.
+// An attempt is counted and committed before its transaction begins. So attempts that never end are counted. After one
+// that others had shared their process with, the event has attempts alone; the last of these parks it.
 func TestProcessorCountsCrashes(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
-		receive(t, d, order(orderID, 1))
-		most := func(o *ProcessorOptions) { o.MaxAttempts = 3 }
-		p := newProcessor(t, d, most)
-		for range 3 {
-			jobs, err := p.claim(t.Context(), 1) // then the process dies
-			if err != nil || len(jobs) != 1 {
-				t.Fatalf("claim: got %v and error %v, want the event", jobs, err)
+		for _, test := range []struct{ concurrency, most, runs int }{{10, 3, 3}, {10, 1, 2}, {1, 1, 1}} {
+			d := newDeferred(t, newStore(t, b))
+			id := fmt.Sprintf("%d-%d", test.concurrency, test.most)
+			receive(t, d, order(id, 1))
+			options := func(o *ProcessorOptions) { o.Concurrency, o.MaxAttempts = test.concurrency, test.most }
+			p := newProcessor(t, d, options)
+			runs := 0
+			for claim := p.due; runs <= test.runs; claim = p.suspects {
+				jobs := claimOf(t, p, claim)
+				if len(jobs) != 1 {
+					t.Fatalf("claim after %d crashes: got %v, want the event", runs, jobs)
+				}
+				died := false
+				p.handle(t.Context(), jobs[0], func(context.Context, *sqsonce.Message, *sql.Tx) error {
+					died = true
+					panic("stands for a death: its outcome is removed below")
+				})
+				if !died {
+					break
+				}
+				runs++
+				exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET status = 'PENDING', error = '', due_at = 0, lease_until = 1 WHERE status <> 'DONE' AND message_id = ?"), "m-"+id)
 			}
-			exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1"))
+			if runs != test.runs {
+				t.Errorf("%+v: the handler ran %d times", test, runs)
+			}
+			e, err := d.Inspect(t.Context(), "billing#orders|"+id)
+			if err != nil || !e.Parked || !strings.Contains(e.Error, "without an outcome") {
+				t.Errorf("event: got %+v and error %v, want it parked with the reason", e, err)
+			}
+			if s := p.Stats(); s.Crashed != 1 {
+				t.Errorf("stats: got %+v, want 1 crashed", s)
+			}
 		}
-		p, _ = process(t, d, func(context.Context, *sqsonce.Message, *sql.Tx) error {
-			t.Error("the handler ran a fourth time")
-			return nil
-		}, most)
-		awaitCounts(t, d, 0, 1)
-		all, err := d.Parked(t.Context(), 1)
-		if err != nil || len(all) != 1 || !strings.Contains(all[0].Error, "without an outcome") {
-			t.Errorf("Parked: got %+v and error %v, want the event with the reason", all, err)
-		}
-		eventually(t, "it is counted", func() bool { return p.Stats().Crashed == 1 && p.Stats().Parked == 1 })
 	})
 }
 
@@ -347,6 +367,9 @@ func TestProcessorStops(t *testing.T) {
 		expectBalance(t, b.DB, 10)
 		if e, err := d.Inspect(t.Context(), "billing#orders|43"); err != nil || e.Attempts != 0 || e.Error != "" {
 			t.Errorf("event: got %+v and error %v, want it as if it had not been tried", e, err)
+		}
+		if jobs := claimOf(t, newProcessor(t, d), newProcessor(t, d).suspects); len(jobs) > 0 {
+			t.Errorf("suspects: got %v, want none: the attempt has an outcome", jobs)
 		}
 		process(t, d, book)
 		awaitCounts(t, d, 0, 0)

@@ -25,13 +25,15 @@ const (
 //
 // On a FIFO queue the MessageDeduplicationId is the message ID, as in SQS's own redrive: when the response to a send is
 // lost, a second send does not add a second copy.
-func Copy(queueURL string, m *sqsonce.Message, reason error) (in *sqs.SendMessageInput, dropped []string) {
+//
+// key is the one that middleware told the host (settle.KeptKey); "": that of the message.
+func Copy(queueURL string, m *sqsonce.Message, key string, reason error) (in *sqs.SendMessageInput, dropped []string) {
 	attrs := make(map[string]sqstypes.MessageAttributeValue, len(m.Attributes)+2)
 	for name, a := range m.Attributes {
 		attrs[name] = value(a)
 	}
 	in = &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &m.Body, MessageAttributes: attrs}
-	dropped = addHostAttributes(attrs, m, reason)
+	dropped = addHostAttributes(attrs, m, key, reason)
 	if m.Group != "" {
 		in.MessageGroupId = &m.Group
 	}
@@ -58,9 +60,9 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 	return v
 }
 
-// addHostAttributes adds the event's key, then the reason. Only a key that is made from the message ID is added: the copy
-// has a new message ID. Any other key is in the message already.
-func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, reason error) (dropped []string) {
+// addHostAttributes adds the event's key, then the reason. Only a key that holds the queue's ARN is added: it is another one
+// where the copy has a new message ID, and where it is redriven to another queue. Any other key is in the message already.
+func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, key string, reason error) (dropped []string) {
 	used := size(m)
 	add := func(name, value string) {
 		if value == "" {
@@ -75,9 +77,10 @@ func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqson
 		used += grows
 		attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
 	}
-	if key, source, err := m.Key(); err == nil && source == sqsonce.KeyFromMessageID {
-		add(sqsonce.AttrEventKey, key)
+	if k, source, err := m.Key(); key == "" && err == nil && (source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromEventID) {
+		key = k
 	}
+	add(sqsonce.AttrEventKey, key)
 	if reason != nil {
 		add(sqsonce.AttrRejectReason, reasonText(reason))
 	}

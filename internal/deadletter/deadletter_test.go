@@ -44,7 +44,7 @@ func TestCopyKeepsTheMessage(t *testing.T) {
 		"number": {Type: "Number.int", String: "3"},
 		"bytes":  {Type: "Binary.png", Binary: []byte{1, 2}},
 	}
-	in, dropped := Copy(fifoDLQ, m, sqsonce.Reject(errBad))
+	in, dropped := Copy(fifoDLQ, m, "", sqsonce.Reject(errBad))
 	if dropped != nil {
 		t.Errorf("dropped: got %v, want none", dropped)
 	}
@@ -64,18 +64,19 @@ func TestCopyKeepsTheMessage(t *testing.T) {
 
 func TestCopyToAStandardQueue(t *testing.T) {
 	t.Parallel()
-	in, _ := Copy(standardDLQ, message(), nil)
+	in, _ := Copy(standardDLQ, message(), "", nil)
 	if in.MessageDeduplicationId != nil || in.MessageGroupId != nil || in.MessageSystemAttributes != nil {
 		t.Errorf("got dedup ID %v, group %v, system attributes %v; want none", in.MessageDeduplicationId, in.MessageGroupId, in.MessageSystemAttributes)
 	}
 }
 
-// TestCopyKeepsTheKey: a redrive gives the message a new ID, so a key that is made from the old one must be in the copy. Any
-// other key is in the message.
+// TestCopyKeepsTheKey: a redrive gives the message a new ID and may move it to another queue, so a key that is made from the
+// old ones must be in the copy. Any other key is in the message.
 func TestCopyKeepsTheKey(t *testing.T) {
 	t.Parallel()
 	for name, attrs := range map[string]map[string]sqsonce.Attribute{
-		"message ID": nil,
+		"message ID":              nil,
+		"event ID without source": {sqsonce.AttrEventID: {Type: "String", String: "ord-1"}},
 		"event ID": {
 			sqsonce.AttrEventID: {Type: "String", String: "ord-1"}, sqsonce.AttrEventSource: {Type: "String", String: "orders"},
 		},
@@ -91,13 +92,29 @@ func TestCopyKeepsTheKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, _ := Copy(standardDLQ, m, nil)
-		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN, Attributes: map[string]sqsonce.Attribute{}}
+		in, _ := Copy(standardDLQ, m, "", nil)
+		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN + "-2", Attributes: map[string]sqsonce.Attribute{}}
 		for n, a := range in.MessageAttributes {
 			redriven.Attributes[n] = sqsonce.Attribute{Type: *a.DataType, String: *a.StringValue}
 		}
 		if got, _, err := redriven.Key(); got != want || err != nil {
 			t.Errorf("%s: key after the redrive: got %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+// A key that middleware made of the MessageDeduplicationId is not in the copy, whose ID SQS or the host chooses anew.
+func TestCopyHasTheKeyOfMiddleware(t *testing.T) {
+	t.Parallel()
+	for name, attrs := range map[string]map[string]sqsonce.Attribute{
+		"message ID": nil,
+		"event ID":   {sqsonce.AttrEventID: {Type: "String", String: "ord-1"}, sqsonce.AttrEventSource: {Type: "String", String: "orders"}},
+	} {
+		m := message()
+		m.Attributes = attrs
+		in, dropped := Copy(fifoDLQ, m, "sqs-dedup|q|g|d", nil)
+		if got := aws.ToString(in.MessageAttributes[sqsonce.AttrEventKey].StringValue); got != "sqs-dedup|q|g|d" || dropped != nil {
+			t.Errorf("%s: event-key %q, dropped %v, want middleware's key", name, got, dropped)
 		}
 	}
 }
@@ -126,7 +143,7 @@ func TestCopyAtTheLimits(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes, m.Body = tt.attrs, strings.Repeat("x", tt.body)
-		in, dropped := Copy(standardDLQ, m, sqsonce.Reject(errBad))
+		in, dropped := Copy(standardDLQ, m, "", sqsonce.Reject(errBad))
 		if diff := cmp.Diff(tt.want, dropped); diff != "" {
 			t.Errorf("%s: dropped (-want +got):\n%s", tt.name, diff)
 		}

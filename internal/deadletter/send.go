@@ -22,8 +22,8 @@ type Client interface {
 //
 // The dead-letter queue may accept smaller messages than the queue. If it refuses the copy for its size, Send leaves out the
 // host's attributes one after the other, the reason first: with the key, the event is still the same after a redrive.
-func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, reason error) (dropped []string, err error) {
-	in, dropped := Copy(queueURL, m, reason)
+func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, key string, reason error) (dropped []string, err error) {
+	in, dropped := Copy(queueURL, m, key, reason)
 	_, err = c.SendMessage(ctx, in)
 	for _, name := range []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey} {
 		if isTooLarge(err) && removeHostAttribute(in, m, name) {

@@ -76,7 +76,7 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 		m := message()
 		m.Body, m.Attributes = strings.Repeat("x", 1000), tt.attrs
 		q := &smallQueue{most: tt.most}
-		dropped, err := Send(t.Context(), q, standardDLQ, m, errBad)
+		dropped, err := Send(t.Context(), q, standardDLQ, m, "", errBad)
 		if isTooLarge(err) != tt.tooLarge || (err == nil) == tt.tooLarge || len(q.calls) != tt.calls || !slices.Equal(dropped, tt.dropped) {
 			t.Errorf("%s: got %d calls, dropped %v, error %v; want %d, %v", tt.name, len(q.calls), dropped, err, tt.calls, tt.dropped)
 		}
@@ -98,7 +98,7 @@ func TestSendOnceForOtherErrors(t *testing.T) {
 		&smithy.GenericAPIError{Code: "AccessDenied", Message: "shorter than"},
 	} {
 		q := &smallQueue{err: err}
-		if dropped, got := Send(t.Context(), q, standardDLQ, message(), errBad); got != err || len(q.calls) != 1 || dropped != nil {
+		if dropped, got := Send(t.Context(), q, standardDLQ, message(), "", errBad); got != err || len(q.calls) != 1 || dropped != nil {
 			t.Errorf("%v: got %d calls, dropped %v, error %v", err, len(q.calls), dropped, got)
 		}
 	}

@@ -11,23 +11,41 @@ import (
 // Run calls f and hands its error to then, on the same goroutine and exactly once, however f ends: a panic becomes a
 // [*sqsonce.PanicError], and so does [runtime.Goexit], after which the goroutine ends when then has returned.
 //
-// Every call of the user's code goes through Run or [Recover]: a panic on a goroutine of its own would end the process, and
-// with it everything in flight. The error that then gets is a [Usable] one.
+// Every call of the user's code goes through Run, [Recover] or [Contain]: a panic on a goroutine of its own would end the
+// process, and with it everything in flight. The error that then gets is a [Usable] one.
 func Run(f func() error, then func(error)) {
 	var err error
-	returned := false
+	returned, usable := false, false
 	defer func() {
 		// recover returns nil after Goexit only: panic(nil) is a *runtime.PanicNilError.
 		if v := recover(); !returned {
 			err = newPanicError(v)
 		}
-		then(Usable(err))
+		defer func() {
+			if !usable { // a method of the error called Goexit
+				then(newPanicError(nil))
+			}
+		}()
+		err = Usable(err)
+		usable = true
+		then(err)
 	}()
 	err = f()
 	returned = true
 }
 
-// Recover calls f, and returns a [*sqsonce.PanicError] if it panics.
+// Contain is [Recover] on a goroutine of its own, which runtime.Goexit ends in place of the caller's.
+func Contain(f func()) (err error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Run(func() error { f(); return nil }, func(failed error) { err = failed })
+	}()
+	<-ended
+	return err
+}
+
+// Recover calls f, which does not call runtime.Goexit, and returns a [*sqsonce.PanicError] if it panics.
 func Recover(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

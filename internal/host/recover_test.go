@@ -165,3 +165,38 @@ func TestRecover(t *testing.T) {
 		t.Errorf("got %v, want a PanicError with its stack", err)
 	}
 }
+
+// exitingError ends the goroutine that calls one of its methods.
+type exitingError struct{ brokenError }
+
+func (exitingError) Error() string { runtime.Goexit(); return "" }
+
+func TestRunOfAnErrorThatExits(t *testing.T) {
+	t.Parallel()
+	var got []error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Run(func() error { return exitingError{} }, func(err error) { got = append(got, err) })
+	}()
+	<-ended
+	if len(got) != 1 {
+		t.Fatalf("then was called %d times, want once", len(got))
+	}
+	if _, ok := got[0].(*sqsonce.PanicError); !ok || got[0].Error() == "" {
+		t.Errorf("got %v, want a PanicError", got[0])
+	}
+}
+
+func TestContain(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		f      func()
+		failed bool
+	}{"returns": {func() {}, false}, "panics": {func() { panic("boom") }, true}, "exits": {runtime.Goexit, true}} {
+		err := Contain(tt.f) // a Goexit of this goroutine would fail the test
+		if _, ok := errors.AsType[*sqsonce.PanicError](err); ok != tt.failed || (err != nil) != tt.failed {
+			t.Errorf("%s: got %v, want a PanicError: %t", name, err, tt.failed)
+		}
+	}
+}

@@ -176,7 +176,7 @@ func (f *fleet) checkMoved(event, id string, count int) {
 			f.tally.deadFailed++
 			return
 		}
-		if f.disrupted(r) || f.bounced(r) {
+		if f.disrupted(r) || f.bounced(r) || f.outOfTime(r) {
 			f.tally.deadCut++
 			return
 		}
@@ -190,6 +190,33 @@ func (f *fleet) checkMoved(event, id string, count int) {
 		return
 	}
 	f.complain("moved unrun", "%s: its last receive passed without a failure or a disruption: %s", event, f.history(event, id))
+}
+
+// outOfTime says that the invocation had no time left for a FIFO message: those before it in its group took so long that
+// one as long as the plan's longest might not have ended. What Lambda's adapter does not start spends its receive: README,
+// Limits.
+func (f *fleet) outOfTime(r *receipt) bool {
+	if !f.fifo || r.node == nil {
+		return false
+	}
+	var longest time.Duration
+	for i := range f.plan.events {
+		longest = max(longest, f.plan.events[i].takes)
+	}
+	for _, ahead := range r.batch {
+		if ahead == r {
+			return false
+		}
+		if groupOf(ahead.event) != groupOf(r.event) {
+			continue
+		}
+		for _, x := range f.checker.runs(ahead.event) {
+			if left := r.at + functionTimeout - deadlineMargin - x.ended.Sub(f.start); x.process == r.node.process && left > 0 && left < longest {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // bounced says that the function had received a message whose event was in progress elsewhere, or one behind it in its

@@ -330,12 +330,7 @@ func (p *fleetPlan) longest() time.Duration {
 }
 
 // patience is how long the default backoff lets n tries take: 10 s, 1 min, then 5 min, each up to a quarter longer.
-func patience(n int) (d time.Duration) {
-	for try := 1; try < n; try++ {
-		d += []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}[min(try, 3)-1] * 5 / 4
-	}
-	return d
-}
+func patience(n int) time.Duration { return time.Duration(n-1) * 5 * time.Minute * 5 / 4 }
 
 // sortEvents sorts events by their time. Those of one time keep their order.
 func sortEvents(es []eventPlan) {

@@ -124,12 +124,12 @@ var groupScenarios = []scenario{
 		differ: []difference{{hosts: []string{function, bareFunction}, want: endStates{"a3": waited}, because: notTried}},
 	},
 	{
-		name: "the process dies in the middle of a group", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: takes(6 * time.Second),
+		name: "the process dies in the middle of a group", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: takes(9 * time.Second),
 		during: crashAfter(10 * time.Second),
 		want:   all(oneRun, "a1", "b1").and(endStates{"a2": {Status: done, Attempts: 2, Runs: 2}, "a3": waited}),
 		differ: []difference{{
 			hosts: []string{worker}, want: endStates{"b1": {Status: done, Attempts: 2, Runs: 2}},
-			because: "a worker starts with one message, and receives the others when it has run for 6 s",
+			because: "a worker starts with one message, and receives the others when it has run for 8 s",
 		}},
 	},
 	{

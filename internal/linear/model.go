@@ -89,7 +89,8 @@ func (r record) after(c Call, a Result) []record {
 		released := r
 		released.status, released.until = "released", time.Time{}
 		switch {
-		case a.Status == "granted" && mine && !complete: // also a second time
+		case a.Status == "granted" && mine && !complete, // also a second time
+			a.Status == "lost" && mine && !complete: // its answer was lost, and the retry found another owner
 			return []record{released}
 		case a.Status == "unknown" && mine && !complete:
 			return []record{r, released}

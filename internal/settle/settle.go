@@ -17,10 +17,10 @@ import (
 //
 // A host calls settle once for each call of a handler, whatever the outcome, and before it deletes a rejected message:
 // with true when the dead-letter queue has confirmed the message, else with false. Later calls do nothing. settle runs
-// what was left by [Later] in the reverse order, on the calling goroutine; it may take as long as a call of the store.
+// what was left by [Later] in the reverse order, and waits for it; it may take as long as a call of the store.
 //
-// What was left may be the user's code. A panic in one function does not keep the others from running; settle returns an
-// error with its value and stack.
+// What was left may be the user's code. A panic or runtime.Goexit in one function does not keep the others from running;
+// settle returns an error with the panic's value and stack.
 func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool) error) {
 	s := &settlement{}
 	return context.WithValue(ctx, settlementKey{}, s), s.settle
@@ -41,7 +41,34 @@ type settlementKey struct{}
 type settlement struct {
 	mu      sync.Mutex
 	settled bool
+	key     string
 	later   []func(deadLettered bool)
+}
+
+// KeepKey tells the host the event's key where a copy of the message would not have it by itself: one that middleware made
+// of what the copy does not keep. The host writes it into the copy for the dead-letter queue. The first key counts, that of
+// the outermost middleware. It does nothing where ctx is not from a host.
+func KeepKey(ctx context.Context, key string) {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key == "" {
+		s.key = key
+	}
+}
+
+// KeptKey returns the key of [KeepKey], or "". ctx is that of New.
+func KeptKey(ctx context.Context) string {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key
 }
 
 func (s *settlement) add(f func(bool)) bool {
@@ -67,12 +94,23 @@ func (s *settlement) settle(deadLettered bool) error {
 	return errors.Join(errs...)
 }
 
+// run calls f on a goroutine of its own, which runtime.Goexit ends in place of the host's.
 func run(f func(bool), deadLettered bool) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("function given to OnSettled panicked: %v\n%s", v, debug.Stack())
-		}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		returned := false
+		defer func() {
+			switch v := recover(); {
+			case v != nil:
+				err = fmt.Errorf("function given to OnSettled panicked: %v\n%s", v, debug.Stack())
+			case !returned:
+				err = errors.New("function given to OnSettled called runtime.Goexit")
+			}
+		}()
+		f(deadLettered)
+		returned = true
 	}()
-	f(deadLettered)
-	return nil
+	<-ended
+	return err
 }

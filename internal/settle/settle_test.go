@@ -2,6 +2,7 @@ package settle
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +53,23 @@ func TestSettleMayCallBack(t *testing.T) {
 	}
 }
 
+func TestKeepKey(t *testing.T) {
+	t.Parallel()
+	KeepKey(t.Context(), "no host")
+	if got := KeptKey(t.Context()); got != "" {
+		t.Errorf("without a host: got %q, want no key", got)
+	}
+	ctx, _ := New(t.Context())
+	if got := KeptKey(ctx); got != "" {
+		t.Errorf("before KeepKey: got %q, want no key", got)
+	}
+	KeepKey(ctx, "outer")
+	KeepKey(ctx, "inner")
+	if got := KeptKey(ctx); got != "outer" {
+		t.Errorf("got %q, want the outermost middleware's key", got)
+	}
+}
+
 func TestHolding(t *testing.T) {
 	t.Parallel()
 	if Holding(t.Context()) {
@@ -59,5 +77,19 @@ func TestHolding(t *testing.T) {
 	}
 	if !Holding(WithHolding(t.Context())) {
 		t.Error("a context of WithHolding: got no holding")
+	}
+}
+
+// A function that ends its goroutine ends nothing of the host's.
+func TestSettleOfAFunctionThatExits(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]func(bool){"exits": func(bool) { runtime.Goexit() }, "panics": func(bool) { panic("boom") }} {
+		ctx, settle := New(t.Context())
+		ran := false
+		Later(ctx, func(bool) { ran = true })
+		Later(ctx, f)
+		if err := settle(false); err == nil || !ran {
+			t.Errorf("%s: got error %v, the other function ran: %t; want an error and true", name, err, ran)
+		}
 	}
 }

@@ -24,9 +24,9 @@ func (b *bed) key() string {
 	return prefix + "#" + k
 }
 
-func (b *bed) theirs(remaining time.Duration, then string) run {
+func (b *bed) theirs(remaining time.Duration, then string, optFns ...func(*command)) run {
 	b.Helper()
-	return b.pt.start(json.RawMessage(payload), remaining, then)
+	return b.pt.start(json.RawMessage(payload), remaining, then, optFns...)
 }
 
 // once is a handler of ours on the same event, with a lease of two seconds.
@@ -44,9 +44,9 @@ func (b *bed) once(optFns ...func(*dedup.Options)) *dedup.Once {
 }
 
 // deliver runs our handler on the event, and reports whether it was called.
-func (b *bed) deliver(err error) (called bool, outcome error) {
+func (b *bed) deliver(err error, optFns ...func(*dedup.Options)) (called bool, outcome error) {
 	b.Helper()
-	h := b.once().Handler(func(context.Context, *sqsonce.Message) error { called = true; return err })
+	h := b.once(optFns...).Handler(func(context.Context, *sqsonce.Message) error { called = true; return err })
 	outcome = h(b.Context(), &sqsonce.Message{ID: "m", Body: payload, ReceiveCount: 1})
 	return called, outcome
 }
@@ -60,6 +60,11 @@ func (b *bed) acquire(d time.Duration) dedup.Lease {
 	return l
 }
 
+// theirResult is what their function returns.
+type theirResult struct {
+	By string `json:"by"`
+}
+
 func TestTheirCompletedIsOurs(t *testing.T) {
 	onBoth(t, func(b *bed) {
 		r := b.theirs(10*time.Second, "return")
@@ -69,8 +74,8 @@ func TestTheirCompletedIsOurs(t *testing.T) {
 			b.Errorf("our delivery: got called %t, %v, want nil without a call", called, err)
 		}
 		key, _ := dynamostore.PowertoolsKey([]byte(payload))
-		got, err := dedup.Do(b.Context(), b.once(), key, func(context.Context) (map[string]any, error) { return nil, errFailed })
-		if err != nil || got["by"] != "powertools" {
+		got, err := dedup.Do(b.Context(), b.once(), key, func(context.Context) (theirResult, error) { return theirResult{}, errFailed })
+		if err != nil || got.By != "powertools" {
 			b.Errorf("Do: got %v, %v, want the result of Powertools' function, %s", got, err, want.Result)
 		}
 	})
@@ -118,6 +123,37 @@ func TestOurCompletedIsTheirs(t *testing.T) {
 	})
 }
 
+// Where Powertools compares payloads it refuses a record without its hash. Our hash is its own where Options.Validate returns
+// the key of the same part of the payload.
+func TestOurCompletedIsValidatedByThem(t *testing.T) {
+	onBoth(t, func(b *bed) {
+		validated := func(c *command) { c.Validate = "Customer" }
+		if called, err := b.deliver(nil); !called || err != nil {
+			b.Fatalf("our delivery: got called %t, %v", called, err)
+		}
+		b.theirs(10*time.Second, "return", validated).refused("IdempotencyValidationError")
+		if err := b.store.Delete(b.Context(), b.key()); err != nil {
+			b.Fatal(err)
+		}
+		called, err := b.deliver(nil, func(o *dedup.Options) {
+			o.Validate = func(m *sqsonce.Message) string {
+				var part struct{ Customer json.RawMessage }
+				if json.Unmarshal([]byte(m.Body), &part) != nil {
+					return ""
+				}
+				hash, _ := dynamostore.PowertoolsKey(part.Customer) // "" for what is not JSON
+				return hash
+			}
+		})
+		if !called || err != nil {
+			b.Fatalf("our delivery with Validate: got called %t, %v", called, err)
+		}
+		if e := b.theirs(10*time.Second, "return", validated).next(); e.Event != "done" || e.Error != "" {
+			b.Errorf("Powertools on our event with its hash: got %+v, want no error and no call", e)
+		}
+	})
+}
+
 // A result of ours is a string to Powertools for TypeScript, which stores values and not JSON.
 func TestOurResultIsTextToThem(t *testing.T) {
 	onBoth(t, func(b *bed) {
@@ -160,7 +196,7 @@ func TestTheirLateWritesAreUnconditional(t *testing.T) {
 	for _, then := range []string{"return", "throw"} {
 		t.Run(then, func(t *testing.T) {
 			onBoth(t, func(b *bed) {
-				late := b.theirs(500*time.Millisecond, "wait")
+				late := b.theirs(500*time.Millisecond, "wait", func(c *command) { c.Retention = 60 })
 				late.started()
 				time.Sleep(4500 * time.Millisecond)
 				l := b.acquire(time.Minute)
@@ -177,8 +213,17 @@ func TestTheirLateWritesAreUnconditional(t *testing.T) {
 						b.Errorf("our record after their late failure: got %+v, %v, want it gone", r, err)
 					}
 				}
-				if !errors.Is(renewErr, sqsonce.ErrLeaseLost) {
-					b.Errorf("Renew after it: got %v, want ErrLeaseLost", renewErr)
+				completeErr := b.store.Complete(b.Context(), l, dedup.Result{})
+				for _, err := range []error{renewErr, completeErr} {
+					if !errors.Is(err, sqsonce.ErrLeaseLost) || errors.Is(err, dedup.ErrForeignWriter) != (then == "return") {
+						b.Errorf("Renew and Complete after it: got %v, want ErrLeaseLost, and ErrForeignWriter where the record is there", err)
+					}
+				}
+				if then == "return" {
+					r, err = b.store.Inspect(b.Context(), b.key())
+					if left := time.Until(r.ExpiresAt); err != nil || left < 55*time.Minute {
+						b.Errorf("retention after our Complete: got %s, %v, want the hour of our claim, not their minute", left, err)
+					}
 				}
 			})
 		})

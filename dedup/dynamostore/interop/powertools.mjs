@@ -1,6 +1,7 @@
 // Runs Powertools for AWS Lambda's idempotency utility by the commands on standard input, one a line.
 //
-//   {"id": 1, "op": "run", "prefix": "billing", "payload": ..., "remaining": 5000, "then": "return" | "throw" | "wait"}
+//   {"id": 1, "op": "run", "prefix": "billing", "payload": ..., "remaining": 5000, "then": "return" | "throw" | "wait",
+//    "validate": "Customer"}     // the part of the payload that Powertools compares with that of the first call
 //   {"id": 1, "op": "finish", "then": "return" | "throw"}     for a waiting run
 //
 // Every run answers {"id", "event": "started"} if its function was called, and {"id", "event": "done", "result", "error"}.
@@ -14,8 +15,8 @@ const client = new DynamoDBClient({ endpoint, region: "us-east-1", credentials: 
 const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 const waiting = new Map();
 
-async function run({ id, prefix, payload, remaining, then, retention }) {
-  const config = new IdempotencyConfig({ expiresAfterSeconds: retention ?? 3600 });
+async function run({ id, prefix, payload, remaining, then, retention, validate }) {
+  const config = new IdempotencyConfig({ expiresAfterSeconds: retention ?? 3600, payloadValidationJmesPath: validate });
   if (remaining) config.registerLambdaContext({ getRemainingTimeInMillis: () => remaining });
   const call = makeIdempotent(
     async () => {

@@ -83,6 +83,8 @@ type command struct {
 	Payload   any    `json:"payload,omitempty"`
 	Remaining int64  `json:"remaining,omitempty"` // milliseconds
 	Then      string `json:"then,omitempty"`
+	Retention int64  `json:"retention,omitempty"` // seconds
+	Validate  string `json:"validate,omitempty"`
 }
 
 type event struct {
@@ -157,13 +159,17 @@ type run struct {
 	events chan event
 }
 
-func (p *powertools) start(payload any, remaining time.Duration, then string) run {
+func (p *powertools) start(payload any, remaining time.Duration, then string, optFns ...func(*command)) run {
 	p.t.Helper()
 	p.mu.Lock()
 	r := run{p: p, id: len(p.calls) + 1, events: make(chan event, 2)}
 	p.calls[r.id] = r.events
 	p.mu.Unlock()
-	p.send(command{ID: r.id, Op: "run", Prefix: prefix, Payload: payload, Remaining: remaining.Milliseconds(), Then: then})
+	c := command{ID: r.id, Op: "run", Prefix: prefix, Payload: payload, Remaining: remaining.Milliseconds(), Then: then}
+	for _, fn := range optFns {
+		fn(&c)
+	}
+	p.send(c)
 	return r
 }
 

@@ -1,4 +1,5 @@
--- KEYS: record. ARGV: owner, lease ms, retention ms, attempt, 1 to refuse the record of a crashed owner.
+-- KEYS: record. ARGV: owner, lease ms, retention ms, attempt, 1 to refuse the record of a crashed owner, this server's time
+-- in ms when the request was sent, as its sender knows it, and how old in ms the request may be.
 local now = clock()
 local status, owner, fence, ends, failure, data, validation =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'owner', 'fence', 'until', 'error', 'data', 'validation'))
@@ -24,7 +25,11 @@ elseif redis.call('EXISTS', KEYS[1]) == 1 then
 else
   fence = now
 end
+-- An old request is not granted: its caller may have given it up, and no handler would run. Neither is one from the future:
+-- its sender knows another server's clock, and its age is not known. The reply tells the time, for another request.
+local age = now - tonumber(ARGV[6])
+if age > tonumber(ARGV[7]) or age < -100 then return {'late', now} end
 ends = now + tonumber(ARGV[2])
 redis.call('HSET', KEYS[1], 'status', 'INPROGRESS', 'owner', ARGV[1], 'fence', whole(fence), 'until', whole(ends), 'attempts', ARGV[4])
 redis.call('PEXPIREAT', KEYS[1], whole(math.max(now + tonumber(ARGV[3]), ends + hour)))
-return {'granted', fence, ends - now, failure or '', takeover}
+return {'granted', fence, ends - now, failure or '', takeover, now}

@@ -9,3 +9,11 @@ local function whole(n) return string.format('%.0f', n) end
 
 -- A record is retained for an hour after its lease's end at least.
 local hour = 3600000
+
+-- overwrite sets fields of a record that is there, also where the server's memory is full. Redis then refuses a script's
+-- first write if that may need memory, and no later one, since it would stop the script in its middle. So the first write
+-- deletes a field that no record has. (Scripts with flags=allow-oom may write too, but only from Redis 7 on.)
+local function overwrite(...)
+  redis.call('HDEL', KEYS[1], '')
+  redis.call('HSET', KEYS[1], ...)
+end

@@ -1,7 +1,9 @@
 -- KEYS: record. ARGV: owner, the failure's text or ''. The owner stays in the record: see acquire.
-local status, owner = unpack(redis.call('HMGET', KEYS[1], 'status', 'owner'))
-if owner ~= ARGV[1] or status ~= 'INPROGRESS' then return {'lost'} end
-redis.call('HSET', KEYS[1], 'until', '0')
+local status, owner, ends = unpack(redis.call('HMGET', KEYS[1], 'status', 'owner', 'until'))
+if owner ~= ARGV[1] then return {'lost'} end
+if status ~= 'INPROGRESS' then return {'completed'} end
+if ends == '0' then return {'done'} end
+overwrite('until', '0')
 if ARGV[2] ~= '' then
   redis.call('HSET', KEYS[1], 'error', ARGV[2])
 else

@@ -33,8 +33,7 @@ const (
 	// lease is longer than the outage, also where a third of it has passed and its renewal is due: completions are retried
 	// until its end. With a shorter one the calls of the external system whose completion the outage stops are repeated.
 	lease = 2 * outageTime
-	// longestBackoff is short: SQL stores and Redis report an outage as a failure of the message, whose default backoff is made
-	// for failures that last longer than a demo.
+	// longestBackoff is short: the worker's default is made for failures that last longer than a demo.
 	longestBackoff = 8 * time.Second
 )
 

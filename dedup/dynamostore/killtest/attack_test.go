@@ -1,0 +1,158 @@
+package killtest_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/attack"
+	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
+)
+
+func TestAttackInMemory(t *testing.T) {
+	t.Parallel()
+	srv := memdynamodb.New()
+	t.Cleanup(srv.Close)
+	s := httptest.NewServer(srv)
+	t.Cleanup(s.Close)
+	attackOn(t, s.URL)
+}
+
+func TestAttackOnDynoxide(t *testing.T) {
+	t.Parallel()
+	attackOn(t, testserver.Dynoxide.Shared(t).URL)
+}
+
+func attackOn(t *testing.T, url string) {
+	const records, effects = "attacked", "attacked-effects"
+	addr := strings.TrimPrefix(url, "http://")
+	direct := attackClient(t, addr)
+	for _, table := range []string{records, effects} {
+		if err := dynamostore.CreateTable(t.Context(), direct, table); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_, _ = direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
+		})
+	}
+	store := func(t *testing.T, addr string) *dynamostore.Store {
+		s, err := dynamostore.New(attackClient(t, addr), records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	b := &bed{T: t, ddb: direct}
+	attack.Run(t, attack.Target{
+		Addr:    addr,
+		Doubles: true,
+		Store:   func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
+		Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
+			inbox, err := dynamostore.NewInbox(store(t, addr), "inbox", attack.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+				tx.Update(&ddbtypes.Update{
+					TableName: aws.String(effects), Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}},
+					UpdateExpression: aws.String("ADD n :one"), ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":one": &ddbtypes.AttributeValueMemberN{Value: "1"}},
+				})
+				return work(ctx, m.ID)
+			})
+		},
+		Effects: func(t *testing.T) map[string]int {
+			counts := map[string]int{}
+			for id, item := range b.scan(effects) {
+				n, err := strconv.Atoi(text(item["n"]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				counts[id] = n
+			}
+			return counts
+		},
+	})
+}
+
+// envDefect is the environment variable with what the store under attack does wrong.
+const envDefect = "KILLTEST_DEFECT"
+
+// The attack must be able to fail.
+func TestAttackSeesDefects(t *testing.T) {
+	t.Parallel()
+	for defect, seen := range map[string]string{
+		"forgets completes":          "started after the event was done",
+		"gives all owners one fence": "has fence 7",
+		"promises more than it has":  "before the end of run",
+	} {
+		t.Run(defect, func(t *testing.T) {
+			t.Parallel()
+			var out []byte
+			for range 5 { // what the network does is drawn
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttackInMemory$/^store$")
+				cmd.Env = append(os.Environ(), envDefect+"="+defect, "SOAK=")
+				var err error
+				if out, err = cmd.CombinedOutput(); err != nil && strings.Contains(string(out), seen) {
+					return
+				}
+			}
+			t.Errorf("not seen: %q:\n%s", seen, out)
+		})
+	}
+}
+
+// defective is a store with a defect; "": none.
+type defective struct {
+	*dynamostore.Store
+	defect string
+}
+
+func (s *defective) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	l, err := s.Store.Acquire(ctx, c)
+	return s.spoil(l), err
+}
+
+func (s *defective) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
+	l, err := s.Store.Renew(ctx, l, d)
+	return s.spoil(l), err
+}
+
+func (s *defective) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	if s.defect == "forgets completes" {
+		return nil
+	}
+	return s.Store.Complete(ctx, l, r)
+}
+
+func (s *defective) spoil(l dedup.Lease) dedup.Lease {
+	switch s.defect {
+	case "gives all owners one fence":
+		l.Fence = 7
+	case "promises more than it has":
+		l.Until = l.Until.Add(5 * time.Second)
+	}
+	return l
+}
+
+func attackClient(t *testing.T, addr string) *dynamodb.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	return dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://" + addr), HTTPClient: &http.Client{Transport: transport},
+		Credentials: aws.CredentialsProviderFunc(credentials),
+	})
+}

@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// Acquire implements [dedup.Store].
+func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	if err := checkNames("Claim.Key", c.Key, "Claim.Owner", c.Owner); err != nil {
+		return dedup.Lease{}, err
+	}
+	if err := s.ensureChecked(ctx); err != nil {
+		return dedup.Lease{}, err
+	}
+	r, unknown, err := s.acquire(ctx, c)
+	if err != nil {
+		return dedup.Lease{}, acquireError(err, unknown)
+	}
+	l, err := readLease(c, r)
+	if r.err != nil {
+		return dedup.Lease{}, acquireError(r.err, errors.Is(r.err, errReply))
+	}
+	return l, err
+}
+
+const (
+	// maxAge is how old a request of an acquire may be when the server executes it. For so long an acquire that was given up
+	// may still be granted: see Release.
+	maxAge = 2 * time.Second
+	// lateTries is how often an acquire is sent that the server refuses as late.
+	lateTries = 3
+)
+
+var errLate = errors.New("the request came late each time: the server, or the network to it, is too slow")
+
+// acquire sends a claim until it is answered. A server that has stalled executes the requests that it received meanwhile,
+// perhaps after the release of a caller that gave up. So every request says when it was sent, in the server's time, and the
+// server refuses one that is older than its caller's patience. It also refuses one whose sender does not know its time, or
+// knows another server's. Its refusal tells the time, and the claim is sent again at once.
+func (s *Store) acquire(ctx context.Context, c dedup.Claim) (r *reply, unknown bool, err error) {
+	clock := s.clock.Load()
+	for range lateTries {
+		noReply, err := retry(ctx, func() (err error) {
+			r, err = s.run(ctx, acquireScript, c.Key, c.Owner, c.Lease.Milliseconds(), c.Retention.Milliseconds(), c.Attempt,
+				flag(c.NoTakeover), clock.now(look()), patience(ctx).Milliseconds())
+			return err
+		})
+		unknown = unknown || noReply
+		if err != nil {
+			return nil, unknown, err
+		}
+		switch r.status() {
+		case "granted":
+			s.clock.Store(&reading{server: r.number(5), at: r.at})
+			return r, unknown, nil
+		case "late":
+			clock = &reading{server: r.number(1), at: r.at}
+			s.clock.Store(clock)
+		default:
+			return r, unknown, nil
+		}
+	}
+	return nil, unknown, errLate
+}
+
+// patience is how long the caller waits for a reply, and at most maxAge.
+func patience(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(maxAge, time.Until(deadline))
+	}
+	return maxAge
+}
+
+func acquireError(err error, unknown bool) error {
+	err = explain("acquire", err)
+	if unknown {
+		err = fmt.Errorf("%w: %w", dedup.ErrOutcomeUnknown, err)
+	}
+	return err
+}
+
+// readLease returns the lease of an acquire's reply, or the reason why there is none. If the reply cannot be read, r.err
+// is set.
+func readLease(c dedup.Claim, r *reply) (dedup.Lease, error) {
+	switch r.status() {
+	case "granted", "own":
+		own := r.status() == "own"
+		return dedup.Lease{
+			Key: c.Key, Owner: c.Owner, Fence: r.number(1), Until: r.ownerEnd(2), LastError: r.text(3),
+			Takeover: !own && r.number(4) == 1, OwnRetry: own,
+			Retention: c.Retention, Attempts: c.Attempt, Validation: c.Validation,
+		}, nil
+	case "completed":
+		return dedup.Lease{}, &dedup.CompletedError{Result: dedup.Result{Data: r.bytes(1), Validation: r.text(2)}}
+	case "leased":
+		return dedup.Lease{}, &dedup.InProgressError{Until: r.othersEnd(1)}
+	case "crashed":
+		return dedup.Lease{}, &dedup.InProgressError{Crashed: true}
+	case "lost":
+		return dedup.Lease{}, sqsonce.ErrLeaseLost
+	}
+	r.err = r.unexpected()
+	return dedup.Lease{}, r.err
+}

@@ -1,0 +1,36 @@
+package redisstore
+
+import (
+	"time"
+)
+
+// clockSlack is how far a request may come from the future of the server's clock. It is a constant of the acquire script
+// too.
+const clockSlack = 100 * time.Millisecond
+
+// reading is the server's time as its newest reply told it. A nil reading tells nothing.
+type reading struct {
+	server int64 // milliseconds
+	at     moment
+}
+
+// now estimates the server's time in milliseconds: it is not ahead of a clock that runs evenly, since it is counted from
+// when the reply had come, by the smaller of monotonic and wall time (section 5 of docs/protocol.md). Without a reading it is 0,
+// which the server refuses, and its refusal tells the time.
+func (r *reading) now(at moment) int64 {
+	if r == nil {
+		return 0
+	}
+	return r.server + min(at.monotonic-r.at.monotonic, at.wall-r.at.wall).Milliseconds()
+}
+
+// moment is an instant of this process, on both of its clocks: one stands still while the machine is suspended, the other
+// one can be set.
+type moment struct{ monotonic, wall time.Duration }
+
+var processStart = time.Now()
+
+func look() moment {
+	now := time.Now()
+	return moment{monotonic: now.Sub(processStart), wall: time.Duration(now.UnixNano())}
+}

@@ -1,0 +1,92 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/redisstore"
+)
+
+// Every error is of one of three kinds: away for every message, misconfigured for every message, or this record's.
+func TestKindsOfErrors(t *testing.T) {
+	t.Parallel()
+	const unavailable, misconfigured, record = "unavailable", "misconfigured", "the record's"
+	inScript := func(text string) refusal {
+		return refusal("ERR Error running script (call to f_1): @user_script:15: @user_script: 15: " + text)
+	}
+	for _, tt := range []struct {
+		err     error
+		kind    string
+		problem error // nil: no *ServerError
+	}{
+		{refusal("LOADING Redis is loading the dataset in memory"), unavailable, nil},
+		{refusal("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), unavailable, nil},
+		{refusal("NOREPLICAS Not enough good replicas to write."), unavailable, nil},
+		{refusal("CLUSTERDOWN The cluster is down"), unavailable, nil},
+		{refusal("TRYAGAIN Multiple keys request during rehashing of slot"), unavailable, nil},
+		{refusal("MOVED 3999 127.0.0.1:6381"), unavailable, nil},
+		{refusal("ASK 3999 127.0.0.1:6381"), unavailable, nil},
+		{refusal("BUSY Redis is busy running a script."), unavailable, nil},
+		{refusal("ERR max number of clients reached"), unavailable, nil},
+		{inScript("-CLUSTERDOWN The cluster is down"), unavailable, nil},
+		{refusal("READONLY You can't write against a read only replica."), unavailable, redisstore.ErrReplica},
+		{inScript("-READONLY You can't write against a read only replica."), unavailable, redisstore.ErrReplica},
+		{refusal("OOM command not allowed when used memory > 'maxmemory'."), unavailable, redisstore.ErrMemory},
+		{inScript("-OOM command not allowed when used memory > 'maxmemory'."), unavailable, redisstore.ErrMemory},
+		{refusal("MISCONF Errors writing to the AOF file: No space left on device"), unavailable, redisstore.ErrDisk},
+
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, unavailable, nil},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host"}}, unavailable, nil},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unavailable, nil},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, unavailable, nil},
+		{io.EOF, unavailable, nil},
+		{io.ErrUnexpectedEOF, unavailable, nil},
+		{redis.ErrPoolTimeout, unavailable, nil},
+		{context.DeadlineExceeded, unavailable, nil},
+		{errors.New("redis: all sentinels specified in configuration are unreachable"), unavailable, nil},
+
+		{refusal("NOAUTH Authentication required."), misconfigured, redisstore.ErrAccessDenied},
+		{refusal("WRONGPASS invalid username-password pair or user is disabled."), misconfigured, redisstore.ErrAccessDenied},
+		{refusal("ERR invalid password"), misconfigured, redisstore.ErrAccessDenied},
+		{refusal("ERR Client sent AUTH, but no password is set"), misconfigured, redisstore.ErrAccessDenied},
+		{refusal("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"), misconfigured, redisstore.ErrAccessDenied},
+		{refusal("NOPERM this user has no permissions to run the 'evalsha' command"), misconfigured, redisstore.ErrAccessDenied},
+		{inScript("The user executing the script can't run this command or subcommand"), misconfigured, redisstore.ErrAccessDenied},
+		{refusal("DENIED Redis is running in protected mode because protected mode is enabled"), misconfigured, redisstore.ErrAccessDenied},
+		{refusal("ERR unknown command 'EVALSHA'"), misconfigured, redisstore.ErrCommand},
+		{inScript("Unknown Redis command called from Lua script"), misconfigured, redisstore.ErrCommand},
+		{refusal("ERR Unknown Redis command called from script script: 1, on @user_script:4."), misconfigured, redisstore.ErrCommand},
+		{refusal("ERR DB index is out of range"), misconfigured, redisstore.ErrCommand},
+		{refusal("ERR invalid DB index"), misconfigured, redisstore.ErrCommand},
+		{refusal("ERR SELECT is not allowed in cluster mode"), misconfigured, redisstore.ErrCommand},
+		{refusal("ERR This instance has cluster support disabled"), misconfigured, redisstore.ErrCommand},
+		{redis.ErrClosed, misconfigured, nil},
+
+		{refusal("WRONGTYPE Operation against a key holding the wrong kind of value"), record, nil},
+		{inScript("WRONGTYPE Operation against a key holding the wrong kind of value"), record, nil},
+		{inScript("attempt to perform arithmetic on a nil value"), record, nil},
+		{fmt.Errorf("%w: x", redisstore.ErrRecord), record, nil},
+	} {
+		got := redisstore.Explain("acquire", fmt.Errorf("a caller's text: %w", tt.err))
+		kind := record
+		switch {
+		case errors.Is(got, sqsonce.ErrMisconfigured) && errors.Is(got, sqsonce.ErrUnavailable):
+			kind = misconfigured
+		case errors.Is(got, sqsonce.ErrUnavailable):
+			kind = unavailable
+		}
+		serverErr, isServerError := errors.AsType[*redisstore.ServerError](got)
+		if kind != tt.kind || isServerError != (tt.problem != nil) || isServerError && serverErr.Problem != tt.problem || !errors.Is(got, tt.err) {
+			t.Errorf("%q: got %q, which is %s, want %s with problem %v", tt.err, got, kind, tt.kind, tt.problem)
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/testserver"
+)
+
+// proxy is a network to a server that can stall: what is sent waits, and arrives later.
+type proxy struct {
+	listener net.Listener
+	server   string
+
+	mu      sync.Mutex
+	stalled chan struct{} // closed: not
+}
+
+func newProxy(t *testing.T, server *testserver.Server) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l, server: server.Addr(), stalled: make(chan struct{})}
+	close(p.stalled)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			go p.forward(c)
+		}
+	}()
+	return p
+}
+
+func (p *proxy) addr() string { return p.listener.Addr().String() }
+
+// forward copies what the client sends also after the client has closed its connection, as a network does.
+func (p *proxy) forward(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() { _, _ = io.Copy(client, server) }()
+	buffer := make([]byte, 4096)
+	for {
+		n, err := client.Read(buffer)
+		p.mu.Lock()
+		stalled := p.stalled
+		p.mu.Unlock()
+		<-stalled
+		if _, e := server.Write(buffer[:n]); e != nil || err != nil {
+			return
+		}
+	}
+}
+
+// stall stops what the clients send, until resume.
+func (p *proxy) stall() (resume func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stalled := make(chan struct{})
+	p.stalled = stalled
+	return func() { close(stalled) }
+}
+
+// The network or the server stalls with 40 acquires under way, and goes on when all of them were given up. No event looks
+// like a crash: no handler has run.
+func TestStall(t *testing.T) {
+	t.Parallel()
+	server := testserver.Redis.Start(t)
+	network := newProxy(t, server)
+	for _, tt := range []struct {
+		name, addr string
+		stall      func(t *testing.T) (resume func())
+	}{
+		{"network", network.addr(), func(*testing.T) func() { return network.stall() }},
+		{"server", server.Addr(), func(t *testing.T) func() {
+			if err := server.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := server.Resume(); err != nil {
+					t.Error(err)
+				}
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			const events = 40
+			prefix := t.Name() + ":"
+			var runs atomic.Int64
+			consumer := func(addr string) sqsonce.Handler {
+				client := connect(t, server, func(o *redis.Options) { o.Addr, o.PoolSize = addr, 2*events })
+				store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
+				if err != nil {
+					t.Fatal(err)
+				}
+				once, err := dedup.New(store, "billing", func(o *dedup.Options) {
+					o.OnCrash, o.CacheSize, o.Wait, o.Logger = dedup.Block, -1, -1, slog.New(slog.DiscardHandler)
+					o.Lease, o.CallTimeout = 2*time.Second, time.Second
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
+			}
+			deliver := func(h sqsonce.Handler, names string, receive int) []error {
+				errs := make([]error, events)
+				var wg sync.WaitGroup
+				for i := range events {
+					wg.Go(func() { errs[i] = h(t.Context(), event(fmt.Sprint(names, i), receive)) })
+				}
+				wg.Wait()
+				return errs
+			}
+
+			a := consumer(tt.addr)
+			deliver(a, "earlier", 1) // has a connection for each, and the server's time
+			runs.Store(0)
+			resume := tt.stall(t)
+			for i, err := range deliver(a, "stalled", 1) {
+				if !errors.Is(err, sqsonce.ErrUnavailable) {
+					t.Errorf("event %d during the stall: got %v, want ErrUnavailable", i, err)
+				}
+			}
+			resume()
+			if n := runs.Load(); n != 0 {
+				t.Fatalf("%d handlers have run without a reply", n)
+			}
+
+			b := consumer(server.Addr())
+			crashed := 0
+			await(t, "every event has run or crashed", func() bool {
+				crashed = 0
+				waiting := 0
+				for _, err := range deliver(b, "stalled", 2) {
+					switch {
+					case errors.Is(err, dedup.ErrCrashed):
+						crashed++
+					case err != nil:
+						waiting++
+					}
+				}
+				return waiting == 0
+			})
+			if crashed > 0 || runs.Load() != events {
+				t.Errorf("%d of %d events look like a crash, and %d have run", crashed, events, runs.Load())
+			}
+		})
+	}
+}
+
+// The requests of an acquire that its caller has given up are refused by a server that executes them later.
+func TestLateAcquireIsNotStored(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := testserver.Redis.Start(t)
+	network := newProxy(t, server)
+	s := newStore(t, connect(t, server, func(o *redis.Options) { o.Addr = network.addr() }))
+	warm(t, s)
+	admin := connect(t, server)
+	before := scripts(t, admin)
+	resume := network.stall()
+	given, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if l, err := s.Acquire(given, claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
+		t.Errorf("got %+v, %v, want ErrOutcomeUnknown", l, err)
+	}
+	time.Sleep(redisstore.ClockSlack)
+	resume()
+	await(t, "the server has executed the request", func() bool { return scripts(t, admin) > before })
+	if r, err := s.Inspect(ctx, claim("a").Key); !errors.Is(err, dedup.ErrNotFound) {
+		t.Errorf("got record %+v, %v, want none", r, err)
+	}
+}
+
+// A release may overtake the acquire that it is for: it came by another connection. It is repeated when the acquire can no
+// longer be executed.
+func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
+	t.Parallel()
+	server := testserver.Redis.Start(t)
+	network := newProxy(t, server)
+	direct := connect(t, server)
+	prefix := func(o *redisstore.Options) { o.Prefix = t.Name() + ":" }
+	impatient := connect(t, server, func(o *redis.Options) {
+		o.Addr, o.ReadTimeout, o.MaxRetries = network.addr(), 200*time.Millisecond, -1
+	})
+	a, b := newStore(t, impatient, prefix), newStore(t, direct, prefix)
+	warm(t, a)
+	resume := network.stall()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if l, err := a.Acquire(ctx, claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
+		t.Fatalf("got %+v, %v, want ErrOutcomeUnknown", l, err)
+	}
+	overtook, released := make(chan struct{}), make(chan error, 1)
+	first := sync.OnceFunc(func() { close(overtook) })
+	direct.AddHook(&fault{after: func() error { first(); return nil }})
+	go func() { released <- b.Release(t.Context(), dedup.Lease{Key: claim("a").Key, Owner: "a"}, nil) }()
+	<-overtook
+	time.Sleep(500 * time.Millisecond)
+	before := scripts(t, direct)
+	resume()
+	await(t, "the server has executed the acquire", func() bool { return scripts(t, direct) > before })
+	if err := <-released; err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) { // lost: the acquire came too late
+		t.Errorf("release: got %v", err)
+	}
+	next := claim("b")
+	next.NoTakeover = true
+	acquire(t, b, next)
+}
+
+// A release that cannot wait so long does not say that nothing is stored.
+func TestReleaseOfAnUnknownAcquireIsCutOff(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := s.Release(ctx, dedup.Lease{Key: claim("a").Key, Owner: "a"}, nil)
+	if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrLeaseLost) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+}
+
+// A wrong idea of the server's clock, as after a failover to a server with another one, costs a request and grants nothing
+// that is late.
+func TestServersClock(t *testing.T) {
+	t.Parallel()
+	client := connect(t, testserver.Redis.Shared(t))
+	requests := 0
+	warm(t, newStore(t, client)) // the server knows the script
+	s := newStore(t, client)
+	client.AddHook(&fault{before: func() error { requests++; return nil }})
+	c := claim("a")
+	lease := func(what string, want int) {
+		t.Helper()
+		c.Key = "test#" + what
+		requests = 0
+		if acquire(t, s, c); requests != want {
+			t.Errorf("%s: %d requests, want %d", what, requests, want)
+		}
+	}
+	lease("not known", 2)
+	lease("known", 1)
+	s.ShiftClock(10 * time.Minute)
+	lease("believed ahead", 2)
+	lease("known again", 1)
+	s.ShiftClock(-10 * time.Minute)
+	lease("believed behind", 2)
+	lease("known again, from a refusal", 1)
+	s.ShiftClock(redisstore.ClockSlack / 2)
+	lease("nearly right", 1)
+}
+
+// The estimate is not ahead of the server's clock after a suspend, which one clock of the host does not count, or a jump of
+// the other.
+func TestServerTimeIsNeverAhead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name            string
+		monotonic, wall time.Duration
+		want            int64
+	}{
+		{"a second", time.Second, time.Second, 1_001_000},
+		{"suspended for an hour", time.Second, time.Hour, 1_001_000},
+		{"set ahead", time.Second, 10 * time.Minute, 1_001_000},
+		{"set back", time.Second, -time.Minute, 940_000},
+	} {
+		if got := redisstore.ServerTime(tt.monotonic, tt.wall); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A request without a reply may have been executed, whatever a later one was told.
+func TestLateAfterALostReply(t *testing.T) {
+	t.Parallel()
+	requests := 0
+	f := &fault{}
+	s := faulty(t, f)
+	s.ShiftClock(10 * time.Minute)
+	f.before = func() error {
+		if requests++; requests == 3 {
+			return refusal("NOAUTH Authentication required.")
+		}
+		return nil
+	}
+	f.after = times(1, io.EOF)
+	if l, err := s.Acquire(t.Context(), claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) || requests != 3 {
+		t.Errorf("got %+v, %v after %d requests, want ErrOutcomeUnknown after a lost reply, a refusal as late and an error", l, err, requests)
+	}
+}
+
+// A server that is always too slow is away.
+func TestAlwaysLate(t *testing.T) {
+	t.Parallel()
+	requests := 0
+	s := faulty(t, &fault{before: func() error {
+		requests++
+		time.Sleep(redisstore.MaxAge + 2*redisstore.ClockSlack)
+		return nil
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l, err := s.Acquire(ctx, claim("a"))
+	if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, dedup.ErrOutcomeUnknown) || requests != redisstore.LateTries {
+		t.Errorf("got %+v, %v after %d requests, want ErrUnavailable and no unknown outcome after %d", l, err, requests, redisstore.LateTries)
+	}
+}
+
+// scripts is how many scripts the server has executed.
+func scripts(t *testing.T, admin *redis.Client) int {
+	t.Helper()
+	info, err := admin.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
+	n, err := strconv.Atoi(rest[:max(0, strings.IndexByte(rest, ','))])
+	if err != nil {
+		t.Fatalf("commandstats: %v: %s", err, info)
+	}
+	return n
+}
+
+// event is a message of an event of its own.
+func event(name string, receive int) *sqsonce.Message {
+	m := message(receive)
+	m.ID = name
+	m.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "String", String: name}
+	return m
+}

@@ -1,0 +1,47 @@
+package dedup
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// resultTooLarge stands in a record instead of a result that is longer than Options.MaxResult. It is not JSON, so that no
+// result looks like it.
+const resultTooLarge = "result too large: "
+
+// encodeResult returns what the record stores for the result that p points to, and why that is not the result itself. There
+// is no error that fails the call: f's effect has happened, and a record without a result is better than the effect again.
+func (o *Once) encodeResult(p any) (data []byte, err error) {
+	if panicked := host.Recover(func() { data, err = json.Marshal(p) }); panicked != nil {
+		err = panicked // of the user's MarshalJSON
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > o.o.MaxResult {
+		size := fmt.Sprintf("%d bytes, Options.MaxResult is %d", len(data), o.o.MaxResult)
+		return []byte(resultTooLarge + size), fmt.Errorf("%w: %s", ErrResultTooLarge, size)
+	}
+	return data, nil
+}
+
+// decodeResult sets out to a stored result.
+func decodeResult[T any](data []byte, out *T) error {
+	if len(data) == 0 {
+		return fmt.Errorf("%w: by a Handler, or its value could not become JSON", ErrNoResult)
+	}
+	if size, ok := strings.CutPrefix(string(data), resultTooLarge); ok {
+		return fmt.Errorf("%w: %s", ErrResultTooLarge, size)
+	}
+	var err error
+	if panicked := host.Recover(func() { err = json.Unmarshal(data, out) }); panicked != nil {
+		err = panicked // of the user's UnmarshalJSON
+	}
+	if err != nil {
+		return fmt.Errorf("dedup: stored result does not fit %T: %w", *out, err)
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// claimOf claims what is due, or a suspect.
+func claimOf(t *testing.T, p *Processor, stmts claimStatements) []job {
+	t.Helper()
+	claim := func(ctx context.Context) ([]job, error) { return p.claim(ctx, 10) }
+	if stmts == p.suspects {
+		claim = p.claimSuspect
+	}
+	jobs, err := claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobs
+}
+
+func ids(jobs []job) (all []string) {
+	for _, j := range jobs {
+		all = append(all, strings.TrimPrefix(j.message.ID, "m-"))
+	}
+	return all
+}
+
+// Where two statements claim, the second one decides again which rows are their groups' heads.
+func TestClaimReadsTheHeadsAgain(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		if b.Dialect != MySQL {
+			t.Skip("one statement claims")
+		}
+		d := newDeferred(t, newStore(t, b))
+		p := newProcessor(t, d)
+		receive(t, d, inGroup("g", "head"), inGroup("g", "next"), inGroup("h", "other"), order("none", 1))
+		// It finds what it can find if all of the rows came after its inner query's snapshot.
+		before, rest, _ := strings.Cut(p.due.find, " AND (i.group_id")
+		_, after, _ := strings.Cut(rest, " ORDER BY")
+		p.due.find = before + " ORDER BY" + after
+		if got := ids(claimOf(t, p, p.due)); !slices.Equal(got, []string{"head", "other", "none"}) {
+			t.Errorf("claimed: got %v, want the head of each group and the event without one", got)
+		}
+	})
+}
+
+// An event is a suspect when an attempt ended without an outcome. Suspects are claimed one at a time and apart from others.
+func TestClaimSuspects(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		d := newDeferred(t, newStore(t, b))
+		p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.Lease = 10, time.Hour })
+		due := func() bool {
+			t.Helper()
+			is, err := p.suspectDue(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return is
+		}
+		receive(t, d, order("1", 1), inGroup("g", "2"), inGroup("g", "3"))
+		if jobs := claimOf(t, p, p.suspects); len(jobs) > 0 || due() {
+			t.Errorf("new events: got suspects %v", ids(jobs))
+		}
+		if got := ids(claimOf(t, p, p.due)); !slices.Equal(got, []string{"1", "2"}) {
+			t.Errorf("claimed: got %v, want 1 and 2", got)
+		}
+		if jobs := claimOf(t, p, p.suspects); len(jobs) > 0 || due() {
+			t.Errorf("while they are leased: got suspects %v", ids(jobs))
+		}
+		if e, err := d.Inspect(t.Context(), "billing#orders|1"); err != nil || !e.DueAt.IsZero() {
+			t.Errorf("a claimed event: got %+v and error %v, want one that is due at no time", e, err)
+		}
+		receive(t, d, order("4", 1))
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1 WHERE lease_until > 0")) // their process died
+		if got := ids(claimOf(t, p, p.due)); !slices.Equal(got, []string{"4"}) {
+			t.Errorf("claimed with others: got %v, want 4", got)
+		}
+		if !due() {
+			t.Error("no suspect is due")
+		}
+		for _, want := range []string{"1", "2"} {
+			jobs := claimOf(t, p, p.suspects)
+			if got := ids(jobs); !slices.Equal(got, []string{want}) || jobs[0].diedAlone() || jobs[0].message.ReceiveCount != 2 {
+				t.Errorf("suspects: got %v, want %s alone, which has not run alone before", jobs, want)
+			}
+		}
+		if due() {
+			t.Error("a claimed suspect is due")
+		}
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1 WHERE message_id = 'm-2'"))
+		if jobs := claimOf(t, p, p.suspects); len(jobs) != 1 || !jobs[0].diedAlone() {
+			t.Errorf("after another crash: got %v, want 2, which died alone", jobs)
+		}
+		// A processor of an earlier version left due_at as it was.
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = {now} + 60000, due_at = 1, owner = 'X' WHERE message_id = 'm-1'"))
+		if jobs := claimOf(t, p, p.due); len(jobs) > 0 {
+			t.Errorf("claimed while an earlier version has it: got %v", ids(jobs))
+		}
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = 1 WHERE message_id = 'm-1'"))
+		if got := ids(claimOf(t, p, p.due)); !slices.Equal(got, []string{"1"}) {
+			t.Errorf("claimed after an earlier version's crash: got %v, want 1", got)
+		}
+	})
+}
+
+// A handler that has outlived its lease is no suspect: nothing waits for it.
+func TestSlowHandlerIsNoSuspect(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		if b.Dialect == SQLite {
+			t.Skip("SQLite locks no rows; no other handler can run meanwhile")
+		}
+		d := newDeferred(t, newStore(t, b))
+		p := newProcessor(t, d)
+		receive(t, d, order("slow", 1))
+		p.handle(t.Context(), claimOf(t, p, p.due)[0], func(context.Context, *sqsonce.Message, *sql.Tx) error {
+			time.Sleep(1200 * time.Millisecond) // longer than the lease, by the database's clock
+			if due, err := p.suspectDue(t.Context()); err != nil || due {
+				t.Errorf("suspectDue: got %t and error %v, want none", due, err)
+			}
+			return nil
+		})
+	})
+}
+
+// Suspects run one after the other, and while no other handler of the processor runs, although events that are no suspects
+// never run out. Those run several at once.
+func TestSuspectsRunAlone(t *testing.T) {
+	t.Parallel()
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		if b.Dialect == SQLite {
+			t.Skip("one handler runs at a time")
+		}
+		d := newDeferred(t, newStore(t, b))
+		for n := range 3 {
+			receive(t, d, order(fmt.Sprint("suspect-", n), 1))
+		}
+		claimOf(t, newProcessor(t, d), newProcessor(t, d).due)
+		exec(t, b.DB, b.Dialect.sql("UPDATE {inbox} SET lease_until = {now} + 1500")) // later than the first claims below
+		var mu sync.Mutex
+		running, most, suspects, overlaps, next := 0, 0, 0, 0, 0
+		suspectRuns := false
+		more := func() {
+			mu.Lock()
+			next++
+			id := fmt.Sprint("other-", next)
+			mu.Unlock()
+			receive(t, d, order(id, 1))
+		}
+		for range 8 {
+			more()
+		}
+		allRan := make(chan struct{})
+		_, stop := process(t, d, func(_ context.Context, m *sqsonce.Message, _ *sql.Tx) error {
+			suspect := strings.HasPrefix(m.ID, "m-suspect")
+			mu.Lock()
+			if suspectRuns || suspect && running > 0 {
+				overlaps++
+			}
+			running++
+			suspectRuns = suspectRuns || suspect
+			most = max(most, running)
+			mu.Unlock()
+			if !suspect {
+				more()
+			}
+			time.Sleep(20 * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+			if suspect {
+				suspectRuns = false
+				if suspects++; suspects == 3 {
+					close(allRan)
+				}
+			}
+			return nil
+		}, func(o *ProcessorOptions) { o.Concurrency = 4 })
+		select {
+		case <-allRan:
+		case <-time.After(60 * time.Second):
+			t.Error("the suspects did not run within a minute")
+		}
+		stop()
+		if overlaps > 0 || most < 2 {
+			t.Errorf("%d handlers ran with a suspect, and at most %d at once; want none, and several", overlaps, most)
+		}
+	})
+}
+
+// Events arrive a millisecond apart while processors claim as many as there are. A claim's reading of the group's older
+// rows must not be older than its reading of the row itself: it would not find a head that came in between. SOAK=1 takes
+// two minutes for each server.
+func TestClaimUnderInserts(t *testing.T) {
+	t.Parallel()
+	length := 4 * time.Second
+	if os.Getenv("SOAK") != "" {
+		length = 2 * time.Minute
+	}
+	EachDialect(t, func(t *testing.T, b *Bed) {
+		receivers := b
+		if b.Dialect == MySQL {
+			// The receivers' sessions have a clock of long ago, so that their events are due for claims that began before them.
+			// By the server's clock that takes two inserts and the claim's begin in one millisecond.
+			receivers = newBed(t, b.Dialect, b.Driver, b.DSN+"&timestamp=1700000000", b.Name)
+		}
+		d := newDeferred(t, newStore(t, receivers))
+		end := time.Now().Add(length)
+		var wg sync.WaitGroup
+		for receiver := range 8 {
+			wg.Go(func() {
+				for n := 0; time.Now().Before(end); n++ {
+					group := fmt.Sprintf("%d-%d", receiver, n)
+					for _, place := range []string{"head", "next", "last"} {
+						if err := d.Receive(t.Context(), inGroup(group, group+"-"+place)); err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(time.Millisecond)
+					}
+				}
+			})
+		}
+		var claims, events, wrong atomic.Int64
+		for range 3 {
+			p := newProcessor(t, newDeferred(t, otherProcess(t, b)), func(o *ProcessorOptions) { o.Lease = time.Hour })
+			wg.Go(func() {
+				for time.Now().Before(end) {
+					jobs, err := p.claim(t.Context(), 100_000)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if len(jobs) > 0 {
+						claims.Add(1)
+					}
+					events.Add(int64(len(jobs)))
+					for _, j := range jobs { // no event is ever done
+						if !strings.HasSuffix(j.message.ID, "-head") {
+							wrong.Add(1)
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		t.Logf("%d claims of %d events", claims.Load(), events.Load())
+		if wrong.Load() > 0 || events.Load() == 0 {
+			t.Errorf("%d of %d claimed events were not the head of their group", wrong.Load(), events.Load())
+		}
+	})
+}
