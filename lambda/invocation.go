@@ -123,7 +123,7 @@ func newChains(records []events.SQSMessage, fifo bool) [][]int {
 func (v *invocation) startWorker() {
 	if v.started.Add(1) <= int64(v.opts.Concurrency) {
 		v.workers.Add(1)
-		go v.work()
+		go v.work(nil)
 	}
 }
 
@@ -137,33 +137,40 @@ func filled[T any](items []T) <-chan T {
 	return c
 }
 
-// work runs chains until none is left. The handlers run on its goroutine, which ends when one of them calls runtime.Goexit:
-// another goroutine then replaces it, or the other chains would not be run.
-func (v *invocation) work() {
+// work runs a chain, and others until none is left. The handlers run on its goroutine, which ends when one of them calls
+// runtime.Goexit: another goroutine then replaces it, or the other chains would not be run. It goes on with the same chain if
+// the record counts as done: its message is in the dead-letter queue, and those behind it are to run.
+func (v *invocation) work(chain []int) {
 	returned := false
 	defer func() {
 		if !returned {
-			go v.work()
+			var rest []int
+			if len(chain) > 0 && v.slots[chain[0]].is(succeeded) {
+				rest = chain[1:]
+			}
+			go v.work(rest)
 			return
 		}
 		if v.workers.Add(-1) == 0 {
 			close(v.ended)
 		}
 	}()
-	for chain := range v.todo {
+	v.runChain(&chain)
+	for chain = range v.todo {
 		if len(v.todo) > 0 {
 			v.startWorker()
 		}
-		v.runChain(chain)
+		v.runChain(&chain)
 	}
 	returned = true
 }
 
 // runChain runs the records of a chain one after the other, until one does not succeed, the handlers' context ends, or too
-// little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one.
-func (v *invocation) runChain(chain []int) {
-	for _, i := range chain {
-		if v.ctx.Err() != nil || !v.mayStart() || !v.handle(i) {
+// little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one. The first
+// record of the chain is the one that runs.
+func (v *invocation) runChain(chain *[]int) {
+	for ; len(*chain) > 0; *chain = (*chain)[1:] {
+		if v.ctx.Err() != nil || !v.mayStart() || !v.handle((*chain)[0]) {
 			return
 		}
 	}

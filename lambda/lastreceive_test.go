@@ -47,7 +47,8 @@ func bodies(count map[string]int, h sqsonce.Handler) sqsonce.Handler {
 func TestFailedLastReceive(t *testing.T) {
 	for name, h := range map[string]sqsonce.Handler{
 		"it failed": fails(errTest), "sqsonce: retry after 5s: it failed": fails(sqsonce.RetryAfter(5*time.Second, errTest)),
-		"sqsonce: handler panicked: it failed": func(context.Context, *sqsonce.Message) error { panic(errTest) },
+		"sqsonce: handler panicked: it failed":   func(context.Context, *sqsonce.Message) error { panic(errTest) },
+		"sqsonce: handler called runtime.Goexit": exits,
 	} {
 		withQueue(t, true, nil, func(x *fixture) {
 			x.redrive(3)

@@ -110,7 +110,10 @@ type bed struct {
 // play has the hosts deliver the events while the network is bad, and then until all are done.
 func play(t *testing.T, target Target, open func(*testing.T, string, func(context.Context, string) error) sqsonce.Handler, locks bool) *bed {
 	b := &bed{T: t, target: target, open: open, events: map[string]*event{}}
-	n := 60 * int(length()/time.Second)
+	n := 240
+	if length() > time.Minute {
+		n = 4000
+	}
 	if target.Addr == "" {
 		n /= 4 // SQLite has one writer at a time
 	}

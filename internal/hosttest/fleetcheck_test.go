@@ -176,7 +176,7 @@ func (f *fleet) checkMoved(event, id string, count int) {
 			f.tally.deadFailed++
 			return
 		}
-		if f.disrupted(r) || f.bounced(r) || f.outOfTime(r) {
+		if f.disrupted(r) || f.bounced(r) || f.outOfTime(r) || f.behindAFailure(r) {
 			f.tally.deadCut++
 			return
 		}
@@ -214,6 +214,24 @@ func (f *fleet) outOfTime(r *receipt) bool {
 			if left := r.at + functionTimeout - deadlineMargin - x.ended.Sub(f.start); x.process == r.node.process && left > 0 && left < longest {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// behindAFailure says that the function did not start a FIFO message because one before it in its group failed, and will be
+// tried again. Several that fail one after another can use up a follower's receives: README, Limits. One that fails at its
+// last receive goes to the dead-letter queue, and those behind it run.
+func (f *fleet) behindAFailure(r *receipt) bool {
+	if !f.fifo || r.node == nil {
+		return false
+	}
+	for _, ahead := range r.batch {
+		if ahead == r {
+			return false
+		}
+		if groupOf(ahead.event) == groupOf(r.event) && ahead.count < f.plan.receives && f.failedHere(ahead.event, ahead) {
+			return true
 		}
 	}
 	return false
@@ -299,7 +317,8 @@ func (f *fleet) checkLastReceives() {
 // before: a worker takes the newer receipt of a message that it has.
 func (f *fleet) failedHere(event string, r *receipt) bool {
 	return r.node != nil && slices.ContainsFunc(f.checker.runs(event), func(x *run) bool {
-		return x.m.ID == r.id && x.process == r.node.process && x.failed && x.ended.Sub(f.start) >= r.at
+		// A delivery ends when its record is released, after its handler: the newer receipt may come in between.
+		return x.m.ID == r.id && x.process == r.node.process && x.failed && x.ended.Sub(f.start) >= r.at-time.Second
 	})
 }
 
@@ -331,6 +350,11 @@ func (f *fleet) history(event, id string) string {
 			for _, b := range r.batch {
 				if groupOf(b.event) == groupOf(r.event) {
 					text += "\n    in the invocation: " + b.event
+					for _, x := range f.checker.runs(b.event) {
+						if x.process == r.node.process && x.ended.Sub(f.start) >= r.at && x.begun.Sub(f.start) <= r.at+functionTimeout {
+							text += fmt.Sprintf(", ran from %s to %s, failed %t", x.begun.Sub(f.start), x.ended.Sub(f.start), x.failed)
+						}
+					}
 				}
 			}
 			text += fmt.Sprintf("\n  %s: receive %d by %s, lost %t, disrupted %t, given back at %s", r.at, r.count, name, r.lost, r.disrupted, r.gaveBack)
