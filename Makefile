@@ -38,11 +38,13 @@ bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 .PHONY: soak
-soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, have processes without their store for five minutes, and kill 6,000: an hour
+soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, have processes without their store for five minutes, kill 6,000, and attack each store for three minutes: an hour and a half
 	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^Test(Simulation|Fleet)$$' -count 1 -timeout 120m -v >$(BIN)/soak.log; \
 		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
 	SOAK=1 go test ./sqsworker -run '^Test(Soak|Process.*|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
-	KILLS=3000 go test ./dedup/dynamostore/killtest -run '^TestKill' -count 1 -timeout 60m -v
+	KILLS=3000 SOAK=1 go test ./dedup/dynamostore/killtest -run '^Test(Kill|Attack)' -count 1 -timeout 60m -v
+	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
+	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
 
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz
