@@ -63,19 +63,12 @@ func (o *Once) patience(t task) time.Duration {
 func (o *Once) releaseUnknown(ctx context.Context, rl *recordLease, cause error) {
 	l := rl.current()
 	l.Key, l.Owner, l.Retention = rl.task.key, rl.owner, o.o.Retention
-	released := make(chan struct{})
+	released, end := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		defer close(released)
-		if err := o.callRelease(context.WithoutCancel(ctx), l, cause); !errors.Is(err, sqsonce.ErrLeaseLost) { // else nothing was stored
-			o.logRelease(ctx, l, err)
-		}
+		defer end()
+		o.logRelease(ctx, l, o.callRelease(context.WithoutCancel(ctx), l, cause)) // lost: nothing was stored
 	}()
-	drained := time.NewTimer(drainTime)
-	defer drained.Stop()
-	select {
-	case <-released:
-	case <-drained.C:
-	}
+	host.Wait(released, drainTime)
 }
 
 func isForeign(l Lease, err error) bool {

@@ -68,15 +68,18 @@ func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error 
 		}
 		err = o.callRelease(ctx, l, cause)
 	}
-	if !errors.Is(err, sqsonce.ErrLeaseLost) { // the delivery's error says that
-		o.logRelease(ctx, l, err)
-	}
+	o.logRelease(ctx, l, err)
 	return err
 }
 
 // releaseUnused releases a record without a retry: the next delivery waits for the lease's end where that fails.
 func (o *Once) releaseUnused(ctx context.Context, l Lease, cause error) {
-	o.logRelease(ctx, l, o.callRelease(context.WithoutCancel(ctx), l, cause))
+	err := o.callRelease(context.WithoutCancel(ctx), l, cause)
+	if errors.Is(err, sqsonce.ErrLeaseLost) {
+		o.counts.leasesLost.Add(1)
+		o.o.Logger.WarnContext(ctx, "dedup: record not released: another owner took it over, or it was deleted", "key", l.Key, "fence", l.Fence)
+	}
+	o.logRelease(ctx, l, err)
 }
 
 func (o *Once) callRelease(ctx context.Context, l Lease, cause error) error {
@@ -90,11 +93,7 @@ func (o *Once) callRelease(ctx context.Context, l Lease, cause error) error {
 }
 
 func (o *Once) logRelease(ctx context.Context, l Lease, err error) {
-	switch {
-	case errors.Is(err, sqsonce.ErrLeaseLost):
-		o.counts.leasesLost.Add(1)
-		o.o.Logger.WarnContext(ctx, "dedup: record not released: another owner took it over, or it was deleted", "key", l.Key, "fence", l.Fence)
-	case err != nil:
+	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) { // a lost lease leaves nothing that waits
 		o.o.Logger.WarnContext(ctx, "dedup: record not released, the event waits until its lease is over", "key", l.Key, "until", l.Until.Format(time.RFC3339), "error", err)
 	}
 }

@@ -68,7 +68,7 @@ func (v *invocation) retryInProgress(receiveCount int, retry *sqsonce.RetryError
 }
 
 func (v *invocation) backoff(try int) (d time.Duration) {
-	if err := host.Contain(func() { d = v.opts.Backoff(try) }); err != nil {
+	if err := host.Contain(func() error { d = v.opts.Backoff(try); return nil }); err != nil {
 		v.log.ErrorContext(v.ctx, "lambda: Options.Backoff failed, the default backoff is used", host.ErrorAttrs(err)...)
 		d = host.DefaultBackoff(try)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // requestGrace is how long a request of an acquire goes on after its caller's context has ended. Most are answered in that
@@ -222,9 +223,9 @@ func gaveUp(unknownOutcome bool, err error) error {
 // It waits for the release for a short time. A Lambda function returns when its handlers have returned, and is frozen with
 // the requests that are under way: a lease that is not released then looks like a crash.
 func (s *Store) releaseLater(ctx context.Context, c dedup.Claim, st *statement) {
-	released := make(chan struct{})
+	released, end := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		defer close(released)
+		defer end()
 		<-st.done
 		if st.result != written && st.result != unanswered {
 			return
@@ -234,12 +235,7 @@ func (s *Store) releaseLater(ctx context.Context, c dedup.Claim, st *statement) 
 		// The caller has its error. Where the release fails the key waits for the lease's end.
 		_ = s.Release(own, dedup.Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}, cancelled(ctx, nil))
 	}()
-	drained := time.NewTimer(drainTime)
-	defer drained.Stop()
-	select {
-	case <-released:
-	case <-drained.C:
-	}
+	host.Wait(released, drainTime)
 }
 
 type item = map[string]ddbtypes.AttributeValue

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -68,7 +67,7 @@ func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	if host.IsNil(client) {
 		return nil, fieldError("client", "is nil")
 	}
 	if _, ring := client.(*redis.Ring); ring {

@@ -38,7 +38,7 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 		}
 	}
 	if err == nil {
-		err = recovered(func() error {
+		err = host.Contain(func() error { // a Goexit would end the event without an outcome
 			return t.run(ctx, func(ctx context.Context, tx *sql.Tx) error {
 				if err := h(ctx, j.message, tx); err != nil {
 					return handlerError{err}
@@ -90,7 +90,7 @@ func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Du
 
 // backoff returns what the option says, or the default if it fails.
 func (p *Processor) backoff(ctx context.Context, attempt int) (delay time.Duration) {
-	if err := host.Contain(func() { delay = max(0, p.o.Backoff(attempt)) }); err != nil {
+	if err := host.Contain(func() error { delay = max(0, p.o.Backoff(attempt)); return nil }); err != nil {
 		p.o.Logger.ErrorContext(ctx, "sqlstore: processor: ProcessorOptions.Backoff failed; the default is used", "error", err)
 		return defaultBackoff(attempt)
 	}
@@ -128,16 +128,4 @@ func (p *Processor) recordOnce(ctx context.Context, op, text string, args ...any
 		_, err := s.dialect.write(ctx, s.db, text, args...)
 		return err
 	})
-}
-
-// recovered runs f and turns a panic or runtime.Goexit into a [*sqsonce.PanicError]. f has a goroutine of its own, because
-// Goexit would end the caller's.
-func recovered(f func() error) (err error) {
-	returned := make(chan struct{})
-	go func() {
-		defer close(returned)
-		host.Run(f, func(e error) { err = e })
-	}()
-	<-returned
-	return err
 }

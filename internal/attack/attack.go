@@ -58,7 +58,7 @@ func Run(t *testing.T, target Target) {
 	t.Run("store", func(t *testing.T) {
 		t.Parallel()
 		play(t, target, func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
-			o, err := dedup.New(target.Store(t, addr), "attack", options)
+			o, err := dedup.New(target.Store(t, addr), "attack", Options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,12 +86,10 @@ func Run(t *testing.T, target Target) {
 	})
 }
 
-func options(o *dedup.Options) {
+// Options are the options of every host, and of a Target's inbox.
+func Options(o *dedup.Options) {
 	o.Lease, o.CallTimeout, o.Wait, o.CacheSize = lease, time.Second, -1, -1
 }
-
-// Options are the options of a Target's inbox.
-func Options(o *dedup.Options) { options(o) }
 
 // bed is a run: its events, and the hosts.
 type bed struct {

@@ -19,7 +19,7 @@ func stall(t *testing.T, target Target) {
 	b := &bed{T: t, target: target}
 	p := b.proxy()
 	o, err := dedup.New(target.Store(t, p.Addr), "stall", func(o *dedup.Options) {
-		options(o)
+		Options(o)
 		o.OnCrash, o.Lease = dedup.Block, time.Minute
 	})
 	if err != nil {

@@ -34,12 +34,13 @@ func Run(f func() error, then func(error)) {
 	returned = true
 }
 
-// Contain is [Recover] on a goroutine of its own, which runtime.Goexit ends in place of the caller's.
-func Contain(f func()) (err error) {
+// Contain calls f on a goroutine of its own, which runtime.Goexit ends in place of the caller's, and returns f's error or the
+// [*sqsonce.PanicError] of how it ended.
+func Contain(f func() error) (err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		Run(func() error { f(); return nil }, func(failed error) { err = failed })
+		Run(f, func(failed error) { err = failed })
 	}()
 	<-ended
 	return err

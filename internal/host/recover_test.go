@@ -190,11 +190,15 @@ func TestRunOfAnErrorThatExits(t *testing.T) {
 
 func TestContain(t *testing.T) {
 	t.Parallel()
+	cause := errors.New("cause")
+	if err := Contain(func() error { return cause }); err != cause {
+		t.Errorf("got %v, want the function's own error", err)
+	}
 	for name, tt := range map[string]struct {
 		f      func()
 		failed bool
 	}{"returns": {func() {}, false}, "panics": {func() { panic("boom") }, true}, "exits": {runtime.Goexit, true}} {
-		err := Contain(tt.f) // a Goexit of this goroutine would fail the test
+		err := Contain(func() error { tt.f(); return nil }) // a Goexit of this goroutine would fail the test
 		if _, ok := errors.AsType[*sqsonce.PanicError](err); ok != tt.failed || (err != nil) != tt.failed {
 			t.Errorf("%s: got %v, want a PanicError: %t", name, err, tt.failed)
 		}
