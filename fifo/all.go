@@ -3,21 +3,25 @@ package fifo
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 )
 
 // gatherTime is how long PublishAll waits for capacity before it sends what it has.
 const gatherTime = 10 * time.Millisecond
 
+// cancelGrace is how long a call waits for a request that it has cancelled, and for a logger: a [Client] that ignores its
+// context does not hold it up.
+const cancelGrace = 100 * time.Millisecond
+
 // PublishAll sends events and waits for all results, without a linger. Use it in a Lambda function. The receipts have the
 // index of their events; an event that failed has a zero one. The error joins one [*PublishError] per failed event.
 //
 // The events of a group keep their order. If one fails, the later ones of its group fail with [ErrGroupHalted].
 //
-// When PublishAll returns, none of its goroutines and timers is left. When ctx ends, the requests in flight are cancelled:
-// the error of an event is [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. The same events may then be
-// published again: SQS recognises a copy that arrives within five minutes of the first call.
+// Calls that run at the same time share requests. When PublishAll returns, none of its goroutines and timers is left; what
+// runs then belongs to other calls. When ctx ends, PublishAll returns at once, and a request that no other call waits for is
+// cancelled: the error of an event is [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. If it may, and events
+// of other calls are behind it in its group, it is sent on for them. The same events may be published again.
 func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, error) {
 	l, closeLane := p.openLane(ctx)
 	defer closeLane()
@@ -26,7 +30,7 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 	entries := make([]*entry, len(es))
 	last := make(map[string]*Pending) // of each group
 	for i, ev := range es {
-		entries[i], errs[i] = p.enqueue(ctx, l, ev, last[ev.Group])
+		entries[i], errs[i] = p.enqueue(ctx, l, ev, last[ev.Group], 1)
 		switch {
 		case !p.fifo: // no order, and no event halts another
 		case errs[i] != nil:
@@ -40,68 +44,126 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 	l.flush = true
 	p.dispatch()
 	p.mu.Unlock()
+	p.waitLane(l, entries)
+
+	p.mu.Lock()
 	for i, e := range entries {
+		if e != nil {
+			receipts[i], errs[i] = p.readOrLeave(e, l.why())
+		}
+	}
+	p.mu.Unlock()
+	for i, err := range errs {
+		errs[i] = withIndex(i, err)
+	}
+	p.awaitLimit(l.ctx)
+	p.awaitReports()
+	return receipts, errors.Join(errs...)
+}
+
+// openLane returns a lane that ends with ctx, or when Close cancels all requests.
+func (p *Publisher) openLane(ctx context.Context) (_ *lane, closeLane func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.ctx, func() { cancel(context.Cause(p.ctx)) })
+	l := newLane(ctx, p.ctx, gatherTime)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lanes[l] = struct{}{}
+	return l, func() {
+		stop()
+		cancel(nil)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		l.closed = true
+		p.forgetLane(l)
+	}
+}
+
+// waitLane waits until all entries of a lane have results, or the lane has ended and its requests too.
+func (p *Publisher) waitLane(l *lane, entries []*entry) {
+	for _, e := range entries {
 		if e == nil {
 			continue
 		}
 		select {
 		case <-e.pending.done:
+			continue
 		case <-l.ctx.Done(): // not ctx: between its end and that of l.ctx a failed attempt would be repeated
-			p.cancelLane(l)
-			<-e.pending.done // the context of its request has ended
 		}
-		receipts[i], errs[i] = e.pending.receipt, e.pending.err
-	}
-	for i, err := range errs {
-		errs[i] = withIndex(i, err)
-	}
-	return receipts, errors.Join(errs...)
-}
-
-// openLane returns a lane whose requests end with ctx, or when Close cancels all requests.
-func (p *Publisher) openLane(ctx context.Context) (_ *lane, closeLane func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(p.ctx, func() { cancel(context.Cause(p.ctx)) })
-	l := &lane{ctx: ctx, linger: gatherTime}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lanes = append(p.lanes, l)
-	return l, func() {
-		// The goroutine of a request sets the results under the lock. Whoever has the lock after that knows that the goroutine
-		// has nothing left to do.
 		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.lanes = slices.DeleteFunc(p.lanes, func(other *lane) bool { return other == l })
-		stop()
-		cancel(nil)
-	}
-}
-
-// cancelLane cancels the entries of a lane whose context has ended. Those in flight get their results when their requests
-// end.
-func (p *Publisher) cancelLane(l *lane) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cancelWaiting(l)
-	p.dispatch() // entries of other lanes may have moved up
-}
-
-// cancelWaiting cancels the entries of a lane that are not in flight. The caller holds the lock.
-func (p *Publisher) cancelWaiting(l *lane) {
-	for _, e := range p.unfinished() {
-		if e.lane == l && !e.inFlight && !e.pending.isDone() {
-			p.cancel(e)
-		}
-	}
-}
-
-// cancel ends an entry whose lane's context has ended. The caller holds the lock.
-func (p *Publisher) cancel(e *entry) {
-	why := context.Cause(e.lane.ctx)
-	if e.unknown {
-		p.fail(e, e.finalError(why))
+		requests := p.cancelLane(l)
+		p.mu.Unlock()
+		waitRequests(requests)
 		return
 	}
-	p.groups.remove(e)
-	p.finish(e, Receipt{}, e.finalError(why))
+	// The goroutine of a request sets the results under the lock. Whoever has the lock after that knows that the goroutine
+	// has nothing left to do.
+}
+
+// cancelLane ends the entries of a lane that has ended, except for those that are in flight and those that are sent on for
+// other lanes. It returns the requests that it cancelled: nobody waits for their results any more. The caller holds the lock.
+func (p *Publisher) cancelLane(l *lane) (cancelled []*request) {
+	for _, e := range l.unfinished() {
+		r := e.request
+		switch {
+		case e.pending.isDone(): // halted by an entry before it
+		case r == nil:
+			p.cancel(e)
+		case p.handOn(e):
+		case !r.isWanted():
+			r.cancel(l.why())
+			cancelled = append(cancelled, r)
+		}
+	}
+	p.dispatch() // entries of other lanes may have moved up
+	return cancelled
+}
+
+// cancel ends an entry whose lane has ended and which is not sent on for another lane. It reports whether it did. The caller
+// holds the lock.
+func (p *Publisher) cancel(e *entry) bool {
+	why := e.lane.why()
+	switch {
+	case !e.unknown: // the entries behind it move up: its own caller decided to leave it out
+		p.groups.remove(e)
+		p.finish(e, Receipt{}, p.finalError(e, why))
+	case p.handOn(e):
+		return false
+	default:
+		p.fail(e, p.finalError(e, why))
+	}
+	return true
+}
+
+// handOn gives an entry that may be in the queue, and whose lane has ended, to the lane of an entry behind it: one that was
+// sent before the outcome is certain could be delivered first. The caller holds the lock.
+func (p *Publisher) handOn(e *entry) bool {
+	for next := e.behind; next != nil; next = next.behind {
+		if !next.lane.hasEnded() {
+			p.groups.hand(e, next.lane)
+			return true
+		}
+	}
+	return false
+}
+
+func waitRequests(requests []*request) {
+	ended := make([]<-chan struct{}, len(requests))
+	for i, r := range requests {
+		ended[i] = r.done
+	}
+	waitFor(ended...)
+}
+
+// waitFor waits until all is closed, for cancelGrace at most.
+func waitFor(ended ...<-chan struct{}) {
+	grace := time.NewTimer(cancelGrace)
+	defer grace.Stop()
+	for _, c := range ended {
+		select {
+		case <-c:
+		case <-grace.C:
+			return
+		}
+	}
 }

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 )
 
 // Flush sends the events that were accepted before the call, without a linger, and waits until all of them have a result.
-// Its error is the context's cause. It does not report failed events: [Publisher.Publish] and [Pending.Wait] do.
+//
+// Its error joins one [*PublishError] for each event that has failed and whose result nobody has read with [Pending.Wait];
+// they count as read then, and their groups accept events again. If ctx ends first, the context's cause is joined too.
 func (p *Publisher) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	entries := p.unfinished()
@@ -21,18 +22,24 @@ func (p *Publisher) Flush(ctx context.Context) error {
 		defer p.mu.Unlock()
 		p.flushes--
 	}()
+	var ended error
 	if remaining := waitAll(ctx, entries); len(remaining) > 0 {
-		return context.Cause(ctx)
+		ended = context.Cause(ctx)
 	}
-	return nil
+	p.awaitReports()
+	failed := p.readAll()
+	if len(failed) == 0 {
+		return ended // as it is
+	}
+	return errors.Join(append(failed, ended)...)
 }
 
 // Close accepts no more events, sends those that were accepted and waits until all of them have a result. Later calls of
 // Publish, Enqueue and PublishAll return [ErrClosed].
 //
-// When ctx ends first, the requests in flight are cancelled and nothing more is sent. The error then joins one
-// [*PublishError] for each event that had no result by then: [ErrUnknownOutcome] if it may be in the queue, [ErrNotSent]
-// if it is not.
+// When ctx ends first, the requests in flight are cancelled and nothing more is sent. The error joins one [*PublishError]
+// for each event that had no result by then, [ErrUnknownOutcome] if it may be in the queue and [ErrNotSent] if it is not, and
+// for each that has failed and whose result nobody has read.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.closed {
@@ -48,21 +55,44 @@ func (p *Publisher) Close(ctx context.Context) error {
 	if len(remaining) > 0 {
 		p.cancelAll(because(ErrClosed, context.Cause(ctx)))
 		p.mu.Lock()
-		p.cancelWaiting(p.shared) // calls of PublishAll cancel their own
-		p.dispatch()
+		var requests []*request
+		for l := range p.lanes {
+			requests = append(requests, p.cancelLane(l)...)
+		}
 		p.mu.Unlock()
+		waitRequests(requests)
 	}
 	var errs []error
 	for _, e := range remaining {
-		<-e.pending.done // the context of its request has ended
-		errs = append(errs, e.pending.err)
+		if err := p.errorAtClose(e); err != nil {
+			errs = append(errs, err)
+		}
 	}
-	return errors.Join(errs...)
+	p.awaitReports()
+	return errors.Join(append(errs, p.readAll()...)...)
+}
+
+// errorAtClose returns the error of an entry that had no result when the context of Close ended.
+func (p *Publisher) errorAtClose(e *entry) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.pending.waiters == 0 {
+		p.markRead(e.pending)
+	}
+	if e.pending.isDone() {
+		return e.pending.err
+	}
+	// The client ignores its context.
+	return p.publishError(e, because(ErrUnknownOutcome, context.Cause(p.ctx)))
 }
 
 // unfinished returns the entries without a result, in the order they were accepted. The caller holds the lock.
-func (p *Publisher) unfinished() []*entry {
-	return slices.SortedFunc(maps.Keys(p.entries), func(a, b *entry) int { return cmp.Compare(a.serial, b.serial) })
+func (p *Publisher) unfinished() (all []*entry) {
+	for l := range p.lanes {
+		all = append(all, l.unfinished()...)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.serial, b.serial) })
+	return all
 }
 
 // waitAll waits until all entries have a result or ctx ends, and returns those that have none.

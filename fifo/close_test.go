@@ -155,16 +155,16 @@ func TestCloseInAnOutage(t *testing.T) {
 }
 
 func reason(err error) string {
-	for sentinel, name := range map[error]string{
-		fifo.ErrUnknownOutcome: "unknown", fifo.ErrNotSent: "not sent", fifo.ErrGroupHalted: "halted", fifo.ErrBufferFull: "full",
-		fifo.ErrDedupConflict: "conflict",
+	for _, r := range []struct {
+		reason error
+		name   string
+	}{
+		{fifo.ErrUnknownOutcome, "unknown"}, {fifo.ErrGroupHalted, "halted"}, {fifo.ErrBufferFull, "full"},
+		{fifo.ErrDedupConflict, "conflict"}, {fifo.ErrNotSent, "not sent"},
 	} {
-		if errors.Is(err, sentinel) {
-			return name
+		if errors.Is(err, r.reason) {
+			return r.name
 		}
-	}
-	if errors.Is(err, fifo.ErrClosed) {
-		return "closed"
 	}
 	return err.Error()
 }

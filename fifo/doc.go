@@ -26,10 +26,14 @@
 // however many attempts fail. SQS remembers a MessageDeduplicationId for five minutes after it accepts the message. A lost
 // response does not tell whether SQS accepted the message, so the publisher sends the event again with the same ID, until
 // 285 s after the start of the first attempt. After that the outcome stays unknown, and the error says so:
-// [ErrUnknownOutcome].
+// [ErrUnknownOutcome]. A caller that publishes the event again before continues the same window.
 //
 // At most one event of a group is in flight; the next one is sent when SQS has answered. An event that fails also fails the
-// accepted events behind it in its group ([ErrGroupHalted]). The caller publishes them again in their order.
+// accepted events behind it in its group, and those that come until the caller has read the results of all of them
+// ([ErrGroupHalted], [Publisher.Resume]). The caller then publishes them again in their order.
+//
+// Every error says whether the event is certainly not in the queue: it matches [ErrNotSent] or [ErrUnknownOutcome]. A failure
+// is logged once, also where nobody reads it, and given to Options.OnFailure.
 //
 // A process that ends loses its accepted events that SQS has not confirmed. Where that must not happen, use a transactional
 // outbox: publish each event again until it succeeds. Its ID stays the same, so it can be published any number of times.
@@ -37,7 +41,7 @@
 // # Which method to use
 //
 // [Publisher.Publish] waits for the result; concurrent calls share requests of up to ten messages. [Publisher.Enqueue]
-// does not wait. [Publisher.PublishAll] is for Lambda functions: it does not linger, and no goroutine of the call runs
-// after it, so a freeze of the process cannot interrupt a send. [Publisher.Close] sends all accepted events and returns an
-// error for each that it could not send.
+// does not wait: read its results with [Pending.Wait], or those that failed with [Publisher.Flush]. [Publisher.PublishAll] is
+// for Lambda functions: it does not linger, and no goroutine of the call runs after it, so a freeze of the process cannot
+// interrupt a send. [Publisher.Close] sends all accepted events and returns an error for each that it could not send.
 package fifo

@@ -1,6 +1,7 @@
 package fifo
 
 import (
+	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,24 +12,36 @@ import (
 )
 
 // entry is an accepted event until it has its result. The fields above the blank line do not change. The others belong to
-// the publisher's mutex; but while the entry is in flight, attempts and first belong to the goroutine of its request.
+// the publisher's mutex.
 type entry struct {
 	pending *Pending
-	lane    *lane
 	serial  uint64 // order of acceptance
 	event   Event  // what every attempt sends
+	content uint64 // its hash: see recentEvents
 	key     string // the event's key: the deduplication ID on a FIFO queue
 	keyHash keyHash
 	size    int64
 
-	group    *group
-	due      time.Time // end of its linger
-	attempts int
-	first    instant // start of the first attempt
-	inFlight bool
-	unknown  bool  // an attempt has an unknown outcome: the event may be in the queue
-	lastErr  error // of the last attempt
+	lane          *lane
+	group         *group
+	ahead, behind *entry    // in the group
+	due           time.Time // end of its linger
+	request       *request  // while it is in flight
+	attempts      int
+	opened        bool    // first is set
+	first         instant // start of the first attempt, or of that of an earlier call: see inheritWindow
+	unknown       bool    // an attempt has an unknown outcome: the event may be in the queue
+	lastErr       error   // of the last attempt
 }
+
+func (e *entry) inFlight() bool { return e.request != nil }
+
+func (e *entry) joinLane(l *lane) {
+	e.lane = l
+	l.entries[e] = struct{}{}
+}
+
+func (e *entry) leaveLane() { delete(e.lane.entries, e) }
 
 // newEntry checks all that can be checked without the queue, and copies what every attempt sends. Each attempt builds the
 // SQS message from it: the message takes three times the memory of the event, and thousands may wait.
@@ -42,7 +55,7 @@ func (p *Publisher) newEntry(e Event) (*entry, error) {
 	}
 	e.Attributes = cloneAttributes(e.Attributes)
 	return &entry{
-		pending: &Pending{event: e.ID, group: e.Group, done: make(chan struct{})},
+		pending: &Pending{event: e.ID, group: e.Group, publisher: p, done: make(chan struct{})},
 		event:   e,
 		key:     key,
 		keyHash: hashKey(key),
@@ -92,11 +105,30 @@ func (p *Publisher) receipt(e *entry, r attemptResult) Receipt {
 	return receipt
 }
 
-// finalError returns the error of an entry that gets no further attempt: ErrUnknownOutcome if an attempt may have put it
-// into the queue, else ErrNotSent.
-func (e *entry) finalError(why error) error {
-	if e.unknown {
-		return because(ErrUnknownOutcome, why, e.lastErr)
+// finalError returns the error of an entry that gets no further attempt. The caller holds the lock.
+func (p *Publisher) finalError(e *entry, why error) error {
+	return because(p.outcome(e), why, e.lastErr)
+}
+
+// outcome returns ErrUnknownOutcome if an attempt, also one of an earlier call, may have put the event into the queue, else
+// ErrNotSent. The caller holds the lock.
+func (p *Publisher) outcome(e *entry) error {
+	if _, sent := p.recent.find(e.keyHash); sent || e.unknown {
+		return ErrUnknownOutcome
 	}
-	return because(ErrNotSent, why, e.lastErr)
+	return ErrNotSent
+}
+
+// publishError returns the error of an entry for its caller. The caller holds the lock.
+func (p *Publisher) publishError(e *entry, err error) *PublishError {
+	pe := &PublishError{EventID: e.event.ID, Group: e.event.Group, Err: err}
+	if !errors.Is(err, ErrUnknownOutcome) {
+		return pe
+	}
+	if e.opened {
+		pe.FirstAttempt = e.first.wall
+	} else if s, ok := p.recent.find(e.keyHash); ok {
+		pe.FirstAttempt = s.first().wall
+	}
+	return pe
 }

@@ -3,30 +3,50 @@ package fifo
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
-// The reasons why an event has no [Receipt]. Each is wrapped in a [*PublishError], together with its cause.
+// The reasons why an event has no [Receipt]. Each is wrapped in a [*PublishError], together with its cause. Every error matches
+// either ErrNotSent or ErrUnknownOutcome:
+//
+//	the event                                           matches
+//	has a bad field                                     ErrNotSent, *sqsonce.FieldError
+//	found the publisher closed                          ErrNotSent, ErrClosed
+//	waited for capacity, and its context ended          ErrNotSent, ErrBufferFull
+//	has the ID of another event                         ErrNotSent, ErrDedupConflict
+//	is behind one of its group that failed              ErrNotSent, ErrGroupHalted
+//	was not in flight when its caller's context ended   ErrNotSent
+//	was refused by SQS, or had no way to it             ErrNotSent
+//	had no certain answer while its window was open     ErrUnknownOutcome
+//	had none when its caller's context ended            ErrUnknownOutcome
+//	had none when the context of Close ended            ErrUnknownOutcome, ErrClosed
+//
+// An event that an earlier call may have put into the queue matches ErrUnknownOutcome in place of ErrNotSent, in every row but
+// those of FieldError and ErrDedupConflict, whose events are not the one that may be in the queue. This publisher remembers it
+// for five minutes; it knows nothing of other publishers.
 var (
 	// ErrBufferFull says that the context ended while the event waited for capacity: Options.MaxMessages or
-	// Options.MaxBytes is reached. The event was not sent.
+	// Options.MaxBytes is reached.
 	ErrBufferFull = errors.New("fifo: not sent: buffer is full (Options.MaxMessages, Options.MaxBytes)")
 	// ErrNotSent says that the event is certainly not in the queue: SQS refused it, or it never left this process.
 	ErrNotSent = errors.New("fifo: not sent")
-	// ErrUnknownOutcome says that the event may or may not be in the queue. Sending it again cannot tell: SQS remembers a
-	// MessageDeduplicationId for five minutes only. Publishing it again may put it into the queue a second time; a consumer
-	// that deduplicates events by their IDs then runs its handler once. A request that has not reached SQS yet may even put
-	// the event behind later events of its group.
+	// ErrUnknownOutcome says that the event may or may not be in the queue.
 	//
-	// If the context of Publish ended while the event was in flight, the publisher goes on sending it. The event may be
-	// published again: SQS recognises a copy that arrives within five minutes of the first Publish.
+	// Publishing it again is safe for as long as SQS recognises the copy: the same publisher continues the window of the first
+	// attempt ([PublishError.FirstAttempt]), 285 s as a rule. After that it may put the event into the queue a second time; a
+	// consumer that deduplicates events by their IDs then runs its handler once. A request that has not reached SQS yet may even
+	// put the event behind later events of its group.
+	//
+	// If the context of Publish ended while the event was in flight, the publisher goes on sending it.
 	ErrUnknownOutcome = errors.New("fifo: unknown outcome: the event may be in the queue")
 	// ErrGroupHalted says that the event was not sent because an earlier event of its group failed: sent now, it would be
-	// delivered before the earlier one. The group accepts new events. Publish the earlier event again, then this one.
+	// delivered before the earlier one. The group accepts no event until the results of all failed ones have been read, or
+	// [Publisher.Resume] is called. Publish the failed ones again in their order, then this one.
 	ErrGroupHalted = errors.New("fifo: not sent because an earlier event of the group failed")
-	// ErrDedupConflict says that an event with the same ID and another body was published less than five minutes ago. The
-	// event was not sent: SQS would answer success and drop it.
-	ErrDedupConflict = errors.New("fifo: not sent: an event with the same ID and another body was published less than 5 minutes ago")
-	// ErrClosed says that the publisher was closed before it accepted the event. The event was not sent.
+	// ErrDedupConflict says that an event with the same ID and another group, type, body or attributes was published less than
+	// five minutes ago, or that SQS answered with the sequence number of such an event: it answers success and drops the second.
+	ErrDedupConflict = errors.New("fifo: not sent: another event with the same ID was published less than 5 minutes ago")
+	// ErrClosed says that the publisher was closed before it accepted the event, or before the event had a result.
 	ErrClosed = errors.New("fifo: publisher is closed")
 )
 
@@ -36,6 +56,10 @@ type PublishError struct {
 	Index int
 	// EventID and Group are the event's.
 	EventID, Group string
+	// FirstAttempt is when the first attempt that may have put the event into the queue began. It is set with
+	// ErrUnknownOutcome, unless no attempt was made. Until 290 s after it, less Options.AttemptTimeout and at most 285 s, SQS
+	// recognises a copy, also one of another process.
+	FirstAttempt time.Time
 	// Err is the reason.
 	Err error
 }
@@ -89,3 +113,28 @@ func (e *causedError) Error() string {
 }
 
 func (e *causedError) Unwrap() []error { return e.errs }
+
+// certainError is a reason that also matches what is certain of the event.
+type certainError struct{ reason, outcome error }
+
+// withOutcome returns reason, as an error that matches outcome too.
+func withOutcome(outcome, reason error) error {
+	if errors.Is(reason, outcome) {
+		return reason
+	}
+	return &certainError{reason: reason, outcome: outcome}
+}
+
+func (e *certainError) Error() string {
+	if e.outcome == ErrNotSent { // the reason says so
+		return e.reason.Error()
+	}
+	return e.outcome.Error() + ": " + e.reason.Error()
+}
+
+func (e *certainError) Unwrap() []error { return []error{e.outcome, e.reason} }
+
+// haltedBehind has the text of the earlier event's error only: a later event does not match its ErrUnknownOutcome.
+func haltedBehind(earlier string, err, outcome error) error {
+	return withOutcome(outcome, fmt.Errorf("%w: event %.128q: %v", ErrGroupHalted, earlier, err))
+}

@@ -2,7 +2,6 @@ package fifo
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,11 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
-
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
 )
@@ -242,72 +237,4 @@ func (e *Event) size(namespace string) int64 {
 		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
 	}
 	return int64(n)
-}
-
-// sizeLimit is the queue's MaximumMessageSize. It is read when the first event of more than leastQueueLimit comes.
-type sizeLimit struct {
-	bytes   atomic.Int64  // 0: not read yet
-	reading chan struct{} // a lock that can be waited for under a context: it holds one token
-}
-
-// checkSize returns a FieldError for a message that is too large for the queue, or the context's cause.
-func (p *Publisher) checkSize(ctx context.Context, size int64) error {
-	if size <= leastQueueLimit {
-		return nil
-	}
-	limit := int64(maxMessageBytes)
-	if size <= maxMessageBytes { // a larger one fits into no queue
-		var err error
-		if limit, err = p.queueLimit(ctx); err != nil {
-			return err
-		}
-	}
-	if size > limit {
-		return badField("Event.Body", "has %d bytes with attributes, the queue accepts %d", size, limit)
-	}
-	return nil
-}
-
-func (p *Publisher) queueLimit(ctx context.Context) (int64, error) {
-	if limit := p.limit.bytes.Load(); limit > 0 {
-		return limit, nil
-	}
-	select {
-	case p.limit.reading <- struct{}{}:
-		defer func() { <-p.limit.reading }()
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
-	if limit := p.limit.bytes.Load(); limit > 0 {
-		return limit, nil
-	}
-	limit, err := p.readQueueLimit(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		// Not read again: the role may lack sqs:GetQueueAttributes, and SQS itself refuses what is too large for the queue.
-		p.opts.Logger.Warn("fifo: cannot read the queue's MaximumMessageSize, 1 MiB is assumed", "queue", p.queueURL, "error", err)
-		limit = maxMessageBytes
-	}
-	p.limit.bytes.Store(limit)
-	return limit, nil
-}
-
-func (p *Publisher) readQueueLimit(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.opts.AttemptTimeout)
-	defer cancel()
-	const name = sqstypes.QueueAttributeNameMaximumMessageSize
-	out, err := p.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl:       &p.queueURL,
-		AttributeNames: []sqstypes.QueueAttributeName{name},
-	})
-	if err != nil {
-		return 0, err
-	}
-	limit, err := strconv.ParseInt(out.Attributes[string(name)], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	return min(max(limit, leastQueueLimit), maxMessageBytes), nil
 }

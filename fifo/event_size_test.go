@@ -47,6 +47,9 @@ func TestSizeLimit(t *testing.T) {
 			bubble(t, "unused", func(x *fixture) {
 				x.url = x.create(orders, tt.attrs)
 				p := x.publisher()
+				// The limit is read beside it. On a queue with the smallest limit SQS refuses it.
+				_, _ = p.Publish(x.Context(), sized("first", 1025))
+				sends := len(x.sizes())
 				if _, err := p.Publish(x.Context(), sized("g", tt.limit)); err != nil {
 					x.Errorf("%d bytes: %v", tt.limit, err)
 				}
@@ -54,7 +57,7 @@ func TestSizeLimit(t *testing.T) {
 				if diff := cmp.Diff([]string{"Event.Body"}, fields(err)); diff != "" {
 					x.Errorf("%d bytes: %v, want a FieldError", tt.limit+1, err)
 				}
-				if n := len(x.sizes()); n != 1 {
+				if n := len(x.sizes()) - sends; n != 1 {
 					x.Errorf("%d sends, want 1", n)
 				}
 			})
@@ -97,7 +100,7 @@ func TestTheQueueLimitCannotBeRead(t *testing.T) {
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
 		p := x.publisher()
-		for _, g := range []string{"g", "h"} {
+		for _, g := range []string{"g", "h", "j"} {
 			_, err := p.Publish(x.Context(), sized(g, 3000))
 			if reason(err) != "not sent" {
 				x.Errorf("Publish: %v, want the refusal of SQS", err)
@@ -106,8 +109,8 @@ func TestTheQueueLimitCannotBeRead(t *testing.T) {
 		if _, err := p.Publish(x.Context(), sized("i", 2048)); err != nil {
 			x.Errorf("Publish: %v", err)
 		}
-		if n := x.limitReads(); n != 1 {
-			x.Errorf("%d reads of the limit, want 1: a read that fails is not repeated", n)
+		if n := x.limitReads(); n != 2 {
+			x.Errorf("%d reads of the limit, want 2: it is read once more after a failure", n)
 		}
 	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
 }

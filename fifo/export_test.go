@@ -15,12 +15,17 @@ func (p *Publisher) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	armed := p.timer != nil && p.timer.Stop()
-	return len(p.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && len(p.shared.ready) == 0 && !armed
+	return len(p.shared.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && p.groups.ready.n == 0 &&
+		!armed && p.limit.reading == nil && p.reports.idle == nil
 }
 
 // Remembered returns how many events are remembered to find conflicts.
 func (p *Publisher) Remembered() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.recent.byKey)
+	n := 0
+	for _, g := range p.recent.sent {
+		n += len(g)
+	}
+	return n
 }

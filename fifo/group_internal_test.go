@@ -13,13 +13,13 @@ func TestBackoffOfARemovedHead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		l := &lane{ctx: t.Context()}
+		l := newLane(t.Context(), t.Context(), 0)
 		gs := newGroups(true)
 		first, second := &entry{lane: l}, &entry{lane: l}
 		mu.Lock()
 		gs.add(first, "g")
 		gs.add(second, "g")
-		l.next()
+		first.request = &request{entries: gs.ready.take()}
 		gs.retry(first, time.Second, &mu, func() { t.Error("the timer of a removed head made something ready") })
 		time.Sleep(time.Second) // the timer has fired and waits for the lock, or is about to
 		gs.remove(first)
@@ -27,8 +27,8 @@ func TestBackoffOfARemovedHead(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(l.ready) != 1 || l.ready[0].head() != second {
-			t.Errorf("%d groups ready, want the group once, with its second entry", len(l.ready))
+		if batch := gs.ready.take(); gs.ready.n != 0 || len(batch) != 1 || batch[0] != second {
+			t.Errorf("%d groups ready, want the group once, with its second entry", len(batch))
 		}
 	})
 }

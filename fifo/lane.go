@@ -1,200 +1,127 @@
 package fifo
 
 import (
+	"cmp"
+	"container/list"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// lane gathers entries into requests. Publish and Enqueue share one lane. Each call of PublishAll has its own, because its
-// requests end with the call. The groups belong to all lanes. A lane belongs to the publisher's mutex.
+// lane is the entries of one caller. Publish and Enqueue share one lane. Each call of PublishAll has its own, because its
+// entries get their results when the call's context ends. A request takes entries of all lanes. A lane belongs to the
+// publisher's mutex.
 type lane struct {
-	ctx    context.Context // of its requests; when it ends, all its entries get their results
-	linger time.Duration
-	flush  bool     // no linger
-	ready  []*group // groups whose head may be sent and is of this lane, the longest ready first
+	ctx     context.Context // of the caller; when it ends, no entry of the lane is sent again
+	base    context.Context // of the publisher: the same
+	linger  time.Duration
+	flush   bool                // no linger
+	closed  bool                // no entry comes any more
+	entries map[*entry]struct{} // without a result
+	ready   list.List           // of *group, whose heads are of this lane: the longest ready first
+	place   *list.Element       // in ready.lanes, while a group is ready
 }
 
-// due returns when the lane has a request to send, or false if it has nothing to send.
-func (l *lane) due(now time.Time, flush bool) (time.Time, bool) {
-	if len(l.ready) == 0 {
+func newLane(ctx, base context.Context, linger time.Duration) *lane {
+	return &lane{ctx: ctx, base: base, linger: linger, entries: make(map[*entry]struct{})}
+}
+
+// why returns the cause of the lane's end, or nil.
+func (l *lane) why() error { return cmp.Or(context.Cause(l.base), context.Cause(l.ctx)) }
+
+func (l *lane) hasEnded() bool { return l.why() != nil }
+
+// unfinished returns the lane's entries without a result, in the order they were accepted.
+func (l *lane) unfinished() []*entry {
+	return slices.SortedFunc(maps.Keys(l.entries), func(a, b *entry) int { return cmp.Compare(a.serial, b.serial) })
+}
+
+// forgetLane forgets a lane that is closed and has no entry. The caller holds the lock.
+func (p *Publisher) forgetLane(l *lane) {
+	if l.closed && len(l.entries) == 0 {
+		delete(p.lanes, l)
+	}
+}
+
+// ready is the groups whose heads may be sent. The lanes take turns: a call of PublishAll does not wait for all that
+// Enqueue has accepted. It belongs to the publisher's mutex.
+type ready struct {
+	lanes list.List // of *lane that have ready groups
+	n     int       // groups
+}
+
+func (r *ready) add(g *group) {
+	l := g.head().lane
+	g.place = l.ready.PushBack(g)
+	if l.place == nil {
+		l.place = r.lanes.PushBack(l)
+	}
+	r.n++
+}
+
+// remove removes a group; one that is not in the list is no error.
+func (r *ready) remove(g *group) {
+	if g.place == nil {
+		return
+	}
+	l := g.head().lane
+	l.ready.Remove(g.place)
+	g.place = nil
+	r.n--
+	if l.ready.Len() == 0 {
+		r.lanes.Remove(l.place)
+		l.place = nil
+	}
+}
+
+// due returns when there is a request to send, or false if there is nothing to send.
+func (r *ready) due(now time.Time, flush bool) (time.Time, bool) {
+	if r.n == 0 {
 		return time.Time{}, false
 	}
-	if flush || l.flush || len(l.ready) >= host.MaxBatch || l.fits() < len(l.ready) {
+	if flush || r.n >= host.MaxBatch {
 		return now, true
 	}
-	first := l.ready[0].head().due
-	for _, g := range l.ready[1:] {
-		if due := g.head().due; due.Before(first) {
-			first = due
+	var first time.Time
+	size := int64(0)
+	for turn := r.lanes.Front(); turn != nil; turn = turn.Next() {
+		l := turn.Value.(*lane)
+		if l.flush {
+			return now, true
 		}
+		for g := l.ready.Front(); g != nil; g = g.Next() {
+			head := g.Value.(*group).head()
+			if size += head.size; first.IsZero() || head.due.Before(first) {
+				first = head.due
+			}
+		}
+	}
+	if size > maxMessageBytes-batchMargin && r.n > 1 {
+		return now, true
 	}
 	return first, true
 }
 
-// fits returns how many heads of the ready groups fit into one request.
-func (l *lane) fits() int {
-	total := int64(0)
-	for i, g := range l.ready {
-		total += g.head().size
-		if i == host.MaxBatch || i > 0 && total > maxMessageBytes-batchMargin {
-			return i
+// take returns the entries of the next request, each of another group.
+func (r *ready) take() (batch []*entry) {
+	size := int64(0)
+	for r.n > 0 && len(batch) < host.MaxBatch {
+		l := r.lanes.Front().Value.(*lane)
+		g := l.ready.Front().Value.(*group)
+		head := g.head()
+		if size += head.size; len(batch) > 0 && size > maxMessageBytes-batchMargin {
+			break
+		}
+		r.remove(g)
+		if l.place != nil {
+			r.lanes.MoveToBack(l.place)
+		}
+		if !l.hasEnded() { // else cancelLane, which is about to have the lock, ends the entry
+			batch = append(batch, head)
 		}
 	}
-	return len(l.ready)
-}
-
-// next returns the entries of the next request, each of another group, and marks them as in flight.
-func (l *lane) next() []*entry {
-	n := l.fits()
-	batch := make([]*entry, n)
-	for i, g := range l.ready[:n] {
-		batch[i] = g.head()
-		batch[i].inFlight = true
-	}
-	l.ready = slices.Delete(l.ready, 0, n)
 	return batch
-}
-
-// removeReady removes a group from the ready list.
-func (l *lane) removeReady(g *group) {
-	if i := slices.Index(l.ready, g); i >= 0 {
-		l.ready = slices.Delete(l.ready, i, i+1)
-	}
-}
-
-// dispatch starts the requests that are due and sets the timer for the next one. Everything that can make a request due
-// calls it: a new event, a result, the end of a backoff, Flush, Close. Each request has a goroutine that ends with it, so
-// an idle publisher has none. The caller holds the lock.
-func (p *Publisher) dispatch() {
-	for {
-		if p.requests >= p.opts.InFlight {
-			return // the end of a request calls dispatch
-		}
-		now := time.Now()
-		l, at := p.nextLane(now)
-		switch {
-		case l == nil: // an event, a result or the end of a backoff calls dispatch
-			if p.timer != nil {
-				p.timer.Stop()
-			}
-			return
-		case p.throttle.until.After(now):
-			p.dispatchAfter(p.throttle.until.Sub(now))
-			return
-		case at.After(now):
-			p.dispatchAfter(at.Sub(now))
-			return
-		}
-		batch := l.next()
-		p.requests++
-		go p.send(l, batch)
-	}
-}
-
-// nextLane returns a lane with a request that is due, the lanes in turns. If no request is due, it returns the lane whose
-// request is due first.
-func (p *Publisher) nextLane(now time.Time) (next *lane, at time.Time) {
-	for i := range p.lanes {
-		n := (p.turn + i) % len(p.lanes)
-		due, ok := p.lanes[n].due(now, p.flushes > 0)
-		switch {
-		case !ok:
-		case !due.After(now):
-			p.turn = n + 1
-			return p.lanes[n], due
-		case next == nil || due.Before(at):
-			next, at = p.lanes[n], due
-		}
-	}
-	return next, at
-}
-
-func (p *Publisher) dispatchAfter(d time.Duration) {
-	if p.timer != nil {
-		p.timer.Reset(d)
-		return
-	}
-	p.timer = time.AfterFunc(d, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.dispatch()
-	})
-}
-
-// capacity is what is free of Options.MaxMessages and MaxBytes. Events that wait for capacity get it in the order they
-// came. It belongs to the publisher's mutex.
-type capacity struct {
-	messages int
-	bytes    int64
-	waiters  []*waiter
-}
-
-type waiter struct {
-	size    int64
-	granted chan struct{}
-}
-
-// reserve takes capacity for one message of size bytes. It returns nil, or a waiter to wait for.
-func (c *capacity) reserve(size int64) *waiter {
-	if len(c.waiters) == 0 && c.fits(size) {
-		c.take(size)
-		return nil
-	}
-	w := &waiter{size: size, granted: make(chan struct{})}
-	c.waiters = append(c.waiters, w)
-	return w
-}
-
-func (c *capacity) fits(size int64) bool { return c.messages > 0 && c.bytes >= size }
-
-func (c *capacity) take(size int64) { c.messages, c.bytes = c.messages-1, c.bytes-size }
-
-// free returns the capacity of one message.
-func (c *capacity) free(size int64) {
-	c.messages, c.bytes = c.messages+1, c.bytes+size
-	c.grant()
-}
-
-// cancel ends a wait. If the waiter got its capacity meanwhile, the capacity is freed.
-func (c *capacity) cancel(w *waiter) {
-	if i := slices.Index(c.waiters, w); i >= 0 {
-		c.waiters = slices.Delete(c.waiters, i, i+1)
-		c.grant() // the next waiter may need less
-		return
-	}
-	c.free(w.size)
-}
-
-func (c *capacity) grant() {
-	for len(c.waiters) > 0 && c.fits(c.waiters[0].size) {
-		c.take(c.waiters[0].size)
-		close(c.waiters[0].granted)
-		c.waiters = slices.Delete(c.waiters, 0, 1)
-	}
-}
-
-// reserveCapacity waits until there is capacity for one message of size bytes.
-func (p *Publisher) reserveCapacity(ctx context.Context, size int64) error {
-	p.mu.Lock()
-	w := p.capacity.reserve(size)
-	p.mu.Unlock()
-	if w == nil {
-		return nil
-	}
-	var err error
-	select {
-	case <-w.granted:
-		return nil
-	case <-ctx.Done():
-		err = because(ErrBufferFull, context.Cause(ctx))
-	case <-p.closing:
-		err = ErrClosed
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.capacity.cancel(w)
-	return err
 }

@@ -29,7 +29,13 @@ type Options struct {
 	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the first
 	// attempt started. At most 60 s. Default: 5 s.
 	AttemptTimeout time.Duration
-	// Logger gets what no error reports, such as an attempt that failed and is repeated. Default: none.
+	// OnFailure is called for each accepted event that fails, by whichever method it was published, but for one whose own
+	// caller's context ended. The calls come one after the other, in the order of the failures; one that blocks delays those
+	// behind it and nothing else, and a panic is logged. It may call the Publisher. It does not count as reading the result:
+	// see [Publisher.Resume]. Default: none.
+	OnFailure func(Event, *PublishError)
+	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
+	// behind it, and what no error reports, such as an attempt that failed and is repeated. Default: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -154,12 +154,15 @@ func (p plan) run(t *testing.T, check func(i int, err error) string) string {
 		for i, e := range es {
 			time.Sleep(p.gaps[i])
 			var err error
-			if pending[i], err = pub.Enqueue(t.Context(), e); err != nil {
+			if pending[i], err = pub.Enqueue(t.Context(), e); err != nil && !errors.Is(err, fifo.ErrGroupHalted) {
 				return fmt.Sprintf("Enqueue %d: %v", i, err)
 			}
+			errs[i] = err
 		}
 		for i, pd := range pending {
-			_, errs[i] = pd.Wait(t.Context())
+			if pd != nil {
+				_, errs[i] = pd.Wait(t.Context())
+			}
 		}
 	}
 	synctest.Wait()

@@ -5,23 +5,40 @@ import "context"
 // Pending is an accepted event that will have a result.
 type Pending struct {
 	event, group string
+	publisher    *Publisher
 	done         chan struct{} // closed after receipt and err are set
 	receipt      Receipt
 	err          error
+
+	// The fields below belong to the publisher's mutex.
+	waiters int    // callers that will read the result
+	read    bool   // a caller has the result, or was told that it is unknown
+	serial  uint64 // of its entry
+	latch   *latch // set by a failure
 }
 
 // Wait returns the event's result: a [Receipt], or a [*PublishError]. If ctx ends first, it returns the context's cause,
 // and the event stays accepted. Wait may be called again, also concurrently.
 func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
-	if p.isDone() {
-		return p.receipt, p.err
+	if p.isDone() && p.err == nil {
+		return p.receipt, nil
 	}
+	pub := p.publisher
+	pub.mu.Lock()
+	p.waiters++
+	pub.mu.Unlock()
 	select {
 	case <-p.done:
-		return p.receipt, p.err
 	case <-ctx.Done():
+	}
+	pub.mu.Lock()
+	defer pub.mu.Unlock()
+	p.waiters--
+	if !p.isDone() {
 		return Receipt{}, context.Cause(ctx)
 	}
+	pub.markRead(p)
+	return p.receipt, p.err
 }
 
 func (p *Pending) isDone() bool {
@@ -38,8 +55,4 @@ func failedPending(e Event, err error) *Pending {
 	p := &Pending{event: e.ID, group: e.Group, done: make(chan struct{}), err: err}
 	close(p.done)
 	return p
-}
-
-func (p *Pending) publishError(err error) *PublishError {
-	return &PublishError{EventID: p.event, Group: p.group, Err: err}
 }

@@ -2,11 +2,9 @@ package fifo
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -18,9 +16,8 @@ type Publisher struct {
 	namespace string
 	fifo      bool
 	opts      Options
-	window    time.Duration  // see safeWindow
-	clocks    func() instant // readClocks, except in tests
-	limit     sizeLimit
+	window    time.Duration   // see safeWindow
+	clocks    func() instant  // readClocks, except in tests
 	closing   chan struct{}   // closed by Close: nobody waits for capacity any longer
 	shared    *lane           // of Publish and Enqueue
 	ctx       context.Context // of all requests
@@ -29,14 +26,14 @@ type Publisher struct {
 	mu       sync.Mutex
 	closed   bool
 	serial   uint64
-	entries  map[*entry]struct{} // accepted, and without a result
 	capacity capacity
+	limit    sizeLimit
 	groups   groups
 	recent   recentEvents
-	lanes    []*lane
-	turn     int // index of the lane that is asked first for the next request
-	requests int // in flight
-	flushes  int // calls of Flush and Close that wait: no linger
+	failures
+	lanes    map[*lane]struct{} // those that are open, and those that have entries
+	requests int                // in flight
+	flushes  int                // calls of Flush and Close that wait: no linger
 	throttle throttle
 	timer    *time.Timer // calls dispatch
 }
@@ -64,16 +61,15 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 		client: c, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
 		window:   safeWindow(o.AttemptTimeout),
 		clocks:   readClocks,
-		limit:    sizeLimit{reading: make(chan struct{}, 1)},
 		closing:  make(chan struct{}),
 		capacity: capacity{messages: o.MaxMessages, bytes: o.MaxBytes},
-		entries:  make(map[*entry]struct{}),
+		failures: newFailures(),
 		groups:   newGroups(isFIFO),
 		recent:   newRecentEvents(),
 	}
 	p.ctx, p.cancelAll = context.WithCancelCause(context.Background())
-	p.shared = &lane{ctx: p.ctx, linger: o.Linger}
-	p.lanes = []*lane{p.shared}
+	p.shared = newLane(p.ctx, p.ctx, o.Linger)
+	p.lanes = map[*lane]struct{}{p.shared: {}}
 	return p, nil
 }
 
@@ -82,59 +78,54 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 // ctx ends the wait and not the send. An event that is not in flight yet is not sent: [ErrNotSent]. An event that may have
 // reached SQS is sent on: [ErrUnknownOutcome].
 func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
-	en, err := p.enqueue(ctx, p.shared, e, nil)
+	en, err := p.enqueue(ctx, p.shared, e, nil, 1)
 	if err != nil {
 		return Receipt{}, err
 	}
 	pending := en.pending
 	select {
 	case <-pending.done:
-		return pending.receipt, pending.err
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !pending.isDone() && !p.withdraw(en, context.Cause(ctx)) {
-		return Receipt{}, pending.publishError(because(ErrUnknownOutcome, context.Cause(ctx)))
+	if !pending.isDone() && p.withdraw(en, context.Cause(ctx)) {
+		p.dispatch()
 	}
-	p.dispatch()
-	return pending.receipt, pending.err
+	return p.readOrLeave(en, context.Cause(ctx))
 }
 
 // Enqueue accepts one event and returns at once. At the limit of Options.MaxMessages or MaxBytes it waits until other
 // events have their results; ctx ends that wait only, with [ErrBufferFull]. The error is a [*PublishError].
 func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
-	en, err := p.enqueue(ctx, p.shared, e, nil)
+	en, err := p.enqueue(ctx, p.shared, e, nil, 0)
 	if err != nil {
 		return nil, err
 	}
 	return en.pending, nil
 }
 
-// enqueue checks an event and accepts it, unless the event after which it must come has failed.
-func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pending) (*entry, error) {
-	fail := func(err error) error { return &PublishError{EventID: ev.ID, Group: ev.Group, Err: err} }
-	if ctx.Err() != nil {
-		return nil, fail(because(ErrNotSent, context.Cause(ctx)))
-	}
+// enqueue checks an event and accepts it, unless the event after which it must come has failed. waiters is the number of
+// callers that wait for the result.
+func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pending, waiters int) (*entry, error) {
 	e, err := p.newEntry(ev)
+	if err == nil {
+		err = p.checkSize(e.size)
+	}
 	if err != nil {
-		return nil, fail(err)
+		return nil, &PublishError{EventID: ev.ID, Group: ev.Group, Err: withOutcome(ErrNotSent, err)}
 	}
-	if err := p.checkSize(ctx, e.size); err != nil {
-		if _, ok := errors.AsType[*sqsonce.FieldError](err); ok {
-			return nil, fail(err)
-		}
-		return nil, fail(because(ErrNotSent, err))
-	}
+	e.pending.waiters = waiters
 	if err := p.reserveCapacity(ctx, e.size); err != nil {
-		return nil, fail(err)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return nil, p.publishError(e, withOutcome(p.outcome(e), err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.accept(e, l, after); err != nil {
 		p.capacity.free(e.size)
-		return nil, fail(err)
+		return nil, p.publishError(e, err)
 	}
 	p.dispatch()
 	return e, nil
@@ -143,18 +134,21 @@ func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pendi
 // accept puts an entry into its group. The caller holds the lock.
 func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	if p.closed {
-		return ErrClosed
+		return withOutcome(p.outcome(e), ErrClosed)
 	}
 	if after != nil && after.isDone() && after.err != nil {
-		return haltedBehind(after.event, reasonOf(after.err))
+		return haltedBehind(after.event, reasonOf(after.err), p.outcome(e))
+	}
+	if latch := p.latches[e.event.Group]; latch != nil && p.fifo {
+		return haltedBehind(latch.event, latch.err, p.outcome(e))
 	}
 	now := time.Now()
 	if !p.recent.begin(e, now) {
-		return ErrDedupConflict
+		return withOutcome(ErrNotSent, ErrDedupConflict)
 	}
 	p.serial++
-	e.serial, e.lane, e.due = p.serial, l, now.Add(max(l.linger, 0))
-	p.entries[e] = struct{}{}
+	e.serial, e.pending.serial, e.due = p.serial, p.serial, now.Add(max(l.linger, 0))
+	e.joinLane(l)
 	p.groups.add(e, e.event.Group)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -79,17 +78,19 @@ func (t *throttle) extend(now time.Time) {
 }
 
 // send makes one attempt for the entries of a batch, which are in flight.
-func (p *Publisher) send(l *lane, batch []*entry) {
-	batch, expired := p.beginAttempt(batch)
+func (p *Publisher) send(r *request) {
+	batch, expired := p.beginAttempt(r.entries)
 	var results []attemptResult
 	if len(batch) > 0 {
-		results = p.attempt(l.ctx, batch)
+		results = p.attempt(r.ctx, batch)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests--
+	r.cancel(nil)
+	defer close(r.done)
 	for _, e := range expired {
-		p.fail(e, e.finalError(errWindowOver))
+		p.fail(e, p.finalError(e, errWindowOver))
 	}
 	throttled := false
 	for i, e := range batch {
@@ -105,10 +106,12 @@ func (p *Publisher) send(l *lane, batch []*entry) {
 // beginAttempt starts the window of each entry at its first attempt, and returns the entries whose window is over. It runs
 // right before the request: any time may have passed since dispatch chose the entries, if the process was frozen.
 func (p *Publisher) beginAttempt(batch []*entry) (inWindow, expired []*entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := p.clocks()
 	for _, e := range batch {
-		if e.attempts == 0 {
-			e.first = now
+		if !e.opened {
+			e.first, e.opened = now, true
 		} else if now.since(e.first) > p.window {
 			expired = append(expired, e)
 			continue
@@ -212,23 +215,26 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 	switch r.proof {
 	case provesSent:
 		p.throttle.n = 0
+		if p.fifo && p.recent.isDropped(e, r.sequence) {
+			p.fail(e, withOutcome(ErrNotSent, ErrDedupConflict))
+			return
+		}
 		p.groups.remove(e)
 		p.finish(e, p.receipt(e, r), nil)
 		return
 	case provesRefused:
-		p.fail(e, e.finalError(nil))
+		p.fail(e, p.finalError(e, nil))
 		return
 	case provesNothing:
 		e.unknown = true
 	}
 
-	if e.lane.ctx.Err() != nil {
-		p.cancel(e)
+	if e.lane.hasEnded() && p.cancel(e) {
 		return
 	}
 	remaining := p.window - lastAttemptMargin - p.clocks().since(e.first)
 	if remaining <= 0 {
-		p.fail(e, e.finalError(errWindowOver))
+		p.fail(e, p.finalError(e, errWindowOver))
 		return
 	}
 	p.opts.Logger.Debug("fifo: attempt failed, the event is sent again", "event", e.pending.event, "group", e.pending.group,
@@ -245,28 +251,31 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 func (p *Publisher) fail(e *entry, err error) {
 	followers := p.groups.halt(e)
 	p.finish(e, Receipt{}, err)
+	var halted []*entry
 	for _, f := range followers {
-		if f.lane.ctx.Err() != nil {
-			p.finish(f, Receipt{}, f.finalError(context.Cause(f.lane.ctx))) // its own call has ended
+		if f.lane.hasEnded() {
+			p.finish(f, Receipt{}, p.finalError(f, f.lane.why())) // its own call has ended
 			continue
 		}
-		p.finish(f, Receipt{}, haltedBehind(e.pending.event, err))
+		p.finish(f, Receipt{}, haltedBehind(e.event.ID, err, p.outcome(f)))
+		halted = append(halted, f)
 	}
-}
-
-// haltedBehind has the text of the earlier event's error only: a later event does not match its ErrUnknownOutcome.
-func haltedBehind(earlier string, err error) error {
-	return fmt.Errorf("%w: event %.128q: %v", ErrGroupHalted, earlier, err)
+	if !e.lane.hasEnded() || e.lane == p.shared { // else its caller decided so
+		p.failed(e, len(halted))
+	}
+	for _, f := range halted {
+		p.failed(f, 0)
+	}
 }
 
 // withdraw removes an entry whose caller does not wait any longer, unless it is in flight or an attempt may have put it
 // into the queue. The entries behind it move up: its own caller decided to leave it out. The caller holds the lock.
 func (p *Publisher) withdraw(e *entry, why error) bool {
-	if e.inFlight || e.unknown {
+	if e.inFlight() || e.unknown {
 		return false
 	}
 	p.groups.remove(e)
-	p.finish(e, Receipt{}, e.finalError(why))
+	p.finish(e, Receipt{}, p.finalError(e, why))
 	return true
 }
 
@@ -274,10 +283,11 @@ func (p *Publisher) withdraw(e *entry, why error) bool {
 func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	e.pending.receipt = r
 	if err != nil {
-		e.pending.err = e.pending.publishError(err)
+		e.pending.err = p.publishError(e, err)
 	}
-	delete(p.entries, e)
-	p.recent.end(e, err == nil || e.unknown, time.Now())
+	e.leaveLane()
+	p.forgetLane(e.lane)
+	p.recent.end(e, err == nil || e.unknown, r.Sequence, time.Now())
 	p.capacity.free(e.size)
 	close(e.pending.done)
 }

@@ -33,7 +33,7 @@ func TestCapacityIsGrantedInOrder(t *testing.T) {
 	for _, size := range []int64{60, 30, 10} {
 		c.free(size)
 	}
-	if c.messages != 3 || c.bytes != 100 || len(c.waiters) != 0 {
+	if c.messages != 3 || c.bytes != 100 || c.waiters.Len() != 0 {
 		t.Errorf("in the end: %+v, want all of it", c)
 	}
 }

@@ -1,0 +1,221 @@
+package fifo_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// attempts is a client that notes when it was called. SQS takes every request, and its replies are lost.
+type attempts struct {
+	fifo.Client
+	at []time.Duration
+	t0 time.Time
+}
+
+func (c *attempts) SendMessageBatch(
+	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
+) (*sqs.SendMessageBatchOutput, error) {
+	c.at = append(c.at, time.Since(c.t0))
+	return c.Client.SendMessageBatch(ctx, in, optFns...)
+}
+
+// Each call of PublishAll ends with an unknown outcome after a minute, and the caller repeats it at once. SQS remembers the ID
+// since the first call: no attempt may start over 285 s after the first one of the first call.
+func TestPublishingAgainContinuesTheWindow(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		c := &attempts{Client: x.sent, t0: time.Now()}
+		p, err := fifo.NewPublisher(c, x.url, "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for time.Since(c.t0) < 284*time.Second {
+			ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
+			_, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)})
+			cancel()
+			pe := split(err)[0]
+			if reason(pe) != "unknown" || !pe.FirstAttempt.Equal(c.t0) {
+				x.Errorf("after %v: %v, first attempt after %v; want an unknown outcome since 0s", time.Since(c.t0), pe, pe.FirstAttempt.Sub(c.t0))
+			}
+		}
+		if last := c.at[len(c.at)-1]; last < 280*time.Second || last > 285*time.Second {
+			x.Errorf("the last attempt was after %v, want 280s to 285s", last)
+		}
+		if n := len(x.queued("g")); n != 1 {
+			x.Errorf("%d messages, want 1", n)
+		}
+		// Now a copy may come, as the documentation says.
+		time.Sleep(2 * time.Second)
+		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}); reason(split(err)[0]) != "unknown" {
+			x.Errorf("after the window: %v", err)
+		}
+		if last := c.at[len(c.at)-1]; last < 560*time.Second {
+			x.Errorf("the last attempt was after %v, want those of a window of its own", last)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
+}
+
+// An event whose success the caller did not keep is in SQS's memory since its first attempt, too.
+func TestPublishingAgainAfterASuccess(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		t0 := time.Now()
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		time.Sleep(200 * time.Second)
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
+		_, err := p.Publish(x.Context(), event("g", 1))
+		if reason(err) != "unknown" || time.Since(t0) > 291*time.Second {
+			x.Errorf("after %v: %v, want an unknown outcome when the window of the first call is over", time.Since(t0), err)
+		}
+		if n := len(x.queued("g")); n != 1 {
+			x.Errorf("%d messages, want 1", n)
+		}
+	})
+}
+
+// What is said of a later call holds for the event, not for the call.
+func TestPublishingAgainIsNotNotSent(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+		ended, cancel := context.WithCancel(x.Context())
+		cancel()
+		for name, ctx := range map[string]context.Context{"a context that has ended": ended, "a refusal": x.Context()} {
+			_, err := p.Publish(ctx, event("g", 1))
+			if reason(err) != "unknown" || errors.Is(err, fifo.ErrNotSent) {
+				x.Errorf("%s: %v, want ErrUnknownOutcome: the event is in the queue", name, err)
+			}
+			if pe, _ := errors.AsType[*fifo.PublishError](err); pe.FirstAttempt.IsZero() {
+				x.Errorf("%s: no first attempt", name)
+			}
+		}
+		if err := p.Close(x.Context()); err != nil {
+			x.Fatal(err)
+		}
+		if _, err := p.Publish(x.Context(), event("g", 1)); reason(err) != "unknown" || !errors.Is(err, fifo.ErrClosed) {
+			x.Errorf("closed: %v, want ErrUnknownOutcome and ErrClosed", err)
+		}
+		if _, err := p.Publish(x.Context(), event("g", 2)); reason(err) != "not sent" || !errors.Is(err, fifo.ErrClosed) {
+			x.Errorf("another event: %v, want ErrNotSent and ErrClosed", err)
+		}
+	})
+}
+
+// SQS deduplicates by the ID alone: it would answer success and drop the event.
+func TestConflictOfAllThatAConsumerSees(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*fifo.Event){
+		"body":                 func(e *fifo.Event) { e.Body = "another" },
+		"group":                func(e *fifo.Event) { e.Group = "another" },
+		"type":                 func(e *fifo.Event) { e.Type = "another" },
+		"attribute":            func(e *fifo.Event) { e.Attributes["a"] = sqsonce.Attribute{Type: "String", String: "2"} },
+		"type of an attribute": func(e *fifo.Event) { e.Attributes["a"] = sqsonce.Attribute{Type: "Number", String: "1"} },
+		"binary attribute":     func(e *fifo.Event) { e.Attributes["b"] = sqsonce.Attribute{Type: "Binary", Binary: []byte{2}} },
+		"name of an attribute": func(e *fifo.Event) {
+			e.Attributes["c"] = e.Attributes["a"]
+			delete(e.Attributes, "a")
+		},
+		"attributes exchanged": func(e *fifo.Event) { e.Attributes["a"], e.Attributes["n"] = e.Attributes["n"], e.Attributes["a"] },
+		"":                     func(*fifo.Event) {},
+		"trace header":         func(e *fifo.Event) { e.TraceHeader = "Root=1-5759e988-bd862e3fe1be46a994272793" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				first := func() fifo.Event {
+					e := event("g", 1)
+					e.Type = "created"
+					e.Attributes = map[string]sqsonce.Attribute{
+						"a": {Type: "String", String: "1"}, "n": {Type: "String", String: "2"}, "b": {Type: "Binary", Binary: []byte{1}},
+					}
+					return e
+				}
+				p := x.publisher()
+				if _, err := p.Publish(x.Context(), first()); err != nil {
+					x.Fatal(err)
+				}
+				x.sent.forget()
+				again := first()
+				change(&again)
+				_, err := p.Publish(x.Context(), again)
+				conflict := name != "" && name != "trace header"
+				if errors.Is(err, fifo.ErrDedupConflict) != conflict || (err != nil) != conflict || conflict && !errors.Is(err, fifo.ErrNotSent) {
+					x.Errorf("got %v, want a conflict: %t", err, conflict)
+				}
+			})
+		})
+	}
+}
+
+// sameSequence is SQS that remembers IDs for longer than five minutes, and answers with the first message's numbers.
+type sameSequence struct{ fifo.Client }
+
+func (c sameSequence) SendMessageBatch(
+	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
+) (*sqs.SendMessageBatchOutput, error) {
+	out, err := c.Client.SendMessageBatch(ctx, in, optFns...)
+	for i := range out.Successful {
+		out.Successful[i].SequenceNumber = aws.String("18850000000000000000")
+	}
+	return out, err
+}
+
+// SQS remembers an ID for five minutes at least. The number of its first message tells that it dropped another event.
+func TestConflictThatSQSAnswers(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p, err := fifo.NewPublisher(sameSequence{x.sent}, x.url, "orders")
+		if err != nil {
+			x.Fatal(err)
+		}
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		time.Sleep(5*time.Minute + 2*time.Second)
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Errorf("the same event: %v", err)
+		}
+		time.Sleep(5*time.Minute + 2*time.Second)
+		x.sent.forget()
+		other := event("g", 1)
+		other.Body = "another"
+		if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) || !errors.Is(err, fifo.ErrNotSent) {
+			x.Errorf("another event with the ID: %v, want ErrDedupConflict", err)
+		}
+	})
+}
+
+func TestMemoryIsGivenBack(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		var remembered []int
+		for minute := range 12 {
+			if _, err := p.Publish(x.Context(), event("g", minute)); err != nil {
+				x.Fatal(err)
+			}
+			remembered = append(remembered, p.Remembered())
+			time.Sleep(time.Minute)
+		}
+		if diff := cmp.Diff([]int{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7}, remembered); diff != "" {
+			x.Errorf("events remembered, with one a minute (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,295 @@
+package fifo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// enqueue accepts events and does not read their results. It returns those that were not accepted.
+func (x *fixture) enqueue(p *fifo.Publisher, es ...fifo.Event) (pending []*fifo.Pending, refused []error) {
+	for _, e := range es {
+		pd, err := p.Enqueue(x.Context(), e)
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		pending = append(pending, pd)
+	}
+	return pending, refused
+}
+
+// logged is a handler that keeps the lines of a level and above.
+type logged struct {
+	slog.Handler
+	mu    *sync.Mutex
+	lines *strings.Builder
+}
+
+func newLogged(level slog.Level) *logged {
+	l := &logged{mu: new(sync.Mutex), lines: new(strings.Builder)}
+	l.Handler = slog.NewTextHandler(l.lines, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	return l
+}
+
+func (l *logged) Handle(ctx context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Handler.Handle(ctx, r)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}
+
+// SQS refuses all; nobody waits for a result.
+func TestFailuresThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*fifo.Publisher, context.Context) error{
+		"Flush": (*fifo.Publisher).Flush, "Close": (*fifo.Publisher).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				lines := newLogged(slog.LevelError)
+				var told []string
+				p := x.publisher(func(o *fifo.Options) {
+					o.Logger = slog.New(lines)
+					o.OnFailure = func(e fifo.Event, err *fifo.PublishError) {
+						told = append(told, fmt.Sprint(e.Body, " ", err.EventID, " ", reason(err)))
+					}
+				})
+				x.enqueue(p, event("g", 1), event("g", 2), event("h", 1), event("g", 3))
+				want := []string{"g/v1 not sent", "g/v2 halted", "h/v1 not sent", "g/v3 halted"}
+				if diff := cmp.Diff(want, outcomes(end(p, x.Context()))); diff != "" {
+					x.Errorf("errors (-want +got):\n%s", diff)
+				}
+				if err := end(p, x.Context()); err != nil {
+					x.Errorf("again: %v, want each failure once", err)
+				}
+				synctest.Wait()
+				if diff := cmp.Diff([]string{"g/v1 g/v1 not sent", "g/v2 g/v2 halted", "g/v3 g/v3 halted", "h/v1 h/v1 not sent"}, told); diff != "" {
+					x.Errorf("OnFailure (-want +got):\n%s", diff)
+				}
+				got := lines.String()
+				if strings.Count(got, "\n") != 2 || !strings.Contains(got, "event=g/v1") || !strings.Contains(got, "halted=2") ||
+					!strings.Contains(got, "event=h/v1") || !strings.Contains(got, "AccessDenied") {
+					x.Errorf("log:\n%s", got)
+				}
+			}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
+		})
+	}
+}
+
+// outcomes returns the event and the reason of each error that is joined.
+func outcomes(err error) (out []string) {
+	for _, pe := range split(err) {
+		out = append(out, pe.EventID+" "+reason(pe))
+	}
+	return out
+}
+
+// A result that a caller has, or waits for, is not returned by Flush.
+func TestFlushLeavesWhatIsRead(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		pending, _ := x.enqueue(p, event("read", 1), event("unread", 1), event("waited", 1))
+		if _, err := pending[0].Wait(x.Context()); reason(err) != "not sent" {
+			x.Errorf("Wait: %v", err)
+		}
+		if _, err := p.Publish(x.Context(), event("published", 1)); reason(err) != "not sent" {
+			x.Errorf("Publish: %v", err)
+		}
+		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("all", 1)}); len(split(err)) != 1 {
+			x.Errorf("PublishAll: %v", err)
+		}
+		if diff := cmp.Diff([]string{"unread/v1 not sent", "waited/v1 not sent"}, outcomes(p.Flush(x.Context()))); diff != "" {
+			x.Errorf("Flush (-want +got):\n%s", diff)
+		}
+		if _, err := pending[2].Wait(x.Context()); reason(err) != "not sent" {
+			x.Errorf("Wait after Flush: %v, want the same error", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
+
+// Results that nobody reads do not take memory without end.
+func TestUnreadFailuresAreBounded(t *testing.T) {
+	t.Parallel()
+	bubble(t, standard, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
+		for n := range 8 {
+			x.enqueue(p, event("g", n))
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		err := p.Flush(x.Context())
+		if n := len(split(err)); n != 3 || !strings.Contains(err.Error(), "5 more events failed") {
+			x.Errorf("Flush: %d errors, want 3 and the number of the others: %v", n, err)
+		}
+		if err := p.Flush(x.Context()); err != nil {
+			x.Errorf("again: %v", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
+
+// A logger that panics or blocks, and a function of the caller's that does, harm no event and no call.
+func TestAReportThatPanicsOrBlocks(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(){
+		"panics": func() { panic("OnFailure") },
+		"blocks": func() { time.Sleep(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				lines := newLogged(slog.LevelError)
+				p := x.publisher(func(o *fifo.Options) {
+					o.Logger = slog.New(lines)
+					o.OnFailure = func(fifo.Event, *fifo.PublishError) { do() }
+				})
+				start := time.Now()
+				_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("h", 1)})
+				if diff := cmp.Diff([]string{"g/v1 not sent"}, outcomes(err)); diff != "" {
+					x.Errorf("PublishAll (-want +got):\n%s", diff)
+				}
+				if took := time.Since(start); took > 100*time.Millisecond {
+					x.Errorf("PublishAll took %v", took)
+				}
+				if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 2)}); err != nil {
+					x.Errorf("the next event: %v", err)
+				}
+				if name == "panics" && !strings.Contains(lines.String(), "OnFailure panicked") {
+					x.Errorf("log:\n%s", lines)
+				}
+				time.Sleep(time.Hour)
+			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{0}})
+		})
+	}
+}
+
+// OnFailure may call the publisher.
+func TestOnFailurePublishesAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		var p *fifo.Publisher
+		again := make(chan error, 2)
+		p = x.publisher(func(o *fifo.Options) {
+			o.OnFailure = func(e fifo.Event, _ *fifo.PublishError) {
+				p.Resume(e.Group)
+				_, err := p.Publish(x.Context(), e)
+				again <- err
+			}
+		})
+		x.enqueue(p, event("g", 1), event("g", 2))
+		for range 2 {
+			if err := <-again; err != nil {
+				x.Error(err)
+			}
+		}
+		if diff := cmp.Diff([]string{"g/v1", "g/v2"}, x.queued("g")); diff != "" {
+			x.Errorf("queue (-want +got):\n%s", diff)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
+
+// After a failure a group takes nothing until the caller knows of it: an event that came meanwhile would be delivered before
+// the failed ones, which the caller publishes again.
+func TestGroupIsClosedUntilFailuresAreRead(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(x *fixture, p *fifo.Publisher, pending []*fifo.Pending){
+		"Wait": func(x *fixture, p *fifo.Publisher, pending []*fifo.Pending) {
+			for i, want := range []string{"not sent", "halted"} {
+				if _, refused := x.enqueue(p, event("g", 9)); len(refused) != 1 || reason(refused[0]) != "halted" {
+					x.Errorf("after %d results of 2 were read: %v, want ErrGroupHalted", i, refused)
+				}
+				if _, err := pending[i].Wait(x.Context()); reason(err) != want {
+					x.Errorf("Wait: %v, want %s", err, want)
+				}
+			}
+		},
+		"Flush": func(x *fixture, p *fifo.Publisher, _ []*fifo.Pending) {
+			if n := len(split(p.Flush(x.Context()))); n != 2 {
+				x.Errorf("Flush: %d errors, want 2", n)
+			}
+		},
+		"Resume": func(_ *fixture, p *fifo.Publisher, _ []*fifo.Pending) { p.Resume("g") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				p := x.publisher()
+				pending, _ := x.enqueue(p, event("g", 3), event("g", 4))
+				time.Sleep(time.Second)
+				for _, publish := range []func(fifo.Event) error{
+					func(e fifo.Event) error { _, err := p.Enqueue(x.Context(), e); return err },
+					func(e fifo.Event) error { _, err := p.Publish(x.Context(), e); return err },
+					func(e fifo.Event) error {
+						_, err := p.PublishAll(x.Context(), []fifo.Event{e})
+						return split(err)[0]
+					},
+				} {
+					if err := publish(event("g", 5)); reason(err) != "halted" || !errors.Is(err, fifo.ErrNotSent) {
+						x.Errorf("before the failure is known: %v, want ErrGroupHalted", err)
+					}
+				}
+				if _, refused := x.enqueue(p, event("other", 1)); refused != nil {
+					x.Errorf("another group: %v", refused)
+				}
+				read(x, p, pending)
+				if _, refused := x.enqueue(p, event("g", 3), event("g", 4), event("g", 5)); refused != nil {
+					x.Errorf("published again: %v", refused)
+				}
+				if err := p.Flush(x.Context()); err != nil && name != "Resume" {
+					x.Errorf("Flush: %v", err)
+				}
+				if diff := cmp.Diff([]string{"g/v3", "g/v4", "g/v5"}, x.queued("g")); diff != "" {
+					x.Errorf("queue (-want +got):\n%s", diff)
+				}
+			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+		})
+	}
+}
+
+// A caller that was told closes no group: one that publishes with Publish only never calls Flush or Resume.
+func TestAFailureThatItsCallerKnowsClosesNoGroup(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if _, err := p.Publish(x.Context(), event("g", 1)); reason(err) != "not sent" {
+			x.Errorf("Publish: %v", err)
+		}
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
+		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Publish(ctx, event("g", 2)); reason(err) != "unknown" {
+			x.Errorf("Publish: %v", err)
+		}
+		time.Sleep(10 * time.Minute) // the publisher went on, and its window ended
+		x.srv.Set(fault.Plan{})
+		if _, err := p.Publish(x.Context(), event("g", 3)); err != nil {
+			x.Errorf("the next event: %v", err)
+		}
+		if err := p.Flush(x.Context()); err != nil {
+			x.Errorf("Flush: %v, want nil: the caller was told", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}

@@ -1,0 +1,104 @@
+package fifo
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// limitReads is how often the queue's limit is read at most: the role may lack sqs:GetQueueAttributes.
+const limitReads = 2
+
+// sizeLimit is the queue's MaximumMessageSize. It is read beside the first event of more than leastQueueLimit, and once more
+// after a failure. Until it is known, 1 MiB is assumed: SQS itself refuses what is too large for the queue. It belongs to the
+// publisher's mutex.
+type sizeLimit struct {
+	bytes   int64         // 0: not known
+	reads   int           // begun
+	reading chan struct{} // closed when the read has ended; nil: none is under way
+	cancel  context.CancelFunc
+}
+
+// checkSize returns a FieldError for a message that is too large for the queue.
+func (p *Publisher) checkSize(size int64) error {
+	limit := int64(maxMessageBytes)
+	if size > leastQueueLimit && size <= maxMessageBytes { // a larger one fits into no queue
+		limit = p.queueLimit()
+	}
+	if size > limit {
+		return badField("Event.Body", "has %d bytes with attributes, the queue accepts %d", size, limit)
+	}
+	return nil
+}
+
+// queueLimit returns what is known of the limit, and has it read if it is not.
+func (p *Publisher) queueLimit() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &p.limit
+	if l.bytes > 0 {
+		return l.bytes
+	}
+	if l.reading == nil && l.reads < limitReads && !p.closed {
+		l.reads++
+		l.reading = make(chan struct{})
+		var ctx context.Context
+		ctx, l.cancel = context.WithTimeout(p.ctx, p.opts.AttemptTimeout)
+		go p.learnQueueLimit(ctx)
+	}
+	return maxMessageBytes
+}
+
+func (p *Publisher) learnQueueLimit(ctx context.Context) {
+	limit, err := p.readQueueLimit(ctx)
+	cancelled := errors.Is(ctx.Err(), context.Canceled)
+	if err != nil && !cancelled {
+		p.opts.Logger.WarnContext(ctx, "fifo: cannot read the queue's MaximumMessageSize, 1 MiB is assumed", "queue", p.queueURL, "error", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &p.limit
+	l.cancel()
+	l.bytes = limit
+	if cancelled {
+		l.reads--
+	}
+	close(l.reading)
+	l.reading = nil
+}
+
+// awaitLimit waits until the read of the limit has ended, which takes Options.AttemptTimeout at most. If ctx ends first, the
+// read is cancelled.
+func (p *Publisher) awaitLimit(ctx context.Context) {
+	p.mu.Lock()
+	reading, cancel := p.limit.reading, p.limit.cancel
+	p.mu.Unlock()
+	if reading == nil {
+		return
+	}
+	select {
+	case <-reading:
+	case <-ctx.Done():
+		cancel()
+		waitFor(reading)
+	}
+}
+
+func (p *Publisher) readQueueLimit(ctx context.Context) (int64, error) {
+	const name = sqstypes.QueueAttributeNameMaximumMessageSize
+	out, err := p.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       &p.queueURL,
+		AttributeNames: []sqstypes.QueueAttributeName{name},
+	})
+	if err != nil {
+		return 0, err
+	}
+	limit, err := strconv.ParseInt(out.Attributes[string(name)], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	return min(max(limit, leastQueueLimit), maxMessageBytes), nil
+}
