@@ -140,7 +140,9 @@ func (p *Publisher) cancel(e *entry) bool {
 func (p *Publisher) handOn(e *entry) bool {
 	for next := e.behind; next != nil; next = next.behind {
 		if !next.lane.hasEnded() {
+			ended := e.lane
 			p.groups.hand(e, next.lane)
+			p.forgetLane(ended)
 			return true
 		}
 	}

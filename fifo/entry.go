@@ -34,6 +34,8 @@ type entry struct {
 	lastErr       error   // of the last attempt
 }
 
+func (e *entry) isAccepted() bool { return e.lane != nil }
+
 func (e *entry) inFlight() bool { return e.request != nil }
 
 func (e *entry) joinLane(l *lane) {
@@ -110,10 +112,14 @@ func (p *Publisher) finalError(e *entry, why error) error {
 	return because(p.outcome(e), why, e.lastErr)
 }
 
-// outcome returns ErrUnknownOutcome if an attempt, also one of an earlier call, may have put the event into the queue, else
-// ErrNotSent. The caller holds the lock.
+// outcome returns ErrUnknownOutcome if an attempt, also one of an earlier call, may have put the event into the queue, or
+// may yet do so, else ErrNotSent. The caller holds the lock.
 func (p *Publisher) outcome(e *entry) error {
-	if _, sent := p.recent.find(e.keyHash); sent || e.unknown {
+	others := p.recent.accepted[e.keyHash].entries
+	if e.isAccepted() {
+		others--
+	}
+	if _, sent := p.recent.find(e.keyHash); sent || e.unknown || others > 0 {
 		return ErrUnknownOutcome
 	}
 	return ErrNotSent

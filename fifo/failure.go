@@ -30,12 +30,13 @@ func (p *Publisher) Resume(group string) {
 type failures struct {
 	latches map[string]*latch
 	unread  map[*Pending]struct{}
-	more    int // unread failures that are counted only
+	more    int // unread failures that are counted only, since the last call of Flush
+	flushed int // how often Flush and Close have read the failures, from 1
 	reports reports
 }
 
 func newFailures() failures {
-	return failures{latches: make(map[string]*latch), unread: make(map[*Pending]struct{})}
+	return failures{latches: make(map[string]*latch), unread: make(map[*Pending]struct{}), flushed: 1}
 }
 
 // failed notes the failure of an entry that has its result. halted is the number of entries that failed with it. The caller
@@ -59,6 +60,7 @@ func (p *Publisher) failed(e *entry, halted int) {
 		p.unread[pending] = struct{}{}
 	} else {
 		p.more++
+		pending.counted = p.flushed
 	}
 }
 
@@ -69,6 +71,9 @@ func (p *Publisher) markRead(pending *Pending) {
 	}
 	pending.read = true
 	delete(p.unread, pending)
+	if pending.counted == p.flushed {
+		p.more--
+	}
 	l := pending.latch
 	if l == nil {
 		return
@@ -106,6 +111,7 @@ func (p *Publisher) readAll() (errs []error) {
 		p.more = 0
 		clear(p.latches)
 	}
+	p.flushed++
 	return errs
 }
 

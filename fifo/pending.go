@@ -15,6 +15,7 @@ type Pending struct {
 	read    bool   // a caller has the result, or was told that it is unknown
 	serial  uint64 // of its entry
 	latch   *latch // set by a failure
+	counted int    // in failures.more, while failures.flushed has this value
 }
 
 // Wait returns the event's result: a [Receipt], or a [*PublishError]. If ctx ends first, it returns the context's cause,

@@ -1,0 +1,204 @@
+package fifo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// TestStorm: producers publish with every method, under contexts that end at any time, and publish again what failed until
+// all is sent. What an error says of an event is true when it is said; in the end each event is in the queue once, in the
+// order of its group; no call outlasts its context.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := storm{
+			seed:   rapid.Uint64().Draw(rt, "seed"),
+			groups: rapid.IntRange(1, 6).Draw(rt, "groups"),
+			events: rapid.IntRange(1, 15).Draw(rt, "events of each"),
+			faults: rapid.SliceOfN(rapid.Custom(shortFault), 0, 8).Draw(rt, "faults"),
+			opts: fifo.Options{
+				InFlight:    rapid.IntRange(1, 4).Draw(rt, "in flight"),
+				MaxMessages: rapid.IntRange(1, 20).Draw(rt, "messages"),
+				Linger:      rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(rt, "linger"),
+			},
+		}
+		synctest.Test(t, s.run)
+		if len(s.problems) > 0 {
+			rt.Fatalf("%s\n%+v", s.problems[0], s.faults)
+		}
+	})
+}
+
+// shortFault returns a fault of one to three requests, or a refusal.
+func shortFault(rt *rapid.T) fault.Rule {
+	r := transientFault(rt)
+	if refusal := rapid.SampledFrom([]string{"", "AccessDenied"}).Draw(rt, "refusal"); refusal != "" && r.Do == fault.Error && !r.After {
+		r.Code = refusal
+	}
+	if r.Do == fault.FailEntries {
+		r.Code = rapid.SampledFrom([]string{r.Code, "InvalidMessageContents"}).Draw(rt, "refused or not")
+	}
+	return r
+}
+
+type storm struct {
+	seed           uint64
+	groups, events int
+	faults         []fault.Rule
+	opts           fifo.Options
+
+	x  *fixture
+	p  *fifo.Publisher
+	mu sync.Mutex
+
+	problems []string
+}
+
+func (s *storm) problem(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problems = append(s.problems, fmt.Sprintf(format, args...))
+}
+
+func (s *storm) run(t *testing.T) {
+	s.x = newFixture(t, orders, nil)
+	defer s.x.srv.Close()
+	s.x.srv.Set(fault.Plan{Rules: s.faults})
+	s.p = s.x.publisher(func(o *fifo.Options) { *o = s.opts })
+	start := time.Now()
+	var wg sync.WaitGroup
+	for g := range s.groups {
+		wg.Go(func() { s.produce(g) })
+	}
+	wg.Wait()
+	if err := s.p.Close(t.Context()); err != nil {
+		s.problem("Close: %v", err)
+	}
+	took := time.Since(start)
+	synctest.Wait()
+	if !s.p.Idle() {
+		s.problem("the publisher is not idle")
+	}
+	time.Sleep(2 * time.Minute) // delayed copies arrive
+	if problem := s.x.sent.problem(); problem != "" {
+		s.problem("%s", problem)
+	}
+	if took > 280*time.Second {
+		t.Skip("longer than SQS remembers an ID: copies are allowed") // does not happen with these faults
+	}
+	for g := range s.groups {
+		var want []string
+		for n := range s.events {
+			want = append(want, event(fmt.Sprint("g", g), n).Body)
+		}
+		if got := s.x.queued(fmt.Sprint("g", g)); !slices.Equal(got, want) {
+			s.problem("group %d: %v in the queue", g, got)
+		}
+	}
+}
+
+var errNotCalled = errors.New("not published, since an earlier event failed")
+
+// produce publishes the events of a group until each is sent.
+func (s *storm) produce(g int) {
+	rng := rand.New(rand.NewPCG(s.seed, uint64(g)))
+	var todo []fifo.Event
+	for n := range s.events {
+		todo = append(todo, event(fmt.Sprint("g", g), n))
+	}
+	for len(todo) > 0 {
+		burst := todo[:1+rng.IntN(min(6, len(todo)))]
+		method := []func(*rand.Rand, []fifo.Event) []error{s.publish, s.enqueue, s.publishAll}[rng.IntN(3)]
+		errs := method(rng, burst)
+		var left []fifo.Event
+		for i, err := range errs {
+			switch {
+			case err != nil:
+				left = append(left, burst[i])
+			case len(left) > 0:
+				s.problem("%s was sent, and %s before it failed", burst[i].ID, left[0].ID)
+			}
+			s.check(burst[i], err)
+		}
+		todo = append(left, todo[len(burst):]...)
+		time.Sleep(rand.N(50 * time.Millisecond))
+	}
+}
+
+// check compares a result with the queue.
+func (s *storm) check(e fifo.Event, err error) {
+	queued := slices.Contains(s.x.queued(e.Group), e.Body)
+	switch {
+	case err == nil && !queued:
+		s.problem("%s is sent, and not in the queue", e.ID)
+	case errors.Is(err, fifo.ErrNotSent) && queued:
+		s.problem("%s is in the queue: %v", e.ID, err)
+	case err != nil && err != errNotCalled && errors.Is(err, fifo.ErrNotSent) == errors.Is(err, fifo.ErrUnknownOutcome):
+		s.problem("%s: %v is not one of ErrNotSent and ErrUnknownOutcome", e.ID, err)
+	}
+}
+
+// within calls f with a context that ends at some time.
+func (s *storm) within(rng *rand.Rand, f func(context.Context)) {
+	d := []time.Duration{0, 5 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second, time.Minute}[rng.IntN(5)]
+	ctx, cancel := context.WithTimeout(s.x.Context(), d)
+	defer cancel()
+	start := time.Now()
+	f(ctx)
+	if took := time.Since(start); took > d+100*time.Millisecond {
+		s.problem("a call took %v, its context %v", took, d)
+	}
+}
+
+func (s *storm) publish(rng *rand.Rand, es []fifo.Event) []error {
+	errs := make([]error, len(es))
+	for i, e := range es {
+		if i > 0 && errs[i-1] != nil {
+			errs[i] = errNotCalled
+			continue
+		}
+		s.within(rng, func(ctx context.Context) { _, errs[i] = s.p.Publish(ctx, e) })
+	}
+	return errs
+}
+
+func (s *storm) enqueue(rng *rand.Rand, es []fifo.Event) []error {
+	errs := make([]error, len(es))
+	pending := make([]*fifo.Pending, len(es))
+	for i, e := range es {
+		if i > 0 && errs[i-1] != nil { // its own caller knows that it was not accepted
+			errs[i] = errNotCalled
+			continue
+		}
+		s.within(rng, func(ctx context.Context) { pending[i], errs[i] = s.p.Enqueue(ctx, e) })
+	}
+	for i, pd := range pending {
+		if pd != nil {
+			_, errs[i] = pd.Wait(s.x.Context())
+		}
+	}
+	return errs
+}
+
+func (s *storm) publishAll(rng *rand.Rand, es []fifo.Event) []error {
+	errs := make([]error, len(es))
+	s.within(rng, func(ctx context.Context) {
+		_, err := s.p.PublishAll(ctx, es)
+		for _, pe := range split(err) {
+			errs[pe.Index] = pe
+		}
+	})
+	return errs
+}
