@@ -132,6 +132,7 @@ func TestConflictOfAllThatAConsumerSees(t *testing.T) {
 			e.Attributes["c"] = e.Attributes["a"]
 			delete(e.Attributes, "a")
 		},
+		"end of the group":     func(e *fifo.Event) { e.Group, e.Type = "gc", "reated" },
 		"attributes exchanged": func(e *fifo.Event) { e.Attributes["a"], e.Attributes["n"] = e.Attributes["n"], e.Attributes["a"] },
 		"":                     func(*fifo.Event) {},
 		"trace header":         func(e *fifo.Event) { e.TraceHeader = "Root=1-5759e988-bd862e3fe1be46a994272793" },
@@ -202,6 +203,22 @@ func TestConflictThatSQSAnswers(t *testing.T) {
 	})
 }
 
+// A standard queue does not deduplicate: there is no window to continue.
+func TestPublishingAgainOnAStandardQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, standard, func(x *fixture) {
+		p := x.publisher()
+		for _, pause := range []time.Duration{280 * time.Second, 0} {
+			if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+				x.Error(err)
+			}
+			time.Sleep(pause)
+			x.outage(10*time.Second, fault.Rule{Do: fault.FailEntries})
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestMemoryIsGivenBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -216,6 +233,15 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		}
 		if diff := cmp.Diff([]int{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7}, remembered); diff != "" {
 			x.Errorf("events remembered, with one a minute (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour)
+		for n := range 3 {
+			if _, err := p.Publish(x.Context(), event("h", n)); err != nil {
+				x.Fatal(err)
+			}
+		}
+		if n := p.Remembered(); n != 3 {
+			x.Errorf("%d events remembered after an hour without one, want the 3 of now", n)
 		}
 	})
 }

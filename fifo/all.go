@@ -100,8 +100,8 @@ func (p *Publisher) waitLane(l *lane, entries []*entry) {
 	// has nothing left to do.
 }
 
-// cancelLane ends the entries of a lane that has ended, except for those that are in flight and those that are sent on for
-// other lanes. It returns the requests that it cancelled: nobody waits for their results any more. The caller holds the lock.
+// cancelLane ends the entries of a lane that has ended, except for those that are sent on for other lanes and those that are in
+// flight. It returns the requests that it cancelled: nobody waits for their results any more. The caller holds the lock.
 func (p *Publisher) cancelLane(l *lane) (cancelled []*request) {
 	for _, e := range l.unfinished() {
 		r := e.request
@@ -109,7 +109,6 @@ func (p *Publisher) cancelLane(l *lane) (cancelled []*request) {
 		case e.pending.isDone(): // halted by an entry before it
 		case r == nil:
 			p.cancel(e)
-		case p.handOn(e):
 		case !r.isWanted():
 			r.cancel(l.why())
 			cancelled = append(cancelled, r)

@@ -173,7 +173,7 @@ func (r *recentEvents) hashOf(sequence string) uint32 {
 // inheritWindow gives an entry the window of an earlier call that published the same event, while that window is open: SQS's
 // deduplication interval began with that call. The caller holds the lock.
 func (p *Publisher) inheritWindow(e *entry) {
-	if !p.fifo || e.attempts > 0 {
+	if !p.fifo {
 		return
 	}
 	if s, ok := p.recent.find(e.keyHash); ok && p.clocks().since(s.first()) <= p.window {

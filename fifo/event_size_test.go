@@ -1,9 +1,12 @@
 package fifo_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -147,4 +150,59 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two events that do not fit into one request do not wait for a third.
+func TestLargeEventsDoNotLinger(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+		pending, _ := x.enqueue(p, sized("g", 600_000), sized("h", 600_000))
+		start := time.Now()
+		if _, err := pending[0].Wait(x.Context()); err != nil || time.Since(start) != 0 {
+			x.Errorf("%v after %v, want the first at once", err, time.Since(start))
+		}
+		if err := p.Close(x.Context()); err != nil {
+			x.Error(err)
+		}
+	})
+}
+
+// A call that ends before the limit is known cancels the read, which does not count. A closed publisher reads nothing.
+func TestTheQueueLimitIsReadAgain(t *testing.T) {
+	t.Parallel()
+	bubble(t, "unused", func(x *fixture) {
+		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "8192"})
+		p := x.publisher()
+		for range 3 {
+			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+			start := time.Now()
+			if _, err := p.PublishAll(ctx, []fifo.Event{sized("g", 5000)}); err != nil {
+				x.Error(err)
+			}
+			if took := time.Since(start); took != time.Second {
+				x.Errorf("PublishAll took %v, want a second", took)
+			}
+			cancel()
+			if !p.Idle() {
+				x.Error("the publisher is not idle")
+			}
+		}
+		x.srv.Set(fault.Plan{})
+		if _, err := p.PublishAll(x.Context(), []fifo.Event{sized("h", 5000)}); err != nil {
+			x.Error(err)
+		}
+		if _, err := p.Publish(x.Context(), sized("i", 8193)); len(fields(err)) != 1 {
+			x.Errorf("%v, want a FieldError: the limit is known", err)
+		}
+	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 3 * time.Second})
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		if err := p.Close(x.Context()); err != nil {
+			x.Fatal(err)
+		}
+		if _, err := p.Publish(x.Context(), sized("g", 5000)); !errors.Is(err, fifo.ErrClosed) || x.limitReads() != 0 {
+			x.Errorf("%v, %d reads of the limit", err, x.limitReads())
+		}
+	})
 }

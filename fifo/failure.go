@@ -87,7 +87,6 @@ func (p *Publisher) markRead(pending *Pending) {
 // lock.
 func (p *Publisher) readOrLeave(e *entry, why error) (Receipt, error) {
 	pending := e.pending
-	pending.waiters--
 	p.markRead(pending)
 	if pending.isDone() {
 		return pending.receipt, pending.err

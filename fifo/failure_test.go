@@ -293,3 +293,76 @@ func TestAFailureThatItsCallerKnowsClosesNoGroup(t *testing.T) {
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
+
+// The end of its caller's context is no failure to be told of: the caller knows.
+func TestACallersOwnEndIsNotReported(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		lines := newLogged(slog.LevelError)
+		p := x.publisher(func(o *fifo.Options) {
+			o.Logger = slog.New(lines)
+			o.OnFailure = func(e fifo.Event, err *fifo.PublishError) { x.Errorf("OnFailure: %v", err) }
+		})
+		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+		defer cancel()
+		if _, err := p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)}); len(split(err)) != 2 {
+			x.Errorf("PublishAll: %v", err)
+		}
+		if got := lines.String(); got != "" {
+			x.Errorf("log: %s", got)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
+}
+
+// A function's process is frozen after PublishAll.
+func TestFailuresAreReportedBeforeTheCallReturns(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		told := 0
+		p := x.publisher(func(o *fifo.Options) {
+			o.OnFailure = func(fifo.Event, *fifo.PublishError) {
+				time.Sleep(10 * time.Millisecond)
+				told++
+			}
+		})
+		for n, call := range []func() error{
+			func() error { _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1)}); return err },
+			func() error { x.enqueue(p, event("g", 2)); return p.Flush(x.Context()) },
+			func() error { x.enqueue(p, event("g", 3)); return p.Close(x.Context()) },
+		} {
+			if err := call(); err == nil || told != n+1 {
+				x.Errorf("call %d: %v, %d failures reported", n, err, told)
+			}
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
+
+// What cannot be reported is counted, and its groups accept events again after Flush.
+func TestFailuresBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		lines := newLogged(slog.LevelError)
+		p := x.publisher(func(o *fifo.Options) {
+			o.MaxMessages = 2
+			o.Logger = slog.New(lines)
+			o.OnFailure = func(fifo.Event, *fifo.PublishError) { time.Sleep(time.Hour) }
+		})
+		for n := range 8 {
+			x.enqueue(p, event(fmt.Sprint("g", n), 1))
+			time.Sleep(time.Second)
+		}
+		if err := p.Flush(x.Context()); err == nil || !strings.Contains(err.Error(), "6 more") {
+			x.Errorf("Flush: %v", err)
+		}
+		for n := range 8 {
+			if _, refused := x.enqueue(p, event(fmt.Sprint("g", n), 1)); refused != nil {
+				x.Errorf("group %d after Flush: %v", n, refused)
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(24 * time.Hour)
+		if !strings.Contains(lines.String(), "more events failed than could be reported") {
+			x.Errorf("log:\n%s", lines)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}

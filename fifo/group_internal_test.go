@@ -1,6 +1,9 @@
 package fifo
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,4 +34,42 @@ func TestBackoffOfARemovedHead(t *testing.T) {
 			t.Errorf("%d groups ready, want the group once, with its second entry", len(batch))
 		}
 	})
+}
+
+// A head that is ready stays so in the lane that it is handed to; those of a lane that has ended are not sent.
+func TestHand(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	from, to := newLane(ended, t.Context(), 0), newLane(t.Context(), t.Context(), 0)
+	gs := newGroups(true)
+	handed, left := new(entry), new(entry)
+	for id, e := range map[string]*entry{"g": handed, "h": left} {
+		e.joinLane(from)
+		gs.add(e, id)
+	}
+	cancel()
+	gs.hand(handed, to)
+	if gs.ready.n != 2 || handed.lane != to || len(from.entries) != 1 || len(to.entries) != 1 {
+		t.Errorf("%d groups ready, %d entries in the lane, %d in the other; want 2, 1, 1", gs.ready.n, len(from.entries), len(to.entries))
+	}
+	var batch []*entry
+	for gs.ready.n > 0 {
+		batch = append(batch, gs.ready.take()...)
+	}
+	if len(batch) != 1 || batch[0] != handed {
+		t.Errorf("%d entries to send, want the one that was handed on", len(batch))
+	}
+}
+
+// The caller that waits for a result reads it, and nobody else.
+func TestFlushLeavesWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := &Publisher{failures: newFailures(), opts: Options{MaxMessages: 10, Logger: slog.New(slog.DiscardHandler)}, fifo: true}
+	for waiters := range 2 {
+		pending := &Pending{group: "g", waiters: waiters, err: errors.New("failed")}
+		p.failed(&entry{pending: pending}, 0)
+	}
+	if errs := p.readAll(); len(errs) != 1 || len(p.latches) != 1 {
+		t.Errorf("%d errors, %d groups closed; want 1, 1", len(errs), len(p.latches))
+	}
 }

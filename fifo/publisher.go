@@ -139,7 +139,7 @@ func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	if after != nil && after.isDone() && after.err != nil {
 		return haltedBehind(after.event, reasonOf(after.err), p.outcome(e))
 	}
-	if latch := p.latches[e.event.Group]; latch != nil && p.fifo {
+	if latch := p.latches[e.event.Group]; latch != nil {
 		return haltedBehind(latch.event, latch.err, p.outcome(e))
 	}
 	now := time.Now()
