@@ -69,8 +69,9 @@ func TestCloseDrains(t *testing.T) {
 				x.Fatal(err)
 			}
 		}
-		if err := p.Close(x.Context()); err != nil {
-			x.Errorf("Close: %v", err)
+		start := time.Now()
+		if err := p.Close(x.Context()); err != nil || time.Since(start) != 0 {
+			x.Errorf("Close: %v after %v, want nil at once", err, time.Since(start))
 		}
 		if n := len(x.srv.Messages(x.url)); n != 25 {
 			x.Errorf("%d messages after Close, want 25", n)

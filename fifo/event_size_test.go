@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -201,7 +202,8 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 		if err := p.Close(x.Context()); err != nil {
 			x.Fatal(err)
 		}
-		if _, err := p.Publish(x.Context(), sized("g", 5000)); !errors.Is(err, fifo.ErrClosed) || x.limitReads() != 0 {
+		_, err := p.Publish(x.Context(), sized("g", 5000))
+		if synctest.Wait(); !errors.Is(err, fifo.ErrClosed) || x.limitReads() != 0 {
 			x.Errorf("%v, %d reads of the limit", err, x.limitReads())
 		}
 	})
