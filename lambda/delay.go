@@ -18,6 +18,9 @@ import (
 )
 
 const (
+	// minDelay is the shortest delay, counted from the visibility change. With 0, a delay that was asked for or that the other
+	// handlers of the batch have used up, a message would be received again at once, and spend its receives in milliseconds.
+	minDelay = time.Second
 	// delayTimeout bounds all calls of an invocation, unless the deadline bounds them more.
 	delayTimeout = 5 * time.Second
 	// maxDelay keeps a delay within the 12 h after the receive, the limit of SQS. The event does not tell when that was: a
@@ -151,7 +154,7 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 		in.Entries = append(in.Entries, sqstypes.ChangeMessageVisibilityBatchRequestEntry{
 			Id:                host.EntryID(i),
 			ReceiptHandle:     &v.records[e.record].ReceiptHandle,
-			VisibilityTimeout: host.Seconds(e.retry.Sub(now), maxDelay),
+			VisibilityTimeout: host.Seconds(max(minDelay, e.retry.Sub(now)), maxDelay),
 		})
 	}
 	var out *sqs.ChangeMessageVisibilityBatchOutput

@@ -37,7 +37,8 @@ type Options struct {
 	DeadLetterQueue string
 	// Backoff returns the delay after a failure, from the try, 1 for the first. In a function the try is the receive count:
 	// SQS counts every delivery, also one that is not a try, such as one while the store was unavailable. It needs Client.
-	// The delay is rounded up to whole seconds, at most 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a
+	// The delay counts from the failure and is rounded up to whole seconds; at least 1 s from the visibility change, at most
+	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a
 	// random part of up to a quarter more.
 	Backoff func(try int) time.Duration
 	// Logger gets each failed message and a summary of each invocation, never a body. Default: none.
