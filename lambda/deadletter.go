@@ -43,11 +43,7 @@ func (v *invocation) deadLetter(s *slot, m *sqsonce.Message, key string, reason 
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
-	var dropped []string
-	err := v.conns.Do(ctx, func(ctx context.Context) (err error) {
-		dropped, err = deadletter.Send(ctx, v.opts.Client, v.opts.DeadLetterQueue, m, key, reason)
-		return err
-	})
+	dropped, err := deadletter.Send(ctx, v.client, v.opts.DeadLetterQueue, m, key, reason)
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.ctx, "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}

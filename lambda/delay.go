@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,8 +22,11 @@ const (
 	// minDelay is the shortest delay, counted from the visibility change. With 0, a delay that was asked for or that the other
 	// handlers of the batch have used up, a message would be received again at once, and spend its receives in milliseconds.
 	minDelay = time.Second
-	// delayTimeout bounds all calls of an invocation, unless the deadline bounds them more.
-	delayTimeout = 5 * time.Second
+	// callTimeout bounds a call of SQS, unless the deadline bounds it more. After a visibility change that took so long no
+	// more are sent.
+	callTimeout = 5 * time.Second
+	// changesAtOnce is how many calls change visibility timeouts at once. A process keeps so many idle connections to SQS.
+	changesAtOnce = 10
 	// maxDelay keeps a delay within the 12 h after the receive, the limit of SQS. The event does not tell when that was: a
 	// batching window is at most 5 min, and an invocation at most 15 min.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
@@ -85,28 +89,36 @@ func (v *invocation) delay(ctx context.Context, r results) {
 	if len(entries) == 0 {
 		return
 	}
-	timeout := delayTimeout
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if !v.times.delaysEnd.IsZero() {
-		timeout = min(timeout, time.Until(v.times.delaysEnd))
+		ctx, cancel = context.WithDeadline(ctx, v.times.delaysEnd)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	url, err := v.queueURL(ctx, v.records[0].EventSourceARN)
 	if err != nil {
 		v.log.WarnContext(ctx, "lambda: visibility not changed: the queue's URL is not known", "messages", len(entries), keyError, err)
 		return
 	}
-	batches := slices.Collect(slices.Chunk(entries, host.MaxBatch))
-	todo := filled(batches)
+	todo := filled(slices.Collect(slices.Chunk(entries, host.MaxBatch)))
+	var overdue atomic.Bool // SQS did not answer a call in time
+	var unchanged atomic.Int64
 	var wg sync.WaitGroup
-	for range min(v.opts.Concurrency, len(batches)) {
+	for range min(changesAtOnce, len(todo)) {
 		wg.Go(func() {
 			for batch := range todo {
-				v.changeVisibility(ctx, url, batch)
+				switch {
+				case overdue.Load() || ctx.Err() != nil:
+					unchanged.Add(int64(len(batch)))
+				case !v.changeVisibility(ctx, url, batch):
+					overdue.Store(true)
+				}
 			}
 		})
 	}
 	wg.Wait()
+	if n := unchanged.Load(); n > 0 {
+		v.log.WarnContext(ctx, "lambda: visibility not changed: no time remains, or SQS does not answer", "messages", n)
+	}
 }
 
 type delayEntry struct {
@@ -143,11 +155,10 @@ func (v *invocation) delays(r results) []delayEntry {
 	return entries
 }
 
-func (v *invocation) changeVisibility(ctx context.Context, url string, entries []delayEntry) {
-	if ctx.Err() != nil {
-		v.log.WarnContext(ctx, "lambda: visibility not changed: no time remains", "messages", len(entries))
-		return
-	}
+// changeVisibility reports whether SQS answered in time, whatever the answer.
+func (v *invocation) changeVisibility(ctx context.Context, url string, entries []delayEntry) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url}
 	now := time.Now()
 	for i, e := range entries {
@@ -157,14 +168,10 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 			VisibilityTimeout: host.Seconds(max(minDelay, e.retry.Sub(now)), maxDelay),
 		})
 	}
-	var out *sqs.ChangeMessageVisibilityBatchOutput
-	err := v.conns.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = v.opts.Client.ChangeMessageVisibilityBatch(ctx, in)
-		return err
-	})
+	out, err := v.client.ChangeMessageVisibilityBatch(ctx, in)
 	if err != nil {
 		v.log.WarnContext(ctx, "lambda: visibility not changed", "messages", len(entries), keyError, err)
-		return
+		return ctx.Err() == nil
 	}
 	// A call succeeds also when some of its entries fail.
 	for _, f := range out.Failed {
@@ -177,6 +184,7 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 	if n := len(entries) - len(out.Successful) - len(out.Failed); n > 0 {
 		v.log.WarnContext(ctx, "lambda: SQS returned no result for some visibility changes", "messages", n)
 	}
+	return true
 }
 
 // queueURL returns the URL of the queue with that ARN. SQS is asked once per process. If the role does not allow that, the
@@ -189,11 +197,9 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var out *sqs.GetQueueUrlOutput
-	err = a.conns.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = a.opts.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
-		return err
-	})
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := a.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
 	url := ""
 	switch {
 	case err == nil:

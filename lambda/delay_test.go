@@ -170,7 +170,7 @@ func TestDelayFaults(t *testing.T) {
 					got[body] += time.Since(at) // the SDK's retries take time
 				}
 				for body, want := range tt.want {
-					if d := got[body] - want; d < 0 || d > delayTimeout {
+					if d := got[body] - want; d < 0 || d > callTimeout {
 						t.Errorf("%s: visible in %v, want %v", body, got[body], want)
 					}
 				}
@@ -207,14 +207,14 @@ func TestDelaysEndBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// TestDelaysHaveATimeout: with a far deadline, calls of an SQS that hangs end after delayTimeout.
+// TestDelaysHaveATimeout: with a far deadline, calls of an SQS that hangs end after callTimeout.
 func TestDelaysHaveATimeout(t *testing.T) {
 	withQueue(t, false, []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Delay, Delay: time.Hour}}, func(x *fixture) {
 		x.send("1")
 		e, begun := x.receive(), time.Now()
 		x.failed(x.wrap(fails(errTest)), 15*time.Minute, e)
-		if took := time.Since(begun); took != delayTimeout {
-			t.Errorf("returned after %v, want %v", took, delayTimeout)
+		if took := time.Since(begun); took != callTimeout {
+			t.Errorf("returned after %v, want %v", took, callTimeout)
 		}
 		time.Sleep(2 * time.Hour)
 	})

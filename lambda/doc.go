@@ -22,6 +22,10 @@
 // after the response, and the handler goes on in a later invocation: no library can end it. Its writes to the event's
 // record depend on the record's owner, as always.
 //
+// The calls of SQS are bounded too, with a client that ignores its context as well: the function answers a quarter of the
+// margin before its deadline at the latest. What was abandoned and has not returned is counted. Beyond Options.Abandoned the
+// next invocation, or this one if nothing succeeded in it, returns an error, after which awslambda.Start ends the process.
+//
 // A message is also not started where the run times of this process say that it cannot end before the margin: where more
 // than 5% of the latest 100 runs, successful or not, took longer than what is left. It is reported as failed, with the rest
 // of its FIFO group, and costs a receive but no cut-off run. One message of each invocation is started whatever they say.

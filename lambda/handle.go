@@ -88,7 +88,7 @@ func (v *invocation) setResult(s *slot, m *sqsonce.Message, key string, err erro
 			return false
 		}
 	}
-	v.abandonedRunning.Add(-1)
+	v.abandoned.Add(-1)
 	v.log.WarnContext(v.ctx, "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
 	return false
 }

@@ -41,6 +41,10 @@ type Options struct {
 	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a
 	// random part of up to a quarter more.
 	Backoff func(try int) time.Duration
+	// Abandoned is how many goroutines the process may have that were abandoned and have not returned: handlers after the
+	// margin, and calls of Client, that ignore their context. Beyond it an invocation starts no handler and returns an error,
+	// after which awslambda.Start ends the process: the next one has none. Default: 10 x Concurrency; negative: no limit.
+	Abandoned int
 	// Logger gets each failed message and a summary of each invocation, never a body. Default: none.
 	Logger *slog.Logger
 }
@@ -51,6 +55,7 @@ const maxTimeout = 15 * time.Minute
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
+	o.Abandoned = cmp.Or(o.Abandoned, 10*o.Concurrency)
 	if o.Backoff == nil {
 		o.Backoff = host.DefaultBackoff
 	}

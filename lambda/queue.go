@@ -41,7 +41,7 @@ func (v *invocation) readAttributes() queueAttributes {
 	if a, ok := v.queues.Load(arn); ok {
 		return a.(queueAttributes)
 	}
-	ctx, cancel := context.WithTimeout(v.sendCtx, delayTimeout)
+	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
 	a, err := v.getAttributes(ctx, arn)
 	if err != nil {
@@ -61,13 +61,9 @@ func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttr
 	if err != nil {
 		return a, err
 	}
-	var out *sqs.GetQueueAttributesOutput
-	err = v.conns.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = v.opts.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{
-			sqstypes.QueueAttributeNameVisibilityTimeout, sqstypes.QueueAttributeNameRedrivePolicy,
-		}})
-		return err
-	})
+	out, err := v.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{
+		sqstypes.QueueAttributeNameVisibilityTimeout, sqstypes.QueueAttributeNameRedrivePolicy,
+	}})
 	if err != nil {
 		return a, err
 	}

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 			return nil
 		})
 		fmt.Println("Start has returned")
+	case "stuck":
+		Start(func(_ context.Context, msg *sqsonce.Message) error { select {} }, func(o *Options) { o.Concurrency, o.Abandoned = 2, 1 })
 	default:
 		os.Exit(m.Run())
 	}

@@ -14,7 +14,6 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // Start serves the function's invocations with h and never returns: call it last in main. If an argument or option is bad,
@@ -36,6 +35,9 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 // failed message once; its list is never nil. A message ID that is in the event twice is handled twice, and is named if
 // either of the two failed.
 //
+// It also returns an error if more handlers and calls of SQS than Options.Abandoned do not return: a
+// messages.InvokeResponse_Error of aws-lambda-go with ShouldExit, after which awslambda.Start ends the process.
+//
 // If the context has no deadline, the function waits for its handlers without a limit.
 //
 // If the process serves one invocation at a time (AWS_LAMBDA_MAX_CONCURRENCY is not set or at most 1 when Wrap is called),
@@ -52,6 +54,7 @@ func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, ev
 	}
 	o.setDefaults()
 	a := &adapter{handler: h, opts: o, log: o.Logger, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
+	a.client = &safeClient{next: o.Client, abandoned: &a.abandoned}
 	return a.invoke, nil
 }
 
@@ -64,12 +67,12 @@ type adapter struct {
 	// oneInvocation says that the process serves one invocation at a time: Lambda ends the process at its deadline.
 	oneInvocation bool
 
-	conns            thaw.Conns   // of opts.Client
-	queueURLs        sync.Map     // ARN to URL
-	queues           sync.Map     // ARN to queueAttributes
-	runTimes         runTimes     // of the handlers
-	logNoDLQ         sync.Once    // a rejected message that cannot be sent to a dead-letter queue is logged once
-	abandonedRunning atomic.Int64 // abandoned handlers that have not returned yet
+	client    *safeClient  // of opts.Client; not called without one
+	queueURLs sync.Map     // ARN to URL
+	queues    sync.Map     // ARN to queueAttributes
+	runTimes  runTimes     // of the handlers
+	logNoDLQ  sync.Once    // a rejected message that cannot be sent to a dead-letter queue is logged once
+	abandoned atomic.Int64 // handlers, and calls of the client, that were abandoned and have not returned yet
 }
 
 // oneInvocationAtATime reads AWS_LAMBDA_MAX_CONCURRENCY. A value that is no number does not count as 1: with a wrong KillAt
@@ -85,6 +88,9 @@ func oneInvocationAtATime(concurrency string) bool {
 func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
 	if err := check(event.Records); err != nil {
 		a.log.ErrorContext(ctx, "lambda: event refused", keyError, err)
+		return response(nil), err
+	}
+	if err := a.tooManyAbandoned(ctx); err != nil {
 		return response(nil), err
 	}
 	v := a.newInvocation(ctx, event.Records)
