@@ -8,21 +8,34 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // sendTimeout bounds a send to the dead-letter queue, including the SDK's own retries.
 const sendTimeout = 10 * time.Second
 
-// failedLastReceive reports whether a FIFO message has failed at its last receive and can be sent to the dead-letter queue by
-// the host. SQS would move it at its next receive, without the reason, and with it the messages behind it in its group that
-// share its receives, none of which was ever started.
+// mayBeDeadLettered reports whether a message whose handler returned err is, or may be, for the dead-letter queue. It asks
+// nobody: the rest is for settle.
 //
-// Only the message's own failure counts. A handler that was cancelled at the margin may have succeeded with more time.
-func (v *invocation) failedLastReceive(m *sqsonce.Message, err error) bool {
-	if host.OutcomeOf(err) != host.Failed || v.ctx.Err() != nil || !host.IsFIFO(m.QueueARN) || v.deadLetterProblem(m.QueueARN) != "" {
+// Of a FIFO message that was not rejected only its own failure counts. A handler that was cancelled at the margin may have
+// succeeded with more time.
+func (v *invocation) mayBeDeadLettered(m *sqsonce.Message, err error) bool {
+	outcome := host.OutcomeOf(err)
+	if problem := v.deadLetterProblem(m.QueueARN); problem != "" {
+		if outcome == host.Rejected {
+			v.logNoDLQ.Do(func() {
+				v.log.ErrorContext(v.ctx, "lambda: message rejected, but "+problem+": it is delivered again", keyMessage, m.ID)
+			})
+		}
 		return false
 	}
-	most := v.attributes().maxReceives
+	return outcome == host.Rejected || outcome == host.Failed && v.ctx.Err() == nil && host.IsFIFO(m.QueueARN)
+}
+
+// isLastReceive reports whether SQS would move a message to the dead-letter queue at its next receive: without the reason, and
+// with it the messages behind it in its group that share its receives, none of which was ever started.
+func (v *invocation) isLastReceive(m *sqsonce.Message) bool {
+	most := v.attributes(v.sendCtx).maxReceives
 	return most > 0 && m.ReceiveCount >= most
 }
 
@@ -30,28 +43,27 @@ func (v *invocation) failedLastReceive(m *sqsonce.Message, err error) bool {
 // Lambda delete the message: after a crash in between it is in both queues, and not in none.
 //
 // The send is cancelled when the results are closed. SQS may have accepted the message all the same; it is then reported as
-// failed and delivered again.
-func (v *invocation) deadLetter(s *slot, m *sqsonce.Message, key string, reason error) bool {
-	if problem := v.deadLetterProblem(m.QueueARN); problem != "" {
-		v.logNoDLQ.Do(func() {
-			v.log.ErrorContext(v.ctx, "lambda: message rejected, but "+problem+": it is delivered again", keyMessage, m.ID)
-		})
+// failed and delivered again. After a send that SQS did not answer in time the invocation sends no more: each would keep the
+// answer waiting as long.
+func (v *invocation) deadLetter(f failure) bool {
+	if v.overdue.Load() || !f.slot.is(settling) {
 		return false
 	}
-	if !s.is(running) {
-		return false // abandoned: another invocation may have received the message by now
-	}
+	m := &f.slot.message
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
-	dropped, err := deadletter.Send(ctx, v.client, v.opts.DeadLetterQueue, m, key, reason)
+	dropped, err := deadletter.Send(ctx, v.client, v.opts.DeadLetterQueue, m, settle.KeptKey(f.ctx), f.err)
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.ctx, "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			v.overdue.Store(true)
+		}
 		v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
 		return false
 	}
-	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(reason)...)
+	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(f.err)...)
 	v.log.WarnContext(v.ctx, "lambda: message sent to the dead-letter queue", attrs...)
 	return true
 }

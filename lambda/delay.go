@@ -37,34 +37,39 @@ const (
 	maxUnavailable   = time.Hour
 )
 
-// retryAt returns when a failed message should be visible again; zero for the end of its visibility timeout.
+// retryAt returns when a failed message should be visible again; zero for the end of its visibility timeout, and for an event
+// in progress elsewhere: see retryInProgress.
 func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	if v.opts.Client == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
 		return time.Time{} // after a lost lease another delivery may own the message
 	}
-	retry, _ := host.Asked(err)
 	var d time.Duration
 	switch {
 	case host.OutcomeOf(err) == host.Unavailable:
 		d = host.Double(firstUnavailable, maxUnavailable, 2*m.ReceiveCount-1)
 	case errors.Is(err, sqsonce.ErrInProgress):
-		return v.retryInProgress(m.ReceiveCount, retry)
-	case retry != nil:
-		d = retry.After
+		return time.Time{}
 	default:
-		d = v.backoff(m.ReceiveCount)
+		if retry, _ := host.Asked(err); retry != nil {
+			d = retry.After
+		} else {
+			d = v.backoff(m.ReceiveCount)
+		}
 	}
 	return time.Now().Add(d)
 }
 
 // retryInProgress is half the visibility timeout from now, doubled with each receive, and not before the other owner's lease
 // is over. SQS counts each receive: while that owner renews its lease, the message must not reach maxReceiveCount.
-func (v *invocation) retryInProgress(receiveCount int, retry *sqsonce.RetryError) time.Time {
+//
+// It is called after the handlers, since it may ask SQS for the visibility timeout, which would keep a slot from others.
+func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err error) time.Time {
+	retry, _ := host.Asked(err)
 	var afterLease time.Duration
 	if retry != nil {
 		afterLease = retry.After
 	}
-	half := v.attributes().visibility / 2
+	half := v.attributes(ctx).visibility / 2
 	switch {
 	case half == 0 && retry == nil:
 		return time.Time{}
@@ -85,8 +90,7 @@ func (v *invocation) backoff(try int) (d time.Duration) {
 // delay changes the visibility timeouts of the failed messages. The results are final by now. A change that fails is
 // logged, and its message is visible again when its visibility timeout ends.
 func (v *invocation) delay(ctx context.Context, r results) {
-	entries := v.delays(r)
-	if len(entries) == 0 {
+	if v.opts.Client == nil || r.counts[failed] == 0 {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -94,6 +98,10 @@ func (v *invocation) delay(ctx context.Context, r results) {
 		ctx, cancel = context.WithDeadline(ctx, v.times.delaysEnd)
 	}
 	defer cancel()
+	entries := v.delays(ctx, r)
+	if len(entries) == 0 {
+		return
+	}
 	url, err := v.queueURL(ctx, v.records[0].EventSourceARN)
 	if err != nil {
 		v.log.WarnContext(ctx, "lambda: visibility not changed: the queue's URL is not known", "messages", len(entries), keyError, err)
@@ -128,10 +136,7 @@ type delayEntry struct {
 
 // delays returns the failed messages with a time for their retry. The messages behind one in its FIFO group get the same
 // time: SQS delivers nothing of a group until all of its messages are visible again.
-func (v *invocation) delays(r results) []delayEntry {
-	if v.opts.Client == nil {
-		return nil
-	}
+func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 	// A message may be in the event twice. While a handler still runs for it, the failure of its copy must not make it visible.
 	stillRuns := map[string]bool{}
 	for i, s := range r.states {
@@ -143,12 +148,20 @@ func (v *invocation) delays(r results) []delayEntry {
 	for _, chain := range v.chains {
 		// At most one record of a chain has failed; the ones behind it were not started.
 		at := slices.IndexFunc(chain, func(i int) bool { return r.states[i] == failed })
-		if at < 0 || v.slots[chain[at]].retry.IsZero() {
+		if at < 0 {
+			continue
+		}
+		s := &v.slots[chain[at]]
+		retry := s.retry
+		if host.OutcomeOf(s.err) == host.InProgress {
+			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
+		}
+		if retry.IsZero() {
 			continue
 		}
 		for _, i := range chain[at:] {
 			if rec := &v.records[i]; rec.ReceiptHandle != "" && !stillRuns[rec.MessageId] {
-				entries = append(entries, delayEntry{record: i, retry: v.slots[chain[at]].retry})
+				entries = append(entries, delayEntry{record: i, retry: retry})
 			}
 		}
 	}

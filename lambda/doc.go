@@ -47,7 +47,8 @@
 // With Options.DeadLetterQueue as well, a rejected message is sent there. Once SQS has confirmed that, the message counts as
 // a success, and Lambda deletes it. On a FIFO queue so does a message that has failed at its last receive, by the queue's
 // redrive policy. The messages behind it in its group share its receives: they run in the same invocation, and one that
-// fails too in its last receive follows it. Otherwise SQS would move them all without a run. The host sends nothing there
+// fails too in its last receive follows it. The sends run beside the handlers, as many at once. After one that SQS did not
+// answer within 10 s the invocation sends no more, and what was rejected is a failure. Otherwise SQS would move them all without a run. The host sends nothing there
 // that did not fail by itself: not what was unavailable, in progress elsewhere, or cancelled at the margin.
 //
 // Lambda cannot hold a message: one whose event is in progress elsewhere is reported as failed, and each delivery adds to

@@ -27,21 +27,21 @@ type queueAttributes struct {
 
 // attributes returns the attributes of the function's queue. SQS is asked when a message needs them for the first time, once
 // per process. After an error other than a denied access the next invocation asks again.
-func (v *invocation) attributes() queueAttributes {
+func (v *invocation) attributes(ctx context.Context) queueAttributes {
 	if v.queueAsked.CompareAndSwap(false, true) {
-		v.queue = v.readAttributes()
+		v.queue = v.readAttributes(ctx)
 		close(v.queueRead)
 	}
 	<-v.queueRead // not a sync.Once: in a bubble of testing/synctest no time passes while a goroutine waits for a mutex
 	return v.queue
 }
 
-func (v *invocation) readAttributes() queueAttributes {
+func (v *invocation) readAttributes(ctx context.Context) queueAttributes {
 	arn := v.records[0].EventSourceARN
 	if a, ok := v.queues.Load(arn); ok {
 		return a.(queueAttributes)
 	}
-	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	a, err := v.getAttributes(ctx, arn)
 	if err != nil {

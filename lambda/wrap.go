@@ -95,7 +95,7 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 	}
 	v := a.newInvocation(ctx, event.Records)
 	defer v.cancel()
-	v.startWorker()
+	v.handlers.add(v.chains...)
 	v.wait()
 	r := v.closeResults()
 	v.delay(ctx, r)
