@@ -29,7 +29,7 @@ type stubClient struct {
 
 	mu      sync.Mutex
 	changed map[string]int32 // receipt handle to visibility timeout
-	changes int              // calls
+	urls    int              // answered
 	dead    map[string]bool  // bodies
 }
 
@@ -51,7 +51,6 @@ func stubbed[T any](ctx context.Context, c *stubClient, op string, answer func()
 func (c *stubClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	return stubbed(ctx, c, opChange, func() *sqs.ChangeMessageVisibilityBatchOutput {
 		out := &sqs.ChangeMessageVisibilityBatchOutput{}
-		c.changes++
 		for _, e := range in.Entries {
 			if c.changed == nil {
 				c.changed = map[string]int32{}
@@ -82,6 +81,7 @@ func (c *stubClient) GetQueueAttributes(ctx context.Context, _ *sqs.GetQueueAttr
 
 func (c *stubClient) GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput, _ ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error) {
 	return stubbed(ctx, c, opURL, func() *sqs.GetQueueUrlOutput {
+		c.urls++
 		url := "http://sqs.local/000000000000/" + *in.QueueName
 		return &sqs.GetQueueUrlOutput{QueueUrl: &url}
 	})

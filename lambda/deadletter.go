@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -20,15 +21,10 @@ const sendTimeout = 10 * time.Second
 // Of a FIFO message that was not rejected only its own failure counts. A handler that was cancelled at the margin may have
 // succeeded with more time.
 func (v *invocation) mayBeDeadLettered(m *sqsonce.Message, err error) bool {
-	outcome := host.OutcomeOf(err)
-	if problem := v.deadLetterProblem(m.QueueARN); problem != "" {
-		if outcome == host.Rejected {
-			v.logNoDLQ.Do(func() {
-				v.log.ErrorContext(v.ctx, "lambda: message rejected, but "+problem+": it is delivered again", keyMessage, m.ID)
-			})
-		}
+	if v.opts.Client == nil {
 		return false
 	}
+	outcome := host.OutcomeOf(err)
 	return outcome == host.Rejected || outcome == host.Failed && v.ctx.Err() == nil && host.IsFIFO(m.QueueARN)
 }
 
@@ -50,9 +46,13 @@ func (v *invocation) deadLetter(f failure) bool {
 		return false
 	}
 	m := &f.slot.message
+	url := v.deadLetterURL(m)
+	if url == "" {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
-	dropped, err := deadletter.Send(ctx, v.client, v.opts.DeadLetterQueue, m, settle.KeptKey(f.ctx), f.err)
+	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), f.err)
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.ctx, "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}
@@ -68,18 +68,62 @@ func (v *invocation) deadLetter(f failure) bool {
 	return true
 }
 
-// deadLetterProblem returns why a message of that queue cannot be sent to a dead-letter queue, or "".
-func (v *invocation) deadLetterProblem(sourceARN string) string {
-	switch {
-	case v.opts.Client == nil:
-		return "there is no Options.Client"
-	case v.opts.DeadLetterQueue == "":
-		return "there is no Options.DeadLetterQueue"
+// deadLetterURL returns the URL of the dead-letter queue: that of the options, else that of the queue's redrive policy. It is
+// "" where there is none, or none that a message can be sent to: the log says why.
+func (v *invocation) deadLetterURL(m *sqsonce.Message) string {
+	source, err := host.ParseQueueARN(m.QueueARN)
+	if err != nil {
+		return "" // check has refused the event
+	}
+	url := v.opts.DeadLetterQueue
+	if url == "" {
+		arn := v.attributes(v.sendCtx).deadLetterARN
+		if arn == "" {
+			v.logNoDeadLetterQueue(m, "there is no Options.DeadLetterQueue, and no redrive policy that the function can read")
+			return ""
+		}
+		if url, err = v.queueURL(v.sendCtx, arn); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				v.overdue.Store(true)
+			}
+			v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue: its URL is not known", keyMessage, m.ID, keyError, err)
+			return ""
+		}
 	}
 	// If the function's queue is the dead-letter queue, for example because of a wrong mapping, it would receive each rejected
 	// message again without end.
-	if q, err := host.ParseQueueARN(sourceARN); err != nil || strings.HasSuffix(v.opts.DeadLetterQueue, "/"+q.Account+"/"+q.Name) {
-		return "the function's queue is Options.DeadLetterQueue itself"
+	if strings.HasSuffix(url, "/"+source.Account+"/"+source.Name) {
+		v.logNoDeadLetterQueue(m, "the function's queue is Options.DeadLetterQueue itself")
+		return ""
 	}
-	return ""
+	return url
+}
+
+func (v *invocation) logNoDeadLetterQueue(m *sqsonce.Message, problem string) {
+	v.logNoDLQ.Do(func() {
+		v.log.ErrorContext(v.ctx, "lambda: message not sent to a dead-letter queue: "+problem+": it is delivered again", keyMessage, m.ID)
+	})
+}
+
+// logWithoutClient logs the first error for which the host would need a client.
+func (v *invocation) logWithoutClient(m *sqsonce.Message, err error) {
+	if v.opts.Client != nil {
+		return
+	}
+	asked := ""
+	switch retry, _ := host.Asked(err); {
+	case host.OutcomeOf(err) == host.Rejected:
+		asked = "rejected"
+	case v.opts.NoClient:
+		return
+	case host.OutcomeOf(err) == host.InProgress:
+		asked = "in progress elsewhere"
+	case retry != nil:
+		asked = "to be delivered again after a delay"
+	default:
+		return
+	}
+	v.logNoClient.Do(func() {
+		v.log.ErrorContext(v.ctx, "lambda: message is "+asked+", but there is no Options.Client: it is delivered again when its visibility timeout ends, and only the redrive policy moves it", keyMessage, m.ID)
+	})
 }

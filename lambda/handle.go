@@ -102,6 +102,7 @@ type failure struct {
 // fail sets the result of a handler that failed, or leaves it to settle.
 func (v *invocation) fail(f failure) {
 	s, m := f.slot, &f.slot.message
+	v.logWithoutClient(m, f.err)
 	s.err, s.retry = f.err, v.retryAt(m, f.err)
 	if v.mayBeDeadLettered(m, f.err) && s.change(running, settling) {
 		v.sends.add(f)

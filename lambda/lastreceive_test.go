@@ -129,7 +129,7 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 		"a receive is left":         {h: fails(errTest), receives: 2},
 		"a standard queue":          {h: fails(errTest), standard: true},
 		"no redrive policy":         {h: fails(errTest), receives: -1},
-		"no dead-letter queue":      {h: fails(errTest), set: func(o *Options, _ *fixture) { o.DeadLetterQueue = "" }},
+		"no dead-letter queue":      {h: fails(errTest), receives: -1, set: func(o *Options, _ *fixture) { o.DeadLetterQueue = "" }},
 		"its own dead-letter queue": {h: fails(errTest), set: func(o *Options, x *fixture) { o.DeadLetterQueue = x.url }},
 		"attributes denied":         {h: fails(errTest), faults: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}},
 		"no client": {h: fails(errTest), set: func(o *Options, _ *fixture) {

@@ -21,8 +21,9 @@ const (
 
 // queueAttributes are those of the function's queue that the host uses. Zero: not known, or no redrive policy.
 type queueAttributes struct {
-	visibility  time.Duration
-	maxReceives int
+	visibility    time.Duration
+	maxReceives   int
+	deadLetterARN string
 }
 
 // attributes returns the attributes of the function's queue. SQS is asked when a message needs them for the first time, once
@@ -71,7 +72,7 @@ func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttr
 		a.visibility = time.Duration(s) * time.Second
 	}
 	// A queue without a policy, or with one that cannot be read, has no last receive: the host dead-letters nothing for it.
-	_, a.maxReceives, _ = host.ParseRedrivePolicy(out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)])
+	a.deadLetterARN, a.maxReceives, _ = host.ParseRedrivePolicy(out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)])
 	return a, nil
 }
 

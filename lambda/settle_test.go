@@ -96,6 +96,29 @@ func TestOverdueSendIsTheLast(t *testing.T) {
 	})
 }
 
+// TestOverdueURLEndsTheSends: so does the call for the dead-letter queue's URL.
+func TestOverdueURLEndsTheSends(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := &stubClient{}
+		f := wrap(t, some("0123456789", 0), func(o *Options) { o.Client = c })
+		c.before = func(_ context.Context, op string) error {
+			c.mu.Lock()
+			urls := c.urls
+			c.mu.Unlock()
+			if op == opURL && urls > 0 { // not that of the function's queue
+				time.Sleep(time.Minute)
+			}
+			return nil
+		}
+		begun := time.Now()
+		got := len(strings.Fields(invoke(t, f, timeout(t, 5*time.Minute), batch(numbered(100)...))))
+		if took := time.Since(begun); got != 100 || took != callTimeout {
+			t.Errorf("%d failed in %v; want 100 in %v", got, took, callTimeout)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
 // TestRefusedSendIsNotTheLast: an answer, whatever it is, comes in time.
 func TestRefusedSendIsNotTheLast(t *testing.T) {
 	bubble(t, func(t *testing.T) {

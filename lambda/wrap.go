@@ -18,13 +18,16 @@ import (
 
 // Start serves the function's invocations with h and never returns: call it last in main. If an argument or option is bad,
 // it prints each error to standard error and ends the process with status 1 before the first invocation.
+//
+// Start makes a client where Options.Client says so. If the environment lacks something for that, it logs an error and serves
+// without a client.
 func Start(h sqsonce.Handler, optFns ...func(*Options)) {
-	f, err := Wrap(h, optFns...)
+	a, err := newAdapter(h, optFns, func() (Client, error) { return newClient(os.Getenv) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	awslambda.Start(f)
+	awslambda.Start(a.invoke)
 }
 
 // Wrap returns the function that handles SQS events with h, for awslambda.Start or a test.
@@ -45,17 +48,33 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 //
 // Every bad argument and option is reported at once, each as a [*sqsonce.FieldError]. Wrap starts nothing.
 func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, events.SQSEvent) (events.SQSEventResponse, error), error) {
+	a, err := newAdapter(h, optFns, nil)
+	if err != nil {
+		return nil, err
+	}
+	return a.invoke, nil
+}
+
+// newAdapter makes a client with newClient, which may be nil, where the options have none.
+func newAdapter(h sqsonce.Handler, optFns []func(*Options), newClient func() (Client, error)) (*adapter, error) {
 	o := Options{}
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if err := validate(h, &o); err != nil {
+	makesClient := newClient != nil && o.Client == nil && !o.NoClient
+	if err := validate(h, &o, makesClient); err != nil {
 		return nil, err
 	}
 	o.setDefaults()
+	if makesClient {
+		var err error
+		if o.Client, err = newClient(); err != nil {
+			o.Logger.Error("lambda: no SQS client: delays are not set, and rejected messages are not sent to the dead-letter queue; set Options.Client or Options.NoClient", keyError, err)
+		}
+	}
 	a := &adapter{handler: h, opts: o, log: o.Logger, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
 	a.client = &safeClient{next: o.Client, abandoned: &a.abandoned}
-	return a.invoke, nil
+	return a, nil
 }
 
 // adapter is what the invocations of a process share. All else belongs to one invocation, since a process may serve several
@@ -67,12 +86,13 @@ type adapter struct {
 	// oneInvocation says that the process serves one invocation at a time: Lambda ends the process at its deadline.
 	oneInvocation bool
 
-	client    *safeClient  // of opts.Client; not called without one
-	queueURLs sync.Map     // ARN to URL
-	queues    sync.Map     // ARN to queueAttributes
-	runTimes  runTimes     // of the handlers
-	logNoDLQ  sync.Once    // a rejected message that cannot be sent to a dead-letter queue is logged once
-	abandoned atomic.Int64 // handlers, and calls of the client, that were abandoned and have not returned yet
+	client    *safeClient // of opts.Client; not called without one
+	queueURLs sync.Map    // ARN to URL
+	queues    sync.Map    // ARN to queueAttributes
+	runTimes  runTimes    // of the handlers
+	// Each is logged once: that an error needs a client, and that a rejected message cannot be sent to a dead-letter queue.
+	logNoClient, logNoDLQ sync.Once
+	abandoned             atomic.Int64 // handlers, and calls of the client, that were abandoned and have not returned yet
 }
 
 // oneInvocationAtATime reads AWS_LAMBDA_MAX_CONCURRENCY. A value that is no number does not count as 1: with a wrong KillAt
