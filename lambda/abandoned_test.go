@@ -25,7 +25,10 @@ import (
 // of its operation; its error is the call's.
 type stubClient struct {
 	before func(ctx context.Context, op string) error
-	nils   bool // neither an answer nor an error
+	nils   bool // neither an answer nor an error, as after before's errNil
+	// They are called if they are set: before a send, after one that is confirmed, and for a visibility change.
+	sending, sent func(body string)
+	change        func(handle string, seconds int32)
 
 	mu      sync.Mutex
 	changed map[string]int32 // receipt handle to visibility timeout
@@ -35,7 +38,9 @@ type stubClient struct {
 
 func stubbed[T any](ctx context.Context, c *stubClient, op string, answer func() *T) (*T, error) {
 	if c.before != nil {
-		if err := c.before(ctx, op); err != nil {
+		if err := c.before(ctx, op); err == errNil {
+			return nil, nil
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -56,6 +61,9 @@ func (c *stubClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.C
 				c.changed = map[string]int32{}
 			}
 			c.changed[*e.ReceiptHandle] = e.VisibilityTimeout
+			if c.change != nil {
+				c.change(*e.ReceiptHandle, e.VisibilityTimeout)
+			}
 			out.Successful = append(out.Successful, sqstypes.ChangeMessageVisibilityBatchResultEntry{Id: e.Id})
 		}
 		return out
@@ -63,7 +71,13 @@ func (c *stubClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.C
 }
 
 func (c *stubClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	if c.sending != nil {
+		c.sending(*in.MessageBody)
+	}
 	return stubbed(ctx, c, opSend, func() *sqs.SendMessageOutput {
+		if c.sent != nil {
+			c.sent(*in.MessageBody)
+		}
 		if c.dead == nil {
 			c.dead = map[string]bool{}
 		}

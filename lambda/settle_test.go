@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,7 +194,8 @@ func TestSlowAttributesTakeNoSlot(t *testing.T) {
 func TestSendsAtTheClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var book logBook
-		c := &stubClient{before: hangs(opSend, time.Hour)}
+		var sends atomic.Int64
+		c := &stubClient{before: hangs(opSend, time.Hour), sending: func(string) { sends.Add(1) }}
 		f := wrap(t, some("0123456789", 0), func(o *Options) { o.Client, o.DeadLetterQueue, o.Logger = c, stubDLQ, book.logger() })
 		if got := len(strings.Fields(invoke(t, f, timeout(t, 6*time.Second), batch(numbered(50)...)))); got != 50 || len(c.changed) != 50 {
 			t.Errorf("%d failed, %d got their delay; want 50", got, len(c.changed))
@@ -202,8 +204,8 @@ func TestSendsAtTheClose(t *testing.T) {
 			t.Errorf("log:\n%s", &book)
 		}
 		time.Sleep(2 * time.Hour)
-		if got := book.count("handler failed"); got != 50 {
-			t.Errorf("%d failures in the log, want 50", got)
+		if got := book.count("handler failed"); got != 50 || sends.Load() != 10 {
+			t.Errorf("%d failures in the log, %d sends; want 50 and the 10 before the close", got, sends.Load())
 		}
 	})
 }
