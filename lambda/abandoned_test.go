@@ -101,6 +101,13 @@ func (c *stubClient) GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput, 
 	})
 }
 
+// counts returns how many messages got their delay, and how many are in the dead-letter queue.
+func (c *stubClient) counts() (delayed, dead int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.changed), len(c.dead)
+}
+
 const stubDLQ = "http://sqs.local/000000000000/jobs-dlq"
 
 // hangs blocks the calls of an operation for d, and ignores the context.
@@ -147,7 +154,7 @@ func TestDelaysUseTheTime(t *testing.T) {
 			c := &stubClient{before: hangs(opChange, 100*time.Millisecond)}
 			f := wrap(t, fails(errTest), func(o *Options) { o.Client, o.Concurrency = c, concurrency })
 			invoke(t, f, timeout(t, 50*time.Second), batch(numbered(10_000)...))
-			if got := len(c.changed); got != 10_000 {
+			if got, _ := c.counts(); got != 10_000 {
 				t.Errorf("%d of 10,000 messages got their delay", got)
 			}
 		})

@@ -33,7 +33,7 @@ func TestSlowDeadLetterQueueTakesNoSlots(t *testing.T) {
 				t.Fatalf("%s is healthy and failed", id)
 			}
 		}
-		if n := len(c.dead); n < 50 || n != 500-len(strings.Fields(got)) {
+		if _, n := c.counts(); n < 50 || n != 500-len(strings.Fields(got)) {
 			t.Errorf("%d dead-lettered, %d failed, want 500 together and at least 50 in 30 s", n, len(strings.Fields(got)))
 		}
 		time.Sleep(time.Hour)
@@ -86,8 +86,8 @@ func TestOverdueSendIsTheLast(t *testing.T) {
 		if took := time.Since(begun); got != 100 || sends != 10 || took != sendTimeout {
 			t.Errorf("%d failed, %d sends in %v; want 100, 10 in %v", got, sends, took, sendTimeout)
 		}
-		if len(c.changed) != 100 {
-			t.Errorf("%d got their delay, want all", len(c.changed))
+		if delayed, _ := c.counts(); delayed != 100 {
+			t.Errorf("%d got their delay, want all", delayed)
 		}
 		// The next invocation asks again.
 		c.before = nil
@@ -197,8 +197,9 @@ func TestSendsAtTheClose(t *testing.T) {
 		var sends atomic.Int64
 		c := &stubClient{before: hangs(opSend, time.Hour), sending: func(string) { sends.Add(1) }}
 		f := wrap(t, some("0123456789", 0), func(o *Options) { o.Client, o.DeadLetterQueue, o.Logger = c, stubDLQ, book.logger() })
-		if got := len(strings.Fields(invoke(t, f, timeout(t, 6*time.Second), batch(numbered(50)...)))); got != 50 || len(c.changed) != 50 {
-			t.Errorf("%d failed, %d got their delay; want 50", got, len(c.changed))
+		got := len(strings.Fields(invoke(t, f, timeout(t, 6*time.Second), batch(numbered(50)...))))
+		if delayed, _ := c.counts(); got != 50 || delayed != 50 {
+			t.Errorf("%d failed, %d got their delay; want 50", got, delayed)
 		}
 		if book.count("handler abandoned") > 0 || book.count("failed=50") != 1 {
 			t.Errorf("log:\n%s", &book)

@@ -107,7 +107,11 @@ func (s *storm) run() {
 	for range 4 {
 		var wg sync.WaitGroup
 		exits := make(chan bool, 2)
-		for range 1 + s.rnd.IntN(2) {
+		atOnce := 1
+		if s.chance(0.5) {
+			atOnce = 2
+		}
+		for range atOnce {
 			e := s.event()
 			wg.Go(func() { exits <- s.invoke(a, e) })
 		}
