@@ -16,8 +16,8 @@ type Options struct {
 	// Concurrency is how many handlers run at once in one invocation. A process that serves several invocations at once
 	// (AWS_LAMBDA_MAX_CONCURRENCY) runs that many in each. At least 1. Default: 10.
 	Concurrency int
-	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return; the rest
-	// is for visibility changes and the response. If not more than the margin remains when the invocation begins, no message
+	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return, visibility
+	// changes a quarter, and the response the rest. If not more than the margin remains when the invocation begins, no message
 	// is started. At most 15 min. Default: 5% of the time that remains when the invocation begins, at least 500 ms and at
 	// most 5 s.
 	Margin time.Duration
@@ -40,14 +40,14 @@ type Options struct {
 	// Backoff returns the delay after a failure, from the try, 1 for the first. In a function the try is the receive count:
 	// SQS counts every delivery, also one that is not a try, such as one while the store was unavailable. It needs a client.
 	// The delay counts from the failure and is rounded up to whole seconds; at least 1 s from the visibility change, at most
-	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a
-	// random part of up to a quarter more.
+	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
 	Backoff func(try int) time.Duration
 	// Abandoned is how many goroutines the process may have that were abandoned and have not returned: handlers after the
 	// margin, and calls of Client, that ignore their context. Beyond it an invocation starts no handler and returns an error,
-	// after which awslambda.Start ends the process: the next one has none. Default: 10 x Concurrency; negative: no limit.
+	// as does one that goes beyond it without a success; awslambda.Start then ends the process, and the next one has none.
+	// Default: 10 x Concurrency; negative: no limit.
 	Abandoned int
-	// Logger gets each failed message and a summary of each invocation, never a body. Default: none.
+	// Logger gets each failed message and a summary of each invocation, never a body. Default: slog.Default().
 	Logger *slog.Logger
 }
 
