@@ -23,7 +23,7 @@ var (
 // RetryError asks for a message to be delivered again after a delay. Where a chain of errors holds both a RetryError
 // and a [RejectError], the outermost decides.
 type RetryError struct {
-	// After is the delay. Hosts round it up to whole seconds and bound it by what SQS allows (12 hours after the
+	// After is the delay. Hosts round it up to whole seconds, at least 1, and bound it by what SQS allows (12 hours after the
 	// receive).
 	After time.Duration
 	// Err is the reason. If it matches [ErrInProgress] the delivery does not count as a failure.

@@ -1,17 +1,23 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Client is the part of the SQS client that the host calls for retries and rejects. *sqs.Client implements it.
+// Client is the part of the SQS client that the host calls for retries and rejects. *sqs.Client implements it. A call that
+// ignores its context is abandoned when that ends; one that panics, or returns neither an answer nor an error, has failed.
 //
-// Its HTTP client should have a response timeout; the SDK's default client has none. The function's role needs
-// sqs:ChangeMessageVisibility, sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue, and sqs:SendMessage on the dead-letter
-// queue. Without sqs:GetQueueUrl the URL is made from the ARN. Without sqs:GetQueueAttributes, which the mapping needs too,
-// the host does not know the visibility timeout and the last receive of a message: see [Options].
+// The function's role needs sqs:ChangeMessageVisibility, sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue, and
+// sqs:SendMessage and sqs:GetQueueUrl on the dead-letter queue. Without sqs:GetQueueUrl the URL is made from the ARN. Without
+// sqs:GetQueueAttributes, which the mapping needs too, the host does not know the visibility timeout, the last receive of a
+// message, and the dead-letter queue unless Options.DeadLetterQueue names it. With customer-managed KMS keys it needs
+// kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
 type Client interface {
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
@@ -20,3 +26,34 @@ type Client interface {
 }
 
 var _ Client = (*sqs.Client)(nil)
+
+// newClient returns a client from the variables that Lambda sets in a function's environment. They are the first thing that
+// the SDK's own configuration looks at, whose package a function would pay for at each cold start. Lambda sets no others for
+// Go: only SnapStart, which OS-only runtimes do not have, gives its credentials by another way.
+// https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+// https://docs.aws.amazon.com/lambda/latest/dg/snapstart.html
+func newClient(getenv func(string) string) (Client, error) {
+	var missing []string
+	need := func(name string) string {
+		v := getenv(name)
+		if v == "" {
+			missing = append(missing, name)
+		}
+		return v
+	}
+	region := need("AWS_REGION")
+	credentials := aws.Credentials{
+		AccessKeyID: need("AWS_ACCESS_KEY_ID"), SecretAccessKey: need("AWS_SECRET_ACCESS_KEY"),
+		SessionToken: getenv("AWS_SESSION_TOKEN"), Source: "environment",
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("not set in the environment: %s", strings.Join(missing, ", "))
+	}
+	o := sqs.Options{Region: region, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return credentials, nil
+	})}
+	if endpoint := cmp.Or(getenv("AWS_ENDPOINT_URL_SQS"), getenv("AWS_ENDPOINT_URL")); endpoint != "" {
+		o.BaseEndpoint = &endpoint
+	}
+	return sqs.New(o), nil
+}

@@ -2,27 +2,36 @@ package lambda
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // sendTimeout bounds a send to the dead-letter queue, including the SDK's own retries.
 const sendTimeout = 10 * time.Second
 
-// failedLastReceive reports whether a FIFO message has failed at its last receive and can be sent to the dead-letter queue by
-// the host. SQS would move it at its next receive, without the reason, and with it the messages behind it in its group that
-// share its receives, none of which was ever started.
+// mayBeDeadLettered reports whether a message whose handler returned err is, or may be, for the dead-letter queue. It asks
+// nobody: the rest is for settle.
 //
-// Only the message's own failure counts. A handler that was cancelled at the margin may have succeeded with more time.
-func (v *invocation) failedLastReceive(m *sqsonce.Message, err error) bool {
-	if host.OutcomeOf(err) != host.Failed || v.ctx.Err() != nil || !host.IsFIFO(m.QueueARN) || v.deadLetterProblem(m.QueueARN) != "" {
+// Of a FIFO message that was not rejected only its own failure counts. A handler that was cancelled at the margin may have
+// succeeded with more time.
+func (v *invocation) mayBeDeadLettered(m *sqsonce.Message, err error) bool {
+	if v.opts.Client == nil {
 		return false
 	}
-	most := v.attributes().maxReceives
+	outcome := host.OutcomeOf(err)
+	return outcome == host.Rejected || outcome == host.Failed && v.ctx.Err() == nil && host.IsFIFO(m.QueueARN)
+}
+
+// isLastReceive reports whether SQS would move a message to the dead-letter queue at its next receive: without the reason, and
+// with it the messages behind it in its group that share its receives, none of which was ever started.
+func (v *invocation) isLastReceive(m *sqsonce.Message) bool {
+	most := v.attributes(v.sendCtx).maxReceives
 	return most > 0 && m.ReceiveCount >= most
 }
 
@@ -30,48 +39,91 @@ func (v *invocation) failedLastReceive(m *sqsonce.Message, err error) bool {
 // Lambda delete the message: after a crash in between it is in both queues, and not in none.
 //
 // The send is cancelled when the results are closed. SQS may have accepted the message all the same; it is then reported as
-// failed and delivered again.
-func (v *invocation) deadLetter(s *slot, m *sqsonce.Message, key string, reason error) bool {
-	if problem := v.deadLetterProblem(m.QueueARN); problem != "" {
-		v.logNoDLQ.Do(func() {
-			v.log.ErrorContext(v.ctx, "lambda: message rejected, but "+problem+": it is delivered again", keyMessage, m.ID)
-		})
+// failed and delivered again. After a send that SQS did not answer in time the invocation sends no more: each would keep the
+// answer waiting as long.
+func (v *invocation) deadLetter(f failure) bool {
+	if v.overdue.Load() || !f.slot.is(settling) {
 		return false
 	}
-	if !s.is(running) {
-		return false // abandoned: another invocation may have received the message by now
+	m := &f.slot.message
+	url := v.deadLetterURL(m)
+	if url == "" {
+		return false
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
-	var dropped []string
-	err := v.conns.Do(ctx, func(ctx context.Context) (err error) {
-		dropped, err = deadletter.Send(ctx, v.opts.Client, v.opts.DeadLetterQueue, m, key, reason)
-		return err
-	})
+	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), f.err)
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.ctx, "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}
 	if err != nil {
+		if ctx.Err() == context.DeadlineExceeded {
+			v.overdue.Store(true)
+		}
 		v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
 		return false
 	}
-	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(reason)...)
+	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(f.err)...)
 	v.log.WarnContext(v.ctx, "lambda: message sent to the dead-letter queue", attrs...)
 	return true
 }
 
-// deadLetterProblem returns why a message of that queue cannot be sent to a dead-letter queue, or "".
-func (v *invocation) deadLetterProblem(sourceARN string) string {
-	switch {
-	case v.opts.Client == nil:
-		return "there is no Options.Client"
-	case v.opts.DeadLetterQueue == "":
-		return "there is no Options.DeadLetterQueue"
+// deadLetterURL returns the URL of the dead-letter queue: that of the options, else that of the queue's redrive policy. It is
+// "" where there is none, or none that a message can be sent to: the log says why.
+func (v *invocation) deadLetterURL(m *sqsonce.Message) string {
+	source, err := host.ParseQueueARN(m.QueueARN)
+	if err != nil {
+		return "" // check has refused the event
+	}
+	url := v.opts.DeadLetterQueue
+	if url == "" {
+		arn := v.attributes(v.sendCtx).deadLetterARN
+		if arn == "" {
+			v.logNoDeadLetterQueue(m, "there is no Options.DeadLetterQueue, and no redrive policy that the function can read")
+			return ""
+		}
+		if url, err = v.queueURL(v.sendCtx, arn); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				v.overdue.Store(true)
+			}
+			v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue: its URL is not known", keyMessage, m.ID, keyError, err)
+			return ""
+		}
 	}
 	// If the function's queue is the dead-letter queue, for example because of a wrong mapping, it would receive each rejected
 	// message again without end.
-	if q, err := host.ParseQueueARN(sourceARN); err != nil || strings.HasSuffix(v.opts.DeadLetterQueue, "/"+q.Account+"/"+q.Name) {
-		return "the function's queue is Options.DeadLetterQueue itself"
+	if strings.HasSuffix(url, "/"+source.Account+"/"+source.Name) {
+		v.logNoDeadLetterQueue(m, "the function's queue is Options.DeadLetterQueue itself")
+		return ""
 	}
-	return ""
+	return url
+}
+
+func (v *invocation) logNoDeadLetterQueue(m *sqsonce.Message, problem string) {
+	v.logNoDLQ.Do(func() {
+		v.log.ErrorContext(v.ctx, "lambda: message not sent to a dead-letter queue: "+problem+": it is delivered again", keyMessage, m.ID)
+	})
+}
+
+// logWithoutClient logs the first error for which the host would need a client.
+func (v *invocation) logWithoutClient(m *sqsonce.Message, err error) {
+	if v.opts.Client != nil {
+		return
+	}
+	asked := ""
+	switch retry, _ := host.Asked(err); {
+	case host.OutcomeOf(err) == host.Rejected:
+		asked = "rejected"
+	case v.opts.NoClient:
+		return
+	case host.OutcomeOf(err) == host.InProgress:
+		asked = "in progress elsewhere"
+	case retry != nil:
+		asked = "to be delivered again after a delay"
+	default:
+		return
+	}
+	v.logNoClient.Do(func() {
+		v.log.ErrorContext(v.ctx, "lambda: message is "+asked+", but there is no Options.Client: it is delivered again when its visibility timeout ends, and only the redrive policy moves it", keyMessage, m.ID)
+	})
 }

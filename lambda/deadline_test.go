@@ -154,7 +154,7 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 	v := a.newInvocation(t.Context(), batch("1").Records)
 	defer v.cancel()
 	r := v.closeResults()
-	if v.handle(0) || r.states[0] != skipped || v.slots[0].close() != skipped {
+	if v.handle([]int{0}) || r.states[0] != skipped || v.slots[0].close() != skipped {
 		t.Errorf("state: got %d, then %d; want %d", r.states[0], v.slots[0].close(), skipped)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,8 +19,14 @@ import (
 )
 
 const (
-	// delayTimeout bounds all calls of an invocation, unless the deadline bounds them more.
-	delayTimeout = 5 * time.Second
+	// minDelay is the shortest delay, counted from the visibility change. With 0, a delay that was asked for or that the other
+	// handlers of the batch have used up, a message would be received again at once, and spend its receives in milliseconds.
+	minDelay = time.Second
+	// callTimeout bounds a call of SQS, unless the deadline bounds it more. After a visibility change that took so long no
+	// more are sent.
+	callTimeout = 5 * time.Second
+	// changesAtOnce is how many calls change visibility timeouts at once. A process keeps so many idle connections to SQS.
+	changesAtOnce = 10
 	// maxDelay keeps a delay within the 12 h after the receive, the limit of SQS. The event does not tell when that was: a
 	// batching window is at most 5 min, and an invocation at most 15 min.
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
@@ -30,34 +37,39 @@ const (
 	maxUnavailable   = time.Hour
 )
 
-// retryAt returns when a failed message should be visible again; zero for the end of its visibility timeout.
+// retryAt returns when a failed message should be visible again; zero for the end of its visibility timeout, and for an event
+// in progress elsewhere: see retryInProgress.
 func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 	if v.opts.Client == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
 		return time.Time{} // after a lost lease another delivery may own the message
 	}
-	retry, _ := host.Asked(err)
 	var d time.Duration
 	switch {
 	case host.OutcomeOf(err) == host.Unavailable:
 		d = host.Double(firstUnavailable, maxUnavailable, 2*m.ReceiveCount-1)
 	case errors.Is(err, sqsonce.ErrInProgress):
-		return v.retryInProgress(m.ReceiveCount, retry)
-	case retry != nil:
-		d = retry.After
+		return time.Time{}
 	default:
-		d = v.backoff(m.ReceiveCount)
+		if retry, _ := host.Asked(err); retry != nil {
+			d = retry.After
+		} else {
+			d = v.backoff(m.ReceiveCount)
+		}
 	}
 	return time.Now().Add(d)
 }
 
 // retryInProgress is half the visibility timeout from now, doubled with each receive, and not before the other owner's lease
 // is over. SQS counts each receive: while that owner renews its lease, the message must not reach maxReceiveCount.
-func (v *invocation) retryInProgress(receiveCount int, retry *sqsonce.RetryError) time.Time {
+//
+// It is called after the handlers, since it may ask SQS for the visibility timeout, which would keep a slot from others.
+func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err error) time.Time {
+	retry, _ := host.Asked(err)
 	var afterLease time.Duration
 	if retry != nil {
 		afterLease = retry.After
 	}
-	half := v.attributes().visibility / 2
+	half := v.attributes(ctx).visibility / 2
 	switch {
 	case half == 0 && retry == nil:
 		return time.Time{}
@@ -78,32 +90,43 @@ func (v *invocation) backoff(try int) (d time.Duration) {
 // delay changes the visibility timeouts of the failed messages. The results are final by now. A change that fails is
 // logged, and its message is visible again when its visibility timeout ends.
 func (v *invocation) delay(ctx context.Context, r results) {
-	entries := v.delays(r)
+	if v.opts.Client == nil || r.counts[failed] == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if !v.times.delaysEnd.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, v.times.delaysEnd)
+	}
+	defer cancel()
+	entries := v.delays(ctx, r)
 	if len(entries) == 0 {
 		return
 	}
-	timeout := delayTimeout
-	if !v.times.delaysEnd.IsZero() {
-		timeout = min(timeout, time.Until(v.times.delaysEnd))
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
 	url, err := v.queueURL(ctx, v.records[0].EventSourceARN)
 	if err != nil {
 		v.log.WarnContext(ctx, "lambda: visibility not changed: the queue's URL is not known", "messages", len(entries), keyError, err)
 		return
 	}
-	batches := slices.Collect(slices.Chunk(entries, host.MaxBatch))
-	todo := filled(batches)
+	todo := filled(slices.Collect(slices.Chunk(entries, host.MaxBatch)))
+	var overdue atomic.Bool // SQS did not answer a call in time
+	var unchanged atomic.Int64
 	var wg sync.WaitGroup
-	for range min(v.opts.Concurrency, len(batches)) {
+	for range min(changesAtOnce, len(todo)) {
 		wg.Go(func() {
 			for batch := range todo {
-				v.changeVisibility(ctx, url, batch)
+				switch {
+				case overdue.Load() || ctx.Err() != nil:
+					unchanged.Add(int64(len(batch)))
+				case !v.changeVisibility(ctx, url, batch):
+					overdue.Store(true)
+				}
 			}
 		})
 	}
 	wg.Wait()
+	if n := unchanged.Load(); n > 0 {
+		v.log.WarnContext(ctx, "lambda: visibility not changed: no time remains, or SQS does not answer", "messages", n)
+	}
 }
 
 type delayEntry struct {
@@ -113,10 +136,7 @@ type delayEntry struct {
 
 // delays returns the failed messages with a time for their retry. The messages behind one in its FIFO group get the same
 // time: SQS delivers nothing of a group until all of its messages are visible again.
-func (v *invocation) delays(r results) []delayEntry {
-	if v.opts.Client == nil {
-		return nil
-	}
+func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 	// A message may be in the event twice. While a handler still runs for it, the failure of its copy must not make it visible.
 	stillRuns := map[string]bool{}
 	for i, s := range r.states {
@@ -128,40 +148,43 @@ func (v *invocation) delays(r results) []delayEntry {
 	for _, chain := range v.chains {
 		// At most one record of a chain has failed; the ones behind it were not started.
 		at := slices.IndexFunc(chain, func(i int) bool { return r.states[i] == failed })
-		if at < 0 || v.slots[chain[at]].retry.IsZero() {
+		if at < 0 {
+			continue
+		}
+		s := &v.slots[chain[at]]
+		retry := s.retry
+		if host.OutcomeOf(s.err) == host.InProgress {
+			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
+		}
+		if retry.IsZero() {
 			continue
 		}
 		for _, i := range chain[at:] {
 			if rec := &v.records[i]; rec.ReceiptHandle != "" && !stillRuns[rec.MessageId] {
-				entries = append(entries, delayEntry{record: i, retry: v.slots[chain[at]].retry})
+				entries = append(entries, delayEntry{record: i, retry: retry})
 			}
 		}
 	}
 	return entries
 }
 
-func (v *invocation) changeVisibility(ctx context.Context, url string, entries []delayEntry) {
-	if ctx.Err() != nil {
-		v.log.WarnContext(ctx, "lambda: visibility not changed: no time remains", "messages", len(entries))
-		return
-	}
+// changeVisibility reports whether SQS answered in time, whatever the answer.
+func (v *invocation) changeVisibility(ctx context.Context, url string, entries []delayEntry) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &url}
 	now := time.Now()
 	for i, e := range entries {
 		in.Entries = append(in.Entries, sqstypes.ChangeMessageVisibilityBatchRequestEntry{
 			Id:                host.EntryID(i),
 			ReceiptHandle:     &v.records[e.record].ReceiptHandle,
-			VisibilityTimeout: host.Seconds(e.retry.Sub(now), maxDelay),
+			VisibilityTimeout: host.Seconds(max(minDelay, e.retry.Sub(now)), maxDelay),
 		})
 	}
-	var out *sqs.ChangeMessageVisibilityBatchOutput
-	err := v.conns.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = v.opts.Client.ChangeMessageVisibilityBatch(ctx, in)
-		return err
-	})
+	out, err := v.client.ChangeMessageVisibilityBatch(ctx, in)
 	if err != nil {
 		v.log.WarnContext(ctx, "lambda: visibility not changed", "messages", len(entries), keyError, err)
-		return
+		return ctx.Err() == nil
 	}
 	// A call succeeds also when some of its entries fail.
 	for _, f := range out.Failed {
@@ -174,6 +197,7 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 	if n := len(entries) - len(out.Successful) - len(out.Failed); n > 0 {
 		v.log.WarnContext(ctx, "lambda: SQS returned no result for some visibility changes", "messages", n)
 	}
+	return true
 }
 
 // queueURL returns the URL of the queue with that ARN. SQS is asked once per process. If the role does not allow that, the
@@ -186,11 +210,9 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var out *sqs.GetQueueUrlOutput
-	err = a.conns.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = a.opts.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
-		return err
-	})
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := a.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account})
 	url := ""
 	switch {
 	case err == nil:

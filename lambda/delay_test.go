@@ -30,7 +30,8 @@ func TestDelays(t *testing.T) {
 		{"Goexit: the backoff", exits, 10 * time.Second},
 		{"RetryAfter: shorter", fails(sqsonce.RetryAfter(7*time.Second, errTest)), 7 * time.Second},
 		{"RetryAfter: longer", fails(sqsonce.RetryAfter(time.Hour, errTest)), time.Hour},
-		{"RetryAfter: at once", fails(sqsonce.RetryAfter(0, errTest)), 0},
+		{"RetryAfter: at once", fails(sqsonce.RetryAfter(0, errTest)), time.Second},
+		{"RetryAfter: less than a second", fails(sqsonce.RetryAfter(time.Millisecond, errTest)), time.Second},
 		{"RetryAfter: rounded up", fails(sqsonce.RetryAfter(1500*time.Millisecond, errTest)), 2 * time.Second},
 		{"RetryAfter: more than SQS accepts", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), maxDelay},
 		{"in progress: half the visibility timeout", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), visibility / 2},
@@ -53,7 +54,7 @@ func TestDelays(t *testing.T) {
 }
 
 // TestDelaysCountFromTheFailure: the changes are sent when the results are closed, and the delay of a message began when it
-// failed.
+// failed. One that is over by then is a second from the change.
 func TestDelaysCountFromTheFailure(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		x.send("early", "slow", "over")
@@ -61,7 +62,7 @@ func TestDelaysCountFromTheFailure(t *testing.T) {
 			"early": fails(sqsonce.RetryAfter(10*time.Second, errTest)), "slow": takes(6 * time.Second), "over": fails(sqsonce.RetryAfter(2*time.Second, errTest)),
 		})
 		x.failed(x.wrap(h), 30*time.Second, x.receive())
-		want := map[string]time.Duration{"early": 4 * time.Second, "slow": visibility - 6*time.Second, "over": 0}
+		want := map[string]time.Duration{"early": 4 * time.Second, "slow": visibility - 6*time.Second, "over": time.Second}
 		if diff := cmp.Diff(want, x.visibleIn()); diff != "" {
 			t.Errorf("visible in (-want +got):\n%s", diff)
 		}
@@ -169,7 +170,7 @@ func TestDelayFaults(t *testing.T) {
 					got[body] += time.Since(at) // the SDK's retries take time
 				}
 				for body, want := range tt.want {
-					if d := got[body] - want; d < 0 || d > delayTimeout {
+					if d := got[body] - want; d < 0 || d > callTimeout {
 						t.Errorf("%s: visible in %v, want %v", body, got[body], want)
 					}
 				}
@@ -206,14 +207,14 @@ func TestDelaysEndBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-// TestDelaysHaveATimeout: with a far deadline, calls of an SQS that hangs end after delayTimeout.
+// TestDelaysHaveATimeout: with a far deadline, calls of an SQS that hangs end after callTimeout.
 func TestDelaysHaveATimeout(t *testing.T) {
 	withQueue(t, false, []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Delay, Delay: time.Hour}}, func(x *fixture) {
 		x.send("1")
 		e, begun := x.receive(), time.Now()
 		x.failed(x.wrap(fails(errTest)), 15*time.Minute, e)
-		if took := time.Since(begun); took != delayTimeout {
-			t.Errorf("returned after %v, want %v", took, delayTimeout)
+		if took := time.Since(begun); took != callTimeout {
+			t.Errorf("returned after %v, want %v", took, callTimeout)
 		}
 		time.Sleep(2 * time.Hour)
 	})

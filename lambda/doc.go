@@ -22,6 +22,10 @@
 // after the response, and the handler goes on in a later invocation: no library can end it. Its writes to the event's
 // record depend on the record's owner, as always.
 //
+// The calls of SQS are bounded too, with a client that ignores its context as well: the function answers a quarter of the
+// margin before its deadline at the latest. What was abandoned and has not returned is counted. Beyond Options.Abandoned the
+// next invocation, or this one if nothing succeeded in it, returns an error, after which awslambda.Start ends the process.
+//
 // A message is also not started where the run times of this process say that it cannot end before the margin: where more
 // than 5% of the latest 100 runs, successful or not, took longer than what is left. It is reported as failed, with the rest
 // of its FIFO group, and costs a receive but no cut-off run. One message of each invocation is started whatever they say.
@@ -34,17 +38,24 @@
 //
 // # Retries
 //
-// Without a client a failed message is visible again when the visibility timeout of the queue ends, also after
-// [sqsonce.RetryAfter]. A [sqsonce.Reject] is then a failure as any other, and is logged once: only the redrive policy of
-// the queue moves the message.
+// [Start] makes an SQS client for the function's role; [Wrap] has the one of Options.Client. A failed message is visible again
+// after the delay of its [sqsonce.RetryAfter], or after the backoff, and the rest of its FIFO group with it: one visibility
+// change, when the handlers have ended. A message that was not started, was abandoned or has lost its lease keeps its
+// visibility timeout.
 //
-// With Options.Client the message is visible again after the delay of the RetryAfter, or after the backoff, and the rest of
-// its FIFO group with it. A message that was not started, was abandoned or has lost its lease keeps its visibility timeout.
-// With Options.DeadLetterQueue as well, a rejected message is sent there. Once SQS has confirmed that, the message counts as
-// a success, and Lambda deletes it. On a FIFO queue so does a message that has failed at its last receive, by the queue's
-// redrive policy. The messages behind it in its group share its receives: they run in the same invocation, and one that
-// fails too in its last receive follows it. Otherwise SQS would move them all without a run. The host sends nothing there
-// that did not fail by itself: not what was unavailable, in progress elsewhere, or cancelled at the margin.
+// A message that was rejected ([sqsonce.Reject]) is sent to the dead-letter queue, with the reason. Once SQS has confirmed
+// that, the message counts as a success, and Lambda deletes it. On a FIFO queue so does a message that has failed at its last
+// receive, by the queue's redrive policy. The messages behind it in its group share its receives: they run in the same
+// invocation, and one that fails too in its last receive follows it. Otherwise SQS would move them all without a run. The
+// host sends nothing there that did not fail by itself: not what was unavailable, in progress elsewhere, or cancelled at the
+// margin.
+//
+// The sends run beside the handlers, as many at once. After one that SQS did not answer within 10 s the invocation sends no
+// more, and what was rejected is a failure as any other.
+//
+// Without a client a failed message is visible again when the visibility timeout of the queue ends, also after RetryAfter. A
+// Reject is then a failure as any other: only the redrive policy of the queue moves the message. The first such error is
+// logged.
 //
 // Lambda cannot hold a message: one whose event is in progress elsewhere is reported as failed, and each delivery adds to
 // its receive count. With a client it is visible again after half the visibility timeout, doubled with each receive up to

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -33,14 +34,14 @@ func ExampleStart() {
 	_ = main
 }
 
-// With a client, a failed message is visible again after the delay of RetryAfter or the backoff, and a rejected message goes
-// to the dead-letter queue.
+// A client of your own has settings that the function's environment does not give, and another dead-letter queue than that of
+// the redrive policy.
 func ExampleStart_client() {
 	main := func() {
-		client := sqs.New(sqs.Options{ /* from the function's environment */ })
+		client := sqs.NewFromConfig(aws.Config{ /* of config.LoadDefaultConfig */ })
 		lambda.Start(sqsonce.JSON(charge), func(o *lambda.Options) {
 			o.Client = client
-			o.DeadLetterQueue = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dlq"
+			o.DeadLetterQueue = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-invalid"
 			o.Backoff = func(receiveCount int) time.Duration { return time.Duration(receiveCount) * time.Minute }
 		})
 	}

@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -16,8 +17,9 @@ type state uint32
 const (
 	unstarted state = iota
 	running
+	settling // the handler has returned; the message may go to the dead-letter queue
 	succeeded
-	failed
+	failed    // or settling when the results were closed
 	skipped   // unstarted when the results were closed
 	abandoned // running when the results were closed
 )
@@ -26,8 +28,8 @@ const (
 //
 // A handler that ignores its context may return while the response is being made, or much later. So each change of the
 // state is a compare-and-swap from the state before: of the handler's return and the closing of the results only one
-// succeeds, and the other one sees that. The handler's goroutine writes err and retry before it swaps to failed. They are
-// read only after that swap: nobody reads what an abandoned handler writes there.
+// succeeds, and the other one sees that. The handler's goroutine writes err and retry before it swaps to settling or failed.
+// They are read only after that swap: nobody reads what an abandoned handler writes there.
 type slot struct {
 	state   atomic.Uint32
 	message sqsonce.Message // filled when the handler starts
@@ -48,49 +50,101 @@ func (s *slot) close() state {
 	if s.change(running, abandoned) {
 		return abandoned
 	}
+	if s.change(settling, failed) {
+		return failed
+	}
 	return state(s.state.Load())
 }
 
-// handle runs the handler for a record and reports whether it succeeded before the results were closed.
-func (v *invocation) handle(i int) (ok bool) {
-	s := &v.slots[i]
-	if !s.change(unstarted, running) {
-		return false // the results are closed
+// handle runs the handler for the first record of a chain. It reports whether that succeeded before the results were closed:
+// the next record may run. Otherwise the chain has ended, or goes on after the send to the dead-letter queue.
+func (v *invocation) handle(chain []int) (next bool) {
+	s := &v.slots[chain[0]]
+	if !s.change(unstarted, running) { // the results are closed
+		v.endChain()
+		return false
 	}
 	m := &s.message
-	convert(m, &v.records[i], v.killAt)
+	convert(m, &v.records[chain[0]], v.killAt)
 	ctx, settled := settle.New(v.ctx)
 	begun := time.Now()
 	host.Run(func() error { return v.handler(ctx, m) }, func(err error) {
 		if s.is(running) && (err == nil || v.ctx.Err() == nil) { // neither abandoned nor cut off
 			v.runTimes.add(time.Since(begun))
 		}
-		ok = v.setResult(s, m, settle.KeptKey(ctx), err, settled)
+		if err == nil {
+			next = v.succeed(s, settled)
+		} else {
+			v.fail(failure{chain: chain, slot: s, ctx: ctx, err: err})
+		}
 	})
-	return ok
+	return next
 }
 
-// setResult settles a message after its handler and sets the result. It reports whether that is a success before the
-// results were closed. key is that of settle.KeptKey.
-func (v *invocation) setResult(s *slot, m *sqsonce.Message, key string, err error, settled func(deadLettered bool) error) bool {
-	sent := (host.OutcomeOf(err) == host.Rejected || v.failedLastReceive(m, err)) && v.deadLetter(s, m, key, err)
-	if e := settled(sent); e != nil {
-		v.log.ErrorContext(v.ctx, "lambda: settling the message panicked", keyMessage, m.ID, keyError, e)
+func (v *invocation) succeed(s *slot, settled func(bool) error) (next bool) {
+	v.tell(settled, false, &s.message)
+	if s.change(running, succeeded) {
+		return true
 	}
-	if err == nil || sent {
-		if s.change(running, succeeded) {
-			return true
-		}
-	} else {
-		s.err, s.retry = err, v.retryAt(m, err)
-		if s.change(running, failed) {
-			v.logFailure(m, err)
-			return false
-		}
-	}
-	v.abandonedRunning.Add(-1)
-	v.log.WarnContext(v.ctx, "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
+	v.logLate(&s.message, nil)
+	v.endChain()
 	return false
+}
+
+// failure is what a handler returned for the first record of a chain.
+type failure struct {
+	chain []int
+	slot  *slot
+	ctx   context.Context // of the handler
+	err   error
+}
+
+// fail sets the result of a handler that failed, or leaves it to settle.
+func (v *invocation) fail(f failure) {
+	s, m := f.slot, &f.slot.message
+	v.logWithoutClient(m, f.err)
+	s.err, s.retry = f.err, v.retryAt(m, f.err)
+	if v.mayBeDeadLettered(m, f.err) && s.change(running, settling) {
+		v.sends.add(f)
+		return
+	}
+	v.tell(settle.Of(f.ctx), false, m)
+	if s.change(running, failed) {
+		v.logFailure(m, f.err)
+	} else {
+		v.logLate(m, f.err)
+	}
+	v.endChain()
+}
+
+// settle sends a failed message to the dead-letter queue, where it belongs there, and sets its result. Once that is confirmed
+// the message counts as a success, and its group goes on.
+func (v *invocation) settle(f failure) {
+	m := &f.slot.message
+	sent := (host.OutcomeOf(f.err) == host.Rejected || v.isLastReceive(m)) && v.deadLetter(f)
+	v.tell(settle.Of(f.ctx), sent, m)
+	switch {
+	case !sent:
+		f.slot.change(settling, failed)
+		v.logFailure(m, f.err)
+	case f.slot.change(settling, succeeded) && len(f.chain) > 1:
+		v.handlers.add(f.chain[1:])
+		return
+	}
+	v.endChain()
+}
+
+// tell settles a message for middleware.
+func (v *invocation) tell(settled func(deadLettered bool) error, sent bool, m *sqsonce.Message) {
+	if err := settled(sent); err != nil {
+		v.log.ErrorContext(v.ctx, "lambda: settling the message panicked", keyMessage, m.ID, keyError, err)
+	}
+}
+
+// logLate logs the return of a handler that was abandoned.
+func (v *invocation) logLate(m *sqsonce.Message, err error) {
+	v.abandoned.Add(-1)
+	v.log.WarnContext(v.ctx, "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
 }
 
 func (v *invocation) logFailure(m *sqsonce.Message, err error) {

@@ -32,11 +32,12 @@ type invocation struct {
 	queueRead  chan struct{} // closed: queue is read
 	queue      queueAttributes
 
-	todo       <-chan []int // chains that no worker has taken
-	anyStarted atomic.Bool  // a message: see mayStart
-	started    atomic.Int64 // workers
-	workers    atomic.Int64 // that have not ended
-	ended      chan struct{}
+	handlers   pool[[]int]   // chains, each from the record that is to run
+	sends      pool[failure] // failures that the dead-letter queue may get; they take no handler's slot
+	overdue    atomic.Bool   // the dead-letter queue did not answer a send in time
+	anyStarted atomic.Bool   // a message: see mayStart
+	open       atomic.Int64  // chains that have not ended
+	ended      chan struct{} // closed: open is 0
 }
 
 func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) *invocation {
@@ -46,7 +47,9 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 		times:  times{grace: leastMargin / 2},
 		ended:  make(chan struct{}), queueRead: make(chan struct{}),
 	}
-	v.todo = filled(v.chains)
+	v.open.Store(int64(len(v.chains)))
+	v.handlers.limit, v.handlers.run = a.opts.Concurrency, v.runChain
+	v.sends.limit, v.sends.run = a.opts.Concurrency, v.settle
 	if deadline, ok := ctx.Deadline(); ok {
 		v.times = newTimes(a.opts.Margin, v.begun, deadline)
 		v.remaining = (deadline.Sub(v.begun) + time.Second - 1).Truncate(time.Second)
@@ -117,16 +120,6 @@ func newChains(records []events.SQSMessage, fifo bool) [][]int {
 	return chains
 }
 
-// startWorker starts a worker, up to Options.Concurrency. Each worker starts the next one when it takes a chain: where
-// handlers wait for something all workers are soon there, and handlers that return at once are run by the first few, for
-// which a goroutine each would cost more than they do. The last worker that ends closes v.ended.
-func (v *invocation) startWorker() {
-	if v.started.Add(1) <= int64(v.opts.Concurrency) {
-		v.workers.Add(1)
-		go v.work(nil)
-	}
-}
-
 // filled returns a closed channel with the items, for several goroutines to range over.
 func filled[T any](items []T) <-chan T {
 	c := make(chan T, len(items))
@@ -137,46 +130,28 @@ func filled[T any](items []T) <-chan T {
 	return c
 }
 
-// work runs a chain, and others until none is left. The handlers run on its goroutine, which ends when one of them calls
-// runtime.Goexit: another goroutine then replaces it, or the other chains would not be run. It goes on with the same chain if
-// the record counts as done: its message is in the dead-letter queue, and those behind it are to run.
-func (v *invocation) work(chain []int) {
-	returned := false
-	defer func() {
-		if !returned {
-			var rest []int
-			if len(chain) > 0 && v.slots[chain[0]].is(succeeded) {
-				rest = chain[1:]
-			}
-			go v.work(rest)
-			return
-		}
-		if v.workers.Add(-1) == 0 {
-			close(v.ended)
-		}
-	}()
-	v.runChain(&chain)
-	for chain = range v.todo {
-		if len(v.todo) > 0 {
-			v.startWorker()
-		}
-		v.runChain(&chain)
-	}
-	returned = true
-}
-
 // runChain runs the records of a chain one after the other, until one does not succeed, the handlers' context ends, or too
-// little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one. The first
-// record of the chain is the one that runs.
-func (v *invocation) runChain(chain *[]int) {
-	for ; len(*chain) > 0; *chain = (*chain)[1:] {
-		if v.ctx.Err() != nil || !v.mayStart() || !v.handle((*chain)[0]) {
+// little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one.
+func (v *invocation) runChain(chain []int) {
+	for ; len(chain) > 0; chain = chain[1:] {
+		if v.ctx.Err() != nil || !v.mayStart() {
+			break
+		}
+		if !v.handle(chain) {
 			return
 		}
 	}
+	v.endChain()
 }
 
-// wait returns when the workers have ended, or when the grace of the handlers is over.
+// endChain is called once for each chain, when none of its records runs or will run.
+func (v *invocation) endChain() {
+	if v.open.Add(-1) == 0 {
+		close(v.ended)
+	}
+}
+
+// wait returns when the chains have ended, or when the grace of the handlers is over.
 func (v *invocation) wait() {
 	select {
 	case <-v.ended:
@@ -214,7 +189,7 @@ func (v *invocation) closeResults() results {
 }
 
 func (v *invocation) logAbandoned(i int) {
-	n := v.abandonedRunning.Add(1)
+	n := v.abandoned.Add(1)
 	r := &v.records[i]
 	v.log.ErrorContext(v.ctx, "lambda: handler abandoned: it did not return after the end of its context",
 		keyMessage, r.MessageId, keyGroup, r.Attributes["MessageGroupId"], "abandoned_running", n)

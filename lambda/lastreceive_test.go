@@ -129,7 +129,7 @@ func TestOnlyFailuresAreDeadLettered(t *testing.T) {
 		"a receive is left":         {h: fails(errTest), receives: 2},
 		"a standard queue":          {h: fails(errTest), standard: true},
 		"no redrive policy":         {h: fails(errTest), receives: -1},
-		"no dead-letter queue":      {h: fails(errTest), set: func(o *Options, _ *fixture) { o.DeadLetterQueue = "" }},
+		"no dead-letter queue":      {h: fails(errTest), receives: -1, set: func(o *Options, _ *fixture) { o.DeadLetterQueue = "" }},
 		"its own dead-letter queue": {h: fails(errTest), set: func(o *Options, x *fixture) { o.DeadLetterQueue = x.url }},
 		"attributes denied":         {h: fails(errTest), faults: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}},
 		"no client": {h: fails(errTest), set: func(o *Options, _ *fixture) {
@@ -210,8 +210,8 @@ func TestAttributesThatHang(t *testing.T) {
 		if got := x.failed(x.wrap(fails(errTest)), time.Minute, x.receive()); got != "a1 b1 c1" {
 			t.Errorf("failed %q, want all", got)
 		}
-		if took := time.Since(begun); took != delayTimeout {
-			t.Errorf("took %v, want %v", took, delayTimeout)
+		if took := time.Since(begun); took != callTimeout {
+			t.Errorf("took %v, want %v", took, callTimeout)
 		}
 		time.Sleep(2 * time.Hour)
 	})

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -18,8 +16,8 @@ type Options struct {
 	// Concurrency is how many handlers run at once in one invocation. A process that serves several invocations at once
 	// (AWS_LAMBDA_MAX_CONCURRENCY) runs that many in each. At least 1. Default: 10.
 	Concurrency int
-	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return; the rest
-	// is for visibility changes and the response. If not more than the margin remains when the invocation begins, no message
+	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return, visibility
+	// changes a quarter, and the response the rest. If not more than the margin remains when the invocation begins, no message
 	// is started. At most 15 min. Default: 5% of the time that remains when the invocation begins, at least 500 ms and at
 	// most 5 s.
 	Margin time.Duration
@@ -27,20 +25,29 @@ type Options struct {
 	// again. It is for mappings without ReportBatchItemFailures. Messages that are in the dead-letter queue by then are
 	// delivered again with the batch, and are sent there again. Default: false.
 	AllOrNothing bool
-	// Client sends visibility changes and rejected messages. Default: none; then only the visibility timeout and the
-	// redrive policy of the queue act, and a rejected message is reported as failed.
+	// Client sends visibility changes and rejected messages. Default: in [Start] a client for the function's own role, made
+	// from the environment variables that Lambda sets: AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+	// AWS_SESSION_TOKEN; also AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL, and no other settings of the SDK. In [Wrap] none:
+	// then only the visibility timeout and the redrive policy of the queue act, and a rejected message is reported as failed.
 	Client Client
-	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs
-	// Client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy) is sent there
-	// too, and the messages behind it in its group are run. Default: none; a rejected message is reported as failed, and
-	// only the redrive policy moves messages: with one that always fails also those behind it, which were never run.
+	// NoClient keeps Start from making a client. Default: false.
+	NoClient bool
+	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs a
+	// client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy) is sent there
+	// too, and the messages behind it in its group are run. Default: the one of the queue's redrive policy. Without one a
+	// rejected message is reported as failed.
 	DeadLetterQueue string
 	// Backoff returns the delay after a failure, from the try, 1 for the first. In a function the try is the receive count:
-	// SQS counts every delivery, also one that is not a try, such as one while the store was unavailable. It needs Client.
-	// The delay is rounded up to whole seconds, at most 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a
-	// random part of up to a quarter more.
+	// SQS counts every delivery, also one that is not a try, such as one while the store was unavailable. It needs a client.
+	// The delay counts from the failure and is rounded up to whole seconds; at least 1 s from the visibility change, at most
+	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
 	Backoff func(try int) time.Duration
-	// Logger gets each failed message and a summary of each invocation, never a body. Default: none.
+	// Abandoned is how many goroutines the process may have that were abandoned and have not returned: handlers after the
+	// margin, and calls of Client, that ignore their context. Beyond it an invocation starts no handler and returns an error,
+	// as does one that goes beyond it without a success; awslambda.Start then ends the process, and the next one has none.
+	// Default: 10 x Concurrency; negative: no limit.
+	Abandoned int
+	// Logger gets each failed message and a summary of each invocation, never a body. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -50,14 +57,16 @@ const maxTimeout = 15 * time.Minute
 
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
+	o.Abandoned = cmp.Or(o.Abandoned, 10*o.Concurrency)
 	if o.Backoff == nil {
 		o.Backoff = host.DefaultBackoff
 	}
 	o.Logger = host.Logger(o.Logger)
 }
 
-// validate reports every bad argument and option at once. It runs before setDefaults.
-func validate(h sqsonce.Handler, o *Options) error {
+// validate reports every bad argument and option at once. It runs before setDefaults. makesClient says that one is made where
+// Options.Client is not set.
+func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 	var errs []error
 	add := func(bad bool, field, format string, args ...any) {
 		if bad {
@@ -68,10 +77,11 @@ func validate(h sqsonce.Handler, o *Options) error {
 	add(o.Concurrency < 0, "Options.Concurrency", "is %d, must be at least 1", o.Concurrency)
 	add(o.Margin < 0 || o.Margin > maxTimeout, "Options.Margin",
 		"is %s, must be positive and at most 15 min: at its deadline a function loses its response", o.Margin)
-	sdk, isSDK := o.Client.(*sqs.Client)
-	add(isSDK && sdk == nil, "Options.Client", "is a nil *sqs.Client")
-	add(o.Client == nil && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs Options.Client")
-	add(o.Client == nil && o.Backoff != nil, "Options.Backoff", "needs Options.Client")
+	noClient := o.Client == nil && !makesClient
+	add(o.Client != nil && host.IsNil(o.Client), "Options.Client", "is a nil %T", o.Client)
+	add(o.Client != nil && o.NoClient, "Options.NoClient", "is set beside Options.Client")
+	add(noClient && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs a client: set Options.Client")
+	add(noClient && o.Backoff != nil, "Options.Backoff", "needs a client: set Options.Client")
 	if o.DeadLetterQueue != "" {
 		problem := host.QueueURLProblem(o.DeadLetterQueue)
 		add(problem != "", "Options.DeadLetterQueue", "%s", problem)

@@ -21,27 +21,28 @@ const (
 
 // queueAttributes are those of the function's queue that the host uses. Zero: not known, or no redrive policy.
 type queueAttributes struct {
-	visibility  time.Duration
-	maxReceives int
+	visibility    time.Duration
+	maxReceives   int
+	deadLetterARN string
 }
 
 // attributes returns the attributes of the function's queue. SQS is asked when a message needs them for the first time, once
 // per process. After an error other than a denied access the next invocation asks again.
-func (v *invocation) attributes() queueAttributes {
+func (v *invocation) attributes(ctx context.Context) queueAttributes {
 	if v.queueAsked.CompareAndSwap(false, true) {
-		v.queue = v.readAttributes()
+		v.queue = v.readAttributes(ctx)
 		close(v.queueRead)
 	}
 	<-v.queueRead // not a sync.Once: in a bubble of testing/synctest no time passes while a goroutine waits for a mutex
 	return v.queue
 }
 
-func (v *invocation) readAttributes() queueAttributes {
+func (v *invocation) readAttributes(ctx context.Context) queueAttributes {
 	arn := v.records[0].EventSourceARN
 	if a, ok := v.queues.Load(arn); ok {
 		return a.(queueAttributes)
 	}
-	ctx, cancel := context.WithTimeout(v.sendCtx, delayTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	a, err := v.getAttributes(ctx, arn)
 	if err != nil {
@@ -61,13 +62,9 @@ func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttr
 	if err != nil {
 		return a, err
 	}
-	var out *sqs.GetQueueAttributesOutput
-	err = v.conns.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = v.opts.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{
-			sqstypes.QueueAttributeNameVisibilityTimeout, sqstypes.QueueAttributeNameRedrivePolicy,
-		}})
-		return err
-	})
+	out, err := v.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{
+		sqstypes.QueueAttributeNameVisibilityTimeout, sqstypes.QueueAttributeNameRedrivePolicy,
+	}})
 	if err != nil {
 		return a, err
 	}
@@ -75,7 +72,7 @@ func (v *invocation) getAttributes(ctx context.Context, arn string) (a queueAttr
 		a.visibility = time.Duration(s) * time.Second
 	}
 	// A queue without a policy, or with one that cannot be read, has no last receive: the host dead-letters nothing for it.
-	_, a.maxReceives, _ = host.ParseRedrivePolicy(out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)])
+	a.deadLetterARN, a.maxReceives, _ = host.ParseRedrivePolicy(out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)])
 	return a, nil
 }
 

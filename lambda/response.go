@@ -23,6 +23,11 @@ func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventRes
 	v.log.InfoContext(ctx, "lambda: batch handled",
 		"records", len(r.states), "succeeded", r.counts[succeeded], "failed", r.counts[failed],
 		"not_started", r.counts[skipped], "abandoned", r.counts[abandoned], "duration", time.Since(v.begun))
+	if r.counts[succeeded] == 0 { // else the next invocation says it: an error would have the successes run again
+		if err := v.tooManyAbandoned(ctx); err != nil {
+			return response(nil), err
+		}
+	}
 	if v.opts.AllOrNothing && failures > 0 {
 		return response(nil), fmt.Errorf("lambda: %d of %d messages failed, the first: %w", failures, len(r.states), v.firstError(r))
 	}

@@ -33,6 +33,18 @@ func TestMain(m *testing.M) {
 			return nil
 		})
 		fmt.Println("Start has returned")
+	case "delays and rejects":
+		Start(func(_ context.Context, msg *sqsonce.Message) error {
+			switch msg.Body {
+			case "later":
+				return sqsonce.RetryAfter(2*time.Hour, errTest)
+			case "bad":
+				return sqsonce.Reject(errTest)
+			}
+			return nil
+		})
+	case "stuck":
+		Start(func(_ context.Context, msg *sqsonce.Message) error { select {} }, func(o *Options) { o.Concurrency, o.Abandoned = 2, 1 })
 	default:
 		os.Exit(m.Run())
 	}

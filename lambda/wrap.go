@@ -14,18 +14,20 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // Start serves the function's invocations with h and never returns: call it last in main. If an argument or option is bad,
 // it prints each error to standard error and ends the process with status 1 before the first invocation.
+//
+// Start makes a client where Options.Client says so. If the environment lacks something for that, it logs an error and serves
+// without a client.
 func Start(h sqsonce.Handler, optFns ...func(*Options)) {
-	f, err := Wrap(h, optFns...)
+	a, err := newAdapter(h, optFns, func() (Client, error) { return newClient(os.Getenv) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	awslambda.Start(f)
+	awslambda.Start(a.invoke)
 }
 
 // Wrap returns the function that handles SQS events with h, for awslambda.Start or a test.
@@ -36,6 +38,9 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 // failed message once; its list is never nil. A message ID that is in the event twice is handled twice, and is named if
 // either of the two failed.
 //
+// It also returns an error if more handlers and calls of SQS than Options.Abandoned do not return: a
+// messages.InvokeResponse_Error of aws-lambda-go with ShouldExit, after which awslambda.Start ends the process.
+//
 // If the context has no deadline, the function waits for its handlers without a limit.
 //
 // If the process serves one invocation at a time (AWS_LAMBDA_MAX_CONCURRENCY is not set or at most 1 when Wrap is called),
@@ -43,16 +48,33 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 //
 // Every bad argument and option is reported at once, each as a [*sqsonce.FieldError]. Wrap starts nothing.
 func Wrap(h sqsonce.Handler, optFns ...func(*Options)) (func(context.Context, events.SQSEvent) (events.SQSEventResponse, error), error) {
+	a, err := newAdapter(h, optFns, nil)
+	if err != nil {
+		return nil, err
+	}
+	return a.invoke, nil
+}
+
+// newAdapter makes a client with newClient, which may be nil, where the options have none.
+func newAdapter(h sqsonce.Handler, optFns []func(*Options), newClient func() (Client, error)) (*adapter, error) {
 	o := Options{}
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if err := validate(h, &o); err != nil {
+	makesClient := newClient != nil && o.Client == nil && !o.NoClient
+	if err := validate(h, &o, makesClient); err != nil {
 		return nil, err
 	}
 	o.setDefaults()
+	if makesClient {
+		var err error
+		if o.Client, err = newClient(); err != nil {
+			o.Logger.Error("lambda: no SQS client: delays are not set, and rejected messages are not sent to the dead-letter queue; set Options.Client or Options.NoClient", keyError, err)
+		}
+	}
 	a := &adapter{handler: h, opts: o, log: o.Logger, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
-	return a.invoke, nil
+	a.client = &safeClient{next: o.Client, abandoned: &a.abandoned}
+	return a, nil
 }
 
 // adapter is what the invocations of a process share. All else belongs to one invocation, since a process may serve several
@@ -64,12 +86,13 @@ type adapter struct {
 	// oneInvocation says that the process serves one invocation at a time: Lambda ends the process at its deadline.
 	oneInvocation bool
 
-	conns            thaw.Conns   // of opts.Client
-	queueURLs        sync.Map     // ARN to URL
-	queues           sync.Map     // ARN to queueAttributes
-	runTimes         runTimes     // of the handlers
-	logNoDLQ         sync.Once    // a rejected message that cannot be sent to a dead-letter queue is logged once
-	abandonedRunning atomic.Int64 // abandoned handlers that have not returned yet
+	client    *safeClient // of opts.Client; not called without one
+	queueURLs sync.Map    // ARN to URL
+	queues    sync.Map    // ARN to queueAttributes
+	runTimes  runTimes    // of the handlers
+	// Each is logged once: that an error needs a client, and that a rejected message cannot be sent to a dead-letter queue.
+	logNoClient, logNoDLQ sync.Once
+	abandoned             atomic.Int64 // handlers, and calls of the client, that were abandoned and have not returned yet
 }
 
 // oneInvocationAtATime reads AWS_LAMBDA_MAX_CONCURRENCY. A value that is no number does not count as 1: with a wrong KillAt
@@ -87,9 +110,12 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 		a.log.ErrorContext(ctx, "lambda: event refused", keyError, err)
 		return response(nil), err
 	}
+	if err := a.tooManyAbandoned(ctx); err != nil {
+		return response(nil), err
+	}
 	v := a.newInvocation(ctx, event.Records)
 	defer v.cancel()
-	v.startWorker()
+	v.handlers.add(v.chains...)
 	v.wait()
 	r := v.closeResults()
 	v.delay(ctx, r)

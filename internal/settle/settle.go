@@ -26,6 +26,12 @@ func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool)
 	return context.WithValue(ctx, settlementKey{}, s), s.settle
 }
 
+// Of returns the function that New returned with ctx, for a host that settles the message on another goroutine: New's own does
+// not need an allocation where it stays on the caller's.
+func Of(ctx context.Context) func(deadLettered bool) error {
+	return ctx.Value(settlementKey{}).(*settlement).settle
+}
+
 // Later leaves f to the host that called the handler with ctx. It returns false, and does nothing, where ctx is not from
 // such a host or the message is settled already: the caller then acts at once.
 func Later(ctx context.Context, f func(deadLettered bool)) bool {

@@ -7,7 +7,7 @@
 //	LEDGER_TABLE       DynamoDB table of the ledger
 //	CONSUMER           orders
 //	CALLS              file that stands for an external system; none
-//	DEAD_LETTER_QUEUE  URL of the queue for rejected messages; none
+//	DEAD_LETTER_QUEUE  URL of the queue for rejected messages; that of the queue's redrive policy
 //
 // and those of the AWS SDK.
 package main

@@ -33,12 +33,13 @@ func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.H
 	if err != nil {
 		return err
 	}
-	lambda.Start(handler, func(o *lambda.Options) {
-		o.Logger = log
-		if dlq := os.Getenv("DEAD_LETTER_QUEUE"); dlq != "" {
-			o.Client = sqs.NewFromConfig(cfg)
-			o.DeadLetterQueue = dlq
-		}
-	})
+	lambda.Start(handler, options(log, cfg, os.Getenv("DEAD_LETTER_QUEUE")))
 	return nil
+}
+
+// options has a client with and without a dead-letter queue: delays need it too.
+func options(log *slog.Logger, cfg aws.Config, deadLetterQueue string) func(*lambda.Options) {
+	return func(o *lambda.Options) {
+		o.Logger, o.Client, o.DeadLetterQueue = log, sqs.NewFromConfig(cfg), deadLetterQueue
+	}
 }

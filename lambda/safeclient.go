@@ -1,0 +1,77 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/thaw"
+)
+
+// safeClient calls a [Client] whose calls may panic, return neither an answer nor an error, wait on a connection that died in
+// a freeze, or ignore their context. None of that delays an invocation beyond the context of the call: a call that goes on
+// is abandoned, as a handler is.
+type safeClient struct {
+	next      Client
+	conns     thaw.Conns
+	abandoned *atomic.Int64 // calls and handlers that have not returned yet
+}
+
+var errNoAnswer = errors.New("the client returned neither an answer nor an error")
+
+func (c *safeClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, optFns ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	return ask(ctx, c, in, c.next.ChangeMessageVisibilityBatch, optFns)
+}
+
+func (c *safeClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	return ask(ctx, c, in, c.next.SendMessage, optFns)
+}
+
+func (c *safeClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return ask(ctx, c, in, c.next.GetQueueAttributes, optFns)
+}
+
+func (c *safeClient) GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error) {
+	return ask(ctx, c, in, c.next.GetQueueUrl, optFns)
+}
+
+// ask calls f on a goroutine of its own and waits for its answer until ctx ends.
+func ask[In, Out any](
+	ctx context.Context, c *safeClient, in *In, f func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), optFns []func(*sqs.Options),
+) (*Out, error) {
+	var (
+		out *Out
+		err error
+		// settled is true when f has returned, or when it was abandoned: the second one of the two sees that.
+		settled  atomic.Bool
+		answered = make(chan struct{})
+	)
+	call := func(ctx context.Context) (err error) {
+		if out, err = f(ctx, in, optFns...); err == nil && out == nil {
+			return errNoAnswer
+		}
+		return err
+	}
+	go host.Run(func() error { return c.conns.Do(ctx, call) }, func(failed error) {
+		err = failed
+		close(answered)
+		if settled.Swap(true) {
+			c.abandoned.Add(-1)
+		}
+	})
+	select {
+	case <-answered:
+		return out, err
+	case <-ctx.Done():
+	}
+	c.abandoned.Add(1)
+	if settled.Swap(true) { // it has returned meanwhile
+		c.abandoned.Add(-1)
+		<-answered
+		return out, err
+	}
+	return nil, context.Cause(ctx)
+}
