@@ -2,8 +2,12 @@ package fifo
 
 import (
 	"context"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // Client is the part of the SQS client that a [Publisher] calls. It must end a call when the call's context ends. A wrapper
@@ -17,3 +21,53 @@ type Client interface {
 }
 
 var _ Client = (*sqs.Client)(nil)
+
+var errNoAnswer = errors.New("fifo: the client returned neither an answer nor an error: correct the wrapper that was given to NewPublisher")
+
+// safeClient makes a failed call of one that panics, ends its goroutine, or returns neither an answer nor an error. A Client may
+// be the user's wrapper. A call does not use a connection from before a freeze of the process; see package thaw. It calls its
+// option functions once for each connection that it tries.
+type safeClient struct {
+	client Client
+	conns  *thaw.Conns
+}
+
+func safely[In, Out any](ctx context.Context, conns *thaw.Conns, in *In, optFns []func(*sqs.Options),
+	call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error),
+) (out *Out, err error) {
+	err = conns.Do(ctx, func(ctx context.Context) error {
+		return host.Contain(func() (err error) {
+			if out, err = call(ctx, in, optFns...); out == nil && err == nil {
+				return errNoAnswer
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s safeClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return safely(ctx, s.conns, in, optFns, s.client.SendMessageBatch)
+}
+
+func (s safeClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return safely(ctx, s.conns, in, optFns, s.client.GetQueueAttributes)
+}
+
+// clientRegion returns the region of an SDK client, or "" where it says nothing about the queue's: a client with an endpoint of
+// its own is that of an emulator or a proxy.
+func clientRegion(c Client) (region string) {
+	sdk, ok := c.(interface{ Options() sqs.Options })
+	if !ok || host.IsNil(c) {
+		return ""
+	}
+	_ = host.Recover(func() { // a wrapper's method
+		if o := sdk.Options(); o.BaseEndpoint == nil {
+			region = o.Region
+		}
+	})
+	return region
+}

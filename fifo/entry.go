@@ -33,7 +33,7 @@ type entry struct {
 // newEntry checks all that can be checked without the queue, and copies what every attempt sends. Each attempt builds the
 // SQS message from it: the message takes three times the memory of the event, and thousands may wait.
 func (p *Publisher) newEntry(e Event) (*entry, error) {
-	if err := e.validate(); err != nil {
+	if err := e.validate(p.fifo); err != nil {
 		return nil, err
 	}
 	key, err := DedupID(p.namespace, e.ID)
@@ -55,11 +55,13 @@ func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchReq
 	m := sqstypes.SendMessageBatchRequestEntry{
 		Id:                host.EntryID(position),
 		MessageBody:       &e.event.Body,
-		MessageGroupId:    &e.event.Group,
 		MessageAttributes: make(map[string]sqstypes.MessageAttributeValue, len(e.event.Attributes)+3),
 	}
 	for name, a := range e.event.sentAttributes(p.namespace) {
 		m.MessageAttributes[name] = attributeValue(a)
+	}
+	if e.event.Group != "" {
+		m.MessageGroupId = &e.event.Group
 	}
 	if p.fifo {
 		m.MessageDeduplicationId = &e.key

@@ -53,9 +53,13 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 			errs = append(errs, badField(field, format, args...))
 		}
 	}
-	add(c == nil, "client", "is nil")
+	add(host.IsNil(c), "client", "is nil")
 	problem := host.QueueURLProblem(queueURL)
 	add(problem != "", "queueURL", "%s", problem)
+	if region := clientRegion(c); region != "" {
+		arn, known := host.ARNOfURL(queueURL)
+		add(known && arn.Region != region, "queueURL", "is of region %s, the client's is %s: make the client with the queue's region", arn.Region, region)
+	}
 	add(!namespaces.MatchString(namespace), "namespace", "is %.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -", namespace)
 	add(o.InFlight < 0, "Options.InFlight", "is %d, must be positive", o.InFlight)
 	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)

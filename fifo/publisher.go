@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // Publisher sends events to one queue. All methods are safe for concurrent use. The events that one goroutine publishes to
@@ -45,8 +46,8 @@ type Publisher struct {
 // of A-Z a-z 0-9 . _ : / -. It is part of the key of every event. It must not change while the queue, the dead-letter queue
 // or the caller still has an event, or the event gets a second key.
 //
-// A queue whose name ends in .fifo is a FIFO queue. On a standard queue an event has no MessageDeduplicationId, its group is
-// the tenant of a fair queue, and nothing keeps the order. An attempt whose response is lost may put an event into the
+// A queue whose name ends in .fifo is a FIFO queue. On a standard queue an event has no MessageDeduplicationId, its group, if
+// it has one, is the tenant of a fair queue, and nothing keeps the order. An attempt whose response is lost may put an event into the
 // queue twice; a consumer that deduplicates events by their IDs runs its handler once.
 //
 // The error joins one [*sqsonce.FieldError] per bad argument. NewPublisher makes no call and starts nothing.
@@ -61,7 +62,7 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 	}
 	isFIFO := host.IsFIFO(queueURL)
 	p := &Publisher{
-		client: c, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
+		client: safeClient{c, &thaw.Conns{}}, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
 		window:   safeWindow(o.AttemptTimeout),
 		clocks:   readClocks,
 		limit:    sizeLimit{reading: make(chan struct{}, 1)},
