@@ -25,36 +25,41 @@ var _ Client = (*sqs.Client)(nil)
 var errNoAnswer = errors.New("fifo: the client returned neither an answer nor an error: correct the wrapper that was given to NewPublisher")
 
 // safeClient makes a failed call of one that panics, ends its goroutine, or returns neither an answer nor an error. A Client may
-// be the user's wrapper. A call does not use a connection from before a freeze of the process; see package thaw. It calls its
-// option functions once for each connection that it tries.
+// be the user's wrapper. A call does not use a connection from before a freeze of the process; see package thaw.
 type safeClient struct {
 	client Client
-	conns  *thaw.Conns
+	conns  thaw.Conns
 }
 
-func safely[In, Out any](ctx context.Context, conns *thaw.Conns, in *In, optFns []func(*sqs.Options),
-	call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error),
-) (out *Out, err error) {
-	err = conns.Do(ctx, func(ctx context.Context) error {
-		return host.Contain(func() (err error) {
-			if out, err = call(ctx, in, optFns...); out == nil && err == nil {
+// safely calls f once, and once more for each connection from before a freeze that it gets: only the last call sends its request.
+func (s *safeClient) safely(ctx context.Context, f func(context.Context) (answered bool, err error)) error {
+	return s.conns.Do(ctx, func(ctx context.Context) error {
+		return host.Contain(func() error {
+			answered, err := f(ctx)
+			if !answered && err == nil {
 				return errNoAnswer
 			}
 			return err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
-func (s safeClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	return safely(ctx, s.conns, in, optFns, s.client.SendMessageBatch)
+// SendMessageBatch sends a request once, and returns how far it got.
+func (s *safeClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput) (out *sqs.SendMessageBatchOutput, w *sendWatch, err error) {
+	err = s.safely(ctx, func(ctx context.Context) (_ bool, err error) {
+		w = &sendWatch{}
+		out, err = s.client.SendMessageBatch(ctx, in, singleAttempt, w.install)
+		return out != nil, err
+	})
+	return out, w, err
 }
 
-func (s safeClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
-	return safely(ctx, s.conns, in, optFns, s.client.GetQueueAttributes)
+func (s *safeClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput) (out *sqs.GetQueueAttributesOutput, err error) {
+	err = s.safely(ctx, func(ctx context.Context) (_ bool, err error) {
+		out, err = s.client.GetQueueAttributes(ctx, in)
+		return out != nil, err
+	})
+	return out, err
 }
 
 // clientRegion returns the region of an SDK client, or "" where it says nothing about the queue's: a client with an endpoint of

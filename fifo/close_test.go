@@ -155,6 +155,9 @@ func TestCloseInAnOutage(t *testing.T) {
 }
 
 func reason(err error) string {
+	if err == nil {
+		return ""
+	}
 	for sentinel, name := range map[error]string{
 		fifo.ErrUnknownOutcome: "unknown", fifo.ErrNotSent: "not sent", fifo.ErrGroupHalted: "halted", fifo.ErrBufferFull: "full",
 		fifo.ErrDedupConflict: "conflict",

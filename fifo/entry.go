@@ -11,7 +11,7 @@ import (
 )
 
 // entry is an accepted event until it has its result. The fields above the blank line do not change. The others belong to
-// the publisher's mutex; but while the entry is in flight, attempts and first belong to the goroutine of its request.
+// the publisher's mutex; but while the entry is in flight, attempts, started and began belong to the goroutine of its request.
 type entry struct {
 	pending *Pending
 	lane    *lane
@@ -24,10 +24,13 @@ type entry struct {
 	group    *group
 	due      time.Time // end of its linger
 	attempts int
-	first    instant // start of the first attempt
+	started  time.Time // start of the first attempt
+	began    instant   // start of the last attempt
 	inFlight bool
-	unknown  bool  // an attempt has an unknown outcome: the event may be in the queue
-	lastErr  error // of the last attempt
+	unknown  bool    // an attempt has an unknown outcome: the event may be in the queue
+	copies   int     // attempts with an unknown outcome: on a standard queue each may have put a copy into it
+	first    instant // start of the first attempt with an unknown outcome, and so of the window
+	lastErr  error   // of the last attempt
 }
 
 // newEntry checks all that can be checked without the queue, and copies what every attempt sends. Each attempt builds the

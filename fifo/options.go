@@ -25,11 +25,13 @@ type Options struct {
 	// MaxBytes is the most bytes of bodies and attributes of the events that are accepted and have no result yet. At
 	// least 1 MiB, the size of the largest message. Default: 64 MiB.
 	MaxBytes int64
-	// AttemptTimeout bounds one request. It also bounds the retries: the last attempt to send an event starts at least
-	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the first
-	// attempt started. At most 60 s. Default: 5 s.
+	// AttemptTimeout bounds one request. A request that takes longer doubles the time of the next ones, up to 60 s, until SQS
+	// answers within AttemptTimeout again. It also bounds the retries: the last attempt to send an event starts at least
+	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the start of the
+	// first attempt with an unknown outcome. At most 60 s. Default: 5 s.
 	AttemptTimeout time.Duration
-	// Logger gets what no error reports, such as an attempt that failed and is repeated. Default: none.
+	// Logger gets what no error reports: an attempt that failed and is repeated (DEBUG), and once a minute an event that has
+	// been tried for a minute or more (WARN). Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -64,7 +66,7 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 	add(o.InFlight < 0, "Options.InFlight", "is %d, must be positive", o.InFlight)
 	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)
 	add(o.MaxBytes < maxMessageBytes, "Options.MaxBytes", "is %d, must be at least %d, the size of the largest message", o.MaxBytes, maxMessageBytes)
-	add(o.AttemptTimeout < 0 || o.AttemptTimeout > time.Minute, "Options.AttemptTimeout", "is %v, must be positive and at most 1m", o.AttemptTimeout)
+	add(o.AttemptTimeout < 0 || o.AttemptTimeout > maxAttemptTimeout, "Options.AttemptTimeout", "is %v, must be positive and at most 1m", o.AttemptTimeout)
 	return errors.Join(errs...)
 }
 

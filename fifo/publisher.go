@@ -8,13 +8,12 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // Publisher sends events to one queue. All methods are safe for concurrent use. The events that one goroutine publishes to
 // a group keep their order. An idle Publisher has no goroutine and no timer.
 type Publisher struct {
-	client    Client
+	client    *safeClient
 	queueURL  string
 	namespace string
 	fifo      bool
@@ -39,7 +38,10 @@ type Publisher struct {
 	requests int // in flight
 	flushes  int // calls of Flush and Close that wait: no linger
 	throttle throttle
-	timer    *time.Timer // calls dispatch
+	unsigned unsigned
+	timeout  time.Duration // of the next attempt: see adaptTimeout
+	warned   time.Time     // that an event waits long
+	timer    *time.Timer   // calls dispatch
 }
 
 // NewPublisher returns a Publisher for the queue. The namespace is the source of the events' IDs, or their type: 1 to 48
@@ -62,8 +64,9 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 	}
 	isFIFO := host.IsFIFO(queueURL)
 	p := &Publisher{
-		client: safeClient{c, &thaw.Conns{}}, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
+		client: &safeClient{client: c}, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
 		window:   safeWindow(o.AttemptTimeout),
+		timeout:  o.AttemptTimeout,
 		clocks:   readClocks,
 		limit:    sizeLimit{reading: make(chan struct{}, 1)},
 		closing:  make(chan struct{}),
