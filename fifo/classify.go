@@ -120,8 +120,11 @@ func mayBeOneEntry(err error) bool {
 	if !ok || httpStatus(err) != 400 {
 		return false
 	}
+	if strings.Contains(strings.ToLower(api.ErrorCode()), "kms") {
+		return false // the queue's key: KmsDisabled, KMS.NotFoundException
+	}
 	code := shortCode(api.ErrorCode())
-	return !requestCodes[code] && !expiryCodes[code] && !signatureCodes[code] && !strings.HasPrefix(strings.ToLower(code), "kms")
+	return !requestCodes[code] && !expiryCodes[code] && !signatureCodes[code]
 }
 
 // shortCode removes the prefix that some codes have: AWS.SimpleQueueService.NonExistentQueue, KMS.ThrottlingException.
