@@ -17,7 +17,8 @@ const gatherTime = 10 * time.Millisecond
 //
 // When PublishAll returns, none of its goroutines and timers is left. When ctx ends, the requests in flight are cancelled:
 // the error of an event is [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. The same events may then be
-// published again: SQS recognises a copy that arrives within five minutes of the first call.
+// published again: SQS recognises a copy that arrives within five minutes of the first call. Events of other calls that wait
+// in the group behind one with an unknown outcome do not fail with it: their calls send it on, and then them.
 func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, error) {
 	l, closeLane := p.openLane(ctx)
 	defer closeLane()
@@ -52,6 +53,7 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 		}
 		receipts[i], errs[i] = e.pending.receipt, e.pending.err
 	}
+	p.waitCarried(l)
 	for i, err := range errs {
 		errs[i] = withIndex(i, err)
 	}
@@ -95,13 +97,17 @@ func (p *Publisher) cancelWaiting(l *lane) {
 	}
 }
 
-// cancel ends an entry whose lane's context has ended. The caller holds the lock.
+// cancel ends an entry whose lane's context has ended. If other callers' events are behind one that may be in the queue, it is
+// sent on for them. The caller holds the lock.
 func (p *Publisher) cancel(e *entry) {
-	why := context.Cause(e.lane.ctx)
-	if e.unknown {
-		p.fail(e, e.finalError(why))
-		return
+	why := e.finalError(context.Cause(e.lane.ctx))
+	switch {
+	case !e.unknown:
+		p.groups.remove(e)
+		p.finish(e, Receipt{}, why)
+	case p.carry(e):
+		p.finish(e, Receipt{}, why)
+	default:
+		p.fail(e, why)
 	}
-	p.groups.remove(e)
-	p.finish(e, Receipt{}, e.finalError(why))
 }

@@ -15,6 +15,8 @@ type lane struct {
 	linger time.Duration
 	flush  bool     // no linger
 	ready  []*group // groups whose head may be sent and is of this lane, the longest ready first
+
+	carried []*Pending // of entries of calls that have ended: see carry
 }
 
 // due returns when the lane has a request to send, or false if it has nothing to send.
