@@ -54,6 +54,7 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 		receipts[i], errs[i] = e.pending.receipt, e.pending.err
 	}
 	p.waitCarried(l)
+	p.lines.Flush(logFlush)
 	for i, err := range errs {
 		errs[i] = withIndex(i, err)
 	}

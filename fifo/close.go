@@ -57,6 +57,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 		<-e.pending.done // the context of its request has ended
 		errs = append(errs, e.pending.err)
 	}
+	p.lines.Flush(logFlush)
 	return errors.Join(errs...)
 }
 

@@ -1,11 +1,17 @@
 package fifo_test
 
 import (
+	"context"
+	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // What is logged without a logger of the test's own is not printed.
@@ -41,4 +47,59 @@ func (b *logBook) count(level, text string) (n int) {
 		}
 	}
 	return n
+}
+
+// badHandler breaks in one of its methods.
+type badHandler struct {
+	slog.Handler
+	enabled, handle func()
+}
+
+func (h badHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	h.enabled()
+	return h.Handler.Enabled(ctx, l)
+}
+
+func (h badHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.handle()
+	return h.Handler.Handle(ctx, r)
+}
+
+// A log that blocks, panics, ends its goroutine or calls the publisher costs its line.
+func TestBrokenLog(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(opened chan struct{}, p *fifo.Publisher){
+		"blocks":              func(opened chan struct{}, _ *fifo.Publisher) { <-opened },
+		"panics":              func(chan struct{}, *fifo.Publisher) { panic("broken") },
+		"ends its goroutine":  func(chan struct{}, *fifo.Publisher) { runtime.Goexit() },
+		"calls the publisher": func(_ chan struct{}, p *fifo.Publisher) { _ = p.Flush(context.Background()) },
+	} {
+		for _, method := range []string{"Enabled", "Handle"} {
+			t.Run(name+" in "+method, func(t *testing.T) {
+				t.Parallel()
+				bubble(t, orders, func(x *fixture) {
+					opened := make(chan struct{})
+					var p *fifo.Publisher
+					h := badHandler{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}), func() {}, func() {}}
+					if method == "Enabled" {
+						h.enabled = func() { breaks(opened, p) }
+					} else {
+						h.handle = func() { breaks(opened, p) }
+					}
+					p = x.publisher(func(o *fifo.Options) { o.Logger = slog.New(h) })
+					start := time.Now()
+					if _, err := p.PublishAll(x.Context(), tenEvents()); err != nil {
+						x.Error(err)
+					}
+					if took := time.Since(start); took > 2*time.Second {
+						x.Errorf("took %v, want the time of four attempts", took)
+					}
+					if err := p.Close(x.Context()); err != nil {
+						x.Error(err)
+					}
+					close(opened)
+				}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.LoseReply})
+			})
+		}
+	}
 }

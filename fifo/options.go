@@ -31,7 +31,9 @@ type Options struct {
 	// first attempt with an unknown outcome. At most 60 s. Default: 5 s.
 	AttemptTimeout time.Duration
 	// Logger gets what no error reports: an attempt that failed and is repeated (DEBUG), and once a minute an event that has
-	// been tried for a minute or more (WARN). Default: slog.Default().
+	// been tried for a minute or more (WARN). A handler that blocks or panics harms nobody: up to 1,024 lines wait, further ones
+	// are dropped, and the next line says how many (dropped_lines). PublishAll and Close wait at most 50 ms for the last lines.
+	// Default: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -3,6 +3,7 @@ package fifo
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -11,13 +12,14 @@ import (
 )
 
 // Publisher sends events to one queue. All methods are safe for concurrent use. The events that one goroutine publishes to
-// a group keep their order. An idle Publisher has no goroutine and no timer.
+// a group keep their order. An idle Publisher has no goroutine and no timer, unless Options.Logger blocks.
 type Publisher struct {
 	client    *safeClient
 	queueURL  string
 	namespace string
 	fifo      bool
 	opts      Options
+	lines     host.Lines     // what opts.Logger writes to
 	window    time.Duration  // see safeWindow
 	clocks    func() instant // readClocks, except in tests
 	limit     sizeLimit
@@ -75,6 +77,7 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 		groups:   newGroups(isFIFO),
 		recent:   newRecentEvents(),
 	}
+	p.opts.Logger = slog.New(lateHandler{p.lines.Handler(o.Logger.Handler())})
 	p.ctx, p.cancelAll = context.WithCancelCause(context.Background())
 	p.shared = &lane{ctx: p.ctx, linger: o.Linger}
 	p.lanes = []*lane{p.shared}

@@ -293,9 +293,8 @@ func (e *entry) note(r attemptResult) {
 // apply does what the result of an attempt asks for: the entry succeeds, fails, or is tried again. The caller holds the
 // lock.
 func (p *Publisher) apply(e *entry, r attemptResult) {
-	now := time.Now()
 	if r.proof == provesUnsigned {
-		r.proof = p.unsigned.refused(now)
+		r.proof = p.unsigned.refused(time.Now())
 	}
 	if r.proof == provesRefused && e.unknown {
 		// An earlier attempt may have put the event into the queue, or may still do so. If the entry ended here, the next event
@@ -331,20 +330,8 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 		}
 		delay = min(delay, remaining)
 	}
-	p.logRetry(e, r, now)
+	p.logRetry(e, r)
 	p.groups.retry(e, delay, &p.mu, p.dispatch)
-}
-
-// logRetry is for an attempt that failed. What certainly does not reach the queue is tried until its caller gives up; a caller
-// of Enqueue that waits for nothing learns from the log only. The caller holds the lock.
-func (p *Publisher) logRetry(e *entry, r attemptResult, now time.Time) {
-	attrs := []any{"event", e.pending.event, "group", e.pending.group, "attempt", e.attempts, "unknown", r.proof == provesNothing, "error", r.err}
-	p.opts.Logger.Debug("fifo: attempt failed, the event is sent again", attrs...)
-	if waited := now.Sub(e.started); waited >= warnAfter && now.Sub(p.warned) >= warnAfter {
-		p.warned = now
-		p.opts.Logger.Warn("fifo: no attempt has succeeded for a minute, the event is sent again",
-			append(attrs, "queue", p.queueURL, "since", waited.Round(time.Second), "accepted", len(p.entries))...)
-	}
 }
 
 // fail ends an entry with an error, and all entries behind it in its group: they would be delivered before it if it was
