@@ -112,6 +112,23 @@ func TestRefusedRequestIsDivided(t *testing.T) {
 	}
 }
 
+// A request that is throttled is not made more requests of.
+func TestThrottledRequestIsNotDivided(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		requests := 0
+		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if requests++; requests <= 3 {
+				return answer(r, http.StatusBadRequest, "ThrottlingException", time.Now()), nil
+			}
+			return x.srv.RoundTrip(r)
+		}))
+		if _, err := x.publisher().PublishAll(x.Context(), tenEvents()); err != nil || requests != 4 {
+			x.Errorf("PublishAll: %v after %d requests, want success by the fourth", err, requests)
+		}
+	})
+}
+
 // The context of the call ends while a request is divided: nothing more is sent.
 func TestDividedRequestIsCancelled(t *testing.T) {
 	t.Parallel()
@@ -182,7 +199,12 @@ func TestClientThatBreaks(t *testing.T) {
 					p := x.publisher()
 					ctx, cancel := context.WithTimeout(x.Context(), 10*time.Minute)
 					defer cancel()
-					_, err := p.PublishAll(ctx, tenEvents(4))
+					receipts, err := p.PublishAll(ctx, tenEvents(4))
+					for i, r := range receipts {
+						if i != 4 && r.Attempts != 2 {
+							x.Errorf("event %d: %d attempts, want 2: in the request that broke, and alone", i, r.Attempts)
+						}
+					}
 					errs := split(err)
 					if len(errs) != 1 || errs[0].Index != 4 || reason(errs[0]) != "unknown" {
 						x.Errorf("PublishAll: %v, want an unknown outcome of event 4", err)

@@ -75,6 +75,53 @@ func TestSlowQueue(t *testing.T) {
 	}
 }
 
+// Only an answer says that the queue is quick again.
+func TestQuickFailureIsNoQuickAnswer(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		slow := &slowQueue{next: x.srv}
+		slow.takes.Store(int64(6 * time.Second))
+		fail := false
+		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if fail {
+				fail = false
+				return nil, errRefused
+			}
+			return slow.RoundTrip(r)
+		}))
+		p := x.publisher()
+		for n := range 3 {
+			if r, err := p.Publish(x.Context(), event("g", n)); err != nil || r.Attempts != 2 {
+				x.Errorf("event %d: %+v, %v, want success by the second attempt", n, r, err)
+			}
+			fail = true
+		}
+	})
+}
+
+// A caller that gives up does not make the queue slow.
+func TestCancelledRequestIsNoTimeout(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		c := &hangingClient{Client: x.sqs}
+		x.sent.Client = c
+		p := x.publisher()
+		for n := range 3 {
+			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+			if _, err := p.PublishAll(ctx, []fifo.Event{event("g", n)}); reason(err) != "unknown" {
+				x.Errorf("PublishAll: %v, want an unknown outcome", err)
+			}
+			cancel()
+		}
+		ctx, cancel := context.WithTimeout(x.Context(), time.Minute)
+		defer cancel()
+		_, _ = p.PublishAll(ctx, []fifo.Event{event("g", 4)})
+		if got := c.timeout[3]; got != 5*time.Second {
+			x.Errorf("the next attempt has %v, want 5s", got)
+		}
+	})
+}
+
 // hangingClient answers no send. It notes when each began and by when its context would end it.
 type hangingClient struct {
 	fifo.Client
