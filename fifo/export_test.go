@@ -10,11 +10,14 @@ func (p *Publisher) SetClocks(read func() (mono time.Duration, wall time.Time)) 
 	}
 }
 
-// Idle reports whether the publisher has no entry, no request and no timer.
+// Idle reports whether the publisher has no entry, no request and no timer, and all its capacity.
 func (p *Publisher) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	armed := p.timer != nil && p.timer.Stop()
+	if p.capacity.messages != p.opts.MaxMessages || p.capacity.bytes != p.opts.MaxBytes || len(p.shared.carried) > 0 {
+		return false
+	}
 	return len(p.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && len(p.shared.ready) == 0 && !armed
 }
 

@@ -103,3 +103,28 @@ func TestBrokenLog(t *testing.T) {
 		}
 	}
 }
+
+// The lines of a call are written when it returns: a function is frozen then, and a program ends.
+func TestLinesAreWritten(t *testing.T) {
+	t.Parallel()
+	for _, last := range []string{"PublishAll", "Close"} {
+		bubble(t, orders, func(x *fixture) {
+			var book logBook
+			p := x.publisher(book.option, func(o *fifo.Options) {
+				o.Linger = -1
+				o.Logger = slog.New(badHandler{o.Logger.Handler(), func() {}, func() { time.Sleep(20 * time.Millisecond) }})
+			})
+			ctx, cancel := context.WithTimeout(x.Context(), time.Millisecond)
+			defer cancel()
+			if last == "PublishAll" {
+				_, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1)})
+			} else {
+				_, _ = p.Enqueue(x.Context(), event("g", 1))
+				_ = p.Close(ctx)
+			}
+			if n := book.count("DEBUG", "attempt failed"); n == 0 || n != x.sent.attemptsOf("g/v1") {
+				x.Errorf("%s: %d lines, %d attempts", last, n, x.sent.attemptsOf("g/v1"))
+			}
+		}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Reset})
+	}
+}

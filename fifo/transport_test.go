@@ -17,6 +17,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
@@ -140,6 +142,38 @@ func TestNoCredentials(t *testing.T) {
 			x.Errorf("later, with credentials after a second: %v", err)
 		}
 	})
+}
+
+// The service that gives credentials answers with codes too. They are none of SQS's.
+func TestCredentialsAreDenied(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		x.sent.Client = withCredentials(x.sqs, func() error { return &smithy.GenericAPIError{Code: "InternalFailure"} })
+		start := time.Now()
+		if _, err := x.publisher().Publish(x.Context(), event("g", 1)); reason(err) != "not sent" || time.Since(start) > 10*time.Second {
+			x.Errorf("Publish: %v after %v, want ErrNotSent after five seconds", err, time.Since(start))
+		}
+	})
+}
+
+// A client that is not the SDK's, or that drops the option functions: the code of an answer counts, and nothing else.
+func TestForeignClient(t *testing.T) {
+	t.Parallel()
+	denied := &smithyhttp.ResponseError{Err: &smithy.GenericAPIError{Code: "AccessDenied"},
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusForbidden}}}
+	for want, err := range map[string]error{"not sent": denied, "unknown": errRefused} {
+		bubble(t, orders, func(x *fixture) {
+			x.sent.Client = &brokenClient{Client: x.sqs, breaks: func() (*sqs.SendMessageBatchOutput, error) { return nil, err }}
+			e := event("g", 1)
+			e.Body = "poison"
+			if _, err := x.publisher().Publish(x.Context(), e); reason(err) != want {
+				x.Errorf("Publish: %v, want %s", err, want)
+			}
+			if n := x.sent.attemptsOf("g/v1"); (n == 1) != (want == "not sent") {
+				x.Errorf("%s: %d attempts", want, n)
+			}
+		})
+	}
 }
 
 // A fetch of credentials that the caller ends says nothing about the next one.
