@@ -1,9 +1,7 @@
 package fifo
 
 import (
-	"context"
 	"errors"
-	"net"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +19,7 @@ const (
 	provesNotSent                // this attempt did not put it into the queue; the next one may
 	provesRefused                // this attempt did not put it into the queue, and a later one would not either
 	provesThrottled              // as provesNotSent, and SQS throttles the whole queue
+	provesUnsigned               // as provesNotSent, but a later attempt may fail in the same way for ever: see unsigned
 )
 
 // attemptResult is the result of one attempt for one entry.
@@ -31,33 +30,33 @@ type attemptResult struct {
 }
 
 // classify returns what the failure of a whole request proves. Unless it is certain that SQS refused the request before it
-// put anything into the queue, the failure proves nothing.
-func classify(err error, neverSent bool) attemptResult {
-	if neverSent {
-		// No credentials, no endpoint: without an error at once, a wrong configuration would stay hidden for minutes. But the
-		// attempt's deadline may also have passed while the SDK was fetching credentials.
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			return attemptResult{proof: provesNotSent, err: err}
-		}
-		return attemptResult{proof: provesRefused, err: err}
+// put anything into the queue, or that it never got it, the failure proves nothing.
+func classify(err error, w *sendWatch) attemptResult {
+	r := attemptResult{proof: provesNothing, err: err}
+	if api, ok := errors.AsType[smithy.APIError](err); ok && w.given.Load() || ok && !w.installed.Load() {
+		r.proof = classifyCode(api.ErrorCode(), httpStatus(err), w.skewed.Load())
+		return r
 	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return attemptResult{proof: classifyCode(api.ErrorCode(), httpStatus(err)), err: err}
+	switch {
+	case !w.neverSent():
+	case !w.given.Load():
+		r.proof = provesUnsigned // no credentials, no region
+	case isCertificate(err):
+		r.proof = provesRefused
+	default:
+		r.proof = provesNotSent // no connection
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return attemptResult{proof: provesNotSent, err: err} // no connection, no request
-	}
-	return attemptResult{proof: provesNothing, err: err}
+	return r
 }
 
-func classifyCode(code string, status int) proof {
+func classifyCode(code string, status int, skewed bool) proof {
 	switch {
 	case isThrottle(code), status == 429:
 		return provesThrottled
 	case !isCode(code), status < 400, status > 499, status == 408:
 		return provesNothing // a proxy may have answered instead of SQS
-	case signatureCodes[code]:
-		return provesNotSent
+	case expiryCodes[code], signatureCodes[code] && skewed:
+		return provesUnsigned
 	default:
 		return provesRefused
 	}
@@ -79,8 +78,9 @@ func classifyEntry(f sqstypes.BatchResultErrorEntry) attemptResult {
 // isCode reports whether the response has an error code. The SDK sets UnknownError if it has none.
 func isCode(code string) bool { return code != "" && code != "UnknownError" }
 
-// signatureCodes refuse the signature of a request. The next attempt signs anew, with new credentials or a corrected clock.
-var signatureCodes = map[string]bool{
+// expiryCodes refuse the time or the credentials of a signature. The next attempt signs anew, with new credentials or a
+// corrected clock.
+var expiryCodes = map[string]bool{
 	"ExpiredToken":          true,
 	"ExpiredTokenException": true,
 	"RequestExpired":        true,
@@ -88,9 +88,51 @@ var signatureCodes = map[string]bool{
 	"RequestInTheFuture":    true,
 }
 
-// isThrottle reports whether a code asks the client to send later. Some codes have a prefix: KMS.ThrottlingException.
+// signatureCodes refuse a signature: for a wrong secret key, and for a clock that is off, since the time is signed too.
+var signatureCodes = map[string]bool{
+	"InvalidSignature":          true,
+	"InvalidSignatureException": true,
+	"SignatureDoesNotMatch":     true,
+	"AuthFailure":               true,
+}
+
+// requestCodes refuse a request with status 400 whatever its entries are.
+var requestCodes = map[string]bool{
+	"AccessDenied":                true,
+	"AccessDeniedException":       true,
+	"IncompleteSignature":         true,
+	"InvalidAddress":              true,
+	"InvalidClientTokenId":        true,
+	"InvalidSecurity":             true,
+	"MissingAuthenticationToken":  true,
+	"NonExistentQueue":            true,
+	"NotAuthorized":               true,
+	"OptInRequired":               true,
+	"QueueDeletedRecently":        true,
+	"QueueDoesNotExist":           true,
+	"UnrecognizedClientException": true,
+	"UnsupportedOperation":        true,
+}
+
+// mayBeOneEntry reports whether a refusal of a request may be that of one entry, or of the sum of all.
+func mayBeOneEntry(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok || httpStatus(err) != 400 {
+		return false
+	}
+	if strings.Contains(strings.ToLower(api.ErrorCode()), "kms") {
+		return false // the queue's key: KmsDisabled, KMS.NotFoundException
+	}
+	code := shortCode(api.ErrorCode())
+	return !requestCodes[code] && !expiryCodes[code] && !signatureCodes[code]
+}
+
+// shortCode removes the prefix that some codes have: AWS.SimpleQueueService.NonExistentQueue, KMS.ThrottlingException.
+func shortCode(code string) string { return code[strings.LastIndexByte(code, '.')+1:] }
+
+// isThrottle reports whether a code asks the client to send later.
 func isThrottle(code string) bool {
-	code = code[strings.LastIndexByte(code, '.')+1:]
+	code = shortCode(code)
 	_, ok := retry.DefaultThrottleErrorCodes[code]
 	return ok || code == "KmsThrottled"
 }

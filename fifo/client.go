@@ -2,8 +2,12 @@ package fifo
 
 import (
 	"context"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // Client is the part of the SQS client that a [Publisher] calls. It must end a call when the call's context ends. A wrapper
@@ -17,3 +21,58 @@ type Client interface {
 }
 
 var _ Client = (*sqs.Client)(nil)
+
+var errNoAnswer = errors.New("fifo: the client returned neither an answer nor an error: correct the wrapper that was given to NewPublisher")
+
+// safeClient makes a failed call of one that panics, ends its goroutine, or returns neither an answer nor an error. A Client may
+// be the user's wrapper. A call does not use a connection from before a freeze of the process; see package thaw.
+type safeClient struct {
+	client Client
+	conns  thaw.Conns
+}
+
+// safely calls f once, and once more for each connection from before a freeze that it gets: only the last call sends its request.
+func (s *safeClient) safely(ctx context.Context, f func(context.Context) (answered bool, err error)) error {
+	return s.conns.Do(ctx, func(ctx context.Context) error {
+		return host.Contain(func() error {
+			answered, err := f(ctx)
+			if !answered && err == nil {
+				return errNoAnswer
+			}
+			return err
+		})
+	})
+}
+
+// SendMessageBatch sends a request once, and returns how far it got.
+func (s *safeClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput) (out *sqs.SendMessageBatchOutput, w *sendWatch, err error) {
+	err = s.safely(ctx, func(ctx context.Context) (_ bool, err error) {
+		w = &sendWatch{}
+		out, err = s.client.SendMessageBatch(ctx, in, singleAttempt, w.install)
+		return out != nil, err
+	})
+	return out, w, err
+}
+
+func (s *safeClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput) (out *sqs.GetQueueAttributesOutput, err error) {
+	err = s.safely(ctx, func(ctx context.Context) (_ bool, err error) {
+		out, err = s.client.GetQueueAttributes(ctx, in)
+		return out != nil, err
+	})
+	return out, err
+}
+
+// clientRegion returns the region of an SDK client, or "" where it says nothing about the queue's: a client with an endpoint of
+// its own is that of an emulator or a proxy.
+func clientRegion(c Client) (region string) {
+	sdk, ok := c.(interface{ Options() sqs.Options })
+	if !ok || host.IsNil(c) {
+		return ""
+	}
+	_ = host.Recover(func() { // a wrapper's method
+		if o := sdk.Options(); o.BaseEndpoint == nil {
+			region = o.Region
+		}
+	})
+	return region
+}

@@ -156,6 +156,9 @@ func TestCloseInAnOutage(t *testing.T) {
 }
 
 func reason(err error) string {
+	if err == nil {
+		return ""
+	}
 	for _, r := range []struct {
 		reason error
 		name   string

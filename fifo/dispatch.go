@@ -13,10 +13,10 @@ type request struct {
 	done    chan struct{} // closed when its entries have their results, or will be sent again
 }
 
-// isWanted reports whether a lane of the request's entries still waits for it.
+// isWanted reports whether a lane of the entries that are in flight still waits for them.
 func (r *request) isWanted() bool {
 	for _, e := range r.entries {
-		if !e.lane.hasEnded() {
+		if e.request == r && !e.lane.hasEnded() {
 			return true
 		}
 	}

@@ -25,8 +25,18 @@
 // While an event can be sent within the deduplication interval, the queue contains it once and in the order of its group,
 // however many attempts fail. SQS remembers a MessageDeduplicationId for five minutes after it accepts the message. A lost
 // response does not tell whether SQS accepted the message, so the publisher sends the event again with the same ID, until
-// 285 s after the start of the first attempt. After that the outcome stays unknown, and the error says so:
-// [ErrUnknownOutcome]. A caller that publishes the event again before continues the same window.
+// 285 s after the start of the first attempt with an unknown outcome. After that the outcome stays unknown, and the error says
+// so: [ErrUnknownOutcome]. A caller that publishes the event again before continues the same window.
+//
+// An attempt that certainly put nothing into the queue is repeated for as long as the caller waits: SQS throttles, fails in
+// the service, or cannot be reached. Neither that nor a clock that is set ends the attempts; the context of Publish and
+// PublishAll does, and for the events of Enqueue the one of Close. A line at WARN says once a minute that an event waits so.
+// What a person must correct fails at once, with [ErrNotSent]: access denied, no such queue, a certificate that is not trusted.
+// If there are no credentials, or SQS refuses them as expired or the signature for its time, attempts are repeated for 5 s: one
+// failed fetch passes, and the SDK corrects its clock by SQS's.
+//
+// A standard queue recognises no copy. There an attempt with an unknown outcome is repeated twice at most, so that one event
+// makes three messages at most.
 //
 // At most one event of a group is in flight; the next one is sent when SQS has answered. An event that fails also fails the
 // accepted events behind it in its group, and those that come until the caller has read the results of all of them

@@ -28,10 +28,13 @@ type entry struct {
 	due           time.Time // end of its linger
 	request       *request  // while it is in flight
 	attempts      int
-	opened        bool    // first is set
-	first         instant // start of the first attempt, or of that of an earlier call: see inheritWindow
-	unknown       bool    // an attempt has an unknown outcome: the event may be in the queue
-	lastErr       error   // of the last attempt
+	started       time.Time // start of the first attempt
+	began         instant   // start of the last attempt
+	unknown       bool      // an attempt has an unknown outcome: the event may be in the queue
+	copies        int       // attempts with an unknown outcome: on a standard queue each may have put a copy into it
+	opened        bool      // there is a window: first is set
+	first         instant   // start of the first attempt with an unknown outcome, of this call or of an earlier one: see inheritWindow
+	lastErr       error     // of the last attempt
 }
 
 func (e *entry) isAccepted() bool { return e.lane != nil }
@@ -48,7 +51,7 @@ func (e *entry) leaveLane() { delete(e.lane.entries, e) }
 // newEntry checks all that can be checked without the queue, and copies what every attempt sends. Each attempt builds the
 // SQS message from it: the message takes three times the memory of the event, and thousands may wait.
 func (p *Publisher) newEntry(e Event) (*entry, error) {
-	if err := e.validate(); err != nil {
+	if err := e.validate(p.fifo); err != nil {
 		return nil, err
 	}
 	key, err := DedupID(p.namespace, e.ID)
@@ -70,11 +73,13 @@ func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchReq
 	m := sqstypes.SendMessageBatchRequestEntry{
 		Id:                host.EntryID(position),
 		MessageBody:       &e.event.Body,
-		MessageGroupId:    &e.event.Group,
 		MessageAttributes: make(map[string]sqstypes.MessageAttributeValue, len(e.event.Attributes)+3),
 	}
 	for name, a := range e.event.sentAttributes(p.namespace) {
 		m.MessageAttributes[name] = attributeValue(a)
+	}
+	if e.event.Group != "" {
+		m.MessageGroupId = &e.event.Group
 	}
 	if p.fifo {
 		m.MessageDeduplicationId = &e.key

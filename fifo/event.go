@@ -21,9 +21,10 @@ type Event struct {
 	// stored with the event. It is made before the first attempt to publish and stays the same in every later one.
 	// Required; any text that SQS accepts.
 	ID string
-	// Group is the MessageGroupId: SQS delivers the events of one group in the order they were published. Required; 1 to
-	// 128 printable ASCII characters, no space. It must depend on the event alone: on a queue that deduplicates by group,
-	// an event that is sent again with another group is a new message.
+	// Group is the MessageGroupId: SQS delivers the events of one group in the order they were published. 1 to 128 printable
+	// ASCII characters, no space. Required on a FIFO queue; on a standard queue it is the tenant of a fair queue, and may be
+	// empty. It must depend on the event alone: on a queue that deduplicates by group, an event that is sent again with
+	// another group is a new message.
 	Group string
 	// Body is the message body. Required; valid UTF-8 of the characters that XML allows.
 	Body string
@@ -54,9 +55,9 @@ type Receipt struct {
 
 // validate returns one FieldError for each reason for which SQS would refuse the event. So when SQS refuses an entry of a
 // batch, the cause is the service and not the input. Publisher.checkSize checks the size: its limit depends on the queue.
-func (e *Event) validate() error {
+func (e *Event) validate(fifo bool) error {
 	errs := checkAttributes(e.Attributes)
-	errs = append(errs, checkText("Event.ID", e.ID), checkGroup(e.Group), checkText("Event.Body", e.Body))
+	errs = append(errs, checkText("Event.ID", e.ID), checkGroup(e.Group, fifo), checkText("Event.Body", e.Body))
 	if e.Type != "" {
 		errs = append(errs, checkText("Event.Type", e.Type))
 	}
@@ -94,11 +95,11 @@ func isXMLChar(r rune) bool {
 	return r != 0xfffe && r != 0xffff
 }
 
-// checkGroup returns an error for a text that cannot be a MessageGroupId.
-func checkGroup(group string) error {
+// checkGroup returns an error for a text that cannot be a MessageGroupId. A message of a standard queue needs none.
+func checkGroup(group string, fifo bool) error {
 	const field = "Event.Group"
-	if group == "" {
-		return badField(field, "is empty")
+	if group == "" && fifo {
+		return badField(field, "is empty, must be set for a FIFO queue")
 	}
 	if len(group) > 128 {
 		return badField(field, "has %d bytes, must have at most 128", len(group))

@@ -10,13 +10,13 @@ func (p *Publisher) SetClocks(read func() (mono time.Duration, wall time.Time)) 
 	}
 }
 
-// Idle reports whether the publisher has no entry, no request and no timer.
+// Idle reports whether the publisher has no entry, no request and no timer, and all its capacity.
 func (p *Publisher) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	armed := p.timer != nil && p.timer.Stop()
 	return len(p.shared.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && p.groups.ready.n == 0 &&
-		!armed && p.limit.reading == nil && p.reports.idle == nil
+		!armed && p.limit.reading == nil && p.reports.idle == nil && p.capacity.messages == p.opts.MaxMessages && p.capacity.bytes == p.opts.MaxBytes
 }
 
 // Remembered returns how many events are remembered to find conflicts.

@@ -43,7 +43,14 @@ func newFailures() failures {
 // holds the lock.
 func (p *Publisher) failed(e *entry, halted int) {
 	pending := e.pending
-	p.report(report{event: e.event, err: pending.err, attempts: e.attempts, halted: halted})
+	// An event that is halted behind another one is counted in the line of that one.
+	if !errors.Is(pending.err, ErrGroupHalted) {
+		p.opts.Logger.Error("fifo: event failed", "event", pending.event, "group", pending.group, "attempts", e.attempts,
+			"halted", halted, "error", reasonOf(pending.err))
+	}
+	if p.opts.OnFailure != nil {
+		p.report(e)
+	}
 	if pending.read {
 		return
 	}
@@ -114,77 +121,66 @@ func (p *Publisher) readAll() (errs []error) {
 	return errs
 }
 
-// report is a failure to be told of.
-type report struct {
-	event            Event
-	err              error
-	attempts, halted int
-}
-
-// reports are told in their order by one goroutine, which ends when there is none: the logger and Options.OnFailure are the
-// user's, and may panic or block.
+// reports are calls of Options.OnFailure, in their order. One goroutine makes them, which ends when there is none: the function
+// is the user's, and may panic or block.
 type reports struct {
-	queue   []report
+	queue   []*entry
 	idle    chan struct{} // closed when the goroutine ends; nil: it does not run
 	dropped int
 }
 
-// report hands a failure to the goroutine. The caller holds the lock.
-func (p *Publisher) report(r report) {
+// report hands a failed entry to the goroutine. The caller holds the lock.
+func (p *Publisher) report(e *entry) {
 	q := &p.reports
 	if len(q.queue) >= p.opts.MaxMessages {
 		q.dropped++
 		return
 	}
-	q.queue = append(q.queue, r)
+	q.queue = append(q.queue, e)
 	if q.idle == nil {
 		q.idle = make(chan struct{})
-		go p.tellReports()
+		go p.makeReports()
 	}
 }
 
-func (p *Publisher) tellReports() {
-	q := &p.reports
+func (p *Publisher) makeReports() {
 	for {
-		p.mu.Lock()
-		told, dropped := q.queue, q.dropped
-		q.queue, q.dropped = nil, 0
-		if len(told) == 0 {
-			close(q.idle)
-			q.idle = nil
-			p.mu.Unlock()
+		failed, dropped := p.takeReports()
+		if failed == nil {
 			return
 		}
-		p.mu.Unlock()
-		for _, r := range told {
-			p.tell(r)
+		for _, e := range failed {
+			pe, _ := errors.AsType[*PublishError](e.pending.err)
+			err := host.Contain(func() error {
+				p.opts.OnFailure(e.event, pe)
+				return nil
+			})
+			if err != nil {
+				p.opts.Logger.Error("fifo: Options.OnFailure panicked", append(host.ErrorAttrs(err), "event", e.event.ID)...)
+			}
 		}
 		if dropped > 0 {
-			p.opts.Logger.Error("fifo: more events failed than could be reported", "events", dropped)
+			p.opts.Logger.Error("fifo: Options.OnFailure is too slow: it was not called for some events", "events", dropped)
 		}
 	}
 }
 
-func (p *Publisher) tell(r report) {
-	// An event that is halted behind another one is counted in the line of that one.
-	if !errors.Is(r.err, ErrGroupHalted) {
-		p.opts.Logger.Error("fifo: event failed", "event", r.event.ID, "group", r.event.Group, "attempts", r.attempts,
-			"halted", r.halted, "error", reasonOf(r.err))
+func (p *Publisher) takeReports() (failed []*entry, dropped int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := &p.reports
+	if len(q.queue) == 0 {
+		close(q.idle)
+		q.idle = nil
+		return nil, 0
 	}
-	if p.opts.OnFailure == nil {
-		return
-	}
-	pe, _ := errors.AsType[*PublishError](r.err)
-	err := host.Contain(func() error {
-		p.opts.OnFailure(r.event, pe)
-		return nil
-	})
-	if err != nil {
-		p.opts.Logger.Error("fifo: Options.OnFailure panicked", append(host.ErrorAttrs(err), "event", r.event.ID)...)
-	}
+	failed, dropped = q.queue, q.dropped
+	q.queue, q.dropped = nil, 0
+	return failed, dropped
 }
 
-// awaitReports waits until what failed is reported, for a short while: a function's process is frozen after its answer.
+// awaitReports waits until what failed is reported and logged, for a short while: a function's process is frozen after its
+// answer.
 func (p *Publisher) awaitReports() {
 	p.mu.Lock()
 	idle := p.reports.idle
@@ -192,4 +188,5 @@ func (p *Publisher) awaitReports() {
 	if idle != nil {
 		waitFor(idle)
 	}
+	p.lines.Flush(logFlush)
 }

@@ -361,7 +361,7 @@ func TestFailuresBeyondTheLimit(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(24 * time.Hour)
-		if !strings.Contains(lines.String(), "more events failed than could be reported") {
+		if !strings.Contains(lines.String(), "it was not called for some events") {
 			x.Errorf("log:\n%s", lines)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})

@@ -160,8 +160,9 @@ func (w *recorder) begin(in *sqs.SendMessageBatchInput) {
 		bytes += len(*e.MessageBody)
 		id := *e.MessageAttributes["event-id"].StringValue
 		w.attempts[id]++
-		if w.active[*e.MessageGroupId]++; w.active[*e.MessageGroupId] > 1 && strings.HasSuffix(*in.QueueUrl, ".fifo") {
-			w.problems = append(w.problems, "two entries of group "+*e.MessageGroupId+" in flight")
+		group := aws.ToString(e.MessageGroupId)
+		if w.active[group]++; w.active[group] > 1 && strings.HasSuffix(*in.QueueUrl, ".fifo") {
+			w.problems = append(w.problems, "two entries of group "+group+" in flight")
 		}
 		if want := fmt.Sprint(i); *e.Id != want {
 			w.problems = append(w.problems, fmt.Sprintf("entry %s has ID %s", want, *e.Id))
@@ -183,7 +184,7 @@ func (w *recorder) end(in *sqs.SendMessageBatchInput) {
 	defer w.mu.Unlock()
 	w.requests--
 	for _, e := range in.Entries {
-		w.active[*e.MessageGroupId]--
+		w.active[aws.ToString(e.MessageGroupId)]--
 	}
 }
 

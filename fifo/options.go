@@ -25,9 +25,10 @@ type Options struct {
 	// MaxBytes is the most bytes of bodies and attributes of the events that are accepted and have no result yet. At
 	// least 1 MiB, the size of the largest message. Default: 64 MiB.
 	MaxBytes int64
-	// AttemptTimeout bounds one request. It also bounds the retries: the last attempt to send an event starts at least
-	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the first
-	// attempt started. At most 60 s. Default: 5 s.
+	// AttemptTimeout bounds one request. A request that takes longer doubles the time of the next ones, up to 60 s, until SQS
+	// answers within AttemptTimeout again. It also bounds the retries: the last attempt to send an event starts at least
+	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the start of the
+	// first attempt with an unknown outcome. At most 60 s. Default: 5 s.
 	AttemptTimeout time.Duration
 	// OnFailure is called for each accepted event that fails, by whichever method it was published, but for one whose own
 	// caller's context ended. The calls come one after the other, in the order of the failures; one that blocks delays those
@@ -35,7 +36,10 @@ type Options struct {
 	// see [Publisher.Resume]. Default: none.
 	OnFailure func(Event, *PublishError)
 	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
-	// behind it, and what no error reports, such as an attempt that failed and is repeated. Default: slog.Default().
+	// behind it, and what no error reports: an attempt that failed and is repeated (DEBUG), and once a minute an event that has
+	// been tried for a minute or more (WARN). A handler that blocks or panics harms nobody: up to 1,024 lines wait, further ones
+	// are dropped, and the next line says how many (dropped_lines). PublishAll, Flush and Close wait at most 50 ms for the last
+	// lines. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -59,14 +63,18 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 			errs = append(errs, badField(field, format, args...))
 		}
 	}
-	add(c == nil, "client", "is nil")
+	add(host.IsNil(c), "client", "is nil")
 	problem := host.QueueURLProblem(queueURL)
 	add(problem != "", "queueURL", "%s", problem)
+	if region := clientRegion(c); region != "" {
+		arn, known := host.ARNOfURL(queueURL)
+		add(known && arn.Region != region, "queueURL", "is of region %s, the client's is %s: make the client with the queue's region", arn.Region, region)
+	}
 	add(!namespaces.MatchString(namespace), "namespace", "is %.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -", namespace)
 	add(o.InFlight < 0, "Options.InFlight", "is %d, must be positive", o.InFlight)
 	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)
 	add(o.MaxBytes < maxMessageBytes, "Options.MaxBytes", "is %d, must be at least %d, the size of the largest message", o.MaxBytes, maxMessageBytes)
-	add(o.AttemptTimeout < 0 || o.AttemptTimeout > time.Minute, "Options.AttemptTimeout", "is %v, must be positive and at most 1m", o.AttemptTimeout)
+	add(o.AttemptTimeout < 0 || o.AttemptTimeout > maxAttemptTimeout, "Options.AttemptTimeout", "is %v, must be positive and at most 1m", o.AttemptTimeout)
 	return errors.Join(errs...)
 }
 

@@ -2,6 +2,7 @@ package fifo
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -9,13 +10,14 @@ import (
 )
 
 // Publisher sends events to one queue. All methods are safe for concurrent use. The events that one goroutine publishes to
-// a group keep their order. An idle Publisher has no goroutine and no timer.
+// a group keep their order. An idle Publisher has no goroutine and no timer, unless Options.Logger blocks.
 type Publisher struct {
-	client    Client
+	client    *safeClient
 	queueURL  string
 	namespace string
 	fifo      bool
 	opts      Options
+	lines     host.Lines      // what opts.Logger writes to
 	window    time.Duration   // see safeWindow
 	clocks    func() instant  // readClocks, except in tests
 	closing   chan struct{}   // closed by Close: nobody waits for capacity any longer
@@ -35,15 +37,18 @@ type Publisher struct {
 	requests int                // in flight
 	flushes  int                // calls of Flush and Close that wait: no linger
 	throttle throttle
-	timer    *time.Timer // calls dispatch
+	unsigned unsigned
+	timeout  time.Duration // of the next attempt: see adaptTimeout
+	warned   time.Time     // that an event waits long
+	timer    *time.Timer   // calls dispatch
 }
 
 // NewPublisher returns a Publisher for the queue. The namespace is the source of the events' IDs, or their type: 1 to 48
 // of A-Z a-z 0-9 . _ : / -. It is part of the key of every event. It must not change while the queue, the dead-letter queue
 // or the caller still has an event, or the event gets a second key.
 //
-// A queue whose name ends in .fifo is a FIFO queue. On a standard queue an event has no MessageDeduplicationId, its group is
-// the tenant of a fair queue, and nothing keeps the order. An attempt whose response is lost may put an event into the
+// A queue whose name ends in .fifo is a FIFO queue. On a standard queue an event has no MessageDeduplicationId, its group, if
+// it has one, is the tenant of a fair queue, and nothing keeps the order. An attempt whose response is lost may put an event into the
 // queue twice; a consumer that deduplicates events by their IDs runs its handler once.
 //
 // The error joins one [*sqsonce.FieldError] per bad argument. NewPublisher makes no call and starts nothing.
@@ -58,8 +63,9 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 	}
 	isFIFO := host.IsFIFO(queueURL)
 	p := &Publisher{
-		client: c, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
+		client: &safeClient{client: c}, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
 		window:   safeWindow(o.AttemptTimeout),
+		timeout:  o.AttemptTimeout,
 		clocks:   readClocks,
 		closing:  make(chan struct{}),
 		capacity: capacity{messages: o.MaxMessages, bytes: o.MaxBytes},
@@ -67,6 +73,7 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 		groups:   newGroups(isFIFO),
 		recent:   newRecentEvents(),
 	}
+	p.opts.Logger = slog.New(lateHandler{p.lines.Handler(o.Logger.Handler())})
 	p.ctx, p.cancelAll = context.WithCancelCause(context.Background())
 	p.shared = newLane(p.ctx, p.ctx, o.Linger)
 	p.lanes = map[*lane]struct{}{p.shared: {}}

@@ -5,33 +5,46 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"errors"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go/middleware"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 var (
 	errWindowOver = errors.New("fifo: no further attempt: SQS deduplicates for 5 minutes only")
+	errCopies     = errors.New("fifo: no further attempt: each may put another copy into a standard queue")
 	errNoResult   = errors.New("fifo: SQS returned neither success nor failure for the entry")
 	errTwoResults = errors.New("fifo: SQS returned more than one result for the entry")
 	errChecksum   = errors.New("fifo: SQS returned the MD5 of another body than the one sent")
 )
 
-// safeWindow is how long after the start of an event's first attempt another attempt may start.
+// safeWindow is how long after the start of an event's first attempt with an unknown outcome another attempt may start.
 //
-// SQS deduplicates for five minutes after it accepts a message, which is not before that start. So SQS recognises an attempt
-// that arrives within five minutes of it; AWS does not say whether a recognised copy prolongs the interval. An attempt takes
-// up to its timeout, and a request that is still on its way after the timeout has another 10 s.
+// SQS deduplicates for five minutes after it accepts a message, which is not before that start: the attempts before it did not
+// reach the queue. So SQS recognises an attempt that arrives within five minutes of it; AWS does not say whether a recognised
+// copy prolongs the interval. An attempt ends at latestEnd at the latest, and a request that is still on its way then has
+// another 10 s.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 func safeWindow(attemptTimeout time.Duration) time.Duration {
-	return min(285*time.Second, 290*time.Second-attemptTimeout)
+	return min(285*time.Second, latestEnd-attemptTimeout)
 }
+
+const (
+	// latestEnd is when the last attempt ends, from the start of the window. An attempt whose timeout has grown is cut to it.
+	latestEnd = 290 * time.Second
+	// maxAttemptTimeout is the most for Options.AttemptTimeout, and for what it grows to.
+	maxAttemptTimeout = time.Minute
+	// mostRepeats is how often an attempt with an unknown outcome is repeated on a standard queue, which recognises no copy.
+	mostRepeats = 2
+	// warnAfter is how long an event is tried before a line says so, and the time between two such lines.
+	warnAfter = time.Minute
+)
 
 // lastAttemptMargin is how long before the end of the window the last attempt is planned, because timers fire late.
 const lastAttemptMargin = time.Second
@@ -77,97 +90,162 @@ func (t *throttle) extend(now time.Time) {
 	}
 }
 
-// send makes one attempt for the entries of a batch, which are in flight.
-func (p *Publisher) send(r *request) {
-	batch, expired := p.beginAttempt(r.entries)
-	var results []attemptResult
-	if len(batch) > 0 {
-		results = p.attempt(r.ctx, batch)
+// unsigned counts attempts that failed because of credentials or a signature: there were none, or they were refused. One such
+// failure passes, but a configuration that is wrong must not stay hidden.
+type unsigned struct{ first, last time.Time }
+
+const (
+	// unsignedPatience is how long such attempts are repeated.
+	unsignedPatience = 5 * time.Second
+	// unsignedMemory is how long a failure counts as one of a row.
+	unsignedMemory = time.Minute
+)
+
+// refused returns what one more failure proves.
+func (u *unsigned) refused(now time.Time) proof {
+	if now.Sub(u.last) > unsignedMemory {
+		u.first = now
 	}
+	u.last = now
+	if now.Sub(u.first) < unsignedPatience {
+		return provesNotSent
+	}
+	return provesRefused
+}
+
+// attempt is one request and what came of it.
+type attempt struct {
+	batch   []*entry        // what was sent
+	expired []*entry        // what was not, since its window is over
+	results []attemptResult // of the batch
+	again   [][]*entry      // parts of the batch to send at once, each in a request of its own
+
+	timeout, took      time.Duration
+	answered, timedOut bool
+}
+
+// send makes one attempt for the entries of a request, and more where they must be divided.
+func (p *Publisher) send(r *request) {
+	for parts := [][]*entry{r.entries}; len(parts) > 0; {
+		a := p.beginAttempt(r, parts[0])
+		if len(a.batch) > 0 {
+			p.try(r.ctx, a)
+		}
+		parts = p.settle(r, a, parts[1:])
+	}
+}
+
+// settle does what the results ask for. It returns the parts that are left to send.
+func (p *Publisher) settle(r *request, a *attempt, parts [][]*entry) [][]*entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.requests--
-	r.cancel(nil)
-	defer close(r.done)
-	for _, e := range expired {
+	for _, e := range a.expired {
 		p.fail(e, p.finalError(e, errWindowOver))
 	}
 	throttled := false
-	for i, e := range batch {
-		throttled = throttled || results[i].proof == provesThrottled
-		p.apply(e, results[i])
+	for i, e := range a.batch {
+		throttled = throttled || a.results[i].proof == provesThrottled
+		e.note(a.results[i])
+		if len(a.again) == 0 {
+			p.apply(e, a.results[i])
+		}
 	}
 	if throttled {
 		p.throttle.extend(time.Now())
 	}
+	p.adaptTimeout(a)
+	parts = append(a.again, parts...)
+	if len(parts) == 0 {
+		p.requests--
+		r.cancel(nil)
+		close(r.done)
+	}
 	p.dispatch()
+	return parts
 }
 
-// beginAttempt starts the window of each entry at its first attempt, and returns the entries whose window is over. It runs
-// right before the request: any time may have passed since dispatch chose the entries, if the process was frozen.
-func (p *Publisher) beginAttempt(batch []*entry) (inWindow, expired []*entry) {
+// adaptTimeout gives the next attempt twice the time after one that took too long. What SQS answers after the timeout is an
+// unknown outcome, and a copy on a standard queue; a queue that is slow now would answer every attempt so. A response within
+// Options.AttemptTimeout sets it back. The caller holds the lock.
+func (p *Publisher) adaptTimeout(a *attempt) {
+	switch {
+	case a.timedOut:
+		p.timeout = max(p.timeout, min(2*a.timeout, maxAttemptTimeout))
+	case a.answered && a.took <= p.opts.AttemptTimeout:
+		p.timeout = p.opts.AttemptTimeout
+	}
+}
+
+// beginAttempt returns an attempt for the entries whose window is not over. It runs right before the request: any time may
+// have passed since dispatch chose the entries, if the process was frozen.
+func (p *Publisher) beginAttempt(r *request, batch []*entry) *attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !r.isWanted() { // any longer: cancelLane is about to have the lock
+		r.cancel(batch[0].lane.why())
+	}
 	now := p.clocks()
+	a := &attempt{timeout: p.timeout}
 	for _, e := range batch {
-		if !e.opened {
-			e.first, e.opened = now, true
-		} else if now.since(e.first) > p.window {
-			expired = append(expired, e)
-			continue
+		if e.opened {
+			used := now.since(e.first)
+			if used > p.window {
+				a.expired = append(a.expired, e)
+				continue
+			}
+			a.timeout = min(a.timeout, latestEnd-used)
+		}
+		if e.attempts == 0 {
+			e.started = time.Now()
 		}
 		e.attempts++
-		inWindow = append(inWindow, e)
+		e.began = now
+		a.batch = append(a.batch, e)
 	}
-	return inWindow, expired
+	return a
 }
 
-// attempt sends one request, once, and returns what the response proves about each entry.
-func (p *Publisher) attempt(ctx context.Context, batch []*entry) []attemptResult {
-	ctx, cancel := context.WithTimeout(ctx, p.opts.AttemptTimeout)
+// try sends one request, once, and notes what the response proves about each entry.
+func (p *Publisher) try(parent context.Context, a *attempt) {
+	ctx, cancel := context.WithTimeout(parent, a.timeout)
 	defer cancel()
-	in := &sqs.SendMessageBatchInput{QueueUrl: &p.queueURL, Entries: make([]sqstypes.SendMessageBatchRequestEntry, len(batch))}
-	for i, e := range batch {
+	in := &sqs.SendMessageBatchInput{QueueUrl: &p.queueURL, Entries: make([]sqstypes.SendMessageBatchRequestEntry, len(a.batch))}
+	for i, e := range a.batch {
 		in.Entries[i] = p.message(e, i)
 	}
-	var w sendWatch
-	out, err := p.client.SendMessageBatch(ctx, in, singleAttempt, w.install)
+	start := time.Now()
+	out, w, err := p.client.SendMessageBatch(ctx, in)
+	a.took = time.Since(start)
 	if err == nil {
-		return readResults(out, batch)
+		a.answered = true
+		a.results = readResults(out, a.batch)
+		return
 	}
-	results := make([]attemptResult, len(batch))
-	for i := range results {
-		results[i] = classify(err, w.neverSent())
+	a.timedOut = ctx.Err() != nil && parent.Err() == nil
+	r := classify(err, w)
+	if r.proof == provesUnsigned && parent.Err() != nil {
+		r.proof = provesNotSent // the caller ended it
 	}
-	return results
+	a.results = slices.Repeat([]attemptResult{r}, len(a.batch))
+	a.again = divide(a.batch, r)
 }
 
-// singleAttempt turns off the SDK's retries, which do not know the window, and its check of checksums, which drops the
-// results of all ten entries when one does not match.
-func singleAttempt(o *sqs.Options) {
-	o.Retryer = aws.NopRetryer{}
-	o.DisableMessageChecksumValidation = true
+// divide returns the parts of a batch that may succeed without the others, or nil. If SQS refuses a whole request, one of its
+// entries or their sum may be the reason: it is sent again in halves, and at last singly, so that only the culprit is refused.
+// Ten entries take at most nine requests with one culprit, and nineteen with ten. If the client broke, it may break over one entry
+// again and again: each is sent singly.
+func divide(batch []*entry, r attemptResult) [][]*entry {
+	_, panicked := errors.AsType[*sqsonce.PanicError](r.err)
+	switch {
+	case len(batch) == 1:
+		return nil
+	case panicked || errors.Is(r.err, errNoAnswer):
+		return slices.Collect(slices.Chunk(batch, 1))
+	case r.proof == provesRefused && mayBeOneEntry(r.err):
+		return slices.Collect(slices.Chunk(batch, (len(batch)+1)/2))
+	}
+	return nil
 }
-
-// sendWatch tells a request that the SDK gave to the HTTP client from one that failed before, for example because there
-// are no credentials.
-type sendWatch struct{ installed, sent atomic.Bool }
-
-func (w *sendWatch) install(o *sqs.Options) {
-	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
-		w.installed.Store(true)
-		// The last middleware of the deserialize step: next is the HTTP client.
-		return s.Deserialize.Add(middleware.DeserializeMiddlewareFunc("fifo.sent", func(
-			ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
-		) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			w.sent.Store(true)
-			return next.HandleDeserialize(ctx, in)
-		}), middleware.After)
-	})
-}
-
-// neverSent is false if the watch was not installed: nothing is known about a client that is not the SDK's.
-func (w *sendWatch) neverSent() bool { return w.installed.Load() && !w.sent.Load() }
 
 // readResults returns the result of each entry. An entry that the response does not name, names twice or has another
 // checksum for may be in the queue or not.
@@ -203,46 +281,69 @@ func readResults(out *sqs.SendMessageBatchOutput, batch []*entry) []attemptResul
 	return results
 }
 
+// note keeps what an attempt says about an entry. The window starts with the first attempt that may have put the event into the
+// queue: those before it certainly did not.
+func (e *entry) note(r attemptResult) {
+	e.lastErr = r.err
+	if r.proof != provesNothing {
+		return
+	}
+	e.copies++
+	e.unknown = true
+	e.openWindow()
+}
+
+func (e *entry) openWindow() {
+	if !e.opened {
+		e.opened, e.first = true, e.began
+	}
+}
+
 // apply does what the result of an attempt asks for: the entry succeeds, fails, or is tried again. The caller holds the
 // lock.
 func (p *Publisher) apply(e *entry, r attemptResult) {
-	e.lastErr = r.err
+	if r.proof == provesUnsigned {
+		r.proof = p.unsigned.refused(time.Now())
+	}
 	if r.proof == provesRefused && e.unknown {
 		// An earlier attempt may have put the event into the queue, or may still do so. If the entry ended here, the next event
 		// of the group could overtake it. A further attempt may still succeed.
 		r.proof = provesNotSent
 	}
-	switch r.proof {
-	case provesSent:
+	switch {
+	case r.proof == provesSent:
 		p.throttle.n = 0
+		p.unsigned = unsigned{}
 		if p.fifo && p.recent.isDropped(e, r.sequence) {
 			p.fail(e, withOutcome(ErrNotSent, ErrDedupConflict))
 			return
 		}
+		e.openWindow()
 		p.groups.remove(e)
 		p.finish(e, p.receipt(e, r), nil)
 		return
-	case provesRefused:
+	case r.proof == provesRefused:
 		p.fail(e, p.finalError(e, nil))
 		return
-	case provesNothing:
-		e.unknown = true
-	}
-
-	if e.lane.hasEnded() && p.cancel(e) {
+	case e.lane.hasEnded() && p.cancel(e):
+		return
+	case !p.fifo && e.copies > mostRepeats:
+		p.fail(e, p.finalError(e, errCopies))
 		return
 	}
-	remaining := p.window - lastAttemptMargin - p.clocks().since(e.first)
-	if remaining <= 0 {
-		p.fail(e, p.finalError(e, errWindowOver))
-		return
-	}
-	p.opts.Logger.Debug("fifo: attempt failed, the event is sent again", "event", e.pending.event, "group", e.pending.group,
-		"attempt", e.attempts, "unknown", r.proof == provesNothing, "error", r.err)
 	var delay time.Duration // none for a throttled entry: the throttle delays all requests
 	if r.proof != provesThrottled {
-		delay = min(retryDelay(e.attempts), remaining)
+		delay = retryDelay(e.attempts)
 	}
+	if e.opened {
+		remaining := p.window - lastAttemptMargin - p.clocks().since(e.first)
+		if remaining <= 0 {
+			p.fail(e, p.finalError(e, errWindowOver))
+			return
+		}
+		delay = min(delay, remaining)
+	}
+	p.logRetry(e, r)
 	p.groups.retry(e, delay, &p.mu, p.dispatch)
 }
 

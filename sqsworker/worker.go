@@ -19,7 +19,7 @@ type Worker struct {
 	handler  sqsonce.Handler
 	given    Options // without the defaults
 	opts     Options // as the worker was made: the loop has its own
-	lines    *lines
+	lines    *host.Lines
 	log      *slog.Logger // to lines
 	now      func() time.Time
 	warm     bool // tests begin without the slow start
@@ -56,9 +56,9 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 	}
 	w := &Worker{
 		client: safeClient{c}, queueURL: queueURL, fifo: host.IsFIFO(queueURL), handler: h, given: given, opts: o,
-		lines: &lines{}, now: time.Now,
+		lines: &host.Lines{}, now: time.Now,
 	}
-	w.log = slog.New(lineHandler{w.lines, o.Logger.Handler()}).With(keyQueue, queueURL)
+	w.log = slog.New(w.lines.Handler(o.Logger.Handler())).With(keyQueue, queueURL)
 	w.control.changed = make(chan struct{}, 1)
 	w.control.concurrency.Store(int64(o.Concurrency))
 	w.hurried, w.hurry = context.WithCancel(context.Background())
@@ -80,7 +80,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return ErrAlreadyRun
 	}
 	defer w.state.Store(stateEnded)
-	defer w.lines.flush(logFlush)
+	defer w.lines.Flush(logFlush)
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.hurried, cancel)()
@@ -110,6 +110,5 @@ const (
 	keyDelay     = "delay"
 	keySetting   = "setting"
 	keyAttribute = "attribute"
-	keyDropped   = "dropped_lines"
 	keyValue     = "value"
 )

@@ -1,0 +1,240 @@
+package fifo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+)
+
+// refusing is SQS that refuses a whole request for one of its bodies, or for their number.
+type refusing struct {
+	next     http.RoundTripper
+	status   int
+	code     string
+	bad      string // a request with this text is refused
+	most     int    // entries in a request
+	requests atomic.Int64
+}
+
+func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	entries := bytes.Count(body, []byte(`"MessageBody"`))
+	if entries > 0 {
+		f.requests.Add(1)
+		if entries > f.most || bytes.Contains(body, []byte(f.bad)) {
+			return answer(r, f.status, f.code, time.Now()), nil
+		}
+	}
+	return f.next.RoundTrip(r)
+}
+
+// tenEvents are of ten groups. Those at the given positions have a bad body.
+func tenEvents(bad ...int) []fifo.Event {
+	es := make([]fifo.Event, 10)
+	for i := range es {
+		es[i] = event(fmt.Sprint("g", i), 1)
+		if slices.Contains(bad, i) {
+			es[i].Body = "poison"
+		}
+	}
+	return es
+}
+
+// If SQS refuses a whole request because of one of its entries, or because of their sum, only the culprit fails.
+func TestRefusedRequestIsDivided(t *testing.T) {
+	t.Parallel()
+	const tooLong = "AWS.SimpleQueueService.BatchRequestTooLong"
+	for _, tt := range []struct {
+		name         string
+		status, most int
+		code         string
+		bad          []int
+		want         []int // failed
+		requests     int64
+	}{
+		{"one culprit", 400, 10, "InvalidParameterValue", []int{1}, []int{1}, 9},
+		{"two culprits", 400, 10, "InvalidMessageContents", []int{0, 9}, []int{0, 9}, 13},
+		{"all are", 400, 10, "InvalidParameterValue", []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 19},
+		{"the sum of sizes", 400, 3, tooLong, nil, nil, 7},
+		{"the queue", 400, 10, "AWS.SimpleQueueService.NonExistentQueue", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
+		{"the key of the queue", 400, 10, "KMS.DisabledException", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
+		{"the caller", 400, 10, "AccessDeniedException", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
+		{"the caller, by the status", 403, 10, "Forbidden", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
+		{"the signature", 400, 10, "InvalidSignatureException", []int{3}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				f := &refusing{next: x.srv, status: tt.status, code: tt.code, bad: "poison", most: tt.most}
+				x.sent.Client = newClient(f)
+				p := x.publisher()
+				_, err := p.PublishAll(x.Context(), tenEvents(tt.bad...))
+				var failed []int
+				for _, pe := range split(err) {
+					failed = append(failed, pe.Index)
+					if reason(pe) != "not sent" {
+						x.Errorf("%v, want ErrNotSent", pe)
+					}
+				}
+				if diff := cmp.Diff(tt.want, failed); diff != "" {
+					x.Errorf("failed events (-want +got):\n%s", diff)
+				}
+				if n := f.requests.Load(); n != tt.requests {
+					x.Errorf("%d requests, want %d", n, tt.requests)
+				}
+				if n := len(x.srv.Messages(x.url)); n != 10-len(tt.want) {
+					x.Errorf("%d messages, want %d", n, 10-len(tt.want))
+				}
+				if !p.Idle() {
+					x.Error("the publisher is not idle")
+				}
+			})
+		})
+	}
+}
+
+// A request that is throttled is not made more requests of.
+func TestThrottledRequestIsNotDivided(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		requests := 0
+		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if requests++; requests <= 3 {
+				return answer(r, http.StatusBadRequest, "ThrottlingException", time.Now()), nil
+			}
+			return x.srv.RoundTrip(r)
+		}))
+		if _, err := x.publisher().PublishAll(x.Context(), tenEvents()); err != nil || requests != 4 {
+			x.Errorf("PublishAll: %v after %d requests, want success by the fourth", err, requests)
+		}
+	})
+}
+
+// The context of the call ends while a request is divided: nothing more is sent.
+func TestDividedRequestIsCancelled(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		ctx, cancel := context.WithCancel(x.Context())
+		defer cancel()
+		f := &refusing{next: x.srv, status: 400, code: "InvalidParameterValue", bad: "poison", most: 10}
+		x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if f.requests.Load() == 3 {
+				cancel()
+				return nil, ctx.Err()
+			}
+			return f.RoundTrip(r)
+		}))
+		p := x.publisher()
+		_, err := p.PublishAll(ctx, tenEvents(1))
+		if f.requests.Load() != 3 || !p.Idle() {
+			x.Errorf("%d requests, idle %t, want 3 and an idle publisher", f.requests.Load(), p.Idle())
+		}
+		for _, pe := range split(err) {
+			if want := map[bool]string{true: "unknown", false: "not sent"}[pe.Index < 2]; reason(pe) != want {
+				x.Errorf("event %d: %v, want %s", pe.Index, pe, want)
+			}
+		}
+	})
+}
+
+// brokenClient breaks over one event.
+type brokenClient struct {
+	fifo.Client
+	breaks func() (*sqs.SendMessageBatchOutput, error)
+}
+
+func (c *brokenClient) SendMessageBatch(
+	ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options),
+) (*sqs.SendMessageBatchOutput, error) {
+	for _, e := range in.Entries {
+		if *e.MessageBody == "poison" {
+			return c.breaks()
+		}
+	}
+	return c.Client.SendMessageBatch(ctx, in, optFns...)
+}
+
+func (c *brokenClient) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	_, err := c.breaks()
+	return nil, err
+}
+
+type typedNil struct{ text string }
+
+func (e *typedNil) Error() string { return e.text }
+
+// A client that breaks over one event fails that one. What it did before it broke is not known.
+func TestClientThatBreaks(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func() (*sqs.SendMessageBatchOutput, error){
+		"panics":                     func() (*sqs.SendMessageBatchOutput, error) { panic("broken") },
+		"calls Goexit":               func() (*sqs.SendMessageBatchOutput, error) { runtime.Goexit(); return nil, nil },
+		"neither answer nor error":   func() (*sqs.SendMessageBatchOutput, error) { return nil, nil },
+		"an error whose text panics": func() (*sqs.SendMessageBatchOutput, error) { var e *typedNil; return nil, e },
+	} {
+		for _, queue := range []string{orders, standard} {
+			t.Run(name+" "+queue, func(t *testing.T) {
+				t.Parallel()
+				bubble(t, queue, func(x *fixture) {
+					x.sent.Client = &brokenClient{Client: x.sqs, breaks: breaks}
+					p := x.publisher()
+					start := time.Now()
+					var pending []*fifo.Pending
+					for _, e := range tenEvents(4) {
+						pd, err := p.Enqueue(x.Context(), e)
+						if err != nil {
+							x.Fatal(err)
+						}
+						pending = append(pending, pd)
+					}
+					for i, pd := range pending {
+						if i == 4 {
+							continue
+						}
+						r, err := pd.Wait(x.Context())
+						if took := time.Since(start); err != nil || r.Attempts != 2 || took != 0 {
+							x.Errorf("event %d: %+v, %v after %v, want success alone, right after the request that broke", i, r, err, took)
+						}
+					}
+					_, err := pending[4].Wait(x.Context())
+					if reason(err) != "unknown" {
+						x.Errorf("the event over which the client breaks: %v, want an unknown outcome", err)
+					}
+					if n := len(x.srv.Messages(x.url)); n != 9 {
+						x.Errorf("%d messages, want 9", n)
+					}
+					big := event("big", 1)
+					big.Body = strings.Repeat("x", 2<<10)
+					if _, err := p.Publish(x.Context(), big); err != nil {
+						x.Errorf("an event for which the queue's limit is read: %v", err)
+					}
+					if !p.Idle() {
+						x.Error("the publisher is not idle")
+					}
+					if panicked, ok := errors.AsType[*sqsonce.PanicError](err); name == "panics" && (!ok || panicked.Value != "broken") {
+						x.Errorf("%v, want the panic", err)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// MaxLines is how many lines may wait for the user's slog.Handler.
+	MaxLines = 1024
+	// KeyDropped is the attribute that says how many lines were dropped before its own.
+	KeyDropped = "dropped_lines"
+)
+
+// Lines are log lines on their way to the user's slog.Handler. One goroutine writes them, so that a log that blocks, as a full
+// pipe on stderr does, stops nobody who logs. The goroutine ends when nothing is left. Lines that do not fit are dropped and
+// counted. The zero value is ready.
+type Lines struct {
+	mu      sync.Mutex
+	queue   []line
+	dropped int           // not said yet
+	written chan struct{} // closed when the goroutine ends; nil: there is none
+}
+
+type line struct {
+	to     slog.Handler
+	record slog.Record
+}
+
+func (q *Lines) add(l line) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queue) >= MaxLines {
+		q.dropped++
+		return
+	}
+	q.queue = append(q.queue, l)
+	if q.written == nil {
+		q.written = make(chan struct{})
+		go q.write()
+	}
+}
+
+// take returns the next line to write. Lines are dropped only while others wait, so that there is always one to say it.
+func (q *Lines) take() (l line, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queue) == 0 {
+		close(q.written)
+		q.queue, q.written = nil, nil
+		return line{}, false
+	}
+	l, q.queue[0] = q.queue[0], line{}
+	q.queue = q.queue[1:]
+	if q.dropped > 0 {
+		l.record = l.record.Clone()
+		l.record.AddAttrs(slog.Int(KeyDropped, q.dropped))
+		q.dropped = 0
+	}
+	return l, true
+}
+
+func (q *Lines) write() {
+	finished := false
+	defer func() {
+		if !finished {
+			go q.write() // a slog.Handler has ended the goroutine, as t.Fatal of a test does
+		}
+	}()
+	for {
+		l, ok := q.take()
+		if !ok {
+			finished = true
+			return
+		}
+		if l.to.Enabled(context.Background(), l.record.Level) {
+			_ = l.to.Handle(context.Background(), l.record) // slog.Logger drops the error too: where would it be logged?
+		}
+	}
+}
+
+// Flush waits until no line is left, for at most d.
+func (q *Lines) Flush(d time.Duration) {
+	q.mu.Lock()
+	written := q.written
+	q.mu.Unlock()
+	if written == nil {
+		return
+	}
+	select {
+	case <-written:
+	case <-time.After(d):
+	}
+}
+
+// Handler returns a handler that adds to the lines what next is to write. Records keep their time; next gets no context.
+func (q *Lines) Handler(next slog.Handler) slog.Handler { return lineHandler{q, next} }
+
+type lineHandler struct {
+	lines *Lines
+	next  slog.Handler
+}
+
+func (h lineHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h lineHandler) Handle(_ context.Context, r slog.Record) error {
+	h.lines.add(line{h.next, r})
+	return nil
+}
+
+func (h lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lineHandler{h.lines, h.next.WithAttrs(attrs)}
+}
+
+func (h lineHandler) WithGroup(name string) slog.Handler {
+	return lineHandler{h.lines, h.next.WithGroup(name)}
+}

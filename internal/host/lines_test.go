@@ -1,0 +1,150 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/slogtest"
+	"testing/synctest"
+	"time"
+)
+
+// blockedWriter blocks until it is opened. Its text is read when nothing writes.
+type blockedWriter struct {
+	open chan struct{}
+	text strings.Builder
+}
+
+func newBlockedWriter() *blockedWriter { return &blockedWriter{open: make(chan struct{})} }
+
+func (w *blockedWriter) Write(p []byte) (int, error) {
+	<-w.open
+	return w.text.Write(p)
+}
+
+// logging returns a logger as hosts have it.
+func logging(next slog.Handler) (*Lines, *slog.Logger) {
+	q := &Lines{}
+	return q, slog.New(q.Handler(Logger(slog.New(next)).Handler()))
+}
+
+// What does not fit is dropped, and the next line that is written says how much.
+func TestDroppedLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked := newBlockedWriter()
+		_, log := logging(slog.NewTextHandler(blocked, nil))
+		log.Info("first")
+		synctest.Wait()
+		for range MaxLines + 7 {
+			log.Info("more")
+		}
+		close(blocked.open)
+		synctest.Wait()
+		log.Info("last")
+		synctest.Wait()
+		lines := strings.Split(strings.TrimSpace(blocked.text.String()), "\n")
+		if len(lines) != 1+MaxLines+1 {
+			t.Fatalf("%d lines, want %d", len(lines), 1+MaxLines+1)
+		}
+		for i, line := range lines {
+			if got, want := strings.Contains(line, KeyDropped+"=7"), i == 1; got != want {
+				t.Errorf("line %d: %s", i, line)
+			}
+		}
+	})
+}
+
+// A line keeps the time, the attributes and the groups with which it was made.
+func TestLinesAreKeptAsTheyWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked := newBlockedWriter()
+		_, log := logging(slog.NewJSONHandler(blocked, nil))
+		made := time.Now()
+		log.With("a", 1).WithGroup("g").Info("text", "b", 2)
+		time.Sleep(time.Hour)
+		close(blocked.open)
+		synctest.Wait()
+		want := fmt.Sprintf(`{"time":%q,"level":"INFO","msg":"text","a":1,"g":{"b":2}}`, made.Format(time.RFC3339Nano))
+		if got := strings.TrimSpace(blocked.text.String()); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestLogHandlerMeetsItsContract(t *testing.T) {
+	var out bytes.Buffer
+	q, log := logging(slog.NewJSONHandler(&out, nil))
+	err := slogtest.TestHandler(log.Handler(), func() (results []map[string]any) {
+		q.Flush(time.Minute)
+		for line := range strings.Lines(out.String()) {
+			var m map[string]any
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatal(err)
+			}
+			results = append(results, m)
+		}
+		return results
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// brokenLog panics, or ends its goroutine, for every second line.
+type brokenLog struct {
+	slog.Handler
+	mu    sync.Mutex
+	calls int
+	fail  func()
+}
+
+func (b *brokenLog) Handle(ctx context.Context, r slog.Record) error {
+	b.mu.Lock()
+	b.calls++
+	bad := b.calls%2 == 1
+	b.mu.Unlock()
+	if bad {
+		b.fail()
+	}
+	return b.Handler.Handle(ctx, r)
+}
+
+func TestLogThatFails(t *testing.T) {
+	for name, fail := range map[string]func(){"panics": func() { panic("broken") }, "ends its goroutine": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				book := newBlockedWriter()
+				close(book.open)
+				q, log := logging(&brokenLog{Handler: slog.NewTextHandler(book, nil), fail: fail})
+				for i := range 6 {
+					log.Info("line", "i", i)
+				}
+				q.Flush(time.Second)
+				if n := strings.Count(book.text.String(), "line"); n != 3 {
+					t.Errorf("%d lines written, want the three that do not fail: %s", n, book.text.String())
+				}
+			})
+		})
+	}
+}
+
+// A handler may take lines of some levels only, and say so when they are written.
+func TestLinesThatAreNotEnabled(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	q := &Lines{}
+	h := q.Handler(slog.NewTextHandler(&out, nil))
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelWarn} {
+		_ = h.Handle(t.Context(), slog.NewRecord(time.Now(), level, level.String(), 0))
+	}
+	q.Flush(time.Minute)
+	if text := out.String(); !strings.Contains(text, "msg=WARN") || strings.Contains(text, "msg=DEBUG") {
+		t.Errorf("got %s, want the line that is enabled", text)
+	}
+}
