@@ -169,14 +169,3 @@ func (r *recentEvents) hashOf(sequence string) uint32 {
 	}
 	return max(1, uint32(maphash.String(r.seed, sequence)))
 }
-
-// inheritWindow gives an entry the window of an earlier call that published the same event, while that window is open: SQS's
-// deduplication interval began with that call. The caller holds the lock.
-func (p *Publisher) inheritWindow(e *entry) {
-	if !p.fifo {
-		return
-	}
-	if s, ok := p.recent.find(e.keyHash); ok && p.clocks().since(s.first()) <= p.window {
-		e.first, e.opened = s.first(), true
-	}
-}

@@ -2,116 +2,20 @@ package fifo
 
 import (
 	"context"
-	"crypto/md5"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 var (
 	errWindowOver = errors.New("fifo: no further attempt: SQS deduplicates for 5 minutes only")
 	errCopies     = errors.New("fifo: no further attempt: each may put another copy into a standard queue")
-	errNoResult   = errors.New("fifo: SQS returned neither success nor failure for the entry")
-	errTwoResults = errors.New("fifo: SQS returned more than one result for the entry")
-	errChecksum   = errors.New("fifo: SQS returned the MD5 of another body than the one sent")
 )
-
-// safeWindow is how long after the start of an event's first attempt with an unknown outcome another attempt may start.
-//
-// SQS deduplicates for five minutes after it accepts a message, which is not before that start: the attempts before it did not
-// reach the queue. So SQS recognises an attempt that arrives within five minutes of it; AWS does not say whether a recognised
-// copy prolongs the interval. An attempt ends at latestEnd at the latest, and a request that is still on its way then has
-// another 10 s.
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
-func safeWindow(attemptTimeout time.Duration) time.Duration {
-	return min(285*time.Second, latestEnd-attemptTimeout)
-}
-
-const (
-	// latestEnd is when the last attempt ends, from the start of the window. An attempt whose timeout has grown is cut to it.
-	latestEnd = 290 * time.Second
-	// maxAttemptTimeout is the most for Options.AttemptTimeout, and for what it grows to.
-	maxAttemptTimeout = time.Minute
-	// mostRepeats is how often an attempt with an unknown outcome is repeated on a standard queue, which recognises no copy.
-	mostRepeats = 2
-	// warnAfter is how long an event is tried before a line says so, and the time between two such lines.
-	warnAfter = time.Minute
-)
-
-// lastAttemptMargin is how long before the end of the window the last attempt is planned, because timers fire late.
-const lastAttemptMargin = time.Second
-
-// instant is a reading of both clocks. The monotonic clock stops in a frozen Lambda environment and in a suspended
-// computer; a correction moves the wall clock.
-type instant struct {
-	mono time.Duration
-	wall time.Time
-}
-
-var processStart = time.Now()
-
-func readClocks() instant {
-	now := time.Now()
-	return instant{mono: now.Sub(processStart), wall: now.Round(0)}
-}
-
-// since returns the time since start, by the clock that says more: SQS's own clock does not stop.
-func (i instant) since(start instant) time.Duration {
-	return max(i.mono-start.mono, i.wall.Sub(start.wall))
-}
-
-// The delay before an attempt: a random part of 100 ms, doubled with each failure up to 5 s.
-const (
-	firstDelay   = 100 * time.Millisecond
-	longestDelay = 5 * time.Second
-)
-
-// retryDelay returns the delay after the n-th failure in a row, counted from 1.
-func retryDelay(n int) time.Duration { return host.Jitter(firstDelay, longestDelay, n) }
-
-// throttle delays all requests after SQS throttled the queue and not one entry.
-type throttle struct {
-	until time.Time
-	n     int // throttled requests in a row
-}
-
-func (t *throttle) extend(now time.Time) {
-	t.n++
-	if until := now.Add(retryDelay(t.n)); until.After(t.until) {
-		t.until = until
-	}
-}
-
-// unsigned counts attempts that failed because of credentials or a signature: there were none, or they were refused. One such
-// failure passes, but a configuration that is wrong must not stay hidden.
-type unsigned struct{ first, last time.Time }
-
-const (
-	// unsignedPatience is how long such attempts are repeated.
-	unsignedPatience = 5 * time.Second
-	// unsignedMemory is how long a failure counts as one of a row.
-	unsignedMemory = time.Minute
-)
-
-// refused returns what one more failure proves.
-func (u *unsigned) refused(now time.Time) proof {
-	if now.Sub(u.last) > unsignedMemory {
-		u.first = now
-	}
-	u.last = now
-	if now.Sub(u.first) < unsignedPatience {
-		return provesNotSent
-	}
-	return provesRefused
-}
 
 // attempt is one request and what came of it.
 type attempt struct {
@@ -162,18 +66,6 @@ func (p *Publisher) settle(r *request, a *attempt, parts [][]*entry) [][]*entry 
 	}
 	p.dispatch()
 	return parts
-}
-
-// adaptTimeout gives the next attempt twice the time after one that took too long. What SQS answers after the timeout is an
-// unknown outcome, and a copy on a standard queue; a queue that is slow now would answer every attempt so. A response within
-// Options.AttemptTimeout sets it back. The caller holds the lock.
-func (p *Publisher) adaptTimeout(a *attempt) {
-	switch {
-	case a.timedOut:
-		p.timeout = max(p.timeout, min(2*a.timeout, maxAttemptTimeout))
-	case a.answered && a.took <= p.opts.AttemptTimeout:
-		p.timeout = p.opts.AttemptTimeout
-	}
 }
 
 // beginAttempt returns an attempt for the entries whose window is not over. It runs right before the request: any time may
@@ -247,40 +139,6 @@ func divide(batch []*entry, r attemptResult) [][]*entry {
 	return nil
 }
 
-// readResults returns the result of each entry. An entry that the response does not name, names twice or has another
-// checksum for may be in the queue or not.
-func readResults(out *sqs.SendMessageBatchOutput, batch []*entry) []attemptResult {
-	results := make([]attemptResult, len(batch))
-	for i := range results {
-		results[i] = attemptResult{proof: provesNothing, err: errNoResult}
-	}
-	named := make([]bool, len(batch))
-	set := func(id *string, result func(*entry) attemptResult) {
-		i, ok := host.EntryIndex(id, len(batch))
-		switch {
-		case !ok: // an ID that was not sent: the entry it stands for stays without a result
-		case named[i]:
-			results[i] = attemptResult{proof: provesNothing, err: errTwoResults}
-		default:
-			named[i] = true
-			results[i] = result(batch[i])
-		}
-	}
-	for _, s := range out.Successful {
-		set(s.Id, func(e *entry) attemptResult {
-			sum := md5.Sum([]byte(e.event.Body))
-			if aws.ToString(s.MD5OfMessageBody) != hex.EncodeToString(sum[:]) {
-				return attemptResult{proof: provesNothing, err: errChecksum}
-			}
-			return attemptResult{proof: provesSent, messageID: aws.ToString(s.MessageId), sequence: aws.ToString(s.SequenceNumber)}
-		})
-	}
-	for _, f := range out.Failed {
-		set(f.Id, func(*entry) attemptResult { return classifyEntry(f) })
-	}
-	return results
-}
-
 // note keeps what an attempt says about an entry. The window starts with the first attempt that may have put the event into the
 // queue: those before it certainly did not.
 func (e *entry) note(r attemptResult) {
@@ -345,50 +203,4 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 	}
 	p.logRetry(e, r)
 	p.groups.retry(e, delay, &p.mu, p.dispatch)
-}
-
-// fail ends an entry with an error, and all entries behind it in its group: they would be delivered before it if it was
-// published again. The caller holds the lock.
-func (p *Publisher) fail(e *entry, err error) {
-	followers := p.groups.halt(e)
-	p.finish(e, Receipt{}, err)
-	var halted []*entry
-	for _, f := range followers {
-		if f.lane.hasEnded() {
-			p.finish(f, Receipt{}, p.finalError(f, f.lane.why())) // its own call has ended
-			continue
-		}
-		p.finish(f, Receipt{}, haltedBehind(e.event.ID, err, p.outcome(f)))
-		halted = append(halted, f)
-	}
-	if !e.lane.hasEnded() || e.lane == p.shared { // else its caller decided so
-		p.failed(e, len(halted))
-	}
-	for _, f := range halted {
-		p.failed(f, 0)
-	}
-}
-
-// withdraw removes an entry whose caller does not wait any longer, unless it is in flight or an attempt may have put it
-// into the queue. The entries behind it move up: its own caller decided to leave it out. The caller holds the lock.
-func (p *Publisher) withdraw(e *entry, why error) bool {
-	if e.inFlight() || e.unknown {
-		return false
-	}
-	p.groups.remove(e)
-	p.finish(e, Receipt{}, p.finalError(e, why))
-	return true
-}
-
-// finish sets the result of an entry that its group no longer has. The caller holds the lock.
-func (p *Publisher) finish(e *entry, r Receipt, err error) {
-	e.pending.receipt = r
-	if err != nil {
-		e.pending.err = p.publishError(e, err)
-	}
-	e.leaveLane()
-	p.forgetLane(e.lane)
-	p.recent.end(e, err == nil || e.unknown, r.Sequence, time.Now())
-	p.capacity.free(e.size)
-	close(e.pending.done)
 }

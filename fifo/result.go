@@ -1,0 +1,49 @@
+package fifo
+
+import "time"
+
+// fail ends an entry with an error, and all entries behind it in its group: they would be delivered before it if it was
+// published again. The caller holds the lock.
+func (p *Publisher) fail(e *entry, err error) {
+	followers := p.groups.halt(e)
+	p.finish(e, Receipt{}, err)
+	var halted []*entry
+	for _, f := range followers {
+		if f.lane.hasEnded() {
+			p.finish(f, Receipt{}, p.finalError(f, f.lane.why())) // its own call has ended
+			continue
+		}
+		p.finish(f, Receipt{}, haltedBehind(e.event.ID, err, p.outcome(f)))
+		halted = append(halted, f)
+	}
+	if !e.lane.hasEnded() || e.lane == p.shared { // else its caller decided so
+		p.failed(e, len(halted))
+	}
+	for _, f := range halted {
+		p.failed(f, 0)
+	}
+}
+
+// withdraw removes an entry whose caller does not wait any longer, unless it is in flight or an attempt may have put it
+// into the queue. The entries behind it move up: its own caller decided to leave it out. The caller holds the lock.
+func (p *Publisher) withdraw(e *entry, why error) bool {
+	if e.inFlight() || e.unknown {
+		return false
+	}
+	p.groups.remove(e)
+	p.finish(e, Receipt{}, p.finalError(e, why))
+	return true
+}
+
+// finish sets the result of an entry that its group no longer has. The caller holds the lock.
+func (p *Publisher) finish(e *entry, r Receipt, err error) {
+	e.pending.receipt = r
+	if err != nil {
+		e.pending.err = p.publishError(e, err)
+	}
+	e.leaveLane()
+	p.forgetLane(e.lane)
+	p.recent.end(e, err == nil || e.unknown, r.Sequence, time.Now())
+	p.capacity.free(e.size)
+	close(e.pending.done)
+}
