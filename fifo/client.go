@@ -11,8 +11,11 @@ import (
 )
 
 // Client is the part of the SQS client that a [Publisher] calls. It must end a call when the call's context ends. A wrapper
-// must pass on the option functions: they turn off the SDK's own retries, which would go on after the deduplication
-// interval.
+// must pass on the context and the option functions: they turn off the SDK's own retries, which would go on after the
+// deduplication interval, and say whether a request was sent. A call that panics fails, with an unknown outcome.
+//
+// A call may be repeated before it sends anything: after 20 s without a response the publisher closes the connections that were
+// idle meanwhile, since they may have died in a freeze of the process, and calls once more for each of them.
 //
 // GetQueueAttributes is called once, for MaximumMessageSize, when the first event of more than 1 KiB is published.
 type Client interface {
@@ -31,7 +34,7 @@ type safeClient struct {
 	conns  thaw.Conns
 }
 
-// safely calls f once, and once more for each connection from before a freeze that it gets: only the last call sends its request.
+// safely calls f, and once more for each connection from before a freeze that it gets: only the last call sends its request.
 func (s *safeClient) safely(ctx context.Context, f func(context.Context) (answered bool, err error)) error {
 	return s.conns.Do(ctx, func(ctx context.Context) error {
 		return host.Contain(func() error {

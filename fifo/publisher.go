@@ -51,6 +51,8 @@ type Publisher struct {
 // it has one, is the tenant of a fair queue, and nothing keeps the order. An attempt whose response is lost may put an event into the
 // queue twice; a consumer that deduplicates events by their IDs runs its handler once.
 //
+// The client's region must be that of the queue's URL, unless the client has an endpoint of its own.
+//
 // The error joins one [*sqsonce.FieldError] per bad argument. NewPublisher makes no call and starts nothing.
 func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)) (*Publisher, error) {
 	var o Options
@@ -94,16 +96,19 @@ func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
 	case <-pending.done:
 	case <-ctx.Done():
 	}
+	why := context.Cause(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !pending.isDone() && p.withdraw(en, context.Cause(ctx)) {
+	if !pending.isDone() && p.withdraw(en, why) {
 		p.dispatch()
 	}
-	return p.readOrLeave(en, context.Cause(ctx))
+	return p.readOrLeave(en, why)
 }
 
 // Enqueue accepts one event and returns at once. At the limit of Options.MaxMessages or MaxBytes it waits until other
 // events have their results; ctx ends that wait only, with [ErrBufferFull]. The error is a [*PublishError].
+//
+// The event is tried until it has a result. While SQS throttles, or cannot be reached, only Close ends that.
 func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 	en, err := p.enqueue(ctx, p.shared, e, nil, 0)
 	if err != nil {

@@ -124,8 +124,8 @@ func (p *Publisher) try(parent context.Context, a *attempt) {
 
 // divide returns the parts of a batch that may succeed without the others, or nil. If SQS refuses a whole request, one of its
 // entries or their sum may be the reason: it is sent again in halves, and at last singly, so that only the culprit is refused.
-// Ten entries take at most nine requests with one culprit, and nineteen with ten. If the client broke, it may break over one entry
-// again and again: each is sent singly.
+// Ten entries take at most nine requests with one culprit, and nineteen with ten. If the client broke, it may break over one
+// entry again and again: each is sent singly.
 func divide(batch []*entry, r attemptResult) [][]*entry {
 	_, panicked := errors.AsType[*sqsonce.PanicError](r.err)
 	switch {

@@ -52,9 +52,9 @@ func (w *sendWatch) send(ctx context.Context, in middleware.DeserializeInput, ne
 	return out, metadata, err
 }
 
-// neverSent reports that no part of the request has left the process that SQS could act on. net/http calls WroteHeaders before
-// it sends the body, also when it repeats a request by itself, and an HTTP/1 request that failed is written no further. If
-// nobody reports, nothing is known: not by the text of an error, which a wrapper may have from another request.
+// neverSent reports that SQS cannot have got the request. net/http calls WroteHeaders before it sends the body, also when it
+// repeats a request by itself; of a request that has failed it writes nothing more over HTTP/1, and no body over HTTP/2. Where
+// nothing reports, nothing is known: the text of an error may be that of another request.
 func (w *sendWatch) neverSent() bool {
 	return w.installed.Load() && (!w.given.Load() || w.traced.Load() && !w.wrote.Load())
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -125,7 +126,13 @@ func TestNoCredentials(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		noCredentials := errors.New("no credentials here")
-		x.sent.Client = withCredentials(x.sqs, func() error { return noCredentials })
+		var there atomic.Bool
+		x.sent.Client = withCredentials(x.sqs, func() error {
+			if there.Load() {
+				return nil
+			}
+			return noCredentials
+		})
 		p := x.publisher()
 		start := time.Now()
 		_, err := p.Publish(x.Context(), event("g", 1))
@@ -137,7 +144,7 @@ func TestNoCredentials(t *testing.T) {
 			x.Errorf("the next one: %v after %v, want ErrNotSent at once", err, time.Since(start))
 		}
 		time.Sleep(2 * time.Minute)
-		time.AfterFunc(time.Second, func() { noCredentials = nil })
+		time.AfterFunc(time.Second, func() { there.Store(true) })
 		if _, err := p.Publish(x.Context(), event("g", 3)); err != nil {
 			x.Errorf("later, with credentials after a second: %v", err)
 		}
