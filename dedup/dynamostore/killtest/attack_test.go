@@ -24,23 +24,26 @@ import (
 
 func TestAttackInMemory(t *testing.T) {
 	t.Parallel()
-	srv := memdynamodb.New()
-	t.Cleanup(srv.Close)
-	s := httptest.NewServer(srv)
-	t.Cleanup(s.Close)
-	attackOn(t, s.URL)
+	attack.Run(t, func(t *testing.T) string {
+		srv := memdynamodb.New()
+		t.Cleanup(srv.Close)
+		s := httptest.NewServer(srv)
+		t.Cleanup(s.Close)
+		return createAttacked(t, s.URL)
+	}, attacked)
 }
 
 func TestAttackOnDynoxide(t *testing.T) {
 	t.Parallel()
-	attackOn(t, testserver.Dynoxide.Shared(t).URL)
+	attack.Run(t, func(t *testing.T) string { return createAttacked(t, testserver.Dynoxide.Shared(t).URL) }, attacked)
 }
 
-func attackOn(t *testing.T, url string) {
-	const records, effects = "attacked", "attacked-effects"
-	addr := strings.TrimPrefix(url, "http://")
+const attackedRecords, attackedEffects = "attacked", "attacked-effects"
+
+func createAttacked(t *testing.T, url string) (addr string) {
+	addr = strings.TrimPrefix(url, "http://")
 	direct := attackClient(t, addr)
-	for _, table := range []string{records, effects} {
+	for _, table := range []string{attackedRecords, attackedEffects} {
 		if err := dynamostore.CreateTable(t.Context(), direct, table); err != nil {
 			t.Fatal(err)
 		}
@@ -48,15 +51,18 @@ func attackOn(t *testing.T, url string) {
 			_, _ = direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
 		})
 	}
+	return addr
+}
+
+func attacked(addr string) attack.Target {
 	store := func(t *testing.T, addr string) *dynamostore.Store {
-		s, err := dynamostore.New(attackClient(t, addr), records)
+		s, err := dynamostore.New(attackClient(t, addr), attackedRecords)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	b := &bed{T: t, ddb: direct}
-	attack.Run(t, attack.Target{
+	return attack.Target{
 		Addr:    addr,
 		Doubles: true,
 		Store:   func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
@@ -67,7 +73,7 @@ func attackOn(t *testing.T, url string) {
 			}
 			return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 				tx.Update(&ddbtypes.Update{
-					TableName: aws.String(effects), Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}},
+					TableName: aws.String(attackedEffects), Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}},
 					UpdateExpression: aws.String("ADD n :one"), ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":one": &ddbtypes.AttributeValueMemberN{Value: "1"}},
 				})
 				return work(ctx, m.ID)
@@ -75,7 +81,8 @@ func attackOn(t *testing.T, url string) {
 		},
 		Effects: func(t *testing.T) map[string]int {
 			counts := map[string]int{}
-			for id, item := range b.scan(effects) {
+			b := &bed{T: t, ddb: attackClient(t, addr)}
+			for id, item := range b.scan(attackedEffects) {
 				n, err := strconv.Atoi(text(item["n"]))
 				if err != nil {
 					t.Fatal(err)
@@ -84,7 +91,7 @@ func attackOn(t *testing.T, url string) {
 			}
 			return counts
 		},
-	})
+	}
 }
 
 // envDefect is the environment variable with what the store under attack does wrong.
