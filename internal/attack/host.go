@@ -108,7 +108,7 @@ func (h *host) work(ctx context.Context, event string) error {
 	until := say(started)
 	defer say(ended)
 	d := rand.N(20 * time.Millisecond)
-	if rand.IntN(10) == 0 {
+	if rand.IntN(8) == 0 {
 		d = lease/2 + rand.N(2*lease)
 	}
 	over, cancelled := time.After(d), ctx.Done()

@@ -37,36 +37,41 @@ type fleet struct {
 // events are done.
 func processes(t *testing.T, target Target, inbox bool, s settings) {
 	s.Inbox = inbox
-	f := &fleet{bed: newBed(t, target, inbox), settings: s, bad: time.Now().Add(length()), finished: make(chan struct{})}
+	f := &fleet{bed: newBed(t, target, inbox), settings: s, bad: time.Now().Add(length() - lease), finished: make(chan struct{})}
 	ctx, cancel := context.WithDeadline(t.Context(), f.bad.Add(heal))
 	defer cancel()
 	f.ctx = ctx
 	var wg sync.WaitGroup
 	for i := range hosts {
-		wg.Go(func() { f.seat(i%2 == 0) })
+		wg.Go(func() { f.seat(i) })
 	}
 	wg.Wait()
 	runs := f.check()
 	t.Logf("%d events, %d runs, %d processes killed, %d stopped", len(f.events), runs, f.kills, f.pauses)
 }
 
-// seat is a process and its successors. One in two is stopped for longer than a lease before it is killed.
-func (f *fleet) seat(pause bool) {
-	for ; time.Now().Before(f.bad); pause = !pause {
-		p := f.start(f.plan())
-		p.live()
-		if pause {
-			p.pause(lease + lease/10 + rand.N(lease/2))
-			p.live()
+// seat is a process and its successors. Each is killed, every second one is stopped before, and the last one is left in
+// peace with a good network.
+func (f *fleet) seat(n int) {
+	for ; ; n++ {
+		p := f.start()
+		p.live(lease/4 + rand.N(lease))
+		switch {
+		case time.Now().After(f.bad):
+		case n%4 == 0:
+			// Nobody takes a record of DynamoDB over before: its server tells the time in seconds.
+			p.pause(4*lease + rand.N(lease/2))
+			p.live(lease / 2)
+		case n%4 == 2:
+			p.pause(lease + rand.N(lease/2))
+			p.live(lease / 2)
+		}
+		if time.Now().After(f.bad) {
+			p.end()
+			return
 		}
 		p.kill()
 	}
-	p := f.start(netfault.Plan{})
-	select {
-	case <-f.finished:
-	case <-p.gone:
-	}
-	p.end()
 }
 
 // window is how many events are open. Each is delivered on several hosts at once.
@@ -111,22 +116,27 @@ func (f *fleet) event(name string) *event {
 // process is one host.
 type process struct {
 	*fleet
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	ready  chan struct{} // closed: its first note has come
-	gone   chan struct{} // closed: it has ended, and all its notes are read
-	killed atomic.Bool
+	network *netfault.Proxy // nil: there is no server
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	ready   chan struct{} // closed: its first note has come
+	gone    chan struct{} // closed: it has ended, and all its notes are read
+	killed  atomic.Bool
 }
 
-func (f *fleet) start(plan netfault.Plan) *process {
+func (f *fleet) start() *process {
+	p := &process{fleet: f, ready: make(chan struct{}), gone: make(chan struct{})}
 	s := f.settings
-	s.Addr, _ = f.network(plan)
+	if f.target.Addr != "" {
+		p.network = f.proxy()
+		p.network.Set(f.plan())
+		s.Addr = p.network.Addr
+	}
 	env, err := json.Marshal(s)
 	if err != nil {
 		f.Error(err)
 		f.FailNow()
 	}
-	p := &process{fleet: f, ready: make(chan struct{}), gone: make(chan struct{})}
 	p.cmd = exec.CommandContext(f.ctx, os.Args[0], "-test.run="+s.pattern())
 	p.cmd.Env = append(os.Environ(), envHost+"="+string(env))
 	p.cmd.Stderr = os.Stderr
@@ -182,15 +192,15 @@ func (p *process) read(stdout io.Reader) {
 	}
 }
 
-// live lets the process run for a while, from its first note on, or until the attack is over.
-func (p *process) live() {
+// live lets the process run for d from its first note on.
+func (p *process) live(d time.Duration) {
 	select {
 	case <-p.ready:
 	case <-p.gone:
 		return
 	}
 	select {
-	case <-time.After(min(lease/4+rand.N(lease), time.Until(p.bad))):
+	case <-time.After(d):
 	case <-p.gone:
 	}
 }
@@ -221,8 +231,15 @@ func (p *process) kill() {
 	p.kills++
 }
 
-// end lets the process end its deliveries.
+// end lets the process run until all events are done, and its deliveries have ended.
 func (p *process) end() {
+	if p.network != nil {
+		p.network.Set(netfault.Plan{})
+	}
+	select {
+	case <-p.finished:
+	case <-p.gone:
+	}
 	_ = p.stdin.Close() // fails where the process has died, which its reader reports
 	<-p.gone
 }

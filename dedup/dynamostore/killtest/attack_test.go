@@ -2,6 +2,7 @@ package killtest_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -100,25 +102,35 @@ const envDefect = "KILLTEST_DEFECT"
 // The attack must be able to fail.
 func TestAttackSeesDefects(t *testing.T) {
 	t.Parallel()
-	for defect, seen := range map[string]string{
-		"forgets completes":          "started after the event was done",
-		"gives all owners one fence": "has fence 7",
+	for _, tt := range []struct{ attack, defect, seen string }{
+		{"store", forgetsCompletes, "started after the event was done"},
+		{"store", givesOneFence, "has fence 7"},
+		{"processes", forgetsCompletes, "started after the event was done"},
+		{"processes", grantsTooMuch, "before the end of run"},
+		{"processes", completesForAll, "had taken the event over"},
 	} {
-		t.Run(defect, func(t *testing.T) {
+		t.Run(tt.attack+" "+tt.defect, func(t *testing.T) {
 			t.Parallel()
 			var out []byte
-			for range 5 { // what the network does is drawn
-				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttackInMemory$/^store$")
-				cmd.Env = append(os.Environ(), envDefect+"="+defect, "SOAK=")
+			for range 10 { // what happens to hosts and their network is drawn
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttackInMemory$/^"+tt.attack+"$")
+				cmd.Env = append(os.Environ(), envDefect+"="+tt.defect, "SOAK=")
 				var err error
-				if out, err = cmd.CombinedOutput(); err != nil && strings.Contains(string(out), seen) {
+				if out, err = cmd.CombinedOutput(); err != nil && strings.Contains(string(out), tt.seen) {
 					return
 				}
 			}
-			t.Errorf("not seen: %q:\n%s", seen, out)
+			t.Errorf("not seen: %q:\n%s", tt.seen, out)
 		})
 	}
 }
+
+const (
+	forgetsCompletes = "forgets completes"
+	givesOneFence    = "gives all owners one fence"
+	grantsTooMuch    = "says that leases last longer than they do"
+	completesForAll  = "says that an owner completed which it refused"
+)
 
 // defective is a store with a defect; "": none.
 type defective struct {
@@ -128,17 +140,24 @@ type defective struct {
 
 func (s *defective) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	l, err := s.Store.Acquire(ctx, c)
-	if s.defect == "gives all owners one fence" {
+	switch s.defect {
+	case givesOneFence:
 		l.Fence = 7
+	case grantsTooMuch:
+		l.Until = l.Until.Add(time.Minute)
 	}
 	return l, err
 }
 
 func (s *defective) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
-	if s.defect == "forgets completes" {
+	if s.defect == forgetsCompletes {
 		return nil
 	}
-	return s.Store.Complete(ctx, l, r)
+	err := s.Store.Complete(ctx, l, r)
+	if s.defect == completesForAll && errors.Is(err, sqsonce.ErrLeaseLost) {
+		return nil
+	}
+	return err
 }
 
 func attackClient(t *testing.T, addr string) *dynamodb.Client {
