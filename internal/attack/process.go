@@ -55,7 +55,7 @@ func processes(t *testing.T, target Target, inbox bool, s settings) {
 func (f *fleet) seat(n int) {
 	for ; ; n++ {
 		p := f.start()
-		p.live(lease/4 + rand.N(lease))
+		p.live(lease/4 + rand.N(lease/2))
 		switch {
 		case time.Now().After(f.bad):
 		case n%4 == 0:
