@@ -25,13 +25,11 @@ type run struct {
 	delivery  int64
 	fence     int64
 	started   int64
-	leases    []leaseEnd
+	late      bool  // its lease was over at the start
+	until     int64 // the end of its last lease
 	ended     int64 // 0: its process died before
 	succeeded bool  // so did its delivery
 }
-
-// leaseEnd is the end of a lease, as its host knew it at that time.
-type leaseEnd struct{ at, until int64 }
 
 func (e *event) wrongf(format string, args ...any) {
 	e.wrong = append(e.wrong, fmt.Sprintf(format, args...))
@@ -43,7 +41,9 @@ func (e *event) note(n note) {
 	defer e.mu.Unlock()
 	switch n.What {
 	case started:
-		e.runs = append(e.runs, &run{delivery: n.Delivery, fence: n.Fence, started: n.At, leases: []leaseEnd{{n.At, n.Until}}})
+		// A late run: the machine was slow, or the process was stopped before the handler's first statement. It is cancelled,
+		// and the fence decides.
+		e.runs = append(e.runs, &run{delivery: n.Delivery, fence: n.Fence, started: n.At, late: n.Until <= n.At, until: n.Until})
 		return
 	case crashed, misconfigured:
 		e.wrongf("%s: %s", n.What, n.Error)
@@ -59,9 +59,9 @@ func (e *event) note(n note) {
 	if i < 0 {
 		return // the delivery did not run
 	}
-	switch r := e.runs[i]; n.What {
-	case renewed:
-		r.leases = append(r.leases, leaseEnd{n.At, n.Until})
+	r := e.runs[i]
+	r.until = max(r.until, n.Until)
+	switch n.What {
 	case goesOn:
 		e.wrongf("run %d goes on %s after the end of its lease with a context that is not cancelled", i, time.Duration(n.At-n.Until))
 	case ended:
@@ -77,23 +77,6 @@ func (e *event) isDone() bool {
 	return e.done != 0
 }
 
-// late reports that the run started when its lease was over: the machine was slow, or the process was stopped before the
-// handler's first statement. Such a run is cancelled, and the fence decides.
-func (r *run) late() bool { return r.leases[0].until <= r.started }
-
-// lease returns the end of the run's lease as its host knew it at a time. A run that has ended has none.
-func (r *run) lease(at int64) (until int64) {
-	if r.ended != 0 && r.ended <= at {
-		return at
-	}
-	for _, l := range r.leases {
-		if l.at <= at {
-			until = l.until
-		}
-	}
-	return until
-}
-
 // check compares the runs, when all hosts have ended.
 func (e *event) check(t *testing.T) {
 	t.Helper()
@@ -107,7 +90,7 @@ func (e *event) violations() []string {
 	defer e.mu.Unlock()
 	slices.SortStableFunc(e.runs, func(a, b *run) int { return cmp.Compare(a.started, b.started) })
 	for i, r := range e.runs {
-		if r.late() {
+		if r.late {
 			continue
 		}
 		if e.done != 0 && e.done < r.started {
@@ -120,8 +103,9 @@ func (e *event) violations() []string {
 			if other.fence >= r.fence {
 				e.wrongf("run %d has fence %d, run %d before it %d", i, r.fence, j, other.fence)
 			}
-			if until := other.lease(r.started); until > r.started {
-				e.wrongf("run %d started %s before the end of run %d's lease", i, time.Duration(until-r.started), j)
+			// Also where that lease was granted after the start: the renewal should have been refused.
+			if other.until > r.started && (other.ended == 0 || other.ended > r.started) {
+				e.wrongf("run %d started %s before the end of run %d's lease", i, time.Duration(other.until-r.started), j)
 			}
 			if other.succeeded {
 				e.wrongf("run %d succeeded although run %d had taken the event over", j, i)

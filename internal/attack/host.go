@@ -120,8 +120,11 @@ func (h *host) work(ctx context.Context, event string) error {
 	for {
 		select {
 		case <-over:
-			if !stopped(ctx) {
+			if !checkCancelled(ctx) {
 				say(goesOn)
+			}
+			if ctx.Err() != nil {
+				time.Sleep(lease / 2) // renewals go on
 			}
 			if rand.IntN(8) == 0 {
 				return errWork
@@ -137,12 +140,12 @@ func (h *host) work(ctx context.Context, event string) error {
 	}
 }
 
-// stopped reports false where the handler's lease is over and nobody tells it. A process that was stopped goes on with any
-// of its goroutines.
-func stopped(ctx context.Context) bool {
+// checkCancelled reports false where the handler's lease is over and its context is not cancelled. A process that was
+// stopped goes on with any of its goroutines.
+func checkCancelled(ctx context.Context) bool {
 	for end := time.Now().Add(30 * time.Second); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		if l, _ := dedup.LeaseFrom(ctx); l.Until.After(time.Now()) {
-			return true // it was renewed
+			return true
 		}
 		if time.Now().After(end) {
 			return false

@@ -21,6 +21,10 @@ import (
 	"github.com/sqsonce/sqsonce/internal/netfault"
 )
 
+// takeover is how long after its last renewal an event has been taken over. On DynamoDB, whose server tells the time in
+// seconds, that comes up to 2.4 s after the lease's end.
+const takeover = 4 * lease
+
 // fleet is hosts that are processes, and their events.
 type fleet struct {
 	*bed
@@ -30,7 +34,8 @@ type fleet struct {
 
 	open          []*event // those that are not done; with bed.mu
 	kills, pauses int
-	finished      chan struct{} // closed: all events are done
+	finished      chan struct{}  // closed: all events are done
+	late          sync.WaitGroup // requests of processes that were killed
 }
 
 // processes has processes deliver events while they are killed and stopped and their network is bad, and then until all
@@ -46,6 +51,7 @@ func processes(t *testing.T, target Target, inbox bool, s settings) {
 		wg.Go(func() { f.seat(i) })
 	}
 	wg.Wait()
+	f.late.Wait()
 	runs := f.check()
 	t.Logf("%d events, %d runs, %d processes killed, %d stopped", len(f.events), runs, f.kills, f.pauses)
 }
@@ -59,8 +65,7 @@ func (f *fleet) seat(n int) {
 		switch {
 		case time.Now().After(f.bad):
 		case n%4 == 0:
-			// Nobody takes a record of DynamoDB over before: its server tells the time in seconds.
-			p.pause(4*lease + rand.N(lease/2))
+			p.pause(takeover)
 			p.live(lease / 2)
 		case n%4 == 2:
 			p.pause(lease + rand.N(lease/2))
@@ -221,11 +226,21 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// kill is kill -9. The process is gone when it returns.
+// kill is kill -9. What the process sends shortly before reaches the server when others have taken its events over.
 func (p *process) kill() {
+	if p.network != nil {
+		p.network.Stall()
+		time.Sleep(rand.N(lease / 2))
+	}
 	p.killed.Store(true)
 	p.signal(syscall.SIGKILL)
 	<-p.gone
+	if p.network != nil {
+		p.late.Go(func() {
+			time.Sleep(takeover)
+			p.network.Resume()
+		})
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kills++
