@@ -34,6 +34,8 @@ type Target struct {
 	// Locks says that the inbox holds the lock of a row in place of a lease: the handler of a host that is cut off may run beside
 	// the next one, and its transaction is rolled back.
 	Locks bool
+	// Takeover is how long after its owner's last renewal an event has been taken over. Default: two leases.
+	Takeover time.Duration
 	// Doubles says that a packet is a whole request, which may reach the server again on another connection.
 	Doubles bool
 }

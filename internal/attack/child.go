@@ -34,7 +34,7 @@ type delivery struct {
 // the handler goes on.
 func serve(t *testing.T, target Target, s settings) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	h := newHost(t, target, s.Inbox, s.Addr, func(n note) {
+	report := func(n note) {
 		line, err := json.Marshal(n)
 		if err == nil {
 			_, err = os.Stdout.Write(append(line, '\n'))
@@ -42,7 +42,9 @@ func serve(t *testing.T, target Target, s settings) {
 		if err != nil {
 			panic(err) // a run without a note would not be checked
 		}
-	})
+	}
+	h := newHost(t, target, s.Inbox, s.Addr, report)
+	report(note{What: ready})
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {

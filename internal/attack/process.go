@@ -4,6 +4,7 @@ package attack
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -20,10 +21,6 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/netfault"
 )
-
-// takeover is how long after its last renewal an event has been taken over. On DynamoDB, whose server tells the time in
-// seconds, that comes up to 2.4 s after the lease's end.
-const takeover = 4 * lease
 
 // fleet is hosts that are processes, and their events.
 type fleet struct {
@@ -57,27 +54,30 @@ func processes(t *testing.T, target Target, inbox bool, s settings) {
 }
 
 // seat is a process and its successors. Each is killed, every second one is stopped before, and the last one is left in
-// peace with a good network.
+// peace with a good network. The first one is not the last, however slow the machine is.
 func (f *fleet) seat(n int) {
-	for ; ; n++ {
+	for first := n; ; n++ {
 		p := f.start()
 		p.live(lease/4 + rand.N(lease/2))
+		over := n > first && time.Now().After(f.bad)
 		switch {
-		case time.Now().After(f.bad):
+		case over:
 		case n%4 == 0:
-			p.pause(takeover)
+			p.pause(f.takeover())
 			p.live(lease / 2)
 		case n%4 == 2:
 			p.pause(lease + rand.N(lease/2))
 			p.live(lease / 2)
 		}
-		if time.Now().After(f.bad) {
+		if over {
 			p.end()
 			return
 		}
 		p.kill()
 	}
 }
+
+func (f *fleet) takeover() time.Duration { return cmp.Or(f.target.Takeover, 2*lease) }
 
 // window is how many events are open. Each is delivered on several hosts at once.
 func (f *fleet) window() int {
@@ -124,7 +124,7 @@ type process struct {
 	network *netfault.Proxy // nil: there is no server
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	ready   chan struct{} // closed: its first note has come
+	ready   chan struct{} // closed: it runs
 	gone    chan struct{} // closed: it has ended, and all its notes are read
 	killed  atomic.Bool
 }
@@ -179,14 +179,16 @@ func (p *process) deliver() {
 func (p *process) read(stdout io.Reader) {
 	defer close(p.gone)
 	var rest strings.Builder // what package testing prints
-	first := sync.OnceFunc(func() { close(p.ready) })
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var n note
 		if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
 			rest.WriteString(lines.Text() + "\n")
 			continue
 		}
-		first()
+		if n.What == ready {
+			close(p.ready)
+			continue
+		}
 		p.event(n.Event).note(n)
 		if n.ofDelivery() {
 			p.deliver()
@@ -197,7 +199,7 @@ func (p *process) read(stdout io.Reader) {
 	}
 }
 
-// live lets the process run for d from its first note on.
+// live lets the process run for d, from when it is ready.
 func (p *process) live(d time.Duration) {
 	select {
 	case <-p.ready:
@@ -237,7 +239,7 @@ func (p *process) kill() {
 	<-p.gone
 	if p.network != nil {
 		p.late.Go(func() {
-			time.Sleep(takeover)
+			time.Sleep(p.takeover())
 			p.network.Resume()
 		})
 	}

@@ -67,7 +67,9 @@ func attacked(addr string) attack.Target {
 	return attack.Target{
 		Addr:    addr,
 		Doubles: true,
-		Store:   func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
+		// DynamoDB tells the time in seconds: a lease is over for others up to 2.4 s after its end.
+		Takeover: 4 * time.Second,
+		Store:    func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
 		Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
 			inbox, err := dynamostore.NewInbox(store(t, addr), "inbox", attack.Options)
 			if err != nil {
