@@ -24,8 +24,8 @@ type note struct {
 	Event    string
 	Delivery int64
 	At       int64
-	Fence    int64  `json:",omitempty"` // of the lease, from here on those of the handler
-	Until    int64  `json:",omitempty"`
+	Fence    int64  `json:",omitempty"` // of the handler's lease
+	Until    int64  `json:",omitempty"` // its end
 	Error    string `json:",omitempty"` // of the delivery
 }
 

@@ -212,7 +212,7 @@ func (p *process) live(d time.Duration) {
 	}
 }
 
-// pause stops the process for d, as a debugger or a suspended machine does.
+// pause stops the process for longer than its leases, as a debugger or a suspended machine does.
 func (p *process) pause(d time.Duration) {
 	p.signal(syscall.SIGSTOP)
 	time.Sleep(d)
