@@ -126,7 +126,7 @@ func (h *host) work(ctx context.Context, event string) error {
 				say(goesOn)
 			}
 			if ctx.Err() != nil {
-				time.Sleep(lease / 2) // renewals go on
+				time.Sleep(lease / 4) // renewals go on
 			}
 			if rand.IntN(8) == 0 {
 				return errWork

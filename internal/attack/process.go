@@ -64,10 +64,10 @@ func (f *fleet) seat(n int) {
 		case over:
 		case n%4 == 0:
 			p.pause(f.takeover())
-			p.live(lease / 2)
+			p.live(lease) // its handlers return, and their completes are refused
 		case n%4 == 2:
 			p.pause(lease + rand.N(lease/2))
-			p.live(lease / 2)
+			p.live(lease) // its handlers return, and their completes are refused
 		}
 		if over {
 			p.end()
