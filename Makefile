@@ -38,7 +38,7 @@ bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 .PHONY: soak
-soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, storms of calls on the function and the publisher, have processes without their store for five minutes, kill 6,000, and attack each store for three minutes: an hour and a half
+soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, storms of calls on the function and the publisher, have processes without their store for five minutes, kill 6,000, and attack each store with hosts in one process and in several, three minutes each: over two hours
 	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^Test(Simulation|Fleet)$$' -count 1 -timeout 120m -v >$(BIN)/soak.log; \
 		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
 	SOAK=1 go test ./lambda -run '^TestStorm$$' -count 1 -timeout 20m

@@ -11,45 +11,61 @@ import (
 	"github.com/sqsonce/sqsonce/internal/attack"
 )
 
+// place is where the hosts find the database.
+type place struct{ Driver, DSN string }
+
 func TestAttack(t *testing.T) {
 	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		exec(t, b.DB, "CREATE TABLE attacked (event VARCHAR(200) NOT NULL)")
-		insert := "INSERT INTO attacked (event) VALUES (" + b.Dialect.sql("?") + ")"
-		target := attack.Target{
-			Locks: true,
-			Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
-				inbox, err := NewInbox(storeOn(t, b.through(t, addr), b.Dialect), "inbox", attack.Options)
-				if err != nil {
-					t.Fatal(err)
+	for _, k := range beds { // not EachDialect: a host that is a process makes no database
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			attack.Run(t, func(t *testing.T) place {
+				b := NewBed(t, k.name)
+				exec(t, b.DB, "CREATE TABLE attacked (event VARCHAR(200) NOT NULL)")
+				return place{b.Driver, b.DSN}
+			}, func(p place) attack.Target {
+				return target(t, &Bed{Dialect: k.dialect, Driver: p.Driver, DSN: p.DSN})
+			})
+		})
+	}
+}
+
+func target(t *testing.T, b *Bed) attack.Target {
+	insert := "INSERT INTO attacked (event) VALUES (" + b.Dialect.sql("?") + ")"
+	target := attack.Target{
+		Locks: true,
+		Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
+			inbox, err := NewInbox(storeOn(t, b.through(t, addr), b.Dialect), "inbox", attack.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
+				if _, err := tx.ExecContext(ctx, insert, m.ID); err != nil {
+					return err
 				}
-				return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-					if _, err := tx.ExecContext(ctx, insert, m.ID); err != nil {
-						return err
-					}
-					return work(ctx, m.ID)
-				})
-			},
-			Store:   func(t *testing.T, addr string) dedup.Store { return storeOn(t, b.through(t, addr), b.Dialect) },
-			Effects: func(t *testing.T) map[string]int { return countAttacked(t, b) },
-		}
-		if b.Dialect != SQLite {
-			target.Addr = serverAddress(t, b)
-		}
-		attack.Run(t, target)
-	})
+				return work(ctx, m.ID)
+			})
+		},
+		Store:   func(t *testing.T, addr string) dedup.Store { return storeOn(t, b.through(t, addr), b.Dialect) },
+		Effects: b.countAttacked,
+	}
+	if b.Dialect != SQLite {
+		target.Addr = serverAddress(t, b)
+	}
+	return target
 }
 
 // through opens a pool that reaches the database at addr; "": directly.
 func (b *Bed) through(t *testing.T, addr string) *sql.DB {
-	if addr == "" {
-		return b.Open(t)
+	dsn := b.DSN
+	if addr != "" {
+		dsn = strings.Replace(dsn, serverAddress(t, b), addr, 1)
 	}
-	return open(t, b.Driver, strings.Replace(b.DSN, serverAddress(t, b), addr, 1))
+	return open(t, b.Driver, dsn)
 }
 
-func countAttacked(t *testing.T, b *Bed) map[string]int {
-	rows, err := b.DB.QueryContext(t.Context(), "SELECT event, COUNT(*) FROM attacked GROUP BY event")
+func (b *Bed) countAttacked(t *testing.T) map[string]int {
+	rows, err := b.through(t, "").QueryContext(t.Context(), "SELECT event, COUNT(*) FROM attacked GROUP BY event")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,12 @@
 // Package attack is for tests of stores of package dedup. It runs handlers on several hosts whose network to the store's
-// server loses, doubles, delays and holds up requests, and cuts hosts off for good, as a kill does. Whatever happens, no two
-// handlers of an event hold its lease, fences grow, no event runs again after its success was recorded, none is lost, and
-// none looks like a crash where no process died.
+// server loses, doubles, delays and holds up requests. Hosts in this process are cut off for good; hosts that are processes
+// are killed, and stopped for longer than their leases. Whatever happens, no two handlers of an event hold its lease, fences
+// grow, no event runs again after its success was recorded, none is lost, and none looks like a crash where no process died.
 package attack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,6 +34,8 @@ type Target struct {
 	// Locks says that the inbox holds the lock of a row in place of a lease: the handler of a host that is cut off may run beside
 	// the next one, and its transaction is rolled back.
 	Locks bool
+	// Takeover is how long after its owner's last renewal an event has been taken over. Default: two leases.
+	Takeover time.Duration
 	// Doubles says that a packet is a whole request, which may reach the server again on another connection.
 	Doubles bool
 }
@@ -45,7 +48,7 @@ const (
 	heal = 2 * time.Minute
 )
 
-// length is how long the network is bad at most, if the events last: seconds, and with SOAK in the environment minutes.
+// length is how long the hosts are under attack: seconds, and with SOAK in the environment minutes.
 func length() time.Duration {
 	if os.Getenv("SOAK") != "" {
 		return 3 * time.Minute
@@ -53,37 +56,40 @@ func length() time.Duration {
 	return 4 * time.Second
 }
 
-// Run runs the attacks as subtests.
-func Run(t *testing.T, target Target) {
-	t.Run("store", func(t *testing.T) {
-		t.Parallel()
-		play(t, target, func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
-			o, err := dedup.New(target.Store(t, addr), "attack", Options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return o.Handler(func(ctx context.Context, m *sqsonce.Message) error { return work(ctx, m.ID) })
-		}, false)
-	})
-	if target.Addr != "" {
-		t.Run("stall", func(t *testing.T) {
-			t.Parallel()
-			stall(t, target)
-		})
-	}
-	if target.Inbox == nil {
+// Run runs the attacks as subtests. setUp makes what all hosts share and returns where it is, which JSON must keep. target
+// makes the Target of that. A host that is a process runs the calling test again, without setUp.
+func Run[Place any](t *testing.T, setUp func(t *testing.T) Place, target func(Place) Target) {
+	if s := os.Getenv(envHost); s != "" {
+		var at settings
+		var place Place
+		if err := errors.Join(json.Unmarshal([]byte(s), &at), json.Unmarshal(at.Place, &place)); err != nil {
+			t.Fatal(err)
+		}
+		serve(t, target(place), at)
 		return
 	}
-	t.Run("inbox", func(t *testing.T) {
-		t.Parallel()
-		b := play(t, target, target.Inbox, target.Locks)
-		effects := target.Effects(t)
-		for name := range b.events {
-			if effects[name] != 1 {
-				t.Errorf("%s: %d effects, want 1", name, effects[name])
-			}
-		}
-	})
+	place := setUp(t)
+	text, err := json.Marshal(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := settings{Test: t.Name(), Place: text}
+	on := target(place)
+	subtest := func(name string, attack func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attack(t)
+		})
+	}
+	subtest("store", func(t *testing.T) { play(t, on, false) })
+	if on.Addr != "" {
+		subtest("stall", func(t *testing.T) { stall(t, on) })
+	}
+	subtest("processes", func(t *testing.T) { processes(t, on, false, child) })
+	if on.Inbox != nil {
+		subtest("inbox", func(t *testing.T) { play(t, on, true) })
+		subtest("processes-inbox", func(t *testing.T) { processes(t, on, true, child) })
+	}
 }
 
 // Options are the options of every host, and of a Target's inbox.
@@ -95,19 +101,48 @@ func Options(o *dedup.Options) {
 type bed struct {
 	*testing.T
 	target Target
-	open   func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler
-	events map[string]*event
-	names  []string
+	inbox  bool
+
+	mu         sync.Mutex
+	events     map[string]*event
+	names      []string
+	deliveries int64
+	cuts       int
 
 	running sync.WaitGroup // deliveries, also those of hosts that are cut off
+}
 
-	mu   sync.Mutex
-	cuts int
+func newBed(t *testing.T, target Target, inbox bool) *bed {
+	return &bed{T: t, target: target, inbox: inbox, events: map[string]*event{}}
+}
+
+// add adds an event.
+func (b *bed) add() *event {
+	e := &event{name: fmt.Sprint(b.Name(), "/", len(b.names)), locks: b.inbox && b.target.Locks}
+	b.names = append(b.names, e.name)
+	b.events[e.name] = e
+	return e
+}
+
+// check checks the events when all hosts have ended, and returns how many runs there were.
+func (b *bed) check() (runs int) {
+	var effects map[string]int
+	if b.inbox {
+		effects = b.target.Effects(b.T)
+	}
+	for name, e := range b.events {
+		e.check(b.T)
+		runs += len(e.runs)
+		if n := effects[name]; b.inbox && n != 1 {
+			b.Errorf("%s: %d effects, want 1", name, n)
+		}
+	}
+	return runs
 }
 
 // play has the hosts deliver the events while the network is bad, and then until all are done.
-func play(t *testing.T, target Target, open func(*testing.T, string, func(context.Context, string) error) sqsonce.Handler, locks bool) *bed {
-	b := &bed{T: t, target: target, open: open, events: map[string]*event{}}
+func play(t *testing.T, target Target, inbox bool) {
+	b := newBed(t, target, inbox)
 	n := 240
 	if length() > time.Minute {
 		n = 2000 // fewer than the hosts can do in that time, also on a slow machine
@@ -115,10 +150,8 @@ func play(t *testing.T, target Target, open func(*testing.T, string, func(contex
 	if target.Addr == "" {
 		n /= 4 // SQLite has one writer at a time
 	}
-	for i := range n {
-		name := fmt.Sprint(t.Name(), "/", i)
-		b.names = append(b.names, name)
-		b.events[name] = &event{name: name, locks: locks}
+	for range n {
+		b.add()
 	}
 	bad := time.Now().Add(length())
 	var wg sync.WaitGroup
@@ -127,16 +160,11 @@ func play(t *testing.T, target Target, open func(*testing.T, string, func(contex
 	}
 	wg.Wait()
 	b.running.Wait()
-	runs := 0
-	for _, e := range b.events {
-		e.check(t)
-		runs += len(e.runs)
-	}
+	runs := b.check()
 	t.Logf("%d events, %d runs, %d hosts cut off for good", len(b.events), runs, b.cuts)
 	if runs == len(b.events) {
 		t.Error("no event ran twice: the network was too good")
 	}
-	return b
 }
 
 // host is a host and its successors: each is cut off after a while, and the next one starts.
@@ -195,15 +223,14 @@ func (b *bed) proxy() *netfault.Proxy {
 
 // deliver delivers events until the time is over or all are done. ended is closed when no handler runs any more.
 func (b *bed) deliver(addr string, until time.Time) (ended chan struct{}) {
-	h := b.open(b.T, addr, b.work)
+	h := newHost(b.T, b.target, b.inbox, addr, func(n note) { b.events[n.Event].note(n) })
 	var running sync.WaitGroup
 	for range workers {
 		b.running.Add(1)
 		running.Go(func() {
 			defer b.running.Done()
 			for e := b.next(); e != nil && time.Now().Before(until); e = b.next() {
-				m := &sqsonce.Message{ID: e.name, Body: "{}", ReceiveCount: 1 + rand.IntN(2), QueueARN: "arn:aws:sqs:us-east-1:1:attack"}
-				e.delivered(h(context.Background(), m))
+				h.deliver(b.delivery(), e.name)
 			}
 		})
 	}
@@ -213,6 +240,14 @@ func (b *bed) deliver(addr string, until time.Time) (ended chan struct{}) {
 		close(ended)
 	}()
 	return ended
+}
+
+// delivery returns the number of the next one.
+func (b *bed) delivery() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deliveries++
+	return b.deliveries
 }
 
 // next returns one of the events that come next, or one that is done already; nil: all are done.
@@ -232,26 +267,4 @@ func (b *bed) next() *event {
 		return nil
 	}
 	return open[rand.IntN(len(open))]
-}
-
-var errWork = errors.New("the handler fails")
-
-// work is what a handler does.
-func (b *bed) work(ctx context.Context, name string) error {
-	e := b.events[name]
-	r := e.start(ctx)
-	defer e.end(r)
-	d := rand.N(20 * time.Millisecond)
-	if rand.IntN(15) == 0 {
-		d = lease + rand.N(4*lease)
-	}
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if rand.IntN(8) == 0 {
-		return errWork
-	}
-	return nil
 }

@@ -1,106 +1,122 @@
 package attack
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// event is what happened to an event.
+// event is what happened to an event, as its hosts report it.
 type event struct {
 	name  string
 	locks bool // in place of leases
 
 	mu    sync.Mutex
 	runs  []*run
-	done  bool // a delivery returned nil
+	done  int64 // when the first delivery returned nil; 0: none did
 	wrong []string
 }
 
-// run is one run of the handler.
+// run is one run of the handler. Times are those of notes.
 type run struct {
-	ctx   context.Context
-	fence int64
-	ended bool
+	delivery  int64
+	fence     int64
+	started   int64
+	late      bool  // its lease was over at the start
+	until     int64 // the end of its last lease
+	ended     int64 // 0: its process died before
+	succeeded bool  // so did its delivery
 }
 
 func (e *event) wrongf(format string, args ...any) {
 	e.wrong = append(e.wrong, fmt.Sprintf(format, args...))
 }
 
-// start notes a run. Another run may be going on only where its lease is over, by what its own host knows: all hosts have
-// the same clock here.
-func (e *event) start(ctx context.Context) *run {
-	now := time.Now()
+// note notes what a host reports. The notes of one delivery come in their order, those of several in any.
+func (e *event) note(n note) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := &run{ctx: ctx}
-	l, _ := dedup.LeaseFrom(ctx)
-	r.fence = l.Fence
-	if e.done {
-		e.wrongf("run %d started after the event was done", len(e.runs))
-	}
-	// Where a row's lock decides, the effects are counted at the end. With a lease that is over (the machine was slow) the run
-	// is cancelled, and the fence decides.
-	if e.locks || !l.Until.After(now) {
-		e.runs = append(e.runs, r)
-		return r
-	}
-	for i, other := range e.runs {
-		if other.fence >= r.fence {
-			e.wrongf("run %d has fence %d, run %d before it %d", len(e.runs), r.fence, i, other.fence)
-		}
-		if l, _ := dedup.LeaseFrom(other.ctx); !other.ended && other.ctx.Err() == nil && l.Until.After(now) {
-			e.wrongf("run %d started %s before the end of run %d's lease", len(e.runs), l.Until.Sub(now), i)
+	switch n.What {
+	case started:
+		// A late run: the machine was slow, or the process was stopped before the handler's first statement. It is cancelled,
+		// and the fence decides.
+		e.runs = append(e.runs, &run{delivery: n.Delivery, fence: n.Fence, started: n.At, late: n.Until <= n.At, until: n.Until})
+		return
+	case crashed, misconfigured:
+		e.wrongf("%s: %s", n.What, n.Error)
+	case succeeded:
+		if e.done == 0 || n.At < e.done {
+			e.done = n.At
 		}
 	}
-	e.runs = append(e.runs, r)
-	return r
-}
-
-func (e *event) end(r *run) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r.ended = true
-}
-
-// delivered notes a delivery's outcome.
-func (e *event) delivered(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case err == nil:
-		e.done = true
-	case errors.Is(err, dedup.ErrCrashed):
-		e.wrongf("a crash: %v", err)
-	case errors.Is(err, sqsonce.ErrMisconfigured):
-		e.wrongf("misconfigured: %v", err)
+	i := len(e.runs) - 1
+	for i >= 0 && e.runs[i].delivery != n.Delivery { // an inbox may run the handler several times: the last one
+		i--
+	}
+	if i < 0 {
+		return // the delivery did not run
+	}
+	r := e.runs[i]
+	r.until = max(r.until, n.Until)
+	switch n.What {
+	case goesOn:
+		e.wrongf("run %d goes on %s after the end of its lease with a context that is not cancelled", i, time.Duration(n.At-n.Until))
+	case ended:
+		r.ended = n.At
+	case succeeded:
+		r.succeeded = true
 	}
 }
 
 func (e *event) isDone() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.done
+	return e.done != 0
 }
 
+// check compares the runs, when all hosts have ended.
 func (e *event) check(t *testing.T) {
 	t.Helper()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, wrong := range e.wrong {
+	for _, wrong := range e.violations() {
 		t.Errorf("%s: %s", e.name, wrong)
 	}
-	if !e.done {
-		t.Errorf("%s: lost: no delivery of %d runs was a success", e.name, len(e.runs))
+}
+
+func (e *event) violations() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	slices.SortStableFunc(e.runs, func(a, b *run) int { return cmp.Compare(a.started, b.started) })
+	for i, r := range e.runs {
+		if r.late {
+			continue
+		}
+		if e.done != 0 && e.done < r.started {
+			e.wrongf("run %d started after the event was done", i)
+		}
+		if e.locks { // a row's lock decides, and the effects are counted
+			continue
+		}
+		for j, other := range e.runs[:i] {
+			if other.fence >= r.fence {
+				e.wrongf("run %d has fence %d, run %d before it %d", i, r.fence, j, other.fence)
+			}
+			// Also where that lease was granted after the start: the renewal should have been refused.
+			if other.until > r.started && (other.ended == 0 || other.ended > r.started) {
+				e.wrongf("run %d started %s before the end of run %d's lease", i, time.Duration(other.until-r.started), j)
+			}
+			if other.succeeded {
+				e.wrongf("run %d succeeded although run %d had taken the event over", j, i)
+			}
+		}
+	}
+	if e.done == 0 {
+		e.wrongf("lost: no delivery of %d runs was a success", len(e.runs))
 	}
 	if len(e.runs) == 0 {
-		t.Errorf("%s: done without a run", e.name)
+		e.wrongf("done without a run")
 	}
+	return e.wrong
 }

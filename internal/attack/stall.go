@@ -20,7 +20,7 @@ func stall(t *testing.T, target Target) {
 	p := b.proxy()
 	o, err := dedup.New(target.Store(t, p.Addr), "stall", func(o *dedup.Options) {
 		Options(o)
-		o.OnCrash, o.Lease = dedup.Block, time.Minute
+		o.OnCrash, o.Lease, o.CallTimeout = dedup.Block, time.Minute, 3*time.Second
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +49,8 @@ func stall(t *testing.T, target Target) {
 		t.Fatal(errs)
 	}
 	p.Stall()
-	// Longer than an acquire waits, and shorter than its release does.
-	time.AfterFunc(2500*time.Millisecond, p.Resume)
+	// Longer than an acquire waits, which is 3 or 4 s, and shorter than its release does, to 6 s at least.
+	time.AfterFunc(5*time.Second, p.Resume)
 	failed, errs := all(n)
 	if len(failed) == 0 {
 		t.Fatal("all were answered during the stall")

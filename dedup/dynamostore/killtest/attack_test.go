@@ -2,6 +2,7 @@ package killtest_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -24,23 +26,26 @@ import (
 
 func TestAttackInMemory(t *testing.T) {
 	t.Parallel()
-	srv := memdynamodb.New()
-	t.Cleanup(srv.Close)
-	s := httptest.NewServer(srv)
-	t.Cleanup(s.Close)
-	attackOn(t, s.URL)
+	attack.Run(t, func(t *testing.T) string {
+		srv := memdynamodb.New()
+		t.Cleanup(srv.Close)
+		s := httptest.NewServer(srv)
+		t.Cleanup(s.Close)
+		return createAttacked(t, s.URL)
+	}, attacked)
 }
 
 func TestAttackOnDynoxide(t *testing.T) {
 	t.Parallel()
-	attackOn(t, testserver.Dynoxide.Shared(t).URL)
+	attack.Run(t, func(t *testing.T) string { return createAttacked(t, testserver.Dynoxide.Shared(t).URL) }, attacked)
 }
 
-func attackOn(t *testing.T, url string) {
-	const records, effects = "attacked", "attacked-effects"
-	addr := strings.TrimPrefix(url, "http://")
+const attackedRecords, attackedEffects = "attacked", "attacked-effects"
+
+func createAttacked(t *testing.T, url string) (addr string) {
+	addr = strings.TrimPrefix(url, "http://")
 	direct := attackClient(t, addr)
-	for _, table := range []string{records, effects} {
+	for _, table := range []string{attackedRecords, attackedEffects} {
 		if err := dynamostore.CreateTable(t.Context(), direct, table); err != nil {
 			t.Fatal(err)
 		}
@@ -48,18 +53,23 @@ func attackOn(t *testing.T, url string) {
 			_, _ = direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
 		})
 	}
+	return addr
+}
+
+func attacked(addr string) attack.Target {
 	store := func(t *testing.T, addr string) *dynamostore.Store {
-		s, err := dynamostore.New(attackClient(t, addr), records)
+		s, err := dynamostore.New(attackClient(t, addr), attackedRecords)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	b := &bed{T: t, ddb: direct}
-	attack.Run(t, attack.Target{
+	return attack.Target{
 		Addr:    addr,
 		Doubles: true,
-		Store:   func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
+		// DynamoDB tells the time in seconds: a lease is over for others up to 2.4 s after its end.
+		Takeover: 4 * time.Second,
+		Store:    func(t *testing.T, addr string) dedup.Store { return &defective{store(t, addr), os.Getenv(envDefect)} },
 		Inbox: func(t *testing.T, addr string, work func(context.Context, string) error) sqsonce.Handler {
 			inbox, err := dynamostore.NewInbox(store(t, addr), "inbox", attack.Options)
 			if err != nil {
@@ -67,7 +77,7 @@ func attackOn(t *testing.T, url string) {
 			}
 			return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 				tx.Update(&ddbtypes.Update{
-					TableName: aws.String(effects), Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}},
+					TableName: aws.String(attackedEffects), Key: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}},
 					UpdateExpression: aws.String("ADD n :one"), ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":one": &ddbtypes.AttributeValueMemberN{Value: "1"}},
 				})
 				return work(ctx, m.ID)
@@ -75,7 +85,8 @@ func attackOn(t *testing.T, url string) {
 		},
 		Effects: func(t *testing.T) map[string]int {
 			counts := map[string]int{}
-			for id, item := range b.scan(effects) {
+			b := &bed{T: t, ddb: attackClient(t, addr)}
+			for id, item := range b.scan(attackedEffects) {
 				n, err := strconv.Atoi(text(item["n"]))
 				if err != nil {
 					t.Fatal(err)
@@ -84,7 +95,7 @@ func attackOn(t *testing.T, url string) {
 			}
 			return counts
 		},
-	})
+	}
 }
 
 // envDefect is the environment variable with what the store under attack does wrong.
@@ -93,25 +104,35 @@ const envDefect = "KILLTEST_DEFECT"
 // The attack must be able to fail.
 func TestAttackSeesDefects(t *testing.T) {
 	t.Parallel()
-	for defect, seen := range map[string]string{
-		"forgets completes":          "started after the event was done",
-		"gives all owners one fence": "has fence 7",
+	for _, tt := range []struct{ attack, defect, seen string }{
+		{"store", forgetsCompletes, "started after the event was done"},
+		{"store", givesOneFence, "has fence 7"},
+		{"processes", forgetsCompletes, "started after the event was done"},
+		{"processes", grantsTooMuch, "before the end of run"},
+		{"processes", completesForAll, "had taken the event over"},
 	} {
-		t.Run(defect, func(t *testing.T) {
+		t.Run(tt.attack+" "+tt.defect, func(t *testing.T) {
 			t.Parallel()
 			var out []byte
-			for range 5 { // what the network does is drawn
-				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttackInMemory$/^store$")
-				cmd.Env = append(os.Environ(), envDefect+"="+defect, "SOAK=")
+			for range 10 { // what happens to hosts and their network is drawn
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAttackInMemory$/^"+tt.attack+"$")
+				cmd.Env = append(os.Environ(), envDefect+"="+tt.defect, "SOAK=")
 				var err error
-				if out, err = cmd.CombinedOutput(); err != nil && strings.Contains(string(out), seen) {
+				if out, err = cmd.CombinedOutput(); err != nil && strings.Contains(string(out), tt.seen) {
 					return
 				}
 			}
-			t.Errorf("not seen: %q:\n%s", seen, out)
+			t.Errorf("not seen: %q:\n%s", tt.seen, out)
 		})
 	}
 }
+
+const (
+	forgetsCompletes = "forgets completes"
+	givesOneFence    = "gives all owners one fence"
+	grantsTooMuch    = "says that leases last longer than they do"
+	completesForAll  = "says that an owner completed which it refused"
+)
 
 // defective is a store with a defect; "": none.
 type defective struct {
@@ -121,17 +142,24 @@ type defective struct {
 
 func (s *defective) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
 	l, err := s.Store.Acquire(ctx, c)
-	if s.defect == "gives all owners one fence" {
+	switch s.defect {
+	case givesOneFence:
 		l.Fence = 7
+	case grantsTooMuch:
+		l.Until = l.Until.Add(time.Minute)
 	}
 	return l, err
 }
 
 func (s *defective) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
-	if s.defect == "forgets completes" {
+	if s.defect == forgetsCompletes {
 		return nil
 	}
-	return s.Store.Complete(ctx, l, r)
+	err := s.Store.Complete(ctx, l, r)
+	if s.defect == completesForAll && errors.Is(err, sqsonce.ErrLeaseLost) {
+		return nil
+	}
+	return err
 }
 
 func attackClient(t *testing.T, addr string) *dynamodb.Client {
