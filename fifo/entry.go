@@ -136,10 +136,14 @@ func (p *Publisher) publishError(e *entry, err error) *PublishError {
 	if !errors.Is(err, ErrUnknownOutcome) {
 		return pe
 	}
-	if e.opened {
+	s, sent := p.recent.find(e.keyHash)
+	switch {
+	case e.opened:
 		pe.FirstAttempt = e.first.wall
-	} else if s, ok := p.recent.find(e.keyHash); ok {
+	case sent:
 		pe.FirstAttempt = s.first().wall
+	case e.inFlight():
+		pe.FirstAttempt = e.began.wall
 	}
 	return pe
 }

@@ -1,0 +1,134 @@
+package fifo_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// Each row of the table at the errors, with what it matches, and nothing else of them.
+func TestErrorsSayWhatIsCertain(t *testing.T) {
+	t.Parallel()
+	refused := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"}
+	lost := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}
+	slow := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Hour}
+	type run func(x *fixture, p *fifo.Publisher, second context.Context) error
+	publish := func(x *fixture, p *fifo.Publisher, ctx context.Context, e fifo.Event) error {
+		_, err := p.Publish(ctx, e)
+		return err
+	}
+	for name, tt := range map[string]struct {
+		run   run
+		rules []fault.Rule
+		opts  fifo.Options
+		want  []error
+	}{
+		"bad field": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				return publish(x, p, x.Context(), fifo.Event{ID: "1", Group: "g"})
+			},
+			want: []error{fifo.ErrNotSent},
+		},
+		"closed": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				return errors.Join(p.Close(x.Context()), publish(x, p, x.Context(), event("g", 1)))
+			},
+			want: []error{fifo.ErrNotSent, fifo.ErrClosed},
+		},
+		"no capacity": {
+			run: func(x *fixture, p *fifo.Publisher, second context.Context) error {
+				x.enqueue(p, event("g", 1))
+				return publish(x, p, second, event("g", 2))
+			},
+			opts: fifo.Options{MaxMessages: 1, Linger: time.Hour},
+			want: []error{fifo.ErrNotSent, fifo.ErrBufferFull},
+		},
+		"ID of another": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				other := event("g", 1)
+				other.Body = "another"
+				return errors.Join(publish(x, p, x.Context(), event("g", 1)), publish(x, p, x.Context(), other))
+			},
+			want: []error{fifo.ErrNotSent, fifo.ErrDedupConflict},
+		},
+		"behind one that failed": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				x.enqueue(p, event("g", 1))
+				return publish(x, p, x.Context(), event("g", 2))
+			},
+			rules: []fault.Rule{refused},
+			want:  []error{fifo.ErrNotSent, fifo.ErrGroupHalted},
+		},
+		"not in flight": {
+			run: func(x *fixture, p *fifo.Publisher, second context.Context) error {
+				return publish(x, p, second, event("g", 1))
+			},
+			opts: fifo.Options{Linger: time.Hour},
+			want: []error{fifo.ErrNotSent, context.DeadlineExceeded},
+		},
+		"refused": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				return publish(x, p, x.Context(), event("g", 1))
+			},
+			rules: []fault.Rule{refused},
+			want:  []error{fifo.ErrNotSent},
+		},
+		"no answer in the window": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				return publish(x, p, x.Context(), event("g", 1))
+			},
+			rules: []fault.Rule{lost},
+			want:  []error{fifo.ErrUnknownOutcome},
+		},
+		"no answer in the caller's time": {
+			run: func(x *fixture, p *fifo.Publisher, second context.Context) error {
+				return publish(x, p, second, event("g", 1))
+			},
+			rules: []fault.Rule{slow},
+			want:  []error{fifo.ErrUnknownOutcome, context.DeadlineExceeded},
+		},
+		"no answer in Close's time": {
+			run: func(x *fixture, p *fifo.Publisher, second context.Context) error {
+				x.enqueue(p, event("g", 1))
+				return p.Close(second)
+			},
+			rules: []fault.Rule{slow},
+			want:  []error{fifo.ErrUnknownOutcome, fifo.ErrClosed, context.DeadlineExceeded},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				p := x.publisher(func(o *fifo.Options) { *o = tt.opts })
+				second, cancel := context.WithTimeout(x.Context(), time.Second)
+				defer cancel()
+				err := tt.run(x, p, second)
+				for _, reason := range []error{
+					fifo.ErrNotSent, fifo.ErrUnknownOutcome, fifo.ErrClosed, fifo.ErrBufferFull, fifo.ErrDedupConflict, fifo.ErrGroupHalted,
+					context.DeadlineExceeded,
+				} {
+					want := false
+					for _, w := range tt.want {
+						want = want || w == reason
+					}
+					if errors.Is(err, reason) != want && !(reason == context.DeadlineExceeded && !want) {
+						x.Errorf("%v: matches %q: %t, want %t", err, reason, !want, want)
+					}
+				}
+				pe, ok := errors.AsType[*fifo.PublishError](err)
+				if !ok || pe.FirstAttempt.IsZero() != errors.Is(err, fifo.ErrNotSent) {
+					x.Errorf("%v: first attempt %v", err, pe.FirstAttempt)
+				}
+				if _, ok := errors.AsType[*sqsonce.FieldError](err); ok != (name == "bad field") {
+					x.Errorf("%v: a FieldError: %t", err, ok)
+				}
+				_ = p.Close(second)
+			}, tt.rules...)
+		})
+	}
+}
