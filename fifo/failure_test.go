@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,36 +28,6 @@ func (x *fixture) enqueue(p *fifo.Publisher, es ...fifo.Event) (pending []*fifo.
 	return pending, refused
 }
 
-// logged is a handler that keeps the lines of a level and above.
-type logged struct {
-	slog.Handler
-	mu    *sync.Mutex
-	lines *strings.Builder
-}
-
-func newLogged(level slog.Level) *logged {
-	l := &logged{mu: new(sync.Mutex), lines: new(strings.Builder)}
-	l.Handler = slog.NewTextHandler(l.lines, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})
-	return l
-}
-
-func (l *logged) Handle(ctx context.Context, r slog.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Handler.Handle(ctx, r)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
-}
-
 // SQS refuses all; nobody waits for a result.
 func TestFailuresThatNobodyReads(t *testing.T) {
 	t.Parallel()
@@ -69,10 +37,10 @@ func TestFailuresThatNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
-				lines := newLogged(slog.LevelError)
+				var lines logBook
 				var told []string
 				p := x.publisher(func(o *fifo.Options) {
-					o.Logger = slog.New(lines)
+					lines.option(o)
 					o.OnFailure = func(e fifo.Event, err *fifo.PublishError) {
 						told = append(told, fmt.Sprint(e.Body, " ", err.EventID, " ", reason(err)))
 					}
@@ -90,7 +58,7 @@ func TestFailuresThatNobodyReads(t *testing.T) {
 					x.Errorf("OnFailure (-want +got):\n%s", diff)
 				}
 				got := lines.String()
-				if strings.Count(got, "\n") != 2 || !strings.Contains(got, "event=g/v1") || !strings.Contains(got, "halted=2") ||
+				if lines.count("ERROR", "") != 2 || !strings.Contains(got, "event=g/v1") || !strings.Contains(got, "halted=2") ||
 					!strings.Contains(got, "event=h/v1") || !strings.Contains(got, "AccessDenied") {
 					x.Errorf("log:\n%s", got)
 				}
@@ -161,9 +129,9 @@ func TestAReportThatPanicsOrBlocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, orders, func(x *fixture) {
-				lines := newLogged(slog.LevelError)
+				var lines logBook
 				p := x.publisher(func(o *fifo.Options) {
-					o.Logger = slog.New(lines)
+					lines.option(o)
 					o.OnFailure = func(fifo.Event, *fifo.PublishError) { do() }
 				})
 				start := time.Now()
@@ -178,7 +146,7 @@ func TestAReportThatPanicsOrBlocks(t *testing.T) {
 					x.Errorf("the next event: %v", err)
 				}
 				if name == "panics" && !strings.Contains(lines.String(), "OnFailure panicked") {
-					x.Errorf("log:\n%s", lines)
+					x.Errorf("log:\n%s", lines.String())
 				}
 				time.Sleep(time.Hour)
 			}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{0}})
@@ -298,9 +266,9 @@ func TestAFailureThatItsCallerKnowsClosesNoGroup(t *testing.T) {
 func TestACallersOwnEndIsNotReported(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		lines := newLogged(slog.LevelError)
+		var lines logBook
 		p := x.publisher(func(o *fifo.Options) {
-			o.Logger = slog.New(lines)
+			lines.option(o)
 			o.OnFailure = func(e fifo.Event, err *fifo.PublishError) { x.Errorf("OnFailure: %v", err) }
 		})
 		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
@@ -308,8 +276,8 @@ func TestACallersOwnEndIsNotReported(t *testing.T) {
 		if _, err := p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)}); len(split(err)) != 2 {
 			x.Errorf("PublishAll: %v", err)
 		}
-		if got := lines.String(); got != "" {
-			x.Errorf("log: %s", got)
+		if lines.count("ERROR", "") != 0 {
+			x.Errorf("log: %s", lines.String())
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
 }
@@ -341,10 +309,10 @@ func TestFailuresAreReportedBeforeTheCallReturns(t *testing.T) {
 func TestFailuresBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		lines := newLogged(slog.LevelError)
+		var lines logBook
 		p := x.publisher(func(o *fifo.Options) {
 			o.MaxMessages = 2
-			o.Logger = slog.New(lines)
+			lines.option(o)
 			o.OnFailure = func(fifo.Event, *fifo.PublishError) { time.Sleep(time.Hour) }
 		})
 		for n := range 8 {
@@ -362,7 +330,7 @@ func TestFailuresBeyondTheLimit(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		if !strings.Contains(lines.String(), "it was not called for some events") {
-			x.Errorf("log:\n%s", lines)
+			x.Errorf("log:\n%s", lines.String())
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
