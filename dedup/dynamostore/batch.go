@@ -201,7 +201,7 @@ const deniedTime = 5 * time.Minute
 // off reports whether every write is sent singly.
 func (b *batcher) off() bool {
 	until := b.denied.Load()
-	return b.never || until != 0 && b.store.clock.look().mono.Nanoseconds() < until
+	return b.never || b.store.clock.look().mono.Nanoseconds() < until
 }
 
 // disable turns batches off for some time. It is logged the first time.
