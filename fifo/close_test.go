@@ -135,6 +135,9 @@ func TestCloseInAnOutage(t *testing.T) {
 			if !errors.Is(pe, fifo.ErrClosed) || !errors.Is(pe, errCancelled) {
 				x.Errorf("error %v, want the context's cause in it", pe)
 			}
+			if got[pe.EventID] != "" {
+				x.Errorf("event %s has two errors", pe.EventID)
+			}
 			got[pe.EventID] = reason(pe)
 		}
 		want := map[string]string{
