@@ -20,7 +20,7 @@ const cancelGrace = 100 * time.Millisecond
 //
 // Calls that run at the same time share requests. When PublishAll returns, none of its goroutines and timers is left; what
 // runs then belongs to other calls. When ctx ends, PublishAll returns at once, and a request that no other call waits for is
-// cancelled: the error of an event is [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. If it may, and events
+// cancelled. That takes some microseconds for each event. The error of an event is [ErrNotSent], or [ErrUnknownOutcome] if it may be in the queue. If it may, and events
 // of other calls are behind it in its group, it is sent on for them. The same events may be published again.
 func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, error) {
 	l, closeLane := p.openLane(ctx)
@@ -30,6 +30,10 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 	entries := make([]*entry, len(es))
 	last := make(map[string]*Pending) // of each group
 	for i, ev := range es {
+		if ctx.Err() != nil { // nothing more is accepted; checking the events would take as long as sending them
+			errs[i] = p.neverAccepted(&ev, foreign(context.Cause(ctx)))
+			continue
+		}
 		entries[i], errs[i] = p.enqueue(ctx, l, ev, last[ev.Group], 1)
 		switch {
 		case !p.fifo: // no order, and no event halts another

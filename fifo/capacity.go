@@ -67,7 +67,7 @@ func (c *capacity) grant() {
 // reserveCapacity waits until there is capacity for one message of size bytes.
 func (p *Publisher) reserveCapacity(ctx context.Context, size int64) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("fifo: nothing was sent: %w", context.Cause(ctx))
+		return fmt.Errorf("fifo: nothing was sent: %w", foreign(context.Cause(ctx)))
 	}
 	p.mu.Lock()
 	w := p.capacity.reserve(size)
@@ -80,7 +80,7 @@ func (p *Publisher) reserveCapacity(ctx context.Context, size int64) error {
 	case <-w.granted:
 		return nil
 	case <-ctx.Done():
-		err = because(ErrBufferFull, context.Cause(ctx))
+		err = because(ErrBufferFull, foreign(context.Cause(ctx)))
 	case <-p.closing:
 		err = ErrClosed
 	}

@@ -51,9 +51,9 @@ func classify(err error, w *sendWatch) attemptResult {
 
 func classifyCode(code string, status int, skewed bool) proof {
 	switch {
-	case isThrottle(code), status == 429:
+	case isThrottle(code), status == 429 && isCode(code):
 		return provesThrottled
-	case !isCode(code), status < 400, status > 499, status == 408:
+	case !isCode(code), status < 400, status > 499, status == 408, isOutage(code):
 		return provesNothing // a proxy may have answered instead of SQS
 	case expiryCodes[code], signatureCodes[code] && skewed:
 		return provesUnsigned
@@ -77,6 +77,12 @@ func classifyEntry(f sqstypes.BatchResultErrorEntry) attemptResult {
 
 // isCode reports whether the response has an error code. The SDK sets UnknownError if it has none.
 func isCode(code string) bool { return code != "" && code != "UnknownError" }
+
+// isOutage reports whether a code says that something did not work, whatever the status of its response: RequestTimeout,
+// GatewayTimeout, ServiceUnavailable, InternalFailure.
+func isOutage(code string) bool {
+	return strings.Contains(code, "Timeout") || strings.Contains(code, "Unavailable") || strings.Contains(code, "Internal")
+}
 
 // expiryCodes refuse the time or the credentials of a signature. The next attempt signs anew, with new credentials or a
 // corrected clock.

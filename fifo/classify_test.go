@@ -200,3 +200,35 @@ func TestChecksumsAreComparedByEntry(t *testing.T) {
 		}
 	})
 }
+
+// Something between the publisher and SQS may lose the answer, and say so with a status and a code of its own.
+func TestCodesThatProveNothing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		code   string
+	}{
+		{403, "RequestTimeout"}, {403, "GatewayTimeout"}, {400, "ServiceUnavailable"}, {400, "InternalFailure"}, {400, "InternalError"}, {429, ""},
+	} {
+		bubble(t, orders, func(x *fixture) {
+			lost := false
+			x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+				resp, err := x.srv.RoundTrip(r)
+				if err == nil && !lost {
+					lost = true
+					return answer(r, tt.status, tt.code, time.Now()), nil
+				}
+				return resp, err
+			}))
+			ctx, cancel := context.WithTimeout(x.Context(), time.Millisecond)
+			defer cancel()
+			p := x.publisher(func(o *fifo.Options) { o.Linger = -1 })
+			if _, err := p.Publish(ctx, event("g", 1)); reason(err) != "unknown" {
+				x.Errorf("%d %q: %v, want an unknown outcome: SQS has the event", tt.status, tt.code, err)
+			}
+			if err := p.Close(x.Context()); err != nil {
+				x.Error(err)
+			}
+		})
+	}
+}

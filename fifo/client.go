@@ -17,7 +17,11 @@ import (
 // A call may be repeated before it sends anything: after 20 s without a response the publisher closes the connections that were
 // idle meanwhile, since they may have died in a freeze of the process, and calls once more for each of them.
 //
-// GetQueueAttributes is called once, for MaximumMessageSize, when the first event of more than 1 KiB is published.
+// An entry of the answer counts as sent only with the MD5OfMessageBody of its body, which SQS always returns. An error says
+// that SQS refused the request only if it has the code and the HTTP status of an answer, as the SDK's have.
+//
+// GetQueueAttributes is called for MaximumMessageSize beside the first event of more than 1 KiB, and once more after a failure.
+// If that fails too, 1 MiB is assumed, and SQS refuses what is too large; each failure is a line at WARN.
 type Client interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)

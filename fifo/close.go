@@ -10,7 +10,8 @@ import (
 // Flush sends the events that were accepted before the call, without a linger, and waits until all of them have a result.
 //
 // Its error joins one [*PublishError] for each event that has failed and whose result nobody has read with [Pending.Wait];
-// they count as read then, and their groups accept events again. If ctx ends first, the context's cause is joined too.
+// they count as read then, and their groups accept events again. Of more than Options.MaxMessages only the number is said.
+// If ctx ends first, the context's cause is joined too.
 func (p *Publisher) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	entries := p.unfinished()
@@ -53,7 +54,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 
 	remaining := waitAll(ctx, entries)
 	if len(remaining) > 0 {
-		p.cancelAll(because(ErrClosed, context.Cause(ctx)))
+		p.cancelAll(because(ErrClosed, foreign(context.Cause(ctx))))
 		p.mu.Lock()
 		var requests []*request
 		for l := range p.lanes {

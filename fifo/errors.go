@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // The reasons why an event has no [Receipt]. Each is wrapped in a [*PublishError], together with its cause. Every error matches
@@ -113,6 +115,38 @@ func (e *causedError) Error() string {
 }
 
 func (e *causedError) Unwrap() []error { return e.errs }
+
+// foreignError is an error of the caller or of its client. It does not match the errors of this package, which say something
+// about one event: the cause of a context may be the error of another event, as errgroup's is.
+type foreignError struct{ err error }
+
+// foreign returns err as a foreign error. nil stays nil.
+func foreign(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &foreignError{err}
+}
+
+func (e *foreignError) Error() string { return e.err.Error() }
+
+func (e *foreignError) Is(target error) (is bool) {
+	for _, own := range []error{ErrBufferFull, ErrNotSent, ErrUnknownOutcome, ErrGroupHalted, ErrDedupConflict, ErrClosed} {
+		if target == own {
+			return false
+		}
+	}
+	_ = host.Recover(func() { is = errors.Is(e.err, target) })
+	return is
+}
+
+func (e *foreignError) As(target any) (as bool) {
+	if _, own := target.(**PublishError); own {
+		return false
+	}
+	_ = host.Recover(func() { as = errors.As(e.err, target) })
+	return as
+}
 
 // certainError is a reason that also matches what is certain of the event.
 type certainError struct{ reason, outcome error }

@@ -132,3 +132,67 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		})
 	}
 }
+
+// An error of the caller's says nothing about this event, also if it is that of another one, as the cause of an errgroup's
+// context is.
+func TestForeignErrorsSayNothing(t *testing.T) {
+	t.Parallel()
+	misleading := errors.Join(fifo.ErrUnknownOutcome, fifo.ErrNotSent, fifo.ErrClosed, fifo.ErrGroupHalted, fifo.ErrBufferFull,
+		fifo.ErrDedupConflict, &fifo.PublishError{EventID: "another"}, errCancelled)
+	for name, cause := range map[string]error{"misleading": misleading, "panics": brokenError{}} {
+		for call, f := range map[string]func(*fifo.Publisher, context.Context) error{
+			"Publish": func(p *fifo.Publisher, ctx context.Context) error {
+				_, err := p.Publish(ctx, event("g", 1))
+				return err
+			},
+			"PublishAll": func(p *fifo.Publisher, ctx context.Context) error {
+				_, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)})
+				return err
+			},
+			"Enqueue": func(p *fifo.Publisher, ctx context.Context) error {
+				_, err := p.Enqueue(ctx, event("g", 1))
+				return err
+			},
+			"Close": func(p *fifo.Publisher, ctx context.Context) error {
+				if _, err := p.Enqueue(context.Background(), event("g", 1)); err != nil {
+					return err
+				}
+				return p.Close(ctx)
+			},
+		} {
+			t.Run(name+"/"+call, func(t *testing.T) {
+				t.Parallel()
+				bubble(t, orders, func(x *fixture) {
+					ctx, cancel := context.WithCancelCause(x.Context())
+					cancel(cause)
+					p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+					err := f(p, ctx)
+					certain := 0
+					for _, reason := range []error{fifo.ErrNotSent, fifo.ErrUnknownOutcome} {
+						if errors.Is(err, reason) {
+							certain++
+						}
+					}
+					if certain != 1 || errors.Is(err, fifo.ErrGroupHalted) || errors.Is(err, fifo.ErrBufferFull) ||
+						errors.Is(err, fifo.ErrDedupConflict) || errors.Is(err, fifo.ErrClosed) != (call == "Close") {
+						x.Errorf("matches %d of ErrNotSent and ErrUnknownOutcome: %v", certain, err)
+					}
+					if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {
+						x.Errorf("got %+v", pe)
+					}
+					if name == "misleading" && !errors.Is(err, errCancelled) {
+						x.Errorf("%v does not match the rest of the cause", err)
+					}
+					_ = p.Close(ctx)
+				})
+			})
+		}
+	}
+}
+
+type brokenError struct{}
+
+func (brokenError) Error() string   { return "broken" }
+func (brokenError) Is(error) bool   { panic("Is") }
+func (brokenError) As(any) bool     { panic("As") }
+func (brokenError) Unwrap() []error { panic("Unwrap") }

@@ -30,7 +30,12 @@ func newLane(ctx, base context.Context, linger time.Duration) *lane {
 }
 
 // why returns the cause of the lane's end, or nil.
-func (l *lane) why() error { return cmp.Or(context.Cause(l.base), context.Cause(l.ctx)) }
+func (l *lane) why() error {
+	if err := context.Cause(l.base); err != nil {
+		return err
+	}
+	return foreign(context.Cause(l.ctx))
+}
 
 func (l *lane) hasEnded() bool { return l.why() != nil }
 

@@ -25,7 +25,7 @@ type Options struct {
 	// MaxBytes is the most bytes of bodies and attributes of the events that are accepted and have no result yet. At
 	// least 1 MiB, the size of the largest message. Default: 64 MiB.
 	MaxBytes int64
-	// AttemptTimeout bounds one request. A request that takes longer doubles the time of the next ones, up to 60 s, until SQS
+	// AttemptTimeout bounds one request. A request that takes longer doubles the time of the next ones, up to 20 s, until SQS
 	// answers within AttemptTimeout again. It also bounds the retries: the last attempt to send an event starts at least
 	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the start of the
 	// first attempt with an unknown outcome. At most 60 s. Default: 5 s.
@@ -33,7 +33,8 @@ type Options struct {
 	// OnFailure is called for each accepted event that fails, by whichever method it was published, but for one whose own
 	// caller's context ended. The calls come one after the other, in the order of the failures; one that blocks delays those
 	// behind it and nothing else, and a panic is logged. It may call the Publisher. It does not count as reading the result:
-	// see [Publisher.Resume]. Default: none.
+	// see [Publisher.Resume]. PublishAll, Flush and Close wait at most 100 ms for the calls that are left; after more than
+	// MaxMessages of them, events are left out, and a line says how many. Default: none.
 	OnFailure func(Event, *PublishError)
 	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
 	// behind it, and what no error reports: an attempt that failed and is repeated (DEBUG), and once a minute an event that has

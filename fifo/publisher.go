@@ -96,7 +96,7 @@ func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
 	case <-pending.done:
 	case <-ctx.Done():
 	}
-	why := context.Cause(ctx)
+	why := foreign(context.Cause(ctx))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !pending.isDone() && p.withdraw(en, why) {
@@ -141,6 +141,17 @@ func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pendi
 	}
 	p.dispatch()
 	return e, nil
+}
+
+// neverAccepted returns the error of an event that was not looked at.
+func (p *Publisher) neverAccepted(ev *Event, why error) error {
+	e := &entry{event: *ev}
+	if key, err := DedupID(p.namespace, ev.ID); err == nil {
+		e.keyHash = hashKey(key)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.publishError(e, because(p.outcome(e), why))
 }
 
 // accept puts an entry into its group. The caller holds the lock.

@@ -142,7 +142,7 @@ func divide(batch []*entry, r attemptResult) [][]*entry {
 // note keeps what an attempt says about an entry. The window starts with the first attempt that may have put the event into the
 // queue: those before it certainly did not.
 func (e *entry) note(r attemptResult) {
-	e.lastErr = r.err
+	e.lastErr = foreign(r.err)
 	if r.proof != provesNothing {
 		return
 	}

@@ -75,6 +75,35 @@ func TestSlowQueue(t *testing.T) {
 	}
 }
 
+// For a while nothing is answered, and every attempt waits to its end. After that a new event waits for one of them at most.
+func TestAfterAnOutageWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	for _, outage := range []time.Duration{10 * time.Second, 40 * time.Second, 80 * time.Second, 150 * time.Second} {
+		bubble(t, orders, func(x *fixture) {
+			end := time.Now().Add(outage)
+			x.sent.Client = newClient(roundTripper(func(r *http.Request) (*http.Response, error) {
+				if time.Now().Before(end) {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return x.srv.RoundTrip(r)
+			}))
+			p := x.publisher()
+			for n := range 100 {
+				x.enqueue(p, event(fmt.Sprint("g", n), 1))
+			}
+			time.Sleep(outage + time.Second)
+			start := time.Now()
+			if _, err := p.Publish(x.Context(), event("fresh", 1)); err != nil || time.Since(start) > 20*time.Second {
+				x.Errorf("after %v: %v after %v, want success within 20s", outage, err, time.Since(start))
+			}
+			if err := p.Close(x.Context()); err != nil {
+				x.Error(err)
+			}
+		})
+	}
+}
+
 // Only an answer says that the queue is quick again.
 func TestQuickFailureIsNoQuickAnswer(t *testing.T) {
 	t.Parallel()
@@ -141,7 +170,7 @@ func (c *hangingClient) SendMessageBatch(ctx context.Context, _ *sqs.SendMessage
 	return nil, ctx.Err()
 }
 
-// The timeout doubles up to a minute. Neither a longer timeout nor a shorter one moves the end of the last attempt out of the
+// The timeout doubles up to 20 s. Neither a longer timeout nor a shorter one moves the end of the last attempt out of the
 // window: SQS forgets the event 300 s after it got it, and a request may be on its way for another ten.
 func TestTimeoutsStayInTheWindow(t *testing.T) {
 	t.Parallel()
@@ -163,7 +192,7 @@ func TestTimeoutsStayInTheWindow(t *testing.T) {
 					if left := 290*time.Second - c.began[i]; got != min(want, left) {
 						x.Errorf("attempt %d, begun at %v, has %v, want %v", i, c.began[i], got, min(want, left))
 					}
-					want = min(2*want, time.Minute)
+					want = max(timeout, min(2*want, 20*time.Second))
 				}
 				if n := len(c.began); n < 4 {
 					x.Errorf("%d attempts, want some", n)

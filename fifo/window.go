@@ -16,7 +16,7 @@ func safeWindow(attemptTimeout time.Duration) time.Duration {
 const (
 	// latestEnd is when the last attempt ends, from the start of the window. An attempt whose timeout has grown is cut to it.
 	latestEnd = 290 * time.Second
-	// maxAttemptTimeout is the most for Options.AttemptTimeout, and for what it grows to.
+	// maxAttemptTimeout is the most for Options.AttemptTimeout.
 	maxAttemptTimeout = time.Minute
 	// mostRepeats is how often an attempt with an unknown outcome is repeated on a standard queue, which recognises no copy.
 	mostRepeats = 2

@@ -2,6 +2,8 @@ package lambda
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda/messages"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -82,7 +85,8 @@ func (c *stubClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, 
 			c.dead = map[string]bool{}
 		}
 		c.dead[*in.MessageBody] = true
-		return &sqs.SendMessageOutput{}
+		sum := md5.Sum([]byte(*in.MessageBody))
+		return &sqs.SendMessageOutput{MessageId: aws.String("copy"), MD5OfMessageBody: aws.String(hex.EncodeToString(sum[:]))}
 	})
 }
 

@@ -2,6 +2,8 @@ package deadletter
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"strings"
 
@@ -24,14 +26,31 @@ type Client interface {
 // host's attributes one after the other, the reason first: with the key, the event is still the same after a redrive.
 func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, key string, reason error) (dropped []string, err error) {
 	in, dropped := Copy(queueURL, m, key, reason)
-	_, err = c.SendMessage(ctx, in)
+	err = send(ctx, c, in)
 	for _, name := range []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey} {
 		if isTooLarge(err) && removeHostAttribute(in, m, name) {
 			dropped = append(dropped, name)
-			_, err = c.SendMessage(ctx, in)
+			err = send(ctx, c, in)
 		}
 	}
 	return dropped, err
+}
+
+var errUnconfirmed = errors.New("deadletter: the answer names no message, or another body than the one sent")
+
+// send returns nil if SQS has confirmed the message: with its ID and the checksum of its body. Something between the host and
+// SQS may answer with an empty success, which the SDK takes for one; the host would delete a message that is in no queue.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+func send(ctx context.Context, c Client, in *sqs.SendMessageInput) error {
+	out, err := c.SendMessage(ctx, in)
+	if err != nil {
+		return err
+	}
+	sum := md5.Sum([]byte(*in.MessageBody))
+	if out == nil || aws.ToString(out.MessageId) == "" || aws.ToString(out.MD5OfMessageBody) != hex.EncodeToString(sum[:]) {
+		return errUnconfirmed
+	}
+	return nil
 }
 
 // removeHostAttribute removes an attribute that Copy added, and reports whether there was one. If it replaced an attribute

@@ -2,12 +2,15 @@ package deadletter
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +40,42 @@ func (q *smallQueue) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ 
 		return nil, &smithy.GenericAPIError{Code: "AWS.SimpleQueueService.InvalidParameterValue",
 			Message: "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."}
 	}
-	return &sqs.SendMessageOutput{}, nil
+	return confirmed(in), nil
+}
+
+// confirmed is what SQS answers to a message that it has accepted.
+func confirmed(in *sqs.SendMessageInput) *sqs.SendMessageOutput {
+	sum := md5.Sum([]byte(*in.MessageBody))
+	return &sqs.SendMessageOutput{MessageId: aws.String("copy"), MD5OfMessageBody: aws.String(hex.EncodeToString(sum[:]))}
+}
+
+// answering is a dead-letter queue whose answers are changed on the way.
+type answering struct {
+	change func(*sqs.SendMessageOutput) *sqs.SendMessageOutput
+}
+
+func (q answering) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	return q.change(confirmed(in)), nil
+}
+
+// A success that does not name the message confirms nothing: the host deletes what is confirmed.
+func TestSuccessThatConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*sqs.SendMessageOutput) *sqs.SendMessageOutput{
+		"nil":           func(*sqs.SendMessageOutput) *sqs.SendMessageOutput { return nil },
+		"empty":         func(*sqs.SendMessageOutput) *sqs.SendMessageOutput { return &sqs.SendMessageOutput{} },
+		"no ID":         func(o *sqs.SendMessageOutput) *sqs.SendMessageOutput { o.MessageId = nil; return o },
+		"empty ID":      func(o *sqs.SendMessageOutput) *sqs.SendMessageOutput { o.MessageId = aws.String(""); return o },
+		"no checksum":   func(o *sqs.SendMessageOutput) *sqs.SendMessageOutput { o.MD5OfMessageBody = nil; return o },
+		"that of other": func(o *sqs.SendMessageOutput) *sqs.SendMessageOutput { o.MD5OfMessageBody = aws.String("0"); return o },
+		"":              func(o *sqs.SendMessageOutput) *sqs.SendMessageOutput { return o },
+	} {
+		m := &sqsonce.Message{ID: "id-1", Body: "body", QueueARN: sourceARN}
+		_, err := Send(t.Context(), answering{change}, "https://sqs.us-east-1.amazonaws.com/1/dlq", m, "", nil)
+		if (err == nil) != (name == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // TestSendFitsASmallerQueue: a copy that is refused for its size is sent without the host's attributes; the reason is left
