@@ -234,6 +234,15 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		if diff := cmp.Diff([]int{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7}, remembered); diff != "" {
 			x.Errorf("events remembered, with one a minute (-want +got):\n%s", diff)
 		}
+		for n := range 100 {
+			if _, err := p.Publish(x.Context(), event("i", n)); err != nil {
+				x.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if n := p.Remembered(); n < 36 || n > 43 {
+			x.Errorf("%d events remembered with one in ten seconds, want those of six to seven minutes", n)
+		}
 		time.Sleep(time.Hour)
 		for n := range 3 {
 			if _, err := p.Publish(x.Context(), event("h", n)); err != nil {

@@ -141,9 +141,6 @@ func (e *foreignError) Is(target error) (is bool) {
 }
 
 func (e *foreignError) As(target any) (as bool) {
-	if _, own := target.(**PublishError); own {
-		return false
-	}
 	_ = host.Recover(func() { as = errors.As(e.err, target) })
 	return as
 }

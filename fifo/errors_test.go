@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -180,6 +182,9 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 					if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {
 						x.Errorf("got %+v", pe)
 					}
+					if _, ok := errors.AsType[*sqsonce.FieldError](err); ok {
+						x.Errorf("%v is a FieldError", err)
+					}
 					if name == "misleading" && !errors.Is(err, errCancelled) {
 						x.Errorf("%v does not match the rest of the cause", err)
 					}
@@ -188,6 +193,27 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// facade is a client that returns the error of another publisher.
+type facade struct{ fifo.Client }
+
+func (facade) SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return nil, fifo.ErrNotSent
+}
+
+func TestClientsErrorSaysNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p, err := fifo.NewPublisher(facade{x.sent}, x.url, "orders")
+		if err != nil {
+			x.Fatal(err)
+		}
+		_, err = p.Publish(x.Context(), event("g", 1))
+		if !errors.Is(err, fifo.ErrUnknownOutcome) || errors.Is(err, fifo.ErrNotSent) {
+			x.Errorf("got %v, want an unknown outcome only", err)
+		}
+	})
 }
 
 type brokenError struct{}

@@ -15,7 +15,7 @@ func (p *Publisher) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	armed := p.timer != nil && p.timer.Stop()
-	return len(p.shared.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && p.groups.ready.n == 0 &&
+	return len(p.shared.entries) == 0 && len(p.groups.byID) == 0 && p.requests == 0 && len(p.lanes) == 1 && p.groups.ready.n == 0 && len(p.recent.accepted) == 0 &&
 		!armed && p.limit.reading == nil && p.reports.idle == nil && p.capacity.messages == p.opts.MaxMessages && p.capacity.bytes == p.opts.MaxBytes
 }
 

@@ -43,7 +43,8 @@
 // change, when the handlers have ended. A message that was not started, was abandoned or has lost its lease keeps its
 // visibility timeout.
 //
-// A message that was rejected ([sqsonce.Reject]) is sent to the dead-letter queue, with the reason. Once SQS has confirmed
+// A message that was rejected ([sqsonce.Reject]) is sent to the dead-letter queue, with the reason. A send whose answer is lost
+// is repeated, so that a standard dead-letter queue may have the message more than once. Once SQS has confirmed
 // that, the message counts as a success, and Lambda deletes it. On a FIFO queue so does a message that has failed at its last
 // receive, by the queue's redrive policy. The messages behind it in its group share its receives: they run in the same
 // invocation, and one that fails too in its last receive follows it. Otherwise SQS would move them all without a run. The
