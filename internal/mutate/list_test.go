@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -147,12 +148,12 @@ func TestListNamesLines(t *testing.T) {
 }
 
 func TestEveryLineIsCovered(t *testing.T) {
+	t.Parallel()
 	profile := filepath.Join(t.TempDir(), "profile")
 	if err := os.WriteFile(profile, []byte("mode: set\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(profiledDir, "internal/mutate")
-	if code := runTest([]string{"true", "-test.coverprofile=" + profile}); code != 0 {
+	if code := runTest("internal/mutate", time.Nanosecond, []string{"true", "-test.coverprofile=" + profile}); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	text, err := os.ReadFile(profile)
@@ -166,7 +167,7 @@ func TestEveryLineIsCovered(t *testing.T) {
 	if d := cmp.Diff(want, string(text)); d != "" {
 		t.Error(d)
 	}
-	if runTest([]string{"false"}) == 0 {
+	if runTest("", 0, []string{"false"}) == 0 {
 		t.Error("a failed test is no success")
 	}
 }

@@ -24,18 +24,21 @@ import (
 // slow are tests that take most of their package's time and find nothing that the others do not: processes on real servers,
 // searches and soaks.
 var slow = map[string]string{
-	"dedup/dynamostore": "^TestSchedules$",
+	"dedup/dynamostore": "^TestSchedules",
 	"sqsworker": "^Test(Soak|Disturbances|Connections|Killed.*|Process.*|.*Process|HeldCopiesAreLimited|RejectedWhileSendsFail|" +
 		"OutageIsNoStorm|SlowDeletesDoNotBoundThroughput|OrderUnderFailures)$",
 }
 
-// timeoutCoefficient times the duration of the package's tests, with their compilation, is when a mutant is stopped: long enough
-// for a machine that others use too.
-const timeoutCoefficient = "10"
+// A mutant is stopped after timeoutCoefficient times the duration of the package's tests, which is leastDuration or more: after
+// a minute or more, so that a machine that others use too stops none that would only compile for long.
+const (
+	timeoutCoefficient = "6"
+	leastDuration      = 10 * time.Second
+)
 
 func main() {
-	if os.Getenv(profiledDir) != "" {
-		os.Exit(runTest(os.Args[1:]))
+	if pkg := os.Getenv(profiledDir); pkg != "" {
+		os.Exit(runTest(pkg, leastDuration, os.Args[1:]))
 	}
 	gremlins := flag.String("gremlins", "gremlins", "the `path` of gremlins")
 	file := flag.String("file", "", "mutate this `file` of the package only")
@@ -144,7 +147,8 @@ func run(ctx context.Context, gremlins, temp, pkg, file string) ([]mutant, error
 	if err != nil {
 		return nil, err
 	}
-	flags := []string{"-vet=off", "-ldflags=-w", "-exec=" + self}
+	// Without -count gremlins would measure how long it takes to read a result from Go's cache.
+	flags := []string{"-count=1", "-vet=off", "-ldflags=-w", "-exec=" + self}
 	if skip := slow[pkg]; skip != "" {
 		flags = append(flags, "-skip="+skip)
 	}
