@@ -47,9 +47,11 @@ func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
 				t.Errorf("%d acquires, want %d", f.seen("acquire"), want)
 			}
 		}
-		time.Sleep(time.Minute)
-		if deliver(); f.seen("acquire") != 3 {
-			t.Errorf("%d acquires, want 3: a minute is over", f.seen("acquire"))
+		for _, want := range []int{3, 4} { // the second one at the very end of the minute
+			time.Sleep(time.Minute)
+			if deliver(); f.seen("acquire") != want {
+				t.Errorf("%d acquires, want %d: a minute is over", f.seen("acquire"), want)
+			}
 		}
 	})
 }
