@@ -41,12 +41,13 @@ func main() {
 		os.Exit(runTest(pkg, leastDuration, os.Args[1:]))
 	}
 	gremlins := flag.String("gremlins", "gremlins", "the `path` of gremlins")
-	file := flag.String("file", "", "mutate this `file` of the package only")
+	only := flag.String("file", "", "mutate these `files` of the package only, separated by commas")
 	flag.Parse()
+	files := strings.FieldsFunc(*only, func(c rune) bool { return c == ',' })
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	failed := 0
 	for _, pkg := range flag.Args() {
-		ok, err := mutate(ctx, *gremlins, path.Clean(pkg), *file)
+		ok, err := mutate(ctx, *gremlins, path.Clean(pkg), files)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "mutate %s: %v\n", pkg, err)
 		}
@@ -61,7 +62,7 @@ func main() {
 }
 
 // mutate reports whether the survivors of a package are the listed ones.
-func mutate(ctx context.Context, gremlins, pkg, file string) (ok bool, err error) {
+func mutate(ctx context.Context, gremlins, pkg string, files []string) (ok bool, err error) {
 	list, err := os.ReadFile("internal/mutate/survivors.txt")
 	if err != nil {
 		return false, err
@@ -82,11 +83,13 @@ func mutate(ctx context.Context, gremlins, pkg, file string) (ok bool, err error
 	if err := ignoreOthers(tree, pkg); err != nil {
 		return false, err
 	}
-	mutants, err := run(ctx, gremlins, temp, pkg, file)
+	mutants, err := run(ctx, gremlins, temp, pkg, files)
 	if err != nil {
 		return false, err
 	}
-	result := compare(mutants, listed, func(f string) bool { return path.Dir(f) == pkg && (file == "" || path.Base(f) == file) })
+	result := compare(mutants, listed, func(f string) bool {
+		return path.Dir(f) == pkg && (len(files) == 0 || slices.Contains(files, path.Base(f)))
+	})
 	fmt.Printf("%s: %s", pkg, result)
 	return result.ok(), nil
 }
@@ -142,7 +145,7 @@ func ignoreOthers(tree, pkg string) error {
 	return os.WriteFile(mod, append(text, "\n"+ignored.String()...), 0o600)
 }
 
-func run(ctx context.Context, gremlins, temp, pkg, file string) ([]mutant, error) {
+func run(ctx context.Context, gremlins, temp, pkg string, files []string) ([]mutant, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -171,7 +174,7 @@ func run(ctx context.Context, gremlins, temp, pkg, file string) ([]mutant, error
 	}
 	report := filepath.Join(temp, "report.json")
 	args := []string{"unleash", "--workers", "1", "--timeout-coefficient", timeoutCoefficient, "-S", "lt", "-o", report}
-	excluded, err := others(filepath.Join(temp, "tree", pkg), file)
+	excluded, err := others(filepath.Join(temp, "tree", pkg), files)
 	if err != nil {
 		return nil, err
 	}
@@ -181,18 +184,20 @@ func run(ctx context.Context, gremlins, temp, pkg, file string) ([]mutant, error
 	return readReport(report, filepath.Join(temp, "tree"), pkg)
 }
 
-// others are the flags that exclude the packages below dir, and its files other than file.
-func others(dir, file string) (flags []string, err error) {
+// others are the flags that exclude the packages below dir, and its files other than files.
+func others(dir string, files []string) (flags []string, err error) {
 	flags = []string{"-E", "/"}
-	if file == "" {
+	if len(files) == 0 {
 		return flags, nil
 	}
-	if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
-		return nil, err
+	for _, file := range files {
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+			return nil, err
+		}
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, name := range names {
-		if base := filepath.Base(name); base != file && !strings.HasSuffix(base, "_test.go") {
+		if base := filepath.Base(name); !slices.Contains(files, base) && !strings.HasSuffix(base, "_test.go") {
 			flags = append(flags, "-E", "^"+base+"$")
 		}
 	}
