@@ -100,6 +100,7 @@ func TestDecodeErrorFieldIsDeclared(t *testing.T) {
 		N    int   `json:"n"`
 	}
 	type tree []tree
+	type flat struct{ Count int }
 	fieldOf := func(err error) string {
 		t.Helper()
 		de, ok := errors.AsType[*sqsonce.DecodeError](err)
@@ -125,6 +126,7 @@ func TestDecodeErrorFieldIsDeclared(t *testing.T) {
 		{"nested", decodes[node], `{"next":{"next":{"n":"` + secret + `"}}}`, []string{"next.next.n"}},
 		{"in a slice", decodes[order], `{"lines":[{"sku":1}]}`, []string{"lines.sku", "lines"}},
 		{"without a tag", decodes[order], `{"lines":[{"Count":"` + secret + `"}]}`, []string{"lines.Count", "lines"}},
+		{"without a tag, at the top", decodes[flat], `{"Count":"` + secret + `"}`, []string{"Count"}},
 		{"promoted", decodes[order], `{"lines":[{"cents":"` + secret + `"}]}`, []string{"lines.cents", "lines.price.cents", "lines"}},
 		{"keys only", decodes[map[string]map[string]int], `{"` + secret + `":{"` + secret + `":"x"}}`, []string{""}},
 		{"own decoder", decodes[leaky], `"` + secret + `"`, []string{""}},
@@ -138,6 +140,18 @@ func TestDecodeErrorFieldIsDeclared(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s: Field = %q, want one of %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestDecodeErrorText(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]sqsonce.DecodeError{
+		"sqsonce: body is not a JSON order (at byte 7)":               {Type: "order", Offset: 7},
+		"sqsonce: body is not a JSON order (at byte 7, field amount)": {Type: "order", Offset: 7, Field: "amount"},
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -123,6 +123,17 @@ func checkKey(t *testing.T, id, key string, err error) {
 	}
 }
 
+func TestKeySourceNames(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[sqsonce.KeySource]string{
+		0: "none", sqsonce.KeyFromAttribute: "attribute", sqsonce.KeyFromFunction: "function", sqsonce.KeyFromFunction + 1: "key source 7",
+	} {
+		if got := source.String(); got != want {
+			t.Errorf("KeySource(%d): %q, want %q", uint8(source), got, want)
+		}
+	}
+}
+
 func ExampleEventKey() {
 	key, err := sqsonce.EventKey("orders", "ord-42/v3")
 	fmt.Println(key, err)

@@ -176,6 +176,10 @@ func TestDedupKey(t *testing.T) {
 	if got, want := key(queueARN, "g", "d"), "sqs-dedup|"+queueARN+"|g|d"; got != want {
 		t.Errorf("DedupKey() = %q, want %q", got, want)
 	}
+	longest := strings.Repeat("d", 128) // what SQS accepts
+	if got, want := key(queueARN, "g", longest), "sqs-dedup|"+queueARN+"|g|"+longest; got != want {
+		t.Errorf("DedupKey() = %q, want %q", got, want)
+	}
 	if got := key(queueARN, "g", ""); got != "" {
 		t.Errorf("DedupKey() without an ID = %q, want none", got)
 	}

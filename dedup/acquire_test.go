@@ -1,9 +1,12 @@
 package dedup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -137,7 +141,10 @@ func TestOnStoreDown(t *testing.T) {
 			f := newFaults()
 			f.before = func(context.Context, string, int) error { return errStore }
 			var e effects
-			o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = tt.policy })
+			var lines bytes.Buffer
+			o := newOnce(t, f, func(o *dedup.Options) {
+				o.OnStoreDown, o.Logger = tt.policy, slog.New(slog.NewTextHandler(&lines, nil))
+			})
 			err := o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 				if _, ok := dedup.FenceFrom(ctx); ok {
 					t.Error("FenceFrom: got a fence without a record")
@@ -152,6 +159,9 @@ func TestOnStoreDown(t *testing.T) {
 			}
 			if s := o.Stats(); s.StoreErrors != tt.errors || s.First != 0 {
 				t.Errorf("policy %d: stats %+v, want StoreErrors %d", tt.policy, s, tt.errors)
+			}
+			if got := strings.Contains(lines.String(), "none was completed"); got != (tt.runs == 1) {
+				t.Errorf("policy %d: the log says that no record was completed: %t\n%s", tt.policy, got, lines.String())
 			}
 		})
 	}
@@ -176,14 +186,45 @@ func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 				}
 			}
 			var e effects
-			o := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = dedup.RunAnyway })
+			var lines bytes.Buffer
+			o := newOnce(t, f, func(o *dedup.Options) {
+				o.OnStoreDown, o.Logger = dedup.RunAnyway, slog.New(slog.NewTextHandler(&lines, nil))
+			})
 			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
 				t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
+			}
+			if strings.Contains(lines.String(), "none was completed") {
+				t.Errorf("owned %t: the log says that no record was completed:\n%s", owned, lines.String())
 			}
 			if completed(t, f.Store, "1") != owned {
 				t.Errorf("completed %t, want %t", !owned, owned)
 			}
 		})
+	}
+}
+
+// told is a store whose leases say what another store's acquire found out.
+type told struct {
+	dedup.Store
+	ownRetry, foreign bool
+}
+
+func (s told) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	l, err := s.Store.Acquire(ctx, c)
+	l.OwnRetry, l.Foreign = s.ownRetry, s.foreign
+	return l, err
+}
+
+func TestStatsCountWhatALeaseTells(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ ownRetries, foreign int64 }{{0, 0}, {1, 0}, {0, 1}} {
+		o := newOnce(t, told{memstore.New(), tt.ownRetries > 0, tt.foreign > 0})
+		if err := o.Handler(hang(0))(t.Context(), message("1")); err != nil {
+			t.Fatal(err)
+		}
+		if s := o.Stats(); s.OwnRetries != tt.ownRetries || s.ForeignWriters != tt.foreign {
+			t.Errorf("got %+v, want %+v", s, tt)
+		}
 	}
 }
 

@@ -47,6 +47,12 @@ func TestCompletedKeysAreRememberedForAMinute(t *testing.T) {
 				t.Errorf("%d acquires, want %d", f.seen("acquire"), want)
 			}
 		}
+		for _, want := range []int{3, 4} { // the second one at the very end of the minute
+			time.Sleep(time.Minute)
+			if deliver(); f.seen("acquire") != want {
+				t.Errorf("%d acquires, want %d: a minute is over", f.seen("acquire"), want)
+			}
+		}
 	})
 }
 
@@ -64,6 +70,19 @@ func TestCacheKeepsTheMostRecent(t *testing.T) {
 			}
 			if f.seen("acquire") != step.acquires {
 				t.Fatalf("event %s: %d acquires, want %d", fmt.Sprint(step), f.seen("acquire"), step.acquires)
+			}
+		}
+	})
+}
+
+func TestCacheOfOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaults()
+		h := newOnce(t, f, func(o *dedup.Options) { o.CacheSize = 1 }).Handler(hang(0))
+		for range 2 {
+			if err := h(t.Context(), message("1")); err != nil || f.seen("acquire") != 1 {
+				t.Fatalf("got error %v after %d acquires, want nil after 1", err, f.seen("acquire"))
 			}
 		}
 	})

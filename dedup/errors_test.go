@@ -12,6 +12,17 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
+func TestInProgressErrorIs(t *testing.T) {
+	t.Parallel()
+	for _, crashed := range []bool{false, true} {
+		err := &dedup.InProgressError{Crashed: crashed}
+		if !errors.Is(err, sqsonce.ErrInProgress) || errors.Is(err, dedup.ErrCrashed) != crashed || errors.Is(err, sqsonce.ErrLeaseLost) {
+			t.Errorf("crashed %t: ErrInProgress %t, ErrCrashed %t, ErrLeaseLost %t", crashed,
+				errors.Is(err, sqsonce.ErrInProgress), errors.Is(err, dedup.ErrCrashed), errors.Is(err, sqsonce.ErrLeaseLost))
+		}
+	}
+}
+
 // An error that users see says what happened, to which record, and what to do.
 func TestErrorsNameTheRecord(t *testing.T) {
 	t.Parallel()

@@ -77,6 +77,7 @@ func TestStopRenewal(t *testing.T) {
 		left    time.Duration
 	}{
 		{"enough left", 9 * time.Second, 10 * time.Second, 0, 21 * time.Second},
+		{"as much left as asked for", 9 * time.Second, 21 * time.Second, 0, 21 * time.Second},
 		{"just renewed", 12 * time.Second, 10 * time.Second, 1, 28 * time.Second},
 		{"less than asked for", 9 * time.Second, 25 * time.Second, 1, 30 * time.Second},
 	} {

@@ -55,7 +55,7 @@ func TestNewRefusesATypedNil(t *testing.T) {
 
 func TestNewLimits(t *testing.T) {
 	t.Parallel()
-	for _, consumer := range []string{"a", "Team.one/billing_2-x", strings.Repeat("c", 64)} {
+	for _, consumer := range []string{"a", "Team.one/billing_2-x", "azAZ09", strings.Repeat("c", 64)} {
 		if _, err := dedup.New(memstore.New(), consumer); err != nil {
 			t.Errorf("consumer %q: got error %v, want nil", consumer, err)
 		}

@@ -51,6 +51,9 @@ func TestRejectGoesToTheDeadLetterQueue(t *testing.T) {
 			t.Errorf("attributes (-want +got):\n%s", diff)
 		}
 		settled.want(x, true)
+		if x.log.count("attributes dropped") > 0 {
+			t.Errorf("the log says that attributes were dropped:\n%s", &x.log)
+		}
 		if got := x.calls(opChange); got != 0 {
 			t.Errorf("%d visibility changes, want none", got)
 		}

@@ -33,7 +33,7 @@ func TestDelays(t *testing.T) {
 		{"RetryAfter: at once", fails(sqsonce.RetryAfter(0, errTest)), time.Second},
 		{"RetryAfter: less than a second", fails(sqsonce.RetryAfter(time.Millisecond, errTest)), time.Second},
 		{"RetryAfter: rounded up", fails(sqsonce.RetryAfter(1500*time.Millisecond, errTest)), 2 * time.Second},
-		{"RetryAfter: more than SQS accepts", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), maxDelay},
+		{"RetryAfter: more than SQS accepts", fails(sqsonce.RetryAfter(100*time.Hour, errTest)), 11*time.Hour + 30*time.Minute},
 		{"in progress: half the visibility timeout", fails(sqsonce.RetryAfter(31*time.Second, sqsonce.ErrInProgress)), visibility / 2},
 		{"in progress: not before the other lease is over", fails(sqsonce.RetryAfter(10*time.Minute, sqsonce.ErrInProgress)), 10 * time.Minute},
 		{"in progress: without RetryAfter", fails(sqsonce.ErrInProgress), visibility / 2},
@@ -176,6 +176,9 @@ func TestDelayFaults(t *testing.T) {
 				}
 				if x.log.count(tt.log) == 0 {
 					t.Errorf("the log does not say %q:\n%s", tt.log, &x.log)
+				}
+				if noResult := "no result for some"; tt.log != noResult && x.log.count(noResult) > 0 {
+					t.Errorf("the log says %q:\n%s", noResult, &x.log)
 				}
 			})
 		})

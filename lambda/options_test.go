@@ -48,6 +48,7 @@ func TestWrapReportsEveryBadField(t *testing.T) {
 		{"no handler", nil, func(*Options) {}, []string{"handler"}},
 		{"negative", handler, func(o *Options) { o.Concurrency, o.Margin = -1, -1 }, []string{"Options.Concurrency", "Options.Margin"}},
 		{"margin above any timeout", handler, func(o *Options) { o.Margin = time.Hour }, []string{"Options.Margin"}},
+		{"margin as long as the longest timeout", handler, func(o *Options) { o.Margin = 15 * time.Minute }, nil},
 		{"nil client", handler, func(o *Options) { o.Client = (*sqs.Client)(nil) }, []string{"Options.Client"}},
 		{"no client", handler, func(o *Options) {
 			o.DeadLetterQueue, o.Backoff = "https://sqs.us-east-1.amazonaws.com/0/q", func(int) time.Duration { return 0 }

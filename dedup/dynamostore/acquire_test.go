@@ -238,7 +238,11 @@ func TestFenceGrowsAboveOneThatIsAhead(t *testing.T) {
 		s := b.store()
 		last, sent := a.Fence, len(b.srv.Calls())
 		for i := range 3 {
+			begun := time.Now()
 			l := b.acquire(s, claim(fmt.Sprint("b", i)))
+			if took := time.Since(begun); took > 0 {
+				t.Errorf("acquired after %s, want at once: a refusal by the fence brings the fence", took)
+			}
 			if l.Fence <= last {
 				t.Errorf("fence: got %d, want more than %d", l.Fence, last)
 			}
