@@ -1,20 +1,10 @@
 package fifo
 
-import (
-	"context"
-	"log/slog"
-	"time"
-)
+import "time"
 
 // logFlush is how long PublishAll, Flush and Close wait for the lines that are left: a function is frozen after PublishAll, and a
 // program ends after Close.
 const logFlush = 50 * time.Millisecond
-
-// lateHandler leaves it to the goroutine that writes the lines to ask whether they are enabled: the publisher logs under its
-// lock, where nothing of the user's is called.
-type lateHandler struct{ slog.Handler }
-
-func (lateHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // logRetry is for an attempt that failed. What certainly is not in the queue is tried until its caller gives up, and a caller
 // of Enqueue may never: a line says so once a minute. The caller holds the lock.

@@ -75,7 +75,8 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 		groups:   newGroups(isFIFO),
 		recent:   newRecentEvents(),
 	}
-	p.opts.Logger = slog.New(lateHandler{p.lines.Handler(o.Logger.Handler())})
+	// Late: the publisher logs under its lock, where nothing of the user's is called.
+	p.opts.Logger = slog.New(p.lines.LateHandler(o.Logger.Handler()))
 	p.ctx, p.cancelAll = context.WithCancelCause(context.Background())
 	p.shared = newLane(p.ctx, p.ctx, o.Linger)
 	p.lanes = map[*lane]struct{}{p.shared: {}}

@@ -1,6 +1,183 @@
 package lambda
 
-import "log/slog"
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
 
 // What is logged without a logger of the test's own is not printed.
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
+
+// userLog is a slog.Handler with code of a test's own before its methods.
+type userLog struct {
+	slog.Handler
+	enabled, handle func(context.Context)
+}
+
+func (l userLog) Enabled(ctx context.Context, level slog.Level) bool {
+	l.enabled(ctx)
+	return l.Handler.Enabled(ctx, level)
+}
+
+func (l userLog) Handle(ctx context.Context, r slog.Record) error {
+	l.handle(ctx)
+	return l.Handler.Handle(ctx, r)
+}
+
+// option makes the log one that calls f in a method.
+func (b *logBook) option(method string, f func(context.Context)) func(*Options) {
+	l := userLog{b.logger().Handler(), func(context.Context) {}, func(context.Context) {}}
+	if method == "Enabled" {
+		l.enabled = f
+	} else {
+		l.handle = f
+	}
+	return func(o *Options) { o.Logger = slog.New(l) }
+}
+
+// TestBrokenLog: a log that blocks, panics or ends its goroutine changes no answer. Only one that blocks delays it.
+func TestBrokenLog(t *testing.T) {
+	const margin = time.Second // 5% of 20 s
+	for _, tt := range []struct {
+		name    string
+		h       sqsonce.Handler
+		arn     string // of the event, if it is another
+		failed  string
+		refused bool
+		took    time.Duration
+		dead    int
+	}{
+		{name: "success", h: fails(nil)},
+		{name: "failure", h: fails(errTest), failed: "a"},
+		{name: "Reject", h: fails(sqsonce.Reject(errTest)), dead: 1},
+		{name: "hung handler", h: ignores(time.Hour), failed: "a", took: 20*time.Second - margin/2},
+		{name: "refused event", h: fails(nil), arn: "arn:aws:sqs:jobs", refused: true},
+	} {
+		for name, breaks := range map[string]func(opened chan struct{}){
+			"blocks":             func(opened chan struct{}) { <-opened },
+			"panics":             func(chan struct{}) { panic("broken") },
+			"ends its goroutine": func(chan struct{}) { runtime.Goexit() },
+		} {
+			for _, method := range []string{"Enabled", "Handle"} {
+				t.Run(tt.name+"/"+name+" in "+method, func(t *testing.T) {
+					withQueue(t, false, nil, func(x *fixture) {
+						opened := make(chan struct{})
+						f := x.wrap(tt.h, x.log.option(method, func(context.Context) { breaks(opened) }))
+						x.send("a")
+						event := x.receive()
+						if tt.refused {
+							event.Records[0].EventSourceARN = tt.arn
+						}
+						want := tt.took
+						if name == "blocks" {
+							want += logFlush
+						}
+						for range 2 { // the line of the first invocation still blocks the second one's
+							begun := time.Now()
+							if tt.refused {
+								if _, err := f(timeout(x.T, 20*time.Second), event); err == nil {
+									x.Error("not refused")
+								}
+							} else if got := x.failed(f, 20*time.Second, event); got != tt.failed {
+								x.Errorf("failed %q, want %q", got, tt.failed)
+							}
+							if took := time.Since(begun); took != want {
+								x.Errorf("answered after %v, want %v", took, want)
+							}
+						}
+						if n := len(x.srv.Messages(x.dlq)); n != 2*tt.dead {
+							x.Errorf("%d messages in the dead-letter queue, want %d", n, 2*tt.dead)
+						}
+						close(opened)
+						time.Sleep(2 * time.Hour) // the abandoned handlers return
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestAnswerWaitsForTheLog: the lines are written before the answer, as long as there is time for that.
+func TestAnswerWaitsForTheLog(t *testing.T) {
+	for _, tt := range []struct{ timeout, line, took time.Duration }{
+		{timeout: 0, line: 20 * time.Millisecond, took: 40 * time.Millisecond},
+		{timeout: time.Minute, line: 20 * time.Millisecond, took: 40 * time.Millisecond},
+		{timeout: 0, line: time.Hour, took: 50 * time.Millisecond},
+		{timeout: time.Minute, line: time.Hour, took: 50 * time.Millisecond},
+		{timeout: 100 * time.Millisecond, line: time.Hour, took: 25 * time.Millisecond},
+		{timeout: -time.Second, line: time.Hour, took: 0},
+	} {
+		t.Run(fmt.Sprintf("timeout %v, a line takes %v", tt.timeout, tt.line), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var book logBook
+				f := wrap(t, fails(errTest), book.option("Handle", func(context.Context) { time.Sleep(tt.line) }))
+				ctx := context.Background()
+				if tt.timeout != 0 {
+					ctx = timeout(t, tt.timeout)
+				}
+				begun := time.Now()
+				if got := invoke(t, f, ctx, batch("1")); got != "1" {
+					t.Errorf("failed %q, want 1", got)
+				}
+				if took := time.Since(begun); took != tt.took {
+					t.Errorf("answered after %v, want %v", took, tt.took)
+				}
+				if lines := book.count("\n"); tt.line < logFlush && lines != 2 {
+					t.Errorf("%d lines written, want the failure and the summary:\n%s", lines, &book)
+				}
+				time.Sleep(24 * time.Hour)
+			})
+		})
+	}
+}
+
+// TestLogGetsTheContext: a log may take the ID of a trace from the invocation's context.
+func TestLogGetsTheContext(t *testing.T) {
+	type key struct{}
+	for _, method := range []string{"Enabled", "Handle"} {
+		bubble(t, func(t *testing.T) {
+			var book logBook
+			var traced, ended atomic.Int64
+			f := wrap(t, fails(errTest), book.option(method, func(ctx context.Context) {
+				if ctx.Value(key{}) == "trace" {
+					traced.Add(1)
+				}
+				if ctx.Err() != nil {
+					ended.Add(1)
+				}
+			}))
+			invoke(t, f, context.WithValue(t.Context(), key{}, "trace"), batch("1"))
+			if book.count("\n") != 2 || traced.Load() != 2 || ended.Load() != 0 {
+				t.Errorf("%s: %d lines, %d with the trace, %d whose context has ended; want 2, 2, 0", method, book.count("\n"), traced.Load(), ended.Load())
+			}
+		})
+	}
+}
+
+// TestStartWithABlockedLog: what is logged before the first invocation stops no start.
+func TestStartWithABlockedLog(t *testing.T) {
+	for _, method := range []string{"Enabled", "Handle"} {
+		bubble(t, func(t *testing.T) {
+			var book logBook
+			opened := make(chan struct{})
+			begun := time.Now()
+			_, err := newAdapter(fails(nil), []func(*Options){book.option(method, func(context.Context) { <-opened })}, func() (Client, error) { return nil, errTest })
+			if took := time.Since(begun); err != nil || took != logFlush {
+				t.Errorf("%s: got %v after %v, want none after %v", method, err, took, logFlush)
+			}
+			close(opened)
+			synctest.Wait()
+			if book.count("no SQS client") != 1 {
+				t.Errorf("%s: got %q, want the missing client", method, &book)
+			}
+		})
+	}
+}

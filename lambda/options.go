@@ -47,7 +47,9 @@ type Options struct {
 	// as does one that goes beyond it without a success; awslambda.Start then ends the process, and the next one has none.
 	// Default: 10 x Concurrency; negative: no limit.
 	Abandoned int
-	// Logger gets each failed message and a summary of each invocation, never a body. Default: slog.Default().
+	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks or panics harms
+	// nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). An answer waits
+	// for the last lines, at most 50 ms and a quarter of the time that remains. Default: slog.Default().
 	Logger *slog.Logger
 }
 

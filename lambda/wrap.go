@@ -14,6 +14,7 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Start serves the function's invocations with h and never returns: call it last in main. If an argument or option is bad,
@@ -66,13 +67,16 @@ func newAdapter(h sqsonce.Handler, optFns []func(*Options), newClient func() (Cl
 		return nil, err
 	}
 	o.setDefaults()
+	a := &adapter{handler: h, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
+	a.log = slog.New(a.lines.LateHandler(o.Logger.Handler()))
 	if makesClient {
 		var err error
 		if o.Client, err = newClient(); err != nil {
-			o.Logger.Error("lambda: no SQS client: delays are not set, and rejected messages are not sent to the dead-letter queue; set Options.Client or Options.NoClient", keyError, err)
+			a.log.Error("lambda: no SQS client: delays are not set, and rejected messages are not sent to the dead-letter queue; set Options.Client or Options.NoClient", keyError, err)
+			a.lines.Flush(logFlush)
 		}
 	}
-	a := &adapter{handler: h, opts: o, log: o.Logger, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
+	a.opts = o
 	a.client = &safeClient{next: o.Client, abandoned: &a.abandoned}
 	return a, nil
 }
@@ -82,7 +86,8 @@ func newAdapter(h sqsonce.Handler, optFns []func(*Options), newClient func() (Cl
 type adapter struct {
 	handler sqsonce.Handler
 	opts    Options
-	log     *slog.Logger
+	lines   host.Lines
+	log     *slog.Logger // writes to lines: what is logged waits for nothing of the user's
 	// oneInvocation says that the process serves one invocation at a time: Lambda ends the process at its deadline.
 	oneInvocation bool
 
@@ -106,6 +111,7 @@ func oneInvocationAtATime(concurrency string) bool {
 }
 
 func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
+	defer a.flushLog(ctx)
 	if err := check(event.Records); err != nil {
 		a.log.ErrorContext(ctx, "lambda: event refused", keyError, err)
 		return response(nil), err

@@ -25,6 +25,7 @@ type Lines struct {
 }
 
 type line struct {
+	ctx    context.Context // of the call that logged, for its values
 	to     slog.Handler
 	record slog.Record
 }
@@ -75,8 +76,8 @@ func (q *Lines) write() {
 			finished = true
 			return
 		}
-		if l.to.Enabled(context.Background(), l.record.Level) {
-			_ = l.to.Handle(context.Background(), l.record) // slog.Logger drops the error too: where would it be logged?
+		if l.to.Enabled(l.ctx, l.record.Level) {
+			_ = l.to.Handle(l.ctx, l.record) // slog.Logger drops the error too: where would it be logged?
 		}
 	}
 }
@@ -95,27 +96,37 @@ func (q *Lines) Flush(d time.Duration) {
 	}
 }
 
-// Handler returns a handler that adds to the lines what next is to write. Records keep their time; next gets no context.
-func (q *Lines) Handler(next slog.Handler) slog.Handler { return lineHandler{q, next} }
+// Handler returns a handler that adds to the lines what next is to write. Records keep their time. Their context keeps its
+// values, such as the ID of a trace, and not its end: the line may be written after it.
+func (q *Lines) Handler(next slog.Handler) slog.Handler {
+	return lineHandler{lines: q, next: next}
+}
+
+// LateHandler is Handler for those whom next's Enabled must not stop either: every record is enabled, and next is asked when
+// the line is written.
+func (q *Lines) LateHandler(next slog.Handler) slog.Handler {
+	return lineHandler{lines: q, next: next, late: true}
+}
 
 type lineHandler struct {
 	lines *Lines
 	next  slog.Handler
+	late  bool
 }
 
 func (h lineHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.next.Enabled(ctx, level)
+	return h.late || h.next.Enabled(ctx, level)
 }
 
-func (h lineHandler) Handle(_ context.Context, r slog.Record) error {
-	h.lines.add(line{h.next, r})
+func (h lineHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.lines.add(line{context.WithoutCancel(ctx), h.next, r})
 	return nil
 }
 
 func (h lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return lineHandler{h.lines, h.next.WithAttrs(attrs)}
+	return lineHandler{h.lines, h.next.WithAttrs(attrs), h.late}
 }
 
 func (h lineHandler) WithGroup(name string) slog.Handler {
-	return lineHandler{h.lines, h.next.WithGroup(name)}
+	return lineHandler{h.lines, h.next.WithGroup(name), h.late}
 }

@@ -148,3 +148,80 @@ func TestLinesThatAreNotEnabled(t *testing.T) {
 		t.Errorf("got %s, want the line that is enabled", text)
 	}
 }
+
+// contextLog notes the contexts that its methods get.
+type contextLog struct {
+	slog.Handler
+	got *[]context.Context
+}
+
+func (l contextLog) Enabled(ctx context.Context, level slog.Level) bool {
+	*l.got = append(*l.got, ctx)
+	return l.Handler.Enabled(ctx, level)
+}
+
+func (l contextLog) Handle(ctx context.Context, r slog.Record) error {
+	*l.got = append(*l.got, ctx)
+	return l.Handler.Handle(ctx, r)
+}
+
+// A handler may take the ID of a trace from the context, also when the context has ended before the line is written.
+func TestLinesKeepTheContext(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	var out bytes.Buffer
+	var got []context.Context
+	q := &Lines{}
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "trace"))
+	cancel()
+	slog.New(q.LateHandler(contextLog{slog.NewTextHandler(&out, nil), &got})).InfoContext(ctx, "line")
+	q.Flush(time.Minute)
+	if len(got) != 2 {
+		t.Fatalf("%d calls, want Enabled and Handle", len(got))
+	}
+	for i, c := range got {
+		if c.Value(key{}) != "trace" || c.Err() != nil {
+			t.Errorf("call %d: value %v, error %v; want the value and no end", i, c.Value(key{}), c.Err())
+		}
+	}
+}
+
+// stuckLog blocks in Enabled until it is opened.
+type stuckLog struct {
+	slog.Handler
+	open chan struct{}
+}
+
+func (l stuckLog) Enabled(ctx context.Context, level slog.Level) bool {
+	<-l.open
+	return l.Handler.Enabled(ctx, level)
+}
+
+func (l stuckLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return stuckLog{l.Handler.WithAttrs(attrs), l.open}
+}
+
+func (l stuckLog) WithGroup(name string) slog.Handler {
+	return stuckLog{l.Handler.WithGroup(name), l.open}
+}
+
+// Whoever logs does not wait for Enabled of a late handler, nor of one that is made from it.
+func TestLateHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		q := &Lines{}
+		opened := make(chan struct{})
+		time.AfterFunc(time.Minute, func() { close(opened) })
+		log := slog.New(q.LateHandler(stuckLog{slog.NewTextHandler(&out, nil), opened}))
+		begun := time.Now()
+		log.Debug("not enabled")
+		log.With("a", 1).WithGroup("g").Info("text", "b", 2)
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("logging took %v", took)
+		}
+		q.Flush(time.Hour)
+		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "msg=text a=1 g.b=2") {
+			t.Errorf("got %s, want the line that is enabled", text)
+		}
+	})
+}
