@@ -1,8 +1,11 @@
 package dedup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -47,7 +50,12 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 					return nil
 				}
 				ctx, _ := hosted(tt.has)
-				err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { return tt.failure })(ctx, message("1"))
+				var lines bytes.Buffer
+				o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+				err := o.Handler(func(context.Context, *sqsonce.Message) error { return tt.failure })(ctx, message("1"))
+				if got := strings.Count(lines.String(), "record not released"); (got == 1) != (tt.away == time.Hour) || got > 1 {
+					t.Errorf("the log says %d times that the record is not released:\n%s", got, lines.String())
+				}
 				if took := time.Since(start); took < tt.want || took > tt.want+5*time.Second || tt.away > time.Minute && took != tt.want {
 					t.Errorf("returned after %s, want %s", took, tt.want)
 				}
