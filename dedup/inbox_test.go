@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,28 @@ func TestGuardEffectOnce(t *testing.T) {
 			t.Errorf("%d effects, want 1", effects)
 		}
 	})
+}
+
+// A commit that a foreign writer's record refuses is counted, and not once more where the lease was known to be lost.
+func TestForeignCommitIsCounted(t *testing.T) {
+	t.Parallel()
+	foreign := fmt.Errorf("%w: %w", sqsonce.ErrLeaseLost, dedup.ErrForeignWriter)
+	for _, lost := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFaults()
+			f.fail("renew", foreign)
+			o := newOnce(t, f)
+			err := o.Guard(t.Context(), message("1"), func(context.Context, dedup.Lease) (bool, error) {
+				if lost {
+					time.Sleep(time.Minute)
+				}
+				return false, foreign
+			})
+			if !errors.Is(err, sqsonce.ErrLeaseLost) || o.Stats().ForeignWriters != 1 {
+				t.Errorf("lease lost before: %t: got error %v, %d foreign writers counted, want ErrLeaseLost and 1", lost, err, o.Stats().ForeignWriters)
+			}
+		})
+	}
 }
 
 func TestStopRenewal(t *testing.T) {

@@ -194,6 +194,30 @@ func TestLostLeaseInABatchedComplete(t *testing.T) {
 	})
 }
 
+// Throttled INSERTs are sent in batches again, where they meet: each has waited for a random time.
+func TestThrottledInsertsAreBatchedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.storeWithPeer()
+		b.faults(fault.Rule{Op: batchCall, Nth: 1, Do: fault.FailEntries, Code: "RequestLimitExceeded", Times: 40})
+		sent := len(b.srv.Calls())
+		_, errs := acquireAll(t.Context(), s, claimsOf(1000))
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+		batches := 0
+		for _, op := range b.ops(sent) {
+			if op == batchCall {
+				batches++
+			}
+		}
+		if batches <= 40 {
+			t.Errorf("%d batches for 1,000 INSERTs that were throttled once, want more than the first 40", batches)
+		}
+	})
+}
+
 // A role that allows no statements: everything works, one request in five minutes is refused, and the log says it once.
 func TestRoleWithoutStatements(t *testing.T) {
 	t.Parallel()
