@@ -113,7 +113,7 @@ func TestLinesAreWritten(t *testing.T) {
 			var book logBook
 			p := x.publisher(book.option, func(o *fifo.Options) {
 				o.Linger = -1
-				o.Logger = slog.New(badHandler{o.Logger.Handler(), func() {}, func() { time.Sleep(20 * time.Millisecond) }})
+				o.Logger = slog.New(badHandler{o.Logger.Handler(), func() {}, func() { time.Sleep(time.Millisecond) }})
 			})
 			ctx, cancel := context.WithTimeout(x.Context(), time.Millisecond)
 			defer cancel()
