@@ -43,7 +43,8 @@ func TestADeadlineIsItsCallersOnly(t *testing.T) {
 		for _, other := range []string{"Publish", "Enqueue", "PublishAll"} {
 			t.Run(tt.name+" "+other, func(t *testing.T) {
 				t.Parallel()
-				tt.fault.Op = "SendMessageBatch"
+				rule := tt.fault
+				rule.Op = "SendMessageBatch"
 				bubble(t, orders, func(x *fixture) {
 					p := x.publisher()
 					start := time.Now()
@@ -81,7 +82,7 @@ func TestADeadlineIsItsCallersOnly(t *testing.T) {
 						x.Error("the publisher is not idle")
 					}
 					time.Sleep(2 * time.Hour)
-				}, tt.fault)
+				}, rule)
 			})
 		}
 	}

@@ -189,7 +189,7 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 						x.Errorf("%v does not match the rest of the cause", err)
 					}
 					_ = p.Close(ctx)
-				})
+				}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second})
 			})
 		}
 	}

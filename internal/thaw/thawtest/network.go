@@ -3,7 +3,9 @@ package thawtest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -71,8 +73,13 @@ func (n *Network) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		// A response must not arrive before the end of its request: the SDK closes the request's body when it has the
-		// response, and net/http then closes the connection.
+		// A response must not arrive before the end of its request, which may be in several writes: the SDK closes the
+		// request's body when it has the response, and net/http then closes the connection.
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
 		time.Sleep(Latency)
 		recorder := httptest.NewRecorder()
 		n.handler.ServeHTTP(recorder, req)
