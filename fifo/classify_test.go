@@ -229,6 +229,6 @@ func TestCodesThatProveNothing(t *testing.T) {
 			if err := p.Close(x.Context()); err != nil {
 				x.Error(err)
 			}
-		})
+		}, fault.Rule{Op: "SendMessageBatch", Nth: 2, Do: fault.Delay, Delay: time.Second})
 	}
 }

@@ -22,18 +22,19 @@ import (
 )
 
 // slow are tests that take most of their package's time and find nothing that the others do not: processes on real servers,
-// searches and soaks.
+// real connections, searches and soaks.
 var slow = map[string]string{
+	"fifo":              "^Test(StormOverTCP|TCPConnectionsThatDiedInAFreeze)$",
 	"dedup/dynamostore": "^TestSchedules",
 	"sqsworker": "^Test(Soak|Disturbances|Connections|Killed.*|Process.*|.*Process|HeldCopiesAreLimited|RejectedWhileSendsFail|" +
 		"OutageIsNoStorm|SlowDeletesDoNotBoundThroughput|OrderUnderFailures)$",
 }
 
 // A mutant is stopped after timeoutCoefficient times the duration of the package's tests, which is leastDuration or more: after
-// a minute or more, so that a machine that others use too stops none that would only compile for long.
+// 40 seconds or more, so that a machine that others use too stops none that would only compile for long.
 const (
-	timeoutCoefficient = "6"
-	leastDuration      = 10 * time.Second
+	timeoutCoefficient = "5"
+	leastDuration      = 8 * time.Second
 )
 
 func main() {
