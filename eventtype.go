@@ -10,7 +10,7 @@ import (
 )
 
 // ByType returns a handler that calls the handler of the message's event type: the event-type attribute, else a CloudEvents
-// type. The handler under "" gets every type without a handler of its own; if there is none, an unknown type is a [Reject].
+// type, else the detail-type of an EventBridge event that [Unwrap] took its detail from. The handler under "" gets every type without a handler of its own; if there is none, an unknown type is a [Reject].
 func ByType(h map[string]Handler) Handler {
 	routes := maps.Clone(h) // the caller may go on changing its map
 	return func(ctx context.Context, m *Message) error {
@@ -29,11 +29,10 @@ func (m *Message) eventType() string {
 	if t := m.Attributes[AttrEventType].String; t != "" {
 		return t
 	}
-	e, ok := m.cloudEvent()
-	if !ok {
-		return ""
+	if e, ok := m.cloudEvent(); ok {
+		return e.eventType
 	}
-	return e.eventType
+	return m.Envelope.Type
 }
 
 // cloudEvent is the identity and type of an event of https://github.com/cloudevents/spec. Source and id together are unique
@@ -46,11 +45,8 @@ var cloudEventPrefixes = [...]string{"ce-", "ce_", ""}
 // cloudEvent returns the CloudEvent in the attributes or in the JSON body, or false if one of the four required fields is
 // missing, empty or not a string.
 func (m *Message) cloudEvent() (cloudEvent, bool) {
-	for _, p := range cloudEventPrefixes {
-		field := func(name string) string { return m.Attributes[p+name].String }
-		if e, ok := newCloudEvent(field); ok {
-			return e, true
-		}
+	if e, ok := m.cloudEventInAttributes(); ok {
+		return e, true
 	}
 	// Most bodies are not CloudEvents, and a search is much cheaper than parsing.
 	if !strings.Contains(m.Body, `"specversion"`) {
@@ -62,6 +58,16 @@ func (m *Message) cloudEvent() (cloudEvent, bool) {
 		return cloudEvent{}, false // not a CloudEvent: the next key source decides
 	}
 	return newCloudEvent(func(name string) string { return jsonString(body[name]) })
+}
+
+func (m *Message) cloudEventInAttributes() (cloudEvent, bool) {
+	for _, p := range cloudEventPrefixes {
+		field := func(name string) string { return m.Attributes[p+name].String }
+		if e, ok := newCloudEvent(field); ok {
+			return e, true
+		}
+	}
+	return cloudEvent{}, false
 }
 
 func newCloudEvent(field func(name string) string) (cloudEvent, bool) {

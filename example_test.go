@@ -173,3 +173,24 @@ func Example_inbox() {
 	}
 	_ = newLedger
 }
+
+// Messages that SNS or EventBridge sends to the queue: the handler gets what is in the envelope.
+func ExampleUnwrap() {
+	h := sqsonce.Unwrap(sqsonce.JSON(func(ctx context.Context, o Order) error {
+		m, _ := sqsonce.FromContext(ctx)
+		key, source, _ := m.Key()
+		fmt.Println(o.ID, source, key)
+		return nil
+	}))
+	notification := `{
+		"Type": "Notification",
+		"MessageId": "63a3f6b6-d533-4a47-aef9-fcf5cf758c76",
+		"TopicArn": "arn:aws:sns:eu-west-1:123456789012:orders",
+		"Message": "{\"id\":\"ord-42\"}",
+		"Timestamp": "2026-11-23T06:00:00.000Z"
+	}`
+	if err := h(context.Background(), &sqsonce.Message{Body: notification}); err != nil {
+		fmt.Println(err)
+	}
+	// Output: ord-42 sns sns-message|arn:aws:sns:eu-west-1:123456789012:orders|63a3f6b6-d533-4a47-aef9-fcf5cf758c76
+}

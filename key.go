@@ -16,10 +16,12 @@ const MaxKeyLength = 128
 // Prefixes of keys that are not source|id. EventKey hashes a source of one of these names, so that no event can be
 // given the key of another kind.
 const (
-	hashedKey    = "sha256"
-	eventIDKey   = "sqs-event"   // queue ARN and event-id
-	messageIDKey = "sqs-message" // queue ARN and message ID
-	dedupIDKey   = "sqs-dedup"   // queue ARN, group and MessageDeduplicationId
+	hashedKey      = "sha256"
+	eventIDKey     = "sqs-event"         // queue ARN and event-id
+	messageIDKey   = "sqs-message"       // queue ARN and message ID
+	dedupIDKey     = "sqs-dedup"         // queue ARN, group and MessageDeduplicationId
+	snsKey         = "sns-message"       // topic ARN and the message ID of SNS
+	eventBridgeKey = "eventbridge-event" // source and ID of an EventBridge event
 )
 
 // ErrNoEventID reports an event without an ID. A missing ID is never replaced: all such events would share one key.
@@ -38,12 +40,19 @@ func EventKey(source, id string) (string, error) {
 	// The first '|' must split the key uniquely, so a source that holds one is hashed.
 	direct := len(source)+1+len(id) <= MaxKeyLength &&
 		legalKeyPart(source) && legalKeyPart(id) &&
-		!strings.Contains(source, "|") &&
-		source != hashedKey && source != eventIDKey && source != messageIDKey && source != dedupIDKey
+		!strings.Contains(source, "|") && !reserved(source)
 	if direct {
 		return source + "|" + id, nil
 	}
 	return hashKey(source, id), nil
+}
+
+func reserved(source string) bool {
+	switch source {
+	case hashedKey, eventIDKey, messageIDKey, dedupIDKey, snsKey, eventBridgeKey:
+		return true
+	}
+	return false
 }
 
 // hashKey puts each part's length before it, so that no two lists of parts hash the same bytes. The last part needs none.
@@ -82,9 +91,11 @@ const (
 	KeyFromMessageID                        // the queue's ARN and the message ID: new after a redrive or a second send
 	KeyFromDedupID                          // the queue's ARN, the group and the MessageDeduplicationId: only by opting in
 	KeyFromFunction                         // a user's key function
+	KeyFromSNS                              // the topic's ARN and SNS's message ID: see Unwrap
+	KeyFromEventBridge                      // the source and ID of EventBridge's event: see Unwrap
 )
 
-var keySourceNames = [...]string{"none", "attribute", "event-id", "cloudevents", "message-id", "dedup-id", "function"}
+var keySourceNames = [...]string{"none", "attribute", "event-id", "cloudevents", "message-id", "dedup-id", "function", "sns", "eventbridge"}
 
 // String returns the source's name in lower case.
 func (s KeySource) String() string {
@@ -100,7 +111,9 @@ func (s KeySource) String() string {
 //     event-source the queue's ARN and the event-id, since two producers may use the same IDs;
 //  2. EventKey of a CloudEvents source and id, only where specversion, id, source and type are all present and not
 //     empty, as message attributes (plain, or prefixed "ce-" or "ce_") or in a JSON body;
-//  3. the queue's ARN and the message ID.
+//  3. where [Unwrap] took the message out of an envelope of SNS, the topic's ARN and SNS's message ID; of EventBridge, the
+//     source and the ID of its event;
+//  4. the queue's ARN and the message ID.
 //
 // The error wraps [ErrNoEventID]: an identifying attribute is there but empty or binary, there is an event-id with neither
 // an event-source nor a QueueARN, or the message has not even a message ID. Such a message gets no key rather than a shared
@@ -121,6 +134,9 @@ func (m *Message) Key() (key string, source KeySource, err error) {
 	if ce, ok := m.cloudEvent(); ok {
 		key, err = EventKey(ce.source, ce.id)
 		return key, KeyFromCloudEvents, err
+	}
+	if m.Envelope.Key != "" {
+		return m.Envelope.Key, m.Envelope.Source, nil
 	}
 	if m.ID == "" {
 		return "", KeyFromMessageID, fmt.Errorf("%w: no event ID and no message ID", ErrNoEventID)
@@ -156,11 +172,11 @@ func (m *Message) DedupKey() (key string, ok bool) {
 	return deliveryKey(dedupIDKey, m.QueueARN, m.Group, m.DedupID), true
 }
 
-// deliveryKey joins parts of a delivery. ARNs and message IDs hold no '|'; groups, dedup IDs and event IDs may, and event
-// IDs may be any text of any length, so these are hashed.
+// deliveryKey joins parts of a delivery. ARNs and message IDs hold no '|'; groups, dedup IDs, event IDs and sources of events
+// may, and these may be any text of any length, so they are hashed. No first part can look like a hash.
 func deliveryKey(prefix string, parts ...string) string {
-	for _, p := range parts {
-		if strings.Contains(p, "|") || !legalKeyPart(p) || len(p) > MaxKeyLength {
+	for i, p := range parts {
+		if i == 0 && p == hashedKey || strings.Contains(p, "|") || !legalKeyPart(p) || len(p) > MaxKeyLength {
 			return prefix + "|" + hashKey(parts...)
 		}
 	}

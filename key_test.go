@@ -126,7 +126,8 @@ func checkKey(t *testing.T, id, key string, err error) {
 func TestKeySourceNames(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[sqsonce.KeySource]string{
-		0: "none", sqsonce.KeyFromAttribute: "attribute", sqsonce.KeyFromFunction: "function", sqsonce.KeyFromFunction + 1: "key source 7",
+		0: "none", sqsonce.KeyFromAttribute: "attribute", sqsonce.KeyFromFunction: "function",
+		sqsonce.KeyFromEventBridge: "eventbridge", sqsonce.KeyFromEventBridge + 1: "key source 9",
 	} {
 		if got := source.String(); got != want {
 			t.Errorf("KeySource(%d): %q, want %q", uint8(source), got, want)

@@ -42,6 +42,9 @@ type Message struct {
 	// TraceHeader is the AWSTraceHeader system attribute.
 	TraceHeader string
 
+	// Envelope says what [Unwrap] took the message out of.
+	Envelope Envelope
+
 	// KillAt is when the host will certainly end this process (Lambda, one invocation at a time). Zero: not known.
 	KillAt time.Time
 }
@@ -70,7 +73,8 @@ func NewContext(ctx context.Context, m *Message) context.Context {
 	return context.WithValue(ctx, messageContextKey{}, m)
 }
 
-// FromContext returns the message that a handler made by [JSON] is called for.
+// FromContext returns the message that a handler made by [JSON] is called for. Behind [Unwrap] that is the message in the
+// envelope; see [Outer].
 func FromContext(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(messageContextKey{}).(*Message)
 	return m, ok

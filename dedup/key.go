@@ -37,13 +37,19 @@ func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, error) {
 	}
 	o.counts.keySources[source].Add(1)
 	switch source {
-	case sqsonce.KeyFromDedupID:
-		settle.KeepKey(ctx, key) // the dead-letter queue has another MessageDeduplicationId
+	case sqsonce.KeyFromMessageID:
+		o.noID.Do(func() {
+			o.o.Logger.WarnContext(ctx, "dedup: message without an event ID: the key is the message ID, and the event runs again when it is sent again; send an event-id and an event-source with each message, and put sqsonce.Unwrap around the handler where SNS or EventBridge sends to the queue",
+				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
+		})
 	case sqsonce.KeyFromEventID:
 		o.noSource.Do(func() {
 			o.o.Logger.WarnContext(ctx, "dedup: event-id without event-source: the key holds the queue's ARN, the same event in another queue runs again; send an event-source with each event-id",
 				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
 		})
+	}
+	if source != sqsonce.KeyFromFunction { // the function finds its key in the copy
+		settle.KeepKey(ctx, key)
 	}
 	return recordKey(o.consumer, key), nil
 }
@@ -57,7 +63,7 @@ func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 		return key, sqsonce.KeyFromFunction, err
 	}
 	key, source, err := m.Key()
-	if source == sqsonce.KeyFromMessageID && o.o.TrustDedupID {
+	if o.o.TrustDedupID && (source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromSNS || source == sqsonce.KeyFromEventBridge) {
 		if k, ok := m.DedupKey(); ok {
 			return k, sqsonce.KeyFromDedupID, nil
 		}

@@ -66,6 +66,10 @@ func TestKeySources(t *testing.T) {
 		{"message ID", fifo, func(*dedup.Options) {}, "billing#sqs-message|q|m1", dedup.KeySources{MessageID: 1}},
 		{"dedup ID", fifo, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
 		{"dedup ID without a message ID", &sqsonce.Message{QueueARN: "q", DedupID: "d"}, trust, "billing#sqs-dedup|q||d", dedup.KeySources{DedupID: 1}},
+		{"SNS", &sqsonce.Message{ID: "m1", QueueARN: "q", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromSNS}}, func(*dedup.Options) {}, "billing#k", dedup.KeySources{SNS: 1}},
+		{"EventBridge", &sqsonce.Message{ID: "m1", QueueARN: "q", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromEventBridge}}, trust, "billing#k", dedup.KeySources{EventBridge: 1}},
+		{"dedup ID in an envelope of SNS", &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromSNS}}, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
+		{"dedup ID in an envelope of EventBridge", &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromEventBridge}}, trust, "billing#sqs-dedup|q|g|d", dedup.KeySources{DedupID: 1}},
 		{"no dedup ID to trust", &sqsonce.Message{ID: "m1", QueueARN: "q"}, trust, "billing#sqs-message|q|m1", dedup.KeySources{MessageID: 1}},
 		{"custom", message("1"), custom("abc"), "billing#abc", dedup.KeySources{Function: 1}},
 	} {
@@ -82,9 +86,9 @@ func TestKeySources(t *testing.T) {
 	}
 }
 
-// The host's copy for the dead-letter queue has another MessageDeduplicationId: dedup tells the host a key made of the first
-// one. Any other key the host finds in the message.
-func TestTrustedDedupIDIsKept(t *testing.T) {
+// The host's copy for the dead-letter queue has another message ID and MessageDeduplicationId, and may be an envelope: dedup
+// tells the host its key. A function finds its own in the copy.
+func TestKeyIsKept(t *testing.T) {
 	t.Parallel()
 	trust := func(o *dedup.Options) { o.TrustDedupID = true }
 	fifo := &sqsonce.Message{ID: "m1", QueueARN: "q", Group: "g", DedupID: "d"}
@@ -94,8 +98,8 @@ func TestTrustedDedupIDIsKept(t *testing.T) {
 		want string
 	}{
 		{fifo, trust, "sqs-dedup|q|g|d"},
-		{fifo, func(*dedup.Options) {}, ""},
-		{message("1"), trust, ""},
+		{fifo, func(*dedup.Options) {}, "sqs-message|q|m1"},
+		{message("1"), trust, "orders|1"},
 		{fifo, custom("abc"), ""},
 	} {
 		o := newOnce(t, memstore.New(), tt.opt)
@@ -143,6 +147,23 @@ func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
 	lines.Reset()
 	if err := h(t.Context(), message("8")); err != nil || lines.Len() > 0 {
 		t.Errorf("an event with a source: got error %v, log %q, want neither", err, lines.String())
+	}
+}
+
+// One line says that keys are message IDs, and what to do.
+func TestKeysOfMessageIDsAreWarnedOfOnce(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+	h := o.Handler(hang(0))
+	for _, id := range []string{"m1", "m2"} {
+		if err := h(t.Context(), &sqsonce.Message{ID: id, QueueARN: "q"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := lines.String()
+	if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "sqsonce.Unwrap") || !strings.Contains(got, "consumer=billing queue=q message_id=m1") {
+		t.Errorf("log: got %q, want one warning with consumer, queue and message", got)
 	}
 }
 

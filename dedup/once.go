@@ -21,6 +21,7 @@ type Once struct {
 	cache    cache
 	counts   counters
 	noSource sync.Once // logs an event-id without an event-source
+	noID     sync.Once // the warning about messages without an event ID
 	handlers atomic.Int64
 	tooShort sync.Once // logs a retention that is shorter than a message can take to come back
 }

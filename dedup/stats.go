@@ -26,6 +26,8 @@ type KeySources struct {
 	Attribute   int64 // the event-key attribute, or event-id with event-source
 	EventID     int64 // event-id without event-source, and the queue's ARN: another one in another queue
 	CloudEvents int64 // a CloudEvents source and id
+	SNS         int64 // the topic's ARN and SNS's message ID: sqsonce.Unwrap
+	EventBridge int64 // the source and ID of EventBridge's event: sqsonce.Unwrap
 	MessageID   int64 // the message ID: a redrive or a second send of the event has another one
 	DedupID     int64 // the MessageDeduplicationId: Options.TrustDedupID
 	Function    int64 // Options.Key
@@ -36,7 +38,7 @@ type counters struct {
 	first, completed, inProgress, takeovers, leasesLost atomic.Int64
 	ownRetries, completeFailed, storeErrors, cacheHits  atomic.Int64
 	foreign                                             atomic.Int64
-	keySources                                          [sqsonce.KeyFromFunction + 1]atomic.Int64
+	keySources                                          [sqsonce.KeyFromEventBridge + 1]atomic.Int64
 }
 
 // Stats returns what was counted since New. While deliveries run, the numbers need not add up.
@@ -58,6 +60,8 @@ func (o *Once) Stats() Stats {
 			Attribute:   keys(sqsonce.KeyFromAttribute),
 			EventID:     keys(sqsonce.KeyFromEventID),
 			CloudEvents: keys(sqsonce.KeyFromCloudEvents),
+			SNS:         keys(sqsonce.KeyFromSNS),
+			EventBridge: keys(sqsonce.KeyFromEventBridge),
 			MessageID:   keys(sqsonce.KeyFromMessageID),
 			DedupID:     keys(sqsonce.KeyFromDedupID),
 			Function:    keys(sqsonce.KeyFromFunction),

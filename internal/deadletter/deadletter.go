@@ -60,8 +60,8 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 	return v
 }
 
-// addHostAttributes adds the event's key, then the reason. Only a key that holds the queue's ARN is added: it is another one
-// where the copy has a new message ID, and where it is redriven to another queue. Any other key is in the message already.
+// addHostAttributes adds the event's key, then the reason. A key that the copy has by itself is not added. One that holds the
+// queue's ARN is another one where the copy has a new message ID, and where it is redriven to another queue.
 func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, key string, reason error) (dropped []string) {
 	used := size(m)
 	add := func(name, value string) {
@@ -77,8 +77,13 @@ func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqson
 		used += grows
 		attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
 	}
-	if k, source, err := m.Key(); key == "" && err == nil && (source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromEventID) {
-		key = k
+	own, source, err := m.Key()
+	switch ofQueue := source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromEventID; {
+	case err != nil:
+	case ofQueue && key == "":
+		key = own
+	case !ofQueue && key == own:
+		key = ""
 	}
 	add(sqsonce.AttrEventKey, key)
 	if reason != nil {

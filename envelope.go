@@ -1,0 +1,270 @@
+package sqsonce
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+)
+
+// ErrEnvelope reports a body that is an envelope which nobody took off, or that [Unwrap] does not understand. It is an ordinary
+// error, not a [Reject]: one forgotten line must not move a queue's messages to the dead-letter queue at once.
+var ErrEnvelope = errors.New("sqsonce: envelope")
+
+// mostEnvelopes is how many envelopes Unwrap takes off one message. EventBridge to SNS to SQS, with a CloudEvent in it, is three.
+const mostEnvelopes = 4
+
+// Envelope is what an envelope that [Unwrap] took off says of the event. The zero value: there was none.
+type Envelope struct {
+	Key    string    // of the event by the envelope's own ID; [Message.Key] uses it where the message in it has no event ID
+	Source KeySource // of Key: KeyFromSNS or KeyFromEventBridge
+	Type   string    // EventBridge's detail-type; [ByType] uses it where the message in it has no type
+}
+
+// Unwrap returns a handler that takes a message out of the envelopes in which AWS services deliver it, and calls h with it:
+//
+//   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
+//     those it was published with. With raw message delivery there is nothing to take off.
+//   - an event of EventBridge: the body is its detail, as the JSON text that arrived; the type for [ByType] is its detail-type.
+//   - a CloudEvent in structured mode: the body is its data; its other fields are attributes, each with the prefix "ce-". A
+//     CloudEvent in binary mode has its data in the body already.
+//
+// One may be in the other, up to four. Any other body, such as an event notification of S3, is handed to h as it is, also from
+// within an envelope.
+//
+// The key of the event ([Message.Key]) is that of the message in the envelope, where that has an event ID. Otherwise it is made
+// of what the service keeps when it delivers the same event again: the topic's ARN and SNS's message ID, which its retries and
+// replays keep; or the source and the ID of EventBridge's event, which its retries keep. The envelope nearest to the message
+// counts. An event-key attribute of the delivery, which a dead-letter copy has, counts before all of them. A service that
+// publishes or puts the same event twice gives it two IDs: only an event ID of the producer's own makes the two one event.
+//
+// h sees a copy of the [Message] with another Body, Attributes and Envelope; all else is that of the delivery, which [Outer]
+// returns. Unwrap belongs outside of deduplication: Unwrap(once.Handler(h)).
+//
+// An envelope that is not understood, such as one with an attribute that is not base64 or the confirmation of a subscription,
+// is an error that matches [ErrEnvelope], and h is not called.
+func Unwrap(h Handler) Handler {
+	return func(ctx context.Context, m *Message) error {
+		inner, err := m.unwrap()
+		if err != nil {
+			return err
+		}
+		if _, ok := Outer(ctx); !ok {
+			ctx = context.WithValue(ctx, outerContextKey{}, m)
+		}
+		return h(ctx, inner)
+	}
+}
+
+type outerContextKey struct{}
+
+// Outer returns the message as the host delivered it, for a handler behind [Unwrap].
+func Outer(ctx context.Context) (*Message, bool) {
+	m, ok := ctx.Value(outerContextKey{}).(*Message)
+	return m, ok
+}
+
+// unwrap returns the message in m's envelopes, or m itself.
+func (m *Message) unwrap() (*Message, error) {
+	outer := m
+	for range mostEnvelopes + 1 {
+		inner, err := m.open()
+		if err != nil {
+			return nil, fmt.Errorf("%w of message %s: %w", ErrEnvelope, m.ID, err)
+		}
+		if inner == nil {
+			return m, nil
+		}
+		if a, ok := outer.Attributes[AttrEventKey]; ok {
+			inner.Attributes[AttrEventKey] = a
+		}
+		m = inner
+	}
+	return nil, fmt.Errorf("%w of message %s: more than %d envelopes, one in the other", ErrEnvelope, m.ID, mostEnvelopes)
+}
+
+// open takes one envelope off. It returns nil where there is none. The attributes of the message that it returns are a map of
+// its own.
+func (m *Message) open() (inner *Message, err error) {
+	kind, fields := envelopeOf(m.Body)
+	opened := *m
+	switch kind {
+	case noEnvelope:
+		return nil, nil
+	case snsNotification:
+		err = opened.openSNS(fields)
+	case snsOther:
+		err = fmt.Errorf("a %.64q of SNS, not a notification", jsonString(fields["Type"]))
+	case eventBridgeEvent:
+		opened.openEventBridge(fields)
+	case structuredCloudEvent:
+		if _, ok := m.cloudEventInAttributes(); ok {
+			return nil, nil // in binary mode: the body is its data
+		}
+		err = opened.openCloudEvent(fields)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &opened, nil
+}
+
+// openSNS reads a notification, as SNS sends it to a queue.
+// https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
+func (m *Message) openSNS(fields map[string]json.RawMessage) error {
+	var attributes map[string]struct{ Type, Value string }
+	if raw := fields["MessageAttributes"]; raw != nil {
+		if err := json.Unmarshal(raw, &attributes); err != nil {
+			return fmt.Errorf("MessageAttributes of an SNS notification: %w", err)
+		}
+	}
+	m.Attributes = make(map[string]Attribute, len(attributes)+1)
+	for name, a := range attributes {
+		read := Attribute{Type: a.Type, String: a.Value}
+		if strings.HasPrefix(a.Type, "Binary") {
+			data, err := base64.StdEncoding.DecodeString(a.Value)
+			if err != nil {
+				return fmt.Errorf("attribute %.256q of an SNS notification: %w", name, err)
+			}
+			read = Attribute{Type: a.Type, Binary: data}
+		}
+		m.Attributes[name] = read
+	}
+	if err := json.Unmarshal(fields["Message"], &m.Body); err != nil {
+		return fmt.Errorf("Message of an SNS notification: %w", err)
+	}
+	m.Envelope = Envelope{
+		Key:    deliveryKey(snsKey, jsonString(fields["TopicArn"]), jsonString(fields["MessageId"])),
+		Source: KeyFromSNS,
+	}
+	return nil
+}
+
+// openEventBridge reads an event. It has the attributes of nobody: those of the delivery are about the envelope.
+// https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html
+func (m *Message) openEventBridge(fields map[string]json.RawMessage) {
+	m.Attributes = make(map[string]Attribute, 1)
+	m.Body = string(fields["detail"])
+	m.Envelope = Envelope{
+		Key:    deliveryKey(eventBridgeKey, jsonString(fields["source"]), jsonString(fields["id"])),
+		Source: KeyFromEventBridge,
+		Type:   jsonString(fields["detail-type"]),
+	}
+}
+
+// openCloudEvent reads a CloudEvent in structured mode. The attributes of the message stay: they are those of the event.
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
+func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
+	body := ""
+	if raw := fields["data_base64"]; raw != nil {
+		var data []byte
+		if err := json.Unmarshal(raw, &data); err != nil {
+			return fmt.Errorf("data_base64 of a CloudEvent: %w", err)
+		}
+		body = string(data)
+	} else if body = string(fields["data"]); !isJSON(jsonString(fields["datacontenttype"])) {
+		// Text is a JSON string, unless the type says that the string is itself JSON.
+		var text string
+		if json.Unmarshal(fields["data"], &text) == nil {
+			body = text
+		}
+	}
+	m.Body = body
+	m.Attributes = maps.Clone(m.Attributes)
+	if m.Attributes == nil {
+		m.Attributes = make(map[string]Attribute, len(fields))
+	}
+	for name, raw := range fields {
+		if name == "data" || name == "data_base64" || string(raw) == "null" {
+			continue
+		}
+		a := Attribute{Type: "String", String: jsonString(raw)}
+		if a.String == "" { // a number or a truth value
+			a.String = string(bytes.Trim(raw, `"`))
+		}
+		m.Attributes["ce-"+name] = a
+	}
+	return nil
+}
+
+// isJSON reports whether a media type is JSON. A CloudEvent without one is.
+func isJSON(mediaType string) bool {
+	subtype, _, _ := strings.Cut(mediaType, ";")
+	_, subtype, _ = strings.Cut(strings.ToLower(strings.TrimSpace(subtype)), "/")
+	return mediaType == "" || subtype == "json" || strings.HasSuffix(subtype, "+json")
+}
+
+type envelopeKind uint8
+
+const (
+	noEnvelope envelopeKind = iota
+	snsNotification
+	snsOther // such as the confirmation of a subscription
+	eventBridgeEvent
+	structuredCloudEvent
+)
+
+// envelopeOf returns the kind of envelope that a body is, and its fields. Each has fields that no other body has all of; a body
+// that lacks one of them is none.
+func envelopeOf(body string) (kind envelopeKind, fields map[string]json.RawMessage) {
+	// Most bodies are no envelopes, and a search is much cheaper than parsing.
+	sns, eventBridge := strings.Contains(body, `"TopicArn"`), strings.Contains(body, `"detail-type"`)
+	if !sns && !eventBridge && !strings.Contains(body, `"specversion"`) {
+		return noEnvelope, nil
+	}
+	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
+	if json.Unmarshal([]byte(body), &fields) != nil {
+		return noEnvelope, nil
+	}
+	field := func(name string) string { return jsonString(fields[name]) }
+	all := func(names ...string) bool {
+		for _, name := range names {
+			if field(name) == "" {
+				return false
+			}
+		}
+		return true
+	}
+	if sns && all("Type", "MessageId", "Timestamp") && strings.HasPrefix(field("TopicArn"), "arn:") && fields["Message"] != nil {
+		if field("Type") == "Notification" {
+			return snsNotification, fields
+		}
+		return snsOther, fields
+	}
+	if eventBridge && all("id", "source", "detail-type", "account", "region", "time") && bytes.HasPrefix(fields["detail"], []byte("{")) {
+		return eventBridgeEvent, fields
+	}
+	if _, ok := newCloudEvent(field); ok {
+		return structuredCloudEvent, fields
+	}
+	return noEnvelope, nil
+}
+
+// checkNoEnvelope fails for a body in an envelope of AWS that is to be decoded as a t which is not made for it: encoding/json
+// would ignore all of its fields, and the handler would succeed with an empty value.
+func checkNoEnvelope(body string, t reflect.Type) error {
+	var service string
+	var names []string
+	switch kind, _ := envelopeOf(body); kind {
+	case snsNotification, snsOther:
+		service, names = "SNS", []string{"TopicArn", "MessageId"}
+	case eventBridgeEvent:
+		service, names = "EventBridge", []string{"detail", "detail-type"}
+	default:
+		return nil
+	}
+	if t = element(t); t.Kind() != reflect.Struct {
+		return nil // a map or an interface holds all; anything else does not decode
+	}
+	for _, name := range names {
+		if _, ok := fieldByJSONName(t, name); ok {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the body is one of %s, not a %s: put sqsonce.Unwrap around the handler, outside of deduplication", ErrEnvelope, service, t)
+}
