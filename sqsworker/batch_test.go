@@ -90,3 +90,50 @@ func (c *entryIDsSeen) see(i int, id *string) {
 		c.full.Add(1)
 	}
 }
+
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	q := batchQueue{pending: make([]*delivery, 3), inCalls: 2}
+	if n := q.unanswered(); n != 5 {
+		t.Errorf("%d, want those that wait to be sent and those in calls", n)
+	}
+	q.slow.failures = 1
+	if n := q.unanswered(); n != 2 {
+		t.Errorf("while calls fail: %d, want those in calls only: the others wait for a retry", n)
+	}
+}
+
+// Slow calls get so many more at once that they do as much in a second.
+func TestLimitOfSlowCalls(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]int{0: 16, slowCall: 16, 2 * slowCall: 32} {
+		if n := (&batchQueue{maxCalls: 16, took: took}).limit(); n != want {
+			t.Errorf("calls take %s: %d at once, want %d", took, n, want)
+		}
+	}
+}
+
+// A call that fails after another one has succeeded counts, also one that began before the last failure that counted.
+func TestSlowdownAfterASuccess(t *testing.T) {
+	t.Parallel()
+	var s slowdown
+	now := time.Now()
+	s.fail(now.Add(-time.Second), now, time.Second, time.Minute)
+	s.succeed()
+	if s.fail(now.Add(-time.Second), now, time.Second, time.Minute); s.failures != 1 || s.room(now.Add(time.Hour), 0) != 1 {
+		t.Errorf("got %+v, want one call at a time", s)
+	}
+}
+
+// A stop waits for flushTimeout only, and tries again at least ten times meanwhile.
+func TestRetriesOfAStop(t *testing.T) {
+	t.Parallel()
+	var l loop
+	if most := l.retryLimit(); most != 5*time.Second {
+		t.Errorf("waits up to %s for a retry, want 5s", most)
+	}
+	l.stopping.begun = true
+	if most := l.retryLimit(); most > flushTimeout/10 {
+		t.Errorf("waits up to %s for a retry in a stop of %s", most, flushTimeout)
+	}
+}

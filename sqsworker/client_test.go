@@ -23,7 +23,7 @@ import (
 func TestHTTPClient(t *testing.T) {
 	t.Parallel()
 	tr := HTTPClient(2000).GetTransport()
-	if tr.MaxIdleConnsPerHost < 600 || tr.MaxIdleConns < tr.MaxIdleConnsPerHost || tr.ResponseHeaderTimeout <= 20*time.Second {
+	if tr.MaxIdleConnsPerHost != 611 || tr.MaxIdleConns < tr.MaxIdleConnsPerHost || tr.ResponseHeaderTimeout <= 20*time.Second {
 		t.Errorf("%d per host, %d, response timeout %s", tr.MaxIdleConnsPerHost, tr.MaxIdleConns, tr.ResponseHeaderTimeout)
 	}
 }

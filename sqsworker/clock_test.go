@@ -69,6 +69,21 @@ func TestHandedOutWithoutADate(t *testing.T) {
 	}
 }
 
+// A visibility timeout below 5 s is believed to have begun later than the Date alone proves.
+func TestShortVisibilityTimeouts(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Truncate(time.Second)
+	var c serverClock
+	c.learn(now.Add(-time.Millisecond), now, now)
+	date := now.Add(-10 * time.Second)
+	age := func(visibility time.Duration) time.Duration {
+		return now.Sub(c.handedOut(now.Add(-time.Minute), now, date, visibility))
+	}
+	if long, short := age(shortVisibility), age(shortVisibility-time.Second); long-short < 2*dateResolution+shortReceive {
+		t.Errorf("%s with the shortest that is not short, %s with a shorter one", long, short)
+	}
+}
+
 // TestHostClockIsSlow: by 1 in 10,000, for a day without another answer.
 func TestHostClockIsSlow(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ var slow = map[string]string{
 	"fifo":              "^Test(StormOverTCP|TCPConnectionsThatDiedInAFreeze)$",
 	"dedup/dynamostore": "^TestSchedules",
 	"sqsworker": "^Test(Soak|Disturbances|Connections|Killed.*|Process.*|.*Process|HeldCopiesAreLimited|RejectedWhileSendsFail|" +
-		"OutageIsNoStorm|SlowDeletesDoNotBoundThroughput|OrderUnderFailures)$",
+		"SlowDeletesDoNotBoundThroughput|OrderUnderFailures)$|^TestOutageIsNoStorm$/^(throttled|breaks|no_answer|hangs|90)",
 }
 
 // A mutant is stopped after timeoutCoefficient times the duration of the package's tests, which is leastDuration or more: after
