@@ -87,3 +87,94 @@ func ExampleReject() {
 	fmt.Println(reject, err)
 	// Output: true sqsonce: rejected: order has no amount
 }
+
+func TestOutcomeAsksFor(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("card network down")
+	retry := sqsonce.RetryAfter(time.Minute, cause)
+	reject := sqsonce.Reject(cause)
+	tests := []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"nil", nil, "host"},
+		{"plain", cause, "host"},
+		{"retry", retry, "retry"},
+		{"reject", reject, "reject"},
+		{"wrapped retry", fmt.Errorf("charge: %w", retry), "retry"},
+		{"wrapped reject", fmt.Errorf("charge: %w", reject), "reject"},
+		{"retry outside reject", sqsonce.RetryAfter(time.Second, reject), "retry"},
+		{"reject outside retry", sqsonce.Reject(retry), "reject"},
+		{"reject outside retry, wrapped", fmt.Errorf("a: %w", sqsonce.Reject(fmt.Errorf("b: %w", retry))), "reject"},
+		{"join, plain first", errors.Join(cause, reject), "reject"},
+		{"join, retry first", errors.Join(retry, reject), "retry"},
+		{"join, reject first", errors.Join(reject, retry), "reject"},
+		{"join in a join", errors.Join(errors.Join(cause, retry), reject), "retry"},
+		{"join of two errors by Errorf", fmt.Errorf("%w and %w", cause, reject), "reject"},
+		{"no cause", sqsonce.Reject(nil), "reject"},
+		{"lease lost", sqsonce.ErrLeaseLost, "host"},
+		{"panic", &sqsonce.PanicError{Value: "boom"}, "host"},
+		{"panic with a reject", &sqsonce.PanicError{Value: reject}, "host"},
+		{"reject of a panic", sqsonce.Reject(&sqsonce.PanicError{Value: "boom"}), "reject"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := sqsonce.OutcomeOf(tt.err)
+			retry, reject := o.Retry, o.Reject
+			got := "host"
+			switch {
+			case retry != nil && reject != nil:
+				got = "both"
+			case retry != nil:
+				got = "retry"
+			case reject != nil:
+				got = "reject"
+			}
+			if got != tt.want {
+				t.Errorf("OutcomeOf(%v): %s decides, want %s", tt.err, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOutcomeOf(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	for _, tt := range []struct {
+		name string
+		err  error
+		want sqsonce.OutcomeKind
+	}{
+		{"nil", nil, sqsonce.OutcomeDone},
+		{"plain", cause, sqsonce.OutcomeFailed},
+		{"retry", sqsonce.RetryAfter(time.Second, cause), sqsonce.OutcomeFailed},
+		{"panic", &sqsonce.PanicError{Value: "boom"}, sqsonce.OutcomeFailed},
+		{"reject", sqsonce.Reject(cause), sqsonce.OutcomeRejected},
+		{"retry outside reject", sqsonce.RetryAfter(time.Second, sqsonce.Reject(cause)), sqsonce.OutcomeFailed},
+		{"in progress", sqsonce.RetryAfter(time.Second, sqsonce.ErrInProgress), sqsonce.OutcomeInProgress},
+		{"reject of an event in progress", sqsonce.Reject(sqsonce.ErrInProgress), sqsonce.OutcomeInProgress},
+		{"lease lost", fmt.Errorf("charge: %w", sqsonce.ErrLeaseLost), sqsonce.OutcomeLeaseLost},
+		{"unavailable", fmt.Errorf("charge: %w", sqsonce.Unavailable(cause)), sqsonce.OutcomeUnavailable},
+		{"misconfigured", fmt.Errorf("%w: no table", sqsonce.ErrMisconfigured), sqsonce.OutcomeUnavailable},
+		{"unavailable, after a delay", sqsonce.RetryAfter(time.Second, sqsonce.Unavailable(cause)), sqsonce.OutcomeUnavailable},
+		{"reject of something unavailable", sqsonce.Reject(sqsonce.Unavailable(cause)), sqsonce.OutcomeRejected},
+		{"reject under a lost lease", sqsonce.Reject(sqsonce.ErrLeaseLost), sqsonce.OutcomeLeaseLost},
+	} {
+		if got := sqsonce.OutcomeOf(tt.err).Kind; got != tt.want {
+			t.Errorf("%s: got outcome %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestOutcomeKindNames(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[sqsonce.OutcomeKind]string{
+		sqsonce.OutcomeDone: "done", sqsonce.OutcomeUnavailable: "unavailable", sqsonce.OutcomeUnavailable + 1: "outcome 6",
+	} {
+		if got := kind.String(); got != want {
+			t.Errorf("kind %d: %q, want %q", uint8(kind), got, want)
+		}
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
-	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -61,7 +60,7 @@ func TestOnCrash(t *testing.T) {
 					if inProgress(err) {
 						t.Errorf("error %v matches ErrInProgress: a host would wait for an owner that crashed", err)
 					}
-					if _, reject := host.Asked(err); (reject != nil) != tt.reject {
+					if (sqsonce.OutcomeOf(err).Reject != nil) != tt.reject {
 						t.Errorf("got error %v, want a Reject: %t", err, tt.reject)
 					}
 					time.Sleep(10 * time.Minute)
@@ -87,7 +86,7 @@ func TestOnCrashAppliesToCrashesOnly(t *testing.T) {
 			}
 			var e effects
 			err = o.Handler(e.handler)(t.Context(), message("1"))
-			retry, _ := host.Asked(err)
+			retry := sqsonce.OutcomeOf(err).Retry
 			if !inProgress(err) || retry == nil || retry.After != time.Minute+time.Second {
 				t.Errorf("policy %d: got error %v, want in progress, back a second after the owner's minute", policy, err)
 			}
@@ -288,7 +287,7 @@ func TestValidate(t *testing.T) {
 			changed := message("1")
 			changed.Body = `{"amount":1000}`
 			err := h(t.Context(), changed)
-			if _, reject := host.Asked(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) || e.got() != 1 {
+			if sqsonce.OutcomeOf(err).Reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) || e.got() != 1 {
 				t.Errorf("other payload: got error %v and %d runs, want a Reject of ErrPayloadMismatch and 1", err, e.got())
 			}
 			if after := f.log(); cacheSize > 0 && after != before {

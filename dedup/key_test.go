@@ -14,7 +14,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
-	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -192,7 +191,7 @@ func TestMissingKey(t *testing.T) {
 			f := newFaults()
 			var e effects
 			err := newOnce(t, f, tt.opt).Handler(e.handler)(t.Context(), tt.m)
-			_, reject := host.Asked(err)
+			reject := sqsonce.OutcomeOf(err).Reject
 			if !errors.Is(err, tt.want) || (reject != nil) != tt.reject {
 				t.Errorf("got error %v, want %v, a Reject: %t", err, tt.want, tt.reject)
 			}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 func TestLongHandlerKeepsItsLease(t *testing.T) {
@@ -80,7 +79,7 @@ func TestRefusedRenewalCancelsTheHandler(t *testing.T) {
 			if outcome == nil {
 				return // in TestCompleteRefused: the store decides
 			}
-			if retry, reject := host.Asked(err); !errors.Is(err, sqsonce.ErrLeaseLost) || retry != nil || reject != nil {
+			if o := sqsonce.OutcomeOf(err); !errors.Is(err, sqsonce.ErrLeaseLost) || o.Retry != nil || o.Reject != nil {
 				t.Errorf("got error %v, want ErrLeaseLost and neither a RetryError nor a RejectError: another owner decides", err)
 			}
 			if f.seen("release") != 0 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // A second copy makes no request while a peer runs, nor after its success.
@@ -27,7 +26,7 @@ func TestSecondCopyInThisProcess(t *testing.T) {
 
 		start := time.Now()
 		err := h(t.Context(), message("1"))
-		retry, _ := host.Asked(err)
+		retry := sqsonce.OutcomeOf(err).Retry
 		if !inProgress(err) || retry == nil || retry.After != 29*time.Second {
 			t.Errorf("second copy: got error %v, want in progress, back in the 28 s of the lease and one", err)
 		}

@@ -15,7 +15,7 @@ import (
 // The record of a rejected message is released when the host has settled the message: another delivery must not start
 // while the message is only on its way to the dead-letter queue.
 func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) error {
-	if _, reject := host.Asked(handlerErr); reject != nil {
+	if sqsonce.OutcomeOf(handlerErr).Reject != nil {
 		if err := o.proveForReject(ctx, rl); err != nil {
 			return handlerReturned(err, handlerErr)
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -62,7 +61,7 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 				if tt.failure == why && !errors.Is(err, why) {
 					t.Errorf("got error %v, want it to match the handler's own", err)
 				}
-				if outcome := host.OutcomeOf(err); tt.unavailable != (outcome == host.Unavailable) || !tt.unavailable && err != why {
+				if outcome := sqsonce.OutcomeOf(err).Kind; tt.unavailable != (outcome == sqsonce.OutcomeUnavailable) || !tt.unavailable && err != why {
 					t.Errorf("got error %v, outcome %d; want ErrUnavailable: %t, else the handler's own", err, outcome, tt.unavailable)
 				}
 				if n := f.seen("release"); n > 35 || f.seen("renew") > 0 {
@@ -97,11 +96,11 @@ func TestRejectUnderAnUnprovenLease(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer error // to the renewal after the handler
-		want   host.Outcome
+		want   sqsonce.OutcomeKind
 	}{
-		"renewed":    {nil, host.Rejected},
-		"taken over": {sqsonce.ErrLeaseLost, host.LeaseLost},
-		"unanswered": {errStore, host.Unavailable},
+		"renewed":    {nil, sqsonce.OutcomeRejected},
+		"taken over": {sqsonce.ErrLeaseLost, sqsonce.OutcomeLeaseLost},
+		"unanswered": {errStore, sqsonce.OutcomeUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -122,14 +121,14 @@ func TestRejectUnderAnUnprovenLease(t *testing.T) {
 					returned.Store(true)
 					return sqsonce.Reject(errors.New("bad order"))
 				})(ctx, message("1"))
-				if got := host.OutcomeOf(err); got != tt.want {
+				if got := sqsonce.OutcomeOf(err).Kind; got != tt.want {
 					t.Errorf("got error %v, outcome %d, want %d", err, got, tt.want)
 				}
 				before := f.seen("release")
-				if settle(true) != nil || f.seen("release")-before != 1 && tt.want == host.Rejected {
+				if settle(true) != nil || f.seen("release")-before != 1 && tt.want == sqsonce.OutcomeRejected {
 					t.Errorf("%d releases when settled, want one after a Reject that is obeyed", f.seen("release")-before)
 				}
-				if tt.want != host.Rejected && f.seen("release") > 0 {
+				if tt.want != sqsonce.OutcomeRejected && f.seen("release") > 0 {
 					t.Error("released a record that may have another owner")
 				}
 			})
@@ -172,7 +171,7 @@ func TestReleaseThatIsRefused(t *testing.T) {
 					}
 					return failure
 				})(context.Background(), message("1"))
-				if got := host.OutcomeOf(err); got != host.LeaseLost || errors.Is(err, failure) {
+				if got := sqsonce.OutcomeOf(err).Kind; got != sqsonce.OutcomeLeaseLost || errors.Is(err, failure) {
 					t.Errorf("got error %v, outcome %d, want ErrLeaseLost and the handler's error as text only", err, got)
 				}
 				if f.seen("release") != 1 || o.Stats().LeasesLost != 1 || o.Stats().StoreErrors != int64(f.seen("renew")) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // What an acquire without an answer has stored is released once, so that the event does not look like a crash. After any
@@ -40,7 +39,7 @@ func TestUnknownAcquireIsReleased(t *testing.T) {
 				var e effects
 				o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = dedup.Block })
 				err := o.Handler(e.handler)(context.Background(), message("1"))
-				if host.OutcomeOf(err) != host.Unavailable || f.log() != tt.calls {
+				if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || f.log() != tt.calls {
 					t.Errorf("got error %v, calls %s; want ErrUnavailable, %s", err, f.log(), tt.calls)
 				}
 				if s := o.Stats(); s.StoreErrors != 1 || s.LeasesLost != 0 {

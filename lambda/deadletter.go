@@ -24,8 +24,8 @@ func (v *invocation) mayBeDeadLettered(m *sqsonce.Message, err error) bool {
 	if v.opts.Client == nil {
 		return false
 	}
-	outcome := host.OutcomeOf(err)
-	return outcome == host.Rejected || outcome == host.Failed && v.ctx.Err() == nil && host.IsFIFO(m.QueueARN)
+	outcome := sqsonce.OutcomeOf(err).Kind
+	return outcome == sqsonce.OutcomeRejected || outcome == sqsonce.OutcomeFailed && v.ctx.Err() == nil && host.IsFIFO(m.QueueARN)
 }
 
 // isLastReceive reports whether SQS would move a message to the dead-letter queue at its next receive: without the reason, and
@@ -111,14 +111,14 @@ func (v *invocation) logWithoutClient(m *sqsonce.Message, err error) {
 		return
 	}
 	asked := ""
-	switch retry, _ := host.Asked(err); {
-	case host.OutcomeOf(err) == host.Rejected:
+	switch o := sqsonce.OutcomeOf(err); {
+	case o.Kind == sqsonce.OutcomeRejected:
 		asked = "rejected"
 	case v.opts.NoClient:
 		return
-	case host.OutcomeOf(err) == host.InProgress:
+	case o.Kind == sqsonce.OutcomeInProgress:
 		asked = "in progress elsewhere"
-	case retry != nil:
+	case o.Retry != nil:
 		asked = "to be delivered again after a delay"
 	default:
 		return

@@ -44,17 +44,15 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 		return time.Time{} // after a lost lease another delivery may own the message
 	}
 	var d time.Duration
-	switch {
-	case host.OutcomeOf(err) == host.Unavailable:
+	switch o := sqsonce.OutcomeOf(err); {
+	case o.Kind == sqsonce.OutcomeUnavailable:
 		d = host.Double(firstUnavailable, maxUnavailable, 2*m.ReceiveCount-1)
-	case errors.Is(err, sqsonce.ErrInProgress):
+	case o.Kind == sqsonce.OutcomeInProgress:
 		return time.Time{}
+	case o.Retry != nil:
+		d = o.Retry.After
 	default:
-		if retry, _ := host.Asked(err); retry != nil {
-			d = retry.After
-		} else {
-			d = v.backoff(m.ReceiveCount)
-		}
+		d = v.backoff(m.ReceiveCount)
 	}
 	return time.Now().Add(d)
 }
@@ -64,7 +62,7 @@ func (v *invocation) retryAt(m *sqsonce.Message, err error) time.Time {
 //
 // It is called after the handlers, since it may ask SQS for the visibility timeout, which would keep a slot from others.
 func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err error) time.Time {
-	retry, _ := host.Asked(err)
+	retry := sqsonce.OutcomeOf(err).Retry
 	var afterLease time.Duration
 	if retry != nil {
 		afterLease = retry.After
@@ -153,7 +151,7 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 		}
 		s := &v.slots[chain[at]]
 		retry := s.retry
-		if host.OutcomeOf(s.err) == host.InProgress {
+		if sqsonce.OutcomeOf(s.err).Kind == sqsonce.OutcomeInProgress {
 			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
 		}
 		if retry.IsZero() {

@@ -41,6 +41,16 @@ func check(records []events.SQSMessage) error {
 	return nil
 }
 
+// MessageOf returns the message that handlers see, for a function that handles its records itself.
+//
+// [sqsonce.OutcomeOf] says what to do with the message when the handler has returned: only what is done may be missing in
+// BatchItemFailures.
+func MessageOf(record events.SQSMessage) *sqsonce.Message {
+	var m sqsonce.Message
+	convert(&m, &record, time.Time{})
+	return &m
+}
+
 // convert fills m from a record and shares its strings. If a system attribute is missing or not readable, its field stays
 // zero.
 func convert(m *sqsonce.Message, r *events.SQSMessage, killAt time.Time) {

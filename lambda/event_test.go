@@ -131,6 +131,9 @@ func TestMessage(t *testing.T) {
 		return nil
 	})
 	invoke(t, f, t.Context(), e)
+	if diff := cmp.Diff(want, *MessageOf(e.Records[0])); diff != "" {
+		t.Errorf("MessageOf (-want +got):\n%s", diff)
+	}
 }
 
 // TestQuirks has events as Lambda sends them, and as people write them for tests.

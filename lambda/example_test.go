@@ -76,3 +76,24 @@ func ExampleWrap() {
 	// {"batchItemFailures":[{"itemIdentifier":"m2"}]}
 	// lambda: event has no records: it is not from an SQS event source mapping
 }
+
+// A function that makes its response itself. Lambda deletes what the response does not name.
+func ExampleMessageOf() {
+	handle := sqsonce.JSON(charge)
+	function := func(ctx context.Context, event events.SQSEvent) (response events.SQSEventResponse, _ error) {
+		for _, record := range event.Records {
+			if sqsonce.OutcomeOf(handle(ctx, lambda.MessageOf(record))).Kind != sqsonce.OutcomeDone {
+				response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
+			}
+		}
+		return response, nil
+	}
+	response, _ := function(context.Background(), events.SQSEvent{Records: []events.SQSMessage{
+		{MessageId: "1", Body: `{"id":"ord-1","cents":250}`},
+		{MessageId: "2", Body: `{"id":"ord-2"}`},
+	}})
+	fmt.Println(response.BatchItemFailures)
+	// Output:
+	// charged ord-1
+	// [{2}]
+}

@@ -121,7 +121,7 @@ func (v *invocation) fail(f failure) {
 // the message counts as a success, and its group goes on.
 func (v *invocation) settle(f failure) {
 	m := &f.slot.message
-	sent := (host.OutcomeOf(f.err) == host.Rejected || v.isLastReceive(m)) && v.deadLetter(f)
+	sent := (sqsonce.OutcomeOf(f.err).Kind == sqsonce.OutcomeRejected || v.isLastReceive(m)) && v.deadLetter(f)
 	v.tell(settle.Of(f.ctx), sent, m)
 	switch {
 	case !sent:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce"
 )
 
 var (
@@ -49,7 +49,7 @@ func (v *invocation) unavailable(r results) error {
 	var err error
 	for i, s := range r.states {
 		switch {
-		case s == failed && host.OutcomeOf(v.slots[i].err) == host.Unavailable:
+		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable:
 			err = cmp.Or(err, v.slots[i].err)
 		case s != skipped:
 			return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"math"
 	"net/http"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -84,4 +86,36 @@ func ExampleNew() {
 	// Output:
 	// charged ord-42
 	// done: 1 left: 0
+}
+
+// A loop of one's own keeps its receives and gets dedup: MessageOf makes the message, sqsonce.OutcomeOf says what to do with it.
+// Such a loop does not extend the visibility timeout and does not cancel a handler: a handler must end within it.
+func ExampleMessageOf() {
+	loop := func(ctx context.Context, client *sqs.Client, queueURL, queueARN string, handler sqsonce.Handler) error {
+		for ctx.Err() == nil {
+			out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+				QueueUrl: &queueURL, MaxNumberOfMessages: 10, WaitTimeSeconds: 20, MessageAttributeNames: []string{"All"},
+				MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+			})
+			if err != nil {
+				return err
+			}
+			for _, received := range out.Messages {
+				outcome := sqsonce.OutcomeOf(handler(ctx, sqsworker.MessageOf(received, queueARN)))
+				switch {
+				case outcome.Kind == sqsonce.OutcomeDone:
+					_, err = client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queueURL, ReceiptHandle: received.ReceiptHandle})
+				case outcome.Retry != nil && outcome.Kind != sqsonce.OutcomeLeaseLost:
+					_, err = client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+						QueueUrl: &queueURL, ReceiptHandle: received.ReceiptHandle, VisibilityTimeout: int32(max(1, math.Ceil(outcome.Retry.After.Seconds()))),
+					})
+				}
+				if err != nil { // of what was not deleted nothing is lost: it is delivered again
+					log.Print(err)
+				}
+			}
+		}
+		return ctx.Err()
+	}
+	_ = loop
 }

@@ -90,7 +90,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 
 // result is what a handler's return means for its message.
 type result struct {
-	outcome    host.Outcome
+	outcome    sqsonce.OutcomeKind
 	err        error
 	asked      time.Duration                 // delay of sqsonce.RetryAfter; negative: none
 	delay      time.Duration                 // until others may receive the message
@@ -102,14 +102,15 @@ type result struct {
 
 // newResult runs on the handler's goroutine: Backoff is the user's, and settling the message may call the store.
 func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(bool) error) result {
-	r := result{outcome: host.OutcomeOf(err), err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
-	if retry, _ := host.Asked(err); retry != nil {
-		r.asked = max(time.Second, retry.After)
+	o := sqsonce.OutcomeOf(err)
+	r := result{outcome: o.Kind, err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
+	if o.Retry != nil {
+		r.asked = max(time.Second, o.Retry.After)
 		r.delay = r.asked
 	} else if err != nil {
 		r.delay = w.backoff(d, try)
 	}
-	if r.outcome != host.Rejected {
+	if r.outcome != sqsonce.OutcomeRejected {
 		w.settle(d, r, false)
 	}
 	return r
@@ -173,23 +174,23 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		return
 	}
 	l.setState(d, deciding)
-	if r.outcome != host.Unavailable {
+	if r.outcome != sqsonce.OutcomeUnavailable {
 		d.unavailable = 0
 		l.available()
 	}
-	if r.outcome != host.InProgress {
+	if r.outcome != sqsonce.OutcomeInProgress {
 		d.bounces = 0
 	}
 	switch r.outcome {
-	case host.Done:
+	case sqsonce.OutcomeDone:
 		l.delete(d)
-	case host.LeaseLost:
+	case sqsonce.OutcomeLeaseLost:
 		l.loseLease(d, "another delivery took the event over", r.err)
-	case host.InProgress:
+	case sqsonce.OutcomeInProgress:
 		l.inProgress(d, r)
-	case host.Rejected:
+	case sqsonce.OutcomeRejected:
 		l.reject(d, r)
-	case host.Unavailable:
+	case sqsonce.OutcomeUnavailable:
 		l.unavailable(d, r)
 	default:
 		l.failed(d, r)
@@ -201,12 +202,12 @@ func (l *loop) countResult(d *delivery, r result) {
 		l.counters.drained.Add(1)
 	}
 	switch r.outcome {
-	case host.Done:
+	case sqsonce.OutcomeDone:
 		l.counters.done.Add(1)
-	case host.LeaseLost: // counted with the leases
-	case host.InProgress:
+	case sqsonce.OutcomeLeaseLost: // counted with the leases
+	case sqsonce.OutcomeInProgress:
 		l.log.Debug("sqsworker: event in progress elsewhere", d.about()...)
-	case host.Unavailable:
+	case sqsonce.OutcomeUnavailable:
 		l.counters.unavailable.Add(1)
 		l.log.Debug("sqsworker: unavailable", d.about(keyError, r.err)...)
 	default:
@@ -218,10 +219,10 @@ func (l *loop) countResult(d *delivery, r result) {
 // orphanReturned is for a handler whose lease was lost while it ran, or that returned after the stop. Its message is not
 // touched any more. If SQS has delivered the message again, that delivery may start now.
 func (l *loop) orphanReturned(d *delivery, r result) {
-	if r.outcome == host.Done {
+	if r.outcome == sqsonce.OutcomeDone {
 		l.finishUndeleted(d)
 	}
-	if r.outcome == host.Rejected {
+	if r.outcome == sqsonce.OutcomeRejected {
 		l.settleFailed(d, r)
 	}
 	if l.orphans[d.m.ID] == d {

@@ -24,6 +24,13 @@ var systemAttributes = []sqstypes.MessageSystemAttributeName{
 	sqstypes.MessageSystemAttributeNameApproximateReceiveCount,
 }
 
+// MessageOf returns the message that handlers see, for a loop that receives messages itself. The receive must ask for all
+// system attributes and all message attributes (MessageSystemAttributeNames and MessageAttributeNames: All): a message without
+// its attributes has another key. queueARN names the queue; without it keys that hold it are those of no queue.
+//
+// [sqsonce.OutcomeOf] says what to do with the message when the handler has returned.
+func MessageOf(m sqstypes.Message, queueARN string) *sqsonce.Message { return decode(&m, queueARN) }
+
 // decode returns the message that handlers see. A system attribute that is missing or cannot be read leaves its field
 // zero.
 func decode(in *sqstypes.Message, queueARN string) *sqsonce.Message {

@@ -36,8 +36,10 @@ func TestDecode(t *testing.T) {
 		Group: "g", Sequence: "18849496460467696128", DedupID: "d", TraceHeader: "Root=1",
 		Attributes: map[string]sqsonce.Attribute{"n": {Type: "Number.int", String: "7"}, "b": {Type: "Binary", Binary: []byte{1}}},
 	}
-	if diff := cmp.Diff(want, decode(in, "arn")); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
+	for name, got := range map[string]*sqsonce.Message{"decode": decode(in, "arn"), "MessageOf": MessageOf(*in, "arn")} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: want -, got +:\n%s", name, diff)
+		}
 	}
 	bare := decode(&sqstypes.Message{Attributes: map[string]string{"ApproximateReceiveCount": "x", "SentTimestamp": "y"}}, "")
 	if bare.ReceiveCount != 1 || !bare.SentAt.IsZero() {

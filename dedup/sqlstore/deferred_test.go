@@ -13,7 +13,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // The stored message is the received one, except for its receive count.
@@ -93,7 +92,7 @@ func TestDeferredBatchErrors(t *testing.T) {
 			if !errors.Is(errs[i], want) {
 				t.Errorf("message %d: got error %v, want %v", i, errs[i], want)
 			}
-			if _, reject := host.Asked(errs[i]); (reject != nil) != (want != nil) {
+			if (sqsonce.OutcomeOf(errs[i]).Reject != nil) != (want != nil) {
 				t.Errorf("message %d: got error %v, want a Reject: %t", i, errs[i], want != nil)
 			}
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Inbox runs a handler in the transaction that writes its event's record: both are committed, or neither is. A crash at
@@ -123,7 +122,7 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
-			if _, reject := host.Asked(err); reject == nil {
+			if sqsonce.OutcomeOf(err).Reject == nil {
 				err = d.tx.abort(ctx, err)
 			}
 			return err == nil, err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
-	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -185,7 +184,7 @@ func TestInboxPayloadMismatch(t *testing.T) {
 		m := order(orderID, 1)
 		m.Body = "something else"
 		err := newInbox(t, newStore(t, b), body).Handler(book)(t.Context(), m)
-		if _, reject := host.Asked(err); reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) {
+		if sqsonce.OutcomeOf(err).Reject == nil || !errors.Is(err, dedup.ErrPayloadMismatch) {
 			t.Errorf("other payload: got error %v, want a Reject of ErrPayloadMismatch", err)
 		}
 		expectBalance(t, b.DB, 10)

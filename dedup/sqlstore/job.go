@@ -63,16 +63,16 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 // fail records an attempt that was rolled back.
 func (p *Processor) fail(ctx context.Context, j job, cause error) {
 	attempt := j.message.ReceiveCount
-	retry, reject := host.Asked(cause)
+	asked := sqsonce.OutcomeOf(cause)
 	switch {
 	case errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
 		p.record(ctx, j, "undo attempt", p.inbox.stmts.undo, j.seq, j.owner)
-	case retry == nil && reject == nil && errors.Is(cause, sqsonce.ErrUnavailable):
+	case asked.Retry == nil && asked.Reject == nil && errors.Is(cause, sqsonce.ErrUnavailable):
 		p.again(ctx, j, cause, maxUnavailable/2+rand.N(maxUnavailable/2), p.inbox.stmts.unavailable)
-	case reject != nil, p.o.MaxAttempts > 0 && attempt >= p.o.MaxAttempts, j.decodeErr != nil:
+	case asked.Reject != nil, p.o.MaxAttempts > 0 && attempt >= p.o.MaxAttempts, j.decodeErr != nil:
 		p.park(ctx, j, cause)
-	case retry != nil:
-		p.again(ctx, j, cause, retry.After, p.inbox.stmts.delay)
+	case asked.Retry != nil:
+		p.again(ctx, j, cause, asked.Retry.After, p.inbox.stmts.delay)
 	default:
 		p.again(ctx, j, cause, p.backoff(ctx, attempt), p.inbox.stmts.delay)
 	}

@@ -94,7 +94,7 @@ func try(err error) (panicked any, stack []byte) {
 	_ = err.Error()
 	_ = errors.Is(err, errNone)
 	_, _ = errors.AsType[*noError](err)
-	_, _ = Asked(err)
+	_ = sqsonce.OutcomeOf(err)
 	return nil, nil
 }
 

@@ -127,8 +127,8 @@ func TestUsable(t *testing.T) {
 			if !ok {
 				t.Fatalf("got %T, want a PanicError", got)
 			}
-			if text := p.Error(); text == "" || errors.Is(p, errNone) || OutcomeOf(p) != Failed {
-				t.Errorf("got %q with outcome %d, want a failure whose methods can be called", text, OutcomeOf(p))
+			if text := p.Error(); text == "" || errors.Is(p, errNone) || sqsonce.OutcomeOf(p).Kind != sqsonce.OutcomeFailed {
+				t.Errorf("got %q with outcome %v, want a failure whose methods can be called", text, sqsonce.OutcomeOf(p).Kind)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestRunOfABrokenError(t *testing.T) {
 	for name, err := range typedNils() {
 		for how, f := range map[string]func() error{"returned": func() error { return err }, "passed to panic": func() error { panic(err) }} {
 			Run(f, func(got error) {
-				if _, ok := errors.AsType[*sqsonce.PanicError](got); !ok || OutcomeOf(got) != Failed || got.Error() == "" {
+				if _, ok := errors.AsType[*sqsonce.PanicError](got); !ok || sqsonce.OutcomeOf(got).Kind != sqsonce.OutcomeFailed || got.Error() == "" {
 					t.Errorf("%s, %s: got %v, want a PanicError", name, how, got)
 				}
 			})

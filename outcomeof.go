@@ -1,0 +1,89 @@
+package sqsonce
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Outcome is what the error of a handler means for its message.
+type Outcome struct {
+	Kind OutcomeKind
+	// Retry is the RetryAfter that the error is or wraps, and Reject the Reject; at most one is not nil: where an error holds
+	// both, the outermost decides. They are there for every Kind that they do not decide too.
+	Retry  *RetryError
+	Reject *RejectError
+}
+
+// OutcomeKind says what a host does with a message.
+type OutcomeKind uint8
+
+// What a handler's error can mean. A receive of a message counts towards the queue's maxReceiveCount, whatever became of it.
+const (
+	OutcomeDone        OutcomeKind = iota // nil: the message is deleted
+	OutcomeFailed                         // delivered again: after Retry.After where it is there, else by the host's backoff
+	OutcomeInProgress                     // ErrInProgress, another delivery of the event is at work: delivered again, not before that one's lease is over
+	OutcomeRejected                       // sent to the dead-letter queue with the reason, and deleted when that is confirmed
+	OutcomeLeaseLost                      // ErrLeaseLost, another delivery may own the event: nothing is done for the message
+	OutcomeUnavailable                    // ErrUnavailable, something that every message needs is away: delivered again, after a longer delay for all
+)
+
+var outcomeNames = [...]string{"done", "failed", "in progress", "rejected", "lease lost", "unavailable"}
+
+// String returns the kind's name in lower case.
+func (k OutcomeKind) String() string {
+	if int(k) < len(outcomeNames) {
+		return outcomeNames[k]
+	}
+	return fmt.Sprintf("outcome %d", uint8(k))
+}
+
+// OutcomeOf says what to do with a message whose handler returned err. The hosts do what it says, and so can a loop of one's
+// own: see the example.
+//
+// A lost lease comes first: not even a Reject may move a message that another delivery may own. An event in progress
+// elsewhere comes before a Reject too: the other delivery decides about it. A handler that rejects its message although
+// something is unavailable has decided.
+func OutcomeOf(err error) Outcome {
+	retry, reject := asked(err)
+	o := Outcome{Kind: OutcomeFailed, Retry: retry, Reject: reject}
+	switch {
+	case err == nil:
+		o.Kind = OutcomeDone
+	case errors.Is(err, ErrLeaseLost):
+		o.Kind = OutcomeLeaseLost
+	case errors.Is(err, ErrInProgress):
+		o.Kind = OutcomeInProgress
+	case reject != nil:
+		o.Kind = OutcomeRejected
+	case errors.Is(err, ErrUnavailable):
+		o.Kind = OutcomeUnavailable
+	}
+	return o
+}
+
+// asked returns what the outermost [*RetryError] or [*RejectError] of an error asks for. Both are nil for an error that leaves
+// the decision to the host, as every [*PanicError] does.
+func asked(err error) (retry *RetryError, reject *RejectError) {
+	// One walk and not two of errors.As: the first one found decides. The branches of errors.Join are searched in order.
+	switch e := err.(type) {
+	case nil:
+		return nil, nil
+	case *RetryError:
+		return e, nil
+	case *RejectError:
+		return nil, e
+	case *PanicError:
+		return nil, nil // a bug and not a decision, also where the panic's value is one of the two
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return asked(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, branch := range e.Unwrap() {
+			if retry, reject = asked(branch); retry != nil || reject != nil {
+				return retry, reject
+			}
+		}
+	}
+	return nil, nil
+}
