@@ -30,12 +30,11 @@ var unicode = strings.Repeat("aé€😀\n", 1<<17)
 // moto is a bucket and a queue of moto, each with the name of the test.
 type moto struct {
 	*testing.T
-	url         string
-	s3          *s3.Client
-	sqs         *sqs.Client
-	bucket      string
-	queue       string
-	interpreter string
+	url    string
+	s3     *s3.Client
+	sqs    *sqs.Client
+	bucket string
+	queue  string
 }
 
 func newMoto(t *testing.T, name string) *moto {
