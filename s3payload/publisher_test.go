@@ -209,15 +209,15 @@ func TestRefusedBeforeThePut(t *testing.T) {
 	big["big"] = sqsonce.Attribute{Type: "String", String: text(1 << 20)}
 	for name, tt := range map[string]struct {
 		e    fifo.Event
-		want []string
+		want string // package and field
 	}{
-		"seven attributes":     {fifo.Event{Body: "body", Attributes: attributes(7)}, []string{"Event.Attributes"}},
-		"large attributes":     {fifo.Event{Body: "body", Attributes: big}, []string{"Event.Attributes"}},
-		"a reserved attribute": {fifo.Event{Body: "body", Attributes: map[string]sqsonce.Attribute{"ExtendedPayloadSize": {Type: "Number", String: "1"}}}, []string{`Event.Attributes["ExtendedPayloadSize"]`}},
-		"a legacy attribute":   {fifo.Event{Body: "body", Attributes: map[string]sqsonce.Attribute{"SQSLargePayloadSize": {Type: "Number", String: "1"}}}, []string{`Event.Attributes["SQSLargePayloadSize"]`}},
-		"too large a body":     {fifo.Event{Body: text(101)}, []string{"Event.Body"}},
-		"not UTF-8":            {fifo.Event{Body: "\xff"}, []string{"Event.Body"}},
-		"no body":              {fifo.Event{}, []string{"Event.Body"}},
+		"seven attributes":     {fifo.Event{Body: "body", Attributes: attributes(7)}, "s3payload Event.Attributes"},
+		"large attributes":     {fifo.Event{Body: "body", Attributes: big}, "s3payload Event.Attributes"},
+		"a reserved attribute": {fifo.Event{Body: "body", Attributes: map[string]sqsonce.Attribute{"ExtendedPayloadSize": {Type: "Number", String: "1"}}}, `s3payload Event.Attributes["ExtendedPayloadSize"]`},
+		"a legacy attribute":   {fifo.Event{Body: "body", Attributes: map[string]sqsonce.Attribute{"SQSLargePayloadSize": {Type: "Number", String: "1"}}}, `s3payload Event.Attributes["SQSLargePayloadSize"]`},
+		"too large a body":     {fifo.Event{Body: text(101)}, "s3payload Event.Body"},
+		"not UTF-8":            {fifo.Event{Body: "\xff"}, "fifo Event.Body"},
+		"no body":              {fifo.Event{}, "fifo Event.Body"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +227,7 @@ func TestRefusedBeforeThePut(t *testing.T) {
 			_, err := p.Publish(t.Context(), tt.e)
 			pe, ok := errors.AsType[*fifo.PublishError](err)
 			field, _ := errors.AsType[*sqsonce.FieldError](err)
-			if !ok || pe.EventID != "1" || !errors.Is(err, fifo.ErrNotSent) || field == nil || field.Field != tt.want[0] {
+			if !ok || pe.EventID != "1" || !errors.Is(err, fifo.ErrNotSent) || field == nil || field.Package+" "+field.Field != tt.want {
 				t.Errorf("got %v, want a PublishError with ErrNotSent and a FieldError of %v", err, tt.want)
 			}
 			if store.requests() != 0 || len(q.srv.Messages(q.url)) != 0 {

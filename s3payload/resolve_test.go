@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -198,6 +199,7 @@ func TestLargestObject(t *testing.T) {
 	}{
 		{"fits", 1000, aws.Int64(1000), atMost(1000), false, 1000},
 		{"fits, length not known", 1000, nil, atMost(1000), false, 1000},
+		{"fits, length -1", 1000, aws.Int64(-1), atMost(1000), false, 1000},
 		{"too large by its length", 1001, aws.Int64(1001), atMost(1000), true, 0},
 		{"too large, length not known", 100_000, nil, atMost(1000), true, 1001},
 		{"too large, length wrong", 100_000, aws.Int64(10), atMost(1000), true, 1001},
@@ -295,6 +297,13 @@ func TestNoAnswer(t *testing.T) {
 	if host.OutcomeOf(err) != host.Unavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a body that breaks off: got %v, want Unavailable", err)
 	}
+	reset := errors.New("connection reset")
+	_, err = resolve(t, t.Context(), getter(func(context.Context) (*s3.GetObjectOutput, error) {
+		return &s3.GetObjectOutput{Body: io.NopCloser(io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(reset)))}, nil
+	}), pointerTo("payloads", "k"))
+	if host.OutcomeOf(err) != host.Unavailable || !errors.Is(err, reset) {
+		t.Errorf("a body that fails: got %v, want Unavailable", err)
+	}
 }
 
 // A wrapper of the client that breaks its contract fails the message, and nothing else.
@@ -308,8 +317,9 @@ func TestBrokenGetter(t *testing.T) {
 		"body panics": func(context.Context) (*s3.GetObjectOutput, error) { return &s3.GetObjectOutput{Body: &counted{}}, nil },
 	} {
 		_, err := resolve(t, t.Context(), client, pointerTo("payloads", "k"))
-		if host.OutcomeOf(err) != host.Failed {
-			t.Errorf("%s: got %v, want a failure", name, err)
+		_, panicked := errors.AsType[*sqsonce.PanicError](err)
+		if silent := name == "nil" || name == "no body"; host.OutcomeOf(err) != host.Failed || panicked == silent {
+			t.Errorf("%s: got %v, want a failure, and a PanicError of what panicked", name, err)
 		}
 	}
 }
