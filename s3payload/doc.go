@@ -13,10 +13,13 @@
 //
 // # Where Resolve belongs
 //
-// Inside of the middleware that unwraps envelopes of SNS or EventBridge, since the pointer may be in the envelope; outside of
-// dedup, since a key may be in the body (CloudEvents), and dedup.Options.Validate hashes the body:
+// Inside of [sqsonce.Unwrap], since the pointer may be in an envelope; outside of dedup, since a key may be in the body
+// (CloudEvents), and dedup.Options.Validate hashes the body:
 //
 //	handler, err := s3payload.Resolve(once.Handler(h), client, []string{"orders-payloads"})
+//	w, err := sqsworker.New(sqsClient, queueURL, sqsonce.Unwrap(handler))
+//
+// Where the objects hold envelopes, such as structured CloudEvents, a second Unwrap belongs around once.Handler.
 //
 // Then a duplicate reads its object again, and one whose object is gone fails. Where all keys are attributes, as those of a
 // Publisher's events are, Resolve may also be inside of dedup: a duplicate of a completed event makes no request to S3.

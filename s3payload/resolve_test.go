@@ -2,6 +2,7 @@ package s3payload_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,33 @@ func TestResolveAttributes(t *testing.T) {
 		if err != nil || got.Body != "héllo" || len(got.Attributes) != 0 {
 			t.Errorf("%q: got %+v and error %v, want the content and no attribute", name, got, err)
 		}
+	}
+}
+
+// Inside of Unwrap: the pointer is in an envelope of SNS.
+func TestResolveInAnEnvelope(t *testing.T) {
+	t.Parallel()
+	store := newS3("payloads")
+	store.buckets["payloads"]["k"] = []byte("héllo")
+	in := pointerTo("payloads", "k")
+	envelope, err := json.Marshal(map[string]any{
+		"Type": "Notification", "MessageId": "n-1", "TopicArn": "arn:aws:sns:us-east-1:123456789012:orders", "Message": in.Body,
+		"Timestamp": "2026-01-01T00:00:00.000Z", "MessageAttributes": map[string]any{"ExtendedPayloadSize": map[string]any{"Type": "Number", "Value": "6"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got *sqsonce.Message
+	h, err := s3payload.Resolve(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil }, store.client(), []string{"payloads"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sqsonce.Unwrap(h)(t.Context(), &sqsonce.Message{ID: "m-1", Body: string(envelope)}); err != nil {
+		t.Fatal(err)
+	}
+	key, source, err := got.Key()
+	if got.Body != "héllo" || len(got.Attributes) != 0 || source != sqsonce.KeyFromSNS || err != nil {
+		t.Errorf("got %+v with key %s, %v and error %v, want the content and the key of the envelope", got, key, source, err)
 	}
 }
 
