@@ -51,7 +51,7 @@ soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliv
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz
 fuzz: ## Run every fuzz target 200,000 times: 6 minutes
-	@set -e; for p in $$(go list ./...); do \
+	@set -e; for p in $$(go list ./... ./s3payload/...); do \
 		for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime 200000x $$p; done; \
 	done
 

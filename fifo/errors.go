@@ -16,6 +16,7 @@ import (
 //	found the publisher closed                          ErrNotSent, ErrClosed
 //	waited for capacity, and its context ended          ErrNotSent, ErrBufferFull
 //	has the ID of another event                         ErrNotSent, ErrDedupConflict
+//	was given a reason by Refuse                        ErrNotSent, the reason
 //	is behind one of its group that failed              ErrNotSent, ErrGroupHalted
 //	was not in flight when its caller's context ended   ErrNotSent
 //	was refused by SQS, or had no way to it             ErrNotSent

@@ -35,6 +35,8 @@ type Event struct {
 	TraceHeader string
 	// Attributes are further message attributes. At most 7: SQS accepts 10, and the publisher adds 3. Default: none.
 	Attributes map[string]sqsonce.Attribute
+
+	refused error // see Refuse
 }
 
 // DedupID returns the MessageDeduplicationId of an event: [sqsonce.EventKey] of the namespace and the event's ID, which is

@@ -121,6 +121,9 @@ func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 // enqueue checks an event and accepts it, unless the event after which it must come has failed. waiters is the number of
 // callers that wait for the result.
 func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pending, waiters int) (*entry, error) {
+	if err := p.refusedError(&ev); err != nil {
+		return nil, err
+	}
 	e, err := p.newEntry(ev)
 	if err == nil {
 		err = p.checkSize(e.size)

@@ -43,7 +43,7 @@ const (
 
 // LocalStack is the last release that needs no account.
 var LocalStack = &Emulator{
-	Name: "localstack", Version: "4.14.0", needs: "Python 3.12 or 3.13",
+	Name: "localstack", Version: "4.14.0", needs: needsPython,
 	fill: installPython, ports: 1, probe: probeSQS,
 	command: func(dir, scratch string, ports []int) *exec.Cmd {
 		cmd := exec.Command(python(dir), "-m", "localstack.runtime.main")
@@ -71,7 +71,7 @@ var ElasticMQ = &Emulator{
 
 // Moto is a mock of AWS in Python.
 var Moto = &Emulator{
-	Name: "moto", Version: "5.2.5", needs: "Python 3.12 or 3.13",
+	Name: "moto", Version: "5.2.5", needs: needsPython,
 	fill: installPython, ports: 1, probe: probeSQS,
 	command: func(dir, _ string, ports []int) *exec.Cmd {
 		return exec.Command(python(dir), "-m", "moto.server", "-H", Host, "-p", strconv.Itoa(ports[0]))
@@ -152,19 +152,30 @@ func (e *Emulator) Shared(t testing.TB) *Service {
 }
 
 func (e *Emulator) setUp(mode string) (*Service, error) {
-	switch {
-	case mode == off:
-		return nil, fmt.Errorf("%w: EMULATORS=%s", errMissing, off)
-	case mode == "" && !e.Installed():
-		return nil, fmt.Errorf("%w: it is not installed; `make emulators` installs it and needs %s", errMissing, e.needs)
-	}
 	// Not the context of the test: other tests share the emulator.
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
-	if err := e.Install(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w", errMissing, err)
+	if err := obtain(ctx, mode, e.needs, e); err != nil {
+		return nil, err
 	}
 	return e.launch(ctx)
+}
+
+// obtain installs what is not installed, where EMULATORS says so.
+func obtain(ctx context.Context, mode, needs string, s interface {
+	Installed() bool
+	Install(context.Context) error
+}) error {
+	switch {
+	case mode == off:
+		return fmt.Errorf("%w: EMULATORS=%s", errMissing, off)
+	case mode == "" && !s.Installed():
+		return fmt.Errorf("%w: it is not installed; `make emulators` installs it and needs %s", errMissing, needs)
+	}
+	if err := s.Install(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errMissing, err)
+	}
+	return nil
 }
 
 // emulatorTimeout is how long an emulator may take to be ready, on a machine that runs other tests.

@@ -22,6 +22,9 @@ func TestModes(t *testing.T) {
 	if _, err := Moto.setUp(off); !errors.Is(err, errMissing) {
 		t.Errorf("emulator, off: got error %v, want errMissing", err)
 	}
+	if _, err := ExtendedClient.setUp(off); !errors.Is(err, errMissing) {
+		t.Errorf("Python, off: got error %v, want errMissing", err)
+	}
 	none := &Database{Name: "None", programs: []string{"no-such-program"}, packages: []string{"none"}}
 	if _, err := none.setUp(""); !errors.Is(err, errMissing) || !strings.Contains(err.Error(), "make emulators") {
 		t.Errorf("missing: got error %v, want one that says how to install it", err)
@@ -32,7 +35,10 @@ func TestMissingEmulatorSaysHowToGetIt(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	_, err := LocalStack.setUp("")
-	if err == nil || !strings.Contains(err.Error(), "make emulators") || !strings.Contains(err.Error(), "Python") {
-		t.Errorf("got error %v, want one that says how to install it", err)
+	_, pythonErr := ExtendedClient.setUp("")
+	for _, err := range []error{err, pythonErr} {
+		if err == nil || !strings.Contains(err.Error(), "make emulators") || !strings.Contains(err.Error(), "Python") {
+			t.Errorf("got error %v, want one that says how to install it", err)
+		}
 	}
 }

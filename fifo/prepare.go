@@ -1,0 +1,47 @@
+package fifo
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// What a program needs that changes events before it publishes them, as package s3payload does.
+
+// Check returns the event's key, see [DedupID], and the bytes of its message as SQS counts them. The error is that of
+// Publish for an event with a bad field. The size is not compared with a limit: see Fits.
+func (p *Publisher) Check(e Event) (key string, size int64, err error) {
+	en, err := p.newEntry(e)
+	if err != nil {
+		return "", 0, &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, err)}
+	}
+	return en.key, en.size, nil
+}
+
+// Fits reports whether the queue accepts a message of so many bytes. The first call with more than 1 KiB reads the queue's
+// limit and waits for it, for Options.AttemptTimeout at most. A limit that cannot be read is taken for 1 MiB.
+func (p *Publisher) Fits(ctx context.Context, size int64) bool {
+	_ = p.checkSize(size) // begins to read the limit
+	p.awaitLimit(ctx)
+	return p.checkSize(size) == nil
+}
+
+// Refuse returns an event that fails with reason when it is published, before anything is sent. In a call of PublishAll the
+// later events of its group fail with [ErrGroupHalted], as behind any other failure. The error matches [ErrUnknownOutcome] if
+// an earlier call may have put the event into the queue, else [ErrNotSent]; a [*sqsonce.FieldError] always the latter.
+func Refuse(e Event, reason error) Event {
+	e.refused = reason
+	return e
+}
+
+// refusedError returns the error of an event that Refuse made, or nil for any other.
+func (p *Publisher) refusedError(e *Event) error {
+	if e.refused == nil {
+		return nil
+	}
+	if _, bad := errors.AsType[*sqsonce.FieldError](e.refused); bad {
+		return &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, foreign(e.refused))}
+	}
+	return p.neverAccepted(e, foreign(e.refused))
+}

@@ -1,0 +1,178 @@
+package s3payload_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/s3payload"
+)
+
+// unicode is a body of more than one and less than two MiB, with characters of one to four bytes.
+var unicode = strings.Repeat("aé€😀\n", 1<<17)
+
+// moto is a bucket and a queue of moto, each with the name of the test.
+type moto struct {
+	*testing.T
+	url    string
+	s3     *s3.Client
+	sqs    *sqs.Client
+	bucket string
+	queue  string
+}
+
+func newMoto(t *testing.T, name string) *moto {
+	t.Helper()
+	m := &moto{T: t, url: testserver.Moto.Shared(t).URL, bucket: name}
+	m.s3 = s3.New(s3.Options{Region: "us-east-1", BaseEndpoint: &m.url, UsePathStyle: true, Credentials: credentials})
+	m.sqs = sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &m.url, Credentials: credentials})
+	if _, err := m.s3.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &m.bucket}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := m.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.queue = *out.QueueUrl
+	return m
+}
+
+func (m *moto) publish(e fifo.Event) {
+	m.Helper()
+	p, err := fifo.NewPublisher(m.sqs, m.queue, "orders")
+	if err != nil {
+		m.Fatal(err)
+	}
+	large, err := s3payload.NewPublisher(p, m.s3, m.bucket)
+	if err != nil {
+		m.Fatal(err)
+	}
+	if _, err := large.Publish(m.Context(), e); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// receive returns a message of the queue as Resolve's handler gets it.
+func (m *moto) receive() *sqsonce.Message {
+	m.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		out, err := m.sqs.ReceiveMessage(m.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl: &m.queue, MessageAttributeNames: []string{"All"}, WaitTimeSeconds: 5,
+			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+		})
+		if err != nil {
+			m.Fatal(err)
+		}
+		if len(out.Messages) > 0 {
+			return m.resolve(messageOf(out.Messages[0]))
+		}
+	}
+	m.Fatal("no message in a minute")
+	return nil
+}
+
+func (m *moto) resolve(received *sqsonce.Message) (got *sqsonce.Message) {
+	m.Helper()
+	h, err := s3payload.Resolve(func(_ context.Context, m *sqsonce.Message) error { got = m; return nil }, m.s3, []string{m.bucket})
+	if err == nil {
+		err = h(m.Context(), received)
+	}
+	if err != nil {
+		m.Fatal(err)
+	}
+	return got
+}
+
+// python runs testdata/client.py.
+func (m *moto) python(stdin string, args ...string) []byte {
+	m.Helper()
+	cmd := exec.CommandContext(m.Context(), testserver.ExtendedClient.Interpreter(m), append([]string{"testdata/client.py"}, args...)...)
+	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+m.url, "AWS_DEFAULT_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "PYTHONUTF8=1")
+	cmd.Stdin = strings.NewReader(stdin)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		m.Fatalf("%v: %v\n%s", args, err, stderr.Bytes())
+	}
+	return out
+}
+
+func TestMoto(t *testing.T) {
+	t.Parallel()
+	m := newMoto(t, "ours")
+	m.publish(fifo.Event{ID: "1", Body: unicode})
+	if got := m.receive(); got.Body != unicode || got.Attributes[sqsonce.AttrEventID].String != "1" || len(got.Attributes) != 2 {
+		t.Errorf("%d bytes with attributes %v, want the body that was published and event-id and event-source", len(got.Body), got.Attributes)
+	}
+	// What an S3 of others answers.
+	h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return nil }, m.s3, []string{m.bucket, "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h(t.Context(), pointerTo(m.bucket, "none")); !errors.Is(err, s3payload.ErrNoObject) {
+		t.Errorf("missing object: %v, want ErrNoObject", err)
+	}
+	if err := h(t.Context(), pointerTo("none", "k")); !errors.Is(err, sqsonce.ErrMisconfigured) || host.OutcomeOf(err) != host.Unavailable {
+		t.Errorf("missing bucket: %v, want ErrMisconfigured", err)
+	}
+}
+
+func TestExtendedClientReceives(t *testing.T) {
+	t.Parallel()
+	testserver.ExtendedClient.Interpreter(t)
+	m := newMoto(t, "extended-receives")
+	m.publish(fifo.Event{ID: "1", Type: "paid", Body: unicode})
+	var got struct {
+		Body       string
+		Attributes map[string]struct{ StringValue string }
+	}
+	if err := json.Unmarshal(m.python("", "receive", m.queue), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Body != unicode || got.Attributes["event-id"].StringValue != "1" || got.Attributes["event-type"].StringValue != "paid" || len(got.Attributes) != 3 {
+		t.Errorf("%d bytes with attributes %v, want the body that was published and three attributes", len(got.Body), got.Attributes)
+	}
+	out, err := m.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &m.queue, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := out.Attributes; a["ApproximateNumberOfMessages"] != "0" || a["ApproximateNumberOfMessagesNotVisible"] != "0" {
+		t.Errorf("queue %v, want it empty: the client deleted the message", a)
+	}
+	if objects, err := m.s3.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &m.bucket}); err != nil || aws.ToInt32(objects.KeyCount) != 1 {
+		t.Errorf("%d objects and error %v, want that of the message", aws.ToInt32(objects.KeyCount), err)
+	}
+}
+
+func TestExtendedClientSends(t *testing.T) {
+	t.Parallel()
+	testserver.ExtendedClient.Interpreter(t)
+	for _, names := range []string{"present", "legacy"} {
+		t.Run(names, func(t *testing.T) {
+			t.Parallel()
+			m := newMoto(t, fmt.Sprint("extended-sends-", names))
+			m.python(unicode, "send", m.queue, m.bucket, names)
+			if got := m.receive(); got.Body != unicode || got.Attributes["event-id"].String != "py-1" || len(got.Attributes) != 1 {
+				t.Errorf("%d bytes with attributes %v, want the body that was sent and event-id", len(got.Body), got.Attributes)
+			}
+		})
+	}
+}
