@@ -26,6 +26,9 @@ func checkDeploy(files map[string]string, ttlAttribute string) []string {
 	c.ecs(c.flat("deploy/ecs.yaml"))
 	c.kubernetes(c.flat("deploy/kubernetes/worker.yaml"), c.flat("deploy/kubernetes/keda.yaml"))
 	c.unit()
+	if m := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(files["go.mod"]); m == nil || !strings.Contains(files["deploy/Dockerfile"], " golang:"+m[1]+" ") {
+		c.problem("deploy/Dockerfile does not build with the Go version of go.mod, %v", m)
+	}
 	return c.problems
 }
 
@@ -69,6 +72,7 @@ type fleet struct {
 	grace                      any // from SIGTERM to SIGKILL
 	handler, longest, accepted any // a handler's mean and longest run time; the wait in a backlog
 	target                     any // messages for each worker
+	countsInFlight             bool
 	most                       any // workers
 }
 
@@ -83,20 +87,27 @@ func (c *deployChecker) fleet(f fleet) {
 	if grace < stop+afterStop || grace > longestGrace {
 		c.problem("%s: SIGKILL comes after %d s, want STOP_TIMEOUT %d + %d, to %d", f.where, grace, stop, afterStop, longestGrace)
 	}
-	if stop < leastStop || stop < longest {
-		c.problem("%s: STOP_TIMEOUT %d is below a poll's %d or the longest handler's %d", f.where, stop, leastStop, longest)
+	if stop < leastStop {
+		c.problem("%s: STOP_TIMEOUT %d is below a poll's %d", f.where, stop, leastStop)
 	}
-	if of := c.Resources["OrdersQueue"].Properties.VisibilityTimeout; visibility != of || visibility < leastVisibility {
-		c.problem("%s: VISIBILITY is %d s, want the queue's %d, and at least %d", f.where, visibility, of, leastVisibility)
+	if stop < longest {
+		c.problem("%s: STOP_TIMEOUT %d is below the longest handler's %d", f.where, stop, longest)
+	}
+	if of := c.Resources["OrdersQueue"].Properties.VisibilityTimeout; visibility != of {
+		c.problem("%s: VISIBILITY is %d s, want the queue's %d", f.where, visibility, of)
+	}
+	if visibility < leastVisibility {
+		c.problem("%s: VISIBILITY is %d s, want at least %d", f.where, visibility, leastVisibility)
 	}
 	target, concurrency := c.number(f.where, f.target), c.number(f.where, f.env["CONCURRENCY"])
 	handler, accepted := c.number(f.where, f.handler), c.number(f.where, f.accepted)
-	if target*handler != concurrency*accepted {
-		c.problem("%s: the scaling target %d is not CONCURRENCY %d x %d s accepted / %d s for a handler", f.where, target, concurrency, accepted, handler)
-	}
 	inFlight := 2*concurrency + 10 // sqsworker's default
-	if target < inFlight {
-		c.problem("%s: the scaling target %d is below InFlight %d, which one worker has without a backlog", f.where, target, inFlight)
+	want := concurrency * accepted / max(handler, 1)
+	if f.countsInFlight {
+		want = max(want, inFlight) // one busy worker without a backlog must not ask for another
+	}
+	if target != want {
+		c.problem("%s: the scaling target is %d, want %d: CONCURRENCY %d x %d s accepted / %d s for a handler", f.where, target, want, concurrency, accepted, handler)
 	}
 	if most := c.number(f.where, f.most); most*inFlight > 120_000 {
 		c.problem("%s: %d workers with %d in flight each are more than SQS allows", f.where, most, inFlight)
@@ -188,7 +199,7 @@ func (c *deployChecker) kubernetes(w, keda map[string]any) {
 	c.fleet(fleet{
 		where: where, env: env, grace: w[pod+".terminationGracePeriodSeconds"], most: keda["ScaledObject.spec.maxReplicaCount"], target: keda[trigger+".metadata.queueLength"],
 		handler: keda["ScaledObject.metadata.annotations.orders/handler-seconds"], longest: keda["ScaledObject.metadata.annotations.orders/longest-handler-seconds"],
-		accepted: keda["ScaledObject.metadata.annotations.orders/accepted-seconds"],
+		accepted: keda["ScaledObject.metadata.annotations.orders/accepted-seconds"], countsInFlight: true,
 	})
 	c.want(where, keda, map[string]any{
 		"ScaledObject.spec.scaleTargetRef.name":           w["Deployment.metadata.name"],

@@ -46,9 +46,10 @@ func TestDeployCheckFindsBrokenCopies(t *testing.T) {
 		{"SIGKILL before the stop has ended", ecsFile, "StopTimeout: 120 ", "StopTimeout: 118 ", "SIGKILL comes after 118"},
 		{"longer than Fargate waits", ecsFile, "StopTimeout: 120 ", "StopTimeout: 121 ", "SIGKILL comes after 121"},
 		{"stop raised alone", ecsFile, "Value: 110s", "Value: 112s", "SIGKILL"},
-		{"stop shorter than a poll", ecsFile, "Value: 110s", "Value: 19s", "a poll's"},
+		{"stop shorter than a poll", ecsFile, "Value: 110s", "Value: 19s", "below a poll's"},
 		{"handlers longer than the stop", ecsFile, "LongestHandlerSeconds: 100", "LongestHandlerSeconds: 111", "longest handler"},
 		{"visibility timeout changed alone", ecsFile, "VISIBILITY, Value: 30s", "VISIBILITY, Value: 31s", "VISIBILITY is 31"},
+		{"visibility timeout too coarse", ecsFile, "VISIBILITY, Value: 30s", "VISIBILITY, Value: 4s", "want at least 5"},
 		{"no unit", ecsFile, "Value: 110s", "Value: 110", "missing unit"},
 		{"a misspelt variable", ecsFile, "Name: CONCURRENCY", "Name: CONCURRENT", "no environment variable CONCURRENT"},
 		{"a credential", ecsFile, "{Name: CONSUMER, Value: orders}", "{Name: AWS_SECRET_ACCESS_KEY, Value: x}", "AWS_SECRET_ACCESS_KEY"},
@@ -63,9 +64,9 @@ func TestDeployCheckFindsBrokenCopies(t *testing.T) {
 		{"no policy for the task", ecsFile, "-WorkerPolicyArn", "-QueueUrl", "ManagedPolicyArns"},
 		{"one role for both", ecsFile, "TaskRoleArn: !GetAtt TaskRole.Arn", "TaskRoleArn: !GetAtt ExecutionRole.Arn", "TaskRoleArn"},
 		{"another policy for the task", ecsFile, "-WorkerPolicyArn\"}]", "-WorkerPolicyArn\"}, arn:aws:iam::aws:policy/AmazonSQSFullAccess]", "more than the WorkerPolicy"},
-		{"another target", ecsFile, "TargetValue: 300", "TargetValue: 200", "scaling target 200"},
-		{"more slots, old target", ecsFile, `Name: CONCURRENCY, Value: "10"`, `Name: CONCURRENCY, Value: "20"`, "scaling target 300"},
-		{"slower handlers, old target", ecsFile, "\n    HandlerSeconds: 2", "\n    HandlerSeconds: 3", "scaling target 300"},
+		{"another target", ecsFile, "TargetValue: 300", "TargetValue: 200", "scaling target is 200, want 300"},
+		{"more slots, old target", ecsFile, `Name: CONCURRENCY, Value: "10"`, `Name: CONCURRENCY, Value: "20"`, "scaling target is 300, want 600"},
+		{"slower handlers, old target", ecsFile, "\n    HandlerSeconds: 2", "\n    HandlerSeconds: 3", "scaling target is 300, want 200"},
 		{"too many in flight", ecsFile, "Default: 20\n", "Default: 4001\n", "more than SQS allows"},
 		{"no task", ecsFile, "MinValue: 1\n    Description: At least", "MinValue: 0\n    Description: At least", "MinTasks"},
 		{"backlog of all tasks", ecsFile, "Expression: backlog / tasks", "Expression: backlog", "Expression"},
@@ -99,12 +100,13 @@ func TestDeployCheckFindsBrokenCopies(t *testing.T) {
 		{"a fixed count", workerFile, "spec:\n  selector:", "spec:\n  replicas: 2\n  selector:", "replicas"},
 		{"a rollout that stops workers first", workerFile, "maxUnavailable: 0", "maxUnavailable: 1", "maxUnavailable"},
 		{"another service account", workerFile, "serviceAccountName: orders-worker", "serviceAccountName: default", "serviceAccountName"},
-		{"another region", workerFile, "value: eu-west-1}", "value: us-east-1}", "AWS_REGION"},
+		{"another region", workerFile, "value: eu-west-1}", "value: us-east-1}", "QUEUE_URL is not in AWS_REGION"},
 		{"not YAML", workerFile, "spec:\n", "spec: {\n", "yaml"},
 		{"a key twice", workerFile, "  name: orders-worker\n", "  name: orders-worker\n  name: other\n", "already defined"},
 
-		{"another target", kedaFile, `queueLength: "300"`, `queueLength: "5"`, "scaling target 5"},
-		{"target below InFlight", kedaFile, `queueLength: "300"`, `queueLength: "20"`, "below InFlight 30"},
+		{"another target", kedaFile, `queueLength: "300"`, `queueLength: "5"`, "scaling target is 5, want 300"},
+		{"slow handlers, whose target is InFlight", kedaFile, `handler-seconds: "2"`, `handler-seconds: "60"`, "want 30"},
+		{"slow handlers, whose target is not InFlight", ecsFile, "\n    HandlerSeconds: 2", "\n    HandlerSeconds: 60", "want 10"},
 		{"a number for a text", kedaFile, `queueLength: "300"`, `queueLength: 300`, "not of its type"},
 		{"a misspelt field", kedaFile, "minReplicaCount", "minReplicas", "no field that KEDA documents"},
 		{"a misspelt parameter", kedaFile, "queueURLFromEnv", "queueUrlFromEnv", "no field that KEDA documents"},
@@ -116,6 +118,7 @@ func TestDeployCheckFindsBrokenCopies(t *testing.T) {
 		{"another version", kedaFile, "v1alpha1\nkind: TriggerAuthentication", "v1\nkind: TriggerAuthentication", "apiVersion"},
 		{"another version", kedaFile, "v1alpha1\nkind: ScaledObject", "v1\nkind: ScaledObject", "apiVersion"},
 		{"no number", kedaFile, `accepted-seconds: "60"`, `accepted-seconds: "a minute"`, "got a minute"},
+		{"no time", kedaFile, `accepted-seconds: "60"`, `accepted-seconds: "0"`, "got 0, want a number"},
 		{"another deployment", kedaFile, "scaleTargetRef: {name: orders-worker}", "scaleTargetRef: {name: worker}", "scaleTargetRef"},
 		{"another authentication", kedaFile, "authenticationRef: {name: orders-worker}", "authenticationRef: {name: other}", "authenticationRef"},
 		{"handlers longer than the stop", kedaFile, `longest-handler-seconds: "100"`, `longest-handler-seconds: "600"`, "longest handler"},
@@ -123,7 +126,9 @@ func TestDeployCheckFindsBrokenCopies(t *testing.T) {
 
 		{"root", imageFile, "USER 65532:65532", "USER 0:0", "root"},
 		{"another user", imageFile, "USER 65532:65532", "USER 1000:1000", "runAsUser"},
+		{"an older Go", imageFile, "golang:1.26", "golang:1.25", "Go version"},
 		{"SIGKILL before the stop has ended", deployDoc, "TimeoutStopSec=120s", "TimeoutStopSec=90s", "TimeoutStopSec of 90"},
+		{"a stop shorter than a poll", deployDoc, "STOP_TIMEOUT=110s", "STOP_TIMEOUT=10s", "TimeoutStopSec of 120"},
 		{"a variable that the worker no longer has", workerDoc, "STOP_TIMEOUT  how", "STOPPING      how", "no environment variable STOP_TIMEOUT"},
 	} {
 		t.Run(tt.file+": "+tt.name, func(t *testing.T) {
@@ -142,7 +147,7 @@ func TestDeployCheckFindsBrokenCopies(t *testing.T) {
 func readDeploy(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	for _, file := range []string{resourcesFile, ecsFile, workerFile, kedaFile, imageFile, deployDoc, workerDoc} {
+	for _, file := range []string{resourcesFile, ecsFile, workerFile, kedaFile, imageFile, deployDoc, workerDoc, "go.mod"} {
 		text, err := os.ReadFile("../../" + file)
 		if err != nil {
 			t.Fatal(err)
