@@ -88,7 +88,7 @@ build-OrdersFunction build-OrdersFifoFunction:
 		go build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $(ARTIFACTS_DIR)/bootstrap ./orders/lambda
 
 .PHONY: template
-template: ## Check and build template.yaml with cfn-lint and SAM (needs Python; prints SKIP where they cannot be installed)
+template: ## Check and build template.yaml with cfn-lint and SAM, and check deploy/ (needs Python; prints SKIP where they cannot be installed)
 	.ci/template
 
 .PHONY: clean

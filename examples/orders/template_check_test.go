@@ -88,8 +88,14 @@ func (c *checker) mapping(function string, e event) {
 	if got := c.Globals.Function; got.Runtime != "provided.al2023" || got.Handler != "bootstrap" || !slices.Equal(got.Architectures, []string{"arm64"}) {
 		c.problem("functions run on %s %v with handler %q, want provided.al2023 [arm64] bootstrap", got.Runtime, got.Architectures, got.Handler)
 	}
+	longest, _ := c.Parameters["LongestHandlerSeconds"].Default.(int)
+	if receives, _ := q.RedrivePolicy.MaxReceiveCount.(int); longest == 0 || q.VisibilityTimeout*receives <= longest {
+		c.problem("%s: visibility %d x maxReceiveCount %d is not above the longest handler, %d s", queue, q.VisibilityTimeout, receives, longest)
+	}
 	c.redrive(queue, q)
-	c.alarms(function, queue, resource(q.RedrivePolicy.Target))
+	c.queueAlarms(queue, q)
+	c.alarm("Errors", function)
+	c.alarm("Throttles", function)
 	c.role(resource(f.Role))
 }
 
@@ -97,10 +103,6 @@ func (c *checker) redrive(queue string, q properties) {
 	receives, isNumber := q.RedrivePolicy.MaxReceiveCount.(int)
 	if !isNumber || receives < 5 {
 		c.problem("%s: maxReceiveCount is %v, want a number of at least 5", queue, q.RedrivePolicy.MaxReceiveCount)
-	}
-	longest, _ := c.Parameters["LongestHandlerSeconds"].Default.(int)
-	if longest == 0 || q.VisibilityTimeout*receives <= longest {
-		c.problem("%s: visibility %d x maxReceiveCount %d is not above the longest handler, %d s", queue, q.VisibilityTimeout, receives, longest)
 	}
 	dlq := c.Resources[resource(q.RedrivePolicy.Target)].Properties
 	if dlq.FifoQueue != q.FifoQueue {
@@ -111,19 +113,17 @@ func (c *checker) redrive(queue string, q properties) {
 	}
 }
 
-func (c *checker) alarms(function, queue, dlq string) {
-	for _, want := range [][2]string{
-		{"ApproximateNumberOfMessagesVisible", dlq},
-		{"ApproximateAgeOfOldestMessage", queue},
-		{"Errors", function},
-		{"Throttles", function},
-	} {
-		if !slices.ContainsFunc(c.names("AWS::CloudWatch::Alarm"), func(name string) bool {
-			p := c.Resources[name].Properties
-			return p.MetricName == want[0] && len(p.Dimensions) == 1 && resource(p.Dimensions[0].Value) == want[1]
-		}) {
-			c.problem("no alarm on %s of %s", want[0], want[1])
-		}
+func (c *checker) queueAlarms(queue string, q properties) {
+	c.alarm("ApproximateNumberOfMessagesVisible", resource(q.RedrivePolicy.Target))
+	c.alarm("ApproximateAgeOfOldestMessage", queue)
+}
+
+func (c *checker) alarm(metric, of string) {
+	if !slices.ContainsFunc(c.names("AWS::CloudWatch::Alarm"), func(name string) bool {
+		p := c.Resources[name].Properties
+		return p.MetricName == metric && len(p.Dimensions) == 1 && resource(p.Dimensions[0].Value) == of
+	}) {
+		c.problem("no alarm on %s of %s", metric, of)
 	}
 }
 
@@ -203,14 +203,18 @@ type properties struct {
 	Dimensions []struct {
 		Value string `yaml:"Value"`
 	} `yaml:"Dimensions"`
-	// roles
+	// roles and policies
 	Policies []struct {
-		PolicyDocument struct {
-			Statement []struct {
-				Action list `yaml:"Action"`
-			} `yaml:"Statement"`
-		} `yaml:"PolicyDocument"`
+		PolicyDocument policy `yaml:"PolicyDocument"`
 	} `yaml:"Policies"`
+	PolicyDocument policy `yaml:"PolicyDocument"`
+}
+
+type policy struct {
+	Statement []struct {
+		Action   list `yaml:"Action"`
+		Resource list `yaml:"Resource"`
+	} `yaml:"Statement"`
 }
 
 type eventProperties struct {

@@ -11,12 +11,18 @@
 //	CONCURRENCY   10
 //	VISIBILITY    visibility timeout, as a Go duration; that of package sqsworker
 //	LEASE         record lease, as a Go duration; that of package dedup
+//	STOP_TIMEOUT  how long handlers may go on after a signal, as a Go duration; that of package sqsworker
+//	HEALTH_ADDR   address that serves /live and /ready, such as :8080; none
 //	BACKOFF       longest delay after a try that failed, as a Go duration: 1 s, doubled with each try; package sqsworker's own
 //
 // and those of the AWS SDK, such as AWS_REGION and AWS_ENDPOINT_URL.
+//
+// With -health URL it runs no handler: it exits with status 0 if the URL answers 200 within three seconds, else with 1. That
+// is the health check of a container without a shell: -health http://127.0.0.1:8080/live with HEALTH_ADDR=127.0.0.1:8080.
 package main
 
 import (
+	"flag"
 	"log/slog"
 	"os"
 
@@ -29,7 +35,16 @@ import (
 )
 
 func main() {
+	health := flag.String("health", "", "exit with status 0 if this `URL` answers 200, else with 1")
+	flag.Parse()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if *health != "" {
+		if err := workerhost.AskHealth(*health); err != nil {
+			log.Error("not healthy", "error", err)
+			os.Exit(1)
+		}
+		return
+	}
 	err := workerhost.Run(log, func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 		return orders.NewHandler(dynamodb.NewFromConfig(cfg), c)
 	})

@@ -24,23 +24,31 @@ import (
 
 // settings are the numbers and durations of the environment. 0: the libraries' defaults.
 type settings struct {
-	concurrency                int
-	visibility, lease, backoff time.Duration
+	concurrency                             int
+	visibility, lease, backoff, stopTimeout time.Duration
 }
 
 func fromEnv() (settings, error) {
 	var s settings
-	var errs [4]error
+	var errs [5]error
 	s.concurrency, errs[0] = strconv.Atoi(cmp.Or(os.Getenv("CONCURRENCY"), "10"))
 	s.visibility, errs[1] = time.ParseDuration(cmp.Or(os.Getenv("VISIBILITY"), "0s"))
 	s.lease, errs[2] = time.ParseDuration(cmp.Or(os.Getenv("LEASE"), "0s"))
 	s.backoff, errs[3] = time.ParseDuration(cmp.Or(os.Getenv("BACKOFF"), "0s"))
-	for i, name := range []string{"CONCURRENCY", "VISIBILITY", "LEASE", "BACKOFF"} {
+	s.stopTimeout, errs[4] = time.ParseDuration(cmp.Or(os.Getenv("STOP_TIMEOUT"), "0s"))
+	for i, name := range []string{"CONCURRENCY", "VISIBILITY", "LEASE", "BACKOFF", "STOP_TIMEOUT"} {
 		if errs[i] != nil {
 			errs[i] = fmt.Errorf("environment variable %s: %w", name, errs[i])
 		}
 	}
 	return s, errors.Join(errs[:]...)
+}
+
+func (s settings) apply(o *sqsworker.Options) {
+	o.Concurrency = s.concurrency
+	o.Visibility = s.visibility
+	o.StopTimeout = s.stopTimeout
+	o.Backoff = s.doubling()
 }
 
 // doubling returns a backoff of 1 s, doubled with each try up to the setting. nil: the worker's own.
@@ -76,16 +84,18 @@ func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.H
 	if err != nil {
 		return err
 	}
-	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, func(o *sqsworker.Options) {
-		o.Concurrency = s.concurrency
+	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, s.apply, func(o *sqsworker.Options) {
 		o.InFlight = inFlight
-		o.Visibility = s.visibility
 		o.Logger = log
-		o.Backoff = s.doubling()
 	})
 	if err != nil {
 		return err
 	}
+	stopHealth, err := serveHealth(os.Getenv("HEALTH_ADDR"), w.Health(), log)
+	if err != nil {
+		return err
+	}
+	defer stopHealth()
 	go hurryOnSecondSignal(w)
 	err = w.Run(ctx)
 	log.Info("worker stopped", "stats", w.Stats())

@@ -2,9 +2,31 @@ package workerhost
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/sqsworker"
 )
+
+func TestSettings(t *testing.T) {
+	for name, value := range map[string]string{"CONCURRENCY": "7", "VISIBILITY": "40s", "STOP_TIMEOUT": "110s"} {
+		t.Setenv(name, value)
+	}
+	s, err := fromEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o sqsworker.Options
+	s.apply(&o)
+	if o.Concurrency != 7 || o.Visibility != 40*time.Second || o.StopTimeout != 110*time.Second {
+		t.Errorf("concurrency %d, visibility %s, stop timeout %s; want 7, 40s and 110s", o.Concurrency, o.Visibility, o.StopTimeout)
+	}
+	t.Setenv("STOP_TIMEOUT", "110")
+	if _, err := fromEnv(); err == nil || !strings.Contains(err.Error(), "STOP_TIMEOUT") {
+		t.Errorf("a duration without unit: %v, want an error that names STOP_TIMEOUT", err)
+	}
+}
 
 func TestBackoff(t *testing.T) {
 	t.Setenv("BACKOFF", "5s")
