@@ -36,7 +36,11 @@ type Event struct {
 	// Attributes are further message attributes. At most 7: SQS accepts 10, and the publisher adds 3. Default: none.
 	Attributes map[string]sqsonce.Attribute
 
-	refused error // see Refuse
+	// Refused makes the event fail with this error when it is published, before anything is sent: for a program that changes
+	// events before it publishes them, and could not. In a call of PublishAll the later events of its group fail with
+	// [ErrGroupHalted], as behind any other failure. The error matches [ErrUnknownOutcome] if an earlier call may have put the
+	// event into the queue, else [ErrNotSent]; a [*sqsonce.FieldError] always the latter. Default: nil.
+	Refused error
 }
 
 // DedupID returns the MessageDeduplicationId of an event: [sqsonce.EventKey] of the namespace and the event's ID, which is

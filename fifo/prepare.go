@@ -27,21 +27,13 @@ func (p *Publisher) Fits(ctx context.Context, size int64) bool {
 	return p.checkSize(size) == nil
 }
 
-// Refuse returns an event that fails with reason when it is published, before anything is sent. In a call of PublishAll the
-// later events of its group fail with [ErrGroupHalted], as behind any other failure. The error matches [ErrUnknownOutcome] if
-// an earlier call may have put the event into the queue, else [ErrNotSent]; a [*sqsonce.FieldError] always the latter.
-func Refuse(e Event, reason error) Event {
-	e.refused = reason
-	return e
-}
-
-// refusedError returns the error of an event that Refuse made, or nil for any other.
+// refusedError returns the error of an event with Refused, or nil.
 func (p *Publisher) refusedError(e *Event) error {
-	if e.refused == nil {
+	if e.Refused == nil {
 		return nil
 	}
-	if _, bad := errors.AsType[*sqsonce.FieldError](e.refused); bad {
-		return &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, foreign(e.refused))}
+	if _, bad := errors.AsType[*sqsonce.FieldError](e.Refused); bad {
+		return &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, foreign(e.Refused))}
 	}
-	return p.neverAccepted(e, foreign(e.refused))
+	return p.neverAccepted(e, foreign(e.Refused))
 }

@@ -53,7 +53,7 @@ func TestRefuse(t *testing.T) {
 	why := errors.New("no body")
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher()
-		_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), fifo.Refuse(event("g", 2), why), event("g", 3), event("h", 1)})
+		_, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), refused(event("g", 2), why), event("g", 3), event("h", 1)})
 		want := map[int]string{1: "not sent", 2: "halted"}
 		got := map[int]string{}
 		for _, err := range err.(interface{ Unwrap() []error }).Unwrap() {
@@ -73,11 +73,11 @@ func TestRefuse(t *testing.T) {
 		if _, err := p.Publish(x.Context(), event("g", 2)); err != nil {
 			x.Errorf("published again: %v", err)
 		}
-		if _, err := p.Enqueue(x.Context(), fifo.Refuse(event("h", 2), why)); !errors.Is(err, why) || reason(err) != "not sent" {
+		if _, err := p.Enqueue(x.Context(), refused(event("h", 2), why)); !errors.Is(err, why) || reason(err) != "not sent" {
 			x.Errorf("Enqueue: %v, want the reason", err)
 		}
 		// The reason may be the error of another event.
-		_, err = p.Publish(x.Context(), fifo.Refuse(event("i", 1), fifo.ErrUnknownOutcome))
+		_, err = p.Publish(x.Context(), refused(event("i", 1), fifo.ErrUnknownOutcome))
 		if reason(err) != "not sent" {
 			x.Errorf("%v, want ErrNotSent alone", err)
 		}
@@ -96,13 +96,18 @@ func TestRefuseAfterAnUnknownOutcome(t *testing.T) {
 		if _, err := p.PublishAll(ctx, []fifo.Event{event("g", 1)}); reason(err) != "unknown" {
 			x.Fatalf("%v, want an unknown outcome", err)
 		}
-		_, err := p.Publish(x.Context(), fifo.Refuse(event("g", 1), why))
+		_, err := p.Publish(x.Context(), refused(event("g", 1), why))
 		if pe, _ := errors.AsType[*fifo.PublishError](err); reason(err) != "unknown" || errors.Is(err, fifo.ErrNotSent) || pe.FirstAttempt.IsZero() {
 			x.Errorf("%v, want an unknown outcome", err)
 		}
-		_, err = p.Publish(x.Context(), fifo.Refuse(event("g", 1), &sqsonce.FieldError{Field: "Event.Body"}))
+		_, err = p.Publish(x.Context(), refused(event("g", 1), &sqsonce.FieldError{Field: "Event.Body"}))
 		if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || reason(err) != "not sent" {
 			x.Errorf("%v, want a FieldError", err)
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
+}
+
+func refused(e fifo.Event, why error) fifo.Event {
+	e.Refused = why
+	return e
 }

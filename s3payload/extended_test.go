@@ -19,7 +19,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/s3payload"
 )
@@ -130,7 +129,7 @@ func TestMoto(t *testing.T) {
 	if err := h(t.Context(), pointerTo(m.bucket, "none")); !errors.Is(err, s3payload.ErrNoObject) {
 		t.Errorf("missing object: %v, want ErrNoObject", err)
 	}
-	if err := h(t.Context(), pointerTo("none", "k")); !errors.Is(err, sqsonce.ErrMisconfigured) || host.OutcomeOf(err) != host.Unavailable {
+	if err := h(t.Context(), pointerTo("none", "k")); !errors.Is(err, sqsonce.ErrMisconfigured) || sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable {
 		t.Errorf("missing bucket: %v, want ErrMisconfigured", err)
 	}
 }

@@ -129,7 +129,8 @@ func (p *Publisher) prepare(ctx context.Context, e fifo.Event) fifo.Event {
 		if namesPointer(e.Body) { // an event that failed, as fifo.Options.OnFailure gets it
 			return e
 		}
-		return fifo.Refuse(e, badField("Event.Attributes["+strconv.Quote(name)+"]", "has a reserved name"))
+		e.Refused = badField("Event.Attributes["+strconv.Quote(name)+"]", "has a reserved name")
+		return e
 	}
 	key, size, err := p.Check(e)
 	if err != nil {
@@ -141,7 +142,8 @@ func (p *Publisher) prepare(ctx context.Context, e fifo.Event) fifo.Event {
 	}
 	offloaded, err := p.offload(ctx, key, e)
 	if err != nil {
-		return fifo.Refuse(e, err)
+		e.Refused = err
+		return e
 	}
 	return offloaded
 }

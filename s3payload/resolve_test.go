@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 	"github.com/sqsonce/sqsonce/s3payload"
 )
@@ -152,7 +151,7 @@ func TestBrokenPointerIsRejected(t *testing.T) {
 	legacy := &sqsonce.Message{Body: "{}", Attributes: map[string]sqsonce.Attribute{"SQSLargePayloadSize": {Type: "Number", String: "1"}}}
 	for _, m := range []*sqsonce.Message{noObject, noPointer, legacy} {
 		_, err := resolve(t, t.Context(), store.client(), m)
-		if host.OutcomeOf(err) != host.Rejected || !errors.Is(err, s3payload.ErrPointer) {
+		if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeRejected || !errors.Is(err, s3payload.ErrPointer) {
 			t.Errorf("%s: got %v, want a Reject of ErrPointer", m.Body, err)
 		}
 	}
@@ -167,7 +166,7 @@ func TestForeignBucket(t *testing.T) {
 	store.buckets["secrets"]["k"] = []byte("secret")
 	for _, bucket := range []string{"secrets", "Payloads", "payloads/k", " payloads"} {
 		_, err := resolve(t, t.Context(), store.client(), pointerTo(bucket, "k"))
-		if host.OutcomeOf(err) != host.Failed || !errors.Is(err, s3payload.ErrBucket) {
+		if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || !errors.Is(err, s3payload.ErrBucket) {
 			t.Errorf("%s: got %v, want a failure with ErrBucket", bucket, err)
 		}
 	}
@@ -242,7 +241,7 @@ func TestLargestObject(t *testing.T) {
 			})
 			got, err := resolve(t, t.Context(), client, pointerTo("payloads", "k"), tt.opt)
 			if tt.refused {
-				if host.OutcomeOf(err) != host.Failed || !errors.Is(err, s3payload.ErrTooLarge) {
+				if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || !errors.Is(err, s3payload.ErrTooLarge) {
 					t.Errorf("got %v, want a failure with ErrTooLarge", err)
 				}
 			} else if err != nil || len(got.Body) != tt.size {
@@ -262,27 +261,27 @@ func TestKindsOfAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		status  int
 		code    string
-		want    host.Outcome
+		want    sqsonce.OutcomeKind
 		matches error
 	}{
-		{404, "NoSuchKey", host.Failed, s3payload.ErrNoObject},
-		{404, "", host.Failed, s3payload.ErrNoObject},
-		{403, "AccessDenied", host.Failed, nil}, // also of a missing object, without s3:ListBucket
-		{403, "InvalidObjectState", host.Failed, nil},
-		{400, "KMS.DisabledException", host.Failed, nil},
-		{400, "KeyTooLongError", host.Failed, nil},
-		{404, "NoSuchBucket", host.Unavailable, sqsonce.ErrMisconfigured},
-		{301, "PermanentRedirect", host.Unavailable, sqsonce.ErrMisconfigured},
-		{403, "InvalidAccessKeyId", host.Unavailable, sqsonce.ErrMisconfigured},
-		{403, "SignatureDoesNotMatch", host.Unavailable, sqsonce.ErrMisconfigured},
-		{400, "ExpiredToken", host.Unavailable, sqsonce.ErrMisconfigured},
-		{503, "SlowDown", host.Unavailable, nil},
-		{503, "ServiceUnavailable", host.Unavailable, nil},
-		{500, "InternalError", host.Unavailable, nil},
-		{502, "", host.Unavailable, nil},
-		{429, "TooMany", host.Unavailable, nil},
-		{400, "RequestTimeout", host.Unavailable, nil},
-		{400, "ThrottlingException", host.Unavailable, nil},
+		{404, "NoSuchKey", sqsonce.OutcomeFailed, s3payload.ErrNoObject},
+		{404, "", sqsonce.OutcomeFailed, s3payload.ErrNoObject},
+		{403, "AccessDenied", sqsonce.OutcomeFailed, nil}, // also of a missing object, without s3:ListBucket
+		{403, "InvalidObjectState", sqsonce.OutcomeFailed, nil},
+		{400, "KMS.DisabledException", sqsonce.OutcomeFailed, nil},
+		{400, "KeyTooLongError", sqsonce.OutcomeFailed, nil},
+		{404, "NoSuchBucket", sqsonce.OutcomeUnavailable, sqsonce.ErrMisconfigured},
+		{301, "PermanentRedirect", sqsonce.OutcomeUnavailable, sqsonce.ErrMisconfigured},
+		{403, "InvalidAccessKeyId", sqsonce.OutcomeUnavailable, sqsonce.ErrMisconfigured},
+		{403, "SignatureDoesNotMatch", sqsonce.OutcomeUnavailable, sqsonce.ErrMisconfigured},
+		{400, "ExpiredToken", sqsonce.OutcomeUnavailable, sqsonce.ErrMisconfigured},
+		{503, "SlowDown", sqsonce.OutcomeUnavailable, nil},
+		{503, "ServiceUnavailable", sqsonce.OutcomeUnavailable, nil},
+		{500, "InternalError", sqsonce.OutcomeUnavailable, nil},
+		{502, "", sqsonce.OutcomeUnavailable, nil},
+		{429, "TooMany", sqsonce.OutcomeUnavailable, nil},
+		{400, "RequestTimeout", sqsonce.OutcomeUnavailable, nil},
+		{400, "ThrottlingException", sqsonce.OutcomeUnavailable, nil},
 	} {
 		store := newS3("payloads")
 		store.answer = func(*http.Request) (*http.Response, error) {
@@ -294,8 +293,8 @@ func TestKindsOfAnswers(t *testing.T) {
 		client := store.client(func(o *s3.Options) { o.Retryer = aws.NopRetryer{} })
 		_, err := resolve(t, t.Context(), client, pointerTo("payloads", "k"))
 		misconfigured := tt.matches == sqsonce.ErrMisconfigured
-		if host.OutcomeOf(err) != tt.want || tt.matches != nil && !errors.Is(err, tt.matches) || errors.Is(err, sqsonce.ErrMisconfigured) != misconfigured {
-			t.Errorf("%d %s: got %v, outcome %d, want outcome %d and a match with %v", tt.status, tt.code, err, host.OutcomeOf(err), tt.want, tt.matches)
+		if sqsonce.OutcomeOf(err).Kind != tt.want || tt.matches != nil && !errors.Is(err, tt.matches) || errors.Is(err, sqsonce.ErrMisconfigured) != misconfigured {
+			t.Errorf("%d %s: got %v, outcome %v, want %v and a match with %v", tt.status, tt.code, err, sqsonce.OutcomeOf(err).Kind, tt.want, tt.matches)
 		}
 		if !strings.Contains(fmt.Sprint(err), `s3://"payloads"/"k"`) {
 			t.Errorf("%d %s: %v does not name the object", tt.status, tt.code, err)
@@ -317,19 +316,19 @@ func TestNoAnswer(t *testing.T) {
 	}
 	client := store.client(func(o *s3.Options) { o.Retryer = aws.NopRetryer{} })
 	_, err := resolve(t, t.Context(), client, pointerTo("payloads", "k"))
-	if host.OutcomeOf(err) != host.Unavailable {
+	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable {
 		t.Errorf("no connection: got %v, want Unavailable", err)
 	}
 	store.answerWith(cut)
 	_, err = resolve(t, t.Context(), client, pointerTo("payloads", "k"))
-	if host.OutcomeOf(err) != host.Unavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a body that breaks off: got %v, want Unavailable", err)
 	}
 	reset := errors.New("connection reset")
 	_, err = resolve(t, t.Context(), getter(func(context.Context) (*s3.GetObjectOutput, error) {
 		return &s3.GetObjectOutput{Body: io.NopCloser(io.MultiReader(strings.NewReader("hel"), iotest.ErrReader(reset)))}, nil
 	}), pointerTo("payloads", "k"))
-	if host.OutcomeOf(err) != host.Unavailable || !errors.Is(err, reset) {
+	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, reset) {
 		t.Errorf("a body that fails: got %v, want Unavailable", err)
 	}
 }
@@ -346,7 +345,7 @@ func TestBrokenGetter(t *testing.T) {
 	} {
 		_, err := resolve(t, t.Context(), client, pointerTo("payloads", "k"))
 		_, panicked := errors.AsType[*sqsonce.PanicError](err)
-		if silent := name == "nil" || name == "no body"; host.OutcomeOf(err) != host.Failed || panicked == silent {
+		if silent := name == "nil" || name == "no body"; sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || panicked == silent {
 			t.Errorf("%s: got %v, want a failure, and a PanicError of what panicked", name, err)
 		}
 	}
@@ -371,7 +370,7 @@ func TestTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				_, err := resolve(t, context.Background(), client, pointerTo("payloads", "k"), func(o *s3payload.ResolveOptions) { o.Timeout = timeout })
-				if host.OutcomeOf(err) != host.Unavailable || time.Since(start) != want {
+				if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || time.Since(start) != want {
 					t.Errorf("%s: got %v after %v, want Unavailable after %v", name, err, time.Since(start), want)
 				}
 			})
