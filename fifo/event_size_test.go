@@ -153,12 +153,22 @@ func TestRequestsAreBoundedByBytes(t *testing.T) {
 	}
 }
 
-// Two events that do not fit into one request do not wait for a third.
+// Two events that do not fit into one request do not wait for a third, and an event that fills a request for no other.
 func TestLargeEventsDoNotLinger(t *testing.T) {
 	t.Parallel()
+	for _, sizes := range [][]int{{600_000, 600_000}, {600_000, 1<<20 - 602_000}, {1<<20 - 2000}} {
+		largeEventsDoNotLinger(t, sizes)
+	}
+}
+
+func largeEventsDoNotLinger(t *testing.T, sizes []int) {
 	bubble(t, orders, func(x *fixture) {
 		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
-		pending, _ := x.enqueue(p, sized("g", 600_000), sized("h", 600_000))
+		var es []fifo.Event
+		for i, n := range sizes {
+			es = append(es, sized(fmt.Sprint("g", i), n))
+		}
+		pending, _ := x.enqueue(p, es...)
 		start := time.Now()
 		if _, err := pending[0].Wait(x.Context()); err != nil || time.Since(start) != 0 {
 			x.Errorf("%v after %v, want the first at once", err, time.Since(start))

@@ -334,3 +334,29 @@ func TestFailuresBeyondTheLimit(t *testing.T) {
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
+
+// Failures that are counted only are not taken for others, whose results were read.
+func TestCountedFailuresAfterAFlush(t *testing.T) {
+	t.Parallel()
+	bubble(t, standard, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 1 })
+		if err := p.Flush(x.Context()); err != nil {
+			x.Fatal(err)
+		}
+		var pending []*fifo.Pending
+		for n := range 2 {
+			q, err := p.Enqueue(x.Context(), event("g", n))
+			if err != nil {
+				x.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			pending = append(pending, q)
+		}
+		if _, err := pending[0].Wait(x.Context()); err == nil {
+			x.Error("the first event did not fail")
+		}
+		if err := p.Flush(x.Context()); err == nil || !strings.Contains(err.Error(), "1 more events failed") {
+			x.Errorf("Flush: %v, want the second failure, which was counted", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
+}

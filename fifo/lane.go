@@ -104,7 +104,7 @@ func (r *ready) due(now time.Time, flush bool) (time.Time, bool) {
 			}
 		}
 	}
-	if size > maxMessageBytes-batchMargin && r.n > 1 {
+	if size > maxMessageBytes-batchMargin { // nothing else fits
 		return now, true
 	}
 	return first, true

@@ -125,10 +125,11 @@ func TestNoDeleteWithAnExpiredLease(t *testing.T) {
 	l := newLoop(t.Context(), w, queue{})
 	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
 	l.delete(d)
+	l.deletes.inCalls++
 	l.sendDeletes([]*delivery{d}) // a call would panic
 	l.calls.Wait()
-	if d.state != gone || !l.finished.undeleted["a"] || l.counters.deletes.Load() != 0 {
-		t.Errorf("state %d, finished %t, %d calls", d.state, l.finished.has("a"), l.counters.deletes.Load())
+	if d.state != gone || !l.finished.undeleted["a"] || l.counters.deletes.Load() != 0 || l.deletes.inCalls != 0 {
+		t.Errorf("state %d, finished %t, %d calls, %d in calls", d.state, l.finished.has("a"), l.counters.deletes.Load(), l.deletes.inCalls)
 	}
 }
 
@@ -266,4 +267,19 @@ func TestFinishedForgetsTheOldest(t *testing.T) {
 	if f.undeleted[id(6)] || len(f.undeleted) != maxFinished {
 		t.Errorf("after the delete: undeleted %t, %d IDs, want %d", f.undeleted[id(6)], len(f.undeleted), maxFinished)
 	}
+}
+
+// A message whose deletes fail again and again is one line.
+func TestFailedDeletesAreLoggedOnce(t *testing.T) {
+	rule := fault.Rule{Op: opDelete, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
+	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
+		x.send("a")
+		j := x.start(ok)
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if n := x.log.count("delete failed"); n != 1 {
+			t.Errorf("%d lines, want 1", n)
+		}
+	})
 }

@@ -93,9 +93,8 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	}
 	// A message that is given back may be received again before the answer to the release. The new delivery replaces the
 	// old one here, which only waits for that answer.
-	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, size: in.size, lease: le}
-	l.counts[deciding]++
-	l.setState(d, waiting)
+	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, size: in.size, lease: le, state: waiting}
+	l.counts[waiting]++
 	l.deliveries[in.m.ID] = d
 	l.capacity.use(d.amount())
 	return d

@@ -39,6 +39,11 @@ func TestErrorKinds(t *testing.T) {
 			t.Errorf("%v: dead %t, fatal %t, throttle %t", err, isHandleDead(err), isFatal(err), isThrottle(err))
 		}
 	}
+	for code, want := range map[string]bool{"AccessDenied": true, "AccessDeniedException": true, "InternalError": false, "": false} {
+		if isAccessDenied(&entryError{code: code}) != want {
+			t.Errorf("%q is access denied: %t, want %t", code, !want, want)
+		}
+	}
 	if !isOutcomeUnknown(errors.New("connection reset")) {
 		t.Error("a broken connection is an answer")
 	}
