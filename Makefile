@@ -71,6 +71,10 @@ lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module (downl
 			go mod tidy -diff && GOWORK=off go build ./...); \
 	done
 
+.PHONY: release
+release: lint ## Check that VERSION=v0.x.y can be released and prepare go.mod files and CHANGELOG for it; commits, tags and pushes nothing
+	go run ./internal/release -version '$(VERSION)'
+
 .PHONY: cover
 cover: ## Write cover.out and print the coverage of each package
 	go test -coverprofile cover.out -coverpkg ./... ./... && go tool cover -func cover.out | tail -1

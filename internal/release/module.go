@@ -83,28 +83,55 @@ func publishedOf(modules []module) (published []module) {
 // directives, with which the repository uses its own tree whatever the version says.
 func setRequires(tree string, modules []module, version string) error {
 	for _, m := range modules {
-		name := filepath.Join(tree, m.dir, "go.mod")
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		file, err := modfile.Parse(name, text, nil)
-		if err != nil {
-			return err
-		}
-		for _, r := range file.Require {
-			if slices.ContainsFunc(modules, func(m module) bool { return m.path == r.Mod.Path }) {
-				if err := file.AddRequire(r.Mod.Path, version); err != nil {
+		err := editModule(filepath.Join(tree, m.dir), func(file *modfile.File) error {
+			for _, other := range modules {
+				requires := func(r *modfile.Require) bool { return r.Mod.Path == other.path }
+				if !slices.ContainsFunc(file.Require, requires) {
+					continue
+				}
+				if err := file.AddRequire(other.path, version); err != nil {
 					return err
 				}
 			}
-		}
-		if text, err = file.Format(); err != nil {
-			return err
-		}
-		if err := os.WriteFile(name, text, 0o644); err != nil {
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// replaceModules has the module in the folder dir use the given ones from tree.
+func replaceModules(dir, tree string, modules []module) error {
+	return editModule(dir, func(file *modfile.File) error {
+		for _, m := range modules {
+			if m.path == file.Module.Mod.Path {
+				continue
+			}
+			if err := file.AddReplace(m.path, "", filepath.Join(tree, m.dir), ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func editModule(dir string, edit func(*modfile.File) error) error {
+	name := filepath.Join(dir, "go.mod")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	file, err := modfile.Parse(name, text, nil)
+	if err != nil {
+		return err
+	}
+	if err := edit(file); err != nil {
+		return err
+	}
+	if text, err = file.Format(); err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, 0o644)
 }
