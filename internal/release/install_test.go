@@ -28,7 +28,7 @@ func TestInstall(t *testing.T) {
 	c := newConsumer(t, tree, testVersion)
 	for _, m := range published(t, tree) {
 		c.run(t, "get", m.path+"@"+testVersion)
-		c.importAll(t, m)
+		c.importAll(t, tree, m)
 	}
 	if c.addReadme(t, tree) == 0 {
 		t.Error("the README has no Go code")
@@ -204,14 +204,15 @@ func (c consumer) try(args ...string) (string, error) {
 }
 
 // importAll adds a package that imports every package of m that another module can import.
-func (c consumer) importAll(t *testing.T, m module) {
+func (c consumer) importAll(t *testing.T, tree string, m module) {
 	t.Helper()
-	list := c.run(t, "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, m.path+"/...")
+	packages, err := publicPackages(tree, m)
+	if err != nil {
+		t.Fatal(err)
+	}
 	program := "package all\n"
-	for pkg := range strings.FieldsSeq(list) {
-		if !strings.Contains(pkg, "/internal/") {
-			program += fmt.Sprintf("\nimport _ %q\n", pkg)
-		}
+	for _, pkg := range packages {
+		program += fmt.Sprintf("\nimport _ %q\n", pkg)
 	}
 	c.write(t, filepath.Join(m.path, "all.go"), program)
 }

@@ -14,8 +14,15 @@ import (
 
 func main() {
 	version := flag.String("version", "", "`version` to release, such as v0.1.0")
+	licences := flag.Bool("licences", false, "write "+licencesFile+" and do nothing else")
 	flag.Parse()
-	if err := run(os.Stdout, ".", *version, time.Now()); err != nil {
+	var err error
+	if *licences {
+		err = writeLicences(".")
+	} else {
+		err = run(os.Stdout, ".", *version, time.Now())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
