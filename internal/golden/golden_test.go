@@ -25,4 +25,7 @@ func TestVersions(t *testing.T) {
 		t.Errorf("read %v, want all in the order of versions", read)
 	}
 	Check(t, "n.json", 10)
+	if compare("n.json", "v0.10.0", []byte("11\n")) == nil {
+		t.Error("another value than the golden one: got no error")
+	}
 }

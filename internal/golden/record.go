@@ -88,8 +88,8 @@ func fence(t *testing.T, s Store, key string) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Owner != "first" || r.Attempts != 2 {
-		t.Errorf("Inspect of %q: got %+v, want owner and attempts of the golden record", key, r)
+	if r.Owner != "first" || r.Attempts != 2 || r.Fence <= 0 {
+		t.Errorf("Inspect of %q: got %+v, want owner, attempts and fence of the golden record", key, r)
 	}
 	return r.Fence
 }
