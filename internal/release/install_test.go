@@ -144,7 +144,6 @@ func newConsumer(t *testing.T, tree, version string) consumer {
 		"GOMODCACHE="+t.TempDir(),
 		// What others wrote comes from the user's module cache where it is there already.
 		"GOPROXY=file://"+filepath.ToSlash(c.proxy)+",file://"+filepath.ToSlash(filepath.Join(cache, "cache/download"))+","+others,
-		"GONOPROXY=none",
 		"GOSUMDB=off",
 		"GOBIN="+t.TempDir(),
 		// The build cache knows packages by module and version, not by the folder of this module cache.
