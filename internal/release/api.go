@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -54,7 +53,7 @@ func (r *release) apiChanges() (changes []apiChange, err error) {
 		if _, err := output(goCommand(filepath.Join(r.lastTree, m.dir), "run", apidiff, "-m", "-w", name+".old", m.path)); err != nil {
 			return nil, err
 		}
-		// A module that is gone fails here: it stays, empty, with a deprecation in its go.mod.
+		// Fails where the module is gone: its folder stays, empty, with a deprecation in its go.mod.
 		if _, err := output(goCommand(filepath.Join(r.tree, m.dir), "run", apidiff, "-m", "-w", name+".new", m.path)); err != nil {
 			return nil, err
 		}
@@ -113,10 +112,4 @@ func (r *release) checkOldModules() error {
 		}
 	}
 	return nil
-}
-
-// cloneTag puts the tree of a tag into the folder to.
-func cloneTag(to, repo, tag string) error {
-	_, err := output(exec.Command("git", "clone", "--quiet", "--branch", tag, repo, to))
-	return err
 }

@@ -54,3 +54,9 @@ func checkRepository(repo string) error {
 	}
 	return errors.Join(append(errs, err, branchErr)...)
 }
+
+// cloneTag puts the tree of a tag into the folder to.
+func cloneTag(to, repo, tag string) error {
+	_, err := output(exec.Command("git", "clone", "--quiet", "--branch", tag, repo, to))
+	return err
+}

@@ -20,23 +20,28 @@ const (
 	testVersion = "v0.99.0" // no tag has it
 )
 
-// A consumer outside of the repository gets every published module from a proxy, builds all of their packages, and runs the
-// README's code.
+// A program outside of the repository gets a published module from a proxy, without the others, and builds all of its packages.
+// Another one gets them all, and runs the README's code.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	tree := preparedTree(t)
-	c := newConsumer(t, tree, testVersion)
+	all := newConsumer(t, tree, testVersion)
 	for _, m := range published(t, tree) {
-		c.run(t, "get", m.path+"@"+testVersion)
-		c.importAll(t, tree, m)
+		// A program that requires the main module too would build, whatever version of it m requires.
+		c := all.another(t)
+		for _, c := range []consumer{c, all} {
+			c.run(t, "get", m.path+"@"+testVersion)
+			c.importAll(t, tree, m)
+		}
+		c.run(t, "build", "./...")
 	}
-	if c.addReadme(t, tree) == 0 {
+	if all.addReadme(t, tree) == 0 {
 		t.Error("the README has no Go code")
 	}
-	c.run(t, "mod", "tidy")
-	c.run(t, "build", "./...")
-	c.run(t, "test", "./readme/...")
-	c.run(t, "install", "github.com/sqsonce/sqsonce/localstack/cmd/localaws@"+testVersion)
+	all.run(t, "mod", "tidy")
+	all.run(t, "build", "./...")
+	all.run(t, "test", "./readme/...")
+	all.run(t, "install", "github.com/sqsonce/sqsonce/localstack/cmd/localaws@"+testVersion)
 }
 
 // The test sees what does not work: requires of the repository as they are before a release, and a module that requires a
@@ -128,7 +133,7 @@ type consumer struct {
 // newConsumer returns a consumer whose proxy has the published modules of tree as version.
 func newConsumer(t *testing.T, tree, version string) consumer {
 	t.Helper()
-	c := consumer{dir: t.TempDir(), proxy: t.TempDir()}
+	c := consumer{proxy: t.TempDir()}
 	for _, m := range published(t, tree) {
 		if err := writeModule(c.proxy, tree, m, version); err != nil {
 			t.Fatal(err)
@@ -149,6 +154,13 @@ func newConsumer(t *testing.T, tree, version string) consumer {
 		// The build cache knows packages by module and version, not by the folder of this module cache.
 		"GOFLAGS=-mod=mod -modcacherw -trimpath",
 	)
+	return c.another(t)
+}
+
+// another returns an empty module with the same proxy and cache.
+func (c consumer) another(t *testing.T) consumer {
+	t.Helper()
+	c.dir = t.TempDir()
 	c.run(t, "mod", "init", "example.com/consumer")
 	return c
 }

@@ -55,13 +55,14 @@ func run(out io.Writer, repo, version string, day time.Time) error {
 		out: out, repo: repo, version: version, last: last,
 		scratch: scratch, tree: filepath.Join(scratch, "tree"), lastTree: filepath.Join(scratch, "last"),
 	}
-	if err := errors.Join(checkVersion(version, last), checkRepository(repo)); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+	err = errors.Join(checkVersion(version, last), checkRepository(repo))
+	if err == nil {
+		err = r.prepare(day)
 	}
-	if err := r.prepare(day); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+	if err == nil {
+		err = r.check()
 	}
-	if err := r.check(); err != nil {
+	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := r.writeBack(); err != nil {
