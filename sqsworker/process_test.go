@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqsworker_test
 
 import (

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"syscall"
 	"time"
 )
 
@@ -116,13 +115,4 @@ func mallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.Mallocs
-}
-
-// CPU is the user and system time of this process, in microseconds.
-func CPU() (int64, error) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, err
-	}
-	return (u.Utime.Nano() + u.Stime.Nano()) / 1000, nil
 }

@@ -1,0 +1,95 @@
+package golden
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// Keys of the records that WriteRecords has a store write.
+const (
+	Done     = "billing#done"
+	Busy     = "billing#in progress"
+	Released = "billing#released"
+)
+
+const (
+	lease     = time.Hour
+	retention = 24 * time.Hour
+	failure   = "card declined"
+)
+
+var result = dedup.Result{Data: []byte(`{"id":1}`), Validation: "hash"}
+
+// Store is a store with Inspect.
+type Store interface {
+	dedup.Store
+	Inspect(ctx context.Context, key string) (dedup.Record, error)
+}
+
+// WriteRecords has s write a record of each kind, now.
+func WriteRecords(t *testing.T, s Store) {
+	t.Helper()
+	done := acquire(t, s, claim(Done, "first"))
+	if err := s.Complete(t.Context(), done, result); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, s, claim(Busy, "first"))
+	if err := s.Release(t.Context(), acquire(t, s, claim(Released, "first")), errors.New(failure)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// CheckRecords checks that s finds what WriteRecords of another version wrote a moment ago. age lets time pass for a record.
+func CheckRecords(t *testing.T, s Store, age func(key string, by time.Duration)) {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), claim(Done, "second"))
+	if c, ok := errors.AsType[*dedup.CompletedError](err); !ok || c.Foreign || !bytes.Equal(c.Result.Data, result.Data) || c.Result.Validation != result.Validation {
+		t.Errorf("completed record: got %v with %+v, want a CompletedError with %+v", err, c, result)
+	}
+	_, err = s.Acquire(t.Context(), claim(Busy, "second"))
+	if p, ok := errors.AsType[*dedup.InProgressError](err); !ok || p.Foreign || (time.Until(p.Until)-lease).Abs() > 5*time.Minute {
+		t.Errorf("record in progress: got %v, want an InProgressError until in an hour", err)
+	}
+	released, busy := fence(t, s, Released), fence(t, s, Busy)
+	if l := acquire(t, s, claim(Released, "second")); l.Takeover || l.Foreign || l.LastError != failure || l.Fence <= released {
+		t.Errorf("released record: got %+v, want no takeover, error %q and a fence above %d", l, failure, released)
+	}
+	age(Busy, lease+10*time.Minute)
+	if l := acquire(t, s, claim(Busy, "third")); !l.Takeover || l.Foreign || l.Fence <= busy {
+		t.Errorf("record in progress whose lease is over: got %+v, want a takeover and a fence above %d", l, busy)
+	}
+	age(Done, retention+10*time.Minute)
+	if l := acquire(t, s, claim(Done, "third")); l.Takeover {
+		t.Errorf("record whose retention is over: got %+v, want no takeover", l)
+	}
+}
+
+func claim(key, owner string) dedup.Claim {
+	return dedup.Claim{Key: key, Owner: owner, Lease: lease, Retention: retention, Attempt: 2, Validation: result.Validation}
+}
+
+func acquire(t *testing.T, s Store, c dedup.Claim) dedup.Lease {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Acquire of %q by %s: got error %v, want a lease", c.Key, c.Owner, err)
+	}
+	return l
+}
+
+func fence(t *testing.T, s Store, key string) int64 {
+	t.Helper()
+	r, err := s.Inspect(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Owner != "first" || r.Attempts != 2 || r.Fence <= 0 {
+		t.Errorf("Inspect of %q: got %+v, want owner, attempts and fence of the golden record", key, r)
+	}
+	return r.Fence
+}

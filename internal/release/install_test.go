@@ -1,0 +1,291 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	modversion "golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+)
+
+const (
+	repository  = "../.."
+	testVersion = "v0.99.0" // no tag has it
+)
+
+// A program outside of the repository gets a published module from a proxy, without the others, and builds all of its packages.
+// Another one gets them all, and runs the README's code.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	tree := preparedTree(t)
+	all := newConsumer(t, tree, testVersion)
+	for _, m := range published(t, tree) {
+		// A program that requires the main module too would build, whatever version of it m requires.
+		c := all.another(t)
+		for _, c := range []consumer{c, all} {
+			c.run(t, "get", m.path+"@"+testVersion)
+			c.importAll(t, tree, m)
+		}
+		c.run(t, "build", "./...")
+	}
+	if all.addReadme(t, tree) == 0 {
+		t.Error("the README has no Go code")
+	}
+	all.run(t, "mod", "tidy")
+	all.run(t, "build", "./...")
+	all.run(t, "test", "./readme/...")
+	all.run(t, "install", "github.com/sqsonce/sqsonce/localstack/cmd/localaws@"+testVersion)
+}
+
+// The test sees what does not work: requires of the repository as they are before a release, and a module that requires a
+// version of the main module which lacks what it uses.
+func TestInstallSeesBrokenRequires(t *testing.T) {
+	t.Parallel()
+	const old = "v0.98.0"
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, tree string, modules []module)
+		problem string // in the error
+	}{
+		"no such version": {
+			prepare: func(t *testing.T, tree string, modules []module) {
+				if err := setRequires(tree, modules, "v0.97.0"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			problem: "v0.97.0",
+		},
+		"lacks a package": {
+			prepare: func(t *testing.T, tree string, modules []module) {
+				if err := setRequires(tree, modules, old); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.RemoveAll(filepath.Join(tree, "internal/host")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			problem: "internal/host",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := preparedTree(t)
+			modules, err := findModules(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.prepare(t, tree, modules)
+			c := newConsumer(t, tree, testVersion)
+			if err := writeModule(c.proxy, tree, modules[0], old); err != nil {
+				t.Fatal(err)
+			}
+			sqlstore := modules[0].path + "/dedup/sqlstore"
+			c.write(t, "main.go", fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() {}\n", sqlstore))
+			_, err = c.try("get", sqlstore+"@"+testVersion)
+			if err == nil {
+				_, err = c.try("build", ".")
+			}
+			if err == nil || !strings.Contains(err.Error(), test.problem) {
+				t.Errorf("a program that requires sqlstore: %v, want an error that names %q", err, test.problem)
+			}
+		})
+	}
+}
+
+// preparedTree returns a copy of the repository as its release would be.
+func preparedTree(t *testing.T) string {
+	t.Helper()
+	tree := t.TempDir()
+	if err := copyTree(tree, repository); err != nil {
+		t.Fatal(err)
+	}
+	modules, err := findModules(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := setRequires(tree, modules, testVersion); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func published(t *testing.T, tree string) []module {
+	t.Helper()
+	modules, err := findModules(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return publishedOf(modules)
+}
+
+// consumer is a module outside of the repository, with a module proxy and a module cache of its own.
+type consumer struct {
+	dir, proxy string
+	env        []string
+}
+
+// newConsumer returns a consumer whose proxy has the published modules of tree as version.
+func newConsumer(t *testing.T, tree, version string) consumer {
+	t.Helper()
+	c := consumer{proxy: t.TempDir()}
+	for _, m := range published(t, tree) {
+		if err := writeModule(c.proxy, tree, m, version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env, err := output(exec.Command("go", "env", "GOMODCACHE", "GOPROXY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, others, _ := strings.Cut(strings.TrimSpace(env), "\n")
+	c.env = append(os.Environ(),
+		"GOWORK=off",
+		"GOMODCACHE="+t.TempDir(),
+		// What others wrote comes from the user's module cache where it is there already.
+		"GOPROXY=file://"+filepath.ToSlash(c.proxy)+",file://"+filepath.ToSlash(filepath.Join(cache, "cache/download"))+","+others,
+		"GOSUMDB=off",
+		"GOBIN="+t.TempDir(),
+		// The build cache knows packages by module and version, not by the folder of this module cache.
+		"GOFLAGS=-mod=mod -modcacherw -trimpath",
+	)
+	return c.another(t)
+}
+
+// another returns an empty module with the same proxy and cache.
+func (c consumer) another(t *testing.T) consumer {
+	t.Helper()
+	c.dir = t.TempDir()
+	c.run(t, "mod", "init", "example.com/consumer")
+	return c
+}
+
+// writeModule adds version of m to the module proxy in the folder proxy.
+func writeModule(proxy, tree string, m module, version string) error {
+	escaped, err := modversion.EscapePath(m.path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(proxy, escaped, "@v")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	goMod, err := os.ReadFile(filepath.Join(tree, m.dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(dir, version+".zip"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := zip.CreateFromDir(file, modversion.Version{Path: m.path, Version: version}, filepath.Join(tree, m.dir)); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		"list":            version + "\n",
+		version + ".info": fmt.Sprintf(`{"Version":%q,"Time":%q}`, version, time.Now().UTC().Format(time.RFC3339)),
+		version + ".mod":  string(goMod),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return file.Close()
+}
+
+// run runs the go command in the consumer.
+func (c consumer) run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := c.try(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (c consumer) try(args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = c.dir, c.env
+	return output(cmd)
+}
+
+// importAll adds a package that imports every package of m that another module can import.
+func (c consumer) importAll(t *testing.T, tree string, m module) {
+	t.Helper()
+	packages, err := publicPackages(tree, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := "package all\n"
+	for _, pkg := range packages {
+		program += fmt.Sprintf("\nimport _ %q\n", pkg)
+	}
+	c.write(t, filepath.Join(m.path, "all.go"), program)
+}
+
+// addReadme copies the example files that have the README's Go code, and returns how many.
+func (c consumer) addReadme(t *testing.T, tree string) (added int) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(tree, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := readExamples(t, tree)
+	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		// The longest line tells which example it is: the root's TestReadmeCodeIsFromExamples compares the others.
+		lines := strings.Split(block[1], "\n")
+		longest := oneSpaced(slices.MaxFunc(lines, func(a, b string) int { return len(a) - len(b) }))
+		found := false
+		for name, text := range examples {
+			if strings.Contains(oneSpaced(text), longest) {
+				c.write(t, filepath.Join("readme", name), text)
+				found = true
+			}
+		}
+		if !found {
+			t.Errorf("the README's line is in no example_test.go of a published module:\n%s", longest)
+		}
+		added++
+	}
+	return added
+}
+
+func readExamples(t *testing.T, tree string) map[string]string {
+	t.Helper()
+	examples := make(map[string]string)
+	for _, m := range published(t, tree) {
+		for _, pattern := range []string{"example_test.go", "*/example_test.go", "*/*/example_test.go"} {
+			names, err := filepath.Glob(filepath.Join(tree, m.dir, pattern))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				examples[strings.TrimPrefix(name, tree)] = string(text)
+			}
+		}
+	}
+	return examples
+}
+
+func oneSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func (c consumer) write(t *testing.T, name, text string) {
+	t.Helper()
+	name = filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
