@@ -82,7 +82,8 @@ func (x *fixture) limitReads() int {
 func TestTheQueueLimitIsReadOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		p := x.publisher()
+		var book logBook
+		p := x.publisher(book.option)
 		if _, err := p.Publish(x.Context(), sized("g", 1024)); err != nil {
 			x.Fatal(err)
 		}
@@ -96,6 +97,22 @@ func TestTheQueueLimitIsReadOnce(t *testing.T) {
 		if n := x.limitReads(); n != 1 {
 			x.Errorf("%d reads of the limit, want 1", n)
 		}
+		if n := book.count("WARN", ""); n != 0 {
+			x.Errorf("%d warnings: %s", n, book.String())
+		}
+	})
+}
+
+// The largest message of all may be too large for this queue.
+func TestTheQueueLimitIsReadForTheLargestMessage(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		if _, err := x.publisher().Publish(x.Context(), sized("g", mebibyte)); err != nil {
+			x.Error(err)
+		}
+		if n := x.limitReads(); n != 1 {
+			x.Errorf("%d reads of the limit, want 1", n)
+		}
 	})
 }
 
@@ -103,7 +120,8 @@ func TestTheQueueLimitCannotBeRead(t *testing.T) {
 	t.Parallel()
 	bubble(t, "unused", func(x *fixture) {
 		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
-		p := x.publisher()
+		var book logBook
+		p := x.publisher(book.option)
 		for _, g := range []string{"g", "h", "j"} {
 			_, err := p.Publish(x.Context(), sized(g, 3000))
 			if reason(err) != "not sent" {
@@ -115,6 +133,9 @@ func TestTheQueueLimitCannotBeRead(t *testing.T) {
 		}
 		if n := x.limitReads(); n != 2 {
 			x.Errorf("%d reads of the limit, want 2: it is read once more after a failure", n)
+		}
+		if n := book.count("WARN", "cannot read the queue's MaximumMessageSize"); n != 2 {
+			x.Errorf("%d lines, want one for each failed read", n)
 		}
 	}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
 }

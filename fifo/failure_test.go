@@ -360,3 +360,23 @@ func TestCountedFailuresAfterAFlush(t *testing.T) {
 		}
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
 }
+
+// A caller that has stopped to wait for a result does not have it.
+func TestFailureAfterItsCallerHasLeft(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) { o.Linger = time.Hour })
+		pending, err := p.Enqueue(x.Context(), event("g", 1))
+		if err != nil {
+			x.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(x.Context())
+		cancel()
+		if _, err := pending.Wait(ctx); !errors.Is(err, context.Canceled) {
+			x.Errorf("Wait: %v, want its context's error", err)
+		}
+		if err := p.Flush(x.Context()); reason(err) != "not sent" {
+			x.Errorf("Flush: %v, want the failure", err)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"})
+}

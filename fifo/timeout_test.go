@@ -299,5 +299,11 @@ func TestLongOutageIsLogged(t *testing.T) {
 		if n := book.count("WARN", "no attempt has succeeded"); n < 9 || n > 10 {
 			x.Errorf("%d lines in ten minutes, want one a minute: %s", n, book.String())
 		}
+		if n, all := book.count("WARN", "accepted=30\n"), book.count("WARN", "no attempt has succeeded"); n != all {
+			x.Errorf("%d of %d lines have the number of accepted events", n, all)
+		}
+		if book.count("DEBUG", "unknown=true") > 0 || book.count("DEBUG", "unknown=false") == 0 {
+			x.Error("the lines do not say that what was throttled is not in the queue")
+		}
 	})
 }
