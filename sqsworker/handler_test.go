@@ -334,3 +334,24 @@ func TestInProgressTakesNoLocalRetry(t *testing.T) {
 		}
 	})
 }
+
+// A function given to OnSettled that panics is one line, and the message is deleted all the same.
+func TestPanicWhenSettled(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a", "b")
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			sqsonce.OnSettled(ctx, func(bool) {
+				if m.Body == "a" {
+					panic("settled")
+				}
+			})
+			return nil
+		})
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if n := x.log.count("settling the message panicked"); n != 1 {
+			t.Errorf("%d lines, want 1", n)
+		}
+	})
+}
