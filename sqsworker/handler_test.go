@@ -338,7 +338,7 @@ func TestInProgressTakesNoLocalRetry(t *testing.T) {
 // A function given to OnSettled that panics is one line, and the message is deleted all the same.
 func TestPanicWhenSettled(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b")
+		x.send("a", "b", "c")
 		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 			sqsonce.OnSettled(ctx, func(bool) {
 				if m.Body == "a" {
