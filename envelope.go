@@ -236,7 +236,7 @@ func envelopeOf(body string) (kind envelopeKind, fields map[string]json.RawMessa
 		}
 		return snsOther, fields
 	}
-	if eventBridge && all("id", "source", "detail-type", "account", "region", "time") && bytes.HasPrefix(fields["detail"], []byte("{")) {
+	if eventBridge && all("id", "source", "detail-type", "region", "time") && bytes.HasPrefix(fields["detail"], []byte("{")) {
 		return eventBridgeEvent, fields
 	}
 	if _, ok := newCloudEvent(field); ok {

@@ -229,7 +229,7 @@ func TestNoEnvelope(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ body, fields string }{
 		{inSNS("x"), "Type MessageId TopicArn Message Timestamp"},
-		{inEventBridge("{}"), "id detail-type source account time region detail"},
+		{inEventBridge("{}"), "id detail-type source time region detail"},
 		{inCloudEvent("{}"), "specversion id source type"},
 	} {
 		for _, field := range strings.Fields(tt.fields) {

@@ -48,7 +48,7 @@ var LocalStack = &Emulator{
 	command: func(dir, scratch string, ports []int) *exec.Cmd {
 		cmd := exec.Command(python(dir), "-m", "localstack.runtime.main")
 		cmd.Env = []string{
-			"GATEWAY_LISTEN=" + Host + ":" + strconv.Itoa(ports[0]), "SERVICES=sqs", "FILESYSTEM_ROOT=" + filepath.Join(scratch, "root"),
+			"GATEWAY_LISTEN=" + Host + ":" + strconv.Itoa(ports[0]), "SERVICES=sqs,sns,events", "FILESYSTEM_ROOT=" + filepath.Join(scratch, "root"),
 			"SKIP_SSL_CERT_DOWNLOAD=1", "DISABLE_EVENTS=1", "EAGER_SERVICE_LOADING=0", "DNS_ADDRESS=0",
 			// Rules of AWS that are off by default.
 			"SQS_ENABLE_MESSAGE_RETENTION_PERIOD=1", "SQS_DELAY_PURGE_RETRY=1", "SQS_DELAY_RECENTLY_DELETED=1",
