@@ -16,8 +16,8 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-// golden returns an envelope of AWS's documentation.
-func golden(t testing.TB, name string) string {
+// envelope returns an envelope of AWS's documentation.
+func envelope(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "envelopes", name+".json"))
 	if err != nil {
@@ -84,9 +84,9 @@ func TestUnwrap(t *testing.T) {
 	}{
 		{"no envelope", sqsonce.Message{Body: order}, order, nil, "", msgKey, sqsonce.KeyFromMessageID},
 		{"no JSON", sqsonce.Message{Body: `"TopicArn" "detail-type" "specversion"`}, `"TopicArn" "detail-type" "specversion"`, nil, "", msgKey, sqsonce.KeyFromMessageID},
-		{"SNS", sqsonce.Message{Body: golden(t, "sns")}, `{"id":"ord-1"}`, []string{"event-type", "photo", "tags"}, "order.placed",
+		{"SNS", sqsonce.Message{Body: envelope(t, "sns")}, `{"id":"ord-1"}`, []string{"event-type", "photo", "tags"}, "order.placed",
 			"sns-message|arn:aws:sns:us-west-2:123456789012:MyTopic|63a3f6b6-d533-4a47-aef9-fcf5cf758c76", sqsonce.KeyFromSNS},
-		{"SNS FIFO", sqsonce.Message{Body: golden(t, "sns-fifo")}, "Hello, World!", []string{}, "",
+		{"SNS FIFO", sqsonce.Message{Body: envelope(t, "sns-fifo")}, "Hello, World!", []string{}, "",
 			"sns-message|arn:aws:sns:us-east-2:111122223333:MyTopic.fifo|dc1e94d9-56c5-5e96-808d-cc7f68faa162", sqsonce.KeyFromSNS},
 		{"SNS, a message with eleven attributes", sqsonce.Message{Body: elevenAttributes}, order,
 			[]string{"a0", "a1", "a10", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"}, "", snsMessageKey, sqsonce.KeyFromSNS},
@@ -95,13 +95,13 @@ func TestUnwrap(t *testing.T) {
 			order, []string{}, "", snsMessageKey, sqsonce.KeyFromSNS},
 		{"SNS, redriven with a key", sqsonce.Message{Body: inSNS(order), Attributes: text("event-key", "k")},
 			order, []string{"event-key"}, "", "k", sqsonce.KeyFromAttribute},
-		{"EventBridge", sqsonce.Message{Body: golden(t, "eventbridge")}, "{\n    \"instance-id\": \"i-1234567890abcdef0\",\n    \"state\": \"terminated\"\n  }",
+		{"EventBridge", sqsonce.Message{Body: envelope(t, "eventbridge")}, "{\n    \"instance-id\": \"i-1234567890abcdef0\",\n    \"state\": \"terminated\"\n  }",
 			[]string{}, "EC2 Instance State-change Notification", "eventbridge-event|aws.ec2|6a7e8feb-b491-4cf7-a9f1-bf3703467718", sqsonce.KeyFromEventBridge},
 		{"EventBridge, redriven with a key", sqsonce.Message{Body: inEventBridge(order), Attributes: text("event-key", "k")},
 			order, []string{"event-key"}, "placed", "k", sqsonce.KeyFromAttribute},
 		{"EventBridge, a source that looks like a hash", sqsonce.Message{Body: strings.Replace(inEventBridge(order), `"shop"`, `"sha256"`, 1)},
 			order, nil, "placed", "eventbridge-event|sha256|ec811e4cccb434f4bd2ddd1296551121a06fdd625c340b0c5c566a6a0672e2e8", sqsonce.KeyFromEventBridge},
-		{"CloudEvent", sqsonce.Message{Body: golden(t, "cloudevent"), Attributes: text("trace", "t")}, `{"xml":"why not"}`,
+		{"CloudEvent", sqsonce.Message{Body: envelope(t, "cloudevent"), Attributes: text("trace", "t")}, `{"xml":"why not"}`,
 			[]string{"ce-comexampleextension1", "ce-comexampleothervalue", "ce-datacontenttype", "ce-id", "ce-source", "ce-specversion", "ce-time", "ce-type", "trace"},
 			"com.example.someevent", "/mycontext/4|B234-1234-1234", sqsonce.KeyFromCloudEvents},
 		{"CloudEvent of JSON", sqsonce.Message{Body: inCloudEvent(order)}, order, nil, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
@@ -118,9 +118,9 @@ func TestUnwrap(t *testing.T) {
 			order, nil, "placed", "orders|7", sqsonce.KeyFromAttribute},
 		{"CloudEvent in binary mode", sqsonce.Message{Body: inCloudEvent(order), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")},
 			inCloudEvent(order), nil, "t", "s|B", sqsonce.KeyFromCloudEvents},
-		{"S3", sqsonce.Message{Body: golden(t, "s3")}, golden(t, "s3"), nil, "", msgKey, sqsonce.KeyFromMessageID},
-		{"S3 in SNS", sqsonce.Message{Body: inSNS(golden(t, "s3"))}, golden(t, "s3"), nil, "", snsMessageKey, sqsonce.KeyFromSNS},
-		{"S3 in EventBridge", sqsonce.Message{Body: inEventBridge(golden(t, "s3"))}, golden(t, "s3"), nil, "placed", eventKey, sqsonce.KeyFromEventBridge},
+		{"S3", sqsonce.Message{Body: envelope(t, "s3")}, envelope(t, "s3"), nil, "", msgKey, sqsonce.KeyFromMessageID},
+		{"S3 in SNS", sqsonce.Message{Body: inSNS(envelope(t, "s3"))}, envelope(t, "s3"), nil, "", snsMessageKey, sqsonce.KeyFromSNS},
+		{"S3 in EventBridge", sqsonce.Message{Body: inEventBridge(envelope(t, "s3"))}, envelope(t, "s3"), nil, "placed", eventKey, sqsonce.KeyFromEventBridge},
 		{"EventBridge in SNS", sqsonce.Message{Body: inSNS(inEventBridge(order))}, order, nil, "placed", eventKey, sqsonce.KeyFromEventBridge},
 		{"CloudEvent in SNS", sqsonce.Message{Body: inSNS(inCloudEvent(order))}, order, nil, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvent in EventBridge in SNS, redriven", sqsonce.Message{Body: inSNS(inEventBridge(inCloudEvent(order))), Attributes: text("event-key", "k")},
@@ -177,7 +177,7 @@ func TestUnwrap(t *testing.T) {
 
 func TestUnwrapReadsAttributes(t *testing.T) {
 	t.Parallel()
-	got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: golden(t, "sns")})
+	got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: envelope(t, "sns")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestUnwrapReadsAttributes(t *testing.T) {
 	if diff := cmp.Diff(want, got.Attributes); diff != "" {
 		t.Errorf("SNS (-want +got):\n%s", diff)
 	}
-	if got, err = unwrapped(t, &sqsonce.Message{ID: msgID, Body: golden(t, "cloudevent")}); err != nil {
+	if got, err = unwrapped(t, &sqsonce.Message{ID: msgID, Body: envelope(t, "cloudevent")}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"ce-comexampleothervalue": "5", "ce-comexampleextension1": "value", "ce-time": "2018-04-05T17:31:00Z"} {
@@ -203,13 +203,13 @@ func TestUnwrapReadsAttributes(t *testing.T) {
 func TestUnwrapRefuses(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
-		"confirmation of a subscription":     golden(t, "sns-confirmation"),
+		"confirmation of a subscription":     envelope(t, "sns-confirmation"),
 		"a message that is not a string":     strings.Replace(inSNS("x"), `"Message":"x"`, `"Message":{}`, 1),
 		"attributes that are no object":      strings.Replace(inSNS("x"), `"Message"`, `"MessageAttributes":[],"Message"`, 1),
 		"an attribute that is not base64":    strings.Replace(inSNS("x"), `"Message"`, `"MessageAttributes":{"a":{"Type":"Binary","Value":"!"}},"Message"`, 1),
 		"a CloudEvent that is not base64":    strings.Replace(inCloudEvent(`"!"`), `"data"`, `"data_base64"`, 1),
 		"five envelopes":                     inSNS(inSNS(inSNS(inSNS(inSNS("x"))))),
-		"an envelope that is refused in one": inSNS(golden(t, "sns-confirmation")),
+		"an envelope that is refused in one": inSNS(envelope(t, "sns-confirmation")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,7 +303,7 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 	t.Parallel()
 	type order struct{ ID string }
 	for name, body := range map[string]string{
-		"SNS": golden(t, "sns"), "EventBridge": golden(t, "eventbridge"), "a confirmation of SNS": golden(t, "sns-confirmation"),
+		"SNS": envelope(t, "sns"), "EventBridge": envelope(t, "eventbridge"), "a confirmation of SNS": envelope(t, "sns-confirmation"),
 	} {
 		m := &sqsonce.Message{Body: body}
 		for call, f := range map[string]func() error{
@@ -326,13 +326,13 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 		}
 	}
 	type notification struct{ TopicArn, Message string }
-	if n, err := sqsonce.Decode[notification](&sqsonce.Message{Body: golden(t, "sns")}); err != nil || n.Message == "" {
+	if n, err := sqsonce.Decode[notification](&sqsonce.Message{Body: envelope(t, "sns")}); err != nil || n.Message == "" {
 		t.Errorf("a type for notifications: %+v, %v", n, err)
 	}
 	type event struct {
 		Detail order `json:"detail"`
 	}
-	if _, err := sqsonce.Decode[event](&sqsonce.Message{Body: golden(t, "eventbridge")}); err != nil {
+	if _, err := sqsonce.Decode[event](&sqsonce.Message{Body: envelope(t, "eventbridge")}); err != nil {
 		t.Errorf("a type for events: %v", err)
 	}
 	if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: `{"ID":"1","TopicArn":"x","detail-type":"y"}`}); err != nil {
@@ -342,8 +342,8 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 
 func FuzzUnwrap(f *testing.F) {
 	for _, name := range []string{"sns", "sns-fifo", "sns-confirmation", "eventbridge", "cloudevent", "s3"} {
-		f.Add(golden(f, name), "k")
-		f.Add(inSNS(golden(f, name)), "")
+		f.Add(envelope(f, name), "k")
+		f.Add(inSNS(envelope(f, name)), "")
 	}
 	f.Add(inSNS(inEventBridge(inCloudEvent("{}"))), "k")
 	f.Fuzz(func(t *testing.T, body, key string) {
