@@ -1,6 +1,7 @@
 package sqsonce_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -19,12 +20,15 @@ type goldenKey struct {
 func (g goldenKey) keys(t *testing.T) goldenKey {
 	t.Helper()
 	m := &sqsonce.Message{ID: g.ID, QueueARN: g.QueueARN, Group: g.Group, DedupID: g.DedupID, Body: g.Body, Attributes: g.Attributes}
-	key, source, err := m.Key()
+	err := sqsonce.Unwrap(func(_ context.Context, m *sqsonce.Message) error {
+		key, source, err := m.Key()
+		g.Key, g.Source = key, source.String()
+		g.DedupKey, _ = m.DedupKey()
+		return err
+	})(t.Context(), m)
 	if err != nil {
 		t.Fatalf("%+v: %v", g, err)
 	}
-	g.Key, g.Source = key, source.String()
-	g.DedupKey, _ = m.DedupKey()
 	return g
 }
 
@@ -54,8 +58,12 @@ func TestGoldenKeys(t *testing.T) {
 		g := goldenKey{ID: "6f2c", QueueARN: "arn:aws:sqs:us-east-1:1:orders.fifo", Group: "customer 7", DedupID: "d", Body: "{}", Attributes: attrs}
 		keys = append(keys, g.keys(t))
 	}
-	body := goldenKey{ID: "6f2c", QueueARN: "arn:aws:sqs:us-east-1:1:orders", Body: `{"specversion":"1.0","id":"é","source":"/orders","type":"created","data":{}}`}
-	golden.Check(t, "keys.json", append(keys, body.keys(t)))
+	for _, body := range []string{
+		`{"specversion":"1.0","id":"é","source":"/orders","type":"created","data":{}}`, inSNS("{}"), inEventBridge("{}"), inSNS(inEventBridge("{}")),
+	} {
+		keys = append(keys, goldenKey{ID: "6f2c", QueueARN: "arn:aws:sqs:us-east-1:1:orders", Body: body}.keys(t))
+	}
+	golden.Check(t, "keys.json", keys)
 
 	golden.Each(t, "keys.json", func(t *testing.T, old []goldenKey) {
 		for _, want := range old {
