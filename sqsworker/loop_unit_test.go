@@ -93,3 +93,23 @@ func TestNewerHandleIsAdopted(t *testing.T) {
 		}
 	}
 }
+
+// A rejected message whose lease was lost meanwhile is not sent to the dead-letter queue: middleware learns it. That of any
+// other outcome has settled already.
+func TestOrphanIsSettled(t *testing.T) {
+	t.Parallel()
+	for outcome, want := range map[sqsonce.OutcomeKind]int{sqsonce.OutcomeRejected: 1, sqsonce.OutcomeDone: 0, sqsonce.OutcomeFailed: 0} {
+		l, ds := newGroup(t, 1)
+		settled := 0
+		l.orphanReturned(ds[0], result{outcome: outcome, settle: func(deadLettered bool) error {
+			settled++
+			if deadLettered {
+				t.Error("settled as dead-lettered")
+			}
+			return nil
+		}})
+		if l.calls.Wait(); settled != want {
+			t.Errorf("%v: settled %d times, want %d", outcome, settled, want)
+		}
+	}
+}
