@@ -52,7 +52,7 @@ func TestWindow(t *testing.T) {
 				}
 				most := tt.outage + 10*time.Second
 				if tt.want != nil {
-					most = 290 * time.Second
+					most = 285 * time.Second
 				}
 				if took := time.Since(start); took > most || tt.want != nil && took < 280*time.Second {
 					x.Errorf("returned after %v, want at most %v", took, most)
