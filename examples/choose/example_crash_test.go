@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -32,7 +33,9 @@ func Example_leaseCrash() {
 		}
 		charged++
 
-		once, err := dedup.New(newStore(srv, clock.now), "billing", func(o *dedup.Options) { o.OnCrash = policy })
+		once, err := dedup.New(newStore(srv, clock.now), "billing", func(o *dedup.Options) {
+			o.OnCrash, o.Logger = policy, slog.New(slog.DiscardHandler)
+		})
 		if err != nil {
 			log.Fatal(err)
 		}
