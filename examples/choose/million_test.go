@@ -41,7 +41,7 @@ func TestMillion(t *testing.T) {
 	again := func(host, duplicate, failed bill, requests float64) bill {
 		return host.plus(host, twice).plus(duplicate, twice).plus(failed, failing).plus(bill{requests: requests}, failing)
 	}
-	for row, c := range map[string]struct {
+	cases := map[string]struct {
 		bill
 		fifo bool
 	}{
@@ -59,7 +59,11 @@ func TestMillion(t *testing.T) {
 		"sqsonce, worker, inbox, the handler writes 1 KB":        {worker.plus(p.ddb("inbox with one write of 1 KB"), 1), false},
 		"sqsonce, worker, no inbox, the handler writes 1 KB":     {worker.plus(first, 1).plus(p.ddb("one write of 1 KB, without an inbox"), 1), false},
 		"sqsonce or Powertools, Lambda, results of 10 KB stored": {function.plus(p.ddb("Powertools: result of 10 KB"), 1), false},
-	} {
+	}
+	if rows := p.rows("## A million events"); len(rows) != len(cases) {
+		t.Errorf("the page has %d rows, the test %d", len(rows), len(cases))
+	}
+	for row, c := range cases {
 		request := price("S")
 		if c.fifo {
 			request = price("F")

@@ -42,6 +42,22 @@ func (p page) row(label string) []string {
 	return nil
 }
 
+// rows are the lines of a section's table, without its two first ones.
+func (p page) rows(section string) (rows []string) {
+	p.Helper()
+	_, text, _ := strings.Cut(p.text, section+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "|") {
+			rows = append(rows, line)
+		}
+	}
+	if len(rows) < 3 {
+		p.Fatalf("%s has no table under %q", p.name, section)
+	}
+	return rows[2:]
+}
+
 // check compares what was counted with a cell, of which pattern takes the number; "" is all of it. "at most 0.11" is right for
 // counts that change from run to run: they may be less by 40%, or the page is out of date.
 func (p page) check(label string, column int, pattern string, got float64) {
@@ -83,23 +99,14 @@ var codeLink = regexp.MustCompile("\\[`(Example\\w*|Test\\w+)`\\]\\(([^)]+)\\)")
 // Each strategy has an Example, and what the page links is there.
 func TestExamplesExist(t *testing.T) {
 	p := choosePage(t)
-	_, tables, ok := strings.Cut(p.text, "## The table")
-	if !ok {
-		t.Fatal("docs/choose.md has no section with the table")
-	}
-	tables, _, _ = strings.Cut(tables, "\n## ")
-	rows := 0
-	for line := range strings.Lines(tables) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| strategy") {
-			continue
-		}
-		rows++
-		if !strings.Contains(line, "[`Example") {
-			t.Errorf("no Example: %.60s", line)
+	rows := p.rows("## The table")
+	for _, row := range rows {
+		if !strings.Contains(row, "[`Example") {
+			t.Errorf("no Example: %.60s", row)
 		}
 	}
-	if rows < 10 {
-		t.Errorf("%d rows, want at least 10", rows)
+	if len(rows) < 10 {
+		t.Errorf("%d rows, want at least 10", len(rows))
 	}
 	for _, m := range codeLink.FindAllStringSubmatch(p.text, -1) {
 		source, err := os.ReadFile(filepath.Join("../../docs", m[2]))
