@@ -54,8 +54,8 @@ func inLab(t *testing.T, f func(*lab)) {
 // The operations of SQS, in the order of the page's columns.
 var operations = []string{"SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"}
 
-// queueCosts checks a row of the page's table of SQS: the requests of f for each of n events. Operations whose cell is empty
-// are not f's.
+// queueCosts checks a row of the page's table of SQS: the requests of f for each of n events. Operations whose cell
+// is - are not f's.
 func (x *lab) queueCosts(row string, n int, f func()) {
 	x.Helper()
 	before := len(x.sqs.Calls())
@@ -260,11 +260,11 @@ func TestInboxCosts(t *testing.T) {
 			return nil
 		})
 		client := newDynamoDB(x.ddb)
-		x.storeCosts("one write of 1 KB, without an inbox", 1, func() {
+		x.storeCosts("one write of up to 1 KB, without an inbox", 1, func() {
 			_, err := client.PutItem(x.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: write})
 			x.must(err)
 		})
-		requests, units := x.storeCosts("inbox with one write of 1 KB", 1, func() { x.must(handler(x.Context(), event("a"))) })
+		requests, units := x.storeCosts("inbox with one write of up to 1 KB", 1, func() { x.must(handler(x.Context(), event("a"))) })
 		choosePage(t).check("Inbox, DynamoDB", perEvent, `(\S+) requests`, requests)
 		choosePage(t).check("Inbox, DynamoDB", perEvent+1, `(\S+) write units`, units)
 	})

@@ -69,7 +69,7 @@ func newStore(srv *memdynamodb.Server, now func() time.Time) *dynamostore.Store 
 	return store
 }
 
-// event is the message of an event; each call is another copy that SQS has of it.
+// event is the message of an event; each call is another delivery of it.
 func event(id string) *sqsonce.Message {
 	return &sqsonce.Message{
 		ID: fmt.Sprint("message of ", id), Body: id, QueueARN: queueARN, ReceiveCount: 1,

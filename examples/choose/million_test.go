@@ -55,9 +55,9 @@ func TestMillion(t *testing.T) {
 		"sqsonce, worker, 5% sent twice, 2% fail once":           {again(worker, p.ddb("duplicate, 64 handlers"), p.ddb("failed delivery"), p.sqs("worker, an event that fails once, alone").requests+p.number("worker, standard queue", 2)).plus(first, 1), false},
 		"Powertools, Lambda, 5% sent twice, 2% fail once":        {again(function, p.ddb("Powertools: duplicate"), p.ddb("Powertools: failed delivery"), p.number("event source mapping, batches of 10", 2)).plus(theirs, 1), false},
 		"sqsonce, worker, handlers of 55 s":                      {worker.plus(p.sqs("worker, handlers of 55 s"), 1).plus(p.ddb("first delivery, handler of 55 s in a worker"), 1), false},
-		"no record, worker, the handler writes 1 KB":             {worker.plus(p.ddb("one write of 1 KB, without an inbox"), 1), false},
-		"sqsonce, worker, inbox, the handler writes 1 KB":        {worker.plus(p.ddb("inbox with one write of 1 KB"), 1), false},
-		"sqsonce, worker, no inbox, the handler writes 1 KB":     {worker.plus(first, 1).plus(p.ddb("one write of 1 KB, without an inbox"), 1), false},
+		"no record, worker, the handler writes 1 KB":             {worker.plus(p.ddb("one write of up to 1 KB, without an inbox"), 1), false},
+		"sqsonce, worker, inbox, the handler writes 1 KB":        {worker.plus(p.ddb("inbox with one write of up to 1 KB"), 1), false},
+		"sqsonce, worker, no inbox, the handler writes 1 KB":     {worker.plus(first, 1).plus(p.ddb("one write of up to 1 KB, without an inbox"), 1), false},
 		"sqsonce or Powertools, Lambda, results of 10 KB stored": {function.plus(p.ddb("Powertools: result of 10 KB"), 1), false},
 	}
 	if rows := p.rows("## A million events"); len(rows) != len(cases) {
