@@ -20,5 +20,9 @@
 // [EventKey] is the one function that publisher and consumer share: the publisher derives the FIFO
 // MessageDeduplicationId from it, the consumer the key of the event's record ([Message.Key]).
 //
+// # Envelopes
+//
+// [Unwrap] takes a message out of the envelopes of SNS, EventBridge and CloudEvents, before its key is made.
+//
 // The package imports the standard library alone.
 package sqsonce

@@ -44,7 +44,8 @@ type Envelope struct {
 // publishes or puts the same event twice gives it two IDs: only an event ID of the producer's own makes the two one event.
 //
 // h sees a copy of the [Message] with another Body, Attributes and Envelope; all else is that of the delivery, which [Outer]
-// returns. Unwrap belongs outside of deduplication: Unwrap(once.Handler(h)).
+// returns. Unwrap belongs outside of deduplication: Unwrap(once.Handler(h)). To a consumer that has records already it gives
+// other keys for messages in envelopes: an event that was completed under its message ID and comes again runs again.
 //
 // An envelope that is not understood, such as one with an attribute that is not base64 or the confirmation of a subscription,
 // is an error that matches [ErrEnvelope], and h is not called.
