@@ -56,6 +56,9 @@ func (u received) Unmarshal(r *sqstypes.Message) (*message.Message, error) {
 
 func receiveAll(ctx context.Context, queueURL wmsqs.QueueURL) (*sqs.ReceiveMessageInput, error) {
 	in, err := wmsqs.GenerateReceiveMessageInputDefault(ctx, queueURL)
+	if err != nil {
+		return nil, err
+	}
 	in.MessageSystemAttributeNames = []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll}
-	return in, err
+	return in, nil
 }
