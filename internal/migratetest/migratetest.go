@@ -4,6 +4,7 @@ package migratetest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,9 +33,12 @@ type Step struct {
 	// Send are producers: each of them sends each event.
 	Send []func(ctx context.Context, s Stack, id string) error
 	// Consume are consumers, which run beside each other until ctx ends.
-	Consume []func(ctx context.Context, s Stack, effect func(id string)) error
-	// Delivered twice are the messages of the first receives.
+	Consume []func(ctx context.Context, s Stack, effect func(id string) error) error
+	// Twice makes SQS deliver the messages of the first receives twice.
 	Twice bool
+	// Fails makes the first try of each event fail. The visibility timeouts of the first receives end early, so that other
+	// consumers get the message meanwhile.
+	Fails bool
 	// Want is how often each event has its effect.
 	Want int
 }
@@ -53,7 +57,9 @@ func Run(t *testing.T, step Step) {
 			t.Fatal(err)
 		}
 		s := Stack{Stack: stack, URL: stack.QueueURL[Queue], ARN: "arn:aws:sqs:us-east-1:000000000000:" + Queue}
-		if step.Twice {
+		if step.Fails {
+			stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 1, Times: 2, Do: fault.ExpireEarly}}})
+		} else if step.Twice {
 			stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 1, Times: 2, Do: fault.Duplicate}}})
 		}
 		effects := step.run(t, s)
@@ -73,6 +79,8 @@ func Run(t *testing.T, step Step) {
 	})
 }
 
+var errFirstTry = errors.New("the first try fails")
+
 var events = []string{"ord-1/v1", "ord-1/v2", "ord-2/v1"}
 
 func (step Step) run(t *testing.T, s Stack) map[string]int {
@@ -91,16 +99,22 @@ func (step Step) run(t *testing.T, s Stack) map[string]int {
 		}
 	}
 	var mu sync.Mutex
-	effects := map[string]int{}
-	effect := func(id string) {
+	effects, tried := map[string]int{}, map[string]bool{}
+	effect := func(id string) error {
 		time.Sleep(time.Second) // other consumers meet the event in progress
 		mu.Lock()
 		defer mu.Unlock()
+		if step.Fails && !tried[id] {
+			tried[id] = true
+			return errFirstTry
+		}
 		effects[id]++
+		return nil
 	}
 	var running sync.WaitGroup
-	for _, consume := range step.Consume {
+	for i, consume := range step.Consume {
 		running.Go(func() {
+			time.Sleep(time.Duration(i) * 300 * time.Millisecond) // while the first one handles its first event
 			if err := consume(ctx, s, effect); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}

@@ -3,7 +3,9 @@ package gocloud
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"gocloud.dev/pubsub"
 	"gocloud.dev/pubsub/awssnssqs"
@@ -19,7 +21,7 @@ import (
 type (
 	stack    = migratetest.Stack
 	producer = func(context.Context, stack, string) error
-	consumer = func(context.Context, stack, func(string)) error
+	consumer = func(context.Context, stack, func(string) error) error
 )
 
 func onTopic(send func(context.Context, *pubsub.Topic, Order) error) producer {
@@ -40,16 +42,16 @@ func publish(ctx context.Context, s stack, id string) error {
 	return err
 }
 
-func charge(effect func(string)) func(context.Context, Order) error {
-	return func(_ context.Context, o Order) error { effect(o.ID); return nil }
+func charge(effect func(string) error) func(context.Context, Order) error {
+	return func(_ context.Context, o Order) error { return effect(o.ID) }
 }
 
-func consume(ctx context.Context, s stack, effect func(string)) error {
+func consume(ctx context.Context, s stack, effect func(string) error) error {
 	return Consume(ctx, s.SQS, s.URL, charge(effect))
 }
 
 func handled(run func(context.Context, stack, sqsonce.Handler) error) consumer {
-	return func(ctx context.Context, s stack, effect func(string)) error {
+	return func(ctx context.Context, s stack, effect func(string) error) error {
 		store, err := dynamostore.New(s.DynamoDB, migratetest.Table)
 		if err != nil {
 			return err
@@ -74,6 +76,21 @@ var work = handled(func(ctx context.Context, s stack, h sqsonce.Handler) error {
 	return w.Run(ctx)
 })
 
+// refused is told for almost a visibility timeout that another consumer has the events.
+func refused(ctx context.Context, s stack, effect func(string) error) error {
+	busy, stop := context.WithTimeout(ctx, 25*time.Second)
+	defer stop()
+	n := 0
+	err := ConsumeOnce(busy, s.SQS, s.URL, s.ARN, func(context.Context, *sqsonce.Message) error { n++; return sqsonce.ErrInProgress })
+	switch {
+	case busy.Err() == nil:
+		return err
+	case n != 3:
+		return fmt.Errorf("%d deliveries within a visibility timeout, want one of each message", n)
+	}
+	return consumeOnce(ctx, s, effect)
+}
+
 func TestSteps(t *testing.T) {
 	for name, step := range map[string]migratetest.Step{
 		"before: every copy has an effect":         {Send: []producer{send, send}, Consume: []consumer{consume}, Want: 2},
@@ -83,6 +100,8 @@ func TestSteps(t *testing.T) {
 		"IDs: both producers":                      {Send: []producer{sendWithID, publish}, Consume: []consumer{consumeOnce}, Want: 1},
 		"worker beside the subscriber":             {Send: []producer{sendWithID, publish}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
 		"worker beside it, without IDs":            {Send: []producer{send}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
+		"what is in progress elsewhere waits":      {Send: []producer{publish}, Consume: []consumer{refused}, Want: 1},
+		"what is in progress is not deleted":       {Send: []producer{publish}, Fails: true, Consume: []consumer{consumeOnce, consumeOnce}, Want: 1},
 	} {
 		t.Run(name, func(t *testing.T) { migratetest.Run(t, step) })
 	}

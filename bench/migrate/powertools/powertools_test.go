@@ -60,11 +60,11 @@ func sendDone(ctx context.Context, s stack, id string) error {
 	return errors.Join(err, send(ctx, s, id))
 }
 
-func handler(s stack, effect func(string)) (sqsonce.Handler, error) {
-	return NewHandler(s.DynamoDB, func(_ context.Context, o Order) error { effect(o.ID); return nil })
+func handler(s stack, effect func(string) error) (sqsonce.Handler, error) {
+	return NewHandler(s.DynamoDB, func(_ context.Context, o Order) error { return effect(o.ID) })
 }
 
-func function(ctx context.Context, s stack, effect func(string)) error {
+func function(ctx context.Context, s stack, effect func(string) error) error {
 	h, err := handler(s, effect)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func function(ctx context.Context, s stack, effect func(string)) error {
 	}, awslambda.NewHandler(f).Invoke)
 }
 
-func worker(ctx context.Context, s stack, effect func(string)) error {
+func worker(ctx context.Context, s stack, effect func(string) error) error {
 	h, err := handler(s, effect)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func worker(ctx context.Context, s stack, effect func(string)) error {
 func TestSteps(t *testing.T) {
 	type (
 		producers = []func(context.Context, stack, string) error
-		consumers = []func(context.Context, stack, func(string)) error
+		consumers = []func(context.Context, stack, func(string) error) error
 	)
 	for name, step := range map[string]migratetest.Step{
 		"takeover: what Powertools has done":         {Send: producers{sendDone, send}, Consume: consumers{function}, Want: 0},
@@ -120,7 +120,7 @@ func TestTakeover(t *testing.T) {
 	}()
 	theirs := func(ids ...string) []string { return invokeTheirs(t, dir, local.URL, ids) }
 	ours := func(ids ...string) (charged []string) {
-		h, err := handler(stack{Stack: local}, func(id string) { charged = append(charged, id) })
+		h, err := handler(stack{Stack: local}, func(id string) error { charged = append(charged, id); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 type (
 	stack    = migratetest.Stack
 	producer = func(context.Context, stack, string) error
-	consumer = func(context.Context, stack, func(string)) error
+	consumer = func(context.Context, stack, func(string) error) error
 )
 
 // config is that of the stack's client.
@@ -49,16 +49,16 @@ func publish(ctx context.Context, s stack, id string) error {
 	return err
 }
 
-func charge(effect func(string)) func(context.Context, Order) error {
-	return func(_ context.Context, o Order) error { effect(o.ID); return nil }
+func charge(effect func(string) error) func(context.Context, Order) error {
+	return func(_ context.Context, o Order) error { return effect(o.ID) }
 }
 
-func consume(ctx context.Context, s stack, effect func(string)) error {
+func consume(ctx context.Context, s stack, effect func(string) error) error {
 	return Consume(ctx, config(s), migratetest.Queue, charge(effect))
 }
 
 func handled(run func(context.Context, stack, sqsonce.Handler) error) consumer {
-	return func(ctx context.Context, s stack, effect func(string)) error {
+	return func(ctx context.Context, s stack, effect func(string) error) error {
 		store, err := dynamostore.New(s.DynamoDB, migratetest.Table)
 		if err != nil {
 			return err
@@ -92,6 +92,7 @@ func TestSteps(t *testing.T) {
 		"IDs: both producers":                      {Send: []producer{sendWithID, publish}, Consume: []consumer{consumeOnce}, Want: 1},
 		"worker beside the router":                 {Send: []producer{sendWithID, publish}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
 		"worker beside it, without IDs":            {Send: []producer{send}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
+		"what is in progress is not deleted":       {Send: []producer{publish}, Fails: true, Consume: []consumer{consumeOnce, consumeOnce}, Want: 1},
 	} {
 		t.Run(name, func(t *testing.T) { migratetest.Run(t, step) })
 	}

@@ -2,6 +2,7 @@ package awslambda
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ import (
 type (
 	stack    = migratetest.Stack
 	producer = func(context.Context, stack, string) error
-	consumer = func(context.Context, stack, func(string)) error
+	consumer = func(context.Context, stack, func(string) error) error
 	function = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 )
 
@@ -41,8 +42,8 @@ func publish(ctx context.Context, s stack, id string) error {
 	return err
 }
 
-func charge(effect func(string)) func(context.Context, Order) error {
-	return func(_ context.Context, o Order) error { effect(o.ID); return nil }
+func charge(effect func(string) error) func(context.Context, Order) error {
+	return func(_ context.Context, o Order) error { return effect(o.ID) }
 }
 
 // invoke runs f behind an event source mapping.
@@ -52,12 +53,12 @@ func invoke(ctx context.Context, s stack, f function) error {
 	}, awslambda.NewHandler(f).Invoke)
 }
 
-func before(ctx context.Context, s stack, effect func(string)) error {
+func before(ctx context.Context, s stack, effect func(string) error) error {
 	return invoke(ctx, s, Function(charge(effect)))
 }
 
 func handled(run func(context.Context, stack, sqsonce.Handler) error) consumer {
-	return func(ctx context.Context, s stack, effect func(string)) error {
+	return func(ctx context.Context, s stack, effect func(string) error) error {
 		h, err := NewHandler(s.DynamoDB, charge(effect))
 		if err != nil {
 			return err
@@ -86,6 +87,7 @@ func TestSteps(t *testing.T) {
 		"host":                                     {Send: []producer{publish, publish}, Twice: true, Consume: []consumer{hosted}, Want: 1},
 		"host beside the function with dedup":      {Send: []producer{publish, publish}, Twice: true, Consume: []consumer{hosted, once}, Want: 1},
 		"host beside it, without IDs":              {Send: []producer{send}, Twice: true, Consume: []consumer{hosted, once}, Want: 1},
+		"what is in progress is not deleted":       {Send: []producer{publish}, Fails: true, Consume: []consumer{once, once}, Want: 1},
 	} {
 		t.Run(name, func(t *testing.T) { migratetest.Run(t, step) })
 	}
@@ -98,5 +100,23 @@ func TestKeyIsTheWorkers(t *testing.T) {
 	theirs, _, workerErr := sqsworker.MessageOf(sqstypes.Message{MessageId: aws.String("m1")}, arn).Key()
 	if err != nil || workerErr != nil || ours != theirs {
 		t.Errorf("got %q, %v in a function and %q, %v in a loop, want the same", ours, err, theirs, workerErr)
+	}
+}
+
+// A record lease that outlives its process delays the event: it ends with the invocation's time.
+func TestLeaseEndsWithTheInvocation(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	f := FunctionOnce(func(_ context.Context, m *sqsonce.Message) error {
+		if !m.KillAt.Equal(deadline) {
+			t.Errorf("KillAt %s, want the invocation's deadline, %s", m.KillAt, deadline)
+		}
+		return errors.New("failed")
+	})
+	r, err := f(ctx, events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m1"}}})
+	if err != nil || len(r.BatchItemFailures) != 1 || r.BatchItemFailures[0].ItemIdentifier != "m1" {
+		t.Errorf("got %+v, %v, want m1 failed", r, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type (
 	stack    = migratetest.Stack
 	producer = func(context.Context, stack, string) error
-	consumer = func(context.Context, stack, func(string)) error
+	consumer = func(context.Context, stack, func(string) error) error
 )
 
 func send(ctx context.Context, s stack, id string) error {
@@ -33,16 +33,16 @@ func publish(ctx context.Context, s stack, id string) error {
 	return Publish(ctx, p, Order{ID: id})
 }
 
-func charge(effect func(string)) func(context.Context, Order) error {
-	return func(_ context.Context, o Order) error { effect(o.ID); return nil }
+func charge(effect func(string) error) func(context.Context, Order) error {
+	return func(_ context.Context, o Order) error { return effect(o.ID) }
 }
 
-func consume(ctx context.Context, s stack, effect func(string)) error {
+func consume(ctx context.Context, s stack, effect func(string) error) error {
 	return Consume(ctx, s.SQS, s.URL, charge(effect))
 }
 
 func handled(run func(context.Context, stack, sqsonce.Handler) error) consumer {
-	return func(ctx context.Context, s stack, effect func(string)) error {
+	return func(ctx context.Context, s stack, effect func(string) error) error {
 		h, err := NewHandler(s.DynamoDB, charge(effect))
 		if err != nil {
 			return err
@@ -58,10 +58,10 @@ var consumeOnce = handled(func(ctx context.Context, s stack, h sqsonce.Handler) 
 var work = handled(func(ctx context.Context, s stack, h sqsonce.Handler) error { return Work(ctx, s.SQS, s.URL, h) })
 
 // killed charges as the loop of before does, and dies before its deletes. A loop with dedup follows: it finds no records.
-func killed(ctx context.Context, s stack, effect func(string)) error {
+func killed(ctx context.Context, s stack, effect func(string) error) error {
 	old, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	err := Consume(old, s.SQS, s.URL, func(_ context.Context, o Order) error { effect(o.ID); return errKilled })
+	err := Consume(old, s.SQS, s.URL, func(_ context.Context, o Order) error { return errors.Join(effect(o.ID), errKilled) })
 	if old.Err() == nil {
 		return err
 	}
@@ -83,6 +83,7 @@ func TestSteps(t *testing.T) {
 		"worker":                              {Send: []producer{sendWithID, publish}, Twice: true, Consume: []consumer{work}, Want: 1},
 		"worker beside the loop":              {Send: []producer{sendWithID, publish}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
 		"worker beside the loop, without IDs": {Send: []producer{send}, Twice: true, Consume: []consumer{work, consumeOnce}, Want: 1},
+		"what is in progress is not deleted":  {Send: []producer{publish}, Fails: true, Consume: []consumer{consumeOnce, consumeOnce}, Want: 1},
 	} {
 		t.Run(name, func(t *testing.T) { migratetest.Run(t, step) })
 	}
