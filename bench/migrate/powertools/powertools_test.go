@@ -238,3 +238,14 @@ func TestPythonKey(t *testing.T) {
 		t.Errorf("got %q, %v, want the hash of Python", got, err)
 	}
 }
+
+func TestPythonParses(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("handler.py is not checked: %v", err)
+	}
+	if out, err := exec.CommandContext(t.Context(), python, "-c", "import ast; ast.parse(open('handler.py').read())").CombinedOutput(); err != nil {
+		t.Errorf("handler.py: %v\n%s", err, out)
+	}
+}
