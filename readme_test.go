@@ -14,8 +14,22 @@ import (
 // leaves out checks of errors, and what a line of "..." stands for.
 func TestReadmeCodeIsFromExamples(t *testing.T) {
 	t.Parallel()
+	checkCode(t, "README.md", "go", "*_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go")
+}
+
+// The code of the page about moving stands in the programs that the tests beside them run.
+func TestMigrateCodeIsFromExamples(t *testing.T) {
+	t.Parallel()
+	checkCode(t, "docs/migrate.md", "go", "examples/migrate/*/*.go", "bench/migrate/*/*.go")
+	checkCode(t, "docs/migrate.md", "js", "bench/migrate/*/*.mjs")
+	checkCode(t, "docs/migrate.md", "python", "bench/migrate/*/*.py")
+}
+
+// checkCode compares the code blocks of a page that are in the language with the files.
+func checkCode(t *testing.T, page, language string, patterns ...string) {
+	t.Helper()
 	var sources [][]string
-	for _, pattern := range []string{"*_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go"} {
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -24,13 +38,13 @@ func TestReadmeCodeIsFromExamples(t *testing.T) {
 			sources = append(sources, exampleLines(t, name))
 		}
 	}
-	blocks := goBlocks(t, "README.md")
+	blocks := codeBlocks(t, page, language)
 	if len(blocks) == 0 {
-		t.Fatal("the README has no Go code: nothing was checked")
+		t.Fatalf("%s has no code in %s: nothing was checked", page, language)
 	}
 	for _, block := range blocks {
 		if !slices.ContainsFunc(sources, func(source []string) bool { return containsParts(source, block) }) {
-			t.Errorf("in no example:\n%s", strings.Join(block, "\n"))
+			t.Errorf("%s: in no example:\n%s", page, strings.Join(block, "\n"))
 		}
 	}
 }
@@ -61,14 +75,14 @@ func exampleLines(t *testing.T, name string) []string {
 	return trimmedLines(string(text[fset.Position(last).Offset:]))
 }
 
-func goBlocks(t *testing.T, name string) (blocks [][]string) {
+func codeBlocks(t *testing.T, name, language string) (blocks [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, part := range strings.Split(string(text), "```") {
-		if code, ok := strings.CutPrefix(part, "go\n"); ok && i%2 == 1 {
+		if code, ok := strings.CutPrefix(part, language+"\n"); ok && i%2 == 1 {
 			blocks = append(blocks, trimmedLines(code))
 		}
 	}

@@ -109,6 +109,5 @@
 //
 // [PowertoolsKey] gives an event the key of Powertools for TypeScript. Its keyPrefix is then the consumer's name. A result
 // of dedup.Do is JSON text for Powertools for TypeScript, whose own results are values. A completed message has no result.
-// To move a consumer, let both programs run on one table with one key until no function of Powertools is left, and keep its
-// records until their expiration.
+// docs/migrate.md has the steps of a move.
 package dynamostore
