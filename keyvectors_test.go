@@ -13,12 +13,12 @@ import (
 	"github.com/sqsonce/sqsonce"
 )
 
-var update = flag.Bool("update", false, "write the keys of testdata/keys.json anew, from its events and messages")
+var updateKeys = flag.Bool("update-keys", false, "write the keys of testdata/keys.json anew, from its events and messages")
 
 const vectorsFile = "testdata/keys.json"
 
 // keyVectors are for producers and consumers in other languages; docs/messages.md explains them. A key that is empty stands
-// for an error: the event or message has none.
+// for an error: the event or message has none. To add one, write it without its key, and run TestKeyVectors with -update-keys.
 type keyVectors struct {
 	Events   []eventVector   `json:"events"`
 	Messages []messageVector `json:"messages"`
@@ -74,7 +74,7 @@ func TestKeyVectors(t *testing.T) {
 	for i := range v.Messages {
 		v.Messages[i].check(t)
 	}
-	if !*update {
+	if !*updateKeys {
 		return
 	}
 	if err := os.WriteFile(vectorsFile, v.encode(t), 0o644); err != nil {
@@ -82,14 +82,14 @@ func TestKeyVectors(t *testing.T) {
 	}
 }
 
-// check compares the key, or sets it under -update.
+// check compares the key, or sets it under -update-keys.
 func (v *eventVector) check(t *testing.T) {
 	t.Helper()
 	key, err := sqsonce.EventKey(v.Source, v.ID)
 	if (key == "") != (err != nil) {
 		t.Errorf("%s: EventKey = %q, %v, want a key or an error", v.Name, key, err)
 	}
-	if *update {
+	if *updateKeys {
 		v.Key = key
 	}
 	if key != v.Key {
@@ -121,7 +121,7 @@ func (v *messageVector) check(t *testing.T) {
 	if err != nil {
 		found = ""
 	}
-	if *update {
+	if *updateKeys {
 		v.Key, v.KeySource = key, found
 	}
 	if key != v.Key || found != v.KeySource {
