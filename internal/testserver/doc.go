@@ -6,7 +6,7 @@
 //   - a [Database]: PostgreSQL, MariaDB, MySQL or Redis. [Server.Kill] ends its server with SIGKILL, and [Server.Restart]
 //     starts it again on the same files and port, which is what a crash looks like to a client. SIGKILL loses what a
 //     process has in memory, not what it has written to the operating system: a power failure is not tested.
-//   - packages of npm and PyPI, for what is compared with programs written for Node and Python: [InstallNode], [Python].
+//   - packages of npm and PyPI, for what is compared with programs written for Node and Python: [InstallNode], [Package].
 //
 // A server has its files in a temporary folder and listens on the loopback interface only. It ends with the test process,
 // also when that process is killed and cannot clean up. Nobody needs a password, and the superuser of a database is open

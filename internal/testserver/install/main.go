@@ -1,5 +1,5 @@
-// Command install installs the servers that tests run against: emulators, into the user's cache folder, with a client in Python,
-// and databases, from Debian's packages, which takes root. It exits with 1 if one could not be installed. With -check it installs nothing and
+// Command install installs the servers that tests run against: emulators, into the user's cache folder, with packages of
+// Python and Node, and databases, from Debian's packages, which takes root. It exits with 1 if one could not be installed. With -check it installs nothing and
 // says which are missing.
 //
 // With -unpack it downloads a server of another suite of Debian into a folder, and prints the environment variable that
@@ -53,8 +53,10 @@ func check() {
 			missing(e.String())
 		}
 	}
-	if p := testserver.ExtendedClient; !p.Installed() {
-		missing(p.String())
+	for _, p := range testserver.Packages() {
+		if !p.Installed() {
+			missing(p.String())
+		}
 	}
 	for _, d := range testserver.Databases() {
 		if !d.Installed() {
@@ -74,8 +76,10 @@ func installAll(ctx context.Context) (status int) {
 		fmt.Println(e)
 		report(e.Install(ctx))
 	}
-	fmt.Println(testserver.ExtendedClient)
-	report(testserver.ExtendedClient.Install(ctx))
+	for _, p := range testserver.Packages() {
+		fmt.Println(p)
+		report(p.Install(ctx))
+	}
 	for _, d := range testserver.Databases() {
 		fmt.Println(d.Name)
 		report(testserver.Install(ctx, d))

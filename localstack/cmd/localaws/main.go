@@ -1,7 +1,7 @@
 // Command localaws serves an in-memory SQS and DynamoDB on one port, for any AWS client in any language:
 //
 //	localaws -queues orders,orders.fifo -tables dedup
-//	AWS_ENDPOINT_URL=http://127.0.0.1:4566 aws sqs receive-message ...
+//	aws --endpoint-url http://127.0.0.1:4566 sqs receive-message ...
 //
 // It stores nothing on disk. Each queue gets a dead-letter queue, Name-dlq, for messages received five times. Each table is
 // an idempotency table: string key "id", TTL attribute "expiration".

@@ -1,0 +1,10 @@
+#!/bin/sh
+set -eu
+queue=$1 id=$2 group=$3 body=$4 source=orders
+case $id in '' | *[!A-Za-z0-9._:/-]*) echo "publish.sh: ID needs a hash" >&2; exit 2 ;; esac
+text() { printf '{"DataType":"String","StringValue":"%s"}' "$1"; }
+attributes="{\"event-id\":$(text "$id"),\"event-source\":$(text $source),\"event-type\":$(text order.placed)}"
+case $queue in *.fifo) set -- --message-deduplication-id "$source|$id" ;; *) set -- ;; esac
+# Version 1 of the CLI does not read AWS_ENDPOINT_URL for SQS.
+aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} sqs send-message --queue-url "$queue" \
+  --message-body "$body" --message-group-id "$group" --message-attributes "$attributes" "$@"

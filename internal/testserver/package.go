@@ -1,0 +1,86 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"testing"
+)
+
+// Package is a package of PyPI or npm at one version, for what is compared with programs written in Python or TypeScript.
+type Package struct {
+	Name    string
+	Version string
+
+	folder string // below the cache folder
+	needs  string // for people
+	fill   func(ctx context.Context, dir string) error
+}
+
+// ExtendedClient is AWS's SQS client that keeps large bodies in S3, amazon-sqs-extended-client.
+var ExtendedClient = &Package{Name: "extendedclient", Version: "1.0.1", folder: "python", needs: needsPython, fill: installPython}
+
+// TypeScript is the compiler, with the AWS SDK's client of SQS.
+var TypeScript = &Package{Name: "typescript", Version: "5.9.3", folder: "node", needs: "npm and Node.js 20", fill: npmInstall}
+
+const needsPython = "Python 3.12 or 3.13"
+
+// Packages returns every package.
+func Packages() []*Package { return []*Package{ExtendedClient, TypeScript} }
+
+// String returns name and version, as in messages and folder names.
+func (p *Package) String() string { return p.Name + "-" + p.Version }
+
+func (p *Package) installation() installation {
+	files, err := fs.Sub(assets, "assets/"+p.Name)
+	if err != nil {
+		panic(err) // the path is valid
+	}
+	return installation{name: p.folder + "/" + p.String(), files: files, fill: p.fill}
+}
+
+// Installed reports whether the package is installed, whole and from the assets of this package.
+func (p *Package) Installed() bool { return p.installation().complete() }
+
+// Install installs the package unless it is installed.
+func (p *Package) Install(ctx context.Context) error {
+	if _, err := p.installation().install(ctx); err != nil {
+		return fmt.Errorf("testserver: installing %s, which needs %s: %w", p, p.needs, err)
+	}
+	return nil
+}
+
+// Dir returns the folder of the installation; a package of npm is in its node_modules. Without the package, the test is
+// skipped or fails, as EMULATORS says.
+func (p *Package) Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := p.setUp(mode())
+	if err != nil {
+		unavailable(t, p.String(), err)
+	}
+	return dir
+}
+
+// Interpreter returns the path of the interpreter that has a package of PyPI, and skips as [Package.Dir] does.
+func (p *Package) Interpreter(t testing.TB) string {
+	t.Helper()
+	return python(p.Dir(t))
+}
+
+func (p *Package) setUp(mode string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	if err := obtain(ctx, mode, p.needs, p); err != nil {
+		return "", err
+	}
+	return p.installation().dir()
+}
+
+// Program returns the path of a program that is installed with an emulator in Python: with [LocalStack] the AWS CLI, aws, and
+// python, which has boto3. It skips as [Package.Dir] does.
+func (e *Emulator) Program(t testing.TB, name string) string {
+	t.Helper()
+	p := &Package{Name: e.Name, Version: e.Version, folder: "emulators", needs: e.needs, fill: e.fill}
+	return filepath.Join(filepath.Dir(p.Interpreter(t)), name)
+}
