@@ -44,6 +44,9 @@ func TestHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 		(&job{Worker: w, x: x}).wantHealth("before Run", 200, 503)
+		if _, body := (&job{Worker: w, x: x}).probe("/ready"); body["last_poll_seconds"] != -1.0 {
+			t.Errorf("before the first poll: %v, want last_poll_seconds -1", body)
+		}
 		j := x.start(h)
 		time.Sleep(14 * time.Second)
 		j.wantHealth("running", 200, 200)
