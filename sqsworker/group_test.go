@@ -113,3 +113,18 @@ func TestOrphanIsSettled(t *testing.T) {
 		}
 	}
 }
+
+// What is parked is within Options.Held and half of Options.Bytes.
+func TestRoomToPark(t *testing.T) {
+	t.Parallel()
+	l, _ := newGroup(t, 1)
+	l.opts.Held, l.opts.Bytes = 3, 100
+	l.parked = amount{messages: 1, bytes: 20}
+	for more, want := range map[amount]bool{
+		{messages: 2, bytes: 30}: true, {messages: 3, bytes: 1}: false, {messages: 1, bytes: 31}: false, {messages: 1, bytes: 80}: false,
+	} {
+		if got := l.roomToPark(more); got != want {
+			t.Errorf("%+v beside %+v: room %t, want %t", more, l.parked, got, want)
+		}
+	}
+}

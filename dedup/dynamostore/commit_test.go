@@ -148,3 +148,15 @@ func TestInboxRenewsAShortLeaseBeforeTheCommit(t *testing.T) {
 		})
 	}
 }
+
+// The error of a call that was given up has the error of its last attempt.
+func TestBecause(t *testing.T) {
+	t.Parallel()
+	reason, last := errors.New("context ended"), errors.New("throttled")
+	if got := because(reason, nil); got != reason {
+		t.Errorf("without an attempt: %v", got)
+	}
+	if got := because(reason, last); !errors.Is(got, reason) || !errors.Is(got, last) {
+		t.Errorf("after an attempt: %v", got)
+	}
+}
