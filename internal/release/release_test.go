@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,6 +35,9 @@ type scratchRepo struct {
 
 func newScratch(t *testing.T) scratchRepo {
 	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIPPED: git is not installed: releases are not tested")
+	}
 	s := scratchRepo{t: t, dir: t.TempDir()}
 	s.git("init", "--quiet", "--initial-branch=main")
 	s.commit(scratchFiles)
