@@ -360,3 +360,18 @@ func TestNothingIsHeldInAStop(t *testing.T) {
 		}
 	})
 }
+
+// A message beyond Options.Held is given back until the other delivery's lease is certainly over: it costs one receive more.
+func TestMessageBeyondHeldComesBackOnce(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("a", "b", "c")
+		var r runs
+		j := x.start(elsewhere(&r, time.Now().Add(time.Minute)), func(o *Options) { o.Held = 1 })
+		time.Sleep(2 * time.Minute)
+		x.wantEmpty()
+		j.stopClean()
+		if s := j.Stats(); len(r.list()) != 6 || s.Received != 5 {
+			t.Errorf("%d runs of three messages, %d receives; want two runs of each, and two receives of the two that were not held", len(r.list()), s.Received)
+		}
+	})
+}
