@@ -375,3 +375,28 @@ func TestMessageBeyondHeldComesBackOnce(t *testing.T) {
 		}
 	})
 }
+
+// A message whose event is in progress when the worker stops is visible again when the other lease is certainly over.
+func TestMessageInProgressAtTheStop(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("a")
+		until := time.Now().Add(time.Minute)
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			time.Sleep(5 * time.Second)
+			var r runs
+			return elsewhere(&r, until)(ctx, m)
+		})
+		time.Sleep(time.Second)
+		if err := j.stop(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Until(until))
+		if n := len(x.receive(time.Second)); n != 0 {
+			t.Errorf("%d messages visible at the end of the other lease, want none yet", n)
+		}
+		time.Sleep(3 * time.Second)
+		if n := len(x.receive(time.Second)); n != 1 {
+			t.Errorf("%d messages visible three seconds later, want 1", n)
+		}
+	})
+}
