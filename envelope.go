@@ -2,6 +2,7 @@ package sqsonce
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -31,17 +32,21 @@ type Envelope struct {
 //   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
 //     those it was published with. With raw message delivery there is nothing to take off.
 //   - an event of EventBridge: the body is its detail, as the JSON text that arrived; the type for [ByType] is its detail-type.
-//   - a CloudEvent in structured mode: the body is its data; its other fields are attributes, each with the prefix "ce-". A
-//     CloudEvent in binary mode has its data in the body already.
+//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off; its other fields are
+//     attributes, each with the prefix "ce-". A CloudEvent in binary mode has its data in the body already.
 //
 // One may be in the other, up to four. Any other body, such as an event notification of S3, is handed to h as it is, also from
 // within an envelope.
 //
-// The key of the event ([Message.Key]) is that of the message in the envelope, where that has an event ID. Otherwise it is made
-// of what the service keeps when it delivers the same event again: the topic's ARN and SNS's message ID, which its retries and
-// replays keep; or the source and the ID of EventBridge's event, which its retries keep. The envelope nearest to the message
-// counts. An event-key attribute of the delivery, which a dead-letter copy has, counts before all of them. A service that
-// publishes or puts the same event twice gives it two IDs: only an event ID of the producer's own makes the two one event.
+// The key of the event ([Message.Key]) is that of the outermost message which has an ID of its own in its attributes, the
+// delivery first: an event-key, which a dead-letter copy has, or an event-id; its event-type stays too. Otherwise it is that of
+// the CloudEvent in the envelopes. Otherwise it is made of what the service keeps when it delivers the same event again: the
+// topic's ARN and SNS's message ID, which its retries and replays keep; or the source and the ID of EventBridge's event, which
+// its retries keep; the innermost of these envelopes counts. A service that publishes or puts the same event twice gives it two
+// IDs: only an event ID of the producer's own makes the two one event.
+//
+// So the body of a message without an ID of its own decides about its key. Do not unwrap what consists of texts of people that
+// you do not trust and has no event-id.
 //
 // h sees a copy of the [Message] with another Body, Attributes and Envelope; all else is that of the delivery, which [Outer]
 // returns. Unwrap belongs outside of deduplication: Unwrap(once.Handler(h)). To a consumer that has records already it gives
@@ -62,6 +67,8 @@ func Unwrap(h Handler) Handler {
 	}
 }
 
+var errNoText = errors.New("it is null")
+
 type outerContextKey struct{}
 
 // Outer returns the message as the host delivered it, for a handler behind [Unwrap].
@@ -72,7 +79,6 @@ func Outer(ctx context.Context) (*Message, bool) {
 
 // unwrap returns the message in m's envelopes, or m itself.
 func (m *Message) unwrap() (*Message, error) {
-	outer := m
 	for range mostEnvelopes + 1 {
 		inner, err := m.open()
 		if err != nil {
@@ -80,9 +86,6 @@ func (m *Message) unwrap() (*Message, error) {
 		}
 		if inner == nil {
 			return m, nil
-		}
-		if a, ok := outer.Attributes[AttrEventKey]; ok {
-			inner.Attributes[AttrEventKey] = a
 		}
 		m = inner
 	}
@@ -92,6 +95,9 @@ func (m *Message) unwrap() (*Message, error) {
 // open takes one envelope off. It returns nil where there is none. The attributes of the message that it returns are a map of
 // its own.
 func (m *Message) open() (inner *Message, err error) {
+	if _, ok := m.cloudEventInAttributes(); ok {
+		return nil, nil // in binary mode: the body is its data, whatever it looks like
+	}
 	kind, fields := envelopeOf(m.Body)
 	opened := *m
 	switch kind {
@@ -104,15 +110,29 @@ func (m *Message) open() (inner *Message, err error) {
 	case eventBridgeEvent:
 		opened.openEventBridge(fields)
 	case structuredCloudEvent:
-		if _, ok := m.cloudEventInAttributes(); ok {
-			return nil, nil // in binary mode: the body is its data
-		}
 		err = opened.openCloudEvent(fields)
 	}
 	if err != nil {
 		return nil, err
 	}
+	m.identify(&opened)
 	return &opened, nil
+}
+
+// identify gives the message in an envelope the ID that the message around it has of its own. A body may be any text, also that
+// of a stranger: it must not change the ID that the producer gave.
+func (m *Message) identify(inner *Message) {
+	if _, ok := m.Attributes[AttrEventKey]; !ok {
+		if _, ok := m.Attributes[AttrEventID]; !ok {
+			return
+		}
+	}
+	for _, name := range []string{AttrEventKey, AttrEventID, AttrEventSource, AttrEventType} {
+		delete(inner.Attributes, name)
+		if a, ok := m.Attributes[name]; ok {
+			inner.Attributes[name] = a
+		}
+	}
 }
 
 // openSNS reads a notification, as SNS sends it to a queue.
@@ -136,9 +156,11 @@ func (m *Message) openSNS(fields map[string]json.RawMessage) error {
 		}
 		m.Attributes[name] = read
 	}
-	if err := json.Unmarshal(fields["Message"], &m.Body); err != nil {
-		return fmt.Errorf("Message of an SNS notification: %w", err)
+	var body *string
+	if err := json.Unmarshal(fields["Message"], &body); err != nil || body == nil {
+		return fmt.Errorf("Message of an SNS notification is no text: %w", cmp.Or(err, errNoText))
 	}
+	m.Body = *body
 	m.Envelope = Envelope{
 		Key:    deliveryKey(snsKey, jsonString(fields["TopicArn"]), jsonString(fields["MessageId"])),
 		Source: KeyFromSNS,
@@ -246,16 +268,21 @@ func envelopeOf(body string) (kind envelopeKind, fields map[string]json.RawMessa
 	return noEnvelope, nil
 }
 
-// checkNoEnvelope fails for a body in an envelope of AWS that is to be decoded as a t which is not made for it: encoding/json
-// would ignore all of its fields, and the handler would succeed with an empty value.
-func checkNoEnvelope(body string, t reflect.Type) error {
+// checkNoEnvelope fails for a body in an envelope that is to be decoded as a t which is not made for it: encoding/json would
+// ignore its fields, and the handler would succeed with an empty value.
+func (m *Message) checkNoEnvelope(t reflect.Type) error {
 	var service string
 	var names []string
-	switch kind, _ := envelopeOf(body); kind {
+	switch kind, _ := envelopeOf(m.Body); kind {
 	case snsNotification, snsOther:
 		service, names = "SNS", []string{"TopicArn", "MessageId"}
 	case eventBridgeEvent:
 		service, names = "EventBridge", []string{"detail", "detail-type"}
+	case structuredCloudEvent:
+		service, names = "CloudEvents", []string{"specversion", "data", "data_base64"}
+		if _, ok := m.cloudEventInAttributes(); ok {
+			return nil // in binary mode: the body is its data
+		}
 	default:
 		return nil
 	}

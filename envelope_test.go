@@ -72,6 +72,7 @@ func TestUnwrap(t *testing.T) {
 		elevenAttributes += fmt.Sprintf(`%s"a%d":{"Type":"String","Value":"x"}`, strings.Repeat(",", min(i, 1)), i)
 	}
 	elevenAttributes += "}}"
+	forged := strings.Replace(inSNS(order), `"Message"`, `"MessageAttributes":{"event-key":{"Type":"String","Value":"k"},"event-id":{"Type":"String","Value":"1"},"event-source":{"Type":"String","Value":"orders"}},"Message"`, 1)
 	large := strings.Repeat("x", 3<<18) // a MiB in base64
 	for _, tt := range []struct {
 		name       string
@@ -92,7 +93,17 @@ func TestUnwrap(t *testing.T) {
 			[]string{"a0", "a1", "a10", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"}, "", snsMessageKey, sqsonce.KeyFromSNS},
 		{"SNS, a message that is not JSON", sqsonce.Message{Body: inSNS("{not JSON\n")}, "{not JSON\n", []string{}, "", snsMessageKey, sqsonce.KeyFromSNS},
 		{"SNS, attributes of the delivery", sqsonce.Message{Body: inSNS(order), Attributes: text("event-id", "7", "event-source", "other", "reject-reason", "x")},
-			order, []string{}, "", snsMessageKey, sqsonce.KeyFromSNS},
+			order, []string{"event-id", "event-source"}, "", "other|7", sqsonce.KeyFromAttribute},
+		{"SNS, whose message claims another ID", sqsonce.Message{Body: forged, Attributes: text("event-id", "7", "event-source", "other", "event-type", "note")},
+			order, []string{"event-id", "event-source", "event-type"}, "note", "other|7", sqsonce.KeyFromAttribute},
+		{"SNS, whose message has an ID", sqsonce.Message{Body: forged}, order, []string{"event-key", "event-id", "event-source"}, "", "k", sqsonce.KeyFromAttribute},
+		{"EventBridge, with an ID of the delivery", sqsonce.Message{Body: inEventBridge(order), Attributes: text("event-id", "7", "event-source", "other", "event-type", "note")},
+			order, []string{"event-id", "event-source", "event-type"}, "note", "other|7", sqsonce.KeyFromAttribute},
+		{"EventBridge in SNS, whose message has an ID", sqsonce.Message{Body: strings.Replace(inSNS(inEventBridge(order)), `"Message"`, `"MessageAttributes":{"event-id":{"Type":"String","Value":"7"},"event-source":{"Type":"String","Value":"other"}},"Message"`, 1)},
+			order, []string{"event-id", "event-source"}, "placed", "other|7", sqsonce.KeyFromAttribute},
+		{"SNS as the data of a CloudEvent", sqsonce.Message{Body: inCloudEvent(inSNS(order))}, inSNS(order), nil, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
+		{"SNS as the data of a CloudEvent in binary mode", sqsonce.Message{Body: inSNS(order), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")},
+			inSNS(order), nil, "t", "s|B", sqsonce.KeyFromCloudEvents},
 		{"SNS, redriven with a key", sqsonce.Message{Body: inSNS(order), Attributes: text("event-key", "k")},
 			order, []string{"event-key"}, "", "k", sqsonce.KeyFromAttribute},
 		{"EventBridge", sqsonce.Message{Body: envelope(t, "eventbridge")}, "{\n    \"instance-id\": \"i-1234567890abcdef0\",\n    \"state\": \"terminated\"\n  }",
@@ -205,6 +216,7 @@ func TestUnwrapRefuses(t *testing.T) {
 	for name, body := range map[string]string{
 		"confirmation of a subscription":     envelope(t, "sns-confirmation"),
 		"a message that is not a string":     strings.Replace(inSNS("x"), `"Message":"x"`, `"Message":{}`, 1),
+		"a message that is null":             strings.Replace(inSNS("x"), `"Message":"x"`, `"Message":null`, 1),
 		"attributes that are no object":      strings.Replace(inSNS("x"), `"Message"`, `"MessageAttributes":[],"Message"`, 1),
 		"an attribute that is not base64":    strings.Replace(inSNS("x"), `"Message"`, `"MessageAttributes":{"a":{"Type":"Binary","Value":"!"}},"Message"`, 1),
 		"a CloudEvent that is not base64":    strings.Replace(inCloudEvent(`"!"`), `"data"`, `"data_base64"`, 1),
@@ -304,6 +316,7 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 	type order struct{ ID string }
 	for name, body := range map[string]string{
 		"SNS": envelope(t, "sns"), "EventBridge": envelope(t, "eventbridge"), "a confirmation of SNS": envelope(t, "sns-confirmation"),
+		"CloudEvents": inCloudEvent(`{"ID":"1"}`), "CloudEvents in base64": envelope(t, "cloudevent"),
 	} {
 		m := &sqsonce.Message{Body: body}
 		for call, f := range map[string]func() error{
@@ -334,6 +347,16 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 	}
 	if _, err := sqsonce.Decode[event](&sqsonce.Message{Body: envelope(t, "eventbridge")}); err != nil {
 		t.Errorf("a type for events: %v", err)
+	}
+	type cloudEvent struct {
+		Data order `json:"data"`
+	}
+	if _, err := sqsonce.Decode[cloudEvent](&sqsonce.Message{Body: inCloudEvent("{}")}); err != nil {
+		t.Errorf("a type for CloudEvents: %v", err)
+	}
+	binary := &sqsonce.Message{Body: inCloudEvent("{}"), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")}
+	if _, err := sqsonce.Decode[order](binary); err != nil {
+		t.Errorf("a CloudEvent as the data of one in binary mode: %v", err)
 	}
 	if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: `{"ID":"1","TopicArn":"x","detail-type":"y"}`}); err != nil {
 		t.Errorf("an order with a topic: %v", err)

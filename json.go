@@ -29,11 +29,12 @@ func (e *DecodeError) Error() string {
 // Decode returns the JSON body of m as a T. A body that does not decode, or has data after the value, is a [Reject] of
 // a [*DecodeError]: delivering it again would change nothing.
 //
-// A body that is an envelope of SNS or EventBridge is an [ErrEnvelope] where T is a struct without a field of that envelope
-// (TopicArn or MessageId, detail or detail-type): encoding/json would decode it as an empty T. See [Unwrap].
+// A body that is an envelope of SNS, EventBridge or CloudEvents is an [ErrEnvelope] where T is a struct without a field of that
+// envelope (TopicArn or MessageId; detail or detail-type; specversion, data or data_base64): encoding/json would decode it as
+// an empty T. See [Unwrap].
 func Decode[T any](m *Message) (T, error) {
 	var v T
-	if err := checkNoEnvelope(m.Body, reflect.TypeFor[T]()); err != nil {
+	if err := m.checkNoEnvelope(reflect.TypeFor[T]()); err != nil {
 		return v, err
 	}
 	dec := json.NewDecoder(strings.NewReader(m.Body))

@@ -178,3 +178,13 @@ func TestOutcomeKindNames(t *testing.T) {
 		}
 	}
 }
+
+// A nil pointer that is not a nil error is a failure like any other.
+func TestOutcomeOfTypedNils(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{(*sqsonce.RetryError)(nil), (*sqsonce.RejectError)(nil), fmt.Errorf("wrapped: %w", (*sqsonce.RejectError)(nil))} {
+		if o := sqsonce.OutcomeOf(err); o.Kind != sqsonce.OutcomeFailed || o.Retry != nil || o.Reject != nil || err.Error() == "" {
+			t.Errorf("%T: %+v, want failed", err, o)
+		}
+	}
+}

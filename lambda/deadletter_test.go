@@ -36,7 +36,7 @@ func TestRejectGoesToTheDeadLetterQueue(t *testing.T) {
 		x.send("1")
 		var settled settlements
 		e := x.receive()
-		if got := x.failed(x.wrap(byBody(handlers{"2": rejects(&settled)})), 30*time.Second, e); got != "" {
+		if got := x.failed(x.wrap(withKey(byBody(handlers{"2": rejects(&settled)}))), 30*time.Second, e); got != "" {
 			t.Errorf("failed: got %q, want none: Lambda deletes the rejected message", got)
 		}
 		dead := x.srv.Messages(x.dlq)
@@ -138,7 +138,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 			}
 			x.send(strings.Repeat("x", body))
 			var settled settlements
-			failed := x.failed(x.wrap(rejects(&settled)), 30*time.Second, x.receive())
+			failed := x.failed(x.wrap(withKey(rejects(&settled))), 30*time.Second, x.receive())
 			settled.want(x, want.failed == "")
 			dead := x.srv.Messages(x.dlq)
 			if want.failed != "" {
@@ -278,4 +278,16 @@ func TestCopyHasTheKeyOfMiddleware(t *testing.T) {
 			t.Errorf("dead-letter queue: got %+v, want the message with middleware's key", dead)
 		}
 	})
+}
+
+// withKey tells the host the message's key, as dedup does.
+func withKey(h sqsonce.Handler) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		key, _, err := m.Key()
+		if err != nil {
+			return err
+		}
+		settle.KeepKey(ctx, key)
+		return h(ctx, m)
+	}
 }

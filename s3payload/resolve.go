@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,9 +51,9 @@ type ResolveOptions struct {
 //   - h's own, unchanged.
 //   - a [*sqsonce.RejectError] around [ErrPointer]: another delivery would change nothing.
 //   - matching [ErrBucket], [ErrNoObject] or [ErrTooLarge]: an ordinary failure of the message.
-//   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, or its answer broke off. It
-//     also matches [sqsonce.ErrMisconfigured] where the bucket does not exist or is in another Region, or the credentials are
-//     refused.
+//   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, or its answer broke off, with
+//     fewer bytes than its Content-Length or the message's attribute say. It also matches [sqsonce.ErrMisconfigured] where the
+//     bucket does not exist or is in another Region, or the credentials are refused.
 //   - the cause of the handler's context, wrapped, if that ended first.
 //   - any other that S3 answers, among them denied access: an ordinary failure of the message. The role may lack
 //     s3:ListBucket, and the object be missing.
@@ -114,6 +115,9 @@ func (r *resolver) handle(ctx context.Context, m *sqsonce.Message) error {
 	var content string
 	err = r.calls.do(ctx, func(ctx context.Context) (err error) {
 		content, err = r.read(ctx, p)
+		if err == nil && int64(len(content)) < sizeOf(m.Attributes) {
+			return io.ErrUnexpectedEOF // an answer without Content-Length that broke off
+		}
 		return err
 	})
 	if err != nil {
@@ -135,6 +139,15 @@ func sizeAttributeOf(attrs map[string]sqsonce.Attribute) string {
 		}
 	}
 	return ""
+}
+
+// sizeOf returns the size that the pointer's attribute says, or 0. Clients count bytes, or characters, which are not more.
+func sizeOf(attrs map[string]sqsonce.Attribute) int64 {
+	n, err := strconv.ParseInt(attrs[sizeAttributeOf(attrs)].String, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // read returns the content of the whole object, or an error.

@@ -131,7 +131,7 @@ func TestBodyWithoutPointerIsUntouched(t *testing.T) {
 func TestHandlersOwnErrorIsUnchanged(t *testing.T) {
 	t.Parallel()
 	store := newS3("payloads")
-	store.buckets["payloads"]["k"] = []byte("x")
+	store.buckets["payloads"]["k"] = []byte("hello")
 	own := sqsonce.Reject(errors.New("own"))
 	h, err := s3payload.Resolve(func(context.Context, *sqsonce.Message) error { return own }, store.client(), []string{"payloads"})
 	if err != nil {
@@ -323,6 +323,12 @@ func TestNoAnswer(t *testing.T) {
 	_, err = resolve(t, t.Context(), client, pointerTo("payloads", "k"))
 	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a body that breaks off: got %v, want Unavailable", err)
+	}
+	_, err = resolve(t, t.Context(), getter(func(context.Context) (*s3.GetObjectOutput, error) {
+		return &s3.GetObjectOutput{Body: io.NopCloser(strings.NewReader("hell"))}, nil
+	}), pointerTo("payloads", "k"))
+	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("fewer bytes than the attribute says, without Content-Length: got %v, want Unavailable", err)
 	}
 	reset := errors.New("connection reset")
 	_, err = resolve(t, t.Context(), getter(func(context.Context) (*s3.GetObjectOutput, error) {

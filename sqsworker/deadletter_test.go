@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -30,7 +31,7 @@ func TestRejectGoesToTheDLQ(t *testing.T) {
 			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
 				x.send("g:bad", "g:good")
 				id := x.queued()[0].ID
-				j := x.start(rejectBad)
+				j := x.start(withKey(rejectBad))
 				time.Sleep(5 * time.Second)
 				j.stopClean()
 				x.wantEmpty()
@@ -137,7 +138,7 @@ func TestRejectKeepsTheSendersAttributes(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				j := x.start(rejectBad)
+				j := x.start(withKey(rejectBad))
 				time.Sleep(5 * time.Second)
 				j.stopClean()
 				x.wantEmpty()
@@ -219,7 +220,7 @@ func TestRejectFitsASmallerDLQ(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				j := x.start(rejectBad)
+				j := x.start(withKey(rejectBad))
 				time.Sleep(5 * time.Second)
 				j.stopClean()
 				dead := x.dead()
@@ -287,4 +288,16 @@ func TestTrustedDedupIDSurvivesARedrive(t *testing.T) {
 			t.Errorf("keys before and after the redrive: %q and %q, want %q", first, second, want)
 		}
 	})
+}
+
+// withKey tells the host the message's key, as dedup does.
+func withKey(h sqsonce.Handler) sqsonce.Handler {
+	return func(ctx context.Context, m *sqsonce.Message) error {
+		key, _, err := m.Key()
+		if err != nil {
+			return err
+		}
+		settle.KeepKey(ctx, key)
+		return h(ctx, m)
+	}
 }

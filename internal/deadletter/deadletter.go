@@ -61,7 +61,8 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 }
 
 // addHostAttributes adds the event's key, then the reason. A key that the copy has by itself is not added. One that holds the
-// queue's ARN is another one where the copy has a new message ID, and where it is redriven to another queue.
+// queue's ARN is another one where the copy is redriven to another queue. The message ID is no key unless middleware has made
+// one of it: the event's own ID may be in the body, which middleware that never saw the message would have read.
 func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, key string, reason error) (dropped []string) {
 	used := size(m)
 	add := func(name, value string) {
@@ -78,11 +79,11 @@ func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqson
 		attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
 	}
 	own, source, err := m.Key()
-	switch ofQueue := source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromEventID; {
+	switch {
 	case err != nil:
-	case ofQueue && key == "":
+	case source == sqsonce.KeyFromEventID && key == "":
 		key = own
-	case !ofQueue && key == own:
+	case source != sqsonce.KeyFromEventID && source != sqsonce.KeyFromMessageID && key == own:
 		key = ""
 	}
 	add(sqsonce.AttrEventKey, key)

@@ -44,7 +44,7 @@ func TestCopyKeepsTheMessage(t *testing.T) {
 		"number": {Type: "Number.int", String: "3"},
 		"bytes":  {Type: "Binary.png", Binary: []byte{1, 2}},
 	}
-	in, dropped := Copy(fifoDLQ, m, "", sqsonce.Reject(errBad))
+	in, dropped := Copy(fifoDLQ, m, keyOf(t, m), sqsonce.Reject(errBad))
 	if dropped != nil {
 		t.Errorf("dropped: got %v, want none", dropped)
 	}
@@ -92,7 +92,7 @@ func TestCopyKeepsTheKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, _ := Copy(standardDLQ, m, "", nil)
+		in, _ := Copy(standardDLQ, m, want, nil)
 		redriven := &sqsonce.Message{ID: "id-2", Body: m.Body, QueueARN: sourceARN + "-2", Attributes: map[string]sqsonce.Attribute{}}
 		for n, a := range in.MessageAttributes {
 			redriven.Attributes[n] = sqsonce.Attribute{Type: *a.DataType, String: *a.StringValue}
@@ -101,6 +101,33 @@ func TestCopyKeepsTheKey(t *testing.T) {
 			t.Errorf("%s: key after the redrive: got %q, %v; want %q", name, got, err, want)
 		}
 	}
+}
+
+// Without middleware a message without an ID of its own has no key yet: one of the message ID would hide the ID that is in its
+// body or behind a pointer. An event-id alone is an ID, whose key holds the queue's ARN.
+func TestCopyWithoutMiddleware(t *testing.T) {
+	t.Parallel()
+	for want, attrs := range map[string]map[string]sqsonce.Attribute{
+		"":                              nil,
+		"sqs-event|" + sourceARN + "|1": {sqsonce.AttrEventID: {Type: "String", String: "1"}},
+	} {
+		m := message()
+		m.Attributes = attrs
+		in, _ := Copy(standardDLQ, m, "", nil)
+		if got := aws.ToString(in.MessageAttributes[sqsonce.AttrEventKey].StringValue); got != want {
+			t.Errorf("event-key: got %q, want %q", got, want)
+		}
+	}
+}
+
+// keyOf is the key that middleware tells the host.
+func keyOf(t *testing.T, m *sqsonce.Message) string {
+	t.Helper()
+	key, _, err := m.Key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // A key that middleware made of the MessageDeduplicationId is not in the copy, whose ID SQS or the host chooses anew.
@@ -143,7 +170,7 @@ func TestCopyAtTheLimits(t *testing.T) {
 	} {
 		m := message()
 		m.Attributes, m.Body = tt.attrs, strings.Repeat("x", tt.body)
-		in, dropped := Copy(standardDLQ, m, "", sqsonce.Reject(errBad))
+		in, dropped := Copy(standardDLQ, m, keyOf(t, m), sqsonce.Reject(errBad))
 		if diff := cmp.Diff(tt.want, dropped); diff != "" {
 			t.Errorf("%s: dropped (-want +got):\n%s", tt.name, diff)
 		}

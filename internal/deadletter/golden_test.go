@@ -29,7 +29,7 @@ func TestGoldenCopies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, _ := Copy(fifoDLQ, m, "", sqsonce.Reject(errBad))
+		in, _ := Copy(fifoDLQ, m, key, sqsonce.Reject(errBad))
 		c := goldenCopy{DedupID: *in.MessageDeduplicationId, Key: key, Attributes: map[string]sqsonce.Attribute{}}
 		for name, a := range in.MessageAttributes {
 			c.Attributes[name] = sqsonce.Attribute{Type: *a.DataType, String: aws.ToString(a.StringValue)}

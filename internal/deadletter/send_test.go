@@ -114,7 +114,7 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 		m := message()
 		m.Body, m.Attributes = strings.Repeat("x", 1000), tt.attrs
 		q := &smallQueue{most: tt.most}
-		dropped, err := Send(t.Context(), q, standardDLQ, m, "", errBad)
+		dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), errBad)
 		if isTooLarge(err) != tt.tooLarge || (err == nil) == tt.tooLarge || len(q.calls) != tt.calls || !slices.Equal(dropped, tt.dropped) {
 			t.Errorf("%s: got %d calls, dropped %v, error %v; want %d, %v", tt.name, len(q.calls), dropped, err, tt.calls, tt.dropped)
 		}
