@@ -39,10 +39,10 @@ func TestTroubleshooting(t *testing.T) {
 		}
 		for _, m := range inBackquotes.FindAllStringSubmatch(line, -1) {
 			if goName.MatchString(m[1]) && !names[m[1]] {
-				t.Errorf("there is no %s", m[1])
+				t.Errorf("the page names %s, which does not exist", m[1])
 			}
 			if strings.ContainsAny(m[1], " _-") && !strings.Contains(texts, m[1]) {
-				t.Errorf("no string of the code has %q", m[1])
+				t.Errorf("the page quotes %q, which no string of the code has", m[1])
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func TestTroubleshooting(t *testing.T) {
 			continue
 		}
 		if found++; !rows[strings.TrimSuffix(name, ".Error()")] {
-			t.Errorf("%s has no row", name)
+			t.Errorf("%s has no row in docs/troubleshooting.md", name)
 		}
 	}
 	if found < 60 {
@@ -61,10 +61,9 @@ func TestTroubleshooting(t *testing.T) {
 }
 
 // readCode returns what the published packages declare, as pkg.Name, pkg.Type.Method and pkg.Type.Field, and the strings of all.
-func readCode(t *testing.T) (names map[string]bool, texts string) {
+func readCode(t *testing.T) (map[string]bool, string) {
 	t.Helper()
-	names = map[string]bool{}
-	var all strings.Builder
+	names, all := map[string]bool{}, strings.Builder{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if entry.IsDir() && slices.Contains([]string{".git", "bench", "examples", "testdata"}, path) {
 			return fs.SkipDir
