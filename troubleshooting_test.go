@@ -1,0 +1,119 @@
+package sqsonce_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	inBackquotes = regexp.MustCompile("`([^`\n]+)`")
+	goName       = regexp.MustCompile(`^[a-z0-9]+\.[A-Z]\w*(\.[A-Z]\w*)?$`)
+	errorName    = regexp.MustCompile(`^[a-z0-9]+\.(Err[A-Z]\w*|[A-Z]\w*\.Error\(\))$`)
+)
+
+// Each exported error of a published package has a row in docs/troubleshooting.md. What the page has in backquotes exists:
+// pkg.Name and pkg.Type.Field are declared, and text with a space, '_' or '-' (a log line, a key of one) is in a string.
+func TestTroubleshooting(t *testing.T) {
+	t.Parallel()
+	names, texts := readCode(t)
+	page, err := os.ReadFile("docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, m := range inBackquotes.FindAllStringSubmatch(cells[1], -1) {
+				rows[m[1]] = true
+			}
+		}
+		for _, m := range inBackquotes.FindAllStringSubmatch(line, -1) {
+			if goName.MatchString(m[1]) && !names[m[1]] {
+				t.Errorf("the page names %s, which does not exist", m[1])
+			}
+			if strings.ContainsAny(m[1], " _-") && !strings.Contains(texts, m[1]) {
+				t.Errorf("the page quotes %q, which no string of the code has", m[1])
+			}
+		}
+	}
+	found := 0
+	for name := range names {
+		if !errorName.MatchString(name) {
+			continue
+		}
+		if found++; !rows[strings.TrimSuffix(name, ".Error()")] {
+			t.Errorf("%s has no row in docs/troubleshooting.md", name)
+		}
+	}
+	if found < 60 {
+		t.Errorf("%d errors, want at least 60: were they recognised?", found)
+	}
+}
+
+// readCode returns what the published packages declare, as pkg.Name, pkg.Type.Method and pkg.Type.Field, and the strings of all.
+func readCode(t *testing.T) (map[string]bool, string) {
+	t.Helper()
+	names, all := map[string]bool{}, strings.Builder{}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if entry.IsDir() && slices.Contains([]string{".git", "bench", "examples", "testdata"}, path) {
+			return fs.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := file.Name.Name
+		if slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "internal") {
+			pkg = "internal/" + pkg // no name that a user can write
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); err == nil { // not a number
+					all.WriteString(text + "\n")
+				}
+			case *ast.FuncDecl:
+				name := n.Name.Name
+				if n.Recv != nil {
+					name = strings.TrimPrefix(types.ExprString(n.Recv.List[0].Type), "*") + "." + name
+				}
+				if n.Name.Name == "Error" {
+					name += "()" // not a field of this name
+				}
+				names[pkg+"."+name] = true
+			case *ast.ValueSpec:
+				for _, v := range n.Names {
+					names[pkg+"."+v.Name] = true
+				}
+			case *ast.TypeSpec:
+				names[pkg+"."+n.Name.Name] = true
+				if s, ok := n.Type.(*ast.StructType); ok {
+					for _, f := range s.Fields.List {
+						for _, v := range f.Names {
+							names[pkg+"."+n.Name.Name+"."+v.Name] = true
+						}
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names, all.String()
+}
