@@ -32,7 +32,7 @@ const (
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 	maxDelay = 12*time.Hour - 30*time.Minute
 	// firstUnavailable and maxUnavailable are the delays while something is away that every message needs: four times longer
-	// with each receive, so that five receives last 85 min.
+	// with each receive, so that five receives last 81 min.
 	firstUnavailable = time.Minute
 	maxUnavailable   = time.Hour
 )

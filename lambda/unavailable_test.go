@@ -12,7 +12,7 @@ import (
 var errRefused = errors.New("connection refused")
 
 // TestUnavailableDelays: while something is away that every message needs, the delay grows fourfold with each receive, up to
-// an hour, so that five receives last 85 min.
+// an hour, so that five receives last 81 min.
 func TestUnavailableDelays(t *testing.T) {
 	withQueue(t, false, nil, func(x *fixture) {
 		f := x.wrap(func(_ context.Context, m *sqsonce.Message) error {
