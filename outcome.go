@@ -34,21 +34,13 @@ type RetryError struct {
 func RetryAfter(d time.Duration, err error) error { return &RetryError{After: max(d, 0), Err: err} }
 
 func (e *RetryError) Error() string {
-	if e == nil {
-		return "sqsonce: a nil *RetryError"
-	}
 	if e.Err == nil {
 		return fmt.Sprintf("sqsonce: retry after %s", e.After)
 	}
 	return fmt.Sprintf("sqsonce: retry after %s: %v", e.After, e.Err)
 }
 
-func (e *RetryError) Unwrap() error {
-	if e == nil {
-		return nil // a nil pointer that is not a nil error: a handler may return one by mistake
-	}
-	return e.Err
-}
+func (e *RetryError) Unwrap() error { return e.Err }
 
 // RejectError says that a message can never be handled.
 type RejectError struct{ Err error }
@@ -58,21 +50,13 @@ type RejectError struct{ Err error }
 func Reject(err error) error { return &RejectError{Err: err} }
 
 func (e *RejectError) Error() string {
-	if e == nil {
-		return "sqsonce: a nil *RejectError"
-	}
 	if e.Err == nil {
 		return "sqsonce: rejected"
 	}
 	return fmt.Sprintf("sqsonce: rejected: %v", e.Err)
 }
 
-func (e *RejectError) Unwrap() error {
-	if e == nil {
-		return nil
-	}
-	return e.Err
-}
+func (e *RejectError) Unwrap() error { return e.Err }
 
 // PanicError is a panic of a handler, turned into an error so that it fails one message and not the process.
 type PanicError struct {

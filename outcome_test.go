@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -182,8 +183,8 @@ func TestOutcomeKindNames(t *testing.T) {
 // A nil pointer that is not a nil error is a failure like any other.
 func TestOutcomeOfTypedNils(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{(*sqsonce.RetryError)(nil), (*sqsonce.RejectError)(nil), fmt.Errorf("wrapped: %w", (*sqsonce.RejectError)(nil))} {
-		if o := sqsonce.OutcomeOf(err); o.Kind != sqsonce.OutcomeFailed || o.Retry != nil || o.Reject != nil || err.Error() == "" {
+	for _, err := range []error{(*sqsonce.RetryError)(nil), (*sqsonce.RejectError)(nil), (*fs.PathError)(nil), errors.Join((*sqsonce.RejectError)(nil))} {
+		if o := sqsonce.OutcomeOf(err); o.Kind != sqsonce.OutcomeFailed || o.Retry != nil || o.Reject != nil {
 			t.Errorf("%T: %+v, want failed", err, o)
 		}
 	}

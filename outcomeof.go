@@ -43,9 +43,16 @@ func (k OutcomeKind) String() string {
 // A lost lease comes first: not even a Reject may move a message that another delivery may own. An event in progress
 // elsewhere comes before a Reject too: the other delivery decides about it. A handler that rejects its message although
 // something is unavailable has decided.
-func OutcomeOf(err error) Outcome {
-	retry, reject := asked(err)
-	o := Outcome{Kind: OutcomeFailed, Retry: retry, Reject: reject}
+//
+// An error whose methods panic, as those of a nil pointer that is not a nil error do, is an ordinary failure.
+func OutcomeOf(err error) (o Outcome) {
+	defer func() {
+		if recover() != nil {
+			o = Outcome{Kind: OutcomeFailed}
+		}
+	}()
+	o.Kind = OutcomeFailed
+	o.Retry, o.Reject = asked(err)
 	switch {
 	case err == nil:
 		o.Kind = OutcomeDone
@@ -53,7 +60,7 @@ func OutcomeOf(err error) Outcome {
 		o.Kind = OutcomeLeaseLost
 	case errors.Is(err, ErrInProgress):
 		o.Kind = OutcomeInProgress
-	case reject != nil:
+	case o.Reject != nil:
 		o.Kind = OutcomeRejected
 	case errors.Is(err, ErrUnavailable):
 		o.Kind = OutcomeUnavailable

@@ -400,3 +400,26 @@ func TestMessageInProgressAtTheStop(t *testing.T) {
 		}
 	})
 }
+
+func TestHoldTime(t *testing.T) {
+	t.Parallel()
+	l, _ := newGroup(t, 1)
+	l.opts.Visibility = 30 * time.Second
+	for _, tc := range []struct {
+		asked   time.Duration
+		bounces int
+		want    time.Duration
+	}{
+		{-1, 1, 15 * time.Second}, // nothing says when the other delivery ends
+		{20 * time.Second, 1, 19 * time.Second},
+		{time.Second, 1, holdAgain}, {time.Second, 5, holdAgain}, {time.Second, 6, 2 * holdAgain}, {time.Second, 100, holdAgainMost},
+	} {
+		if got := l.holdTime(result{asked: tc.asked}, tc.bounces); got != tc.want {
+			t.Errorf("asked %s, %d times: got %s, want %s", tc.asked, tc.bounces, got, tc.want)
+		}
+	}
+	l.opts.Visibility = time.Second
+	if got := l.holdTime(result{asked: -1}, 1); got != time.Second {
+		t.Errorf("V=1s: got %s, want 1s", got)
+	}
+}

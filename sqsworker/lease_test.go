@@ -231,3 +231,19 @@ func TestLateSuccessProvesNothing(t *testing.T) {
 		t.Errorf("state %d, %d leases lost; want the lease lost", d.state, l.counters.leasesLost.Load())
 	}
 }
+
+func TestExtensionInterval(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		visibility time.Duration
+		jitter     float64
+		want       time.Duration
+	}{
+		{30 * time.Second, 0, 15 * time.Second}, {30 * time.Second, 1, 13500 * time.Millisecond},
+		{10 * time.Second, 0, 5 * time.Second}, {9 * time.Second, 0, 3 * time.Second}, {9 * time.Second, 0.5, 2850 * time.Millisecond},
+	} {
+		if got := extensionInterval(tc.visibility, tc.jitter); got != tc.want {
+			t.Errorf("V=%s, jitter %v: got %s, want %s", tc.visibility, tc.jitter, got, tc.want)
+		}
+	}
+}

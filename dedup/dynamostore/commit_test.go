@@ -160,3 +160,45 @@ func TestBecause(t *testing.T) {
 		t.Errorf("after an attempt: %v", got)
 	}
 }
+
+// Only attempts after the first one are delayed.
+func TestInboxPausesBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	for _, conflicts := range []int{0, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			b := ledgerBed(t)
+			h := b.inbox(b.store()).Handler(bookAlice)
+			b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Times: conflicts, Do: fault.FailEntries, Entries: []int{0, 1}})
+			if conflicts == 0 {
+				b.faults()
+			}
+			start := time.Now()
+			if err := h(t.Context(), order(1)); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); (took > 0) != (conflicts > 0) {
+				t.Errorf("%d conflicts: took %s", conflicts, took)
+			}
+		})
+	}
+}
+
+// The record that an inbox completes has the hash of the payload.
+func TestInboxValidates(t *testing.T) {
+	t.Parallel()
+	b := ledgerBed(t)
+	h := b.inbox(b.store(), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
+	m := order(1)
+	if err := h(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := h(t.Context(), m); err != nil {
+		t.Errorf("the same payload: %v", err)
+	}
+	other := *m
+	other.Body = "another"
+	if err := h(t.Context(), &other); !errors.Is(err, dedup.ErrPayloadMismatch) {
+		t.Errorf("another payload: %v, want ErrPayloadMismatch", err)
+	}
+	b.balance("10")
+}
