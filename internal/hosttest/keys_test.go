@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,5 +169,55 @@ func (w *fixture) start(host string, h sqsonce.Handler) (stop func()) {
 			w.Errorf("%s: %v", host, err)
 		}
 		p.kill()
+	}
+}
+
+// A message that was rejected before dedup saw it keeps the ID in its body: its copy and the producer's second send are one
+// event.
+func TestRejectBeforeDedupKeepsTheID(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for _, host := range []string{worker, function} {
+			for name, body := range map[string]string{"CloudEvent in SNS": inSNS(cloudEventBody), "EventBridge": eventBridgeBody} {
+				t.Run(fmt.Sprintf("%s/%s/fifo=%t", name, host, fifo), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						w := newFixture(t, setup{fifo: fifo, visibility: 30 * time.Second, maxReceives: 3, quiet: true})
+						once, err := dedup.New(memstore.New(), consumer, func(o *dedup.Options) { o.Logger = w.log })
+						if err != nil {
+							t.Fatal(err)
+						}
+						var accepts atomic.Bool
+						var runs atomic.Int64
+						guarded := once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
+						stop := w.start(host, sqsonce.Unwrap(func(ctx context.Context, m *sqsonce.Message) error {
+							if !accepts.Load() {
+								return sqsonce.Reject(errCard)
+							}
+							return guarded(ctx, m)
+						}))
+						send := func(dedupID string) {
+							in := &sqs.SendMessageInput{QueueUrl: &w.url, MessageBody: aws.String(body)}
+							if fifo {
+								in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), &dedupID
+							}
+							if _, err := w.admin.sqs.SendMessage(t.Context(), in); err != nil {
+								t.Fatal(err)
+							}
+						}
+						send("1")
+						time.Sleep(time.Hour)
+						accepts.Store(true)
+						w.redrive()
+						send("2")
+						time.Sleep(time.Hour)
+						stop()
+						if s := once.Stats(); runs.Load() != 1 || s.Completed != 1 {
+							t.Errorf("%d runs, %d duplicates, want one of each", runs.Load(), s.Completed)
+						}
+					})
+				})
+			}
+		}
 	}
 }
