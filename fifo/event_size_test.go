@@ -69,7 +69,9 @@ func TestSizeLimit(t *testing.T) {
 	}
 }
 
+// limitReads returns how often the limit was read. A read goes on beside the sends.
 func (x *fixture) limitReads() int {
+	time.Sleep(time.Second)
 	n := 0
 	for _, c := range x.srv.Calls() {
 		if c.Op == "GetQueueAttributes" {
