@@ -31,7 +31,10 @@ func New(t testing.TB, h http.Handler) *Network {
 	t.Helper()
 	n := &Network{handler: h}
 	n.transport = &http.Transport{DialContext: n.dial, MaxIdleConnsPerHost: 10}
-	t.Cleanup(n.transport.CloseIdleConnections)
+	t.Cleanup(func() {
+		time.Sleep(2 * Latency) // a call that was given up may have a request that is still being served
+		n.transport.CloseIdleConnections()
+	})
 	return n
 }
 
