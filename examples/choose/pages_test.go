@@ -72,7 +72,7 @@ func (p page) check(label string, column int, pattern string, got float64) {
 		cell = m[1]
 	}
 	want, atMost := p.parse(cell)
-	if off := got - want; !atMost && math.Abs(off) > 0.005 || atMost && (off > 0.005 || got < 0.6*want) {
+	if off := got - want; !atMost && math.Abs(off) > 0.005 || atMost && (off > 0.005 || got < 0.45*want) {
 		p.Errorf("%s, %q, column %d: the page says %s, counted %.3f", p.name, label, column, cell, got)
 	}
 }
