@@ -153,7 +153,7 @@ func TestEveryLineIsCovered(t *testing.T) {
 	if err := os.WriteFile(profile, []byte("mode: set\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := runTest("internal/mutate", time.Nanosecond, []string{"true", "-test.coverprofile=" + profile}); code != 0 {
+	if code := runTest("internal/mutate", filepath.Join(t.TempDir(), "quick"), time.Nanosecond, []string{"true", "-test.coverprofile=" + profile}); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	text, err := os.ReadFile(profile)
@@ -167,7 +167,7 @@ func TestEveryLineIsCovered(t *testing.T) {
 	if d := cmp.Diff(want, string(text)); d != "" {
 		t.Error(d)
 	}
-	if runTest("", 0, []string{"false"}) == 0 {
+	if runTest("", "", 0, []string{"false"}) == 0 {
 		t.Error("a failed test is no success")
 	}
 }

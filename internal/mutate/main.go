@@ -39,7 +39,7 @@ const (
 
 func main() {
 	if pkg := os.Getenv(profiledDir); pkg != "" {
-		os.Exit(runTest(pkg, leastDuration, os.Args[1:]))
+		os.Exit(runTest(pkg, os.Getenv(quickTestsFile), leastDuration, os.Args[1:]))
 	}
 	gremlins := flag.String("gremlins", "gremlins", "the `path` of gremlins")
 	only := flag.String("file", "", "mutate these `files` of the package only, separated by commas")
@@ -157,6 +157,7 @@ func run(ctx context.Context, gremlins, temp, pkg string, files []string) ([]mut
 		flags = append(flags, "-skip="+skip)
 	}
 	env := append(os.Environ(), "GOWORK=off", "GOFLAGS="+strings.Join(flags, " "), "TMPDIR="+temp, profiledDir+"="+pkg,
+		quickTestsFile+"="+filepath.Join(temp, "quick"),
 		// Each mutant meets the same random cases: none is killed by luck, or by a case that another one left.
 		"EMULATORS=off", "RAPID_SEED=1", "RAPID_NOFAILFILE=1", "RAPID_SHRINKTIME=1ms")
 	command := func(name string, args ...string) error {
