@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -201,4 +204,34 @@ func TestInboxValidates(t *testing.T) {
 		t.Errorf("another payload: %v, want ErrPayloadMismatch", err)
 	}
 	b.balance("10")
+}
+
+// What a transaction's reasons say is in the error. One that is cancelled without a reason is an error, not a crash.
+func TestCancellationReasons(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reasons []string // codes
+		want    string   // in the error; "": it is not final
+	}{
+		"no reasons":                   {nil, "without a reason"},
+		"no codes":                     {[]string{"", ""}, "without a reason"},
+		"none":                         {[]string{reasonNone, reasonNone}, "without a reason"},
+		"the record, transient":        {[]string{"TransactionConflict", "ValidationError"}, ""},
+		"the record":                   {[]string{"ValidationError", "AccessDenied"}, "record: ValidationError: text"},
+		"a write, transient":           {[]string{reasonNone, reasonNone, "TransactionConflict"}, ""},
+		"a write":                      {[]string{reasonNone, "", "ValidationError"}, "write 1: ValidationError: text"},
+		"a write, and a transient one": {[]string{reasonNone, "TransactionConflict", "ValidationError"}, "write 1: ValidationError: text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var reasons []ddbtypes.CancellationReason
+			for _, code := range c.reasons {
+				reasons = append(reasons, ddbtypes.CancellationReason{Code: aws.String(code), Message: aws.String("text")})
+			}
+			final, err := readCancellation(reasons, nil)
+			if final != (c.want != "") || final && (err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, sqsonce.ErrLeaseLost)) {
+				t.Errorf("got final %t, %v, want %q", final, err, c.want)
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -33,9 +34,7 @@ func newExpression(update, condition string) expression {
 	return e
 }
 
-func notName(r rune) bool {
-	return r != '#' && r != ':' && r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-}
+func notName(r rune) bool { return r != '#' && r != '_' && !unicode.IsLower(r) }
 
 const (
 	acquireUpdate = "SET #status=:p, #owner=:me, #fence=:fence, #in_progress_expiration=:until, #expiration=:exp, #attempts=:n" +

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
@@ -127,27 +126,6 @@ func TestStatsOfRetriesAndForeignRecords(t *testing.T) {
 			t.Errorf("Stats.ForeignRecords after a record without an owner: got %d, want 1", got)
 		}
 	})
-}
-
-// A transaction that is cancelled without a reason is an error, not a crash.
-func TestCancelledWithoutAReason(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t)
-		s, err := New(noReason{b.client(b.srv)}, testTable)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.commit(t.Context(), b.acquire(s, claim("a")), nil); err == nil || errors.Is(err, sqsonce.ErrLeaseLost) {
-			t.Errorf("commit: got %v, want an error that says nothing about the lease", err)
-		}
-	})
-}
-
-type noReason struct{ Client }
-
-func (noReason) TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	return nil, &ddbtypes.TransactionCanceledException{}
 }
 
 func TestItemSize(t *testing.T) {
