@@ -186,21 +186,23 @@ func TestInboxPausesBetweenAttempts(t *testing.T) {
 	}
 }
 
-// The record that an inbox completes has the hash of the payload.
+// The record that an inbox completes has the hash of the payload: another host, which remembers nothing, compares it.
 func TestInboxValidates(t *testing.T) {
 	t.Parallel()
 	b := ledgerBed(t)
-	h := b.inbox(b.store(), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
+	host := func() sqsonce.Handler {
+		return b.inbox(b.store(), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
+	}
 	m := order(1)
-	if err := h(t.Context(), m); err != nil {
+	if err := host()(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	if err := h(t.Context(), m); err != nil {
+	if err := host()(t.Context(), m); err != nil {
 		t.Errorf("the same payload: %v", err)
 	}
 	other := *m
 	other.Body = "another"
-	if err := h(t.Context(), &other); !errors.Is(err, dedup.ErrPayloadMismatch) {
+	if err := host()(t.Context(), &other); !errors.Is(err, dedup.ErrPayloadMismatch) {
 		t.Errorf("another payload: %v, want ErrPayloadMismatch", err)
 	}
 	b.balance("10")

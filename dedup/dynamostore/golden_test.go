@@ -2,37 +2,47 @@ package dynamostore
 
 import (
 	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/golden"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
-
-const goldenItems = "items.json"
 
 // goldenBed is on the server in memory, also in the run on dynoxide: another server writes an item's attributes otherwise.
 func goldenBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, srv: memdynamodb.New()}
 	t.Cleanup(b.srv.Close)
+	b.createLedger()
 	if err := CreateTable(t.Context(), b.client(b.srv), testTable); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// The items are those that the newest golden version writes, since each bubble begins at the same time. Those of every version
-// are found as they were left.
-func TestGolden(t *testing.T) {
+var randomText = regexp.MustCompile(`"[A-Z2-7]{26}"`) // of crypto/rand: owners and tokens
+
+// checkGolden compares the items that write leaves with those of the newest golden version: each bubble begins at the same
+// time. Then read gets those of every version.
+func checkGolden(t *testing.T, name string, write, read func(b *bed)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := goldenBed(t)
-		golden.WriteRecords(t, b.store())
-		golden.Check(t, goldenItems, b.srv.Items(testTable))
+		write(b)
+		var items []json.RawMessage
+		for _, item := range b.srv.Items(testTable) {
+			items = append(items, randomText.ReplaceAll(item, []byte(`"RANDOM"`)))
+		}
+		golden.Check(t, name, items)
 	})
-	golden.Each(t, goldenItems, func(t *testing.T, items []json.RawMessage) {
+	golden.Each(t, name, func(t *testing.T, items []json.RawMessage) {
 		synctest.Test(t, func(t *testing.T) {
 			b := goldenBed(t)
 			for _, item := range items {
@@ -40,7 +50,80 @@ func TestGolden(t *testing.T) {
 					t.Fatalf("PutItem %s: %s", item, got)
 				}
 			}
-			golden.CheckRecords(t, b.store(), func(_ string, by time.Duration) { time.Sleep(by) })
+			read(b)
 		})
+	})
+}
+
+// The records of single requests.
+func TestGolden(t *testing.T) {
+	checkGolden(t, "items.json", func(b *bed) {
+		golden.WriteRecords(b.T, b.store())
+	}, func(b *bed) {
+		golden.CheckRecords(b.T, b.store(), func(_ string, by time.Duration) { time.Sleep(by) })
+	})
+}
+
+// The records of statements in batches.
+func TestGoldenBatch(t *testing.T) {
+	const completed = 2 // of the events; the other one is in progress
+	checkGolden(t, "batch.json", func(b *bed) {
+		s := b.storeWithPeer()
+		begun := len(b.srv.Calls())
+		leases, errs := acquireAll(b.Context(), s, claimsOf(completed+1))
+		if err := errors.Join(append(errs, completeAll(b.Context(), s, leases[:completed]))...); err != nil {
+			b.Fatal(err)
+		}
+		if got := b.ops(begun); !slices.Equal(got, []string{batchCall, batchCall}) {
+			b.Errorf("calls: got %v, want batches only", got)
+		}
+	}, func(b *bed) {
+		s, claims := b.store(), claimsOf(completed+1)
+		for i := range claims {
+			claims[i].Owner = "second"
+			_, err := s.Acquire(b.Context(), claims[i])
+			done, isDone := errors.AsType[*dedup.CompletedError](err)
+			busy, isBusy := errors.AsType[*dedup.InProgressError](err)
+			if i < completed && (!isDone || done.Foreign) || i == completed && (!isBusy || busy.Foreign || time.Until(busy.Until) > 2*lease) {
+				b.Errorf("Acquire of %q: got %v, want the first %d completed and the other one in progress", claims[i].Key, err, completed)
+			}
+		}
+		busy := claims[completed]
+		before, err := s.Inspect(b.Context(), busy.Key)
+		if err != nil || before.Owner != "owner 2" || before.Attempts != 1 {
+			b.Errorf("Inspect: got %+v and error %v, want the golden record", before, err)
+		}
+		time.Sleep(2 * lease)
+		if l := b.acquire(s, busy); !l.Takeover || l.Foreign || l.Fence <= before.Fence {
+			b.Errorf("record in progress whose lease is over: got %+v, want a takeover and a fence above %d", l, before.Fence)
+		}
+	})
+}
+
+// The record of an inbox's transaction.
+func TestGoldenInbox(t *testing.T) {
+	inbox := func(b *bed) sqsonce.Handler {
+		return b.inbox(b.store(), func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return "hash of " + m.Body } }).Handler(bookAlice)
+	}
+	checkGolden(t, "inbox.json", func(b *bed) {
+		if err := inbox(b)(b.Context(), order(1)); err != nil {
+			b.Fatal(err)
+		}
+		b.balance("10")
+	}, func(b *bed) {
+		if err := inbox(b)(b.Context(), order(1)); err != nil {
+			b.Errorf("second delivery: got error %v, want nil", err)
+		}
+		other := order(1)
+		other.Body = "another"
+		if err := inbox(b)(b.Context(), other); !errors.Is(err, dedup.ErrPayloadMismatch) {
+			b.Errorf("another payload: got error %v, want ErrPayloadMismatch", err)
+		}
+		b.balance("") // nothing is booked
+		time.Sleep(30 * 24 * time.Hour)
+		if err := inbox(b)(b.Context(), order(1)); err != nil {
+			b.Errorf("delivery after the end of retention: got error %v, want nil", err)
+		}
+		b.balance("10")
 	})
 }

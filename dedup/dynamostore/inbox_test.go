@@ -28,16 +28,21 @@ const ledgerTable = "ledger"
 func ledgerBed(t *testing.T) *bed {
 	t.Helper()
 	b := newBed(t)
-	_, err := b.client(b.srv).CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	b.createLedger()
+	return b
+}
+
+func (b *bed) createLedger() {
+	b.Helper()
+	_, err := b.client(b.srv).CreateTable(b.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String(ledgerTable),
 		BillingMode:          ddbtypes.BillingModePayPerRequest,
 		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("account"), AttributeType: "S"}},
 		KeySchema:            keys("account"),
 	})
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	return b
 }
 
 // book adds 10 to an account, once more each time it takes effect.

@@ -2,7 +2,11 @@ package sqlstore
 
 import (
 	"cmp"
+	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +32,8 @@ var (
 	goldenBytes   = []string{"result", "payload"}
 )
 
+var randomText = regexp.MustCompile(`[A-Z2-7]{26}$`) // of crypto/rand: owners
+
 // The tables and rows are those that the newest golden version writes. Those of every version are read, after a migration.
 func TestGolden(t *testing.T) {
 	t.Parallel()
@@ -35,7 +41,8 @@ func TestGolden(t *testing.T) {
 		name := strings.ToLower(b.engine.name) + ".json"
 		s := newStore(t, b)
 		golden.WriteRecords(t, s)
-		receive(t, newDeferred(t, s), goldenMessage())
+		writeInbox(t, s)
+		writeDeferred(t, s)
 		golden.Check(t, name, goldenDatabase{Schema: allMigrations(b.Dialect), Records: rows(t, b, "{records}"), Inbox: rows(t, b, "{inbox}")})
 
 		kind := strings.TrimPrefix(t.Name(), "TestGolden/")
@@ -51,16 +58,92 @@ func TestGolden(t *testing.T) {
 			}
 			s := newStore(t, b)
 			golden.CheckRecords(t, s, func(key string, by time.Duration) { age(t, b, key, by) })
-			jobs, err := newProcessor(t, newDeferred(t, s)).claim(t.Context(), 10)
-			if err != nil || len(jobs) != 1 {
-				t.Fatalf("claim: got %d events, %v, want that of the golden row", len(jobs), err)
-			}
-			got, want := jobs[0].message, goldenMessage()
-			if got.ID != want.ID || got.Body != want.Body || got.Group != want.Group || fmt.Sprint(got.Attributes) != fmt.Sprint(want.Attributes) {
-				t.Errorf("message of the golden row: got %+v, want %+v", got, want)
-			}
+			checkInbox(t, s)
+			checkDeferred(t, s)
 		})
 	})
+}
+
+// Events of the inbox and of the deferred one. The deferred one has orderID too, which is pending.
+const (
+	doneID   = "done"
+	failedID = "failed" // of the inbox: released; of the deferred one: parked
+)
+
+var errGolden = errors.New("no such account")
+
+func failOne(_ context.Context, m *sqsonce.Message, _ *sql.Tx) error {
+	if m.ID == "m-"+failedID {
+		return errGolden
+	}
+	return nil
+}
+
+func writeInbox(t *testing.T, s *Store) {
+	t.Helper()
+	h := newInbox(t, s).Handler(failOne)
+	if err := h(t.Context(), order(doneID, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h(t.Context(), order(failedID, 1)); !errors.Is(err, errGolden) {
+		t.Fatalf("got error %v, want the handler's", err)
+	}
+}
+
+func checkInbox(t *testing.T, s *Store) {
+	t.Helper()
+	if r, err := s.Inspect(t.Context(), "billing#orders|"+failedID); err != nil || r.LastError != errGolden.Error() {
+		t.Errorf("record that the inbox released: got %+v and error %v, want the handler's error", r, err)
+	}
+	var runs []string
+	h := newInbox(t, s).Handler(func(_ context.Context, m *sqsonce.Message, _ *sql.Tx) error {
+		runs = append(runs, m.ID)
+		return nil
+	})
+	if err := errors.Join(h(t.Context(), order(doneID, 2)), h(t.Context(), order(failedID, 2))); err != nil || !slices.Equal(runs, []string{"m-" + failedID}) {
+		t.Errorf("inbox: got runs %q and error %v, want one of the event that failed", runs, err)
+	}
+}
+
+func writeDeferred(t *testing.T, s *Store) {
+	t.Helper()
+	d := newDeferred(t, s)
+	receive(t, d, order(doneID, 1), order(failedID, 1))
+	_, stop := process(t, d, failOne, func(o *ProcessorOptions) { o.MaxAttempts, o.Lease = 1, time.Minute })
+	awaitCounts(t, d, 0, 1)
+	stop()
+	receive(t, d, goldenMessage())
+}
+
+func checkDeferred(t *testing.T, s *Store) {
+	t.Helper()
+	d := newDeferred(t, s)
+	receive(t, d, order(doneID, 2), order(failedID, 2)) // stored already
+	p := newProcessor(t, d)
+	claimed := func() *sqsonce.Message {
+		jobs, err := p.claim(t.Context(), 10)
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("claim: got %d events, %v, want one", len(jobs), err)
+		}
+		return jobs[0].message
+	}
+	got, want := claimed(), goldenMessage()
+	if got.ID != want.ID || got.Body != want.Body || got.Group != want.Group || fmt.Sprint(got.Attributes) != fmt.Sprint(want.Attributes) {
+		t.Errorf("message of the golden row: got %+v, want %+v", got, want)
+	}
+	if e, err := d.Inspect(t.Context(), "billing#orders|"+doneID); err != nil || !e.Done {
+		t.Errorf("event that is done: got %+v and error %v", e, err)
+	}
+	parked, err := d.Parked(t.Context(), 10)
+	if err != nil || len(parked) != 1 || parked[0].Error != errGolden.Error() {
+		t.Fatalf("parked: got %+v and error %v, want the event that failed", parked, err)
+	}
+	if err := d.Unpark(t.Context(), parked[0].Key); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := claimed(), order(failedID, 1); got.ID != want.ID || got.Body != want.Body {
+		t.Errorf("message that was parked: got %+v, want %+v", got, want)
+	}
 }
 
 func goldenMessage() *sqsonce.Message {
@@ -113,6 +196,9 @@ func rows(t *testing.T, b *Bed, table string) (all []goldenRow) {
 
 func goldenValue(t *testing.T, column, value string) string {
 	t.Helper()
+	if column == "owner" {
+		return randomText.ReplaceAllString(value, "RANDOM")
+	}
 	if value == "0" || !slices.Contains(goldenTimes, column) {
 		return value
 	}
