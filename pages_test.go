@@ -20,12 +20,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
 // guides are the pages about one part each, with the folders of its code and the files that the page's Go code stands in.
 var guides = map[string]struct{ folders, code []string }{
-	"worker": {[]string{"sqsworker"}, []string{"sqsworker/example_test.go", "example_test.go"}},
+	"worker":    {[]string{"sqsworker"}, []string{"sqsworker/example_test.go", "example_test.go"}},
+	"lambda":    {[]string{"lambda"}, []string{"lambda/example_test.go", "example_test.go"}},
+	"publisher": {[]string{"fifo"}, []string{"fifo/example_test.go", "example_test.go"}},
 }
 
 func page(name string) string { return "docs/" + name + ".md" }
@@ -35,6 +39,7 @@ func TestGuideCodeIsFromExamples(t *testing.T) {
 	for name, g := range guides {
 		checkCode(t, page(name), "go", g.code...)
 	}
+	checkCode(t, page("lambda"), "yaml", "template.yaml")
 }
 
 func TestGuides(t *testing.T) {
@@ -169,6 +174,14 @@ type optionTable struct {
 var optionTables = []optionTable{
 	{"worker", "sqsworker", "sqsworker.Options", func(set func(any)) error {
 		_, err := sqsworker.New(&sqs.Client{}, optionsQueue, nothing, func(o *sqsworker.Options) { set(o) })
+		return err
+	}},
+	{"lambda", "lambda", "lambda.Options", func(set func(any)) error {
+		_, err := lambda.Wrap(nothing, func(o *lambda.Options) { set(o) })
+		return err
+	}},
+	{"publisher", "fifo", "fifo.Options", func(set func(any)) error {
+		_, err := fifo.NewPublisher(&sqs.Client{}, optionsQueue, "orders", func(o *fifo.Options) { set(o) })
 		return err
 	}},
 }
@@ -311,9 +324,9 @@ func (f *optionField) limitProblems(cell string) (found []string) {
 	if !f.isNumber() {
 		return nil
 	}
-	const far = 1 << 20 // from the least, where there is no most
+	const far = int64(400 * 24 * time.Hour) // where there is no most: in a number as in a duration
 	least, most := f.limit(cell, "least"), f.limit(cell, "most")
-	accepted, refused := []int64{cmp.Or(most, max(least, 1)*far)}, []int64(nil)
+	accepted, refused := []int64{cmp.Or(most, far)}, []int64(nil)
 	if most > 0 {
 		refused = append(refused, most+1, most+int64(time.Second)) // some durations must be whole seconds
 	}
@@ -392,6 +405,13 @@ func TestGuideChecksSeeBrokenCopies(t *testing.T) {
 		{"worker", "| 15 s | least 1 s; most 20 s |", "| 15 s | most 20 s; negative: none |", "New refuses -1"},
 		{"worker", "most 1 s; negative: none", "most 1 s", "New accepts -1"},
 		{"worker", "| most 120,000 | how many handlers", "| | how many handlers", "Concurrency: limits"},
+		{"lambda", "least 500 ms and at most 5 s |", "least 600 ms and at most 5 s |", `Margin: default "5% of the time`},
+		{"lambda", "| most 15 min |", "| |", "Margin: limits"},
+		{"lambda", "| 100: 10 x Concurrency |", "| 10 x Concurrency |", "Abandoned: default"},
+		{"lambda", "`kms:Decrypt`", "`kms`", "kms:Decrypt is missing"},
+		{"publisher", "| `MaxMessages` | 10,000 |", "| `MaxMessages` | 1,000 |", "MaxMessages: default"},
+		{"publisher", "285 s after the first", "286 s after the first", "286 s is in no comment"},
+		{"publisher", "`fifo.ErrBufferFull`", "`fifo.ErrFull`", "fifo.ErrFull does not exist"},
 		{"worker", "| `sqsworker.Options` |", "| `Options` |", "no table of sqsworker.Options"},
 	} {
 		text := readText(t, page(c.page))
