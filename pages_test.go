@@ -17,9 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/sqsworker"
@@ -27,8 +31,12 @@ import (
 
 // guides are the pages about one part each, with the folders of its code and the files that the page's Go code stands in.
 var guides = map[string]struct{ folders, code []string }{
-	"worker":    {[]string{"sqsworker"}, []string{"sqsworker/example_test.go", "example_test.go"}},
-	"lambda":    {[]string{"lambda"}, []string{"lambda/example_test.go", "example_test.go"}},
+	"worker": {[]string{"sqsworker"}, []string{"sqsworker/example_test.go", "example_test.go"}},
+	"lambda": {[]string{"lambda"}, []string{"lambda/example_test.go", "example_test.go"}},
+	"stores": {
+		[]string{"dedup", "dedup/dynamostore", "dedup/sqlstore", "dedup/redisstore"},
+		[]string{"example_test.go", "dedup/dynamostore/example_test.go", "dedup/sqlstore/example_test.go", "dedup/redisstore/example_test.go"},
+	},
 	"publisher": {[]string{"fifo"}, []string{"fifo/example_test.go", "example_test.go"}},
 }
 
@@ -184,6 +192,17 @@ var optionTables = []optionTable{
 		_, err := fifo.NewPublisher(&sqs.Client{}, optionsQueue, "orders", func(o *fifo.Options) { set(o) })
 		return err
 	}},
+	{"stores", "dedup", "dedup.Options", func(set func(any)) error {
+		_, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) { set(o) })
+		return err
+	}},
+	{"stores", "dedup/dynamostore", "dynamostore.Options", func(set func(any)) error {
+		_, err := dynamostore.New(&dynamodb.Client{}, "dedup", func(o *dynamostore.Options) { set(o) })
+		return err
+	}},
+	{"stores", "dedup/sqlstore", "sqlstore.Options", nil},
+	{"stores", "dedup/sqlstore", "sqlstore.ProcessorOptions", nil},
+	{"stores", "dedup/redisstore", "redisstore.Options", nil},
 }
 
 const optionsQueue = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
@@ -322,7 +341,10 @@ func (f *optionField) isNumber() bool {
 // limitProblems tries the limits of a number: "least A", "most B", or neither; "negative" where New takes such a value.
 func (f *optionField) limitProblems(cell string) (found []string) {
 	if !f.isNumber() {
-		return nil
+		if !strings.Contains(strings.ToLower(f.comment), cell) {
+			found = append(found, fmt.Sprintf("%s: limits %q, its comment says nothing of them", f.name, cell))
+		}
+		return found
 	}
 	const far = int64(400 * 24 * time.Hour) // where there is no most: in a number as in a duration
 	least, most := f.limit(cell, "least"), f.limit(cell, "most")
@@ -412,6 +434,12 @@ func TestGuideChecksSeeBrokenCopies(t *testing.T) {
 		{"publisher", "| `MaxMessages` | 10,000 |", "| `MaxMessages` | 1,000 |", "MaxMessages: default"},
 		{"publisher", "285 s after the first", "286 s after the first", "286 s is in no comment"},
 		{"publisher", "`fifo.ErrBufferFull`", "`fifo.ErrFull`", "fifo.ErrFull does not exist"},
+		{"stores", "| `Retention` | 29 days |", "| `Retention` | 28 days |", "Retention: default"},
+		{"stores", "| least 1 h |", "| least 2 h |", "New accepts 7199"},
+		{"stores", "| `OnCrash` | Rerun |", "| `OnCrash` | Block |", "OnCrash: default"},
+		{"stores", "| `Poll` | 1 s |", "| `Poll` | 2 s |", "Poll: default"},
+		{"stores", "| at least 1 s | how long", "| at least 2 s | how long", "Lease: limits"},
+		{"stores", "most 25; negative: no batches", "most 100; negative: no batches", "MaxBatch: limits"},
 		{"worker", "| `sqsworker.Options` |", "| `Options` |", "no table of sqsworker.Options"},
 	} {
 		text := readText(t, page(c.page))
