@@ -37,6 +37,10 @@ var guides = map[string]struct{ folders, code []string }{
 		[]string{"dedup", "dedup/dynamostore", "dedup/sqlstore", "dedup/redisstore"},
 		[]string{"example_test.go", "dedup/dynamostore/example_test.go", "dedup/sqlstore/example_test.go", "dedup/redisstore/example_test.go"},
 	},
+	"testing": {
+		[]string{"localstack", "localstack/memsqs", "localstack/memdynamodb", "localstack/fault", "localstack/esm", "localstack/runtimeapi", "dedup/storetest"},
+		[]string{"dedup/example_test.go", "outcome_test.go", "localstack/example_test.go", "examples/orders/own_*_test.go", "dedup/memstore/memstore_test.go"},
+	},
 	"publisher": {[]string{"fifo"}, []string{"fifo/example_test.go", "example_test.go"}},
 }
 
@@ -440,6 +444,7 @@ func TestGuideChecksSeeBrokenCopies(t *testing.T) {
 		{"stores", "| `Poll` | 1 s |", "| `Poll` | 2 s |", "Poll: default"},
 		{"stores", "| at least 1 s | how long", "| at least 2 s | how long", "Lease: limits"},
 		{"stores", "most 25; negative: no batches", "most 100; negative: no batches", "MaxBatch: limits"},
+		{"testing", "`fault.Replay`", "`fault.Repeat`", "fault.Repeat does not exist"},
 		{"worker", "| `sqsworker.Options` |", "| `Options` |", "no table of sqsworker.Options"},
 	} {
 		text := readText(t, page(c.page))

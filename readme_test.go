@@ -14,7 +14,7 @@ import (
 // leaves out checks of errors, and what a line of "..." stands for.
 func TestReadmeCodeIsFromExamples(t *testing.T) {
 	t.Parallel()
-	checkCode(t, "README.md", "go", "*_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go")
+	checkCode(t, "README.md", "go", "example_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go")
 }
 
 // The code of the page about moving stands in the programs that the tests beside them run.
@@ -49,7 +49,7 @@ func checkCode(t *testing.T, page, language string, patterns ...string) {
 	}
 }
 
-// exampleLines returns the lines of a file's Example functions, and those of its whole code where it is no test.
+// exampleLines returns the lines of a file, of a test without its imports.
 func exampleLines(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -64,10 +64,6 @@ func exampleLines(t *testing.T, name string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "\nfunc Example") {
-		return nil
-	}
-	// Helpers of the examples count too: the whole file, without its imports.
 	last := file.Name.End()
 	if n := len(file.Imports); n > 0 {
 		last = file.Imports[n-1].End()
