@@ -85,7 +85,7 @@ func readGuideCode(t *testing.T) guideCode {
 }
 
 // problems says what is wrong with a guide. What it has in backquotes exists, if it is a Go name or a log line of ours. Each IAM
-// action that the comments of its code name is on the page, and each number with a unit in its text is in these comments or in
+// action that the comments of its code name is on the page, and each number with a unit, and each above 999, in its text is in these comments or in
 // the protocol, whose clauses have tests.
 func (c *guideCode) problems(name, text string) (found []string) {
 	for _, m := range inBackquotes.FindAllStringSubmatch(text, -1) {
@@ -101,8 +101,9 @@ func (c *guideCode) problems(name, text string) (found []string) {
 			found = append(found, action+" is missing")
 		}
 	}
+	known := quantity.FindAllString(c.comments[name]+c.protocol, -1)
 	for _, q := range quantity.FindAllString(prose(text), -1) {
-		if !strings.Contains(c.comments[name]+c.protocol, q) {
+		if !slices.Contains(known, q) {
 			found = append(found, q+" is in no comment of its code, nor in the protocol")
 		}
 	}
@@ -112,7 +113,7 @@ func (c *guideCode) problems(name, text string) (found []string) {
 var (
 	logLine   = regexp.MustCompile(`^[a-z]+: `)
 	iamAction = regexp.MustCompile(`\b(sqs|dynamodb|kms|s3):[A-Z]\w+`)
-	quantity  = regexp.MustCompile(`\b[\d.,]*\d (ms|s|min|h|days|KB|MB|KiB|MiB)\b`)
+	quantity  = regexp.MustCompile(`\b[\d.,]*\d (ms|s|min|h|days|KB|MB|KiB|MiB)\b|\b\d{1,3}(,\d{3})+\b`)
 )
 
 // prose returns the text of a page without its code and without its tables of options, which have a test of their own.
@@ -422,6 +423,8 @@ func TestGuideChecksSeeBrokenCopies(t *testing.T) {
 		{"worker", "`sqsworker: started`", "`sqsworker: begun`", "no string of the code has sqsworker: begun"},
 		{"worker", "`sqs:ReceiveMessage`, ", "", "sqs:ReceiveMessage is missing"},
 		{"worker", "doubling to 30 s", "doubling to 31 s", "31 s is in no comment"},
+		{"worker", "the last 10,000 messages", "the last 30,000 messages", "30,000 is in no comment"},
+		{"worker", "return w.Run(ctx) //", "return w.Start(ctx) //", "in no example:"},
 		{"worker", "| `Held` |", "| `Kept` |", "no row for Held"},
 		{"worker", "| `Held` |", "| `Kept` |", "a row for Kept"},
 		{"worker", "| `StopTimeout` | 20 s |", "| `StopTimeout` | 25 s |", `StopTimeout: default "25 s", New sets`},
@@ -452,7 +455,7 @@ func TestGuideChecksSeeBrokenCopies(t *testing.T) {
 		if broken == text {
 			t.Errorf("%s has no %q", page(c.page), c.old)
 		}
-		found := code.problems(c.page, broken)
+		found := append(code.problems(c.page, broken), codeProblems(t, broken, "go", guides[c.page].code...)...)
 		for _, table := range optionTables {
 			if table.page == c.page {
 				found = append(found, table.problems(t, broken)...)
