@@ -14,7 +14,7 @@ import (
 // leaves out checks of errors, and what a line of "..." stands for.
 func TestReadmeCodeIsFromExamples(t *testing.T) {
 	t.Parallel()
-	checkCode(t, "README.md", "go", "*_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go")
+	checkCode(t, "README.md", "go", "example_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go")
 }
 
 // The code of the page about moving stands in the programs that the tests beside them run.
@@ -28,6 +28,14 @@ func TestMigrateCodeIsFromExamples(t *testing.T) {
 // checkCode compares the code blocks of a page that are in the language with the files.
 func checkCode(t *testing.T, page, language string, patterns ...string) {
 	t.Helper()
+	for _, problem := range codeProblems(t, readText(t, page), language, patterns...) {
+		t.Errorf("%s: %s", page, problem)
+	}
+}
+
+// codeProblems says which blocks of a page's text stand in no file.
+func codeProblems(t *testing.T, text, language string, patterns ...string) (found []string) {
+	t.Helper()
 	var sources [][]string
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
@@ -38,18 +46,19 @@ func checkCode(t *testing.T, page, language string, patterns ...string) {
 			sources = append(sources, exampleLines(t, name))
 		}
 	}
-	blocks := codeBlocks(t, page, language)
+	blocks := codeBlocks(text, language)
 	if len(blocks) == 0 {
-		t.Fatalf("%s has no code in %s: nothing was checked", page, language)
+		return []string{"no code in " + language + ": nothing was checked"}
 	}
 	for _, block := range blocks {
 		if !slices.ContainsFunc(sources, func(source []string) bool { return containsParts(source, block) }) {
-			t.Errorf("%s: in no example:\n%s", page, strings.Join(block, "\n"))
+			found = append(found, "in no example:\n"+strings.Join(block, "\n"))
 		}
 	}
+	return found
 }
 
-// exampleLines returns the lines of a file's Example functions, and those of its whole code where it is no test.
+// exampleLines returns the lines of a file, of a test without its imports.
 func exampleLines(t *testing.T, name string) []string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -64,10 +73,6 @@ func exampleLines(t *testing.T, name string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "\nfunc Example") {
-		return nil
-	}
-	// Helpers of the examples count too: the whole file, without its imports.
 	last := file.Name.End()
 	if n := len(file.Imports); n > 0 {
 		last = file.Imports[n-1].End()
@@ -75,13 +80,8 @@ func exampleLines(t *testing.T, name string) []string {
 	return trimmedLines(string(text[fset.Position(last).Offset:]))
 }
 
-func codeBlocks(t *testing.T, name, language string) (blocks [][]string) {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, part := range strings.Split(string(text), "```") {
+func codeBlocks(text, language string) (blocks [][]string) {
+	for i, part := range strings.Split(text, "```") {
 		if code, ok := strings.CutPrefix(part, language+"\n"); ok && i%2 == 1 {
 			blocks = append(blocks, trimmedLines(code))
 		}

@@ -48,6 +48,11 @@
 // A process that ends loses its accepted events that SQS has not confirmed. Where that must not happen, use a transactional
 // outbox: publish each event again until it succeeds. Its ID stays the same, so it can be published any number of times.
 //
+// # IAM
+//
+// sqs:SendMessage on the queue. Without sqs:GetQueueAttributes the largest message of the queue is taken for 1 MiB: see [Client].
+// With a customer-managed KMS key of the queue also kms:GenerateDataKey and kms:Decrypt for it.
+//
 // # Which method to use
 //
 // [Publisher.Publish] waits for the result; concurrent calls share requests of up to ten messages. [Publisher.Enqueue]

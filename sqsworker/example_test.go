@@ -2,12 +2,15 @@ package sqsworker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"math"
 	"net/http"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -86,6 +90,97 @@ func ExampleNew() {
 	// Output:
 	// charged ord-42
 	// done: 1 left: 0
+}
+
+// bank stands for what a handler calls.
+type bank struct{}
+
+func (bank) isAway() bool { return false }
+
+// exampleStack returns an SQS in memory with queues and a message in each.
+func exampleStack(bodies map[string][]string) *localstack.Stack {
+	ctx := context.Background()
+	stack, err := localstack.Start(ctx, func(o *localstack.Options) {
+		for name := range bodies {
+			o.Queues = append(o.Queues, localstack.Queue{Name: name})
+		}
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for name, queue := range bodies {
+		for _, body := range queue {
+			_, err := stack.SQS.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(stack.QueueURL[name]), MessageBody: &body})
+			if err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	return stack
+}
+
+// What a handler returns decides about its message.
+func Example_outcomes() {
+	stack := exampleStack(map[string][]string{"orders": {`{"Cents":500,"Currency":"EUR"}`, `{"Cents":0}`, `{"Cents":700,"Currency":"XXX"}`}})
+	defer stack.Close(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
+	var handled atomic.Int32
+	var bank bank
+	handler := sqsonce.JSON(func(ctx context.Context, o struct {
+		Cents    int
+		Currency string
+	}) error {
+		if handled.Add(1) == 3 {
+			stop()
+		}
+		switch {
+		case o.Cents <= 0:
+			return sqsonce.Reject(errors.New("nothing to charge")) // to the dead-letter queue now, with this reason
+		case o.Currency != "EUR":
+			return sqsonce.RetryAfter(10*time.Minute, errors.New("no rates yet")) // again in ten minutes
+		case bank.isAway():
+			return sqsonce.Unavailable(errors.New("bank does not answer")) // not a try of this message: it is held and run again
+		default:
+			return nil // done: the message is deleted
+		}
+	})
+	quiet := slog.New(slog.DiscardHandler)
+	w, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], handler, func(o *sqsworker.Options) { o.Wait, o.Logger = time.Second, quiet })
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	s := w.Stats()
+	fmt.Println("done:", s.Done, "rejected:", s.Rejected, "retried:", s.Retried)
+	// Output: done: 1 rejected: 1 retried: 1
+}
+
+// The workers of two queues stop together.
+func ExampleRunAll() {
+	stack := exampleStack(map[string][]string{"orders": {"order 1"}, "refunds": {"refund 1"}})
+	defer stack.Close(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
+	var handled atomic.Int32
+	handler := func(context.Context, *sqsonce.Message) error {
+		if handled.Add(1) == 2 {
+			stop()
+		}
+		return nil
+	}
+	options := func(o *sqsworker.Options) { o.Wait, o.Logger = time.Second, slog.New(slog.DiscardHandler) }
+	orders, err := sqsworker.New(stack.SQS, stack.QueueURL["orders"], handler, options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	refunds, err := sqsworker.New(stack.SQS, stack.QueueURL["refunds"], handler, options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = sqsworker.RunAll(ctx, orders, refunds)
+	fmt.Println("stopped:", err, "done:", orders.Stats().Done+refunds.Stats().Done)
+	// Output: stopped: <nil> done: 2
 }
 
 // A loop of one's own keeps its receives and gets dedup: MessageOf makes the message, sqsonce.OutcomeOf says what to do with it.

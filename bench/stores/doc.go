@@ -1,4 +1,4 @@
-// Package stores measures the stores of package dedup in one run: see docs/stores.md.
+// Package stores measures the stores of package dedup in one run: see bench/STORES.md.
 //
 //	make bench-stores
 //

@@ -48,7 +48,8 @@ type Options struct {
 	// Linger is how long a write waits at most for others in its batch. It does not wait where this process has no other
 	// delivery in progress. Default: 1 ms; negative: no wait, a batch holds only the writes of one instant.
 	Linger time.Duration
-	// Logger gets a warning, once, where the role does not allow statements, and the store sends every write singly. Default: the warning is discarded.
+	// Logger gets a warning, once, where the role does not allow statements, and the store sends every write singly. Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 

@@ -377,6 +377,26 @@ func TestProcessorStops(t *testing.T) {
 	})
 }
 
+// The numbers are those of the comments of Options and ProcessorOptions, which docs/stores.md is compared with.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for dialect, concurrency := range map[Dialect]int{PostgreSQL: 10, MySQL: 10, SQLite: 1} {
+		s, err := New(&sql.DB{}, dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewProcessor(newDeferred(t, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []any{s.timeout, p.o.Concurrency, p.o.Poll, p.o.Lease, p.o.MaxAttempts, p.o.StopTimeout}
+		want := []any{5 * time.Second, concurrency, time.Second, 30 * time.Second, 10, 25 * time.Second}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", dialect, got, want)
+		}
+	}
+}
+
 func TestNewProcessorChecksItsOptions(t *testing.T) {
 	t.Parallel()
 	_, err := NewProcessor(nil, func(o *ProcessorOptions) { o.Concurrency, o.Poll, o.Lease = -1, -1, 1 })

@@ -2,6 +2,8 @@ package orders
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,13 +11,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/localstack/esm"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -81,11 +87,76 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 	})
 }
 
-// withQueue runs f in virtual time, with a queue named orders.
+// The table of the records is away for a quarter of an hour. Nothing is charged meanwhile, and nothing reaches the dead-letter queue.
+func TestOwnHandlerInAnOutage(t *testing.T) {
+	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
+		var charged atomic.Int32
+		charge := func(context.Context, *sqsonce.Message) error { charged.Add(1); return nil }
+		store, err := dynamostore.New(stack.DynamoDB, "dedup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Error}}})
+		time.AfterFunc(15*time.Minute, func() { stack.MemDynamoDB.Set(fault.Plan{}) })
+		for i := range 10 {
+			send(t, stack, fmt.Sprintf("order %d", i))
+		}
+		runWorkers(t, stack, store, charge, 20*time.Minute)
+		if n, dead := charged.Load(), stack.MemSQS.Messages("orders-dlq"); n != 10 || len(dead) > 0 {
+			t.Errorf("charged %d times, %d messages in the dead-letter queue, want 10 and 0", n, len(dead))
+		}
+	})
+}
+
+// The same handler in a function: a mapping invokes it with batches, and deletes what its response does not name.
+func TestOwnFunction(t *testing.T) {
+	withQueue(t, func(t *testing.T, stack *localstack.Stack) {
+		var mu sync.Mutex
+		tries := map[string]int{}
+		charge := func(_ context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if tries[m.Body]++; m.Body == "order 3" && tries[m.Body] == 1 {
+				return errors.New("declined")
+			}
+			return nil
+		}
+		function, err := lambda.Wrap(once(t, memstore.New(), charge), func(o *lambda.Options) { o.Client = stack.SQS })
+		if err != nil {
+			t.Fatal(err)
+		}
+		invoke := func(ctx context.Context, event []byte) ([]byte, error) {
+			var e events.SQSEvent
+			if err := json.Unmarshal(event, &e); err != nil {
+				return nil, err
+			}
+			response, err := function(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(response)
+		}
+		for i := range 5 {
+			send(t, stack, fmt.Sprintf("order %d", i))
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer stop()
+		err = esm.Run(ctx, stack.SQS, esm.Config{
+			QueueURL: stack.QueueURL["orders"], FunctionTimeout: 5 * time.Second, ReportBatchItemFailures: true,
+		}, invoke)
+		if remaining := stack.MemSQS.Messages("orders"); err != nil || len(remaining) > 0 || tries["order 3"] != 2 || tries["order 4"] != 1 {
+			t.Errorf("%v, %d messages remain, tries %v; want one for each and two for order 3", err, len(remaining), tries)
+		}
+	})
+}
+
+// withQueue runs f in virtual time, with a queue named orders and a table of records.
 func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
 	inMemory(t)
 	synctest.Test(t, func(t *testing.T) {
-		stack, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Queues = []localstack.Queue{{Name: "orders"}} })
+		stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+			o.Queues, o.Tables = []localstack.Queue{{Name: "orders"}}, []string{"dedup"}
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
