@@ -76,7 +76,6 @@ func book(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("booking", o.ID)
 	tx.Update(&ddbtypes.Update{
 		TableName:        aws.String("ledger"),
 		Key:              ledgerKey(o.ID),
@@ -86,6 +85,7 @@ func book(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 			":cents": &ddbtypes.AttributeValueMemberN{Value: fmt.Sprint(o.Cents)},
 		},
 	})
+	fmt.Println("booking", o.ID)
 	select {
 	case <-time.After(15 * time.Second): // slow work, so that there is time to kill the process
 		return nil
