@@ -173,7 +173,7 @@ func limitsRows(page string) map[string]string {
 		}
 		for line := range strings.Lines(text) {
 			cells := strings.Split(strings.TrimSpace(line), "|")
-			if ours && len(cells) > 2 && strings.Trim(cells[1], " -") != "" {
+			if ours && len(cells) > 2 && strings.Trim(cells[1], " -") != "" && cells[1] != " what " {
 				rows[title+": "+strings.TrimSpace(cells[1])] = strings.Join(cells[2:], "|")
 			}
 		}
