@@ -46,6 +46,7 @@ func TestCommandsSeesWhatIsBroken(t *testing.T) {
 		"`EMULATORS=required make tests`": "make tests",
 		"`go run ./bench/nothing`":        "bench/nothing",
 		"`go run ./fifo`":                 "no program",
+		"`-healthy URL`":                  "-healthy",
 		"`go run ./bench -fast`":          "-fast",
 		"`go test ./sqswork`":             "sqswork",
 		"`go test -runs X ./fifo`":        "-runs",
@@ -82,6 +83,7 @@ type checker struct {
 var (
 	consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```")
 	typed        = regexp.MustCompile("`((?:[A-Z_]+=\\S+ )*(?:make|go) [^`\n]+)`")
+	flagSpan     = regexp.MustCompile("`-([a-z][\\w-]*)[^`\n]*`")
 	comment      = regexp.MustCompile(` +# .*$`)
 	separator    = regexp.MustCompile(` (?:&&|\|\||\||;) `)
 	words        = regexp.MustCompile(`(?:[^\s'"]|'[^']*'|"[^"]*")+`)
@@ -98,6 +100,11 @@ func (c *checker) check() {
 	for _, m := range typed.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
 		c.dir = "."
 		c.line(m[1])
+	}
+	for _, m := range flagSpan.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+		if !slices.Contains(testFlags, m[1]) && !c.isFlag(m[1]) {
+			c.bad(m[0], "a flag of no program")
+		}
 	}
 	for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {
 		c.dir, c.made = ".", map[string]bool{}
@@ -277,6 +284,16 @@ func (c *checker) flagsOf(dir string) (names []string) {
 		}
 	}
 	return names
+}
+
+// isFlag reports whether a program of the repository has the flag.
+func (c *checker) isFlag(name string) bool {
+	for file := range c.files {
+		if path.Base(file) == "main.go" && slices.Contains(c.flagsOf(path.Dir(file)), name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *checker) flags(command string, args, known []string) {
