@@ -20,81 +20,58 @@ import (
 	"time"
 )
 
-// limits are the numbers of sqsonce in docs/limits.md: the section, the row, and where the code has them. "Options.X" is the
+// limits are the numbers in the table about sqsonce in docs/limits.md: the row, and where the code has them. "Options.X" is the
 // default that the package sets for the field.
-var limits = []struct{ section, row, pkg, name string }{
-	{"Records", "consumer's name", "dedup", "maxConsumer"},
-	{"Records", "record's key (consumer, `#`, event's key)", "dedup", "maxKey"},
-	{"Records", "Lease", "dedup", "Options.Lease"},
-	{"Records", "Lease", "dedup", "leastLease"},
-	{"Records", "Retention", "dedup", "Options.Retention"},
-	{"Records", "Retention", "dedup", "leastRetention"},
-	{"Records", "CallTimeout", "dedup", "Options.CallTimeout"},
-	{"Records", "Wait", "dedup", "Options.Wait"},
-	{"Records", "CacheSize", "dedup", "Options.CacheSize"},
-	{"Records", "completed keys in the process", "dedup", "rememberFor"},
-	{"Records", "MaxResult", "dedup", "Options.MaxResult"},
-	{"Records", "MaxResult", "dedup", "mostResult"},
-	{"Records", "error text in the record", "dedup/sqlstore", "maxError"},
-	{"Records", "error text in the record", "dedup/memstore", "maxError"},
-	{"Records", "writes in a `dynamostore.Tx`", "dedup/dynamostore", "MaxWrites"},
-	{"Records", "`dynamostore.Options.MaxBatch`", "dedup/dynamostore", "Options.MaxBatch"},
-	{"Records", "`dynamostore.Options.Linger`", "dedup/dynamostore", "defaultLinger"},
-	{"Records", "wait after a lease's end, for clocks", "dedup/dynamostore", "takeoverMargin"},
-
-	{"Worker", "Concurrency", "sqsworker", "Options.Concurrency"},
-	{"Worker", "Concurrency", "sqsworker", "maxConcurrency"},
-	{"Worker", "InFlight", "sqsworker", "maxInFlight"},
-	{"Worker", "Held", "sqsworker", "maxHeld"},
-	{"Worker", "Bytes", "sqsworker", "Options.Bytes"},
-	{"Worker", "Bytes", "sqsworker", "maxBody"},
-	{"Worker", "Receivers", "sqsworker", "receiversPerCPU"},
-	{"Worker", "Receivers", "sqsworker", "maxReceivers"},
-	{"Worker", "Wait", "sqsworker", "Options.Wait"},
-	{"Worker", "Wait", "sqsworker", "maxWait"},
-	{"Worker", "Visibility", "sqsworker", "Options.Visibility"},
-	{"Worker", "Visibility", "sqsworker", "maxVisibility"},
-	{"Worker", "MaxExtension", "sqsworker", "Options.MaxExtension"},
-	{"Worker", "DeleteLinger", "sqsworker", "Options.DeleteLinger"},
-	{"Worker", "Tries", "sqsworker", "mostTries"},
-	{"Worker", "Tries", "sqsworker", "unknownTries"},
-	{"Worker", "StopTimeout", "sqsworker", "Options.StopTimeout"},
-	{"Worker", "StopGrace", "sqsworker", "Options.StopGrace"},
-	{"Worker", "delays after a failed try", "internal/host", "backoff[0]"},
-	{"Worker", "delays after a failed try", "internal/host", "backoff[1]"},
-	{"Worker", "delays after a failed try", "internal/host", "backoff[2]"},
-
-	{"Function", "Concurrency", "lambda", "Options.Concurrency"},
-	{"Function", "Margin", "lambda", "leastMargin"},
-	{"Function", "Margin", "lambda", "mostMargin"},
-	{"Function", "Margin", "lambda", "maxTimeout"},
-	{"Function", "Abandoned", "lambda", ""},
-	{"Function", "delay after a failed try", "lambda", "minDelay"},
-	{"Function", "delay after a failed try", "lambda", "maxDelay"},
-	{"Function", "delay while something is unavailable", "lambda", "firstUnavailable"},
-	{"Function", "delay while something is unavailable", "lambda", "maxUnavailable"},
-
-	{"Publisher", "InFlight", "fifo", "Options.InFlight"},
-	{"Publisher", "Linger", "fifo", "Options.Linger"},
-	{"Publisher", "MaxMessages", "fifo", "Options.MaxMessages"},
-	{"Publisher", "MaxBytes", "fifo", "Options.MaxBytes"},
-	{"Publisher", "MaxBytes", "fifo", "maxMessageBytes"},
-	{"Publisher", "AttemptTimeout", "fifo", "Options.AttemptTimeout"},
-	{"Publisher", "AttemptTimeout", "fifo", "maxAttemptTimeout"},
-	{"Publisher", "attempts of one event", "fifo", "latestEnd"},
-	{"Publisher", "attempts of one event", "fifo", "mostRepeats"},
-	{"Publisher", "message", "fifo", "maxMessageBytes"},
-	{"Publisher", "attributes of an event", "fifo", "maxAttributes"},
-
-	{"Large bodies", "`PublisherOptions.MaxBytes`, `ResolveOptions.MaxBytes`", "s3payload", "defaultMaxBytes"},
-	{"Large bodies", "attributes of an event, with `s3payload`", "s3payload", "maxAttributes"},
-	{"Large bodies", "Timeout", "s3payload", "defaultTimeout"},
-
-	{"Dead-letter copy", "`reject-reason`", "internal/deadletter", "maxReason"},
-	{"Dead-letter copy", "attributes of the copy", "internal/deadletter", "maxAttributes"},
+var limits = []struct{ row, pkg, name string }{
+	{"consumer's name", "dedup", "maxConsumer"},
+	{"record's key (consumer, `#`, event's key)", "dedup", "maxKey"},
+	{"record lease", "dedup", "Options.Lease"},
+	{"record lease", "dedup", "leastLease"},
+	{"wait after the end of another owner's lease", "dedup/dynamostore", "takeoverMargin"},
+	{"call of the store", "dedup", "Options.CallTimeout"},
+	{"retention of a record", "dedup", "Options.Retention"},
+	{"retention of a record", "dedup", "leastRetention"},
+	{"result of `dedup.Do`", "dedup", "Options.MaxResult"},
+	{"result of `dedup.Do`", "dedup", "mostResult"},
+	{"error text in a record", "dedup/sqlstore", "maxError"},
+	{"error text in a record", "dedup/memstore", "maxError"},
+	{"writes in a `dynamostore.Tx`", "dedup/dynamostore", "MaxWrites"},
+	{"completed keys that a process remembers", "dedup", "Options.CacheSize"},
+	{"completed keys that a process remembers", "dedup", "rememberFor"},
+	{"visibility timeout in a worker", "sqsworker", "Options.Visibility"},
+	{"visibility timeout in a worker", "sqsworker", "Options.MaxExtension"},
+	{"messages in flight in a worker", "sqsworker", "maxInFlight"},
+	{"messages in flight in a worker", "sqsworker", "Options.Bytes"},
+	{"messages held in a worker, outside of these", "sqsworker", "maxHeld"},
+	{"tries of a FIFO head in a worker", "sqsworker", "mostTries"},
+	{"tries of a FIFO head in a worker", "sqsworker", "unknownTries"},
+	{"delay after a failed try", "internal/host", "backoff[0]"},
+	{"delay after a failed try", "internal/host", "backoff[1]"},
+	{"delay after a failed try", "internal/host", "backoff[2]"},
+	{"asked delay", "lambda", "minDelay"},
+	{"asked delay", "lambda", "maxDelay"},
+	{"asked delay", "sqsworker", "maxVisibility"},
+	{"delay in a function while something is unavailable", "lambda", "firstUnavailable"},
+	{"delay in a function while something is unavailable", "lambda", "maxUnavailable"},
+	{"end of a function's handlers before its deadline", "lambda", "leastMargin"},
+	{"end of a function's handlers before its deadline", "lambda", "mostMargin"},
+	{"time of handlers after a stop of a worker", "sqsworker", "Options.StopTimeout"},
+	{"time of handlers after a stop of a worker", "sqsworker", "Options.StopGrace"},
+	{"time of handlers after a stop of a worker", "sqsworker", "Options.Wait"},
+	{"event for the publisher", "fifo", "maxMessageBytes"},
+	{"event for the publisher", "fifo", "maxAttributes"},
+	{"events in a publisher without a result", "fifo", "Options.MaxMessages"},
+	{"events in a publisher without a result", "fifo", "Options.MaxBytes"},
+	{"attempts of one event", "fifo", "latestEnd"},
+	{"attempts of one event", "fifo", "mostRepeats"},
+	{"body in S3", "s3payload", "defaultMaxBytes"},
+	{"body in S3", "s3payload", "maxAttributes"},
+	{"`reject-reason`", "internal/deadletter", "maxReason"},
+	{"attributes of a dead-letter copy", "internal/deadletter", "maxAttributes"},
+	{"envelopes that `sqsonce.Unwrap` takes off", ".", "mostEnvelopes"},
 }
 
-// The numbers of docs/limits.md are those of the code, and no row of its tables about sqsonce is left out.
+// The numbers of docs/limits.md are those of the code, and no row of its table about sqsonce is left out.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/limits.md")
@@ -115,10 +92,10 @@ func TestLimitsSeesChanges(t *testing.T) {
 	}
 	page, numbers := string(text), codeNumbers(t)
 	for name, broken := range map[string]string{
-		"default":   strings.Replace(page, "| Retention | 29 days |", "| Retention | 28 days |", 1),
-		"limit":     strings.Replace(page, "| 64 KB | 350 KB |", "| 64 KB | 1,350 KB |", 1),
-		"new row":   strings.Replace(page, "| CallTimeout |", "| Patience | 7 s | |\n| CallTimeout |", 1),
-		"lost row":  strings.Replace(page, "| MaxExtension |", "| Maximum |", 1),
+		"default":   strings.Replace(page, "| 29 days by default", "| 28 days by default", 1),
+		"limit":     strings.Replace(page, "at most 350 KB", "at most 1,350 KB", 1),
+		"new row":   strings.Replace(page, "| call of the store |", "| patience | 7 s |\n| call of the store |", 1),
+		"lost row":  strings.Replace(page, "| body in S3 |", "| large body |", 1),
 		"same text": page,
 	} {
 		problems := limitsProblems(broken, numbers)
@@ -127,31 +104,34 @@ func TestLimitsSeesChanges(t *testing.T) {
 		}
 	}
 	changed := maps.Clone(numbers)
-	changed["sqsworker.maxWait"] = "21 s"
+	changed["sqsworker.maxInFlight"] = "130,000"
 	if problems := limitsProblems(page, changed); len(problems) != 1 {
 		t.Errorf("another limit in the code: %q", problems)
 	}
 }
 
 func limitsProblems(page string, numbers map[string]string) (problems []string) {
-	checked := map[string]bool{}
-	rows := limitsRows(page)
-	for _, l := range limits {
-		row := l.section + ": " + l.row
-		checked[row] = true
-		text, ok := rows[row]
-		if !ok {
-			problems = append(problems, "no row "+row)
-			continue
+	_, section, _ := strings.Cut(page, "\n## sqsonce\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows, checked := map[string]string{}, map[string]bool{}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, " | ")
+		if label := strings.TrimPrefix(cells[0], "| "); len(cells) == 2 && label != "what" {
+			rows[label] = cells[1]
 		}
-		if l.name == "" { // a product of other options
+	}
+	for _, l := range limits {
+		checked[l.row] = true
+		text, ok := rows[l.row]
+		if !ok {
+			problems = append(problems, "no row "+l.row)
 			continue
 		}
 		number, ok := numbers[l.pkg+"."+l.name]
 		if !ok {
 			problems = append(problems, fmt.Sprintf("%s.%s is no constant", l.pkg, l.name))
 		} else if !regexp.MustCompile(`(^|[^\d,.])` + regexp.QuoteMeta(number) + `($|[^\w])`).MatchString(text) {
-			problems = append(problems, fmt.Sprintf("%s: %q has no %q, which %s.%s is", row, text, number, l.pkg, l.name))
+			problems = append(problems, fmt.Sprintf("%s: %q has no %q, which %s.%s is", l.row, text, number, l.pkg, l.name))
 		}
 	}
 	for row := range rows {
@@ -160,25 +140,6 @@ func limitsProblems(page string, numbers map[string]string) (problems []string) 
 		}
 	}
 	return problems
-}
-
-// limitsRows are the cells of the tables in the sections of limits, by "section: first cell".
-func limitsRows(page string) map[string]string {
-	rows := map[string]string{}
-	for _, section := range strings.Split(page, "\n## ")[1:] {
-		title, text, _ := strings.Cut(section, "\n")
-		ours := false
-		for _, l := range limits {
-			ours = ours || l.section == title
-		}
-		for line := range strings.Lines(text) {
-			cells := strings.Split(strings.TrimSpace(line), "|")
-			if ours && len(cells) > 2 && strings.Trim(cells[1], " -") != "" && cells[1] != " what " {
-				rows[title+": "+strings.TrimSpace(cells[1])] = strings.Join(cells[2:], "|")
-			}
-		}
-	}
-	return rows
 }
 
 // codeNumbers are the constants of the packages, and what setDefaults sets, in the words of the page.

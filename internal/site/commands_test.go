@@ -203,8 +203,8 @@ func (c *checker) makes(command string, args []string) {
 	}
 }
 
-// testFlags are those of go test that pages use, and -update of the golden files.
-var testFlags = []string{"run", "bench", "benchtime", "count", "fuzz", "fuzztime", "race", "short", "timeout", "update", "v"}
+// testFlags are those of go test and go build that pages use, and -update of the golden files.
+var testFlags = []string{"run", "bench", "benchtime", "count", "fuzz", "fuzztime", "race", "short", "tags", "timeout", "update", "v"}
 
 func (c *checker) goes(command string, args []string) {
 	if len(args) == 0 {
