@@ -112,6 +112,9 @@ func newSession(t *testing.T, dir string, env []string) *session {
 		t.Fatal(err)
 	}
 	go func() { s.ended <- s.cmd.Wait() }()
+	if _, err := fmt.Fprintln(s.stdin, "trap 'kill $(jobs -p) 2>/dev/null' EXIT"); err != nil { // also where the test is killed
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }) // what a failed test left
 	return s
 }
