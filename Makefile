@@ -100,6 +100,10 @@ build-OrdersFunction build-OrdersFifoFunction:
 template: ## Check and build template.yaml with cfn-lint and SAM, and check deploy/ (needs Python; prints SKIP where they cannot be installed)
 	.ci/template
 
+.PHONY: site
+site: ## Make a site of docs in bin/site, and fail on a broken link or a page that is in no menu (installs mkdocs-material; needs Python 3.12)
+	go run ./internal/site -out $(BIN)/site
+
 .PHONY: clean
 clean: ## Remove the files that the other targets write
 	rm -rf $(BIN) cover.out

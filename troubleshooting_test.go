@@ -60,6 +60,40 @@ func TestTroubleshooting(t *testing.T) {
 	}
 }
 
+// What any page has in backquotes as pkg.Name or pkg.Type.Field of one of our packages is declared.
+func TestPagesNameWhatExists(t *testing.T) {
+	t.Parallel()
+	names, _ := readCode(t)
+	ours := map[string]bool{}
+	for name := range names {
+		pkg, _, _ := strings.Cut(name, ".")
+		ours[pkg] = true
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range inBackquotes.FindAllStringSubmatch(string(text), -1) {
+			pkg, rest, _ := strings.Cut(m[1], ".")
+			if !goName.MatchString(m[1]) || !ours[pkg] || strings.HasPrefix(rest, "Test") || strings.HasPrefix(rest, "Example") {
+				continue
+			}
+			if found++; !names[m[1]] {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+	}
+	if found < 200 {
+		t.Errorf("%d names, want at least 200: were they recognised?", found)
+	}
+}
+
 // readCode returns what the published packages declare, as pkg.Name, pkg.Type.Method and pkg.Type.Field, and the strings of all.
 func readCode(t *testing.T) (map[string]bool, string) {
 	t.Helper()

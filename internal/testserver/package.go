@@ -24,10 +24,13 @@ var ExtendedClient = &Package{Name: "extendedclient", Version: "1.0.1", folder: 
 // TypeScript is the compiler, with the AWS SDK's client of SQS.
 var TypeScript = &Package{Name: "typescript", Version: "5.9.3", folder: "node", needs: "npm and Node.js 20", fill: npmInstall}
 
+// MkDocs makes a site of docs: the theme mkdocs-material, with mkdocs.
+var MkDocs = &Package{Name: "mkdocs", Version: "9.8.1", folder: "python", needs: needsPython, fill: installPython}
+
 const needsPython = "Python 3.12 or 3.13"
 
 // Packages returns every package.
-func Packages() []*Package { return []*Package{ExtendedClient, TypeScript} }
+func Packages() []*Package { return []*Package{ExtendedClient, TypeScript, MkDocs} }
 
 // String returns name and version, as in messages and folder names.
 func (p *Package) String() string { return p.Name + "-" + p.Version }
@@ -66,6 +69,18 @@ func (p *Package) Dir(t testing.TB) string {
 func (p *Package) Interpreter(t testing.TB) string {
 	t.Helper()
 	return python(p.Dir(t))
+}
+
+// Python installs a package of PyPI unless it is installed, and returns the path of the interpreter that has it.
+func (p *Package) Python(ctx context.Context) (string, error) {
+	if err := p.Install(ctx); err != nil {
+		return "", err
+	}
+	dir, err := p.installation().dir()
+	if err != nil {
+		return "", err
+	}
+	return python(dir), nil
 }
 
 func (p *Package) setUp(mode string) (string, error) {

@@ -1,0 +1,190 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What docs/start.md shows works as it is: in a new module that gets the released modules, and in a clone.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(repository, "docs/start.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	program, err := os.ReadFile(filepath.Join(repository, "examples/start/main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page, "\n```go\n"+string(program)+"```\n") {
+		t.Fatal("the page does not have the code of examples/start/main.go")
+	}
+	start, own := cutSection(t, page, "A module of your own")
+	rest, clone := cutSection(t, start, "Or a clone")
+
+	t.Run("module", func(t *testing.T) {
+		t.Parallel()
+		s := newSession(t, t.TempDir(), append(newConsumer(t, preparedTree(t), testVersion).env, "GOFLAGS=-modcacherw -trimpath"))
+		before, after, _ := strings.Cut(own, "```go\n")
+		s.run(t, before)
+		s.run(t, "```console\n$ cp "+mustAbs(t, filepath.Join(repository, "examples/start/main.go"))+" .\n```")
+		s.run(t, after)
+		s.run(t, rest)
+		s.end(t)
+	})
+	t.Run("clone", func(t *testing.T) {
+		t.Parallel()
+		tree := t.TempDir()
+		if err := copyTree(filepath.Join(tree, "sqsonce"), repository); err != nil {
+			t.Fatal(err)
+		}
+		s := newSession(t, tree, os.Environ())
+		s.run(t, strings.Replace(clone, "$ git clone https://github.com/sqsonce/sqsonce\n", "", 1))
+		s.run(t, rest)
+		s.end(t)
+	})
+}
+
+// cutSection takes a section out of a page.
+func cutSection(t *testing.T, page, title string) (rest, section string) {
+	t.Helper()
+	before, section, found := strings.Cut(page, "\n## "+title+"\n")
+	section, after, _ := strings.Cut(section, "\n## ")
+	if !found {
+		t.Fatalf("no section %q", title)
+	}
+	return before + "\n## " + after, section
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// session is a shell that gets the commands of a page one after the other, as somebody types them who reads the output.
+type session struct {
+	cmd   *exec.Cmd
+	stdin io.Writer
+	port  string // in place of 4566
+	ended chan error
+
+	mu     sync.Mutex
+	output bytes.Buffer
+	read   int // how much of the output was expected
+}
+
+func newSession(t *testing.T, dir string, env []string) *session {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{cmd: exec.Command("bash", "-e"), port: port, ended: make(chan error, 1)}
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, s, s
+	s.cmd.Env = append(env, "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.ended <- s.cmd.Wait() }()
+	if _, err := fmt.Fprintln(s.stdin, "trap 'kill $(jobs -p) 2>/dev/null' EXIT"); err != nil { // also where the test is killed
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }) // what a failed test left
+	return s
+}
+
+func (s *session) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.output.Write(p)
+}
+
+var consoleBlocks = regexp.MustCompile("(?s)```console\n(.*?)```")
+
+// run types the commands of the console blocks. A line below a command is output that must come before the next one is typed;
+// "..." stands for anything at its end.
+func (s *session) run(t *testing.T, page string) {
+	t.Helper()
+	commands := 0
+	for _, block := range consoleBlocks.FindAllStringSubmatch(page, -1) {
+		for line := range strings.Lines(strings.ReplaceAll(block[1], ":4566", ":"+s.port)) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				commands++
+				if _, err := fmt.Fprint(s.stdin, command); err != nil {
+					t.Fatalf("%q: %v\n%s", command, err, s.text())
+				}
+				continue
+			}
+			s.expect(t, strings.TrimSuffix(strings.TrimSpace(line), " ..."))
+		}
+	}
+	if commands == 0 {
+		t.Fatal("no commands: nothing was checked")
+	}
+}
+
+// expect waits for text in the output, behind what was expected before.
+func (s *session) expect(t *testing.T, text string) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		s.mu.Lock()
+		i := strings.Index(s.output.String()[s.read:], text)
+		if i >= 0 {
+			s.read += i + len(text)
+		}
+		s.mu.Unlock()
+		if i >= 0 {
+			return
+		}
+		select {
+		case err := <-s.ended:
+			t.Fatalf("the shell has ended (%v) before %q:\n%s", err, text, s.text())
+		default:
+		}
+	}
+	t.Fatalf("no %q in the output:\n%s", text, s.text())
+}
+
+func (s *session) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.output.String()
+}
+
+// end fails the test unless all commands have succeeded.
+func (s *session) end(t *testing.T) {
+	t.Helper()
+	if _, err := fmt.Fprintln(s.stdin, "echo all done"); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(t, "all done")
+	if n := strings.Count(s.text(), "booking ord-42"); n != 2 {
+		t.Errorf("the handler was started %d times, want 2: killed once, and not for the second message\n%s", n, s.text())
+	}
+}
