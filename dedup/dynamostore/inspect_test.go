@@ -73,6 +73,8 @@ func TestDelete(t *testing.T) {
 					c.make(b, s)
 					if !dated {
 						s = b.store() // an operator's, that has never asked anything
+					} else if _, err := s.Inspect(t.Context(), "another"); !errors.Is(err, dedup.ErrNotFound) {
+						t.Fatal(err)
 					}
 					err := s.Delete(t.Context(), testKey)
 					if !c.live {

@@ -93,7 +93,10 @@ func (s *Store) completeSingly(ctx context.Context, l dedup.Lease, v values) err
 // completeInBatch completes a record in a batch. decided is false where the update has to do it: there are no peers,
 // the outcome is unknown and the update repeats the write, or the statement was refused: the update says why.
 func (s *Store) completeInBatch(ctx context.Context, l dedup.Lease) (decided bool, err error) {
-	for n := 0; n < maxAttempts && !s.batcher.off() && s.peers.others(l.Owner, s.clock.look().host); n++ {
+	for n := range maxAttempts {
+		if s.batcher.off() || !s.peers.others(l.Owner, s.clock.look().host) {
+			break
+		}
 		if n > 0 && !pause(ctx, n) || ctx.Err() != nil {
 			return true, because(context.Cause(ctx), err)
 		}
@@ -133,7 +136,8 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if l.Fence == 0 {
 		attempts = maxAttempts // dedup does not call again
 	}
-	for n := 1; ; n++ {
+	var last item
+	for range maxAttempts {
 		_, refusal, err := s.writeTimes(ctx, attempts, s.updateInput(l.Key, e, v))
 		if err != nil || refusal == nil {
 			return s.explain("release", err)
@@ -143,8 +147,8 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 			return nil // it has completed the record
 		}
 		taken := r.owner == l.Owner || len(refusal.Item) > 0 && (err != nil || r.read(l.Owner, s.clock.taker(s.clock.look()), true) != free)
-		if l.Fence > 0 || taken || n == maxAttempts {
-			return s.leaseLost(l, refusal.Item)
+		if last = refusal.Item; l.Fence > 0 || taken {
+			break
 		}
 		_, refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))
 		if err != nil || refusal == nil {
@@ -152,6 +156,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 		}
 		// In the meantime the acquire was carried out, or another owner came.
 	}
+	return s.leaseLost(l, last)
 }
 
 // releasedFromTheStart is an acquire that grants no lease.

@@ -2,6 +2,8 @@ package dynamostore
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -152,6 +155,20 @@ func TestPowertoolsKey(t *testing.T) {
 	for _, payload := range []string{``, `{`, `1 2`, `{"a":1,"A":2}`, `[{"ID":1,"id":2}]`} {
 		if got, err := PowertoolsKey([]byte(payload)); err == nil {
 			t.Errorf("%s: got %q, want an error", payload, got)
+		}
+	}
+}
+
+// The order is that of Powertools' own sort, and then of a JavaScript object: array indexes are 0 to 2^32-2.
+func TestPowertoolsKeyOrder(t *testing.T) {
+	t.Parallel()
+	want := []string{"0", "9", "10", "4294967294", "-1", "01", "1.0", "4294967295", "4294967296", "a", "B", "c"}
+	for seed := range uint64(20) {
+		got := slices.Clone(want)
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+		slices.SortFunc(got, compareKeys)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("order (-want +got):\n%s", d)
 		}
 	}
 }

@@ -312,3 +312,52 @@ func TestRunAnywayNeedsATable(t *testing.T) {
 		})
 	}
 }
+
+// Which TTL is refused, and what the errors of a table say.
+func TestTableErrors(t *testing.T) {
+	t.Parallel()
+	s := &Store{table: "dedup"}
+	for _, status := range []ddbtypes.TimeToLiveStatus{ddbtypes.TimeToLiveStatusEnabled, ddbtypes.TimeToLiveStatusEnabling} {
+		if err := s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: status, AttributeName: aws.String(TTLAttribute)}); err != nil {
+			t.Errorf("%s: got %v, want nil", status, err)
+		}
+	}
+	cause := errors.New("cause")
+	const text = "dynamostore: table dedup: the table's TTL is not enabled on the attribute expiration"
+	for want, err := range map[string]error{
+		text:                         s.checkTTL(nil),
+		text + " (DISABLING on ttl)": s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: ddbtypes.TimeToLiveStatusDisabling, AttributeName: aws.String("ttl")}),
+		text + " (ENABLED on ttl)":   s.checkTTL(&ddbtypes.TimeToLiveDescription{TimeToLiveStatus: ddbtypes.TimeToLiveStatusEnabled, AttributeName: aws.String("ttl")}),
+		text + " (detail): cause":    &TableError{Table: "dedup", Problem: ErrTTL, Detail: "detail", Err: cause},
+	} {
+		if err.Error() != want || !errors.Is(err, ErrTTL) || errors.Is(err, cause) != strings.HasSuffix(want, "cause") {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if err.(*TableError).Err == nil && len(err.(*TableError).Unwrap()) != 1 {
+			t.Errorf("%v: a nil error is unwrapped", err)
+		}
+	}
+}
+
+func TestCreateTableWithoutTheRightToEnableTTL(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, srv: newServer()}
+		t.Cleanup(b.srv.Close)
+		b.faults(fault.Rule{Op: "UpdateTimeToLive", Nth: 1, Do: fault.Error, Code: "AccessDeniedException"})
+		err := CreateTable(t.Context(), b.client(b.srv), testTable)
+		if !errors.Is(err, ErrTTL) || !strings.Contains(err.Error(), "it cannot be enabled") || !strings.Contains(err.Error(), "AccessDenied") {
+			t.Errorf("got %v, want that TTL cannot be enabled, and why", err)
+		}
+	})
+}
+
+func TestLongestKey(t *testing.T) {
+	t.Parallel()
+	if err := checkKey("key", strings.Repeat("k", MaxKey)); err != nil {
+		t.Errorf("%d bytes: got %v, want nil", MaxKey, err)
+	}
+	if err := checkKey("key", strings.Repeat("k", MaxKey+1)); err == nil {
+		t.Error("a byte more: got nil, want an error")
+	}
+}

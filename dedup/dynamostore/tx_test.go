@@ -121,3 +121,14 @@ func TestTxAfterTheHandlerIsLogged(t *testing.T) {
 		b.balance("10")
 	})
 }
+
+func TestWriteErrorText(t *testing.T) {
+	t.Parallel()
+	for index, want := range map[int]string{
+		-1: "dynamostore: transaction: some write", 0: "dynamostore: transaction: write 0: some write", 2: "dynamostore: transaction: write 2: some write",
+	} {
+		if got := (&WriteError{Index: index, Err: errors.New("some write")}).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
