@@ -114,6 +114,21 @@ func (x *fixture) sendMany(n int) {
 	}
 }
 
+// newTestLoop is the loop of a worker that does not run.
+func newTestLoop(t *testing.T, optFns ...func(*Options)) *loop {
+	t.Helper()
+	w, err := New(stubClient{}, goodURL, ok, append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.DiscardHandler) }}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newLoop(t.Context(), w, queue{})
+}
+
+// addTest adds a delivery, just received for the count-th time.
+func (l *loop) addTest(id string, count int) *delivery {
+	return l.addDelivery(incoming{m: &sqsonce.Message{ID: id}}, newLease("handle of "+id, count, receiveOrder{}, time.Now(), time.Minute, 0))
+}
+
 // job is a running worker of a test.
 type job struct {
 	*Worker

@@ -57,6 +57,9 @@ func TestExtensionClamps(t *testing.T) {
 		{time.Minute, 12 * time.Hour, 30 * time.Second, false},
 		{12*time.Hour - 20*time.Second, 12 * time.Hour, 19 * time.Second, true},
 		{12 * time.Hour, 12 * time.Hour, 0, true},
+		{30 * time.Second, time.Minute, 30 * time.Second, true},
+		{30*time.Second - 1, time.Minute, 30 * time.Second, true},
+		{29 * time.Second, time.Minute, 30 * time.Second, false},
 		{50 * time.Second, time.Minute, 10 * time.Second, true},
 	} {
 		le := lease{received: now.Add(-tc.age)}

@@ -2,9 +2,12 @@ package sqsworker
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // What is logged without a logger of the test's own is not printed.
@@ -71,4 +74,15 @@ func TestRunWaitsForTheLog(t *testing.T) {
 			t.Error("the last line is not written when Run returns")
 		}
 	})
+}
+
+// A line names the group of its message, where it has one.
+func TestLinesNameTheGroup(t *testing.T) {
+	t.Parallel()
+	for group, want := range map[string]bool{"": false, "g": true} {
+		d := &delivery{m: &sqsonce.Message{ID: "a", Group: group}}
+		if got := slices.Contains(d.about(), any(keyGroup)); got != want {
+			t.Errorf("group %q: named %t, want %t", group, got, want)
+		}
+	}
 }

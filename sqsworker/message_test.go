@@ -171,3 +171,13 @@ func TestDamagedHeadIsNeitherTriedNorRejected(t *testing.T) {
 		}
 	})
 }
+
+func TestSize(t *testing.T) {
+	t.Parallel()
+	m := &sqsonce.Message{Body: "12345", Attributes: map[string]sqsonce.Attribute{
+		"ab": {Type: "String", String: "1234567"}, "c": {Type: "Binary", Binary: make([]byte, 100)},
+	}}
+	if got, want := size(m), int64(5+2+6+7+1+6+100); got != want {
+		t.Errorf("got %d, want %d", got, want)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,33 @@ func TestNewStartsNothing(t *testing.T) {
 	}
 	if got := w.Stats(); got != (Stats{}) {
 		t.Errorf("stats: %+v", got)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	most := 32 * runtime.GOMAXPROCS(0)
+	for name, c := range map[string]struct{ given, want Options }{
+		"none":            {Options{}, Options{Concurrency: 10, InFlight: 30, Held: 120, Receivers: 3}},
+		"one handler":     {Options{Concurrency: 1}, Options{Concurrency: 1, InFlight: 12, Held: 48, Receivers: 2}},
+		"few in flight":   {Options{InFlight: 1}, Options{Concurrency: 10, InFlight: 1, Held: 30, Receivers: 1}},
+		"tens":            {Options{InFlight: 20}, Options{Concurrency: 10, InFlight: 20, Held: 80, Receivers: 2}},
+		"one more":        {Options{InFlight: 21}, Options{Concurrency: 10, InFlight: 21, Held: 84, Receivers: min(3, most)}},
+		"as many as ever": {Options{Concurrency: 120_000}, Options{Concurrency: 120_000, InFlight: 120_000, Held: 480_000, Receivers: most}},
+	} {
+		o := c.given
+		o.setDefaults()
+		if got := (Options{Concurrency: o.Concurrency, InFlight: o.InFlight, Held: o.Held, Receivers: o.Receivers}); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestLongestOptions(t *testing.T) {
+	t.Parallel()
+	if _, err := New(stubClient{}, goodURL, ok, func(o *Options) {
+		o.Wait, o.Visibility, o.MaxExtension, o.DeleteLinger = 20*time.Second, 12*time.Hour, 12*time.Hour, time.Second
+	}); err != nil {
+		t.Errorf("got %v, want nil", err)
 	}
 }

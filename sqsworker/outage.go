@@ -49,11 +49,16 @@ func (l *loop) unavailable(d *delivery, r result) {
 		l.giveBack(d, 0)
 		return
 	}
-	delay := host.Double(unavailableFirst, unavailableMost, d.unavailable)
-	l.hold(d, delay*3/4+rand.N(delay/2), nil)
+	l.hold(d, unavailableDelay(d.unavailable), nil)
 	if elapsed(now, d.unavailableSince) >= handOver {
 		l.handOver()
 	}
+}
+
+// unavailableDelay is how long a message is held after so many unavailable outcomes in a row, a quarter more or less.
+func unavailableDelay(n int) time.Duration {
+	delay := host.Double(unavailableFirst, unavailableMost, n)
+	return delay*3/4 + rand.N(delay/2)
 }
 
 func (l *loop) noteUnavailable(d *delivery, r result) {

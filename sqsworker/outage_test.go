@@ -167,3 +167,71 @@ func TestStopInAnOutage(t *testing.T) {
 		})
 	}
 }
+
+func TestUnavailableDelay(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: 30 * time.Second, 100: 30 * time.Second} {
+		least, most := want, want
+		for range 1000 {
+			d := unavailableDelay(n)
+			least, most = min(least, d), max(most, d)
+		}
+		if least < want*3/4 || least > want*7/8 || most > want*5/4 || most < want*9/8 {
+			t.Errorf("after %d outcomes: from %s to %s, want %s, a quarter more or less", n, least, most, want)
+		}
+	}
+}
+
+// The third outcome makes the worker not ready, and not an earlier one.
+func TestNotReadyAfterThree(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	for n := 1; n <= 4; n++ {
+		if l.noteUnavailable(d, result{err: errRefused}); l.notReady.Load() != (n >= 3) {
+			t.Errorf("after %d outcomes: not ready %t", n, l.notReady.Load())
+		}
+	}
+}
+
+// What has been unavailable for half a minute or longer is given back, and nothing that is held for another reason.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	now := time.Now()
+	l.now = func() time.Time { return now }
+	for id, since := range map[string]time.Duration{"first": handOver, "later": handOver - unavailableMost, "new": 10 * time.Second, "retried": -1} {
+		d := l.addTest(id, 1)
+		l.hold(d, time.Minute, nil)
+		if since >= 0 {
+			d.unavailable, d.unavailableSince = 1, now.Add(-since)
+		}
+	}
+	l.handOver()
+	for id, want := range map[string]state{"first": releasing, "later": releasing, "new": held, "retried": held} {
+		if got := l.deliveries[id].state; got != want {
+			t.Errorf("%s: state %d, want %d", id, got, want)
+		}
+	}
+}
+
+func TestMayHandOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		most, count int
+		want        bool
+	}{
+		"no policy": {0, 100, true}, "two receives left": {5, 3, true}, "one left": {5, 4, false}, "the last": {5, 5, false},
+	} {
+		l := newTestLoop(t)
+		l.queue.maxReceives = c.most
+		if got := l.mayHandOver(l.addTest("a", c.count)); got != c.want {
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
+		}
+		head := l.addTest("b", 1)
+		head.group = &group{head: head, followers: []*delivery{l.addTest("c", c.count)}}
+		if got := l.mayHandOver(head); got != c.want {
+			t.Errorf("%s, of a follower: got %t, want %t", name, got, c.want)
+		}
+	}
+}

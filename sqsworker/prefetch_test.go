@@ -249,3 +249,40 @@ func TestPaceMean(t *testing.T) {
 		t.Errorf("%d running, want none", n)
 	}
 }
+
+// When a receive is started, and for how many messages.
+func TestToReceive(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		set  func(l *loop)
+		want int
+	}{
+		"all slots are free":                 {func(*loop) {}, 10},
+		"few slots are free":                 {func(l *loop) { l.slots = 3 }, 3},
+		"none is":                            {func(l *loop) { l.slots = 0 }, 0},
+		"for what handlers will take up":     {func(l *loop) { l.slots = -5; l.quick(12) }, 7},
+		"while a message waits for a slot":   {func(l *loop) { l.slots = -5; l.quick(12); l.ready = make([]*delivery, 1) }, 0},
+		"beside another receive":             {func(l *loop) { l.slots = 3; l.polling.active = 1 }, 0},
+		"no room for ten, and none comes":    {func(l *loop) { l.capacity.used.messages = 95 }, 5},
+		"no room for ten, a delete is sent":  {func(l *loop) { l.capacity.used.messages = 95; l.deletes.inCalls = 1 }, 0},
+		"no room for ten, a release is sent": {func(l *loop) { l.capacity.used.messages = 95; l.releases.inCalls = 1 }, 0},
+		"no room for ten, all slots taken":   {func(l *loop) { l.capacity.used.messages = 95; l.slots = 0; l.quick(12) }, 0},
+		"almost too many are held":           {func(l *loop) { l.parked.messages = 2*l.opts.Held - 1 }, 10},
+		"too many are held":                  {func(l *loop) { l.parked.messages = 2 * l.opts.Held }, 0},
+	} {
+		l := newTestLoop(t, func(o *Options) { o.InFlight, o.Concurrency, o.Bytes = 100, 20, 1<<40 })
+		l.outage.probing = false
+		c.set(l)
+		if got := l.toReceive(); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// quick lets so many handlers run of which each takes a second.
+func (l *loop) quick(running int) {
+	for range running {
+		l.pace.began(l.now())
+	}
+	l.pace.returns, l.pace.mean = paceOf, time.Second
+}

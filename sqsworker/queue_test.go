@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -161,6 +162,9 @@ func TestStartupCheck(t *testing.T) {
 			want: []string{"Options.InFlight"}},
 		"FIFO options on a standard queue": {setup: setup{maxReceives: 5},
 			opts: func(o *Options) { o.Tries = 5 }, want: []string{"Options.Tries"}},
+		"just enough": {setup: setup{maxReceives: 5}, opts: func(o *Options) {
+			o.Visibility, o.Wait, o.StopTimeout, o.InFlight, o.Concurrency = 5*time.Second, 5*time.Second, 10*time.Second, 5, 5
+		}},
 		"several": {opts: func(o *Options) { o.Visibility, o.Wait = time.Second, time.Second },
 			want: []string{"Options.Visibility", "Options.Wait", "queue.RedrivePolicy"}},
 	} {
@@ -278,4 +282,53 @@ func TestQueueMissing(t *testing.T) {
 			t.Errorf("%d receives, want none", n)
 		}
 	})
+}
+
+// answering answers with what SQS says of a queue whose names differ from those of its worker's.
+type answering struct {
+	stubClient
+	url  string
+	dead map[string]string
+}
+
+func (c answering) GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error) {
+	return &sqs.GetQueueUrlOutput{QueueUrl: &c.url}, nil
+}
+
+func (c answering) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{Attributes: c.dead}, nil
+}
+
+func TestURLOfTheDLQ(t *testing.T) {
+	t.Parallel()
+	const arn = "arn:aws:sqs:us-east-1:000000000000:jobs-dlq"
+	for _, answer := range []string{"https://other.example.com/000000000000/jobs-dlq", ""} {
+		w, err := New(answering{url: answer}, "https://host/000000000000/jobs", ok, func(o *Options) { o.Logger = slog.New(slog.DiscardHandler) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := w.deadLetterURL(t.Context(), arn), cmp.Or(answer, "https://host/000000000000/jobs-dlq"); got != want {
+			t.Errorf("SQS answers %q: got %q, want %q", answer, got, want)
+		}
+	}
+}
+
+// A dead-letter queue whose retention is not told is not a questionable one.
+func TestUnknownRetentionOfTheDLQ(t *testing.T) {
+	t.Parallel()
+	log := &logBook{}
+	for retention, questionable := range map[string]bool{"": false, "60": true, "3600": false} {
+		w, err := New(answering{dead: map[string]string{"MessageRetentionPeriod": retention}}, goodURL, ok, func(o *Options) {
+			o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := log.count("questionable")
+		w.checkDeadLetterQueue(t.Context(), &queue{deadLetter: goodURL + "-dlq"}, time.Hour)
+		w.lines.Flush(time.Minute)
+		if got := log.count("questionable") > before; got != questionable {
+			t.Errorf("retention %q: questionable %t, want %t", retention, got, questionable)
+		}
+	}
 }
