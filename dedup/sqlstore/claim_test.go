@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -225,7 +226,10 @@ func TestClaimUnderInserts(t *testing.T) {
 				for n := 0; time.Now().Before(end); n++ {
 					group := fmt.Sprintf("%d-%d", receiver, n)
 					for _, place := range []string{"head", "next", "last"} {
-						if err := d.Receive(t.Context(), inGroup(group, group+"-"+place)); err != nil {
+						switch err := d.Receive(t.Context(), inGroup(group, group+"-"+place)); {
+						case errors.Is(err, sqsonce.ErrUnavailable):
+							return // too slow a machine: an event without its head would look like a wrong one
+						case err != nil:
 							t.Error(err)
 							return
 						}
@@ -240,6 +244,9 @@ func TestClaimUnderInserts(t *testing.T) {
 			wg.Go(func() {
 				for time.Now().Before(end) {
 					jobs, err := p.claim(t.Context(), 100_000)
+					if errors.Is(err, sqsonce.ErrUnavailable) {
+						continue // the same
+					}
 					if err != nil {
 						t.Error(err)
 						return
