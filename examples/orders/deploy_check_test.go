@@ -180,21 +180,9 @@ func (c *deployChecker) ecs(t map[string]any) {
 	}
 }
 
-// kedaFields are the fields of KEDA's documents that may occur, from its documentation: no schema is installed here.
-var kedaFields = regexp.MustCompile(`^(TriggerAuthentication|ScaledObject)\.(apiVersion|kind|metadata\.name|metadata\.annotations\..+)$` +
-	`|^TriggerAuthentication\.spec\.podIdentity\.(provider|roleArn|identityOwner)$` +
-	`|^ScaledObject\.spec\.(scaleTargetRef\.name|pollingInterval|cooldownPeriod|minReplicaCount|maxReplicaCount)$` +
-	`|^ScaledObject\.spec\.triggers\.0\.(type|authenticationRef\.name)$` +
-	`|^ScaledObject\.spec\.triggers\.0\.metadata\.(queueURLFromEnv|queueURL|awsRegion|queueLength|activationQueueLength|scaleOnInFlight)$`)
-
 func (c *deployChecker) kubernetes(w, keda map[string]any) {
 	const where, pod, container = "deploy/kubernetes", "Deployment.spec.template.spec", "Deployment.spec.template.spec.containers.0"
 	const trigger = "ScaledObject.spec.triggers.0"
-	for name, value := range keda {
-		if _, isText := value.(string); !kedaFields.MatchString(name) || strings.HasPrefix(name, trigger) && !isText {
-			c.problem("%s: %s: %v is no field that KEDA documents, or not of its type", where, name, value)
-		}
-	}
 	env := environment(w, container+".env", "name", "value")
 	c.fleet(fleet{
 		where: where, env: env, grace: w[pod+".terminationGracePeriodSeconds"], most: keda["ScaledObject.spec.maxReplicaCount"], target: keda[trigger+".metadata.queueLength"],
