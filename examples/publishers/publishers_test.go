@@ -6,13 +6,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -94,19 +97,23 @@ func TestPython(t *testing.T) {
 	p := program{".", []string{testserver.LocalStack.Program(t, "python"), "-B"}}
 	checkKeys(t, func(events string) []byte { return p.run(t, events, nil, "-c", pythonKeys) })
 	publishTwice(t, p, "publish.py", "ord-42/v3", "Bestellung 42 für Zoë")
+	publishThrough(t, p, "sns.py", "eventbridge.py", "Bestellung 42 für Zoë")
 }
 
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
-	p := compile(t, "eventkey.ts", "publish.ts")
+	p := compile(t, "eventkey.ts", "publish.ts", "sns.ts", "eventbridge.ts")
 	checkKeys(t, func(events string) []byte { return p.run(t, events, nil, "--input-type=module", "-e", typescriptKeys) })
 	publishTwice(t, p, "publish.js", "ord-42/v3", "Bestellung 42 für Zoë")
+	publishThrough(t, p, "sns.js", "eventbridge.js", "Bestellung 42 für Zoë")
 }
 
 func TestCLI(t *testing.T) {
 	t.Parallel()
 	path := "PATH=" + filepath.Dir(testserver.LocalStack.Program(t, "aws")) + string(os.PathListSeparator) + os.Getenv("PATH")
-	publishTwice(t, program{".", []string{"env", path, "sh"}}, "publish.sh", "ord-42/v3")
+	p := program{".", []string{"env", path, "sh"}}
+	publishTwice(t, p, "publish.sh", "ord-42/v3")
+	publishThrough(t, p, "sns.sh", "eventbridge.sh", "ord-42/v3")
 }
 
 func checkKeys(t *testing.T, keysOf func(events string) []byte) {
@@ -144,9 +151,10 @@ func checkKeys(t *testing.T, keysOf func(events string) []byte) {
 	}
 }
 
+const body = `{"order":"ord-42","text":"für \"Zoë\" \\\\"}`
+
 func publishTwice(t *testing.T, p program, script string, ids ...string) {
 	t.Helper()
-	const body = `{"order":"ord-42","text":"für Zoë"}`
 	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
 		o.Queues = []localstack.Queue{{Name: "orders.fifo"}, {Name: "orders"}}
 		o.HTTP = true
@@ -159,19 +167,16 @@ func publishTwice(t *testing.T, p program, script string, ids ...string) {
 			t.Error(err)
 		}
 	}()
-	env := []string{
-		"AWS_ENDPOINT_URL=" + stack.URL, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
-		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
-	}
+	env := environment(stack.URL)
 	for queue, messages := range map[string]int{"orders.fifo": 1, "orders": 2} {
 		for _, id := range ids {
 			for range 2 {
 				p.run(t, "", env, script, stack.QueueURL[queue], id, "ord-42", body)
 			}
 		}
-		received, runs := consume(t, stack, queue)
-		if len(received) != messages*len(ids) || runs != len(ids) {
-			t.Errorf("%s: %d messages and %d runs, want %d and %d", queue, len(received), runs, messages*len(ids), len(ids))
+		received, runs := consume(t, stack.SQS, stack.QueueURL[queue], messages*len(ids))
+		if runs != len(ids) {
+			t.Errorf("%s: %d runs, want %d", queue, runs, len(ids))
 		}
 		for _, m := range received {
 			id := m.Attributes[sqsonce.AttrEventID].String
@@ -185,55 +190,120 @@ func publishTwice(t *testing.T, p program, script string, ids ...string) {
 			if messages == 1 && m.DedupID != want || m.Group != "ord-42" {
 				t.Errorf("%s: MessageDeduplicationId %q of group %q, want %q of ord-42", queue, m.DedupID, m.Group, want)
 			}
-			if m.Body != body || m.Attributes[sqsonce.AttrEventType].String != "order.placed" {
+			if m.Body != body {
 				t.Errorf("%s: body %q with attributes %v", queue, m.Body, m.Attributes)
 			}
 		}
 	}
 }
 
-// consume handles what is in the queue, and returns the messages and how many events ran.
-func consume(t *testing.T, stack *localstack.Stack, queue string) (received []*sqsonce.Message, runs int) {
+func environment(endpoint string) []string {
+	return []string{
+		"AWS_ENDPOINT_URL=" + endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+	}
+}
+
+// publishThrough publishes an event twice to a topic and twice to an event bus of LocalStack. Three queues get it, and it has
+// one key on all ways.
+func publishThrough(t *testing.T, p program, toTopic, toBus, id string) {
+	t.Helper()
+	url := testserver.LocalStack.Shared(t).URL
+	client := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &url, Credentials: aws.AnonymousCredentials{}})
+	env, name := environment(url), t.Name()
+	cli := program{".", []string{testserver.LocalStack.Program(t, "aws"), "--endpoint-url", url, "--output", "text"}}
+	topic := strings.TrimSpace(string(cli.run(t, "", env, "sns", "create-topic", "--name", name)))
+	cli.run(t, "", env, "events", "create-event-bus", "--name", name)
+	cli.run(t, "", env, "events", "put-rule", "--name", name, "--event-bus-name", name, "--event-pattern", `{"source":["orders"]}`)
+
+	queue := func(way string) (url, arn string) {
+		out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + way)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.QueueUrl, "arn:aws:sqs:us-east-1:000000000000:" + name + way
+	}
+	envelope, arn := queue("-sns")
+	cli.run(t, "", env, "sns", "subscribe", "--topic-arn", topic, "--protocol", "sqs", "--notification-endpoint", arn)
+	raw, arn := queue("-raw")
+	cli.run(t, "", env, "sns", "subscribe", "--topic-arn", topic, "--protocol", "sqs", "--notification-endpoint", arn, "--attributes", "RawMessageDelivery=true")
+	event, arn := queue("-eventbridge")
+	cli.run(t, "", env, "events", "put-targets", "--rule", name, "--event-bus-name", name, "--targets", "Id=1,Arn="+arn)
+
+	for range 2 {
+		p.run(t, "", env, toTopic, topic, id, body)
+		p.run(t, "", env, toBus, name, id, body)
+	}
+	want, err := sqsonce.EventKey("orders", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, source := range map[string]sqsonce.KeySource{envelope: sqsonce.KeyFromAttribute, raw: sqsonce.KeyFromAttribute, event: sqsonce.KeyFromCloudEvents} {
+		received, runs := consume(t, client, url, 2)
+		if runs != 1 {
+			t.Errorf("%s: %d runs, want 1", url, runs)
+		}
+		for _, m := range received {
+			if key, from, err := m.Key(); key != want || from != source || err != nil {
+				t.Errorf("%s: key %q from %v, %v, want %q from %v", url, key, from, err, want, source)
+			}
+			var got, sent map[string]string
+			if err := errors.Join(json.Unmarshal([]byte(m.Body), &got), json.Unmarshal([]byte(body), &sent)); err != nil || !maps.Equal(got, sent) {
+				t.Errorf("%s: body %s, %v, want %s", url, m.Body, err, body)
+			}
+		}
+	}
+}
+
+// consume handles the messages of a queue. It returns them, and how many events ran.
+func consume(t *testing.T, client *sqs.Client, url string, messages int) (received []*sqsonce.Message, runs int) {
 	t.Helper()
 	once, err := dedup.New(memstore.New(), "billing")
 	if err != nil {
 		t.Fatal(err)
 	}
-	handle := once.Handler(func(context.Context, *sqsonce.Message) error { runs++; return nil })
-	url := stack.QueueURL[queue]
-	for {
-		out, err := stack.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+	runOnce := once.Handler(func(context.Context, *sqsonce.Message) error { runs++; return nil })
+	handle := sqsonce.Unwrap(sqsonce.ByType(map[string]sqsonce.Handler{"order.placed": func(ctx context.Context, m *sqsonce.Message) error {
+		received = append(received, m)
+		return runOnce(ctx, m)
+	}}))
+	for deadline := time.Now().Add(time.Minute); ; {
+		out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
 			QueueUrl: &url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageAttributeNames: []string{"All"},
 			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.Messages) == 0 {
-			return received, runs
+		if len(out.Messages) == 0 && (len(received) >= messages || time.Now().After(deadline)) {
+			break
 		}
 		for _, message := range out.Messages {
-			m := sqsworker.MessageOf(message, "arn:aws:sqs:us-east-1:000000000000:"+queue)
-			if err := handle(t.Context(), m); err != nil {
+			if err := handle(t.Context(), sqsworker.MessageOf(message, "arn:aws:sqs:us-east-1:000000000000:orders")); err != nil {
 				t.Error(err)
 			}
-			received = append(received, m)
-			if _, err := stack.SQS.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: message.ReceiptHandle}); err != nil {
+			if _, err := client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: message.ReceiptHandle}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+	if len(received) != messages {
+		t.Errorf("%s: %d messages, want %d", url, len(received), messages)
+	}
+	return received, runs
 }
 
 // What cannot be quoted in the shell, or needs a hash, is refused.
 func TestShellRefusesIDs(t *testing.T) {
 	t.Parallel()
-	for _, id := range []string{"", "a b", `a"b`, `a\b`, "a|b", "é", "a\n"} {
-		cmd := exec.CommandContext(t.Context(), "sh", "publish.sh", "orders.fifo", id, "g", "b")
-		cmd.Env = []string{"PATH="} // there is no aws
-		var exit *exec.ExitError
-		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
-			t.Errorf("ID %q: %v, want exit status 2", id, err)
+	for script, args := range map[string][]string{"publish.sh": {"g", "b"}, "sns.sh": {"b"}, "eventbridge.sh": {"{}"}} {
+		for _, id := range []string{"", "a b", `a"b`, `a\b`, "a|b", "é", "a\n"} {
+			cmd := exec.CommandContext(t.Context(), "sh", append([]string{script, "orders.fifo", id}, args...)...)
+			cmd.Env = []string{"PATH="} // there is no aws
+			var exit *exec.ExitError
+			if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
+				t.Errorf("%s with ID %q: %v, want exit status 2", script, id, err)
+			}
 		}
 	}
 }
@@ -245,7 +315,10 @@ func TestPageHasTheFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"eventkey.py", "publish.py", "eventkey.ts", "publish.ts", "publish.sh"} {
+	for _, name := range []string{
+		"eventkey.py", "publish.py", "sns.py", "eventbridge.py", "eventkey.ts", "publish.ts", "sns.ts", "eventbridge.ts",
+		"publish.sh", "sns.sh", "eventbridge.sh",
+	} {
 		code, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
