@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,11 +100,22 @@ func (m *moto) resolve(received *sqsonce.Message) (got *sqsonce.Message) {
 	return got
 }
 
-// python runs testdata/client.py.
-func (m *moto) python(stdin string, args ...string) []byte {
+// extendedClients return the command of a program that sends and receives with AWS's extended client.
+var extendedClients = map[string]func(t *testing.T) []string{
+	"Python": func(t *testing.T) []string {
+		return []string{testserver.ExtendedClient.Interpreter(t), "testdata/client.py"}
+	},
+	"Java": func(t *testing.T) []string {
+		jars := filepath.Join(testserver.ExtendedClientJava.Dir(t), "lib", "*")
+		return []string{"java", "-Xmx256m", "-cp", jars, "testdata/Client.java"}
+	},
+}
+
+// run runs the program of an extended client.
+func (m *moto) run(client []string, stdin string, args ...string) []byte {
 	m.Helper()
-	cmd := exec.CommandContext(m.Context(), testserver.ExtendedClient.Interpreter(m), append([]string{"testdata/client.py"}, args...)...)
-	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+m.url, "AWS_DEFAULT_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+	cmd := exec.CommandContext(m.Context(), client[0], slices.Concat(client[1:], args)...)
+	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+m.url, "AWS_DEFAULT_REGION=us-east-1", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
 		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "PYTHONUTF8=1")
 	cmd.Stdin = strings.NewReader(stdin)
 	var stderr bytes.Buffer
@@ -136,42 +149,47 @@ func TestMoto(t *testing.T) {
 
 func TestExtendedClientReceives(t *testing.T) {
 	t.Parallel()
-	testserver.ExtendedClient.Interpreter(t)
-	m := newMoto(t, "extended-receives")
-	m.publish(fifo.Event{ID: "1", Type: "paid", Body: unicode})
-	var got struct {
-		Body       string
-		Attributes map[string]struct{ StringValue string }
-	}
-	if err := json.Unmarshal(m.python("", "receive", m.queue), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Body != unicode || got.Attributes["event-id"].StringValue != "1" || got.Attributes["event-type"].StringValue != "paid" || len(got.Attributes) != 3 {
-		t.Errorf("%d bytes with attributes %v, want the body that was published and three attributes", len(got.Body), got.Attributes)
-	}
-	out, err := m.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &m.queue, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := out.Attributes; a["ApproximateNumberOfMessages"] != "0" || a["ApproximateNumberOfMessagesNotVisible"] != "0" {
-		t.Errorf("queue %v, want it empty: the client deleted the message", a)
-	}
-	if objects, err := m.s3.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &m.bucket}); err != nil || aws.ToInt32(objects.KeyCount) != 1 {
-		t.Errorf("%d objects and error %v, want that of the message", aws.ToInt32(objects.KeyCount), err)
+	for name, command := range extendedClients {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, m := command(t), newMoto(t, "receives-"+strings.ToLower(name))
+			m.publish(fifo.Event{ID: "1", Type: "paid", Body: unicode})
+			var got struct {
+				Body       string
+				Attributes map[string]struct{ StringValue string }
+			}
+			if err := json.Unmarshal(m.run(client, "", "receive", m.queue, m.bucket), &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Body != unicode || got.Attributes["event-id"].StringValue != "1" || got.Attributes["event-type"].StringValue != "paid" || len(got.Attributes) != 3 {
+				t.Errorf("%d bytes with attributes %v, want the body that was published and three attributes", len(got.Body), got.Attributes)
+			}
+			out, err := m.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &m.queue, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := out.Attributes; a["ApproximateNumberOfMessages"] != "0" || a["ApproximateNumberOfMessagesNotVisible"] != "0" {
+				t.Errorf("queue %v, want it empty: the client deleted the message", a)
+			}
+			if objects, err := m.s3.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &m.bucket}); err != nil || aws.ToInt32(objects.KeyCount) != 1 {
+				t.Errorf("%d objects and error %v, want that of the message", aws.ToInt32(objects.KeyCount), err)
+			}
+		})
 	}
 }
 
 func TestExtendedClientSends(t *testing.T) {
 	t.Parallel()
-	testserver.ExtendedClient.Interpreter(t)
-	for _, names := range []string{"present", "legacy"} {
-		t.Run(names, func(t *testing.T) {
-			t.Parallel()
-			m := newMoto(t, fmt.Sprint("extended-sends-", names))
-			m.python(unicode, "send", m.queue, m.bucket, names)
-			if got := m.receive(); got.Body != unicode || got.Attributes["event-id"].String != "py-1" || len(got.Attributes) != 1 {
-				t.Errorf("%d bytes with attributes %v, want the body that was sent and event-id", len(got.Body), got.Attributes)
-			}
-		})
+	for name, command := range extendedClients {
+		for _, names := range []string{"present", "legacy"} {
+			t.Run(name+"/"+names, func(t *testing.T) {
+				t.Parallel()
+				client, m := command(t), newMoto(t, fmt.Sprint("sends-", strings.ToLower(name), "-", names))
+				m.run(client, unicode, "send", m.queue, m.bucket, names)
+				if got := m.receive(); got.Body != unicode || got.Attributes["event-id"].String != "1" || len(got.Attributes) != 1 {
+					t.Errorf("%d bytes with attributes %v, want the body that was sent and event-id", len(got.Body), got.Attributes)
+				}
+			})
+		}
 	}
 }

@@ -167,6 +167,14 @@ func installMaven(ctx context.Context, dir string) error {
 	return run(ctx, dir, "mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime")
 }
 
+// installJDK is installMaven for a program in source code.
+func installJDK(ctx context.Context, dir string) error {
+	if _, err := exec.LookPath("javac"); err != nil {
+		return err
+	}
+	return installMaven(ctx, dir)
+}
+
 // installPython makes a virtual environment with what requirements.txt pins; constraints.txt pins what that needs.
 func installPython(ctx context.Context, dir string) error {
 	interpreter, err := findPython(ctx)

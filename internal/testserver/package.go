@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Package is a package of PyPI or npm at one version, for what is compared with programs written in Python or TypeScript.
+// Package is a package of PyPI, Maven or npm at one version, for what is compared with programs written in Python, Java or TypeScript.
 type Package struct {
 	Name    string
 	Version string
@@ -21,6 +21,9 @@ type Package struct {
 // ExtendedClient is AWS's SQS client that keeps large bodies in S3, amazon-sqs-extended-client.
 var ExtendedClient = &Package{Name: "extendedclient", Version: "1.0.1", folder: "python", needs: needsPython, fill: installPython}
 
+// ExtendedClientJava is the same client in Java. Its jars are in lib.
+var ExtendedClientJava = &Package{Name: "extendedclientjava", Version: "2.1.2", folder: "java", needs: "Maven and a JDK of Java 17", fill: installJDK}
+
 // TypeScript is the compiler, with the AWS SDK's client of SQS.
 var TypeScript = &Package{Name: "typescript", Version: "5.9.3", folder: "node", needs: "npm and Node.js 20", fill: npmInstall}
 
@@ -30,7 +33,7 @@ var MkDocs = &Package{Name: "mkdocs", Version: "9.8.1", folder: "python", needs:
 const needsPython = "Python 3.12 or 3.13"
 
 // Packages returns every package.
-func Packages() []*Package { return []*Package{ExtendedClient, TypeScript, MkDocs} }
+func Packages() []*Package { return []*Package{ExtendedClient, ExtendedClientJava, TypeScript, MkDocs} }
 
 // String returns name and version, as in messages and folder names.
 func (p *Package) String() string { return p.Name + "-" + p.Version }

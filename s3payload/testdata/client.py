@@ -1,7 +1,7 @@
 """Sends and receives messages with AWS's extended client.
 
-client.py send QUEUE_URL BUCKET [legacy]   sends standard input, through S3 whatever its size
-client.py receive QUEUE_URL                receives a message, deletes it and prints it as JSON
+client.py send QUEUE_URL BUCKET present|legacy   sends standard input, through S3 whatever its size
+client.py receive QUEUE_URL BUCKET               receives a message, deletes it and prints it as JSON
 """
 
 import json
@@ -14,8 +14,8 @@ sqs = SQSExtendedClientSession().client("sqs")
 if command == "send":
     sqs.large_payload_support = sys.argv[3]
     sqs.always_through_s3 = True
-    sqs.use_legacy_attribute = sys.argv[4:] == ["legacy"]
-    attributes = {"event-id": {"DataType": "String", "StringValue": "py-1"}}
+    sqs.use_legacy_attribute = sys.argv[4] == "legacy"
+    attributes = {"event-id": {"DataType": "String", "StringValue": "1"}}
     sqs.send_message(QueueUrl=queue, MessageBody=sys.stdin.buffer.read().decode(), MessageAttributes=attributes)
 else:
     messages = sqs.receive_message(QueueUrl=queue, MessageAttributeNames=["All"], WaitTimeSeconds=10)["Messages"]
