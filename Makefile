@@ -64,13 +64,14 @@ mutate: ## Change one operator at a time and see whether a test of the package f
 	ulimit -v 8388608 2>/dev/null; nice go run ./internal/mutate -gremlins $(BIN)/gremlins $(ARGS) $(if $(filter ./...,$(PKG)),$(MUTATED),$(PKG))
 
 .PHONY: lint
-lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module (downloads staticcheck)
+lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module, and the CI workflow (downloads staticcheck and actionlint)
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not gofmt'd:"; echo "$$out"; exit 1; fi
 	@set -e; for m in $(MODULES); do \
 		echo "lint $$m"; \
 		(cd $$m && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... && \
 			go mod tidy -diff && GOWORK=off go build -o /dev/null ./...); \
 	done
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 
 .PHONY: release
 release: lint ## Check that VERSION=v0.x.y can be released and prepare go.mod files and CHANGELOG for it; commits, tags and pushes nothing
