@@ -63,8 +63,7 @@ func (v *invocation) deadLetter(f failure) bool {
 		v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
 		return false
 	}
-	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(f.err)...)
-	v.log.WarnContext(v.ctx, "lambda: message sent to the dead-letter queue", attrs...)
+	v.log.WarnContext(v.ctx, "lambda: message sent to the dead-letter queue", f.about()...)
 	return true
 }
 

@@ -110,7 +110,7 @@ func (v *invocation) fail(f failure) {
 	}
 	v.tell(settle.Of(f.ctx), false, m)
 	if s.change(running, failed) {
-		v.logFailure(m, f.err)
+		v.logFailure(f)
 	} else {
 		v.logLate(m, f.err)
 	}
@@ -126,7 +126,7 @@ func (v *invocation) settle(f failure) {
 	switch {
 	case !sent:
 		f.slot.change(settling, failed)
-		v.logFailure(m, f.err)
+		v.logFailure(f)
 	case f.slot.change(settling, succeeded) && len(f.chain) > 1:
 		v.handlers.add(f.chain[1:])
 		return
@@ -147,11 +147,20 @@ func (v *invocation) logLate(m *sqsonce.Message, err error) {
 	v.log.WarnContext(v.ctx, "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
 }
 
-func (v *invocation) logFailure(m *sqsonce.Message, err error) {
-	attrs := append([]any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}, host.ErrorAttrs(err)...)
-	if errors.Is(err, sqsonce.ErrInProgress) {
-		v.log.DebugContext(v.ctx, "lambda: event is in progress elsewhere", attrs...)
+func (v *invocation) logFailure(f failure) {
+	if errors.Is(f.err, sqsonce.ErrInProgress) {
+		v.log.DebugContext(v.ctx, "lambda: event is in progress elsewhere", f.about()...)
 		return
 	}
-	v.log.WarnContext(v.ctx, "lambda: handler failed", attrs...)
+	v.log.WarnContext(v.ctx, "lambda: handler failed", f.about()...)
+}
+
+// about returns the attributes of a line about a failure, with the key that deduplication used, if it did.
+func (f failure) about() []any {
+	m := &f.slot.message
+	attrs := []any{keyMessage, m.ID, keyGroup, m.Group, keyCount, m.ReceiveCount}
+	if key := settle.KeptKey(f.ctx); key != "" {
+		attrs = append(attrs, keyEvent, key)
+	}
+	return append(attrs, host.ErrorAttrs(f.err)...)
 }

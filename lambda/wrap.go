@@ -131,6 +131,7 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 // Keys of log attributes.
 const (
 	keyMessage = "message_id"
+	keyEvent   = "key"
 	keyGroup   = "group"
 	keyCount   = "receive_count"
 	keyError   = "error"

@@ -117,9 +117,10 @@
 // # Log
 //
 // One line at the start says what the worker runs with, "sqsworker: started". Each line about a message has message_id, and
-// key if the message has one: that of [sqsonce.Message.Key], which package dedup logs after the consumer and "#". One line
-// says which message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that
-// SQS moves it there.
+// key if the message has one: that which package dedup has used, and logs after the consumer and "#"; before the handler has
+// come so far, and with a dedup.Options.Key, that of [sqsonce.Message.Key] without [sqsonce.Unwrap]. One line says which
+// message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that SQS moves
+// it there.
 //
 // # FIFO
 //

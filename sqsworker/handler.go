@@ -52,7 +52,8 @@ func (l *loop) start(d *delivery) {
 	d.run = l.pace.began(d.began)
 	l.setState(d, running)
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
-	d.cancel = cancel
+	ctx, _ = settle.New(ctx)
+	d.cancel, d.key.handler = cancel, ctx
 	l.proveBy(d)
 	l.counters.running.add(d)
 	try := d.lease.count // read here: a newer handle may replace the lease while the handler runs
@@ -69,9 +70,8 @@ func (l *loop) start(d *delivery) {
 }
 
 // invoke calls the handler and hands its result to then. However the handler fails, it fails its message and nothing
-// else.
+// else. ctx is of settle.New.
 func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(timeout time.Duration), then func(result)) {
-	ctx, settleMessage := settle.New(ctx)
 	settled := ctx
 	stop := context.CancelFunc(func() {})
 	defer func() { stop() }() // when the message is settled: what middleware left may use the handler's context
@@ -82,7 +82,7 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		ctx, stop = w.withTimeout(ctx, d.m, began)
 		return w.handler(ctx, d.m)
 	}, func(err error) {
-		r := w.newResult(d, err, try, settleMessage)
+		r := w.newResult(d, err, try, settle.Of(settled))
 		r.key = settle.KeptKey(settled)
 		then(r)
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -54,7 +55,8 @@ func TestPanicError(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(chan result, 1)
-	w.invoke(t.Context(), &delivery{m: &sqsonce.Message{}}, 1, nil, func(v result) { got <- v })
+	ctx, _ := settle.New(t.Context())
+	w.invoke(ctx, &delivery{m: &sqsonce.Message{}}, 1, nil, func(v result) { got <- v })
 	v := <-got
 	p, is := errors.AsType[*sqsonce.PanicError](v.err)
 	if !is || !strings.Contains(string(p.Stack), "handler_test.go") || !errors.Is(v.err, errTest) {

@@ -1,10 +1,13 @@
 package sqsworker
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // logFlush is how long the end of Run waits for the lines that are left.
@@ -42,15 +45,22 @@ func (d *delivery) about(others ...any) []any {
 	return append(attrs, others...)
 }
 
-// eventKey is the key of a message as it was received, in a log line: handlers may change theirs. It costs as much as the
-// body is long, so it is derived when a line is written, and not at all without one. What has no key has no attribute.
+// eventKey is the key of an event in a log line: the one that deduplication used, else that of the message as it was received,
+// since handlers may change theirs. It costs as much as the body is long, so it is derived when a line is written, and not at
+// all without one. What has no key has no attribute.
 type eventKey struct {
 	raw      *sqstypes.Message
 	queueARN string
+	handler  context.Context // of settle.New for the last run; nil: none has begun
 }
 
 // LogValue implements [slog.LogValuer].
 func (k eventKey) LogValue() slog.Value {
+	if k.handler != nil {
+		if key := settle.KeptKey(k.handler); key != "" {
+			return slog.StringValue(key)
+		}
+	}
 	key, _, err := decode(k.raw, k.queueARN).Key()
 	if err != nil {
 		return slog.GroupValue()

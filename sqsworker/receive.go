@@ -102,7 +102,7 @@ func (l *loop) receive(p *poll) {
 			if m.ID == "" || m.ReceiptHandle == "" {
 				continue // it cannot be deleted: no message of SQS
 			}
-			key := eventKey{&out.Messages[i], arn}
+			key := eventKey{raw: &out.Messages[i], queueARN: arn}
 			batch = append(batch, incoming{m: m, key: key, damaged: !bodyMatches(&out.Messages[i]), size: size(m)})
 		}
 		date, _ := awsmiddleware.GetServerTime(out.ResultMetadata) // else zero
