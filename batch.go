@@ -34,6 +34,9 @@ type BatchOptions struct {
 //
 // Set the host's concurrency to at least Size, or a batch starts only when Linger is over.
 func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOptions)) Handler {
+	if h == nil {
+		return withoutHandler("Batch")
+	}
 	o := BatchOptions{}
 	for _, fn := range optFns {
 		fn(&o)

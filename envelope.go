@@ -55,6 +55,9 @@ type Envelope struct {
 // An envelope that is not understood, such as one with an attribute that is not base64 or the confirmation of a subscription,
 // is an error that matches [ErrEnvelope], and h is not called.
 func Unwrap(h Handler) Handler {
+	if h == nil {
+		return withoutHandler("Unwrap")
+	}
 	return func(ctx context.Context, m *Message) error {
 		inner, err := m.unwrap()
 		if err != nil {

@@ -61,6 +61,9 @@ func Decode[T any](m *Message) (T, error) {
 // JSON returns a handler that decodes the body as [Decode] does and calls f with it. f finds the message by
 // [FromContext].
 func JSON[T any](f func(context.Context, T) error) Handler {
+	if f == nil {
+		return withoutHandler("JSON")
+	}
 	return func(ctx context.Context, m *Message) error {
 		v, err := Decode[T](m)
 		if err != nil {

@@ -87,6 +87,12 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Package + ": " + e.Field + ": " + e.Problem }
 
+// withoutHandler returns what a function of this package makes of a nil handler. No message is acknowledged, and none rejected.
+func withoutHandler(function string) Handler {
+	err := &FieldError{Package: "sqsonce", Field: "handler of " + function, Problem: "is nil"}
+	return func(context.Context, *Message) error { return err }
+}
+
 // OnSettled leaves f to the host that called the handler with ctx: the host runs it once, when the message is settled.
 // It is for middleware whose work must follow the dead-letter queue's confirmation: a record that is released while the
 // rejected message is still on its way there lets a second delivery of the event start in between.

@@ -189,3 +189,18 @@ func TestOutcomeOfTypedNils(t *testing.T) {
 		}
 	}
 }
+
+// One forgotten handler fails messages, so that they are delivered again; it rejects none.
+func TestNilHandler(t *testing.T) {
+	t.Parallel()
+	for want, h := range map[string]sqsonce.Handler{
+		"sqsonce: handler of Unwrap: is nil": sqsonce.Unwrap(nil),
+		"sqsonce: handler of JSON: is nil":   sqsonce.JSON[int](nil),
+		"sqsonce: handler of Batch: is nil":  sqsonce.Batch(nil),
+	} {
+		err := h(t.Context(), &sqsonce.Message{Body: "1"})
+		if err == nil || err.Error() != want || sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed {
+			t.Errorf("got error %v, want a failure: %s", err, want)
+		}
+	}
+}

@@ -51,6 +51,9 @@ func (e *entry) leaveLane() { delete(e.lane.entries, e) }
 // newEntry checks all that can be checked without the queue, and copies what every attempt sends. Each attempt builds the
 // SQS message from it: the message takes three times the memory of the event, and thousands may wait.
 func (p *Publisher) newEntry(e Event) (*entry, error) {
+	if p.client == nil {
+		return nil, badField("Publisher", "was not made by NewPublisher")
+	}
 	if err := e.validate(p.fifo); err != nil {
 		return nil, err
 	}

@@ -1,11 +1,13 @@
 package fifo_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
@@ -62,6 +64,20 @@ func TestNewPublisherTakes(t *testing.T) {
 	} {
 		if _, err := fifo.NewPublisher(newClient(nil), url, "com.example/orders:v1_-"); err != nil {
 			t.Errorf("NewPublisher(%q): %v", url, err)
+		}
+	}
+}
+
+// A publisher that NewPublisher did not make has no capacity: each event would wait for it until its context ends.
+func TestZeroPublisher(t *testing.T) {
+	t.Parallel()
+	var p fifo.Publisher
+	e := fifo.Event{ID: "1", Body: "b"}
+	_, published := p.Publish(t.Context(), e)
+	_, enqueued := p.Enqueue(t.Context(), e)
+	for _, err := range []error{published, enqueued} {
+		if f, ok := errors.AsType[*sqsonce.FieldError](err); !ok || f.Field != "Publisher" || !errors.Is(err, fifo.ErrNotSent) {
+			t.Errorf("got error %v, want ErrNotSent and a FieldError", err)
 		}
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Publisher sends events to one queue. All methods are safe for concurrent use. The events that one goroutine publishes to
-// a group keep their order. An idle Publisher has no goroutine and no timer, unless Options.Logger blocks.
+// Publisher sends events to one queue. Make one with [NewPublisher]. All methods are safe for concurrent use. The events that
+// one goroutine publishes to a group keep their order. An idle Publisher has no goroutine and no timer, unless Options.Logger
+// blocks.
 type Publisher struct {
 	client    *safeClient
 	queueURL  string
