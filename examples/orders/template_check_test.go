@@ -17,6 +17,7 @@ func checkTemplate(text []byte, ttlAttribute string) (problems []string, checked
 	}
 	c := &checker{template: t}
 	c.table("DedupTable", ttlAttribute)
+	c.kept()
 	for _, name := range t.names("AWS::Serverless::Function") {
 		for _, event := range t.Resources[name].Properties.Events {
 			if event.Type == "SQS" {
@@ -48,8 +49,31 @@ func (c *checker) table(name, ttlAttribute string) {
 	if len(p.KeySchema) != 1 || p.KeySchema[0].AttributeName != "id" || p.KeySchema[0].KeyType != "HASH" {
 		c.problem("%s: key schema is %v, want only the hash key id", name, p.KeySchema)
 	}
-	if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" {
+	if !slices.Contains(r.DeletionPolicy, "Retain") || r.UpdateReplacePolicy != "Retain" {
 		c.problem("%s: want DeletionPolicy and UpdateReplacePolicy Retain: without its records events run again", name)
+	}
+}
+
+// kept checks that by default the stack's tables and dead-letter queues outlive it, and with Keep=false none of them does.
+func (c *checker) kept() {
+	if got := c.Parameters["Keep"].Default; got != "true" {
+		c.problem("Keep is %v by default, want true: without its records events run again", got)
+	}
+	if got := c.Conditions.Keeps; !slices.Equal(got, list{"Keep", "true"}) {
+		c.problem("condition Keeps is %v, want Keep to be true", got)
+	}
+	deadLetter := map[string]bool{}
+	for _, name := range c.names("AWS::SQS::Queue") {
+		deadLetter[resource(c.Resources[name].Properties.RedrivePolicy.Target)] = true
+	}
+	for name, r := range c.Resources {
+		table := r.Type == "AWS::DynamoDB::Table"
+		if (table || deadLetter[name]) && !slices.Equal(r.DeletionPolicy, list{"Keeps", "Retain", "Delete"}) {
+			c.problem("%s: DeletionPolicy is %v, want Retain if the stack keeps it, else Delete", name, r.DeletionPolicy)
+		}
+		if got := r.Properties.DeletionProtection; table && !slices.Equal(got, list{"Keeps", "true", "false"}) {
+			c.problem("%s: deletion protection is %v, want it on if the stack keeps the table, else off", name, got)
+		}
 	}
 }
 
@@ -162,12 +186,15 @@ type template struct {
 	Parameters map[string]struct {
 		Default any `yaml:"Default"`
 	} `yaml:"Parameters"`
+	Conditions struct {
+		Keeps list `yaml:"Keeps"`
+	} `yaml:"Conditions"`
 	Globals struct {
 		Function properties `yaml:"Function"`
 	} `yaml:"Globals"`
 	Resources map[string]struct {
 		Type                string     `yaml:"Type"`
-		DeletionPolicy      string     `yaml:"DeletionPolicy"`
+		DeletionPolicy      list       `yaml:"DeletionPolicy"` // a word, or the arguments of !If
 		UpdateReplacePolicy string     `yaml:"UpdateReplacePolicy"`
 		Properties          properties `yaml:"Properties"`
 	} `yaml:"Resources"`
@@ -194,7 +221,8 @@ type properties struct {
 		AttributeName string `yaml:"AttributeName"`
 		KeyType       string `yaml:"KeyType"`
 	} `yaml:"KeySchema"`
-	TTL struct {
+	DeletionProtection list `yaml:"DeletionProtectionEnabled"`
+	TTL                struct {
 		AttributeName string `yaml:"AttributeName"`
 		Enabled       bool   `yaml:"Enabled"`
 	} `yaml:"TimeToLiveSpecification"`
