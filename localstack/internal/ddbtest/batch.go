@@ -79,7 +79,7 @@ var batchWriteCases = []testCase{
 	}},
 	{name: "batch write/no table", run: func(x *exam) {
 		x.use("id:S")
-		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: many(1), newName(): many(1)}), notFound)
+		x.refused(x.writeBatch(map[string][]ddbtypes.WriteRequest{x.table: many(1), x.newName(): many(1)}), notFound)
 		x.stored(m{"id": "item 0"}, nil)
 	}},
 }
@@ -151,7 +151,7 @@ var batchGetCases = []testCase{
 				x.refused(err, invalid)
 			}
 		}
-		_, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{newName(): keys(m{"id": "a"})})
+		_, err := x.getBatch(map[string]ddbtypes.KeysAndAttributes{x.newName(): keys(m{"id": "a"})})
 		x.refused(err, notFound)
 	}},
 }

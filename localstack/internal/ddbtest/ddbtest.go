@@ -26,6 +26,8 @@ type Backend struct {
 	// RealTime says that the backend has a clock of its own. The cases run without a bubble, several at once, and those that
 	// need ten minutes are reported as skipped.
 	RealTime bool
+	// Prefix begins the name of every table. Default: "".
+	Prefix string
 	// Known are the cases that the backend is known to fail, with the reason. One that passes, or that does not exist, is a
 	// failure: so the list stays true.
 	Known map[string]string
@@ -55,7 +57,7 @@ func Run(t *testing.T, b Backend) {
 // suiteCase gives the case an account of its own.
 func (b Backend) suiteCase(c testCase) suite.Case {
 	out := suite.Case{Name: c.name, Run: func(t *testing.T) {
-		c.run(&exam{t: t, ctx: t.Context(), account: b.New(t)})
+		c.run(&exam{t: t, ctx: t.Context(), account: b.New(t), prefix: b.Prefix})
 	}}
 	if c.minutes && b.RealTime {
 		out.Skip = "needs ten minutes of the backend's clock"

@@ -65,7 +65,7 @@ type duel struct {
 
 func newDuel(l *testserver.Line, keys []string) *duel {
 	srv := memdynamodb.New()
-	d := &duel{srv: srv, table: newName()}
+	d := &duel{srv: srv, table: (&exam{}).newName()}
 	d.ours = func(op, body string) wireResult {
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
 		if err != nil {

@@ -22,6 +22,7 @@ type exam struct {
 	t       *testing.T
 	ctx     context.Context
 	account Account
+	prefix  string // of table names
 	table   string // of the calls that name no other
 }
 
@@ -40,7 +41,8 @@ func (x *exam) sweep() {
 	x.ok(x.account.SweepTTL())
 }
 
-func newName() string { return "ddbtest-" + rand.Text() }
+// newName returns a table name that nothing else uses.
+func (x *exam) newName() string { return x.prefix + "ddbtest-" + rand.Text() }
 
 // use creates a table with the key attributes, written "id:S" and "pos:N". It is the table of later calls.
 func (x *exam) use(keys ...string) string {
@@ -63,7 +65,7 @@ func schema(keys ...string) (elements []ddbtypes.KeySchemaElement, definitions [
 // ends. It is the table of later calls.
 func (x *exam) create(in *dynamodb.CreateTableInput) string {
 	if in.TableName == nil {
-		in.TableName = aws.String(newName())
+		in.TableName = aws.String(x.newName())
 	}
 	in.BillingMode = ddbtypes.BillingModePayPerRequest
 	_, err := x.client().CreateTable(x.ctx, in)

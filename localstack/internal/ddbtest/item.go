@@ -33,7 +33,7 @@ var putCases = []testCase{
 		x.ok(x.put(m{"id": "a", "v": 2}, args{condition: "v = :v", values: m{":v": 1}}).err)
 	}},
 	{name: "put/no table", run: func(x *exam) {
-		x.table = newName()
+		x.table = x.newName()
 		x.refused(x.put(m{"id": "a"}).err, notFound)
 	}},
 }
@@ -49,7 +49,7 @@ var getCases = []testCase{
 		x.stored(m{"id": "a"}, nil)
 	}},
 	{name: "get/no table", run: func(x *exam) {
-		_, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: aws.String(newName()), Key: attributes(m{"id": "a"})})
+		_, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: aws.String(x.newName()), Key: attributes(m{"id": "a"})})
 		x.refused(err, notFound)
 	}},
 }
@@ -145,7 +145,7 @@ var updateCases = []testCase{
 		x.refused(x.update(m{"id": "a"}, args{update: "SET v = gone", condition: "v = :v", values: m{":v": 1}}).err, conditionFailed)
 	}},
 	{name: "update/no table", run: func(x *exam) {
-		x.table = newName()
+		x.table = x.newName()
 		x.refused(x.update(m{"id": "a"}, args{update: "SET v = :v", values: m{":v": 1}}).err, notFound)
 	}},
 	{name: "update/of the record of an idempotency store", run: func(x *exam) {
@@ -193,7 +193,7 @@ var deleteCases = []testCase{
 		x.ok(x.remove(m{"id": "a"}, args{condition: isNew}).err)
 	}},
 	{name: "delete/no table", run: func(x *exam) {
-		x.table = newName()
+		x.table = x.newName()
 		x.refused(x.remove(m{"id": "a"}).err, notFound)
 	}},
 }

@@ -137,7 +137,7 @@ var statementCases = []testCase{
 		}
 	}},
 	{name: "statement/no table", run: func(x *exam) {
-		x.table = newName()
+		x.table = x.newName()
 		for _, s := range []string{`INSERT INTO "T" VALUE {'id': 'a'}`, `UPDATE "T" SET v=1 WHERE id='a'`, `DELETE FROM "T" WHERE id='a'`, `SELECT * FROM "T" WHERE id='a'`} {
 			_, err := x.execute(s)
 			x.refused(err, notFound)
@@ -261,7 +261,7 @@ var batchStatementCases = []testCase{
 	}},
 	{name: "batch statement/a statement that is wrong fails alone", run: func(x *exam) {
 		x.use("id:S")
-		got, err := x.executeBatch(x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`INSERT INTO "T" VALUE {'v': 1}`), x.statement(`INSERT INTO "missing-table" VALUE {'id': 'a'}`))
+		got, err := x.executeBatch(x.statement(`INSERT INTO "T" VALUE {'id': 'a'}`), x.statement(`INSERT INTO "T" VALUE {'v': 1}`), x.statement(`INSERT INTO "`+x.newName()+`" VALUE {'id': 'a'}`))
 		x.ok(err)
 		x.failed(got[1], ddbtypes.BatchStatementErrorCodeEnumValidationError)
 		x.failed(got[2], ddbtypes.BatchStatementErrorCodeEnumResourceNotFound)

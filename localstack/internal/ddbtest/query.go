@@ -237,7 +237,7 @@ var scanCases = []testCase{
 				x.refused(err, invalid)
 			}
 		}
-		_, err := x.client().Scan(x.ctx, &dynamodb.ScanInput{TableName: aws.String(newName())})
+		_, err := x.client().Scan(x.ctx, &dynamodb.ScanInput{TableName: aws.String(x.newName())})
 		x.refused(err, notFound)
 	}},
 }

@@ -21,7 +21,7 @@ func (x *exam) describe(table string) (*ddbtypes.TableDescription, error) {
 
 // tryCreate creates a table that should be refused.
 func (x *exam) tryCreate(change func(*dynamodb.CreateTableInput)) error {
-	in := &dynamodb.CreateTableInput{TableName: aws.String(newName()), BillingMode: "PAY_PER_REQUEST"}
+	in := &dynamodb.CreateTableInput{TableName: aws.String(x.newName()), BillingMode: "PAY_PER_REQUEST"}
 	in.KeySchema, in.AttributeDefinitions = schema("id:S")
 	change(in)
 	_, err := x.client().CreateTable(x.ctx, in)
@@ -86,7 +86,7 @@ var tableCases = []testCase{
 		x.stored(m{"id": "a"}, nil)
 	}},
 	{name: "table/unknown", run: func(x *exam) {
-		name := newName()
+		name := x.newName()
 		_, err := x.describe(name)
 		x.refused(err, notFound)
 		if _, typed := errors.AsType[*ddbtypes.ResourceNotFoundException](err); !typed {
@@ -156,7 +156,7 @@ var ttlCases = []testCase{
 		x.refused(x.setTTL("expires", false), invalid)
 	}},
 	{name: "ttl/no table", run: func(x *exam) {
-		x.table = newName()
+		x.table = x.newName()
 		x.refused(x.setTTL("expires", true), notFound)
 		_, err := x.client().DescribeTimeToLive(x.ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &x.table})
 		x.refused(err, notFound)

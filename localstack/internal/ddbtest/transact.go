@@ -167,7 +167,7 @@ var transactWriteCases = []testCase{
 		x.use("id:S")
 		good := x.txPut(m{"id": "good"})
 		here := x.table
-		x.table = newName()
+		x.table = x.newName()
 		x.refused(x.transact(good, x.txPut(m{"id": "x"})), notFound)
 		x.table = here
 		x.stored(m{"id": "good"}, nil)
@@ -321,7 +321,7 @@ var transactGetCases = []testCase{
 			_, err := x.transactGet(gets...)
 			x.refused(err, invalid)
 		}
-		x.table = newName()
+		x.table = x.newName()
 		_, err := x.transactGet(x.txGet(m{"id": "a"}, ""))
 		x.refused(err, notFound)
 	}},

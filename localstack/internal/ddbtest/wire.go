@@ -71,7 +71,7 @@ func wireCases() []testCase {
 			equal(x, "code", r.code(), "MissingAuthenticationTokenException")
 		}},
 		{name: "wire/an error's shape", run: func(x *exam) {
-			r := x.send("DescribeTable", `{"TableName":"does-not-exist"}`)
+			r := x.send("DescribeTable", `{"TableName":"`+x.newName()+`"}`)
 			equal(x, "status", r.status, http.StatusBadRequest)
 			equal(x, "content type", r.header.Get("Content-Type"), "application/x-amz-json-1.0")
 			var e map[string]any

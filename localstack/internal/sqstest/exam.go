@@ -82,11 +82,11 @@ type queue struct {
 type attrs = map[string]string
 
 // standard creates a standard queue.
-func (x *exam) standard(a ...attrs) *queue { return x.create(name(), a...) }
+func (x *exam) standard(a ...attrs) *queue { return x.create(x.name(), a...) }
 
 // fifo creates a FIFO queue.
 func (x *exam) fifo(a ...attrs) *queue {
-	return x.create(name()+".fifo", append(a, attrs{"FifoQueue": "true"})...)
+	return x.create(x.name()+".fifo", append(a, attrs{"FifoQueue": "true"})...)
 }
 
 func (x *exam) create(name string, a ...attrs) *queue {
@@ -123,7 +123,7 @@ func (x *exam) cleanUp() {
 }
 
 // name returns a queue name that nothing else uses: cases share a server.
-func name() string { return "sqstest-" + rand.Text()[:16] }
+func (x *exam) name() string { return x.Prefix + "sqstest-" + rand.Text()[:16] }
 
 func (x *exam) ok(err error) {
 	if err != nil {

@@ -225,7 +225,7 @@ func policyCountRefused(x *exam) {
 // The error that users of infrastructure tools report: "Dead letter target does not exist."
 func policyUnknownTarget(x *exam) {
 	dlq := x.standard()
-	x.refusesPolicy("no such queue", strings.ReplaceAll(x.policy(dlq, 1), dlq.name, name()))
+	x.refusesPolicy("no such queue", strings.ReplaceAll(x.policy(dlq, 1), dlq.name, x.name()))
 }
 
 // API CreateQueue, RedrivePolicy: "The dead-letter queue of a FIFO queue must also be a FIFO queue."

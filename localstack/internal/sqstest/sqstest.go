@@ -29,6 +29,7 @@
 package sqstest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -49,9 +50,14 @@ type Backend struct {
 	// Virtual runs each case in a testing/synctest bubble, where time passes at once and exactly. The server must be in the
 	// same process and use no sockets.
 	Virtual bool
-	// Advance sets the server's clock ahead. Without it, and without Virtual, cases that let more than 3 seconds pass are
+	// Advance sets the server's clock ahead. Without it, and without Virtual, cases that let more than Patience pass are
 	// reported as skipped, and others wait in real time.
 	Advance func(d time.Duration) error
+	// Prefix begins the name of every queue. At most 24 characters. Default: "".
+	Prefix string
+	// Patience is how long a case may let pass in real time; others are reported as skipped. It has no effect with Virtual or
+	// Advance. Default: 3 s.
+	Patience time.Duration
 	// Only, if not nil, are the cases to run.
 	Only []string
 	// Known are the cases that the server is known to fail, with the reason. One that passes, or that does not exist, is a
@@ -90,11 +96,8 @@ func (b Backend) suiteCase(c testCase, client func(*testing.T) *sqs.Client) suit
 	return out
 }
 
-// patience is how long a case may wait in real time.
-const patience = 3 * time.Second
-
 func (b Backend) tooLong(c testCase) bool {
-	return !b.Virtual && b.Advance == nil && c.passes > patience
+	return !b.Virtual && b.Advance == nil && c.passes > cmp.Or(b.Patience, 3*time.Second)
 }
 
 // testCase is one rule of SQS.
@@ -122,7 +125,7 @@ const caseTimeout = 100 * 24 * time.Hour
 func (b Backend) examine(ctx context.Context, client *sqs.Client, c testCase) {
 	timeout := caseTimeout
 	if !b.Virtual {
-		timeout = time.Minute
+		timeout = time.Minute + c.passes
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

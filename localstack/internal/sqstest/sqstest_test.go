@@ -92,6 +92,7 @@ func TestTooLong(t *testing.T) {
 		"clock":       {Backend{Advance: func(time.Duration) error { return nil }}, false},
 		"real":        {Backend{}, true},
 		"real, short": {Backend{}, false},
+		"patient":     {Backend{Patience: long.passes}, false},
 	} {
 		one := long
 		if strings.HasSuffix(name, "short") {

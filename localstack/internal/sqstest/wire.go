@@ -1,13 +1,17 @@
 package sqstest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -27,17 +31,18 @@ var wireCases = []testCase{
 	{name: "wire/errors in a batch have bare codes", run: wireBatchCodes},
 }
 
-const authorization = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
-
 // call sends a request of the JSON protocol without the SDK.
-func (x *exam) call(op, body, authorization string) (status int, header http.Header, out map[string]any) {
+func (x *exam) call(op, body string, signed bool) (status int, header http.Header, out map[string]any) {
 	o := x.c.Options()
 	r, err := http.NewRequestWithContext(x.ctx, http.MethodPost, *o.BaseEndpoint, strings.NewReader(body))
 	x.ok(err)
 	r.Header.Set("X-Amz-Target", "AmazonSQS."+op)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	if authorization != "" {
-		r.Header.Set("Authorization", authorization)
+	if signed {
+		credentials, err := o.Credentials.Retrieve(x.ctx)
+		x.ok(err)
+		sum := sha256.Sum256([]byte(body))
+		x.ok(v4.NewSigner().SignHTTP(x.ctx, credentials, r, hex.EncodeToString(sum[:]), "sqs", o.Region, time.Now()))
 	}
 	resp, err := o.HTTPClient.Do(r)
 	x.ok(err)
@@ -51,8 +56,8 @@ func (x *exam) call(op, body, authorization string) (status int, header http.Hea
 }
 
 // refused expects an error of the given shape: in __type, after a namespace.
-func (x *exam) refused(op, body, authorization string, status int, shapes ...string) {
-	got, _, out := x.call(op, body, authorization)
+func (x *exam) refused(op, body string, signed bool, status int, shapes ...string) {
+	got, _, out := x.call(op, body, signed)
 	shape, _ := out["__type"].(string)
 	shape = shape[strings.LastIndexByte(shape, '#')+1:]
 	for _, s := range shapes {
@@ -66,7 +71,7 @@ func (x *exam) refused(op, body, authorization string, status int, shapes ...str
 // AWS JSON 1.0 protocol (https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html).
 func wireAnswer(x *exam) {
 	q := x.standard()
-	status, header, out := x.call("SendMessage", `{"QueueUrl":"`+q.url+`","MessageBody":"a"}`, authorization)
+	status, header, out := x.call("SendMessage", `{"QueueUrl":"`+q.url+`","MessageBody":"a"}`, true)
 	if status != http.StatusOK || out["MessageId"] == nil || out["MD5OfMessageBody"] != "0cc175b9c0f1b6a831c399e269772661" {
 		x.fatalf("answered %d %v, want a message ID and a digest", status, out)
 	}
@@ -77,34 +82,34 @@ func wireAnswer(x *exam) {
 
 // As above: a body that is not JSON is a SerializationException.
 func wireMalformed(x *exam) {
-	x.refused("SendMessage", `{"QueueUrl":`, authorization, http.StatusBadRequest, "SerializationException")
+	x.refused("SendMessage", `{"QueueUrl":`, true, http.StatusBadRequest, "SerializationException")
 }
 
 // As above.
 func wireWrongType(x *exam) {
 	q := x.standard()
-	x.refused("ReceiveMessage", `{"QueueUrl":"`+q.url+`","MaxNumberOfMessages":{"a":1}}`, authorization, http.StatusBadRequest, "SerializationException")
+	x.refused("ReceiveMessage", `{"QueueUrl":"`+q.url+`","MaxNumberOfMessages":{"a":1}}`, true, http.StatusBadRequest, "SerializationException")
 }
 
 // As above: UnknownOperationException.
 func wireUnknownOperation(x *exam) {
-	x.refused("SendMassage", `{}`, authorization, http.StatusBadRequest, "UnknownOperationException")
+	x.refused("SendMassage", `{}`, true, http.StatusBadRequest, "UnknownOperationException")
 }
 
 // API CommonErrors: MissingAuthenticationToken, 403: a request must carry a signature.
 func wireUnsigned(x *exam) {
-	x.refused("ListQueues", `{}`, "", http.StatusForbidden, "MissingAuthenticationTokenException", "MissingAuthenticationToken")
+	x.refused("ListQueues", `{}`, false, http.StatusForbidden, "MissingAuthenticationTokenException", "MissingAuthenticationToken")
 }
 
 // API: QueueUrl is required. API CommonErrors: MissingParameter.
 func wireNoURL(x *exam) {
-	x.refused("SendMessage", `{"MessageBody":"a"}`, authorization, http.StatusBadRequest, "MissingRequiredParameterException", "MissingParameter")
+	x.refused("SendMessage", `{"MessageBody":"a"}`, true, http.StatusBadRequest, "MissingRequiredParameterException", "MissingParameter")
 }
 
 // JSON protocol: a server ignores members that the model does not have.
 func wireUnknownMember(x *exam) {
 	q := x.standard()
-	if status, _, out := x.call("SendMessage", `{"QueueUrl":"`+q.url+`","MessageBody":"a","Colour":"red"}`, authorization); status != http.StatusOK {
+	if status, _, out := x.call("SendMessage", `{"QueueUrl":"`+q.url+`","MessageBody":"a","Colour":"red"}`, true); status != http.StatusOK {
 		x.fatalf("answered %d %v, want 200", status, out)
 	}
 }
@@ -112,9 +117,9 @@ func wireUnknownMember(x *exam) {
 // API ReceiveMessage: 0 is a value, and not the queue's default. The SDK for Go cannot send it.
 func wireZero(x *exam) {
 	q := x.standard(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
-	x.lasts("a receive with WaitTimeSeconds 0", 0, func() { x.call("ReceiveMessage", `{"QueueUrl":"`+q.url+`","WaitTimeSeconds":0}`, authorization) })
+	x.lasts("a receive with WaitTimeSeconds 0", 0, func() { x.call("ReceiveMessage", `{"QueueUrl":"`+q.url+`","WaitTimeSeconds":0}`, true) })
 	x.send(q, "a")
-	_, _, out := x.call("ReceiveMessage", `{"QueueUrl":"`+q.url+`","VisibilityTimeout":0}`, authorization)
+	_, _, out := x.call("ReceiveMessage", `{"QueueUrl":"`+q.url+`","VisibilityTimeout":0}`, true)
 	if messages, _ := out["Messages"].([]any); len(messages) != 1 {
 		x.fatalf("answered %v, want a message", out)
 	}
@@ -124,7 +129,7 @@ func wireZero(x *exam) {
 // API, errors of each operation: the SDK returns typed errors.
 func wireTypes(x *exam) {
 	q := x.standard()
-	_, err := x.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: ptr(name())})
+	_, err := x.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: ptr(x.name())})
 	typed[*types.QueueDoesNotExist](x, err)
 	_, err = x.tryCreate(q.name, attrs{"VisibilityTimeout": "41"})
 	typed[*types.QueueNameExists](x, err)
@@ -151,7 +156,7 @@ func wireQueryCodes(x *exam) {
 			x.fatalf("got error %v, want code %s", err, want)
 		}
 	}
-	_, err := x.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: ptr(name())})
+	_, err := x.c.GetQueueUrl(x.ctx, &sqs.GetQueueUrlInput{QueueName: ptr(x.name())})
 	expect(err, "AWS.SimpleQueueService.NonExistentQueue")
 	_, err = x.trySendBatch(q, entries())
 	expect(err, "AWS.SimpleQueueService.EmptyBatchRequest")
