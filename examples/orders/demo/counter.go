@@ -126,6 +126,14 @@ func withQueue(next http.Handler) http.Handler {
 	})
 }
 
+// counted returns the counts of a queue: none where nothing counts.
+func (s *stack) counted(queue string) counts {
+	if s.counter == nil {
+		return counts{}
+	}
+	return s.counter.of(queue)
+}
+
 func (c *counter) of(queue string) counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

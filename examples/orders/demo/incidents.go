@@ -62,6 +62,10 @@ func (i *incidents) kill(workerQueue, functionQueue string) error {
 	if err := i.p.startWorker(workerQueue); err != nil {
 		return err
 	}
+	if i.p.functions == nil {
+		i.shown.print("kill of a function left out: a deployed one is Lambda's")
+		return nil
+	}
 	function, err := i.p.functions.kill(functionQueue)
 	if err != nil {
 		return err

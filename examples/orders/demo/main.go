@@ -11,8 +11,12 @@
 // STORE names another store for the records: postgres, mariadb and sqlite, which then have the ledger too, or redis. The
 // demo starts the server, from the packages of the system. SQLite needs none: it is a file, and its outage is left out.
 //
+// STACK_OUTPUTS names a JSON file with the outputs of a stack of template.yaml. The demo then uses its queues and tables on
+// AWS, beside its functions, with publishers and workers of its own, one of which it kills. It causes no outage, kills no
+// function and does not count deliveries there; the calls of the functions are not known to it.
+//
 // It exits with status 1 where an effect is missing, doubled or out of order, where a dead-letter queue holds a message, and
-// where it is not done in two minutes.
+// where it is not done in two minutes, or in fifteen with a deployed stack.
 package main
 
 import (
@@ -30,6 +34,8 @@ const (
 	concurrency = 16
 	visibility  = 6 * time.Second // less than a manual review takes
 	deadline    = 2 * time.Minute
+	// deployedDeadline is for requests over the internet, and messages that wait for the visibility timeout of template.yaml.
+	deployedDeadline = 15 * time.Minute
 	// lease is longer than the outage, also where a third of it has passed and its renewal is due: completions are retried
 	// until its end. With a shorter one the calls of the external system whose completion the outage stops are repeated.
 	lease = 2 * outageTime
@@ -40,7 +46,11 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	limit := deadline
+	if os.Getenv("STACK_OUTPUTS") != "" {
+		limit = deployedDeadline
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done in %s", limit))
 	defer cancel()
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -59,7 +69,14 @@ func run(ctx context.Context) (err error) {
 	}
 	defer os.RemoveAll(dir) // what it cannot remove stays in the temporary folder
 
+	d, err := readDeployed()
+	if err != nil {
+		return err
+	}
 	n := newNames()
+	if d != nil {
+		n = d.names()
+	}
 	in, err := readInput(dir, n)
 	if err != nil {
 		return err
@@ -70,7 +87,11 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	s, err := startStack(ctx, n, b)
+	start := startStack
+	if d != nil {
+		start = func(ctx context.Context, _ names, b *backend) (*stack, error) { return d.connect(ctx, b) }
+	}
+	s, err := start(ctx, n, b)
 	if err != nil {
 		return err
 	}
@@ -107,7 +128,7 @@ func perform(ctx context.Context, p *processes, in *input) (killed []int, err er
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("not done in %s: %w", deadline, context.Cause(ctx))
+			return nil, context.Cause(ctx)
 		case err := <-p.failed:
 			return nil, err
 		case <-todo.back:
@@ -137,8 +158,10 @@ func perform(ctx context.Context, p *processes, in *input) (killed []int, err er
 
 // startAll starts two workers, a function and a publisher for each queue.
 func startAll(ctx context.Context, p *processes, in *input) error {
-	if err := p.startFunctions(ctx, in); err != nil {
-		return err
+	if !p.stack.deployed { // else they are running
+		if err := p.startFunctions(ctx, in); err != nil {
+			return err
+		}
 	}
 	for _, l := range in.loads {
 		for range 2 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -146,6 +147,9 @@ func (p *processes) stop(ctx context.Context) error {
 	p.workers, p.publishers = nil, nil
 	f := p.functions
 	p.functions = nil
+	if f == nil {
+		return nil
+	}
 	return f.stop(ctx)
 }
 
@@ -165,18 +169,23 @@ func (p *processes) killAll() {
 
 // environment is the configuration of the commands.
 func (p *processes) environment(queue string) []string {
-	return append([]string{
+	env := []string{
 		"QUEUE_URL=" + p.stack.QueueURL[queue],
-		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=billing",
+		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=orders",
 		"CALLS=" + p.callsFile(), "CONCURRENCY=" + strconv.Itoa(concurrency),
 		"VISIBILITY=" + visibility.String(), "LEASE=" + lease.String(), "BACKOFF=" + longestBackoff.String(),
+	}
+	if p.stack.deployed { // the credentials and endpoints of the demo itself
+		return env
+	}
+	return slices.Concat(env, []string{
 		"AWS_ENDPOINT_URL_SQS=" + p.stack.counter.url,
 		"AWS_ENDPOINT_URL_DYNAMODB=" + p.stack.dynamoURL(),
 		"AWS_REGION=" + cmp.Or(os.Getenv("AWS_REGION"), "us-east-1"),
 		"AWS_ACCESS_KEY_ID=" + cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "test"),
 		"AWS_SECRET_ACCESS_KEY=" + cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "test"),
 		"AWS_EC2_METADATA_DISABLED=true",
-	}, p.stack.storeEnv()...)
+	}, p.stack.storeEnv())
 }
 
 // functions are the Lambda functions, one for each queue: the compiled bootstrap behind an event source mapping.

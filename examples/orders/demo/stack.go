@@ -24,6 +24,8 @@ type stack struct {
 	counter *counter
 	backend *backend
 	outage  *netfault.Proxy // between the store and the workers and functions; nil: there is none
+	// deployed is of a stack of template.yaml: functions are beside the demo, and counter and outage nil.
+	deployed bool
 }
 
 func startStack(ctx context.Context, n names, b *backend) (*stack, error) {
@@ -73,6 +75,9 @@ func (s *stack) close(ctx context.Context) error {
 	}
 	if s.outage != nil {
 		err = errors.Join(err, s.outage.Close())
+	}
+	if s.deployed {
+		return err
 	}
 	_, tableErr := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(s.names.ledger)})
 	return errors.Join(err, tableErr, s.Stack.Close(ctx))
