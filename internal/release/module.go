@@ -28,8 +28,8 @@ func (m module) tag(version string) string {
 
 // published reports whether users require the module. Benchmarks, examples and internal tools are none of theirs.
 func (m module) published() bool {
-	first, _, _ := strings.Cut(m.dir, "/")
-	return !slices.Contains([]string{"bench", "examples", "internal"}, first)
+	folders := strings.Split(m.dir, "/")
+	return !slices.Contains([]string{"bench", "examples"}, folders[0]) && !slices.Contains(folders, "internal")
 }
 
 // findModules returns the modules of tree, the main one first.
