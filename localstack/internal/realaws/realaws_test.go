@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/testserver"
+)
+
+// isCommand is the environment variable that makes this program the command instead of its tests.
+const isCommand = "REALAWS_TEST_IS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(isCommand) != "" {
+		main()
+		return
+	}
+	testserver.Main(m)
+}
+
+// The tag's files are compiled by no other test without emulators.
+func TestSuitesCompile(t *testing.T) {
+	t.Parallel()
+	if text, err := exec.CommandContext(t.Context(), "go", "vet", "-tags", "aws", "./suites").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// The prices are those of docs/cost.md.
+func TestPrices(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(repository, "docs/cost.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"S": priceStandard, "F": priceFIFO, "W": priceWrite, "R": priceRead} {
+		m := regexp.MustCompile(`(?m)^\| ` + name + ` \| ([0-9.]+) \| a million`).FindSubmatch(text)
+		if m == nil {
+			t.Errorf("docs/cost.md has no price %s", name)
+			continue
+		}
+		if got, err := strconv.ParseFloat(string(m[1]), 64); err != nil || got != want {
+			t.Errorf("price %s: docs/cost.md has %s, the estimate %v", name, m[1], want)
+		}
+	}
+	if priceFIFO < priceStandard {
+		t.Error("the dearer price must be the one that is taken for all requests")
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	printEstimate(&out, []part{{name: "a", load: load{sqs: 1e6}}, {name: "b", load: load{writes: 2e6, reads: 1e6, other: 0.25}}})
+	for _, want := range []string{"at most 2.12 dollars", "0.500", "1.625"} { // F, and 2 W + R + 0.25
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// Nothing but yes goes on: no answer is none.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]bool{"yes\n": true, " yes": true, "y\n": false, "no\n": false, "\n": false, "": false, "yes please\n": false} {
+		var out bytes.Buffer
+		if err := (options{}).confirm(strings.NewReader(answer), &out); (err == nil) != want {
+			t.Errorf("%q: got error %v, want to go on: %t", answer, err, want)
+		}
+	}
+	if err := (options{yes: true}).confirm(strings.NewReader("no\n"), &bytes.Buffer{}); err != nil {
+		t.Errorf("with -yes: %v", err)
+	}
+}
+
+func TestSelectParts(t *testing.T) {
+	t.Parallel()
+	if p, err := selectParts("store,sqs"); err != nil || len(p) != 2 || p[0].name != "store" {
+		t.Errorf("got %v, error %v", p, err)
+	}
+	for _, list := range []string{"", "sqs,", "SQS", "all"} {
+		if _, err := selectParts(list); err == nil {
+			t.Errorf("%q: got no error", list)
+		}
+	}
+}
+
+const events = `{"Action":"start"}
+{"Action":"run","Test":"TestSQS"}
+{"Action":"output","Test":"TestSQS","Output":"=== RUN   TestSQS\n"}
+{"Action":"run","Test":"TestSQS/a/1"}
+{"Action":"run","Test":"TestSQS/b"}
+{"Action":"output","Test":"TestSQS/b","Output":"    suite.go:82: got a queue 123456789012/q, want an error\n"}
+{"Action":"output","Test":"TestSQS/b","Output":"    --- FAIL: TestSQS/b (0.01s)\n"}
+{"Action":"fail","Test":"TestSQS/b"}
+{"Action":"run","Test":"TestSQS/c"}
+{"Action":"output","Test":"TestSQS/c","Output":"    suite.go:75: 5m0s pass\n"}
+{"Action":"skip","Test":"TestSQS/c"}
+{"Action":"run","Test":"TestSQS/d"}
+{"Action":"pass","Test":"TestSQS/a/1"}
+{"Action":"fail","Test":"TestSQS"}
+{"Action":"output","Output":"requests sent to sqs 42\n"}
+{"Action":"output","Output":"something else\n"}
+`
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	res := &result{part: "sqs", requests: map[string]int{}}
+	if err := res.read(strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	r := &report{region: "eu-west-1", account: "123456789012"}
+	r.add(res)
+	r.add(&result{part: "demo", skipped: "no functions here"})
+	got := r.markdown()
+	for _, want := range []string{
+		"| sqs | 1 | 2 | 1 | sqs 42 |", "| demo | - | - | **skipped** | |",
+		"### TestSQS/b\n\n```\n    suite.go:82: got a queue 111122223333/q, want an error\n```\n",
+		"### TestSQS/d\n\n```\ndid not end\n```\n", "Not run, since: 5m0s pass\n\n- TestSQS/c\n", "Skipped: no functions here",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
+	}
+	for _, never := range []string{"123456789012", "TestSQS/a", "### TestSQS\n", "not AWS"} {
+		if strings.Contains(got, never) {
+			t.Errorf("want no %q in\n%s", never, got)
+		}
+	}
+	if err := r.problem(); err == nil || !strings.Contains(err.Error(), "2 cases differ") {
+		t.Errorf("got error %v, want one about two cases", err)
+	}
+	if res.output != "something else\n" {
+		t.Errorf("output %q", res.output)
+	}
+}
+
+// A run that could not go on has failed, and a report from elsewhere than AWS says so.
+func TestReportOfOtherRuns(t *testing.T) {
+	t.Parallel()
+	r := &report{region: "eu-west-1", account: "123456789012", endpoints: []string{"AWS_ENDPOINT_URL=http://127.0.0.1:1"}}
+	r.add(&result{part: "sqs", problem: fmt.Errorf("killed")})
+	if err := r.problem(); err == nil {
+		t.Error("got no error for a part that did not run to its end")
+	}
+	if got := r.markdown(); !strings.Contains(got, "**This was not AWS:** AWS_ENDPOINT_URL=http://127.0.0.1:1") || !strings.Contains(got, "killed") {
+		t.Error(got)
+	}
+	r = &report{account: "123456789012"}
+	r.add(&result{part: "sqs", cases: []*caseResult{{name: "a", status: "pass"}, {name: "b", status: "skip"}}})
+	if err := r.problem(); err != nil {
+		t.Errorf("got error %v for a good run", err)
+	}
+}
