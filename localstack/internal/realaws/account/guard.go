@@ -101,6 +101,11 @@ var (
 	}
 )
 
+// Operations returns what the guard sends to SQS and DynamoDB.
+func Operations() map[string][]string {
+	return map[string][]string{"sqs": sqsOperations, "dynamodb": dynamoDBOperations}
+}
+
 func (g *Guard) checkJSON(target string, body []byte) (service string, err error) {
 	namespace, operation, _ := strings.Cut(target, ".")
 	var input map[string]any
