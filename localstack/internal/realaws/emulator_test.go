@@ -140,6 +140,24 @@ func (f *fakeAWS) list(t *testing.T, match func(name string) bool) (found []stri
 	return found
 }
 
+// tagged expects each table of the run to have its tag.
+func (f *fakeAWS) tagged(t *testing.T, prefix string) {
+	t.Helper()
+	tables := f.list(t, ofPrefix(prefix))
+	if len(tables) == 0 {
+		t.Error("the killed run has left nothing")
+	}
+	for _, table := range tables {
+		name := strings.TrimPrefix(table, "table ")
+		d, err := f.ddb.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
+		ok(t, err)
+		out, err := f.ddb.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{ResourceArn: d.Table.TableArn})
+		if err != nil || len(out.Tags) != 1 || *out.Tags[0].Key != "sqsonce-aws" || *out.Tags[0].Value != prefix {
+			t.Errorf("tags of %s: %v, error %v", table, out, err)
+		}
+	}
+}
+
 func ofPrefix(prefix string) func(string) bool {
 	return func(name string) bool { return strings.HasPrefix(name, prefix) }
 }
@@ -356,6 +374,7 @@ func TestKilledAndCleaned(t *testing.T) {
 			previous, same = now, 0
 		}
 	}
+	f.tagged(t, prefix)
 	f.table(t, prefix+"demo-DedupTable-X", true)
 	f.bucket(t, prefix+"artifacts")
 	f.stack(t, prefix+"demo", template)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack/internal/realaws/account"
 )
 
 // isCommand is the environment variable that makes this program the command instead of its tests.
@@ -30,6 +32,29 @@ func TestSuitesCompile(t *testing.T) {
 	t.Parallel()
 	if text, err := exec.CommandContext(t.Context(), "go", "vet", "-tags", "aws", "./suites").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// The tests of a run end when it does, however it ends: its end of their input is closed then. Here they wait for an STS that
+// does not answer.
+func TestSuitesEndWithTheRun(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	ok(t, err)
+	defer silent.Close()
+	file := filepath.Join(t.TempDir(), "suites.test")
+	if text, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "aws", "-o", file, "./suites").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	url := "http://" + silent.Addr().String()
+	cmd := exec.CommandContext(t.Context(), file)
+	cmd.Env = append(newFakeAWS(url, url, url).env, account.PrefixVariable+"="+account.NewPrefix())
+	input, err := cmd.StdinPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	ok(t, input.Close())
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("ended with %v, want status 3", err)
 	}
 }
 
