@@ -63,7 +63,7 @@ func clean(ctx context.Context, a *account.Account, out io.Writer) error {
 	}
 }
 
-// find returns what has the guard's prefix: stacks alone while one of them can still be deleted, then all the rest.
+// find returns what has the guard's prefix: stacks alone while there are any, since a stack's resources are the stack's to delete.
 func find(ctx context.Context, a *account.Account) ([]resource, error) {
 	stacks, err := findStacks(ctx, a)
 	if err != nil || len(stacks) > 0 {
