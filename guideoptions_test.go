@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"reflect"
 	"regexp"
 	"slices"
@@ -127,7 +128,11 @@ func fieldComments(t *testing.T, folder, name string) map[string]string {
 	t.Helper()
 	_, name, _ = strings.Cut(name, ".")
 	comments := map[string]string{}
-	for _, file := range parseFolder(t, folder) {
+	files, err := parseFolder(token.NewFileSet(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == name {
 				for _, f := range spec.Type.(*ast.StructType).Fields.List {

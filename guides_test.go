@@ -1,6 +1,7 @@
 package sqsonce_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -58,7 +59,7 @@ type guideCode struct {
 func readGuideCode(t *testing.T) guideCode {
 	t.Helper()
 	c := guideCode{comments: map[string]string{}, protocol: readText(t, "docs/protocol.md")}
-	c.names, c.texts = readCode(t)
+	c.names, c.texts = readCode()
 	for name, g := range guides {
 		for _, folder := range g.folders {
 			c.comments[name] += readComments(t, folder)
@@ -131,8 +132,12 @@ func readText(t *testing.T, name string) string {
 // readComments returns the comments of a folder's Go code, each as one line.
 func readComments(t *testing.T, folder string) string {
 	t.Helper()
+	files, err := parseFolder(token.NewFileSet(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var b strings.Builder
-	for _, file := range parseFolder(t, folder) {
+	for _, file := range files {
 		for _, c := range file.Comments {
 			b.WriteString(oneLine(c.Text()) + "\n")
 		}
@@ -140,23 +145,23 @@ func readComments(t *testing.T, folder string) string {
 	return b.String()
 }
 
-func parseFolder(t *testing.T, folder string) (files []*ast.File) {
-	t.Helper()
+// parseFolder parses a folder's Go files, but for tests.
+func parseFolder(fset *token.FileSet, folder string) (files []*ast.File, err error) {
 	all, err := filepath.Glob(folder + "/*.go")
 	if err != nil || len(all) == 0 {
-		t.Fatalf("no Go files in %s (%v)", folder, err)
+		return nil, fmt.Errorf("no Go files in %s (%v)", folder, err)
 	}
 	for _, name := range all {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		files = append(files, file)
 	}
-	return files
+	return files, nil
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

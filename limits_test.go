@@ -6,16 +6,14 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -74,11 +72,7 @@ var limits = []struct{ row, pkg, name string }{
 // The numbers of docs/limits.md are those of the code, and no row of its table about sqsonce is left out.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range limitsProblems(string(page), codeNumbers(t)) {
+	for _, problem := range limitsProblems(readText(t, "docs/limits.md"), codeNumbers()) {
 		t.Error(problem)
 	}
 }
@@ -86,11 +80,7 @@ func TestLimits(t *testing.T) {
 // The check sees a number that is wrong in either place, a row without a check and a check without a row.
 func TestLimitsSeesChanges(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, numbers := string(text), codeNumbers(t)
+	page, numbers := readText(t, "docs/limits.md"), codeNumbers()
 	for name, broken := range map[string]string{
 		"default":   strings.Replace(page, "| 29 days by default", "| 28 days by default", 1),
 		"limit":     strings.Replace(page, "at most 350 KB", "at most 1,350 KB", 1),
@@ -143,8 +133,7 @@ func limitsProblems(page string, numbers map[string]string) (problems []string) 
 }
 
 // codeNumbers are the constants of the packages, and what setDefaults sets, in the words of the page.
-func codeNumbers(t *testing.T) map[string]string {
-	t.Helper()
+var codeNumbers = sync.OnceValue(func() map[string]string {
 	folders := map[string]bool{}
 	for _, l := range limits {
 		folders[l.pkg] = true
@@ -155,7 +144,7 @@ func codeNumbers(t *testing.T) map[string]string {
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		_, info, files, err := loader.load(folder)
 		if err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 		add := func(name string, e ast.Expr) {
 			if tv, ok := info.Types[e]; ok && tv.Value != nil {
@@ -188,7 +177,7 @@ func codeNumbers(t *testing.T) map[string]string {
 		}
 	}
 	return numbers
-}
+})
 
 // constants type-checks packages as far as their constants need it: of what they import only time, cmp and our own constants.
 type constants struct {
@@ -208,20 +197,9 @@ func (c *constants) Import(path string) (*types.Package, error) {
 }
 
 func (c *constants) load(folder string) (*types.Package, *types.Info, []*ast.File, error) {
-	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	files, err := parseFolder(c.fset, folder)
 	if err != nil {
 		return nil, nil, nil, err
-	}
-	var files []*ast.File
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(c.fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		files = append(files, file)
 	}
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
 	config := types.Config{Importer: c, Error: func(error) {}} // most imports are missing

@@ -6,12 +6,12 @@ import (
 	"go/token"
 	"go/types"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -25,13 +25,9 @@ var (
 // pkg.Name and pkg.Type.Field are declared, and text with a space, '_' or '-' (a log line, a key of one) is in a string.
 func TestTroubleshooting(t *testing.T) {
 	t.Parallel()
-	names, texts := readCode(t)
-	page, err := os.ReadFile("docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names, texts := readCode()
 	rows := map[string]bool{}
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(readText(t, "docs/troubleshooting.md")) {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
 			for _, m := range inBackquotes.FindAllStringSubmatch(cells[1], -1) {
 				rows[m[1]] = true
@@ -63,7 +59,7 @@ func TestTroubleshooting(t *testing.T) {
 // What any page has in backquotes as pkg.Name or pkg.Type.Field of one of our packages is declared.
 func TestPagesNameWhatExists(t *testing.T) {
 	t.Parallel()
-	names, _ := readCode(t)
+	names, _ := readCode()
 	ours := map[string]bool{}
 	for name := range names {
 		pkg, _, _ := strings.Cut(name, ".")
@@ -75,11 +71,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 	}
 	found := 0
 	for _, page := range append(pages, "README.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range inBackquotes.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range inBackquotes.FindAllStringSubmatch(readText(t, page), -1) {
 			pkg, rest, _ := strings.Cut(m[1], ".")
 			if !goName.MatchString(m[1]) || !ours[pkg] || strings.HasPrefix(rest, "Test") || strings.HasPrefix(rest, "Example") {
 				continue
@@ -95,8 +87,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 }
 
 // readCode returns what the published packages declare, as pkg.Name, pkg.Type.Method and pkg.Type.Field, and the strings of all.
-func readCode(t *testing.T) (map[string]bool, string) {
-	t.Helper()
+var readCode = sync.OnceValues(func() (map[string]bool, string) {
 	names, all := map[string]bool{}, strings.Builder{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if entry.IsDir() && slices.Contains([]string{".git", "bench", "examples", "testdata"}, path) {
@@ -147,7 +138,7 @@ func readCode(t *testing.T) (map[string]bool, string) {
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return names, all.String()
-}
+})

@@ -147,7 +147,8 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 			return nil // it has completed the record
 		}
 		taken := r.owner == l.Owner || len(refusal.Item) > 0 && (err != nil || r.read(l.Owner, s.clock.taker(s.clock.look()), true) != free)
-		if last = refusal.Item; l.Fence > 0 || taken {
+		last = refusal.Item
+		if l.Fence > 0 || taken {
 			break
 		}
 		_, refusal, err = s.writeTimes(ctx, attempts, s.acquireInput(s.releasedFromTheStart(l, valueOf(r.fence))))

@@ -13,10 +13,11 @@ import (
 // copyTree copies what git has or would add of the repository at from, with its changes, to the folder to. A tree without a
 // repository is copied as it is, but for build output.
 func copyTree(to, from string) error {
-	names, err := gitFiles(from)
-	if _, missing := os.Stat(filepath.Join(from, ".git")); errors.Is(missing, fs.ErrNotExist) {
-		names, err = allFiles(from)
+	list := gitFiles
+	if _, err := os.Stat(filepath.Join(from, ".git")); errors.Is(err, fs.ErrNotExist) {
+		list = allFiles
 	}
+	names, err := list(from)
 	if err != nil {
 		return err
 	}
