@@ -20,8 +20,9 @@ const (
 )
 
 // Copy returns the request that sends m to the dead-letter queue. It has the body, attributes, group and trace header of m,
-// and two attributes of the host: the event's key and the reason. An attribute of the host that would exceed a limit of SQS
-// is left out, and dropped names it. An attribute of the sender is never left out.
+// and two attributes of the host: the event's key and the reason. Trace context gives way to them (see [traceContext]). An
+// attribute of the host that would exceed a limit of SQS all the same is left out, and dropped names it. Any other attribute of
+// the sender is never left out.
 //
 // On a FIFO queue the MessageDeduplicationId is the message ID, as in SQS's own redrive: when the response to a send is
 // lost, a second send does not add a second copy.
@@ -33,7 +34,6 @@ func Copy(queueURL string, m *sqsonce.Message, key string, reason error) (in *sq
 		attrs[name] = value(a)
 	}
 	in = &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &m.Body, MessageAttributes: attrs}
-	dropped = addHostAttributes(attrs, m, key, reason)
 	if m.Group != "" {
 		in.MessageGroupId = &m.Group
 	}
@@ -41,13 +41,9 @@ func Copy(queueURL string, m *sqsonce.Message, key string, reason error) (in *sq
 		in.MessageDeduplicationId = &m.ID
 	}
 	if m.TraceHeader != "" {
-		in.MessageSystemAttributes = map[string]sqstypes.MessageSystemAttributeValue{
-			string(sqstypes.MessageSystemAttributeNameForSendsAWSTraceHeader): {
-				DataType: aws.String("String"), StringValue: &m.TraceHeader,
-			},
-		}
+		setTraceHeader(in, m.TraceHeader)
 	}
-	return in, dropped
+	return in, addHostAttributes(in, m, key, reason)
 }
 
 func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
@@ -63,15 +59,21 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 // addHostAttributes adds the event's key, then the reason. A key that the copy has by itself is not added. One that holds the
 // queue's ARN is another one where the copy is redriven to another queue. The message ID is no key unless middleware has made
 // one of it: the event's own ID may be in the body, which middleware that never saw the message would have read.
-func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqsonce.Message, key string, reason error) (dropped []string) {
-	used := size(m)
+func addHostAttributes(in *sqs.SendMessageInput, m *sqsonce.Message, key string, reason error) (dropped []string) {
+	attrs, used := in.MessageAttributes, size(m)
 	add := func(name, value string) {
 		if value == "" {
 			return
 		}
 		_, replaces := attrs[name]
 		grows := len(name) + len("String") + len(value)
-		if !replaces && len(attrs) >= maxAttributes || used+grows > maxSize {
+		fits := func() bool { return (replaces || len(attrs) < maxAttributes) && used+grows <= maxSize }
+		for _, other := range traceContext {
+			if !fits() && leaveOut(in, m, other) {
+				used -= sizeOf(other, m.Attributes[other])
+			}
+		}
+		if !fits() {
 			dropped = append(dropped, name)
 			return
 		}
@@ -97,9 +99,13 @@ func addHostAttributes(attrs map[string]sqstypes.MessageAttributeValue, m *sqson
 func size(m *sqsonce.Message) int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {
-		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
+		n += sizeOf(name, a)
 	}
 	return n
+}
+
+func sizeOf(name string, a sqsonce.Attribute) int {
+	return len(name) + len(a.Type) + len(a.String) + len(a.Binary)
 }
 
 // reasonText returns the text of an error as an attribute value: at most maxReason bytes, and only the characters that SQS

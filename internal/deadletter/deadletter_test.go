@@ -3,6 +3,7 @@ package deadletter
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -74,9 +75,14 @@ func TestCopyToAStandardQueue(t *testing.T) {
 // old ones must be in the copy. Any other key is in the message.
 func TestCopyKeepsTheKey(t *testing.T) {
 	t.Parallel()
+	nine := map[string]sqsonce.Attribute{"traceparent": {Type: "String", String: parent}}
+	for i := range 9 {
+		nine[fmt.Sprint(i)] = sqsonce.Attribute{Type: "String", String: "x"}
+	}
 	for name, attrs := range map[string]map[string]sqsonce.Attribute{
-		"message ID":              nil,
-		"event ID without source": {sqsonce.AttrEventID: {Type: "String", String: "ord-1"}},
+		"message ID":                        nil,
+		"nine attributes and a traceparent": nine,
+		"event ID without source":           {sqsonce.AttrEventID: {Type: "String", String: "ord-1"}},
 		"event ID": {
 			sqsonce.AttrEventID: {Type: "String", String: "ord-1"}, sqsonce.AttrEventSource: {Type: "String", String: "orders"},
 		},
@@ -185,6 +191,62 @@ func TestCopyAtTheLimits(t *testing.T) {
 			if _, ok := in.MessageAttributes[name]; !ok {
 				t.Errorf("%s: the sender's attribute %s is missing", tt.name, name)
 			}
+		}
+	}
+}
+
+const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// Trace context that the sender's instrumentation adds as the ninth or tenth attribute gives way to the key, which would be
+// another one after a redrive, and to the reason; no more of it than is needed.
+func TestTraceContextGivesWay(t *testing.T) {
+	t.Parallel()
+	const header = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1"
+	for _, tt := range []struct {
+		name        string
+		others      int
+		body        int
+		own, parent string
+		left        []string // of trace context
+		header      string
+	}{
+		{name: "room for all", others: 6, left: []string{"traceparent", "tracestate"}},
+		{name: "room for one less", others: 7, left: []string{"traceparent"}},
+		{name: "room for two less", others: 8, header: header},
+		{name: "a trace header of its own", others: 8, own: "Root=1-2-3", header: "Root=1-2-3"},
+		{name: "no traceparent", others: 8, parent: "what", header: ""},
+		{name: "not sampled", others: 8, parent: strings.TrimSuffix(parent, "1") + "2", header: strings.TrimSuffix(header, "1") + "0"},
+		{name: "a large body", others: 0, body: maxSize - 150, header: header},
+	} {
+		if tt.parent == "" {
+			tt.parent = parent
+		}
+		m := message()
+		m.TraceHeader, m.Body = tt.own, strings.Repeat("x", max(tt.body, 1))
+		m.Attributes = map[string]sqsonce.Attribute{
+			"traceparent": {Type: "String", String: tt.parent}, "tracestate": {Type: "String", String: "a=" + strings.Repeat("b", 40)},
+		}
+		for i := range tt.others {
+			m.Attributes[fmt.Sprint(i)] = sqsonce.Attribute{Type: "String", String: "x"}
+		}
+		in, dropped := Copy(standardDLQ, m, keyOf(t, m), errBad)
+		if dropped != nil {
+			t.Errorf("%s: dropped %v", tt.name, dropped)
+		}
+		var left []string
+		for _, name := range []string{"traceparent", "tracestate"} {
+			if _, there := in.MessageAttributes[name]; there {
+				left = append(left, name)
+			}
+		}
+		if got := aws.ToString(in.MessageSystemAttributes["AWSTraceHeader"].StringValue); !slices.Equal(left, tt.left) || got != tt.header {
+			t.Errorf("%s: left %v and header %q, want %v and %q", tt.name, left, got, tt.left, tt.header)
+		}
+		if key := aws.ToString(in.MessageAttributes[sqsonce.AttrEventKey].StringValue); key != keyOf(t, m) {
+			t.Errorf("%s: key %q", tt.name, key)
+		}
+		if len(in.MessageAttributes) < tt.others+2 {
+			t.Errorf("%s: %d attributes: one of the sender's is missing", tt.name, len(in.MessageAttributes))
 		}
 	}
 }

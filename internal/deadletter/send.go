@@ -22,11 +22,17 @@ type Client interface {
 // Send sends the [Copy] of m, and returns the names of the host's attributes that it left out. The SDK's own retries may
 // send it twice on a standard queue: two copies are better than none.
 //
-// The dead-letter queue may accept smaller messages than the queue. If it refuses the copy for its size, Send leaves out the
-// host's attributes one after the other, the reason first: with the key, the event is still the same after a redrive.
+// The dead-letter queue may accept smaller messages than the queue. If it refuses the copy for its size, Send leaves out
+// attributes one after the other: trace context, the reason, and last the key, with which the event is still the same after a
+// redrive.
 func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, key string, reason error) (dropped []string, err error) {
 	in, dropped := Copy(queueURL, m, key, reason)
 	err = send(ctx, c, in)
+	for _, name := range traceContext {
+		if isTooLarge(err) && leaveOut(in, m, name) {
+			err = send(ctx, c, in)
+		}
+	}
 	for _, name := range []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey} {
 		if isTooLarge(err) && removeHostAttribute(in, m, name) {
 			dropped = append(dropped, name)

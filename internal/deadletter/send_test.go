@@ -141,3 +141,19 @@ func TestSendOnceForOtherErrors(t *testing.T) {
 		}
 	}
 }
+
+// A queue for smaller messages: trace context is left out before the reason, and the reason before the key.
+func TestSendToASmallQueueLeavesOutTraceContext(t *testing.T) {
+	t.Parallel()
+	m := message()
+	m.Attributes = map[string]sqsonce.Attribute{"traceparent": {Type: "String", String: parent}, "tracestate": {Type: "String", String: "a=b"}}
+	q := &smallQueue{most: 130}
+	dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), errBad)
+	if err != nil || dropped != nil || len(q.calls) != 3 {
+		t.Fatalf("dropped %v in %d calls, %v, want nothing in 3", dropped, len(q.calls), err)
+	}
+	last := q.calls[2]
+	if len(last.MessageAttributes) != 2 || last.MessageAttributes[sqsonce.AttrRejectReason].StringValue == nil || last.MessageSystemAttributes == nil {
+		t.Errorf("sent %v with system attributes %v", last.MessageAttributes, last.MessageSystemAttributes)
+	}
+}

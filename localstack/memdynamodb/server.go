@@ -98,10 +98,10 @@ func (c *call) fails(entry int) bool {
 
 // operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
-	return func(_ context.Context, body []byte, rule *fault.Rule) (any, awsjson.Cost, error) {
+	return func(_ context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
 		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
 		in := new(In)
-		if err := json.Unmarshal(body, in); err != nil {
+		if err := json.Unmarshal(r.Body, in); err != nil {
 			return nil, c.cost, toAWS(err)
 		}
 		out, err := f(c, in)

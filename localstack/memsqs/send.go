@@ -31,7 +31,7 @@ type sendOutput struct {
 	SequenceNumber               string `json:",omitempty"`
 }
 
-func (s *Server) sendMessage(_ *call, in *sendInput) (*sendOutput, error) {
+func (s *Server) sendMessage(c *call, in *sendInput) (*sendOutput, error) {
 	var out *sendOutput
 	err := s.withQueue(in.QueueURL, func(q *queue, now time.Time) error {
 		if q.attrs.FIFO && in.MessageGroupID == nil {
@@ -41,7 +41,7 @@ func (s *Server) sendMessage(_ *call, in *sendInput) (*sendOutput, error) {
 		if err != nil {
 			return err
 		}
-		out, err = q.send(&in.sendEntry, now)
+		out, err = q.send(&in.sendEntry, c.trace, now)
 		return err
 	})
 	return out, err
@@ -68,7 +68,7 @@ func (s *Server) sendMessageBatch(c *call, in *batchInput[sendEntry]) (*batchOut
 		}
 		return nil
 	}, func(q *queue, e *sendEntry, now time.Time) (sendOutput, error) {
-		out, err := q.send(e, now)
+		out, err := q.send(e, c.trace, now)
 		if err != nil {
 			return sendOutput{}, err
 		}
@@ -92,8 +92,9 @@ func (q *queue) checkDedupID(e *sendEntry) error {
 	return nil
 }
 
-// send checks one entry and stores its message.
-func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
+// send checks one entry and stores its message. trace is the request's trace header, for messages without one of their own.
+// https://docs.aws.amazon.com/xray/latest/devguide/xray-services-sqs.html
+func (q *queue) send(e *sendEntry, trace string, now time.Time) (*sendOutput, error) {
 	if err := q.checkEntry(e); err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (q *queue) send(e *sendEntry, now time.Time) (*sendOutput, error) {
 		delay = time.Duration(*e.DelaySeconds) * time.Second
 	}
 	m := &message{
-		id: q.server.newID(), body: *e.MessageBody, md5: md5Hex(*e.MessageBody), attrs: e.MessageAttributes,
+		id: q.server.newID(), body: *e.MessageBody, md5: md5Hex(*e.MessageBody), attrs: e.MessageAttributes, trace: trace,
 		sentAt: now, enqueuedAt: now, visibleAt: now.Add(delay),
 	}
 	if t, ok := e.MessageSystemAttributes[traceHeader]; ok {

@@ -132,18 +132,19 @@ func (s *Server) nextSerial() uint64 {
 type call struct {
 	ctx     context.Context // ends with the server
 	rule    *fault.Rule
-	entries int // for the record of calls
+	trace   string // header X-Amzn-Trace-Id
+	entries int    // for the record of calls
 }
 
 type empty struct{}
 
 // operation decodes the input of f. Unknown members are ignored, as on AWS.
 func operation[I, O any](f func(c *call, in *I) (*O, error)) awsjson.Operation {
-	return func(ctx context.Context, body []byte, rule *fault.Rule) (any, awsjson.Cost, error) {
-		c := &call{ctx: ctx, rule: rule, entries: 1}
+	return func(ctx context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
+		c := &call{ctx: ctx, rule: rule, trace: r.Trace, entries: 1}
 		in := new(I)
-		if len(bytes.TrimSpace(body)) > 0 {
-			if err := json.Unmarshal(body, in); err != nil {
+		if len(bytes.TrimSpace(r.Body)) > 0 {
+			if err := json.Unmarshal(r.Body, in); err != nil {
 				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", err.Error())
 			}
 		}

@@ -86,10 +86,11 @@ func (p *process) timedOut(inv *invocation) {
 	p.terminateLocked()
 }
 
-// traceID is an X-Ray header of a trace that is not sampled.
+// traceID is an X-Ray header of a trace that is not sampled. By Lineage Lambda counts how often an event has been through a
+// function: https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader.
 func traceID(id string, at time.Time) string {
 	hex := strings.ReplaceAll(id, "-", "")
-	return "Root=1-" + strconv.FormatInt(at.Unix(), 16) + "-" + hex[:24] + ";Parent=" + hex[16:] + ";Sampled=0"
+	return "Root=1-" + strconv.FormatInt(at.Unix(), 16) + "-" + hex[:24] + ";Parent=" + hex[16:] + ";Sampled=0;Lineage=1:" + hex[:8] + ":0"
 }
 
 func (p *process) register(w http.ResponseWriter, r *http.Request) {

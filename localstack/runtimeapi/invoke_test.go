@@ -36,7 +36,7 @@ func TestInvoke(t *testing.T) {
 	if !strings.HasPrefix(first.ARN, "arn:aws:lambda:") {
 		t.Errorf("function ARN is %q", first.ARN)
 	}
-	if !regexp.MustCompile(`^Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=0$`).MatchString(first.TraceID) {
+	if !regexp.MustCompile(`^Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=0;Lineage=1:[0-9a-f]{8}:0$`).MatchString(first.TraceID) {
 		t.Errorf("trace ID is %q", first.TraceID)
 	}
 }

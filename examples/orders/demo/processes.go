@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -125,11 +126,26 @@ func (p *processes) killWorker(queue string) (pid int, err error) {
 	return 0, fmt.Errorf("no worker of %s to kill", queue)
 }
 
+// waitUntilStarted waits until a worker runs: before it listens for signals, SIGTERM kills it.
+func (p *process) waitUntilStarted(ctx context.Context) {
+	for ctx.Err() == nil {
+		if text, err := os.ReadFile(p.log); err != nil || strings.Contains(string(text), "sqsworker: started") {
+			return
+		}
+		select {
+		case <-p.exited:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // stop sends SIGTERM to the workers and waits for all processes. Each must exit with status 0.
 func (p *processes) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
 	for _, w := range p.workers {
+		w.waitUntilStarted(ctx)
 		if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}

@@ -13,9 +13,9 @@
 package main
 
 import (
-	"log/slog"
 	"os"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	log := lambdacontext.NewLogger()
 	err := lambdahost.Run(log, func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 		return orders.NewHandler(dynamodb.NewFromConfig(cfg), c)
 	})

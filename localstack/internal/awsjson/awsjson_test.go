@@ -40,28 +40,28 @@ func newCounter(rules ...fault.Rule) *counter {
 			return nil
 		},
 		Operations: map[string]awsjson.Operation{
-			"Count": func(context.Context, []byte, *fault.Rule) (any, awsjson.Cost, error) {
+			"Count": func(context.Context, awsjson.Request, *fault.Rule) (any, awsjson.Cost, error) {
 				return map[string]int64{"Sum": c.n.Add(1)}, awsjson.Cost{Entries: 2, Units: 0.5}, nil
 			},
-			"Refuse": func(_ context.Context, body []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
-				if string(body) == "plain" {
+			"Refuse": func(_ context.Context, in awsjson.Request, _ *fault.Rule) (any, awsjson.Cost, error) {
+				if string(in.Body) == "plain" {
 					return nil, awsjson.Cost{}, errors.New("oops")
 				}
 				return nil, awsjson.Cost{}, &awsjson.Error{Code: "Refused", QueryCode: "Old.Refused", Message: "no", Fields: map[string]any{"Item": 1}}
 			},
-			"Wait": func(ctx context.Context, _ []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
+			"Wait": func(ctx context.Context, _ awsjson.Request, _ *fault.Rule) (any, awsjson.Cost, error) {
 				<-ctx.Done()
 				return nil, awsjson.Cost{}, nil
 			},
-			"Measure": func(_ context.Context, body []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
-				return map[string]int{"Length": len(body)}, awsjson.Cost{}, nil
+			"Measure": func(_ context.Context, in awsjson.Request, _ *fault.Rule) (any, awsjson.Cost, error) {
+				return map[string]int{"Length": len(in.Body)}, awsjson.Cost{}, nil
 			},
-			"Remember": func(_ context.Context, body []byte, _ *fault.Rule) (any, awsjson.Cost, error) {
-				s := string(body)
+			"Remember": func(_ context.Context, in awsjson.Request, _ *fault.Rule) (any, awsjson.Cost, error) {
+				s := string(in.Body)
 				c.last.Store(&s)
 				return nil, awsjson.Cost{}, nil
 			},
-			"Broken": func(context.Context, []byte, *fault.Rule) (any, awsjson.Cost, error) {
+			"Broken": func(context.Context, awsjson.Request, *fault.Rule) (any, awsjson.Cost, error) {
 				return func() {}, awsjson.Cost{}, nil // has no JSON
 			},
 		},

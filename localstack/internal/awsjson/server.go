@@ -18,9 +18,15 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// Operation performs one operation. It decodes its input from body and returns the output to encode, and the cost for the
-// record of calls. rule, which may be nil, is for the faults inside an operation: entries of a batch, deliveries.
-type Operation func(ctx context.Context, body []byte, rule *fault.Rule) (out any, cost Cost, err error)
+// Operation performs one operation. It decodes its input from the request and returns the output to encode, and the cost for
+// the record of calls. rule, which may be nil, is for the faults inside an operation: entries of a batch, deliveries.
+type Operation func(ctx context.Context, in Request, rule *fault.Rule) (out any, cost Cost, err error)
+
+// Request is what an operation sees of a request.
+type Request struct {
+	Body  []byte
+	Trace string // the header X-Amzn-Trace-Id
+}
 
 // Cost is the Entries and Units of a fault.Call.
 type Cost struct {
@@ -78,7 +84,7 @@ func (s *Server) Serves(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), s.svc.Target+".")
 }
 
-func (s *Server) perform(op string, perform Operation, body []byte) response {
+func (s *Server) perform(op string, perform Operation, in Request) response {
 	rule := s.Next(op)
 	cost := Cost{}
 	defer func() { s.Record(fault.Call{Op: op, Entries: cost.Entries, Units: cost.Units, Fault: rule}) }()
@@ -95,7 +101,7 @@ func (s *Server) perform(op string, perform Operation, body []byte) response {
 			defer s.sleep(rule.Delay) // the response is encoded by then: its Date is that of the effect
 		}
 	}
-	out, c, err := perform(s.ctx, body, rule)
+	out, c, err := perform(s.ctx, in, rule)
 	cost = c
 	if rule != nil {
 		switch rule.Do {
@@ -104,7 +110,7 @@ func (s *Server) perform(op string, perform Operation, body []byte) response {
 		case fault.LoseReply, fault.Reset:
 			return response{reset: true}
 		case fault.Replay:
-			s.replay(op, perform, body, rule)
+			s.replay(op, perform, in, rule)
 		}
 	}
 	if err != nil {
@@ -114,12 +120,12 @@ func (s *Server) perform(op string, perform Operation, body []byte) response {
 }
 
 // replay performs the same request once more, like a copy of it that the network delayed.
-func (s *Server) replay(op string, perform Operation, body []byte, rule *fault.Rule) {
+func (s *Server) replay(op string, perform Operation, in Request, rule *fault.Rule) {
 	s.wg.Go(func() {
 		if !s.sleep(rule.Delay) {
 			return
 		}
-		_, c, _ := perform(s.ctx, body, nil) // there is no client to respond to
+		_, c, _ := perform(s.ctx, in, nil) // there is no client to respond to
 		s.Record(fault.Call{Op: op, Entries: c.Entries, Units: c.Units, Fault: rule})
 	})
 }

@@ -76,11 +76,12 @@ const maxRequest = 17 << 20 // the largest request is DynamoDB's BatchWriteItem,
 type request struct {
 	method, target string
 	signed         bool
+	trace          string
 	body           []byte // at most maxRequest + 1 bytes
 }
 
 func read(r *http.Request) (request, error) {
-	out := request{method: r.Method, target: r.Header.Get("X-Amz-Target"), signed: r.Header.Get("Authorization") != ""}
+	out := request{method: r.Method, target: r.Header.Get("X-Amz-Target"), signed: r.Header.Get("Authorization") != "", trace: r.Header.Get("X-Amzn-Trace-Id")}
 	if r.Body == nil {
 		return out, nil
 	}
@@ -101,5 +102,5 @@ func (s *Server) serve(r request) response {
 	if !r.signed {
 		return s.encodeError(&Error{Status: http.StatusForbidden, Code: "MissingAuthenticationTokenException", QueryCode: "MissingAuthenticationToken", Message: "Request is missing Authentication Token"})
 	}
-	return s.perform(op, perform, r.body)
+	return s.perform(op, perform, Request{r.body, r.trace})
 }
