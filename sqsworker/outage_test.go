@@ -45,7 +45,7 @@ func (d *dependency) handled() (n int, last time.Time) {
 
 var errRefused = errors.New("connection refused")
 
-// An outage of what every message needs empties no queue into the dead-letter queue, however long it lasts, and when it is
+// An outage of what every message needs empties no queue into the dead-letter queue, and when it is
 // over all is done within a minute and what the load takes.
 func TestOutage(t *testing.T) {
 	t.Parallel()
@@ -118,6 +118,24 @@ func testOutage(x *fixture, away error, length time.Duration, workers int) {
 }
 
 // A worker that is cut off from its store keeps one message from the others, and those are handled elsewhere.
+// SQS hides a received message for 12 h at most: a worker keeps two of five receives for itself.
+func TestOutageOfADay(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("a")
+		var d dependency
+		d.set(sqsonce.Unavailable(errRefused))
+		j := x.start(d.handle)
+		time.Sleep(24 * time.Hour)
+		d.set(nil)
+		time.Sleep(5 * time.Minute)
+		if n, _ := d.handled(); n != 1 || len(x.dead()) > 0 {
+			x.Errorf("%d of 1 done, %d in the dead-letter queue", n, len(x.dead()))
+		}
+		j.stopClean()
+	})
+}
+
 func TestOneOfTwoWorkersIsCutOff(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
