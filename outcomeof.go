@@ -25,11 +25,18 @@ const (
 	OutcomeRejected                       // sent to the dead-letter queue with the reason, and deleted when that is confirmed
 	OutcomeLeaseLost                      // ErrLeaseLost, another delivery may own the event: nothing is done for the message
 	OutcomeUnavailable                    // ErrUnavailable, something that every message needs is away: delivered again, after a longer delay for all
+
+	// What a host makes of a handler, and [OutcomeOf] never returns.
+	OutcomeShutdown   // failed because the host ended its context: delivered again
+	OutcomeAbandoned  // did not return in time: the host no longer waits for it
+	OutcomeNotStarted // only counted: no handler was called
 )
 
-var outcomeNames = [...]string{"done", "failed", "in progress", "rejected", "lease lost", "unavailable"}
+var outcomeNames = [...]string{
+	"done", "failed", "in_progress", "rejected", "lease_lost", "unavailable", "shutdown", "abandoned", "not_started",
+}
 
-// String returns the kind's name in lower case.
+// String returns the kind's name. The texts are stable: metrics and alarms hold them.
 func (k OutcomeKind) String() string {
 	if int(k) < len(outcomeNames) {
 		return outcomeNames[k]

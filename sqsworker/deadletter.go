@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/deadletter"
 )
 
@@ -47,7 +48,12 @@ func (l *loop) reject(d *delivery, r result) {
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, sendTimeout)
 		defer cancel()
+		ctx, done := l.hooks.begin(ctx, Call{
+			Operation: "SendMessage", QueueURL: queueURL, Purpose: PurposeReject, Entries: 1,
+			Messages: []*sqsonce.Message{d.m},
+		})
 		err := l.sendToDeadLetter(ctx, queueURL, d, r)
+		done(results{err}.callResult(err))
 		l.settle(d, r, err == nil)
 		return deadLettered{d, r, err}
 	})

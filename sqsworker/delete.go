@@ -78,6 +78,10 @@ func (l *loop) sendDeletes(batch []*delivery) {
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, maxPatience)
 		defer cancel()
+		ctx, done := l.hooks.begin(ctx, Call{
+			Operation: "DeleteMessageBatch", QueueURL: l.queueURL, Purpose: PurposeDelete, Entries: len(c.deletions),
+			Messages: messagesOf(&l.hooks, c.deletions, func(del deletion) *delivery { return del.d }),
+		})
 		out, err := l.client.DeleteMessageBatch(ctx, in, singleAttempt)
 		results := newResults(len(c.deletions), err)
 		var date time.Time
@@ -88,6 +92,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 			}
 			results.failed(out.Failed)
 		}
+		done(results.callResult(err))
 		return deletesAnswered{c, results, err, date}
 	})
 }

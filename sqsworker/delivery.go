@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // delivery is one received message, from its receipt until it is deleted, given back or lost.
@@ -20,7 +21,11 @@ type delivery struct {
 	state   state
 	group   *group // nil on a standard queue
 
+	received time.Time
+	runs     int // of the handler
+
 	// While its handler runs:
+	call     *host.Call // for hooks; nil: there are none
 	cancel   context.CancelCauseFunc
 	began    time.Time
 	run      *list.Element // in pace

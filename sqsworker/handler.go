@@ -2,7 +2,6 @@ package sqsworker
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -56,6 +55,8 @@ func (l *loop) start(d *delivery) {
 	d.cancel, d.key.handler = cancel, ctx
 	l.proveBy(d)
 	l.counters.running.add(d)
+	d.runs++
+	d.call = l.hooks.handlers.Call(sqsonce.Delivery{Message: d.m, QueueURL: l.queueURL, Received: d.received, Run: d.runs})
 	try := d.lease.count // read here: a newer handle may replace the lease while the handler runs
 	if d.group != nil {
 		try = d.tries + 1
@@ -72,6 +73,7 @@ func (l *loop) start(d *delivery) {
 // invoke calls the handler and hands its result to then. However the handler fails, it fails its message and nothing
 // else. ctx is of settle.New.
 func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(timeout time.Duration), then func(result)) {
+	call := d.call // the next run has another one
 	settled := ctx
 	stop := context.CancelFunc(func() {})
 	defer func() { stop() }() // when the message is settled: what middleware left may use the handler's context
@@ -79,11 +81,16 @@ func (w *Worker) invoke(ctx context.Context, d *delivery, try int, began func(ti
 		if d.damaged {
 			return errChecksum
 		}
+		ctx = call.Start(ctx)
 		ctx, stop = w.withTimeout(ctx, d.m, began)
 		return w.handler(ctx, d.m)
 	}, func(err error) {
 		r := w.newResult(d, err, try, settle.Of(settled))
 		r.key = settle.KeptKey(settled)
+		call.End(r.handlerReturn(settled))
+		if r.outcome != sqsonce.OutcomeRejected {
+			w.settle(d, r, false)
+		}
 		then(r)
 	})
 }
@@ -100,7 +107,7 @@ type result struct {
 	sendFailed bool                          // the dead-letter queue did not take the message
 }
 
-// newResult runs on the handler's goroutine: Backoff is the user's, and settling the message may call the store.
+// newResult runs on the handler's goroutine: Backoff is the user's.
 func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(bool) error) result {
 	o := sqsonce.OutcomeOf(err)
 	r := result{outcome: o.Kind, err: err, asked: -1, settle: settleMessage, peerEnded: host.Ended(err)}
@@ -109,9 +116,6 @@ func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(b
 		r.delay = r.asked
 	} else if err != nil {
 		r.delay = w.backoff(d, try)
-	}
-	if r.outcome != sqsonce.OutcomeRejected {
-		w.settle(d, r, false)
 	}
 	return r
 }
@@ -237,8 +241,7 @@ func (l *loop) orphanReturned(d *delivery, r result) {
 
 // failed has the message delivered again, here or by another worker.
 func (l *loop) failed(d *delivery, r result) {
-	cancelled := errors.Is(r.err, context.Canceled) || errors.Is(r.err, sqsonce.ErrShutdown)
-	if l.stopping.cancelled && r.asked < 0 && cancelled {
+	if l.stopping.cancelled && r.asked < 0 && isCancellation(r.err) {
 		r.delay = 0 // the handler did not fail: the stop cancelled it
 	}
 	if d.group != nil {

@@ -73,6 +73,8 @@ type Options struct {
 	// StopGrace is how long a handler may take to return after its context was cancelled before it counts as stuck.
 	// Default: 2 s; negative: none.
 	StopGrace time.Duration
+	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	Hooks []Hooks
 	// Logger gets the events that no error reports. Its slog.Handler is called on one goroutine and may block: up to 1,024
 	// lines wait, further ones are dropped, and the next line says how many (dropped_lines). Run waits at most a second
 	// for the last lines. Default: slog.Default().

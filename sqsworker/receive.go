@@ -89,13 +89,18 @@ func (l *loop) receive(p *poll) {
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
 		defer cancel()
+		ctx, done := l.hooks.begin(ctx, Call{
+			Operation: "ReceiveMessage", QueueURL: l.queueURL, Purpose: PurposeReceive, Entries: p.reserved.messages,
+		})
 		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodyMatches
 		})
 		arrival := l.now()
 		if err != nil {
+			done(CallResult{Err: err})
 			return receiveFailed{p, err}
 		}
+		done(CallResult{Entries: len(out.Messages)})
 		batch := make([]incoming, 0, len(out.Messages))
 		for i := range out.Messages {
 			m := decode(&out.Messages[i], arn)
@@ -155,6 +160,7 @@ func (l *loop) received(e received) {
 		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, handedOut, l.opts.Visibility, jitter)
 		le.unproven = le.remaining(e.arrival) < l.opts.Visibility/2
 		if d := l.addDelivery(in, le); d != nil {
+			d.received = e.arrival
 			added = append(added, d)
 			l.heartbeatBy(d.lease.due)
 		}

@@ -146,6 +146,9 @@ func (l *loop) abandonRunning() {
 		abandoned = append(abandoned, d)
 	}
 	for _, d := range abandoned {
+		if call := d.call; call != nil {
+			l.calls.Go(func() { call.End(sqsonce.Return{Outcome: sqsonce.OutcomeAbandoned, Delay: -1}) })
+		}
 		l.markStuck(d)
 		l.counters.abandoned.Add(1)
 		l.remove(d)

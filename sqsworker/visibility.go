@@ -43,9 +43,17 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 			Id: host.EntryID(i), ReceiptHandle: aws.String(c.handle), VisibilityTimeout: host.Seconds(c.visibility, maxVisibility),
 		})
 	}
+	purpose, calls := PurposeRelease, []*host.Call(nil)
+	if !releases {
+		purpose, calls = PurposeExtend, l.hooks.runningCalls(changes)
+	}
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, timeout)
 		defer cancel()
+		ctx, done := l.hooks.begin(ctx, Call{
+			Operation: "ChangeMessageVisibilityBatch", QueueURL: l.queueURL, Purpose: purpose, Entries: len(changes),
+			Messages: messagesOf(&l.hooks, changes, func(c change) *delivery { return c.d }),
+		})
 		out, err := l.client.ChangeMessageVisibilityBatch(ctx, in, singleAttempt)
 		results := newResults(len(changes), err)
 		if err == nil {
@@ -54,6 +62,8 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 			}
 			results.failed(out.Failed)
 		}
+		done(results.callResult(err))
+		results.extended(calls, changes, start)
 		return visibilityChanged{changes, results, err, start, releases}
 	})
 }

@@ -24,6 +24,7 @@ type Worker struct {
 	now      func() time.Time
 	warm     bool // tests begin without the slow start
 
+	hooks    hooks
 	control  control
 	counters counters
 	state    atomic.Int32           // see health.go
@@ -59,6 +60,7 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 		lines: &host.Lines{}, now: time.Now,
 	}
 	w.log = slog.New(w.lines.Handler(o.Logger.Handler())).With(keyQueue, queueURL)
+	w.hooks = newHooks(w.log, o.Hooks)
 	w.control.changed = make(chan struct{}, 1)
 	w.control.concurrency.Store(int64(o.Concurrency))
 	w.hurried, w.hurry = context.WithCancel(context.Background())
@@ -81,6 +83,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.state.Store(stateEnded)
 	defer w.lines.Flush(logFlush)
+	defer w.attached(ctx)()
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.hurried, cancel)()

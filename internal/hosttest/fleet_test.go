@@ -61,6 +61,7 @@ type fleet struct {
 	over  chan struct{}  // closed at the end
 
 	complaints map[string]int // by kind
+	hooks      hookTally
 
 	mu        sync.Mutex
 	nodes     map[*process]*node
@@ -130,6 +131,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	f.run.Wait()
 	f.admin.kill()
 	time.Sleep(15 * time.Minute) // what dead processes try again and again ends
+	f.hooks.check(t)
 	return f
 }
 

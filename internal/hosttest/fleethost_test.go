@@ -35,7 +35,7 @@ func (f *fleet) live(index int) {
 // liveOnce runs one process, and reports whether it was ended before the end of its life.
 func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced bool) {
 	n := f.newNode(name, index)
-	k, err := sqsworker.New(n.sqs, f.url, f.handler(n), func(o *sqsworker.Options) {
+	k, err := sqsworker.New(n.sqs, f.url, f.handler(n), f.hooks.worker, func(o *sqsworker.Options) {
 		o.Concurrency, o.InFlight, o.Logger = w.concurrency, w.inFlight, f.log
 	})
 	if err != nil {

@@ -1,0 +1,177 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// Guard calls one hook. A hook that panics is logged, once, and is not called again.
+type Guard struct {
+	off  atomic.Bool
+	log  *slog.Logger
+	name string // "sqsworker: Hooks.Start"
+}
+
+// NewGuard returns the guard of the hook with that name.
+func NewGuard(log *slog.Logger, name string) *Guard { return &Guard{log: log, name: name} }
+
+// Call calls f, which calls the hook. The hook is f's only call of the user's code.
+func (g *Guard) Call(ctx context.Context, f func()) {
+	if g.off.Load() {
+		return
+	}
+	if err := Recover(f); err != nil {
+		g.disable(ctx, err)
+	}
+}
+
+// Context is Call for a hook that returns the context with which its caller goes on. That is ctx where the hook's own is not
+// derived from it, or does not end with it.
+func (g *Guard) Context(ctx context.Context, f func(context.Context) context.Context) context.Context {
+	if g.off.Load() {
+		return ctx
+	}
+	marked, next := &given{ctx}, ctx
+	g.Call(ctx, func() {
+		if c := f(marked); c != nil && c.Value(givenKey{}) == any(marked) && (c.Done() != nil || ctx.Done() == nil) {
+			next = c
+		} else {
+			g.disable(ctx, errNotDerived)
+		}
+	})
+	return next
+}
+
+// given is a context that can be found again in those that are derived from it.
+type given struct{ context.Context }
+
+type givenKey struct{}
+
+func (c *given) Value(key any) any {
+	if key == (givenKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+var errNotDerived = errors.New("the returned context is not derived from the given one, or does not end with it")
+
+func (g *Guard) disable(ctx context.Context, err error) {
+	if !g.off.Swap(true) {
+		g.log.ErrorContext(ctx, g.name+" failed: it is not called again", ErrorAttrs(err)...)
+	}
+}
+
+// Hooks are the hooks around a host's handlers. They are nil where there are none.
+type Hooks []guarded
+
+type guarded struct {
+	sqsonce.Hooks
+	start, end, extended *Guard
+}
+
+// NewHooks returns the hooks that are set, for the host pkg. It keeps nothing of all.
+func NewHooks(log *slog.Logger, pkg string, all []sqsonce.Hooks) (hooks Hooks) {
+	for _, h := range all {
+		if h.Start != nil || h.End != nil || h.Extended != nil {
+			guard := func(field string) *Guard { return NewGuard(log, pkg+": Hooks."+field) }
+			hooks = append(hooks, guarded{h, guard("Start"), guard("End"), guard("Extended")})
+		}
+	}
+	return hooks
+}
+
+// Call returns a call of a handler, which costs nothing without hooks: it is nil then.
+func (h Hooks) Call(d sqsonce.Delivery) *Call {
+	if h == nil {
+		return nil
+	}
+	return &Call{hooks: h, delivery: d}
+}
+
+// Call is one call of a handler. The methods of a nil *Call do nothing. They may be called from any goroutine.
+type Call struct {
+	hooks    Hooks
+	delivery sqsonce.Delivery
+
+	mu    sync.Mutex
+	begun time.Time       // zero: not started
+	ctx   context.Context // of the Start hooks; nil before they have returned
+	ended *sqsonce.Return
+}
+
+// Start calls the hooks before the handler, and returns the handler's context.
+func (c *Call) Start(ctx context.Context) context.Context {
+	if c == nil {
+		return ctx
+	}
+	c.mu.Lock()
+	c.begun = time.Now()
+	c.mu.Unlock()
+	for i := range c.hooks {
+		if h := &c.hooks[i]; h.Start != nil {
+			ctx = h.start.Context(ctx, func(ctx context.Context) context.Context { return h.Start(ctx, c.delivery) })
+		}
+	}
+	c.mu.Lock()
+	c.ctx = ctx
+	ended := c.ended
+	c.mu.Unlock()
+	if ended != nil { // the host does not wait any more: a hook took too long
+		c.callEnd(ctx, *ended)
+	}
+	return ctx
+}
+
+// End calls the hooks after the handler, once: the first end counts. It does nothing for a call that was not started, and leaves
+// it to Start while that runs.
+func (c *Call) End(r sqsonce.Return) {
+	if c != nil {
+		c.end(r) // which keeps r: inlined here, it would cost an allocation without hooks
+	}
+}
+
+func (c *Call) end(r sqsonce.Return) {
+	c.mu.Lock()
+	ctx, again := c.ctx, c.ended != nil || c.begun.IsZero()
+	if !again {
+		r.Elapsed = time.Since(c.begun)
+		c.ended = &r
+	}
+	c.mu.Unlock()
+	if ctx != nil && !again {
+		c.callEnd(ctx, r)
+	}
+}
+
+func (c *Call) callEnd(ctx context.Context, r sqsonce.Return) {
+	for i := len(c.hooks) - 1; i >= 0; i-- {
+		if h := &c.hooks[i]; h.End != nil {
+			h.end.Call(ctx, func() { h.End(ctx, c.delivery, r) })
+		}
+	}
+}
+
+// Extended calls the hooks while the handler runs.
+func (c *Call) Extended(e sqsonce.Extension) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	ctx, ended := c.ctx, c.ended != nil
+	c.mu.Unlock()
+	if ctx == nil || ended {
+		return
+	}
+	for i := range c.hooks {
+		if h := &c.hooks[i]; h.Extended != nil {
+			h.extended.Call(ctx, func() { h.Extended(ctx, c.delivery, e) })
+		}
+	}
+}

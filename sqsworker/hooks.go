@@ -1,0 +1,196 @@
+package sqsworker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Hooks are called around handlers and calls of SQS, for telemetry. The rules of [sqsonce.Hooks] apply. None is called on the
+// goroutine that decides for all messages: one that takes its time delays its own message, or call, and no other.
+//
+// A handler that is stuck ends when it returns, with the outcome of its return, or when the stop no longer waits for it.
+type Hooks struct {
+	sqsonce.Hooks
+	// Call is called before each call of SQS for messages, which is made with the context that it returns; done, which may be
+	// nil, when it was answered.
+	Call func(ctx context.Context, c Call) (_ context.Context, done func(CallResult))
+	// Attach is called once, by Run, and its result, which may be nil, when Run returns: for instruments that read Stats when
+	// they are asked. It may keep w.
+	Attach func(w *Worker) (detach func())
+}
+
+// Call is one call of SQS.
+type Call struct {
+	Operation string // of the API: "ReceiveMessage", "DeleteMessageBatch"
+	QueueURL  string // where it goes: that of the dead-letter queue for a reject
+	Purpose   Purpose
+	Entries   int                // messages asked for, or to be changed
+	Messages  []*sqsonce.Message // of all but receives; not to be kept
+}
+
+// Purpose is what a call of SQS is for. The texts are stable: metrics hold them.
+type Purpose string
+
+// The purposes.
+const (
+	PurposeReceive Purpose = "receive"
+	PurposeDelete  Purpose = "delete"
+	PurposeExtend  Purpose = "extend"
+	PurposeRelease Purpose = "release"
+	PurposeReject  Purpose = "reject"
+)
+
+// CallResult is its answer.
+type CallResult struct {
+	Elapsed time.Duration
+	Entries int   // received, or changed
+	Failed  int   // entries that SQS refused, or that its answer does not name
+	Err     error // of the whole call
+}
+
+// hooks are those of the options, guarded.
+type hooks struct {
+	handlers host.Hooks
+	calls    []callHook
+	attach   []func(*Worker) func()
+}
+
+type callHook struct {
+	call        func(context.Context, Call) (context.Context, func(CallResult))
+	guard, done *host.Guard
+}
+
+func newHooks(log *slog.Logger, all []Hooks) (h hooks) {
+	var handlers []sqsonce.Hooks
+	for _, o := range all {
+		handlers = append(handlers, o.Hooks)
+		if o.Call != nil {
+			h.calls = append(h.calls, callHook{
+				o.Call, host.NewGuard(log, "sqsworker: Hooks.Call"), host.NewGuard(log, "sqsworker: Hooks.Call's done"),
+			})
+		}
+		if o.Attach != nil {
+			h.attach = append(h.attach, o.Attach)
+		}
+	}
+	h.handlers = host.NewHooks(log, "sqsworker", handlers)
+	return h
+}
+
+// begin calls the hooks before a call of SQS, on its goroutine, and returns its context and what is to be called with its result.
+func (h *hooks) begin(ctx context.Context, c Call) (_ context.Context, done func(CallResult)) {
+	if h.calls == nil {
+		return ctx, func(CallResult) {}
+	}
+	var dones []func(CallResult)
+	for _, hook := range h.calls {
+		ctx = hook.guard.Context(ctx, func(ctx context.Context) context.Context {
+			next, done := hook.call(ctx, c)
+			if done != nil {
+				dones = append(dones, func(r CallResult) { hook.done.Call(ctx, func() { done(r) }) })
+			}
+			return next
+		})
+	}
+	start := time.Now()
+	return ctx, func(r CallResult) {
+		r.Elapsed = time.Since(start)
+		for _, done := range slices.Backward(dones) {
+			done(r)
+		}
+	}
+}
+
+// attached calls the hooks of Run, and returns what is called at its end.
+func (w *Worker) attached(ctx context.Context) (detach func()) {
+	guard := func(hook func(), name string) { host.NewGuard(w.log, "sqsworker: Hooks."+name).Call(ctx, hook) }
+	var detaches []func()
+	for _, attach := range w.hooks.attach {
+		guard(func() { detaches = append(detaches, attach(w)) }, "Attach")
+	}
+	return func() {
+		for _, detach := range slices.Backward(detaches) {
+			if detach != nil {
+				guard(detach, "Attach's detach")
+			}
+		}
+	}
+}
+
+// messagesOf returns the messages of a call's entries, for its hooks; nil without hooks.
+func messagesOf[E any](h *hooks, entries []E, of func(E) *delivery) (ms []*sqsonce.Message) {
+	if h.calls == nil {
+		return nil
+	}
+	for _, e := range entries {
+		ms = append(ms, of(e).m)
+	}
+	return ms
+}
+
+// callResult is the result of a call with several entries.
+func (r results) callResult(err error) (c CallResult) {
+	c.Err = err
+	for _, err := range r {
+		if err == nil {
+			c.Entries++
+		} else {
+			c.Failed++
+		}
+	}
+	return c
+}
+
+// extended tells the hooks of the handlers that run what became of their messages' extensions. calls are those of the changes.
+func (r results) extended(calls []*host.Call, changes []change, start time.Time) {
+	for i, call := range calls {
+		if err := r[i]; err != nil {
+			call.Extended(sqsonce.Extension{Err: err})
+		} else {
+			call.Extended(sqsonce.Extension{Until: start.Add(changes[i].visibility)})
+		}
+	}
+}
+
+// runningCalls returns the calls of the handlers that run for the messages of an extension, and nil for those that do not run.
+func (h *hooks) runningCalls(changes []change) (calls []*host.Call) {
+	if h.handlers == nil {
+		return nil
+	}
+	for _, c := range changes {
+		var call *host.Call
+		if c.d.state == running {
+			call = c.d.call
+		}
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+// handlerReturn is what the hooks learn of a handler whose context was ctx.
+func (r result) handlerReturn(ctx context.Context) sqsonce.Return {
+	ret := sqsonce.Return{Outcome: r.outcome, Err: r.err, Delay: -1}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, sqsonce.ErrLeaseLost):
+		ret.Outcome = sqsonce.OutcomeLeaseLost
+	case r.outcome == sqsonce.OutcomeFailed && errors.Is(cause, sqsonce.ErrShutdown) && isCancellation(r.err):
+		ret.Outcome, ret.Delay = sqsonce.OutcomeShutdown, max(0, r.asked)
+	case r.outcome == sqsonce.OutcomeFailed:
+		ret.Delay = r.delay
+	case r.outcome == sqsonce.OutcomeInProgress:
+		ret.Delay = r.asked
+	}
+	return ret
+}
+
+// isCancellation says that a handler returned the end of its context.
+func isCancellation(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, sqsonce.ErrShutdown)
+}
