@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,6 +17,10 @@ type BatchOptions struct {
 	// Linger is how long the first message of a batch waits for others. Default: 10 ms; negative: a batch takes only
 	// messages that are waiting already.
 	Linger time.Duration
+	// Around is called before each call of h, with the contexts of the calls that are in it, in the order of the messages. h
+	// gets the context that it returns, which must be derived from ctx; done, which may be nil, is called with h's results,
+	// one for each message. For telemetry: the rules of [Hooks] apply, and a panic is logged with slog.Default(). Default: none.
+	Around func(ctx context.Context, calls []context.Context, ms []*Message) (_ context.Context, done func(errs []error))
 }
 
 // Batch returns a handler that gathers concurrent calls into one call of h and gives each its own error. It needs
@@ -47,13 +52,18 @@ func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOpt
 	if o.Linger == 0 {
 		o.Linger = 10 * time.Millisecond
 	}
-	return (&batcher{handle: h, size: o.Size, linger: max(o.Linger, 0)}).call
+	b := &batcher{handle: h, size: o.Size, linger: max(o.Linger, 0)}
+	if o.Around != nil {
+		b.around = &batchHook{call: o.Around}
+	}
+	return b.call
 }
 
 type batcher struct {
 	handle func(context.Context, []*Message) []error
 	size   int
 	linger time.Duration
+	around *batchHook // nil: none
 
 	mu      sync.Mutex
 	waiting []*batchEntry
@@ -157,18 +167,22 @@ func (b *batcher) run(entries []*batchEntry) {
 	// The results start as failed, and stay failed if h does not return: after a panic or runtime.Goexit.
 	var errs []error
 	all := error(&PanicError{})
+	done := func([]error) {}
+	defer func() {
+		for i, e := range entries {
+			e.done <- errs[i]
+		}
+	}()
 	defer func() {
 		if v := recover(); v != nil {
 			all = &PanicError{Value: v, Stack: debug.Stack()}
 		}
-		for i, e := range entries {
-			if all != nil {
-				e.done <- all
-			} else {
-				e.done <- errs[i]
-			}
+		if all != nil {
+			errs = slices.Repeat([]error{all}, len(entries))
 		}
+		done(errs)
 	}()
+	ctx, done = b.around.begin(ctx, entries, ms)
 	errs = b.handle(ctx, ms)
 	switch {
 	case errs == nil:
