@@ -28,14 +28,16 @@ const (
 //
 // A handler that ignores its context may return while the response is being made, or much later. So each change of the
 // state is a compare-and-swap from the state before: of the handler's return and the closing of the results only one
-// succeeds, and the other one sees that. The handler's goroutine writes err and retry before it swaps to settling or failed.
-// They are read only after that swap: nobody reads what an abandoned handler writes there.
+// succeeds, and the other one sees that. The handler's goroutine writes err, outcome and retry before it swaps to settling or
+// failed. They are read only after that swap: nobody reads what an abandoned handler writes there.
 type slot struct {
 	state   atomic.Uint32
 	message sqsonce.Message // filled when the handler starts
+	call    *host.Call      // for hooks, set before the state is running
 
-	err   error
-	retry time.Time // when the message should be visible again; zero: at the end of its visibility timeout
+	err     error
+	outcome sqsonce.OutcomeKind
+	retry   time.Time // when the message should be visible again; zero: at the end of its visibility timeout
 }
 
 func (s *slot) change(from, to state) bool { return s.state.CompareAndSwap(uint32(from), uint32(to)) }
@@ -60,6 +62,7 @@ func (s *slot) close() state {
 // the next record may run. Otherwise the chain has ended, or goes on after the send to the dead-letter queue.
 func (v *invocation) handle(chain []int) (next bool) {
 	s := &v.slots[chain[0]]
+	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: 1})
 	if !s.change(unstarted, running) { // the results are closed
 		v.endChain()
 		return false
@@ -68,7 +71,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 	convert(m, &v.records[chain[0]], v.killAt)
 	ctx, settled := settle.New(v.ctx)
 	begun := time.Now()
-	host.Run(func() error { return v.handler(ctx, m) }, func(err error) {
+	host.Run(func() error { return v.handler(s.call.Start(ctx), m) }, func(err error) {
 		if s.is(running) && (err == nil || v.ctx.Err() == nil) { // neither abandoned nor cut off
 			v.runTimes.add(time.Since(begun))
 		}
@@ -82,6 +85,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 }
 
 func (v *invocation) succeed(s *slot, settled func(bool) error) (next bool) {
+	s.end(sqsonce.OutcomeDone, nil, -1)
 	v.tell(settled, false, &s.message)
 	if s.change(running, succeeded) {
 		return true
@@ -103,7 +107,12 @@ type failure struct {
 func (v *invocation) fail(f failure) {
 	s, m := f.slot, &f.slot.message
 	v.logWithoutClient(m, f.err)
-	s.err, s.retry = f.err, v.retryAt(m, f.err)
+	s.err, s.outcome, s.retry = f.err, v.outcome(f.err), v.retryAt(m, f.err)
+	delay := time.Duration(-1)
+	if s.outcome != sqsonce.OutcomeRejected && !s.retry.IsZero() {
+		delay = time.Until(s.retry)
+	}
+	s.end(s.outcome, f.err, delay)
 	if v.mayBeDeadLettered(m, f.err) && s.change(running, settling) {
 		v.sends.add(f)
 		return

@@ -86,11 +86,13 @@ type times struct {
 	stop      time.Time     // the handlers' contexts end, and no more messages are started
 	grace     time.Duration // the handlers have this to return after the end of their contexts
 	delaysEnd time.Time     // visibility changes end
+	finishEnd time.Time     // the answer waits no longer for hooks
+	deadline  time.Time
 }
 
 func newTimes(option time.Duration, now, deadline time.Time) times {
 	m := margin(option, deadline.Sub(now))
-	return times{stop: deadline.Add(-m), grace: m / 2, delaysEnd: deadline.Add(-m / 4)}
+	return times{stop: deadline.Add(-m), grace: m / 2, delaysEnd: deadline.Add(-m / 4), finishEnd: deadline.Add(-m / 8), deadline: deadline}
 }
 
 // newChains returns the indexes of the records in chains. The records of a chain run one after the other; chains run in

@@ -43,10 +43,12 @@ type Options struct {
 	// 11 h 30 min. Default: 10 s, 1 min, then 5 min, and a random part of up to a quarter more.
 	Backoff func(try int) time.Duration
 	// Abandoned is how many goroutines the process may have that were abandoned and have not returned: handlers after the
-	// margin, and calls of Client, that ignore their context. Beyond it an invocation starts no handler and returns an error,
+	// margin, calls of Client, and hooks, that ignore their context. Beyond it an invocation starts no handler and returns an error,
 	// as does one that goes beyond it without a success; awslambda.Start then ends the process, and the next one has none.
 	// Default: 10 x Concurrency; negative: no limit.
 	Abandoned int
+	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	Hooks []Hooks
 	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks or panics harms
 	// nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). An answer waits
 	// for the last lines, at most 50 ms and a quarter of the time that remains. Default: slog.Default().

@@ -42,36 +42,18 @@ func (c *safeClient) GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput, 
 func ask[In, Out any](
 	ctx context.Context, c *safeClient, in *In, f func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), optFns []func(*sqs.Options),
 ) (*Out, error) {
-	var (
-		out *Out
-		err error
-		// settled is true when f has returned, or when it was abandoned: the second one of the two sees that.
-		settled  atomic.Bool
-		answered = make(chan struct{})
-	)
+	var out *Out
+	var err error
 	call := func(ctx context.Context) (err error) {
 		if out, err = f(ctx, in, optFns...); err == nil && out == nil {
 			return errNoAnswer
 		}
 		return err
 	}
-	go host.Run(func() error { return c.conns.Do(ctx, call) }, func(failed error) {
-		err = failed
-		close(answered)
-		if settled.Swap(true) {
-			c.abandoned.Add(-1)
-		}
-	})
-	select {
-	case <-answered:
-		return out, err
-	case <-ctx.Done():
+	if !await(ctx, c.abandoned, func() {
+		host.Run(func() error { return c.conns.Do(ctx, call) }, func(failed error) { err = failed })
+	}) {
+		return nil, context.Cause(ctx)
 	}
-	c.abandoned.Add(1)
-	if settled.Swap(true) { // it has returned meanwhile
-		c.abandoned.Add(-1)
-		<-answered
-		return out, err
-	}
-	return nil, context.Cause(ctx)
+	return out, err
 }

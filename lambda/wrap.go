@@ -76,7 +76,7 @@ func newAdapter(h sqsonce.Handler, optFns []func(*Options), newClient func() (Cl
 			a.lines.Flush(logFlush)
 		}
 	}
-	a.opts = o
+	a.opts, a.hooks = o, newHooks(a.log, o.Hooks)
 	a.client = &safeClient{next: o.Client, abandoned: &a.abandoned}
 	return a, nil
 }
@@ -88,6 +88,7 @@ type adapter struct {
 	opts    Options
 	lines   host.Lines
 	log     *slog.Logger // writes to lines: what is logged waits for nothing of the user's
+	hooks   hooks
 	// oneInvocation says that the process serves one invocation at a time: Lambda ends the process at its deadline.
 	oneInvocation bool
 
@@ -97,7 +98,7 @@ type adapter struct {
 	runTimes  runTimes    // of the handlers
 	// Each is logged once: that an error needs a client, and that a rejected message cannot be sent to a dead-letter queue.
 	logNoClient, logNoDLQ sync.Once
-	abandoned             atomic.Int64 // handlers, and calls of the client, that were abandoned and have not returned yet
+	abandoned             atomic.Int64 // handlers, calls of the client and hooks that were abandoned and have not returned yet
 }
 
 // oneInvocationAtATime reads AWS_LAMBDA_MAX_CONCURRENCY. A value that is no number does not count as 1: with a wrong KillAt
@@ -119,13 +120,16 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 	if err := a.tooManyAbandoned(ctx); err != nil {
 		return response(nil), err
 	}
+	ctx = a.hooks.begin(ctx, event.Records)
 	v := a.newInvocation(ctx, event.Records)
 	defer v.cancel()
 	v.handlers.add(v.chains...)
 	v.wait()
 	r := v.closeResults()
 	v.delay(ctx, r)
-	return v.respond(ctx, r)
+	answer, err := v.respond(ctx, r)
+	v.finish(ctx, r, err)
+	return answer, err
 }
 
 // Keys of log attributes.

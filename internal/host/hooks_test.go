@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,6 +99,28 @@ func TestHookThatPanics(t *testing.T) {
 		if count("test: Hooks."+name+" failed") != 1 || count("level=ERROR") != 1 || count("stack=") != 1 || count("boom") != 1 {
 			t.Errorf("%s: %d lines, want 1 with the stack", name, count("level=ERROR"))
 		}
+	}
+}
+
+// TestHookThatPanicsTwiceAtOnce: it is logged once.
+func TestHookThatPanicsTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	log, count := lines()
+	g := NewGuard(log, "test: hook")
+	var both, ended sync.WaitGroup
+	both.Add(2)
+	for range 2 {
+		ended.Go(func() {
+			g.Call(t.Context(), func() {
+				both.Done()
+				both.Wait()
+				panic("boom")
+			})
+		})
+	}
+	ended.Wait()
+	if n := count("test: hook failed"); n != 1 {
+		t.Errorf("%d lines, want 1", n)
 	}
 }
 

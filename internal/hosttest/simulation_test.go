@@ -59,6 +59,7 @@ type simulation struct {
 	plan     plan
 	pool     *pool
 	attempts atomic.Int64 // to invoke
+	hooks    hookTally
 
 	mu    sync.Mutex
 	tally tally
@@ -81,7 +82,7 @@ func simulate(t *testing.T, p plan) tally {
 	s.net.trip = s.drawTrip
 	s.pool = &pool{perProcess: p.perProcess, newEnvironment: func() *environment {
 		q := s.newProcess()
-		return newEnvironment(t, q, s.handler(q), func(o *lambda.Options) { o.Client, o.DeadLetterQueue = q.sqs, s.dlq })
+		return newEnvironment(t, q, s.handler(q), s.hooks.function, func(o *lambda.Options) { o.Client, o.DeadLetterQueue = q.sqs, s.dlq })
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
@@ -104,6 +105,7 @@ func simulate(t *testing.T, p plan) tally {
 	}
 	s.pool.kill()
 	s.admin.kill()
+	s.hooks.check(t)
 	return s.check()
 }
 

@@ -1,0 +1,148 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Hooks are called around invocations and handlers, for telemetry. The rules of [sqsonce.Hooks] apply. An event that is refused,
+// or for which too many goroutines are abandoned, has none.
+//
+// End of an abandoned handler is called before Finish, or when Start has returned. An Extended is never called: a function
+// extends nothing.
+type Hooks struct {
+	sqsonce.Hooks
+	// Begin is called before the first handler, and all messages wait for it. All of the invocation uses the context that it
+	// returns. The records must not be changed.
+	Begin func(ctx context.Context, records []events.SQSMessage) context.Context
+	// Finish is called with the answer made and before it is returned: what it does delays the answer. Its context ends an
+	// eighth of the margin before the deadline. Then the answer is returned all the same, and a Finish that goes on counts in
+	// Options.Abandoned.
+	Finish func(ctx context.Context, r Report)
+}
+
+// Report is what became of one invocation.
+type Report struct {
+	QueueARN string
+	Records  int
+	// Outcomes adds up to Records. A message that was rejected and not sent to the dead-letter queue is failed.
+	Outcomes map[sqsonce.OutcomeKind]int
+	// Sent is how many messages the dead-letter queue has: rejected ones, and FIFO messages that failed at their last receive.
+	Sent      int
+	Elapsed   time.Duration // since Begin
+	Remaining time.Duration // until the deadline; 0: none is known
+	Abandoned int64         // goroutines of this process that were abandoned and have not returned, see Options.Abandoned
+	Err       error         // what the invocation returns
+}
+
+// hooks are those of the options, guarded.
+type hooks struct {
+	handlers host.Hooks
+	around   []guarded
+}
+
+type guarded struct {
+	Hooks
+	begin, finish *host.Guard
+}
+
+func newHooks(log *slog.Logger, all []Hooks) (h hooks) {
+	var handlers []sqsonce.Hooks
+	for _, o := range all {
+		handlers = append(handlers, o.Hooks)
+		h.around = append(h.around, guarded{o, host.NewGuard(log, "lambda: Hooks.Begin"), host.NewGuard(log, "lambda: Hooks.Finish")})
+	}
+	h.handlers = host.NewHooks(log, "lambda", handlers)
+	return h
+}
+
+func (h *hooks) begin(ctx context.Context, records []events.SQSMessage) context.Context {
+	for _, g := range h.around {
+		if g.Begin != nil {
+			ctx = g.begin.Context(ctx, func(ctx context.Context) context.Context { return g.Begin(ctx, records) })
+		}
+	}
+	return ctx
+}
+
+// finish calls the End hooks of abandoned handlers, and the Finish hooks. It returns in time for the answer, whatever they do.
+func (v *invocation) finish(ctx context.Context, r results, err error) {
+	if v.hooks.around == nil {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	if end := v.times.finishEnd; !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
+	report := v.report(r, err)
+	if !await(ctx, &v.abandoned, func() { v.callFinish(ctx, r, report) }) {
+		v.log.ErrorContext(ctx, "lambda: hook abandoned: it did not return in time for the answer")
+	}
+}
+
+func (v *invocation) callFinish(ctx context.Context, r results, report Report) {
+	for i, s := range r.states {
+		if s == abandoned {
+			v.slots[i].end(sqsonce.OutcomeAbandoned, nil, -1)
+		}
+	}
+	for _, g := range slices.Backward(v.hooks.around) {
+		if g.Finish != nil {
+			g.finish.Call(ctx, func() { g.Finish(ctx, report) })
+		}
+	}
+}
+
+func (v *invocation) report(r results, err error) Report {
+	report := Report{
+		QueueARN: v.records[0].EventSourceARN, Records: len(r.states), Outcomes: map[sqsonce.OutcomeKind]int{},
+		Elapsed: time.Since(v.begun), Abandoned: v.abandoned.Load(), Err: err,
+	}
+	if d := v.times.deadline; !d.IsZero() {
+		report.Remaining = max(0, time.Until(d))
+	}
+	for i, s := range r.states {
+		slot := &v.slots[i]
+		switch {
+		case s == skipped:
+			report.Outcomes[sqsonce.OutcomeNotStarted]++
+		case s == abandoned:
+			report.Outcomes[sqsonce.OutcomeAbandoned]++
+		case s == failed && slot.outcome == sqsonce.OutcomeRejected:
+			report.Outcomes[sqsonce.OutcomeFailed]++
+		default:
+			report.Outcomes[slot.outcome]++
+		}
+		if s == succeeded && slot.err != nil {
+			report.Sent++
+		}
+	}
+	return report
+}
+
+// outcome is that of a handler that returned err.
+func (v *invocation) outcome(err error) sqsonce.OutcomeKind {
+	kind, ended := sqsonce.OutcomeOf(err).Kind, v.ctx.Err()
+	if kind == sqsonce.OutcomeFailed && ended != nil && (errors.Is(err, ended) || errors.Is(err, sqsonce.ErrShutdown)) {
+		return sqsonce.OutcomeShutdown
+	}
+	return kind
+}
+
+// end calls the End hooks of the record's handler, unless they were called already.
+func (s *slot) end(kind sqsonce.OutcomeKind, err error, delay time.Duration) {
+	if s.is(abandoned) {
+		kind, delay = sqsonce.OutcomeAbandoned, -1
+	}
+	s.call.End(sqsonce.Return{Outcome: kind, Err: err, Delay: delay})
+}
