@@ -158,17 +158,13 @@ func (r results) extended(calls []*host.Call, changes []change, start time.Time)
 	}
 }
 
-// runningCalls returns the calls of the handlers that run for the messages of an extension, and nil for those that do not run.
-func (h *hooks) runningCalls(changes []change) (calls []*host.Call) {
+// callsOf returns the handlers' calls of an extension's messages: nil for what has not run, and without effect where one has ended.
+func (h *hooks) callsOf(changes []change) (calls []*host.Call) {
 	if h.handlers == nil {
 		return nil
 	}
 	for _, c := range changes {
-		var call *host.Call
-		if c.d.state == running {
-			call = c.d.call
-		}
-		calls = append(calls, call)
+		calls = append(calls, c.d.call)
 	}
 	return calls
 }

@@ -133,6 +133,9 @@ func TestEndOfEveryHandler(t *testing.T) {
 			h:    func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil },
 			want: sqsonce.Return{Outcome: sqsonce.OutcomeFailed, Delay: backoff}, text: "sqsonce: handler called runtime.Goexit",
 		},
+		"cancelled by itself": {
+			h: ignores(0, context.Canceled), want: sqsonce.Return{Outcome: sqsonce.OutcomeFailed, Delay: backoff}, text: "context canceled",
+		},
 		"timeout": {
 			h: waits(true), set: func(o *Options) { o.Timeout = timeoutOf(2 * time.Second) },
 			want: sqsonce.Return{Outcome: sqsonce.OutcomeFailed, Elapsed: 2 * time.Second, Delay: backoff}, text: "context deadline exceeded",
@@ -186,6 +189,7 @@ func TestEndOfEveryHandler(t *testing.T) {
 				x.srv.Set(tc.faults)
 				var book hookBook
 				var steps []string
+				begun := time.Now()
 				x.send("a")
 				first := true
 				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
@@ -227,7 +231,7 @@ func TestEndOfEveryHandler(t *testing.T) {
 				if len(steps) < 2 || steps[0] != "end" || steps[1] != "settled" {
 					t.Errorf("steps: %v, want the end before the message is settled", steps)
 				}
-				if d := book.starts[0]; d.Message.Body != "a" || d.QueueURL != x.url || d.Run != 1 || time.Since(d.Received) < 2*time.Hour {
+				if d := book.starts[0]; d.Message.Body != "a" || d.QueueURL != x.url || d.Run != 1 || !d.Received.Equal(begun) {
 					t.Errorf("Start got %+v", d)
 				}
 			})
@@ -287,6 +291,7 @@ func TestHooksOfCalls(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		var book hookBook
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{
+			{Op: opReceive, Nth: 1, Do: fault.Error, Code: "InternalError"},
 			{Op: opDelete, Nth: 1, Do: fault.FailEntries, Code: "InternalError"},
 			{Op: opChange, Nth: 1, Do: fault.Error, Code: "InternalError"},
 		}})
@@ -312,7 +317,7 @@ func TestHooksOfCalls(t *testing.T) {
 			failed         bool // some entries
 			whole          int  // calls that failed
 		}{
-			PurposeReceive: {"ReceiveMessage", x.url, 5, false, 0},
+			PurposeReceive: {"ReceiveMessage", x.url, 5, false, 1},
 			PurposeDelete:  {"DeleteMessageBatch", x.url, 4, true, 0},
 			PurposeExtend:  {"ChangeMessageVisibilityBatch", x.url, 1, false, 0},
 			PurposeRelease: {"ChangeMessageVisibilityBatch", x.url, 1, true, 1},
@@ -371,20 +376,50 @@ func TestHookOfAFailedExtension(t *testing.T) {
 	})
 }
 
+// TestAttach: once, in order, and undone in reverse when Run returns.
 func TestAttach(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		var book hookBook
-		j := x.start(ok, book.option, func(o *Options) { o.Hooks = append(o.Hooks, Hooks{Attach: func(*Worker) func() { return nil }}) })
+		second := Hooks{Attach: func(*Worker) func() {
+			book.attached = append(book.attached, "second")
+			return func() { book.attached = append(book.attached, "second detached") }
+		}}
+		without := Hooks{Attach: func(*Worker) func() { return nil }}
+		j := x.start(ok, book.option, func(o *Options) { o.Hooks = append(o.Hooks, without, second) })
 		time.Sleep(time.Minute)
 		if err := j.Run(context.Background()); !errors.Is(err, ErrAlreadyRun) {
 			t.Errorf("second Run: %v", err)
 		}
 		j.stopClean()
-		want := []string{"attached, receives false", "detached, receives true"}
-		if diff := cmp.Diff(want, book.attached); diff != "" {
-			t.Error(diff)
+		want := []string{"attached, receives false", "second", "second detached", "detached, receives true"}
+		if diff := cmp.Diff(want, book.attached); diff != "" || x.log.has("Hooks.") {
+			t.Error(diff, x.log.text.String())
+		}
+		if r := book.answers[0]; r.Elapsed != shortReceive {
+			t.Errorf("the first receive took %s, want %s", r.Elapsed, shortReceive)
 		}
 	})
+}
+
+// TestHooksOfACallNest: the context of the first is that of the second, and the answer comes in reverse.
+func TestHooksOfACallNest(t *testing.T) {
+	t.Parallel()
+	type key string
+	var steps []string
+	hook := func(name string) Hooks {
+		return Hooks{Call: func(ctx context.Context, _ Call) (context.Context, func(CallResult)) {
+			steps = append(steps, fmt.Sprint(name, " after ", ctx.Value(key("name"))))
+			return context.WithValue(ctx, key("name"), name), func(CallResult) { steps = append(steps, "answer of "+name) }
+		}}
+	}
+	l := newTestLoop(t, func(o *Options) { o.Hooks = []Hooks{hook("a"), hook("b")} })
+	ctx, done := l.hooks.begin(t.Context(), Call{})
+	steps = append(steps, fmt.Sprint("call after ", ctx.Value(key("name"))))
+	done(CallResult{})
+	want := []string{"a after <nil>", "b after a", "call after b", "answer of b", "answer of a"}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestHooksThatPanic change nothing, and are one line each.

@@ -45,7 +45,7 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 	}
 	purpose, calls := PurposeRelease, []*host.Call(nil)
 	if !releases {
-		purpose, calls = PurposeExtend, l.hooks.runningCalls(changes)
+		purpose, calls = PurposeExtend, l.hooks.callsOf(changes)
 	}
 	l.call(func() event {
 		ctx, cancel := context.WithTimeout(l.callCtx, timeout)

@@ -1,0 +1,22 @@
+package lambda
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+)
+
+// TestWithoutHooks: nothing is paid for hooks that are not set. The number is that of the function before it had hooks.
+func TestWithoutHooks(t *testing.T) {
+	f := wrap(t, handlers{}.handle, func(o *Options) { o.Logger, o.Concurrency = slog.New(slog.DiscardHandler), 1 })
+	e := batch(numbered(10)...)
+	const most = 48
+	allocs := testing.AllocsPerRun(200, func() {
+		if _, err := f(context.Background(), e); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > most {
+		t.Errorf("%v allocations for ten messages, want at most %v", allocs, most)
+	}
+}
