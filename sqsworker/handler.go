@@ -13,6 +13,7 @@ import (
 func (l *loop) makeReady(d *delivery) {
 	l.setState(d, waiting)
 	if l.finished.has(d.m.ID) {
+		l.counters.repeated.Add(1)
 		l.delete(d)
 		return
 	}

@@ -123,7 +123,7 @@ func (l *loop) step() {
 	l.flush(&l.deletes, false)
 	l.flush(&l.releases, false)
 	l.startReceives()
-	l.counters.held.Store(int64(l.counts[held]))
+	l.noteTurn()
 }
 
 func (l *loop) sleep() time.Duration {

@@ -156,6 +156,9 @@ func (l *loop) received(e received) {
 	var added []*delivery
 	for i, in := range e.batch {
 		largest = max(largest, in.size)
+		if in.damaged {
+			l.counters.damaged.Add(1)
+		}
 		at := receiveOrder{l.polling.answered, i}
 		le := newLease(in.m.ReceiptHandle, in.m.ReceiveCount, at, handedOut, l.opts.Visibility, jitter)
 		le.unproven = le.remaining(e.arrival) < l.opts.Visibility/2

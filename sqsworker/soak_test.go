@@ -213,6 +213,7 @@ func soak(t *testing.T, url string, n int) {
 		s.mu.Unlock()
 		for done := 0; done < most; {
 			time.Sleep(time.Second)
+			wantSum(t, w.Stats())
 			s.mu.Lock()
 			done = s.finished
 			s.mu.Unlock()

@@ -16,8 +16,17 @@ type Stats struct {
 	Unavailable int64 // handlers that returned sqsonce.ErrUnavailable: not a failure of their messages
 	LeasesLost  int64 // messages that another consumer may have had while they were in flight here
 	Stuck       int64 // now: handlers that did not return within StopGrace after their context was cancelled
-	Running     int64 // now: handlers, stuck ones included
-	Held        int64 // now: messages kept in flight without a slot until they are tried again
+
+	// Now, as of the last decision of the worker. Running and the five after it add up to InFlight. What is Held takes no place
+	// in Options.InFlight, unless it waits for something that is unavailable.
+	InFlight  int64 // messages received and not yet deleted, given back, lost or abandoned by the stop
+	Running   int64 // whose handlers run, stuck ones included, unless the stop has abandoned them
+	Waiting   int64 // for a slot, or for the end of another message of their group
+	Held      int64 // kept in flight without a slot until they are tried again
+	Rejecting int64 // on their way to the dead-letter queue
+	Deleting  int64 // done, and their deletes are not confirmed
+	Releasing int64 // given back, which is not confirmed
+	Receiving int64 // receives under way
 
 	Intake Intake // now: whether receives are started; "" while Run does not receive at all
 
@@ -25,6 +34,11 @@ type Stats struct {
 	Released  int64 // messages given back without having been started
 	Abandoned int64 // messages that the stop left hidden until their visibility timeout ends
 	Undeleted int64 // messages done whose delete is not confirmed
+
+	Extended    int64 // extensions of messages that SQS confirmed in time
+	NotExtended int64 // those that failed, or were confirmed too late
+	Damaged     int64 // messages received with another body than was sent
+	Repeated    int64 // messages deleted without a run: this worker had handled them before
 
 	Receives   int64 // ReceiveMessage calls
 	Unanswered int64 // of these, without an answer: messages that they hid come back after the visibility timeout
@@ -41,24 +55,47 @@ type counters struct {
 	drained, released, abandoned, undeleted                      atomic.Int64
 	receives, unanswered, deletes, extensions                    atomic.Int64
 	lastPoll                                                     atomic.Pointer[time.Time]
+	extended, notExtended, damaged, repeated                     atomic.Int64
 	running                                                      runningHandlers
-	held                                                         atomic.Int64
+	turn                                                         turn
+}
+
+// turn is what the loop had in flight at the end of its last turn. All of it is read at once: read one by one, a message that
+// changes its state would be counted twice, or not at all.
+type turn struct {
+	mu  sync.Mutex
+	now Stats // the fields that count messages and receives
+}
+
+func (l *loop) noteTurn() {
+	n := func(s state) int64 { return int64(l.counts[s]) }
+	l.counters.turn.mu.Lock()
+	defer l.counters.turn.mu.Unlock()
+	l.counters.turn.now = Stats{
+		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
+		Running: n(running), Waiting: n(waiting), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+	}
+}
+
+func (t *turn) read() Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.now
 }
 
 // Stats returns the counters. It may be called at any time, from any goroutine.
 func (w *Worker) Stats() Stats {
 	c := &w.counters
-	s := Stats{
-		Received: c.received.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Retried: c.retried.Load(),
-		Rejected: c.rejected.Load(), Unavailable: c.unavailable.Load(), LeasesLost: c.leasesLost.Load(), Stuck: c.stuck.Load(),
-		Drained: c.drained.Load(), Released: c.released.Load(), Abandoned: c.abandoned.Load(), Undeleted: c.undeleted.Load(),
-		Receives: c.receives.Load(), Unanswered: c.unanswered.Load(), Deletes: c.deletes.Load(), Extensions: c.extensions.Load(),
-	}
+	s := c.turn.read()
+	s.Received, s.Done, s.Failed, s.Retried = c.received.Load(), c.done.Load(), c.failed.Load(), c.retried.Load()
+	s.Rejected, s.Unavailable, s.LeasesLost, s.Stuck = c.rejected.Load(), c.unavailable.Load(), c.leasesLost.Load(), c.stuck.Load()
+	s.Drained, s.Released, s.Abandoned, s.Undeleted = c.drained.Load(), c.released.Load(), c.abandoned.Load(), c.undeleted.Load()
+	s.Extended, s.NotExtended, s.Damaged, s.Repeated = c.extended.Load(), c.notExtended.Load(), c.damaged.Load(), c.repeated.Load()
+	s.Receives, s.Unanswered, s.Deletes, s.Extensions = c.receives.Load(), c.unanswered.Load(), c.deletes.Load(), c.extensions.Load()
 	if p := c.lastPoll.Load(); p != nil {
 		s.LastPoll = *p
 	}
-	s.Running, s.OldestRunning = c.running.report()
-	s.Held, s.Intake = c.held.Load(), w.intake()
+	s.OldestRunning, s.Intake = c.running.oldest(), w.intake()
 	return s
 }
 
@@ -83,12 +120,12 @@ func (r *runningHandlers) remove(d *delivery) {
 	delete(r.since, d)
 }
 
-// report returns how many handlers run, and how long the oldest has run.
-func (r *runningHandlers) report() (n int64, oldest time.Duration) {
+// oldest returns how long the oldest has run.
+func (r *runningHandlers) oldest() (oldest time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, start := range r.since {
 		oldest = max(oldest, time.Since(start))
 	}
-	return int64(len(r.since)), oldest
+	return oldest
 }

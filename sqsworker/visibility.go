@@ -221,9 +221,11 @@ func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter fl
 	case err == nil && !le.live(now):
 		// The call may have reached SQS after the visibility timeout. SQS may answer success also then, and hide nothing
 		// from the consumer that has the message by now. Only an answer inside the proven time proves more.
+		l.counters.notExtended.Add(1)
 		l.loseLease(d, "visibility timeout passed before the extension's answer", nil)
 		return
 	case err == nil:
+		l.counters.extended.Add(1)
 		le.extended(start, now, c.visibility, l.opts.Visibility, c.last, jitter)
 	case isRefused(err) && d.mayBeDeleted():
 		// A delete that reached SQS first leaves nothing to extend. Its answer, or that of the next try, says whether that is
@@ -231,9 +233,11 @@ func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter fl
 		le.refused, le.final = true, true
 		return
 	case isRefused(err):
+		l.counters.notExtended.Add(1)
 		l.loseLease(d, "receipt handle refused", err)
 		return
 	default:
+		l.counters.notExtended.Add(1)
 		l.extensionFailed(d, err, now, jitter)
 	}
 	if d.state == releasing {
