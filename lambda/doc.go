@@ -67,4 +67,10 @@
 // them for the first time. It then logs settings that do not fit the function: a visibility timeout below 6 function
 // timeouts, a maxReceiveCount below 5
 // (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
+//
+// # Hooks
+//
+// Options.Hooks are called around handlers and invocations, for traces and metrics: see [Hooks]. Finish gets a report of what
+// became of each message. What it does delays the answer, and it can export what was gathered: after the answer Lambda freezes the
+// process. It is given up an eighth of the margin before the deadline, so that it costs no success.
 package lambda

@@ -122,6 +122,12 @@
 // message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that SQS moves
 // it there.
 //
+// # Hooks
+//
+// Options.Hooks are called around handlers and around calls of SQS, for traces and metrics: see [Hooks]. They run on the goroutines
+// of handlers and calls, and one that takes long delays its own message or call. For counts and gauges read [Worker.Stats] instead:
+// an Attach hook gets the worker.
+//
 // # FIFO
 //
 // If the queue's URL ends in .fifo, the messages of a group run one after the other, over all receives: the next one
