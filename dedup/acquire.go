@@ -40,9 +40,11 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 	}
 	if err == nil && l.OwnRetry {
 		o.counts.ownRetries.Add(1)
+		o.incident(ctx, Incident{Key: l.Key, Kind: IncidentOwnRetry, Fence: l.Fence})
 	}
 	if isForeign(l, err) {
 		o.counts.foreign.Add(1)
+		o.incident(ctx, Incident{Key: rl.task.key, Kind: IncidentForeignWriter, Fence: l.Fence})
 	}
 	return l, err
 }
@@ -84,17 +86,19 @@ func isForeign(l Lease, err error) bool {
 // refused returns the delivery's error for an acquire that the store refused or could not answer.
 func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) error {
 	if e, ok := errors.AsType[*CompletedError](err); ok {
-		return o.duplicate(t, e.Result)
+		return o.duplicate(ctx, t, e.Result, false)
 	}
 	if e, ok := errors.AsType[*InProgressError](err); ok {
 		if e.Crashed {
 			return o.crashed(ctx, t)
 		}
-		return o.inProgress(t, e.Until, nil)
+		return o.inProgress(ctx, t, Decision{Until: e.Until}, nil)
 	}
 	if errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.leasesLost.Add(1)
-		return fmt.Errorf("dedup: acquire refused, handler not called %s: %w", o.record(t.key), err)
+		err = fmt.Errorf("dedup: acquire refused, handler not called %s: %w", o.record(t.key), err)
+		o.decided(ctx, t, Decision{Outcome: DecidedLost, Err: err})
+		return err
 	}
 	o.counts.storeErrors.Add(1)
 	unknown := errors.Is(err, ErrOutcomeUnknown)
@@ -103,6 +107,7 @@ func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) 
 	if o.o.OnStoreDown == RunAnyway && !unusable && ctx.Err() == nil && !errors.Is(err, sqsonce.ErrMisconfigured) {
 		return o.runWithoutRecord(ctx, t, rl, err)
 	}
+	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
 	if unknown {
 		o.releaseUnknown(ctx, rl, err)
 	}
@@ -111,11 +116,13 @@ func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) 
 
 // duplicate acknowledges a delivery of a completed event. A delivery with another payload is not of that event: it is
 // rejected, and the record stays as it is.
-func (o *Once) duplicate(t task, r Result) error {
+func (o *Once) duplicate(ctx context.Context, t task, r Result, memory bool) error {
 	if t.validation != "" && r.Validation != "" && t.validation != r.Validation {
+		o.decided(ctx, t, Decision{Outcome: DecidedMismatch, Memory: memory})
 		return sqsonce.Reject(fmt.Errorf("%w %s: give each event a key of its own", ErrPayloadMismatch, o.record(t.key)))
 	}
 	o.counts.completed.Add(1)
+	o.decided(ctx, t, Decision{Outcome: DecidedDuplicate, Memory: memory})
 	if t.replay != nil {
 		return t.replay(r)
 	}
@@ -124,18 +131,21 @@ func (o *Once) duplicate(t task, r Result) error {
 
 // inProgress refuses a delivery whose record has another owner. The host learns when that owner's lease ends, so that the
 // message does not come back before; and, by ended, when a peer's delivery has ended.
-func (o *Once) inProgress(t task, until time.Time, ended <-chan struct{}) error {
+func (o *Once) inProgress(ctx context.Context, t task, d Decision, ended <-chan struct{}) error {
 	o.counts.inProgress.Add(1)
-	err := fmt.Errorf("%w %s", &InProgressError{Until: until}, o.record(t.key))
+	d.Outcome = DecidedInProgress
+	o.decided(ctx, t, d)
+	err := fmt.Errorf("%w %s", &InProgressError{Until: d.Until}, o.record(t.key))
 	if ended != nil {
 		err = host.WithEnded(err, ended)
 	}
-	return sqsonce.RetryAfter(time.Until(until)+afterOwner, err)
+	return sqsonce.RetryAfter(time.Until(d.Until)+afterOwner, err)
 }
 
 // crashed refuses a delivery whose last owner crashed, under the policies that do not run it again. The error does not
 // match ErrInProgress: no delivery is in progress, and a host that waited for one would wait for ever.
 func (o *Once) crashed(ctx context.Context, t task) error {
+	o.decided(ctx, t, Decision{Outcome: DecidedCrashed})
 	if o.o.OnCrash == Block {
 		return fmt.Errorf("%w %s: find out whether its effect happened, then delete the record to run the event again", ErrCrashed, o.record(t.key))
 	}
@@ -158,6 +168,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 	l, err := o.store.Acquire(own, Claim{Key: t.key, Owner: rl.owner, Lease: rl.length, Retention: o.o.Retention, Attempt: t.attempt})
 	if err != nil {
 		o.o.Logger.WarnContext(ctx, "dedup: message dead-lettered after a crash, record not released: delete it before a redrive", "key", t.key, "error", err)
+		o.incident(ctx, Incident{Key: t.key, Kind: IncidentNotReleased, Err: err})
 		return
 	}
 	o.releaseUnused(ctx, l, cause)
@@ -167,6 +178,7 @@ func (o *Once) releaseCrashed(ctx context.Context, t task, cause error) {
 // may have been granted, and only its answer lost.
 func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, cause error) (err error) {
 	o.o.Logger.WarnContext(ctx, "dedup: acquire failed, handler runs without a record and may run more than once", "key", t.key, "error", cause)
+	o.decided(ctx, t, Decision{Outcome: DecidedUnguarded, Err: cause})
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, Attempts: t.attempt, Validation: t.validation}
 	var r Result
 	host.Run(func() (err error) {

@@ -62,6 +62,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 		return rl.lostError()
 	}
 	o.counts.completeFailed.Add(1)
+	o.incident(ctx, Incident{Key: l.Key, Kind: IncidentNotCompleted, Fence: l.Fence, Err: err})
 	if o.o.OnCompleteFailed == Acknowledge {
 		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", "key", l.Key, "error", err)
 		return nil

@@ -74,6 +74,11 @@
 // A delivery of an event that this process completed in the last minute is acknowledged without a request
 // ([Options.CacheSize]). An operator who deletes a record to run its event again therefore waits a minute first.
 //
+// # Hooks
+//
+// [Options.Hooks] are for telemetry: what is decided about each delivery, each call of the store, and what should be rare. They
+// change nothing, and without them nothing is measured. [Once.Stats] has the counts alone.
+//
 // # Inboxes
 //
 // [Once.Guard], [Once.CountHandler], [LeaseFrom] and [StopRenewal] are for authors of an inbox. Handlers need none of them.

@@ -65,6 +65,14 @@ var (
 	ErrNoResult = errors.New("dedup: completed without a result")
 )
 
+// lostKind is the incident of a store that refused an owner.
+func lostKind(refusal error) IncidentKind {
+	if errors.Is(refusal, ErrForeignWriter) {
+		return IncidentForeignWriter
+	}
+	return IncidentTakenOver
+}
+
 // whyLost says why a store refused an owner.
 func whyLost(refusal error) string {
 	if errors.Is(refusal, ErrForeignWriter) {

@@ -20,20 +20,21 @@ const maxKey = 1024
 // Key returns the key of the record for the event that m carries, as a store's Inspect and Delete expect it. Its errors
 // are those of [Once.Handler] for a message without a key.
 func (o *Once) Key(m *sqsonce.Message) (string, error) {
-	return o.keyOf(context.Background(), m)
+	key, _, err := o.keyOf(context.Background(), m)
+	return key, err
 }
 
-// keyOf returns the record's key and counts its source. A message without a key gets an error and never a shared key: the
-// first of all such messages would complete the record, and the others would be acknowledged without running.
-func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, error) {
+// keyOf returns the record's key and its source, and counts the source. A message without a key gets an error and never a shared
+// key: the first of all such messages would complete the record, and the others would be acknowledged without running.
+func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 	key, source, err := o.eventKey(m)
 	switch {
 	case errors.Is(err, sqsonce.ErrNoEventID):
 		// A Reject: a redelivery has no ID either.
 		err = fmt.Errorf("dedup: message %s has no key (consumer %s), send it with an event-id and an event-source or set Options.Key: %w", m.ID, o.consumer, err)
-		return "", sqsonce.Reject(err)
+		return "", source, sqsonce.Reject(err)
 	case err != nil:
-		return "", fmt.Errorf("dedup: Options.Key failed for message %s (consumer %s): %w", m.ID, o.consumer, err)
+		return "", source, fmt.Errorf("dedup: Options.Key failed for message %s (consumer %s): %w", m.ID, o.consumer, err)
 	}
 	o.counts.keySources[source].Add(1)
 	switch source {
@@ -51,7 +52,7 @@ func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, error) {
 	if source != sqsonce.KeyFromFunction { // the function finds its key in the copy
 		settle.KeepKey(ctx, key)
 	}
-	return recordKey(o.consumer, key), nil
+	return recordKey(o.consumer, key), source, nil
 }
 
 func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {

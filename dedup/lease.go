@@ -35,13 +35,14 @@ type recordLease struct {
 	ended    chan struct{} // closed: the delivery has ended, and its record is completed or released
 
 	mu        sync.Mutex
-	refused   bool  // the acquire was refused, or failed
-	lease     Lease // before the acquire is answered only Until, the end that was asked for
-	lost      error // why the store refused the owner; nil: it did not
-	cancelled bool  // the handler's context, because of the lease
+	refused   bool      // the acquire was refused, or failed
+	lease     Lease     // before the acquire is answered only Until, the end that was asked for
+	lost      error     // why the store refused the owner; nil: it did not
+	cancelled sync.Once // the handler's context, because of the lease; not under mu
 
 	// The end of the lease cancels the handler: watch.
 	watched bool
+	ctx     context.Context // the handler's
 	cancel  context.CancelCauseFunc
 	expiry  *time.Timer
 
@@ -292,9 +293,9 @@ func (rl *recordLease) prepareCommit(ctx context.Context, least time.Duration) (
 
 // watch cancels the handler's context when the lease ends before a renewal is answered: the delivery can then no longer
 // prove that it owns the record. Where the lease is renewed, the first renewal comes before its end and starts the watch.
-func (rl *recordLease) watch(cancel context.CancelCauseFunc) {
+func (rl *recordLease) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	rl.mu.Lock()
-	rl.cancel, rl.watched = cancel, true
+	rl.ctx, rl.cancel, rl.watched = ctx, cancel, true
 	rl.mu.Unlock()
 	if !rl.renewed {
 		rl.checkEnd()
@@ -304,20 +305,28 @@ func (rl *recordLease) watch(cancel context.CancelCauseFunc) {
 // checkEnd cancels the handler where the lease is over, and else runs again at its end. It also runs before each renewal:
 // the timer of a suspended machine fires late, and the handler must be cancelled before the store is asked.
 func (rl *recordLease) checkEnd() {
+	if rl.hasEnded() {
+		rl.cancelHandler(IncidentExpired, "the lease ended before a renewal was answered", nil)
+	}
+}
+
+// hasEnded reports whether the lease is over while the handler depends on it. Where it is not, checkEnd runs at its end.
+func (rl *recordLease) hasEnded() bool {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()
 	if !rl.watched {
-		return
+		return false
 	}
 	left := remaining(rl.lease.Until, time.Now())
 	switch {
 	case left <= 0:
-		rl.cancelLocked("the lease ended before a renewal was answered")
+		return true
 	case rl.expiry == nil:
 		rl.expiry = time.AfterFunc(left, rl.checkEnd)
 	default:
 		rl.expiry.Reset(left)
 	}
+	return false
 }
 
 // unwatch ends the watch: the handler has returned, or the condition of an inbox's commit decides from here on.
@@ -333,14 +342,14 @@ func (rl *recordLease) unwatch() {
 // lose notes that the store refused the owner, and cancels the handler.
 func (rl *recordLease) lose(refusal error) {
 	rl.mu.Lock()
-	defer rl.mu.Unlock()
 	if rl.lost == nil {
 		rl.lost = rl.once.lostError(rl.task.key, refusal)
 		if errors.Is(refusal, ErrForeignWriter) {
 			rl.once.counts.foreign.Add(1)
 		}
 	}
-	rl.cancelLocked(whyLost(refusal))
+	rl.mu.Unlock()
+	rl.cancelHandler(lostKind(refusal), whyLost(refusal), refusal)
 }
 
 // lostError returns the error of a delivery whose owner the store refused, and nil where it did not.
@@ -350,15 +359,18 @@ func (rl *recordLease) lostError() error {
 	return rl.lost
 }
 
-// cancelLocked cancels the handler once, and counts it.
-func (rl *recordLease) cancelLocked(why string) {
-	if rl.cancelled {
-		return
-	}
-	rl.cancelled = true
-	rl.once.counts.leasesLost.Add(1)
-	rl.once.o.Logger.Warn("dedup: lease lost", "key", rl.lease.Key, "fence", rl.lease.Fence, "reason", why)
-	rl.cancel(sqsonce.ErrLeaseLost)
+// cancelHandler cancels the handler once, and counts it. Whoever returns from here knows that it is cancelled. Hooks may ask for
+// the lease: they are not called under the lock.
+func (rl *recordLease) cancelHandler(kind IncidentKind, why string, refusal error) {
+	rl.cancelled.Do(func() {
+		rl.mu.Lock()
+		l, ctx, cancel := rl.lease, rl.ctx, rl.cancel
+		rl.mu.Unlock()
+		defer cancel(sqsonce.ErrLeaseLost)
+		rl.once.counts.leasesLost.Add(1)
+		rl.once.o.Logger.WarnContext(ctx, "dedup: lease lost", "key", l.Key, "fence", l.Fence, "reason", why)
+		rl.once.incident(ctx, Incident{Key: l.Key, Kind: kind, Fence: l.Fence, Err: refusal})
+	})
 }
 
 // remaining returns the time until a time, by the one of two clocks that has run further since that time was computed.

@@ -17,6 +17,7 @@ type Once struct {
 	store    Store
 	consumer string
 	o        Options // with defaults
+	hooks    hooks
 	peers    peers
 	cache    cache
 	counts   counters
@@ -43,7 +44,11 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 	if err := o.resolve(s, consumer); err != nil {
 		return nil, err
 	}
-	return &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}, nil
+	once := &Once{store: recoveringStore{s}, consumer: consumer, o: o, peers: newPeers(), cache: newCache(o.CacheSize)}
+	if once.hooks = newHooks(o.Logger, o.Hooks); once.hooks != nil {
+		once.store = hookedStore{once.store, consumer, once.hooks}
+	}
+	return once, nil
 }
 
 // Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs
@@ -91,6 +96,8 @@ func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 // its message must not complete another event's record.
 type task struct {
 	key        string // the record's
+	source     sqsonce.KeySource
+	came       time.Time // zero without hooks
 	validation string
 	attempt    int
 	killAt     time.Time
@@ -99,11 +106,12 @@ type task struct {
 }
 
 func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
-	key, err := o.keyOf(ctx, m)
-	if err != nil {
+	t := task{came: o.hooks.arrival(), attempt: m.ReceiveCount, killAt: m.KillAt}
+	var err error
+	if t.key, t.source, err = o.keyOf(ctx, m); err != nil {
+		o.decided(ctx, t, Decision{Outcome: DecidedNoKey, Err: err})
 		return task{}, err
 	}
-	t := task{key: key, attempt: m.ReceiveCount, killAt: m.KillAt}
 	if o.o.Validate != nil {
 		t.validation = o.o.Validate(m)
 	}

@@ -67,6 +67,8 @@ type Options struct {
 	CacheSize int
 	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB. At most 350 KB.
 	MaxResult int
+	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	Hooks []Hooks
 	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. Default: slog.Default().
 	Logger *slog.Logger
 }

@@ -53,7 +53,7 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 	for {
 		if r, ok := o.cache.get(t.key); ok && t.replay == nil {
 			o.counts.cacheHits.Add(1)
-			return true, o.duplicate(t, r)
+			return true, o.duplicate(ctx, t, r, true)
 		}
 		peer := o.peers.join(t.key, rl)
 		if peer == nil {
@@ -63,7 +63,7 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 		// something that must not be repeated.
 		if waits && t.replay == nil && settle.Holding(ctx) {
 			o.counts.cacheHits.Add(1)
-			return true, o.inProgress(t, peer.until(), peer.ended)
+			return true, o.inProgress(ctx, t, Decision{Until: peer.until(), Memory: true}, peer.ended)
 		}
 
 		select {
@@ -88,7 +88,7 @@ func (o *Once) joinPeers(ctx context.Context, t task, rl *recordLease) (known bo
 		}
 		if peer.live() {
 			o.counts.cacheHits.Add(1)
-			return true, o.inProgress(t, peer.until(), nil)
+			return true, o.inProgress(ctx, t, Decision{Until: peer.until(), Memory: true}, nil)
 		}
 	}
 }

@@ -18,12 +18,13 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	}
 	handlerCtx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseContextKey{}, rl))
 	defer cancel(nil)
-	rl.watch(cancel)
+	rl.watch(handlerCtx, cancel)
 	rl.startRenewing(ctx)
 
 	var r Result
 	completed := false
 	host.Run(func() (err error) {
+		o.decided(handlerCtx, t, Decision{Outcome: granted(l), Fence: l.Fence}) // the lease is renewed meanwhile
 		r, completed, err = t.run(handlerCtx, rl.current())
 		return err
 	}, func(handlerErr error) {
@@ -45,11 +46,14 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 	switch {
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		o.counts.leasesLost.Add(1)
-		return o.lostError(t.key, err)
+		err = o.lostError(t.key, err)
+		o.decided(ctx, t, Decision{Outcome: DecidedLost, Err: err})
+		return err
 	case err != nil:
 		o.counts.storeErrors.Add(1)
 		// The handler did not run, whatever the store says of its failure.
 		err = sqsonce.Unavailable(fmt.Errorf("dedup: lease over before the start and not renewed, handler not called %s: %w", o.record(t.key), err))
+		o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
 		o.releaseUnused(ctx, l, err)
 		return err
 	case l.Takeover:
@@ -63,7 +67,17 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 
 // notStarted is the error of a delivery whose context was cancelled before its handler could start.
 func (o *Once) notStarted(ctx context.Context, t task) error {
-	return fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx))
+	err := fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx))
+	o.decided(ctx, t, Decision{Outcome: DecidedCancelled, Err: err})
+	return err
+}
+
+// granted is the decision about a delivery whose handler runs under a lease.
+func granted(l Lease) DecisionOutcome {
+	if l.Takeover {
+		return DecidedTakeover
+	}
+	return DecidedFirst
 }
 
 // finish records what the handler returned.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -363,6 +364,29 @@ func TestInboxUnits(t *testing.T) {
 		}
 		if got := b.units(before); got != 2 {
 			t.Errorf("a delivery without writes: got %v units, want 2", got)
+		}
+	})
+}
+
+// The hooks of an inbox see its deliveries and its calls of the store; the transaction's complete is none.
+func TestInboxHooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		var seen []string
+		h := b.inbox(b.store(), func(o *dedup.Options) {
+			o.Hooks = append(o.Hooks, dedup.Hooks{
+				Decided: func(_ context.Context, d dedup.Decision) { seen = append(seen, string(d.Outcome)) },
+				Called:  func(_ context.Context, c dedup.StoreCall) { seen = append(seen, c.Operation+" "+c.Result) },
+			})
+		}).Handler(bookAlice)
+		for range 2 {
+			if err := h(t.Context(), order(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"acquire ok", "first", "duplicate"}; !slices.Equal(seen, want) {
+			t.Errorf("hooks saw %v, want %v", seen, want)
 		}
 	})
 }

@@ -34,7 +34,7 @@ const defaultRetention = 29 * 24 * time.Hour
 
 // NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
 // Key, Validate, TrustDedupID, Retention and CallTimeout. Retention counts from the arrival, and again from when the event
-// is done. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
+// is done. Hooks are not called. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
 func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Deferred, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")

@@ -1,0 +1,209 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Hooks are called for what is decided about deliveries, for telemetry. The rules of [sqsonce.Hooks] apply; a hook must not call
+// [StopRenewal]. The context is that of the delivery, and that of the handler while it runs; what is done for the delivery after
+// its end has its values and another end. A call of [Do] is a delivery too.
+type Hooks struct {
+	// Decided is called once for each delivery, when it is known whether its handler runs, and before it runs.
+	Decided func(ctx context.Context, d Decision)
+	// Called is called after each call of the store. Of an inbox these are the calls of its transaction: sqlstore's makes none
+	// for a renewal, and neither calls complete where the handler's transaction completes the record.
+	Called func(ctx context.Context, c StoreCall)
+	// Incident is called for what neither a decision nor a call's result shows.
+	Incident func(ctx context.Context, i Incident)
+}
+
+// Decision is what became of a delivery before its handler.
+type Decision struct {
+	Consumer  string
+	Key       string            // the record's; may be personal
+	KeySource sqsonce.KeySource // 0 for Do
+	Outcome   DecisionOutcome
+	Memory    bool          // answered without a request
+	Elapsed   time.Duration // since the delivery came, waits for another one in this process included
+	Fence     int64         // where the handler runs under a record
+	Until     time.Time     // in progress: the end of the other owner's lease
+	Err       error         // where something failed: the store, Options.Key, the host's context
+}
+
+// DecisionOutcome names a decision. The texts are stable: metrics hold them.
+type DecisionOutcome string
+
+// The decisions. After the first three the handler runs.
+const (
+	DecidedFirst      DecisionOutcome = "first"       // no earlier owner, or after a release
+	DecidedTakeover   DecisionOutcome = "takeover"    // the last owner crashed
+	DecidedUnguarded  DecisionOutcome = "unguarded"   // the store cannot be reached, policy RunAnyway
+	DecidedDuplicate  DecisionOutcome = "duplicate"   // completed before
+	DecidedInProgress DecisionOutcome = "in_progress" // another delivery is in progress
+	DecidedCrashed    DecisionOutcome = "crashed"     // the last owner crashed, policy Block or DeadLetter
+	DecidedMismatch   DecisionOutcome = "mismatch"    // another payload under the key of a completed event
+	DecidedNoKey      DecisionOutcome = "no_key"      // the event has no ID, or Options.Key failed
+	DecidedLost       DecisionOutcome = "lease_lost"  // before the start
+	DecidedStoreError DecisionOutcome = "store_error"
+	DecidedCancelled  DecisionOutcome = "cancelled" // the host's context ended first
+)
+
+// StoreCall is one call of the store.
+type StoreCall struct {
+	Consumer  string
+	Key       string // the record's
+	Operation string // "acquire", "renew", "complete" or "release"
+	Result    string // "ok", "completed", "in_progress", "lease_lost" or "error"
+	Elapsed   time.Duration
+	Until     time.Time // the lease's end, of an acquire or renewal that succeeded
+	// Err is that of the Result "error". A renewal that was under way when its handler returned is cancelled: its error matches
+	// context.Canceled as a rule.
+	Err error
+}
+
+// Incident is something that should be rare.
+type Incident struct {
+	Consumer string
+	Key      string // the record's
+	Kind     IncidentKind
+	Fence    int64 // 0: not known
+	Err      error // nil where a lease ended, and for an own retry
+}
+
+// IncidentKind names an incident. The texts are stable: metrics hold them.
+type IncidentKind string
+
+// The incidents. With the first three a delivery whose handler was started has lost its lease; they come once, and before that
+// ends the handler's context. An acquire that finds a record of a foreign writer is the third too.
+const (
+	IncidentTakenOver     IncidentKind = "taken_over"     // another owner has the record, or it was deleted
+	IncidentExpired       IncidentKind = "expired"        // the lease ended before a renewal was answered
+	IncidentForeignWriter IncidentKind = "foreign_writer" // a writer that does not check ownership wrote the record
+	IncidentNotCompleted  IncidentKind = "not_completed"  // the handler succeeded, its record could not be completed
+	IncidentNotReleased   IncidentKind = "not_released"   // the event waits for the lease's end
+	IncidentOwnRetry      IncidentKind = "own_retry"      // an acquire was granted before, and its first answer lost
+)
+
+// hooks are those of the options, guarded. None is called under a lock.
+type hooks []guarded
+
+type guarded struct {
+	Hooks
+	decided, called, incident *host.Guard
+}
+
+func newHooks(log *slog.Logger, all []Hooks) (hs hooks) {
+	for _, h := range all {
+		hs = append(hs, guarded{h, host.NewGuard(log, "dedup: Hooks.Decided"), host.NewGuard(log, "dedup: Hooks.Called"), host.NewGuard(log, "dedup: Hooks.Incident")})
+	}
+	return hs
+}
+
+// arrival is when a delivery came; zero where no hook asks for it.
+func (hs hooks) arrival() (t time.Time) {
+	if hs != nil {
+		t = time.Now()
+	}
+	return t
+}
+
+func (o *Once) decided(ctx context.Context, t task, d Decision) {
+	if o.hooks == nil {
+		return
+	}
+	d.Consumer, d.Key, d.KeySource, d.Elapsed = o.consumer, t.key, t.source, time.Since(t.came)
+	for i := range o.hooks {
+		if h := &o.hooks[i]; h.Decided != nil {
+			h.decided.Call(ctx, func() { h.Decided(ctx, d) })
+		}
+	}
+}
+
+func (o *Once) incident(ctx context.Context, i Incident) {
+	i.Consumer = o.consumer
+	for n := range o.hooks {
+		if h := &o.hooks[n]; h.Incident != nil {
+			h.incident.Call(ctx, func() { h.Incident(ctx, i) })
+		}
+	}
+}
+
+// failedOutcome is the decision about a delivery for which the store has failed.
+func failedOutcome(ctx context.Context) DecisionOutcome {
+	if ctx.Err() != nil {
+		return DecidedCancelled
+	}
+	return DecidedStoreError
+}
+
+// hookedStore calls the hooks after each call of a store. A Once without hooks has none.
+type hookedStore struct {
+	store    Store
+	consumer string
+	hooks    hooks
+}
+
+func (s hookedStore) Acquire(ctx context.Context, c Claim) (Lease, error) {
+	begun := time.Now()
+	l, err := s.store.Acquire(ctx, c)
+	s.called(ctx, StoreCall{Key: c.Key, Operation: "acquire", Elapsed: time.Since(begun), Until: l.Until}, err)
+	return l, err
+}
+
+func (s hookedStore) Renew(ctx context.Context, l Lease, d time.Duration) (Lease, error) {
+	begun := time.Now()
+	renewed, err := s.store.Renew(ctx, l, d)
+	s.called(ctx, StoreCall{Key: l.Key, Operation: "renew", Elapsed: time.Since(begun), Until: renewed.Until}, err)
+	return renewed, err
+}
+
+func (s hookedStore) Complete(ctx context.Context, l Lease, r Result) error {
+	begun := time.Now()
+	err := s.store.Complete(ctx, l, r)
+	s.called(ctx, StoreCall{Key: l.Key, Operation: "complete", Elapsed: time.Since(begun)}, err)
+	return err
+}
+
+func (s hookedStore) Release(ctx context.Context, l Lease, cause error) error {
+	begun := time.Now()
+	err := s.store.Release(ctx, l, cause)
+	s.called(ctx, StoreCall{Key: l.Key, Operation: "release", Elapsed: time.Since(begun)}, err)
+	return err
+}
+
+func (s hookedStore) called(ctx context.Context, c StoreCall, err error) {
+	c.Consumer, c.Result = s.consumer, resultOf(err)
+	if err != nil {
+		c.Until = time.Time{}
+	}
+	if c.Result == "error" {
+		c.Err = err
+	}
+	for i := range s.hooks {
+		if h := &s.hooks[i]; h.Called != nil {
+			h.called.Call(ctx, func() { h.Called(ctx, c) })
+		}
+	}
+}
+
+func resultOf(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if _, completed := errors.AsType[*CompletedError](err); completed {
+		return "completed"
+	}
+	switch {
+	case errors.Is(err, sqsonce.ErrInProgress):
+		return "in_progress"
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		return "lease_lost"
+	}
+	return "error"
+}
