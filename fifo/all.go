@@ -32,6 +32,7 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 	for i, ev := range es {
 		if ctx.Err() != nil { // nothing more is accepted; checking the events would take as long as sending them
 			errs[i] = p.neverAccepted(&ev, foreign(context.Cause(ctx)))
+			p.notAccepted(errs[i])
 			continue
 		}
 		entries[i], errs[i] = p.enqueue(ctx, l, ev, last[ev.Group], 1)

@@ -24,7 +24,8 @@ type entry struct {
 
 	lane          *lane
 	group         *group
-	ahead, behind *entry    // in the group
+	ahead, behind *entry // in the group
+	accepted      time.Time
 	due           time.Time // end of its linger
 	request       *request  // while it is in flight
 	attempts      int

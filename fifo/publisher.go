@@ -28,6 +28,7 @@ type Publisher struct {
 
 	mu       sync.Mutex
 	closed   bool
+	stats    Stats // its counters
 	serial   uint64
 	capacity capacity
 	limit    sizeLimit
@@ -122,6 +123,21 @@ func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 // enqueue checks an event and accepts it, unless the event after which it must come has failed. waiters is the number of
 // callers that wait for the result.
 func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pending, waiters int) (*entry, error) {
+	e, err := p.tryEnqueue(ctx, l, ev, after, waiters)
+	if err != nil {
+		p.notAccepted(err)
+	}
+	return e, err
+}
+
+// notAccepted counts an event that was not accepted.
+func (p *Publisher) notAccepted(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.count(err)
+}
+
+func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, ev Event, after *Pending, waiters int) (*entry, error) {
 	if err := p.refusedError(&ev); err != nil {
 		return nil, err
 	}
@@ -175,7 +191,7 @@ func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 		return withOutcome(ErrNotSent, ErrDedupConflict)
 	}
 	p.serial++
-	e.serial, e.pending.serial, e.due = p.serial, p.serial, now.Add(max(l.linger, 0))
+	e.serial, e.pending.serial, e.accepted, e.due = p.serial, p.serial, now, now.Add(max(l.linger, 0))
 	e.joinLane(l)
 	p.groups.add(e, e.event.Group)
 	return nil

@@ -45,5 +45,6 @@ func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	p.forgetLane(e.lane)
 	p.recent.end(e, err == nil || e.unknown, r.Sequence, time.Now())
 	p.capacity.free(e.size)
+	p.stats.count(e.pending.err)
 	close(e.pending.done)
 }

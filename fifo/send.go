@@ -55,6 +55,7 @@ func (p *Publisher) settle(r *request, a *attempt, parts [][]*entry) [][]*entry 
 		}
 	}
 	if throttled {
+		p.stats.Throttled++
 		p.throttle.extend(time.Now())
 	}
 	p.adaptTimeout(a)
@@ -89,10 +90,15 @@ func (p *Publisher) beginAttempt(r *request, batch []*entry) *attempt {
 		}
 		if e.attempts == 0 {
 			e.started = time.Now()
+		} else {
+			p.stats.Repeated++
 		}
 		e.attempts++
 		e.began = now
 		a.batch = append(a.batch, e)
+	}
+	if len(a.batch) > 0 {
+		p.stats.Requests++
 	}
 	return a
 }
