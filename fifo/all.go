@@ -31,8 +31,9 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 	last := make(map[string]*Pending) // of each group
 	for i, ev := range es {
 		if ctx.Err() != nil { // nothing more is accepted; checking the events would take as long as sending them
+			h := p.accepting(ctx, ev)
 			errs[i] = p.neverAccepted(&ev, foreign(context.Cause(ctx)))
-			p.notAccepted(errs[i])
+			p.notAccepted(h, errs[i])
 			continue
 		}
 		entries[i], errs[i] = p.enqueue(ctx, l, ev, last[ev.Group], 1)
@@ -55,9 +56,17 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 	for i, e := range entries {
 		if e != nil {
 			receipts[i], errs[i] = p.readOrLeave(e, l.why())
+			if !e.pending.hasResult {
+				entries[i] = nil
+			}
 		}
 	}
 	p.mu.Unlock()
+	for _, e := range entries {
+		if e != nil {
+			<-e.pending.done // after the hooks
+		}
+	}
 	for i, err := range errs {
 		errs[i] = withIndex(i, err)
 	}
@@ -97,12 +106,12 @@ func (p *Publisher) waitLane(l *lane, entries []*entry) {
 		}
 		p.mu.Lock()
 		requests := p.cancelLane(l)
-		p.mu.Unlock()
+		p.unlock()
 		waitRequests(requests)
 		return
 	}
-	// The goroutine of a request sets the results under the lock. Whoever has the lock after that knows that the goroutine
-	// has nothing left to do.
+	// The goroutine of a request sets the results under the lock, and calls their hooks. Whoever has the lock, and the end of the
+	// hooks, after that knows that the goroutine has nothing left to do for this call.
 }
 
 // cancelLane ends the entries of a lane that has ended, except for those that are sent on for other lanes and those that are in
@@ -111,7 +120,7 @@ func (p *Publisher) cancelLane(l *lane) (cancelled []*request) {
 	for _, e := range l.unfinished() {
 		r := e.request
 		switch {
-		case e.pending.isDone(): // halted by an entry before it
+		case e.pending.hasResult: // halted by an entry before it
 		case r == nil:
 			p.cancel(e)
 		case !r.isWanted():

@@ -20,7 +20,8 @@ import (
 // An entry of the answer counts as sent only with the MD5OfMessageBody of its body, which SQS always returns. An error says
 // that SQS refused the request only if it has the code and the HTTP status of an answer, as the SDK's have.
 //
-// GetQueueAttributes is called for MaximumMessageSize beside the first event of more than 1 KiB, and once more after a failure.
+// GetQueueAttributes is called for MaximumMessageSize beside the first event of more than 1 KiB, or that a [Carry] makes
+// so long, and once more after a failure.
 // If that fails too, 1 MiB is assumed, and SQS refuses what is too large; each failure is a line at WARN.
 type Client interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)

@@ -60,7 +60,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 		for l := range p.lanes {
 			requests = append(requests, p.cancelLane(l)...)
 		}
-		p.mu.Unlock()
+		p.unlock()
 		waitRequests(requests)
 	}
 	var errs []error
@@ -69,6 +69,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
+	p.detached.Do(p.detach)
 	p.awaitReports()
 	return errors.Join(append(errs, p.readAll()...)...)
 }
@@ -76,13 +77,15 @@ func (p *Publisher) Close(ctx context.Context) error {
 // errorAtClose returns the error of an entry that had no result when the context of Close ended.
 func (p *Publisher) errorAtClose(e *entry) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if e.pending.waiters == 0 {
 		p.markRead(e.pending)
 	}
-	if e.pending.isDone() {
+	if e.pending.hasResult {
+		p.mu.Unlock()
+		<-e.pending.done // after the hooks
 		return e.pending.err
 	}
+	defer p.mu.Unlock()
 	// The client ignores its context.
 	return p.publishError(e, because(ErrUnknownOutcome, context.Cause(p.ctx)))
 }

@@ -48,6 +48,11 @@
 // A process that ends loses its accepted events that SQS has not confirmed. Where that must not happen, use a transactional
 // outbox: publish each event again until it succeeds. Its ID stays the same, so it can be published any number of times.
 //
+// # Hooks
+//
+// [Options.Hooks] are for telemetry: each event from its acceptance to its result, and each request. A hook may give an event trace
+// context for its consumer ([Carry]), and changes nothing else. [Publisher.Stats] has counters, and what is pending.
+//
 // # IAM
 //
 // sqs:SendMessage on the queue. Without sqs:GetQueueAttributes the largest message of the queue is taken for 1 MiB: see [Client].

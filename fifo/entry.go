@@ -20,7 +20,9 @@ type entry struct {
 	content uint64 // its hash: see recentEvents
 	key     string // the event's key: the deduplication ID on a FIFO queue
 	keyHash keyHash
-	size    int64
+	size    int64        // of the event's message, without carried
+	carried int64        // bytes of what the hooks send with it
+	hooked  *hookedEvent // nil: there are no hooks
 
 	lane          *lane
 	group         *group
@@ -39,6 +41,8 @@ type entry struct {
 }
 
 func (e *entry) isAccepted() bool { return e.lane != nil }
+
+func (e *entry) messageSize() int64 { return e.size + e.carried }
 
 func (e *entry) inFlight() bool { return e.request != nil }
 
@@ -82,16 +86,25 @@ func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchReq
 	for name, a := range e.event.sentAttributes(p.namespace) {
 		m.MessageAttributes[name] = attributeValue(a)
 	}
+	header := &e.event.TraceHeader
+	if e.hooked != nil {
+		for name, a := range e.hooked.carry.attributes() {
+			m.MessageAttributes[name] = attributeValue(a)
+		}
+		if *header == "" {
+			header = &e.hooked.carry.TraceHeader
+		}
+	}
 	if e.event.Group != "" {
 		m.MessageGroupId = &e.event.Group
 	}
 	if p.fifo {
 		m.MessageDeduplicationId = &e.key
 	}
-	if e.event.TraceHeader != "" {
+	if *header != "" {
 		m.MessageSystemAttributes = map[string]sqstypes.MessageSystemAttributeValue{
 			string(sqstypes.MessageSystemAttributeNameAWSTraceHeader): {
-				DataType: aws.String("String"), StringValue: &e.event.TraceHeader,
+				DataType: aws.String("String"), StringValue: header,
 			},
 		}
 	}

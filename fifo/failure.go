@@ -95,7 +95,7 @@ func (p *Publisher) markRead(pending *Pending) {
 func (p *Publisher) readOrLeave(e *entry, why error) (Receipt, error) {
 	pending := e.pending
 	p.markRead(pending)
-	if pending.isDone() {
+	if pending.hasResult {
 		return pending.receipt, pending.err
 	}
 	return Receipt{}, p.publishError(e, because(ErrUnknownOutcome, why))

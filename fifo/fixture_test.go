@@ -136,6 +136,7 @@ type recorder struct {
 	sent     map[string]sqstypes.SendMessageBatchRequestEntry
 	attempts map[string]int // by event ID
 	problems []string
+	onSend   func(context.Context) // before each request; nil: nothing
 }
 
 func (w *recorder) SendMessageBatch(
@@ -143,6 +144,9 @@ func (w *recorder) SendMessageBatch(
 ) (*sqs.SendMessageBatchOutput, error) {
 	w.begin(in)
 	defer w.end(in)
+	if w.onSend != nil {
+		w.onSend(ctx)
+	}
 	return w.Client.SendMessageBatch(ctx, in, optFns...)
 }
 

@@ -99,7 +99,7 @@ func (r *ready) due(now time.Time, flush bool) (time.Time, bool) {
 		}
 		for g := l.ready.Front(); g != nil; g = g.Next() {
 			head := g.Value.(*group).head()
-			if size += head.size; first.IsZero() || head.due.Before(first) {
+			if size += head.messageSize(); first.IsZero() || head.due.Before(first) {
 				first = head.due
 			}
 		}
@@ -117,7 +117,7 @@ func (r *ready) take() (batch []*entry) {
 		l := r.lanes.Front().Value.(*lane)
 		g := l.ready.Front().Value.(*group)
 		head := g.head()
-		if size += head.size; len(batch) > 0 && size > maxMessageBytes-batchMargin {
+		if size += head.messageSize(); len(batch) > 0 && size > maxMessageBytes-batchMargin {
 			break
 		}
 		r.remove(g)

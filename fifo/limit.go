@@ -12,7 +12,7 @@ import (
 // limitReads is how often the queue's limit is read at most: the role may lack sqs:GetQueueAttributes.
 const limitReads = 2
 
-// sizeLimit is the queue's MaximumMessageSize. It is read beside the first event of more than leastQueueLimit, and once more
+// sizeLimit is the queue's MaximumMessageSize. It is read beside the first message of more than leastQueueLimit, and once more
 // after a failure. Until it is known, 1 MiB is assumed: SQS itself refuses what is too large for the queue. It belongs to the
 // publisher's mutex.
 type sizeLimit struct {
@@ -26,7 +26,7 @@ type sizeLimit struct {
 func (p *Publisher) checkSize(size int64) error {
 	limit := int64(maxMessageBytes)
 	if size > leastQueueLimit && size <= maxMessageBytes { // a larger one fits into no queue
-		limit = p.queueLimit()
+		limit, _ = p.queueLimit()
 	}
 	if size > limit {
 		return badField("Event.Body", "has %d bytes with attributes, the queue accepts %d", size, limit)
@@ -34,13 +34,22 @@ func (p *Publisher) checkSize(size int64) error {
 	return nil
 }
 
-// queueLimit returns what is known of the limit, and has it read if it is not.
-func (p *Publisher) queueLimit() int64 {
+// hasRoom reports whether the queue certainly accepts a message of size bytes.
+func (p *Publisher) hasRoom(size int64) bool {
+	if size <= leastQueueLimit {
+		return true
+	}
+	limit, known := p.queueLimit()
+	return known && size <= limit
+}
+
+// queueLimit returns the limit, and whether it is known. It has the limit read if it is not.
+func (p *Publisher) queueLimit() (limit int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &p.limit
 	if l.bytes > 0 {
-		return l.bytes
+		return l.bytes, true
 	}
 	if l.reading == nil && l.reads < limitReads && !p.closed {
 		l.reads++
@@ -49,7 +58,7 @@ func (p *Publisher) queueLimit() int64 {
 		ctx, l.cancel = context.WithTimeout(p.ctx, p.opts.AttemptTimeout)
 		go p.learnQueueLimit(ctx)
 	}
-	return maxMessageBytes
+	return maxMessageBytes, false
 }
 
 func (p *Publisher) learnQueueLimit(ctx context.Context) {

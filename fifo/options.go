@@ -36,6 +36,8 @@ type Options struct {
 	// see [Publisher.Resume]. PublishAll, Flush and Close wait at most 100 ms for the calls that are left; after more than
 	// MaxMessages of them, events are left out, and a line says how many. Default: none.
 	OnFailure func(Event, *PublishError)
+	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	Hooks []Hooks
 	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
 	// behind it, and what no error reports: an attempt that failed and is repeated (DEBUG), and once a minute an event that has
 	// been tried for a minute or more (WARN). A handler that blocks or panics harms nobody: up to 1,024 lines wait, further ones

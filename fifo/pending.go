@@ -6,16 +6,17 @@ import "context"
 type Pending struct {
 	event, group string
 	publisher    *Publisher
-	done         chan struct{} // closed after receipt and err are set
+	done         chan struct{} // closed after receipt and err are set, and the hooks were called
 	receipt      Receipt
 	err          error
 
 	// The fields below belong to the publisher's mutex.
-	waiters int    // callers that will read the result
-	read    bool   // a caller has the result, or was told that it is unknown
-	serial  uint64 // of its entry
-	latch   *latch // set by a failure
-	counted int    // in failures.more, while failures.flushed has this value
+	hasResult bool   // receipt and err are set
+	waiters   int    // callers that will read the result
+	read      bool   // a caller has the result, or was told that it is unknown
+	serial    uint64 // of its entry
+	latch     *latch // set by a failure
+	counted   int    // in failures.more, while failures.flushed has this value
 }
 
 // Wait returns the event's result: a [Receipt], or a [*PublishError]. If ctx ends first, it returns the context's cause,
@@ -33,12 +34,16 @@ func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
 	case <-ctx.Done():
 	}
 	pub.mu.Lock()
-	defer pub.mu.Unlock()
 	p.waiters--
-	if !p.isDone() {
+	hasResult := p.hasResult
+	if hasResult {
+		pub.markRead(p)
+	}
+	pub.mu.Unlock()
+	if !hasResult {
 		return Receipt{}, context.Cause(ctx)
 	}
-	pub.markRead(p)
+	<-p.done
 	return p.receipt, p.err
 }
 
@@ -53,7 +58,7 @@ func (p *Pending) isDone() bool {
 
 // failedPending returns the Pending of an event that was not accepted.
 func failedPending(e Event, err error) *Pending {
-	p := &Pending{event: e.ID, group: e.Group, done: make(chan struct{}), err: err}
+	p := &Pending{event: e.ID, group: e.Group, done: make(chan struct{}), hasResult: true, err: err}
 	close(p.done)
 	return p
 }

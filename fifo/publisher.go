@@ -26,9 +26,14 @@ type Publisher struct {
 	ctx       context.Context // of all requests
 	cancelAll context.CancelCauseFunc
 
+	hooks    hooks
+	detaches []func() // of Hooks.Attach
+	detached sync.Once
+
 	mu       sync.Mutex
 	closed   bool
-	stats    Stats // its counters
+	stats    Stats    // its counters
+	answered []*entry // that got their results under this lock, and have hooks: see unlock
 	serial   uint64
 	capacity capacity
 	limit    sizeLimit
@@ -82,6 +87,8 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 	p.ctx, p.cancelAll = context.WithCancelCause(context.Background())
 	p.shared = newLane(p.ctx, p.ctx, o.Linger)
 	p.lanes = map[*lane]struct{}{p.shared: {}}
+	p.hooks = newHooks(p.opts.Logger, o.Hooks)
+	p.attach()
 	return p, nil
 }
 
@@ -101,11 +108,16 @@ func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
 	}
 	why := foreign(context.Cause(ctx))
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !pending.isDone() && p.withdraw(en, why) {
+	if !pending.hasResult && p.withdraw(en, why) {
 		p.dispatch()
 	}
-	return p.readOrLeave(en, why)
+	r, err := p.readOrLeave(en, why)
+	hasResult := pending.hasResult
+	p.unlock()
+	if hasResult {
+		<-pending.done
+	}
+	return r, err
 }
 
 // Enqueue accepts one event and returns at once. At the limit of Options.MaxMessages or MaxBytes it waits until other
@@ -123,21 +135,25 @@ func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 // enqueue checks an event and accepts it, unless the event after which it must come has failed. waiters is the number of
 // callers that wait for the result.
 func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pending, waiters int) (*entry, error) {
-	e, err := p.tryEnqueue(ctx, l, ev, after, waiters)
+	h := p.accepting(ctx, ev)
+	e, err := p.tryEnqueue(ctx, l, ev, h, after, waiters)
 	if err != nil {
-		p.notAccepted(err)
+		p.notAccepted(h, err)
 	}
 	return e, err
 }
 
-// notAccepted counts an event that was not accepted.
-func (p *Publisher) notAccepted(err error) {
+// notAccepted gives an event that was not accepted its result.
+func (p *Publisher) notAccepted(h *hookedEvent, err error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.stats.count(err)
+	p.mu.Unlock()
+	if h != nil {
+		p.answer(h, Receipt{}, err, time.Time{})
+	}
 }
 
-func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, ev Event, after *Pending, waiters int) (*entry, error) {
+func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, ev Event, h *hookedEvent, after *Pending, waiters int) (*entry, error) {
 	if err := p.refusedError(&ev); err != nil {
 		return nil, err
 	}
@@ -149,6 +165,9 @@ func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, ev Event, after *Pe
 		return nil, &PublishError{EventID: ev.ID, Group: ev.Group, Err: withOutcome(ErrNotSent, err)}
 	}
 	e.pending.waiters = waiters
+	if e.hooked = h; h != nil {
+		p.fit(e)
+	}
 	if err := p.reserveCapacity(ctx, e.size); err != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -180,7 +199,7 @@ func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	if p.closed {
 		return withOutcome(p.outcome(e), ErrClosed)
 	}
-	if after != nil && after.isDone() && after.err != nil {
+	if after != nil && after.hasResult && after.err != nil {
 		return haltedBehind(after.event, reasonOf(after.err), p.outcome(e))
 	}
 	if latch := p.latches[e.event.Group]; latch != nil {

@@ -35,9 +35,9 @@ func (p *Publisher) withdraw(e *entry, why error) bool {
 	return true
 }
 
-// finish sets the result of an entry that its group no longer has. The caller holds the lock.
+// finish sets the result of an entry that its group no longer has. The caller holds the lock, and gives it up with unlock.
 func (p *Publisher) finish(e *entry, r Receipt, err error) {
-	e.pending.receipt = r
+	e.pending.receipt, e.pending.hasResult = r, true
 	if err != nil {
 		e.pending.err = p.publishError(e, err)
 	}
@@ -46,5 +46,9 @@ func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	p.recent.end(e, err == nil || e.unknown, r.Sequence, time.Now())
 	p.capacity.free(e.size)
 	p.stats.count(e.pending.err)
-	close(e.pending.done)
+	if e.hooked != nil {
+		p.answered = append(p.answered, e)
+	} else {
+		close(e.pending.done)
+	}
 }

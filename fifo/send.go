@@ -42,7 +42,7 @@ func (p *Publisher) send(r *request) {
 // settle does what the results ask for. It returns the parts that are left to send.
 func (p *Publisher) settle(r *request, a *attempt, parts [][]*entry) [][]*entry {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlock()
 	for _, e := range a.expired {
 		p.fail(e, p.finalError(e, errWindowOver))
 	}
@@ -111,9 +111,12 @@ func (p *Publisher) try(parent context.Context, a *attempt) {
 	for i, e := range a.batch {
 		in.Entries[i] = p.message(e, i)
 	}
+	// Inside the timeout, which ends before the window.
+	sendCtx, answered := p.sending(ctx, a.batch)
 	start := time.Now()
-	out, w, err := p.client.SendMessageBatch(ctx, in)
+	out, w, err := p.client.SendMessageBatch(sendCtx, in)
 	a.took = time.Since(start)
+	defer func() { answered(a.sendResult(err)) }()
 	if err == nil {
 		a.answered = true
 		a.results = readResults(out, a.batch)

@@ -39,6 +39,10 @@ func TestStorm(t *testing.T) {
 				Linger:      rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(rt, "linger"),
 			},
 		}
+		if rapid.Bool().Draw(rt, "hooks") {
+			s.hooks = &watched{}
+			s.hooks.option(&s.opts)
+		}
 		synctest.Test(t, s.run)
 		if len(s.problems) > 0 {
 			rt.Fatalf("%s\n%+v", s.problems[0], s.faults)
@@ -115,6 +119,7 @@ type storm struct {
 	p  *fifo.Publisher
 	mu sync.Mutex
 
+	hooks    *watched // nil: none
 	problems []string
 	slow     bool // real time: a call may take any time on a busy machine
 }
@@ -137,6 +142,9 @@ func (s *storm) run(t *testing.T) {
 	}
 	time.Sleep(2 * time.Minute) // delayed copies arrive
 	s.checkQueue()
+	if w := s.hooks; w != nil && (len(w.answers) != len(w.accepted) || len(w.problems) > 0) {
+		s.problem("hooks: %d events accepted, %d answered, %v", len(w.accepted), len(w.answers), w.problems)
+	}
 }
 
 // play has the producers publish, and closes the publisher.

@@ -1,0 +1,451 @@
+package fifo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// watched notes the events that hooks see, each by the number that Accept put into its context.
+type watched struct {
+	slow time.Duration // how long Answered takes
+
+	mu       sync.Mutex
+	accepted []string
+	answered []string // the event and what became of it
+	problems []string
+	answers  map[int]fifo.Answer
+}
+
+type eventNumber struct{}
+
+func (w *watched) option(o *fifo.Options) {
+	o.Hooks = append(o.Hooks, fifo.Hooks{Accept: w.accept, Answered: w.answer})
+}
+
+func (w *watched) accept(ctx context.Context, a fifo.Acceptance) (context.Context, fifo.Carry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.accepted = append(w.accepted, a.Event.ID)
+	return context.WithValue(ctx, eventNumber{}, len(w.accepted)), fifo.Carry{}
+}
+
+func (w *watched) answer(ctx context.Context, a fifo.Answer) {
+	time.Sleep(w.slow)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, _ := ctx.Value(eventNumber{}).(int)
+	if n < 1 || w.accepted[n-1] != a.Event.ID {
+		w.problems = append(w.problems, "answered with the context of another event: "+a.Event.ID)
+	}
+	if _, again := w.answers[n]; again {
+		w.problems = append(w.problems, "answered twice: "+a.Event.ID)
+	}
+	if w.answers == nil {
+		w.answers = map[int]fifo.Answer{}
+	}
+	w.answers[n] = a
+	became := reason(a.Err)
+	if pe, ok := errors.AsType[*fifo.PublishError](a.Err); a.Err != nil && (!ok || pe.EventID != a.Event.ID) {
+		w.problems = append(w.problems, fmt.Sprintf("error %T, want the event's *PublishError", a.Err))
+	} else if a.Err == nil && a.Receipt.MessageID == "" {
+		became = "nothing"
+	}
+	w.answered = append(w.answered, strings.TrimSpace(a.Event.ID+" "+became))
+}
+
+func (w *watched) got() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(slices.Values(w.answered))
+}
+
+// Every event that is given to a publisher is answered once, however it fares, before whoever waits for that goes on.
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	short := func(x *fixture) context.Context {
+		ctx, cancel := context.WithTimeoutCause(x.Context(), time.Minute, errCancelled)
+		x.Cleanup(cancel)
+		return ctx
+	}
+	ended := func(x *fixture) context.Context {
+		ctx, cancel := context.WithCancelCause(x.Context())
+		cancel(errCancelled)
+		return ctx
+	}
+	refusing := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}
+	losing := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}
+	throttling := fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "ThrottlingException"}
+	hanging := fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: time.Hour}
+	lingering := func(o *fifo.Options) { o.Linger = time.Hour }
+	small := func(o *fifo.Options) { o.Linger, o.MaxMessages = time.Hour, 1 }
+	for _, tt := range []struct {
+		name   string
+		option func(*fifo.Options)
+		do     func(x *fixture, p *fifo.Publisher)
+		want   []string // when do has returned
+		late   []string // besides, when Close has returned
+		fault  fault.Rule
+	}{
+		{"Publish", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), event("g", 1)) }, []string{"g/v1"}, nil, fault.Rule{}},
+		{"Enqueue", nil, func(x *fixture, p *fifo.Publisher) {
+			pd, _ := p.Enqueue(x.Context(), event("g", 1))
+			_, _ = pd.Wait(x.Context())
+		}, []string{"g/v1"}, nil, fault.Rule{}},
+		{"Flush", lingering, func(x *fixture, p *fifo.Publisher) {
+			x.enqueue(p, event("g", 1), event("g", 2))
+			_ = p.Flush(x.Context())
+		}, []string{"g/v1", "g/v2"}, nil, fault.Rule{}},
+		{"PublishAll", nil, func(x *fixture, p *fifo.Publisher) {
+			_, _ = p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("g", 2), event("h", 1)})
+		}, []string{"g/v1", "g/v2", "h/v1"}, nil, fault.Rule{}},
+		{"sent again", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), event("g", 1)) }, []string{"g/v1"}, nil,
+			fault.Rule{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.LoseReply}},
+		{"refused by SQS, halted", nil, func(x *fixture, p *fifo.Publisher) {
+			x.enqueue(p, event("g", 1), event("g", 2))
+			_ = p.Flush(x.Context())
+		}, []string{"g/v1 not sent", "g/v2 halted"}, nil, refusing},
+		{"halted before it is accepted", nil, func(x *fixture, p *fifo.Publisher) {
+			bad := event("g", 1)
+			bad.Refused = errCancelled
+			_, _ = p.PublishAll(x.Context(), []fifo.Event{bad, event("g", 2)})
+		}, []string{"g/v1 not sent", "g/v2 halted"}, nil, fault.Rule{}},
+		{"window over", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), event("g", 1)) }, []string{"g/v1 unknown"}, nil, losing},
+		{"bad event", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), fifo.Event{ID: "bad"}) }, []string{"bad not sent"}, nil, fault.Rule{}},
+		{"too large", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(x.Context(), sized("g", mebibyte+1)) }, []string{"g/v1 not sent"}, nil, fault.Rule{}},
+		{"conflict", nil, func(x *fixture, p *fifo.Publisher) {
+			_, _ = p.Publish(x.Context(), event("g", 1))
+			other := event("g", 1)
+			other.Body = "other"
+			_, _ = p.Publish(x.Context(), other)
+		}, []string{"g/v1", "g/v1 conflict"}, nil, fault.Rule{}},
+		{"closed", nil, func(x *fixture, p *fifo.Publisher) {
+			_ = p.Close(x.Context())
+			_, _ = p.Publish(x.Context(), event("g", 1))
+		}, []string{"g/v1 not sent"}, nil, fault.Rule{}},
+		{"buffer full", small, func(x *fixture, p *fifo.Publisher) {
+			x.enqueue(p, event("g", 1))
+			_, _ = p.Enqueue(short(x), event("h", 1))
+		}, []string{"h/v1 full"}, []string{"g/v1"}, fault.Rule{}},
+		{"cancelled before", nil, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(ended(x), event("g", 1)) }, []string{"g/v1 not sent"}, nil, fault.Rule{}},
+		{"PublishAll cancelled before", nil, func(x *fixture, p *fifo.Publisher) {
+			_, _ = p.PublishAll(ended(x), []fifo.Event{event("g", 1), event("h", 1)})
+		}, []string{"g/v1 not sent", "h/v1 not sent"}, nil, fault.Rule{}},
+		{"cancelled while it lingers", lingering, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(short(x), event("g", 1)) },
+			[]string{"g/v1 not sent"}, nil, fault.Rule{}},
+		{"cancelled in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+			defer cancel()
+			_, _ = p.Publish(ctx, event("g", 1))
+		}, nil, []string{"g/v1"}, hanging},
+		{"PublishAll cancelled in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+			defer cancel()
+			_, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)})
+		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
+		{"PublishAll cancelled between attempts", nil, func(x *fixture, p *fifo.Publisher) {
+			_, _ = p.PublishAll(short(x), []fifo.Event{event("g", 1), event("g", 2)})
+		}, []string{"g/v1 not sent", "g/v2 not sent"}, nil, throttling},
+		{"PublishAll cancelled between attempts, unknown", nil, func(x *fixture, p *fifo.Publisher) {
+			_, _ = p.PublishAll(short(x), []fifo.Event{event("g", 1), event("g", 2)})
+		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, losing},
+		{"Close whose context ends between attempts", nil, func(x *fixture, p *fifo.Publisher) {
+			x.enqueue(p, event("g", 1))
+			time.Sleep(time.Minute)
+			_ = p.Close(ended(x))
+		}, []string{"g/v1 not sent"}, nil, throttling},
+		{"Close whose context ends", nil, func(x *fixture, p *fifo.Publisher) {
+			x.enqueue(p, event("g", 1), event("g", 2))
+			synctest.Wait()
+			time.Sleep(time.Second)
+			_ = p.Close(ended(x))
+		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
+	} {
+		for _, slow := range []time.Duration{0, time.Millisecond} {
+			t.Run(fmt.Sprint(tt.name, " ", slow), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, orders, func(x *fixture) {
+					w := &watched{slow: slow}
+					option := tt.option
+					if option == nil {
+						option = func(*fifo.Options) {}
+					}
+					p := x.publisher(option, w.option)
+					x.sent.forget()
+					tt.do(x, p)
+					if diff := cmp.Diff(tt.want, w.got()); diff != "" {
+						x.Errorf("answered when the call returns (-want +got):\n%s", diff)
+					}
+					if err := p.Close(context.Background()); err != nil && len(tt.want) == 0 {
+						x.Errorf("Close: %v", err)
+					}
+					if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(tt.want, tt.late))), w.got()); diff != "" {
+						x.Errorf("answered after Close (-want +got):\n%s", diff)
+					}
+					if len(w.answers) != len(w.accepted) || len(w.problems) > 0 {
+						x.Errorf("%d events accepted, %d answered, %v", len(w.accepted), len(w.answers), w.problems)
+					}
+					time.Sleep(2 * time.Hour) // until no request hangs
+					if !p.Idle() {
+						x.Error("the publisher is not idle")
+					}
+				}, tt.fault)
+			})
+		}
+	}
+}
+
+// Whoever waits for a result, with a context that ends while the hooks run, waits for the hooks.
+func TestWaitersWaitForTheHooks(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(ctx context.Context, p *fifo.Publisher){
+		"Publish":    func(ctx context.Context, p *fifo.Publisher) { _, _ = p.Publish(ctx, event("g", 1)) },
+		"PublishAll": func(ctx context.Context, p *fifo.Publisher) { _, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1)}) },
+		"Wait": func(ctx context.Context, p *fifo.Publisher) {
+			pd, _ := p.Enqueue(ctx, event("g", 1))
+			_, _ = pd.Wait(ctx)
+		},
+		"Close": func(ctx context.Context, p *fifo.Publisher) {
+			_, _ = p.Enqueue(ctx, event("g", 1))
+			_ = p.Close(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, orders, func(x *fixture) {
+				w := &watched{slow: time.Minute}
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				defer cancel()
+				wait(ctx, x.publisher(w.option))
+				if diff := cmp.Diff([]string{"g/v1"}, w.got()); diff != "" {
+					x.Errorf("answered (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// The event's time begins when it is accepted.
+func TestAnsweredElapsed(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		w := &watched{}
+		p := x.publisher(w.option, func(o *fifo.Options) { o.Linger, o.MaxMessages = time.Minute, 1 })
+		x.enqueue(p, event("g", 1), event("g", 2)) // the second waits for the first
+		_ = p.Flush(x.Context())
+		_, _ = p.Publish(x.Context(), fifo.Event{})
+		for n, want := range map[int]time.Duration{1: time.Minute, 2: 0, 3: 0} {
+			if a := w.answers[n]; a.Elapsed != want || a.QueueURL != x.url {
+				x.Errorf("event %d: %v after %v, want %v", n, a.Err, a.Elapsed, want)
+			}
+		}
+	})
+}
+
+type requestNumber struct{}
+
+// Each request has its hook, with the contexts of its events, and is made with the context that the hook returns.
+func TestSendHook(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		w := &watched{}
+		var lines []string
+		n := 0
+		p := x.publisher(w.option, func(o *fifo.Options) {
+			o.Hooks = append(o.Hooks, fifo.Hooks{Send: func(ctx context.Context, s fifo.Send) (context.Context, func(fifo.SendResult)) {
+				n++
+				mine := n
+				var events []any
+				for _, e := range s.Events {
+					events = append(events, e.Value(eventNumber{}))
+				}
+				lines = append(lines, fmt.Sprint(mine, " sends ", events, " of ", s.Bytes, " bytes"))
+				return context.WithValue(ctx, requestNumber{}, mine), func(r fifo.SendResult) {
+					lines = append(lines, fmt.Sprint(mine, " sent ", r.Sent, " failed ", r.Failed, " ", r.Err != nil, " after ", r.Elapsed))
+				}
+			}})
+		})
+		x.sent.onSend = func(ctx context.Context) {
+			lines = append(lines, fmt.Sprint(ctx.Value(requestNumber{}), " in the client"))
+			time.Sleep(time.Second)
+		}
+		_, size, err := p.Check(event("g", 1))
+		if err != nil {
+			x.Fatal(err)
+		}
+		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("g", 1), event("h", 2)}); err != nil {
+			x.Fatal(err)
+		}
+		want := []string{
+			fmt.Sprint("1 sends [1 2] of ", 2*size, " bytes"), "1 in the client", "1 sent 1 failed 1 false after 1s",
+			fmt.Sprint("2 sends [2] of ", size, " bytes"), "2 in the client", "2 sent 0 failed 1 true after 1s",
+			fmt.Sprint("3 sends [2] of ", size, " bytes"), "3 in the client", "3 sent 1 failed 0 false after 1s",
+		}
+		if diff := cmp.Diff(want, lines); diff != "" {
+			x.Errorf("hooks and client (-want +got):\n%s", diff)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{1}},
+		fault.Rule{Op: "SendMessageBatch", Nth: 2, Do: fault.LoseReply})
+}
+
+// Attach gets the publisher that NewPublisher returns, and is undone by the first Close, when nothing is left.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		var attached *fifo.Publisher
+		detached, pending := 0, int64(-1)
+		p := x.publisher(func(o *fifo.Options) {
+			o.Hooks = []fifo.Hooks{{Attach: func(*fifo.Publisher) func() { return nil }}, {Attach: func(p *fifo.Publisher) func() {
+				attached = p
+				return func() { detached, pending = detached+1, p.Stats().Pending }
+			}}}
+		})
+		if attached != p || p.Stats().Pending != 0 {
+			x.Error("Attach got another publisher")
+		}
+		x.enqueue(p, event("g", 1))
+		for range 2 {
+			if err := p.Close(x.Context()); err != nil {
+				x.Fatal(err)
+			}
+		}
+		if detached != 1 || pending != 0 {
+			x.Errorf("detached %d times with %d events pending, want once with none", detached, pending)
+		}
+	})
+}
+
+// No hook is called under the lock, and one that panics, or returns another context, changes nothing, is logged once and not
+// called again.
+func TestHooksThatMisbehave(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		var book logBook
+		w := &watched{}
+		calls := map[string]int{}
+		var p *fifo.Publisher
+		bad := func(name string) {
+			calls[name]++
+			if p != nil {
+				_ = p.Stats()
+				p.Resume("g")
+			}
+			panic(name)
+		}
+		p = x.publisher(book.option, w.option, func(o *fifo.Options) {
+			o.Hooks = append(o.Hooks, fifo.Hooks{
+				Accept: func(context.Context, fifo.Acceptance) (context.Context, fifo.Carry) {
+					bad("Accept")
+					return nil, fifo.Carry{}
+				},
+				Answered: func(context.Context, fifo.Answer) { bad("Answered") },
+				Send: func(context.Context, fifo.Send) (context.Context, func(fifo.SendResult)) {
+					bad("Send")
+					return nil, nil
+				},
+				Attach: func(*fifo.Publisher) func() { bad("Attach"); return nil },
+			}, fifo.Hooks{
+				Accept: func(context.Context, fifo.Acceptance) (context.Context, fifo.Carry) {
+					calls["other Accept"]++
+					return context.Background(), fifo.Carry{}
+				},
+				Send: func(ctx context.Context, _ fifo.Send) (context.Context, func(fifo.SendResult)) {
+					return ctx, func(fifo.SendResult) { bad("done") }
+				},
+			}, fifo.Hooks{Send: func(context.Context, fifo.Send) (context.Context, func(fifo.SendResult)) {
+				calls["other Send"]++
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				return ctx, nil
+			}, Attach: func(*fifo.Publisher) func() { return func() { bad("detach") } }})
+		})
+		for n := range 3 {
+			if _, err := p.Publish(x.Context(), event("g", n)); err != nil {
+				x.Errorf("event %d: %v", n, err)
+			}
+		}
+		if err := p.Close(x.Context()); err != nil {
+			x.Error(err)
+		}
+		if diff := cmp.Diff([]string{"g/v0", "g/v1", "g/v2"}, w.got()); diff != "" || len(w.problems) > 0 {
+			x.Errorf("hooks beside them (-want +got):\n%s%v", diff, w.problems)
+		}
+		names := []string{"Accept", "Answered", "Send", "Attach", "other Accept", "other Send", "done", "detach"}
+		for _, name := range names {
+			if calls[name] != 1 {
+				x.Errorf("%s was called %d times, want once", name, calls[name])
+			}
+		}
+		if n := book.count("ERROR", "it is not called again"); n != len(names) {
+			x.Errorf("%d lines, want %d:\n%s", n, len(names), book.String())
+		}
+	})
+}
+
+// Sets of hooks run in their order, and those that end something in reverse.
+func TestHooksOrder(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		var order []string
+		p := x.publisher(func(o *fifo.Options) {
+			for i := range 2 {
+				note := func(name string) { order = append(order, fmt.Sprint(name, i)) }
+				o.Hooks = append(o.Hooks, fifo.Hooks{
+					Accept: func(ctx context.Context, _ fifo.Acceptance) (context.Context, fifo.Carry) {
+						note("accept")
+						return ctx, fifo.Carry{}
+					},
+					Answered: func(context.Context, fifo.Answer) { note("answered") },
+					Send: func(ctx context.Context, _ fifo.Send) (context.Context, func(fifo.SendResult)) {
+						note("send")
+						return ctx, func(fifo.SendResult) { note("done") }
+					},
+					Attach: func(*fifo.Publisher) func() { note("attach"); return func() { note("detach") } },
+				}, fifo.Hooks{})
+			}
+		})
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Fatal(err)
+		}
+		_ = p.Close(x.Context())
+		want := []string{"attach0", "attach1", "accept0", "accept1", "send0", "send1", "done1", "done0", "answered1", "answered0", "detach1", "detach0"}
+		if diff := cmp.Diff(want, order); diff != "" {
+			x.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What a hook does to its event changes nothing.
+func TestAcceptGetsACopy(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher(func(o *fifo.Options) {
+			o.Hooks = []fifo.Hooks{{Accept: func(ctx context.Context, a fifo.Acceptance) (context.Context, fifo.Carry) {
+				a.Event.Body = "changed"
+				a.Event.Attributes["note"] = sqsonce.Attribute{}
+				return ctx, fifo.Carry{}
+			}}}
+		})
+		e := event("g", 1)
+		e.Attributes = map[string]sqsonce.Attribute{"note": {Type: "String", String: "as it was"}}
+		if _, err := p.Publish(x.Context(), e); err != nil {
+			x.Fatal(err)
+		}
+		m := x.srv.Messages(x.url)[0]
+		if m.Body != e.Body || e.Attributes["note"].String != "as it was" {
+			x.Errorf("queue has %q, event %v, want both as published", m.Body, e)
+		}
+	})
+}
