@@ -364,12 +364,9 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 // TestReleaseIsNotExtended: a release is under way when an extension is due. The extension could reach SQS after it.
 func TestReleaseIsNotExtended(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, goodURL, ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(t.Context(), w, queue{})
-	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now().Add(-20*time.Second), 30*time.Second, 0))
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now()
 	l.setState(d, releasing)
 	l.extendDue() // a call would panic
 	l.calls.Wait()
