@@ -29,6 +29,9 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 			t.Errorf("%d receives in 10 min, want one every 15 s", n)
 		}
 		j.stopClean()
+		if x.log.has("answered without use") {
+			t.Error("full and empty receives are logged as useless")
+		}
 	})
 }
 

@@ -55,6 +55,19 @@ func TestStopEndsWithTheEmptyPoll(t *testing.T) {
 	})
 }
 
+// TestStopCancelsAPollThatHangs: at the end of StopTimeout and StopGrace, since what it brings is given back until then.
+func TestStopCancelsAPollThatHangs(t *testing.T) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: time.Hour}}}, func(x *fixture) {
+		j := x.start(ok)
+		time.Sleep(time.Second)
+		began := time.Now()
+		_ = j.stop() // with the error of the only receive
+		if took := time.Since(began); took != 22*time.Second || !x.log.has("receives cancelled") {
+			t.Errorf("stopped after %s, want 22 s and a line", took)
+		}
+	})
+}
+
 func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
@@ -162,6 +175,9 @@ func TestStuckHandlersAreReported(t *testing.T) {
 		}
 		if got := x.receive(time.Minute); len(got) != 0 {
 			t.Error("the stuck handler's message was given back while it runs")
+		}
+		if x.log.has("receives cancelled") {
+			t.Error("the last receive had ended, and is logged as cancelled")
 		}
 		time.Sleep(10 * time.Minute) // lets it end
 	})
