@@ -309,6 +309,34 @@ func TestStopTakesLessThan30Seconds(t *testing.T) {
 	}
 }
 
+// TestEndOfTheStop: the stop goes on while anything is left to do, in whatever state, and reports what is left in the end.
+func TestEndOfTheStop(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	l.stopping.begun = true
+	states := []state{waiting, running, held, rejecting, deleting, releasing}
+	for i, a := range states {
+		for _, b := range states[i:] {
+			l.counts = [gone + 1]int{}
+			l.counts[a]++
+			l.counts[b]++
+			if l.stopFinished() {
+				t.Errorf("finished with messages in the states %d and %d", a, b)
+			}
+		}
+	}
+	l.counts = [gone + 1]int{deleting: 1, releasing: 2, rejecting: 3}
+	l.counters.undeleted.Store(4)
+	l.stopping.undeleted = 4
+	if e, is := errors.AsType[*StopError](l.report()); !is || *e != (StopError{Abandoned: 5, Undeleted: 1}) {
+		t.Errorf("got %v, want 5 abandoned and 1 undeleted", e)
+	}
+	l.counts = [gone + 1]int{}
+	if !l.stopFinished() {
+		t.Error("not finished, with nothing left to do")
+	}
+}
+
 // TestQueueDeleted: Run ends, and each message in flight costs no call of its own.
 func TestQueueDeleted(t *testing.T) {
 	for _, fifo := range []bool{false, true} {

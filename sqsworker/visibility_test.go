@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -357,6 +358,99 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 					j.stopClean()
 				})
 			})
+		}
+	}
+}
+
+// TestExtensionsGoTogether: an extension goes a little before it is due along with others, but not one that waits to be tried
+// again.
+func TestExtensionsGoTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLoop(t)
+		if l.extendDue(); l.heartbeat.pending() {
+			t.Error("the heartbeat goes on without messages")
+		}
+		for i, c := range []struct{ failures, calls, want int }{{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {1, 1, 0}} {
+			d := l.addTest(fmt.Sprint(i), 1)
+			d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now().Add(l.heartbeatWindow())
+			d.lease.failures, d.lease.calls = c.failures, c.calls
+			l.extendDue()
+			if got := d.lease.calls - c.calls; got != c.want {
+				t.Errorf("after %d failures, beside %d calls: %d extensions, want %d", c.failures, c.calls, got, c.want)
+			}
+		}
+		d := l.addTest("late", 1)
+		d.lease.anchor, d.lease.calls = time.Now().Add(-50*time.Second), 2
+		l.extend([]*delivery{d})
+		if got, want := time.Until(d.lease.due), 4*l.extensionPatience(); got != want {
+			t.Errorf("beside 2 calls: the next extension after %s, want %s", got, want)
+		}
+		l.calls.Wait()
+	})
+}
+
+// TestOneCallTriesExtensions: after a failure one call at a time is made, and the next one waits for its answer.
+func TestOneCallTriesExtensions(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[int]int64{0: 3, 1: 1, 2: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newTestLoop(t)
+			l.extensions.window = window
+			for i := range 25 {
+				d := l.addTest(fmt.Sprint(i), 1)
+				d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now()
+			}
+			l.extendDue()
+			if got, waits := l.counters.extensions.Load(), l.extensions.until.After(time.Now()); got != want || waits != (window > 0) {
+				t.Errorf("window %d: %d calls, and the next waits: %t; want %d calls", window, got, waits, want)
+			}
+			l.extensionsAnswered(visibilityChanged{start: time.Now()})
+			if now := !l.heartbeat.at.After(time.Now()); now != (window > 0) {
+				t.Errorf("window %d: more are sent at once after an answer: %t", window, now)
+			}
+			l.calls.Wait()
+		})
+	}
+}
+
+// TestNoExtensionThatProvesNoMore: the visibility timeout that a message has ends with MaxExtension.
+func TestNoExtensionThatProvesNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLoop(t, func(o *Options) { o.Visibility, o.MaxExtension = time.Minute, time.Minute })
+		d := l.addTest("a", 1)
+		time.Sleep(30 * time.Second)
+		l.extendDue()
+		if n := l.counters.extensions.Load(); n != 0 || !d.lease.final {
+			t.Errorf("%d extensions, final %t, want none and final", n, d.lease.final)
+		}
+		l.calls.Wait()
+	})
+}
+
+// TestExtensionTimes: how long extensions wait for others, and for an answer, depends on how long the visibility timeout is.
+func TestExtensionTimes(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	for _, c := range []struct{ visibility, took, window, patience time.Duration }{
+		{2 * time.Second, 0, 200 * time.Millisecond, 500 * time.Millisecond},
+		{12 * time.Second, time.Second, 1200 * time.Millisecond, 2 * time.Second},
+		{time.Minute, 2 * time.Second, 2 * time.Second, 5 * time.Second},
+		{time.Minute, 6 * time.Second, 2 * time.Second, 9 * time.Second},
+	} {
+		l.opts.Visibility, l.extensionTook = c.visibility, c.took
+		if window, patience := l.heartbeatWindow(), l.extensionPatience(); window != c.window || patience != c.patience {
+			t.Errorf("%+v: got %s and %s", c, window, patience)
+		}
+	}
+	d := l.addTest("a", 1)
+	for left, want := range map[time.Duration]time.Duration{
+		time.Second / 2: extensionDelay, 8 * time.Second: 2 * time.Second, time.Minute: 5 * time.Second,
+	} {
+		d.lease.span = left
+		if got := l.mostExtensionDelay(d, d.lease.anchor); got != want {
+			t.Errorf("with %s left: the next try after %s, want %s", left, got, want)
 		}
 	}
 }
