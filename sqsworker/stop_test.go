@@ -224,15 +224,19 @@ func TestStopInFull(t *testing.T) {
 }
 
 func TestReleasesAreRetried(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 2, Do: fault.FailEntries, Code: "InternalError"}
+	rule := fault.Rule{Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a", "b")
 		var r runs
-		j := x.start(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+		j := x.startPrefetching(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+		x.send("a", "b")
+		j.Resume()
 		time.Sleep(2 * time.Second)
 		j.stopClean()
 		if got := x.receive(time.Minute); len(got) != 1 {
 			t.Errorf("%d messages visible after the stop, want 1", len(got))
+		}
+		if n := x.log.count("release failed"); n != 1 {
+			t.Errorf("%d lines for one release that failed three times, want 1", n)
 		}
 	})
 }

@@ -455,6 +455,23 @@ func TestExtensionTimes(t *testing.T) {
 	}
 }
 
+// TestFailedExtensionsBackOff: the delay doubles, and half of it is random.
+func TestFailedExtensionsBackOff(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	now := d.lease.anchor
+	for _, delay := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
+		failures := d.lease.failures
+		for jitter, want := range map[float64]time.Duration{0: delay / 2, 0.5: delay * 3 / 4, 1: delay} {
+			d.lease.failures, l.extendAgain = failures, time.Time{}
+			if l.extensionFailed(d, errTest, now, jitter); d.lease.due.Sub(now) != want {
+				t.Errorf("after %d failures, jitter %v: %s, want %s", d.lease.failures, jitter, d.lease.due.Sub(now), want)
+			}
+		}
+	}
+}
+
 // TestReleaseIsNotExtended: a release is under way when an extension is due. The extension could reach SQS after it.
 func TestReleaseIsNotExtended(t *testing.T) {
 	t.Parallel()
@@ -469,10 +486,42 @@ func TestReleaseIsNotExtended(t *testing.T) {
 	}
 }
 
-// TestReleaseWaitsForTheExtension: an extension under way reaches SQS at 18 s. It would undo a release sent at 16 s, and hide
-// the message until 48 s.
+// TestReleaseCalls: a release asks for nothing beyond SQS's 12 h, is sent while it has an effect, and again if its call fails.
+func TestReleaseCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLoop(t)
+		expired, d := l.addTest("a", 1), l.addTest("b", 1)
+		l.setState(expired, releasing)
+		l.setState(d, releasing)
+		expired.lease.span = 0
+		d.lease.received = time.Now().Add(30*time.Minute - maxVisibility)
+		d.delay = time.Hour
+		l.releases.inCalls = 2
+		l.sendReleases([]*delivery{expired})
+		if expired.state != gone || l.releases.calls != 0 || l.releases.inCalls != 1 {
+			t.Errorf("expired: state %d, %d calls, %d in calls", expired.state, l.releases.calls, l.releases.inCalls)
+		}
+		l.sendReleases([]*delivery{d})
+		if l.releases.calls != 1 {
+			t.Errorf("%d calls under way, want 1", l.releases.calls)
+		}
+		e := (<-l.events).(visibilityChanged) // the client panics
+		if got, want := e.changes[0].visibility, 30*time.Minute-time.Second; got != want {
+			t.Errorf("given back for %s, want %s", got, want)
+		}
+		l.handle(e)
+		if l.releases.calls != 0 || l.releases.inCalls != 0 || l.releases.slow.failures != 1 || len(l.releases.failed[1]) != 1 {
+			t.Errorf("after the failure: %d calls, %d in calls, %+v, %v", l.releases.calls, l.releases.inCalls, l.releases.slow, l.releases.failed)
+		}
+		l.calls.Wait()
+	})
+}
+
+// TestReleaseWaitsForTheExtension: an extension is sent between 12 and 14 s, and reaches SQS 4.5 s later. It would undo a
+// release sent at 16 s, and hide the message until 46 s or longer.
 func TestReleaseWaitsForTheExtension(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}
+	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 4500 * time.Millisecond}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
 		again := make(chan time.Time, 1)
