@@ -179,7 +179,7 @@ func TestCapacity(t *testing.T) {
 	}
 	c := newCapacity(20, 1<<20)
 	for _, step := range []struct{ largest, want int64 }{
-		{0, firstExpected}, {1, firstExpected * 7 / 8}, {2 * firstExpected, 2 * firstExpected}, {2 * firstExpected * 7 / 8, 2 * firstExpected * 7 / 8},
+		{0, firstExpected}, {1, firstExpected * 7 / 8}, {2 * firstExpected, 2 * firstExpected}, {1, firstExpected * 7 / 4},
 	} {
 		if c.learn(step.largest); c.expected != step.want {
 			t.Errorf("after messages of %d bytes: expected %d, want %d", step.largest, c.expected, step.want)
