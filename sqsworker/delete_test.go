@@ -118,12 +118,9 @@ func TestUndeletedIsReported(t *testing.T) {
 // TestNoDeleteWithAnExpiredLease: in most cases the heartbeat finds the lease over first; after a suspend it may not.
 func TestNoDeleteWithAnExpiredLease(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, goodURL, ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(t.Context(), w, queue{})
-	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now().Add(-time.Minute), 30*time.Second, 0))
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	d.lease.anchor = time.Now().Add(-d.lease.span)
 	l.delete(d)
 	l.deletes.inCalls++
 	l.sendDeletes([]*delivery{d}) // a call would panic
@@ -143,22 +140,19 @@ func TestExtensionBesideADelete(t *testing.T) {
 				if !deleted {
 					answer = errThrottled
 				}
-				w, err := New(stubClient{}, goodURL, ok)
-				if err != nil {
-					t.Fatal(err)
-				}
-				l := newLoop(t.Context(), w, queue{})
-				d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a", Group: "g"}}, newLease("h", 1, receiveOrder{}, time.Now(), 30*time.Second, 0))
+				l := newTestLoop(t)
+				d := l.addTest("a", 1)
 				if fifo {
+					d.m.Group = "g"
 					l.advance(l.joinGroup(d))
 				}
 				l.setState(d, deleting)
 				d.inDelete = 1
-				l.extensionAnswered(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
+				l.extensionAnswered(change{d: d, handle: d.lease.handle}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
 				if d.state != deleting {
 					t.Fatal("lease lost before the delete's answer")
 				}
-				l.deleteAnswered(d, "h", answer, false)
+				l.deleteAnswered(d, d.lease.handle, answer, false)
 				if d.state != gone || l.finished.undeleted["a"] == deleted || (l.counters.leasesLost.Load() == 0) != deleted {
 					t.Errorf("state %d, undeleted %t, %d leases lost", d.state, l.finished.undeleted["a"], l.counters.leasesLost.Load())
 				}
@@ -190,18 +184,14 @@ func TestRefusedBetweenTwoDeletes(t *testing.T) {
 		"unknown, then no handle": {[]error{errTest, dead}, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := New(stubClient{}, goodURL, ok)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l := newLoop(t.Context(), w, queue{})
-			d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now(), 30*time.Second, 0))
+			l := newTestLoop(t)
+			d := l.addTest("a", 1)
 			l.setState(d, deleting)
 			for i, answer := range tc.answers {
 				d.inDelete++
-				l.deleteAnswered(d, "h", answer, false)
+				l.deleteAnswered(d, d.lease.handle, answer, false)
 				if i == 0 {
-					l.extensionAnswered(change{d: d, handle: "h"}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
+					l.extensionAnswered(change{d: d, handle: d.lease.handle}, &entryError{code: "ReceiptHandleIsInvalid"}, time.Now(), 0)
 				}
 			}
 			if (d.state == gone) != tc.gone || l.counters.leasesLost.Load() != tc.lost || l.finished.undeleted["a"] != (tc.lost > 0) {

@@ -11,15 +11,12 @@ import (
 // newGroup returns a loop with n messages of a group. The first one is the head, and waits for a slot.
 func newGroup(t *testing.T, n int) (*loop, []*delivery) {
 	t.Helper()
-	w, err := New(stubClient{}, goodURL+".fifo", ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(t.Context(), w, queue{})
+	l := newTestLoop(t)
+	l.fifo = true
 	var ds []*delivery
 	for i := range n {
-		m := &sqsonce.Message{ID: fmt.Sprint(i), Group: "g"}
-		d := l.addDelivery(incoming{m: m}, newLease("h", 1, receiveOrder{}, time.Now(), 30*time.Second, 0))
+		d := l.addTest(fmt.Sprint(i), 1)
+		d.m.Group = "g"
 		l.advance(l.joinGroup(d))
 		ds = append(ds, d)
 	}

@@ -212,15 +212,11 @@ func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
 
 func TestStartReadyRefusesAnExpiredLease(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, "https://sqs.us-east-1.amazonaws.com/1/q", ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(t.Context(), w, queue{})
-	now := time.Now()
-	for i, age := range []time.Duration{28 * time.Second, 30 * time.Second} {
-		le := newLease("handle", 1, receiveOrder{}, now.Add(-age), 30*time.Second, 0)
-		l.makeReady(l.addDelivery(incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}}, le))
+	l := newTestLoop(t)
+	for i, left := range []time.Duration{time.Minute, 0} {
+		d := l.addTest(fmt.Sprint(i), 1)
+		d.lease.span = left
+		l.makeReady(d)
 	}
 	l.startReady()
 	if l.counts[running] != 1 || l.counters.leasesLost.Load() != 1 {

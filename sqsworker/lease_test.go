@@ -221,15 +221,11 @@ func TestWallClockSetBack(t *testing.T) {
 // answer is there before the first look at the leases.
 func TestLateSuccessProvesNothing(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, goodURL, ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	w.now = func() time.Time { return stepped(start, time.Minute) }
-	l := newLoop(t.Context(), w, queue{})
-	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, start, 30*time.Second, 0))
-	l.extensionAnswered(change{d: d, handle: "h", visibility: 30 * time.Second}, nil, stepped(start, 50*time.Second), 0)
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	start := d.lease.anchor
+	l.now = func() time.Time { return stepped(start, 2*time.Minute) }
+	l.extensionAnswered(change{d: d, handle: d.lease.handle, visibility: time.Minute}, nil, stepped(start, 110*time.Second), 0)
 	if d.state != gone || l.counters.leasesLost.Load() != 1 {
 		t.Errorf("state %d, %d leases lost; want the lease lost", d.state, l.counters.leasesLost.Load())
 	}

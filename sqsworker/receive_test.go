@@ -29,6 +29,9 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 			t.Errorf("%d receives in 10 min, want one every 15 s", n)
 		}
 		j.stopClean()
+		if x.log.has("answered without use") {
+			t.Error("full and empty receives are logged as useless")
+		}
 	})
 }
 
@@ -153,6 +156,91 @@ func TestBytesAreTheLimit(t *testing.T) {
 			t.Errorf("%d of 200 KiB at once in 2 MiB, want 5 to 10", r.most)
 		}
 	})
+}
+
+// TestCapacity: a receive reserves as much as the largest of the last messages, and the expected size follows them down slowly.
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		limit, used    amount
+		expected, want int64
+	}{
+		{amount{20, 100}, amount{}, 10, 10},
+		{amount{20, 100}, amount{15, 20}, 10, 5},
+		{amount{20, 100}, amount{15, 70}, 10, 3},
+		{amount{20, 100}, amount{1, 1}, 200, 0},
+		{amount{20, 100}, amount{1, 0}, 200, 1}, // one always fits
+		{amount{1, 100}, amount{1, 0}, 200, 0},
+		{amount{20, 100}, amount{30, 200}, 10, 0},
+	} {
+		if got := (&capacity{tc.limit, tc.used, tc.expected}).available(); int64(got) != tc.want {
+			t.Errorf("%+v: got %d", tc, got)
+		}
+	}
+	c := newCapacity(20, 1<<20)
+	for _, step := range []struct{ largest, want int64 }{
+		{0, firstExpected}, {1, firstExpected * 7 / 8}, {2 * firstExpected, 2 * firstExpected}, {1, firstExpected * 7 / 4},
+	} {
+		if c.learn(step.largest); c.expected != step.want {
+			t.Errorf("after messages of %d bytes: expected %d, want %d", step.largest, c.expected, step.want)
+		}
+	}
+	if a := c.reserve(2); a != (amount{2, 2 * c.expected}) || c.used != a {
+		t.Errorf("reserved %+v, used %+v", a, c.used)
+	}
+}
+
+// TestReceivesAreInOrder: messages are in the order of their receipt, over all receives.
+func TestReceivesAreInOrder(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	for _, ids := range []string{"ab", "cd", "e"} {
+		e := received{poll: &poll{sent: time.Now()}, arrival: time.Now()}
+		for _, id := range ids {
+			e.batch = append(e.batch, incoming{m: &sqsonce.Message{ID: string(id)}})
+		}
+		l.received(e)
+	}
+	var got string
+	for _, d := range l.sorted() {
+		got += d.m.ID
+	}
+	if got != "abcde" {
+		t.Errorf("order %s", got)
+	}
+}
+
+// TestReceiversAfterAnAnswer: one more after a full receive if a handler has nothing to do, one less after an empty one.
+func TestReceiversAfterAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ target, asked, messages, slots, want int }{
+		{2, 2, 2, 1, 3}, {2, 2, 2, 0, 2}, {2, 2, 1, 1, 2}, {4, 2, 2, 1, 4}, {2, 2, 0, 1, 1}, {1, 2, 0, 1, 1},
+	} {
+		l := newTestLoop(t, func(o *Options) { o.Receivers = 4 })
+		l.polling.target, l.slots = tc.target, tc.slots
+		e := received{poll: &poll{reserved: amount{messages: tc.asked}, sent: time.Now()}, arrival: time.Now()}
+		for i := range tc.messages {
+			e.batch = append(e.batch, incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}})
+		}
+		if l.received(e); l.polling.target != tc.want {
+			t.Errorf("%+v: got %d receivers", tc, l.polling.target)
+		}
+	}
+}
+
+// TestPauseAfterAnEmptyAnswer: a receiver waits for the rest of the second, and an answer in less than half of it is logged.
+func TestPauseAfterAnEmptyAnswer(t *testing.T) {
+	t.Parallel()
+	for took, logged := range map[time.Duration]bool{400 * time.Millisecond: true, 800 * time.Millisecond: false, 2 * time.Second: false} {
+		l := newTestLoop(t)
+		now := time.Now()
+		l.now = func() time.Time { return now }
+		l.pauseIfUseless(received{poll: &poll{sent: now.Add(-took)}, arrival: now})
+		at, pauses := l.schedule.next()
+		if pauses != (took < time.Second) || pauses && at.Sub(now) != time.Second-took || l.polling.warned.IsZero() == logged {
+			t.Errorf("empty after %s: pauses %t for %s, warned %s", took, pauses, at.Sub(now), l.polling.warned)
+		}
+	}
 }
 
 func TestTransientReceiveErrorsBackOff(t *testing.T) {

@@ -40,7 +40,7 @@ func (s *signature) ends(err error, start, now time.Time) bool {
 	switch {
 	case err == nil:
 		*s = signature{}
-	case !isSignature(err), s.refused > 0 && start.Before(s.last):
+	case !isSignature(err), start.Before(s.last):
 	default:
 		if s.refused == 0 {
 			s.first = now

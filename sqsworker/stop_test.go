@@ -55,6 +55,19 @@ func TestStopEndsWithTheEmptyPoll(t *testing.T) {
 	})
 }
 
+// TestStopCancelsAPollThatHangs: at the end of StopTimeout and StopGrace, since what it brings is given back until then.
+func TestStopCancelsAPollThatHangs(t *testing.T) {
+	bubble(t, setup{faults: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: time.Hour}}}, func(x *fixture) {
+		j := x.start(ok)
+		time.Sleep(time.Second)
+		began := time.Now()
+		_ = j.stop() // with the error of the only receive
+		if took := time.Since(began); took != 22*time.Second || !x.log.has("receives cancelled") {
+			t.Errorf("stopped after %s, want 22 s and a line", took)
+		}
+	})
+}
+
 func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
@@ -164,6 +177,9 @@ func TestStuckHandlersAreReported(t *testing.T) {
 		if got := x.receive(time.Minute); len(got) != 0 {
 			t.Error("the stuck handler's message was given back while it runs")
 		}
+		if x.log.has("receives cancelled") {
+			t.Error("the last receive had ended, and is logged as cancelled")
+		}
 		time.Sleep(10 * time.Minute) // lets it end
 	})
 }
@@ -209,15 +225,19 @@ func TestStopInFull(t *testing.T) {
 }
 
 func TestReleasesAreRetried(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 2, Do: fault.FailEntries, Code: "InternalError"}
+	rule := fault.Rule{Op: opChange, Nth: 1, Times: 3, Do: fault.FailEntries, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a", "b")
 		var r runs
-		j := x.start(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+		j := x.startPrefetching(r.take(3*time.Second), func(o *Options) { o.Concurrency, o.Wait = 1, time.Second })
+		x.send("a", "b")
+		j.Resume()
 		time.Sleep(2 * time.Second)
 		j.stopClean()
 		if got := x.receive(time.Minute); len(got) != 1 {
 			t.Errorf("%d messages visible after the stop, want 1", len(got))
+		}
+		if n := x.log.count("release failed"); n != 1 {
+			t.Errorf("%d lines for one release that failed three times, want 1", n)
 		}
 	})
 }
@@ -291,6 +311,34 @@ func TestStopTakesLessThan30Seconds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestEndOfTheStop: the stop goes on while anything is left to do, in whatever state, and reports what is left in the end.
+func TestEndOfTheStop(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	l.stopping.begun = true
+	states := []state{waiting, running, held, rejecting, deleting, releasing}
+	for i, a := range states {
+		for _, b := range states[i:] {
+			l.counts = [gone + 1]int{}
+			l.counts[a]++
+			l.counts[b]++
+			if l.stopFinished() {
+				t.Errorf("finished with messages in the states %d and %d", a, b)
+			}
+		}
+	}
+	l.counts = [gone + 1]int{deleting: 1, releasing: 2, rejecting: 3}
+	l.counters.undeleted.Store(4)
+	l.stopping.undeleted = 4
+	if e, is := errors.AsType[*StopError](l.report()); !is || *e != (StopError{Abandoned: 5, Undeleted: 1}) {
+		t.Errorf("got %v, want 5 abandoned and 1 undeleted", e)
+	}
+	l.counts = [gone + 1]int{}
+	if !l.stopFinished() {
+		t.Error("not finished, with nothing left to do")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -361,15 +362,122 @@ func TestHeartbeatEndsWithTheMessage(t *testing.T) {
 	}
 }
 
+// TestExtensionsGoTogether: an extension goes a little before it is due along with others, but not one that waits to be tried
+// again.
+func TestExtensionsGoTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLoop(t)
+		if l.extendDue(); l.heartbeat.pending() {
+			t.Error("the heartbeat goes on without messages")
+		}
+		for i, c := range []struct{ failures, calls, want int }{{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {1, 1, 0}} {
+			d := l.addTest(fmt.Sprint(i), 1)
+			d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now().Add(l.heartbeatWindow())
+			d.lease.failures, d.lease.calls = c.failures, c.calls
+			l.extendDue()
+			if got := d.lease.calls - c.calls; got != c.want {
+				t.Errorf("after %d failures, beside %d calls: %d extensions, want %d", c.failures, c.calls, got, c.want)
+			}
+		}
+		d := l.addTest("late", 1)
+		d.lease.anchor, d.lease.calls = time.Now().Add(-50*time.Second), 2
+		l.extend([]*delivery{d})
+		if got, want := time.Until(d.lease.due), 4*l.extensionPatience(); got != want {
+			t.Errorf("beside 2 calls: the next extension after %s, want %s", got, want)
+		}
+		l.calls.Wait()
+	})
+}
+
+// TestOneCallTriesExtensions: after a failure one call at a time is made, and the next one waits for its answer.
+func TestOneCallTriesExtensions(t *testing.T) {
+	t.Parallel()
+	for window, want := range map[int]int64{0: 3, 1: 1, 2: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newTestLoop(t)
+			l.extensions.window = window
+			for i := range 25 {
+				d := l.addTest(fmt.Sprint(i), 1)
+				d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now()
+			}
+			l.extendDue()
+			if got, waits := l.counters.extensions.Load(), l.extensions.until.After(time.Now()); got != want || waits != (window > 0) {
+				t.Errorf("window %d: %d calls, and the next waits: %t; want %d calls", window, got, waits, want)
+			}
+			l.extensionsAnswered(visibilityChanged{start: time.Now()})
+			if now := !l.heartbeat.at.After(time.Now()); now != (window > 0) {
+				t.Errorf("window %d: more are sent at once after an answer: %t", window, now)
+			}
+			l.calls.Wait()
+		})
+	}
+}
+
+// TestNoExtensionThatProvesNoMore: the visibility timeout that a message has ends with MaxExtension.
+func TestNoExtensionThatProvesNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLoop(t, func(o *Options) { o.Visibility, o.MaxExtension = time.Minute, time.Minute })
+		d := l.addTest("a", 1)
+		time.Sleep(30 * time.Second)
+		l.extendDue()
+		if n := l.counters.extensions.Load(); n != 0 || !d.lease.final {
+			t.Errorf("%d extensions, final %t, want none and final", n, d.lease.final)
+		}
+		l.calls.Wait()
+	})
+}
+
+// TestExtensionTimes: how long extensions wait for others, and for an answer, depends on how long the visibility timeout is.
+func TestExtensionTimes(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	for _, c := range []struct{ visibility, took, window, patience time.Duration }{
+		{2 * time.Second, 0, 200 * time.Millisecond, 500 * time.Millisecond},
+		{12 * time.Second, time.Second, 1200 * time.Millisecond, 2 * time.Second},
+		{time.Minute, 2 * time.Second, 2 * time.Second, 5 * time.Second},
+		{time.Minute, 6 * time.Second, 2 * time.Second, 9 * time.Second},
+	} {
+		l.opts.Visibility, l.extensionTook = c.visibility, c.took
+		if window, patience := l.heartbeatWindow(), l.extensionPatience(); window != c.window || patience != c.patience {
+			t.Errorf("%+v: got %s and %s", c, window, patience)
+		}
+	}
+	d := l.addTest("a", 1)
+	for left, want := range map[time.Duration]time.Duration{
+		time.Second / 2: extensionDelay, 8 * time.Second: 2 * time.Second, time.Minute: 5 * time.Second,
+	} {
+		d.lease.span = left
+		if got := l.mostExtensionDelay(d, d.lease.anchor); got != want {
+			t.Errorf("with %s left: the next try after %s, want %s", left, got, want)
+		}
+	}
+}
+
+// TestFailedExtensionsBackOff: the delay doubles, and half of it is random.
+func TestFailedExtensionsBackOff(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	now := d.lease.anchor
+	for _, delay := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
+		failures := d.lease.failures
+		for jitter, want := range map[float64]time.Duration{0: delay / 2, 0.5: delay * 3 / 4, 1: delay} {
+			d.lease.failures, l.extendAgain = failures, time.Time{}
+			if l.extensionFailed(d, errTest, now, jitter); d.lease.due.Sub(now) != want {
+				t.Errorf("after %d failures, jitter %v: %s, want %s", d.lease.failures, jitter, d.lease.due.Sub(now), want)
+			}
+		}
+	}
+}
+
 // TestReleaseIsNotExtended: a release is under way when an extension is due. The extension could reach SQS after it.
 func TestReleaseIsNotExtended(t *testing.T) {
 	t.Parallel()
-	w, err := New(stubClient{}, goodURL, ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(t.Context(), w, queue{})
-	d := l.addDelivery(incoming{m: &sqsonce.Message{ID: "a"}}, newLease("h", 1, receiveOrder{}, time.Now().Add(-20*time.Second), 30*time.Second, 0))
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	d.lease.anchor, d.lease.due = time.Now().Add(-50*time.Second), time.Now()
 	l.setState(d, releasing)
 	l.extendDue() // a call would panic
 	l.calls.Wait()
@@ -378,10 +486,42 @@ func TestReleaseIsNotExtended(t *testing.T) {
 	}
 }
 
-// TestReleaseWaitsForTheExtension: an extension under way reaches SQS at 18 s. It would undo a release sent at 16 s, and hide
-// the message until 48 s.
+// TestReleaseCalls: a release asks for nothing beyond SQS's 12 h, is sent while it has an effect, and again if its call fails.
+func TestReleaseCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLoop(t)
+		expired, d := l.addTest("a", 1), l.addTest("b", 1)
+		l.setState(expired, releasing)
+		l.setState(d, releasing)
+		expired.lease.span = 0
+		d.lease.received = time.Now().Add(30*time.Minute - maxVisibility)
+		d.delay = time.Hour
+		l.releases.inCalls = 2
+		l.sendReleases([]*delivery{expired})
+		if expired.state != gone || l.releases.calls != 0 || l.releases.inCalls != 1 {
+			t.Errorf("expired: state %d, %d calls, %d in calls", expired.state, l.releases.calls, l.releases.inCalls)
+		}
+		l.sendReleases([]*delivery{d})
+		if l.releases.calls != 1 {
+			t.Errorf("%d calls under way, want 1", l.releases.calls)
+		}
+		e := (<-l.events).(visibilityChanged) // the client panics
+		if got, want := e.changes[0].visibility, 30*time.Minute-time.Second; got != want {
+			t.Errorf("given back for %s, want %s", got, want)
+		}
+		l.handle(e)
+		if l.releases.calls != 0 || l.releases.inCalls != 0 || l.releases.slow.failures != 1 || len(l.releases.failed[1]) != 1 {
+			t.Errorf("after the failure: %d calls, %d in calls, %+v, %v", l.releases.calls, l.releases.inCalls, l.releases.slow, l.releases.failed)
+		}
+		l.calls.Wait()
+	})
+}
+
+// TestReleaseWaitsForTheExtension: an extension is sent between 12 and 14 s, and reaches SQS 4.5 s later. It would undo a
+// release sent at 16 s, and hide the message until 46 s or longer.
 func TestReleaseWaitsForTheExtension(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}
+	rule := fault.Rule{Op: opChange, Nth: 1, Do: fault.Delay, Delay: 4500 * time.Millisecond}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
 		again := make(chan time.Time, 1)

@@ -26,37 +26,45 @@ const module = "github.com/sqsonce/sqsonce/"
 // quick is the most that a test may take to be one of those that a mutant meets first.
 const quick = 50 * time.Millisecond
 
-// runTest runs a test. Where that writes a profile, it takes at least so long, and every line of its package counts as covered:
-// gremlins does not run mutants of other lines, and Go's profiles contain neither constants nor the conditions of case clauses.
-//
-// That run also finds out which tests are quick. Mutants, which have no profile, meet these first: most fail there, in a tenth
-// of the time of all tests.
+// runTest runs a test: with a profile the unchanged one, else that of a mutant.
 func runTest(pkg, quickFile string, least time.Duration, command []string) int {
-	begun := time.Now()
-	i := slices.IndexFunc(command, func(arg string) bool { return strings.HasPrefix(arg, "-test.coverprofile=") })
-	if i < 0 {
-		tests, err := os.ReadFile(quickFile)
-		if err != nil {
-			return runCommand(os.Stdout, command)
+	for _, arg := range command {
+		if profile, ok := strings.CutPrefix(arg, "-test.coverprofile="); ok {
+			return runProfiled(pkg, profile, quickFile, least, command)
 		}
-		if code := runCommand(os.Stdout, append(slices.Clone(command), "-test.run="+string(tests))); code != 0 {
-			return code
-		}
-		return runCommand(os.Stdout, skipping(command, string(tests)))
 	}
+	return runMutant(quickFile, command)
+}
+
+// runProfiled takes at least so long, and every line of the package counts as covered: gremlins does not run mutants of other
+// lines, and Go's profiles contain neither constants nor the conditions of case clauses. It finds out which tests are quick.
+func runProfiled(pkg, profile, quickFile string, least time.Duration, command []string) int {
+	begun := time.Now()
 	var out bytes.Buffer
 	if code := runCommand(&out, append(slices.Clone(command), "-test.v")); code != 0 {
 		os.Stdout.Write(out.Bytes())
 		return code
 	}
 	time.Sleep(time.Until(begun.Add(least)))
-	_, profile, _ := strings.Cut(command[i], "=")
 	err := errors.Join(coverAll(profile, pkg), os.WriteFile(quickFile, []byte(quickTests(out.String())), 0o600))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// runMutant runs the quick tests first: most mutants fail there, in a tenth of the time of all tests. Without a run with a
+// profile before it, it is not known which these are.
+func runMutant(quickFile string, command []string) int {
+	tests, err := os.ReadFile(quickFile)
+	if err != nil {
+		return runCommand(os.Stdout, command)
+	}
+	if code := runCommand(os.Stdout, append(slices.Clone(command), "-test.run="+string(tests))); code != 0 {
+		return code
+	}
+	return runCommand(os.Stdout, skipping(command, string(tests)))
 }
 
 // runCommand runs a command and returns its exit code.
