@@ -175,7 +175,7 @@ func (rl *recordLease) renew(ctx context.Context) error {
 		}
 	case ctx.Err() == nil: // else the handler has returned, and the renewal was abandoned
 		rl.once.counts.storeErrors.Add(1)
-		rl.once.o.Logger.Warn("dedup: renewal failed", "key", rl.task.key, "error", err)
+		rl.once.o.Logger.WarnContext(ctx, "dedup: renewal failed", "key", rl.task.key, "error", err)
 	}
 	return err
 }

@@ -16,8 +16,9 @@ func (a *adapter) tooManyAbandoned(ctx context.Context) error {
 	if most := a.opts.Abandoned; most < 0 || n <= int64(most) {
 		return nil
 	}
+	a.log.ErrorContext(ctx, "lambda: too many handlers or calls of SQS ignore the end of their context: the process ends",
+		"abandoned_running", n, "most", a.opts.Abandoned)
 	text := fmt.Sprintf("lambda: %d handlers or calls of SQS ignore the end of their context, Options.Abandoned is %d: the process ends", n, a.opts.Abandoned)
-	a.log.ErrorContext(ctx, text)
 	return messages.InvokeResponse_Error{Type: "TooManyAbandoned", Message: text, ShouldExit: true}
 }
 

@@ -98,9 +98,9 @@ func (v *invocation) deadLetterURL(m *sqsonce.Message) string {
 	return url
 }
 
-func (v *invocation) logNoDeadLetterQueue(m *sqsonce.Message, problem string) {
+func (v *invocation) logNoDeadLetterQueue(m *sqsonce.Message, reason string) {
 	v.logNoDLQ.Do(func() {
-		v.log.ErrorContext(v.ctx, "lambda: message not sent to a dead-letter queue: "+problem+": it is delivered again", keyMessage, m.ID)
+		v.log.ErrorContext(v.ctx, "lambda: message rejected, but no dead-letter queue is known: it is delivered again", keyMessage, m.ID, "reason", reason)
 	})
 }
 
@@ -109,20 +109,21 @@ func (v *invocation) logWithoutClient(m *sqsonce.Message, err error) {
 	if v.opts.Client != nil {
 		return
 	}
-	asked := ""
+	reason := ""
 	switch o := sqsonce.OutcomeOf(err); {
 	case o.Kind == sqsonce.OutcomeRejected:
-		asked = "rejected"
+		reason = "it is rejected"
 	case v.opts.NoClient:
 		return
 	case o.Kind == sqsonce.OutcomeInProgress:
-		asked = "in progress elsewhere"
+		reason = "its event is in progress elsewhere"
 	case o.Retry != nil:
-		asked = "to be delivered again after a delay"
+		reason = "it is to be delivered again after a delay"
 	default:
 		return
 	}
 	v.logNoClient.Do(func() {
-		v.log.ErrorContext(v.ctx, "lambda: message is "+asked+", but there is no Options.Client: it is delivered again when its visibility timeout ends, and only the redrive policy moves it", keyMessage, m.ID)
+		v.log.ErrorContext(v.ctx, "lambda: there is no Options.Client: the message is delivered again when its visibility timeout ends, and only the redrive policy moves it",
+			keyMessage, m.ID, "reason", reason)
 	})
 }

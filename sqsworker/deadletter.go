@@ -63,7 +63,7 @@ func (l *loop) reject(d *delivery, r result) {
 func (l *loop) sendToDeadLetter(ctx context.Context, queueURL string, d *delivery, r result) error {
 	dropped, err := deadletter.Send(ctx, l.client, queueURL, d.m, r.key, r.err)
 	for _, name := range dropped {
-		l.log.Warn("sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
+		l.log.WarnContext(ctx, "sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
 			d.event(keyAttribute, name)...)
 	}
 	return err

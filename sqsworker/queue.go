@@ -72,7 +72,7 @@ func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) 
 	}
 	target, most, err := host.ParseRedrivePolicy(text)
 	if err != nil {
-		w.log.Warn("sqsworker: redrive policy cannot be parsed", keyError, err)
+		w.log.WarnContext(ctx, "sqsworker: redrive policy cannot be parsed", keyError, err)
 		q.maxReceives, q.guessed = unknownMaxReceives, true
 		return
 	}
@@ -89,7 +89,7 @@ func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) 
 func (w *Worker) deadLetterURL(ctx context.Context, arn string) string {
 	q, err := host.ParseQueueARN(arn)
 	if err != nil {
-		w.log.Warn("sqsworker: redrive policy without a queue's ARN", keyError, err)
+		w.log.WarnContext(ctx, "sqsworker: redrive policy without a queue's ARN", keyError, err)
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -99,11 +99,11 @@ func (w *Worker) deadLetterURL(ctx context.Context, arn string) string {
 	case err == nil && aws.ToString(out.QueueUrl) != "":
 		return *out.QueueUrl
 	case isMissing(err):
-		w.log.Error("sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, arn)
+		w.log.ErrorContext(ctx, "sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, arn)
 		return ""
 	}
 	derived := w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + q.Name
-	w.log.Warn("sqsworker: URL of the dead-letter queue not read, that of its name beside the queue is used",
+	w.log.WarnContext(ctx, "sqsworker: URL of the dead-letter queue not read, that of its name beside the queue is used",
 		keyValue, derived, keyError, err)
 	return derived
 }
@@ -188,7 +188,7 @@ func (w *Worker) checkDeadLetterQueue(ctx context.Context, q *queue, retention t
 		w.warnIf(true, "Options.DeadLetterQueue", q.deadLetter, "does not exist: rejected messages are delivered again")
 		return 0
 	case err != nil:
-		w.log.Debug("sqsworker: attributes of the dead-letter queue not read", keyError, err)
+		w.log.DebugContext(ctx, "sqsworker: attributes of the dead-letter queue not read", keyError, err)
 		return 0
 	}
 	// A message that SQS moves from a standard queue keeps the time when it was sent: its time in the queue counts in the

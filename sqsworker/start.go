@@ -50,14 +50,14 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 		if q := w.guess(); q.arn != "" {
 			left := attributesPatience - elapsed(w.now(), began)
 			if left <= 0 {
-				w.log.Warn("sqsworker: queue attributes not read: the redrive policy is not known, receiving without it",
+				w.log.WarnContext(ctx, "sqsworker: queue attributes not read: the redrive policy is not known, receiving without it",
 					keyError, err, keyDelay, readAgainAfter)
 				q.unread = true
 				return q, nil
 			}
 			delay = min(delay, left)
 		}
-		w.log.Warn("sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
+		w.log.WarnContext(ctx, "sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
 		select {
 		case <-ctx.Done():
 			return queue{}, last
