@@ -149,7 +149,7 @@ func (m message) text() string {
 	if m.body != "" {
 		return m.body
 	}
-	return fmt.Sprintf(`{"name":%q}`, m.name)
+	return fmt.Sprintf(`{"name":%q,"note":%q}`, m.name, private)
 }
 
 // record returns the record of an event. It does not use the SDK, which would be most of the cost of a simulation.

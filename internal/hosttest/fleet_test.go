@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"sync"
@@ -107,6 +108,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 		seed: p.seed, quiet: true, fifo: p.fifo, visibility: 6 * functionTimeout, maxReceives: p.receives,
 		duplicates: p.duplicates, loose: p.loose,
 	})
+	f.log = slog.New(slog.NewTextHandler(noBodies{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	f.createLedger()
 	f.checker.commits = p.inbox
 	for i := range p.events {

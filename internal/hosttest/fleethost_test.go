@@ -223,7 +223,9 @@ func (f *fleet) startFunction() (stop func()) {
 	}
 	f.pool = &pool{newEnvironment: func() *environment {
 		n := f.newNode("function", notAWorker)
-		return newEnvironment(f.T, n.process, f.handler(n), f.hooks.function, func(o *lambda.Options) { o.Client, o.DeadLetterQueue = n.sqs, f.dlq })
+		return newEnvironment(f.T, n.process, f.handler(n), f.hooks.function, func(o *lambda.Options) {
+			o.Client, o.DeadLetterQueue, o.Logger = n.sqs, f.dlq, f.log
+		})
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
