@@ -68,6 +68,12 @@ var dependencyRules = []struct {
 		reason: "hosts and middleware meet in the vocabulary alone; what a function links is paid at each cold start",
 	},
 	{
+		pkg:    module + "/emf",
+		never:  []string{module + "/dedup/...", module + "/sqsworker/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
+		except: []string{module + "/dedup"},
+		reason: "it is for functions, and what a function links is paid at each cold start",
+	},
+	{
 		pkg:    module + "/fifo",
 		never:  []string{module + "/dedup/...", module + "/sqsworker/...", module + "/lambda/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
 		reason: "a producer needs no consumer's packages",

@@ -1,0 +1,139 @@
+// Package emf writes a Lambda function's metrics for CloudWatch as log lines, in the embedded metric format: one line for
+// each invocation, without an agent, a layer or a call.
+//
+//	m, err := emf.New()
+//	once, err := dedup.New(store, "billing", m.Once)
+//	lambda.Start(once.Handler(h), m.Lambda)
+//
+// # Metrics
+//
+// The dimensions are service and queue. In each line: Records, Done (duplicates included), Failed, Duplicates; RemainingTime, until
+// the function's deadline; HandlerDuration and TimeInQueue, with a value for each handler that was started, TimeInQueue from when
+// SQS accepted the message. Only where they are not 0, since a metric that is not sent costs nothing: Redelivered (receive count
+// above 1), InProgress, Rejected, DeadLettered, LeaseLost, Unavailable, Shutdown, Abandoned, NotStarted, and of deduplication
+// Takeovers, StoreErrors (failed calls), NotCompleted (records). Records is the sum of Done, Failed, InProgress, Rejected, LeaseLost,
+// Unavailable, Shutdown, Abandoned and NotStarted; see [lambda.Report]. Times are in milliseconds.
+//
+// A line has level INFO, timestamp, requestId, traceId and cold_start too, for queries. A function whose application log level is
+// above INFO drops it, metrics and all. A process that is killed loses the line of its invocation; CloudWatch may count a line twice.
+package emf
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/lambda"
+)
+
+// Limits of the format, in characters, and of a dimension set.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+const (
+	maxNamespace      = 1_024
+	maxDimension      = 250
+	maxDimensionValue = 1_024
+	maxDimensions     = 30
+	maxValues         = 100 // of a metric in one line
+)
+
+// Options configure [New].
+type Options struct {
+	// Namespace of the metrics. Default: "sqsonce". At most 1,024 characters; AWS/ is CloudWatch's own.
+	Namespace string
+	// Service is the value of the dimension "service". Default: POWERTOOLS_SERVICE_NAME, else AWS_LAMBDA_FUNCTION_NAME.
+	// At most 1,024 characters.
+	Service string
+	// Dimensions are further dimensions, the same in every line; at most 28. Names of at most 250 characters, values of 1,024.
+	// Each new combination of values is a custom metric that costs money. Default: none.
+	Dimensions map[string]string
+	// Writer gets each line in one Write. Default: os.Stdout.
+	Writer io.Writer
+}
+
+// Metrics counts invocations and writes their lines. It is safe for concurrent use.
+type Metrics struct {
+	namespace  string
+	names      []string // of the dimensions
+	dimensions map[string]string
+	warm       atomic.Bool // an invocation has begun
+	writeError sync.Once
+
+	mu sync.Mutex // of the writer: one line at a time
+	w  io.Writer
+}
+
+// New returns Metrics. The error joins a [*sqsonce.FieldError] for each option that CloudWatch would refuse.
+func New(optFns ...func(*Options)) (*Metrics, error) {
+	var o Options
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	o.Namespace = cmp.Or(o.Namespace, "sqsonce")
+	o.Service = cmp.Or(o.Service, os.Getenv("POWERTOOLS_SERVICE_NAME"), os.Getenv("AWS_LAMBDA_FUNCTION_NAME"))
+	if host.IsNil(o.Writer) {
+		o.Writer = os.Stdout
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	m := &Metrics{namespace: o.Namespace, w: o.Writer, dimensions: maps.Clone(o.Dimensions)}
+	if m.dimensions == nil {
+		m.dimensions = map[string]string{}
+	}
+	m.dimensions["service"] = o.Service
+	m.names = append([]string{"service", "queue"}, slices.Sorted(maps.Keys(o.Dimensions))...)
+	return m, nil
+}
+
+func (o *Options) validate() error {
+	var problems []error
+	add := func(bad bool, field, format string, args ...any) {
+		if bad {
+			problems = append(problems, &sqsonce.FieldError{Package: "emf", Field: field, Problem: fmt.Sprintf(format, args...)})
+		}
+	}
+	check := func(field, text string, most int) {
+		n := utf8.RuneCountInString(text)
+		add(n > most, field, "has %d characters, must have at most %d", n, most)
+		add(!utf8.ValidString(text), field, "is not UTF-8")
+	}
+	check("Options.Namespace", o.Namespace, maxNamespace)
+	add(strings.HasPrefix(o.Namespace, "AWS/"), "Options.Namespace", "begins with AWS/, which is CloudWatch's own")
+	add(strings.HasPrefix(o.Namespace, ":"), "Options.Namespace", "begins with a colon")
+	add(o.Service == "", "Options.Service", "is empty, and neither POWERTOOLS_SERVICE_NAME nor AWS_LAMBDA_FUNCTION_NAME is set")
+	check("Options.Service", o.Service, maxDimensionValue)
+	add(len(o.Dimensions) > maxDimensions-2, "Options.Dimensions", "has %d, must have at most %d", len(o.Dimensions), maxDimensions-2)
+	for _, name := range slices.Sorted(maps.Keys(o.Dimensions)) {
+		field := fmt.Sprintf("Options.Dimensions[%q]", name)
+		add(name == "", field, "has no name")
+		add(strings.HasPrefix(name, ":"), field, "begins with a colon")
+		add(isMember(name), field, "is the name of a member that each line has")
+		check(field, name, maxDimension)
+		add(o.Dimensions[name] == "", field, "is empty")
+		check(field, o.Dimensions[name], maxDimensionValue)
+	}
+	return errors.Join(problems...)
+}
+
+// Lambda is an option of [lambda.Start] and [lambda.Wrap].
+func (m *Metrics) Lambda(o *lambda.Options) {
+	o.Hooks = append(o.Hooks, lambda.Hooks{
+		Hooks: sqsonce.Hooks{Start: m.start, End: m.end}, Begin: m.begin, Finish: m.finish,
+	})
+}
+
+// Once is an option of [dedup.New]: duplicates, takeovers and store errors of an invocation are in its line.
+func (m *Metrics) Once(o *dedup.Options) {
+	o.Hooks = append(o.Hooks, dedup.Hooks{Decided: m.decided, Called: m.called, Incident: m.incident})
+}

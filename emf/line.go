@@ -1,0 +1,150 @@
+package emf
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/lambda"
+)
+
+// line is one line on its way: its metrics, and its members by name.
+type line struct {
+	metrics []metric
+	members map[string]any
+}
+
+// metric is an element of the format's Metrics array.
+type metric struct{ Name, Unit string }
+
+func (l *line) add(name, unit string, value any) {
+	l.metrics = append(l.metrics, metric{name, unit})
+	l.members[name] = value
+}
+
+func (l *line) count(name string, n int) { l.add(name, "Count", n) }
+
+// seldom adds a count that is not 0.
+func (l *line) seldom(name string, n int) {
+	if n != 0 {
+		l.count(name, n)
+	}
+}
+
+func (l *line) times(name string, values []float64) {
+	if len(values) > 0 {
+		l.add(name, "Milliseconds", values)
+	}
+}
+
+// outcomes are the metrics of the outcomes that are not in each line.
+var outcomes = []struct {
+	name string
+	kind sqsonce.OutcomeKind
+}{
+	{"InProgress", sqsonce.OutcomeInProgress},
+	{"Rejected", sqsonce.OutcomeRejected},
+	{"LeaseLost", sqsonce.OutcomeLeaseLost},
+	{"Unavailable", sqsonce.OutcomeUnavailable},
+	{"Shutdown", sqsonce.OutcomeShutdown},
+	{"Abandoned", sqsonce.OutcomeAbandoned},
+	{"NotStarted", sqsonce.OutcomeNotStarted},
+}
+
+// isMember reports whether lines have a member of that name, which no dimension may have.
+func isMember(name string) bool {
+	for _, o := range outcomes {
+		if o.name == name {
+			return true
+		}
+	}
+	return slices.Contains([]string{
+		"_aws", "service", "queue", "level", "timestamp", "message", "requestId", "traceId", "cold_start",
+		"Records", "Done", "Failed", "Duplicates", "Redelivered", "DeadLettered", "Takeovers", "StoreErrors", "NotCompleted",
+		"HandlerDuration", "TimeInQueue", "RemainingTime",
+	}, name)
+}
+
+// finish writes the invocation's line, and further ones for the times of more than maxValues handlers. What an abandoned handler
+// does after it is in no line.
+func (m *Metrics) finish(ctx context.Context, r lambda.Report) {
+	m.count(ctx, func(v *invocation) {
+		queue := r.QueueARN[strings.LastIndexByte(r.QueueARN, ':')+1:]
+		l := m.newLine(ctx, queue)
+		l.members["cold_start"] = v.cold
+		l.count("Records", r.Records)
+		l.count("Done", r.Outcomes[sqsonce.OutcomeDone])
+		l.count("Failed", r.Outcomes[sqsonce.OutcomeFailed])
+		l.count("Duplicates", v.duplicates)
+		if r.Remaining > 0 {
+			l.add("RemainingTime", "Milliseconds", milliseconds(r.Remaining))
+		}
+		l.seldom("Redelivered", v.redelivered)
+		for _, o := range outcomes {
+			l.seldom(o.name, r.Outcomes[o.kind])
+		}
+		l.seldom("DeadLettered", r.Sent)
+		l.seldom("Takeovers", v.takeovers)
+		l.seldom("StoreErrors", v.storeErrors)
+		l.seldom("NotCompleted", v.notCompleted)
+		for {
+			n, q := min(len(v.durations), maxValues), min(len(v.inQueue), maxValues)
+			l.times("HandlerDuration", v.durations[:n])
+			l.times("TimeInQueue", v.inQueue[:q])
+			m.write(ctx, l)
+			if v.durations, v.inQueue = v.durations[n:], v.inQueue[q:]; len(v.durations)+len(v.inQueue) == 0 {
+				return
+			}
+			l = m.newLine(ctx, queue)
+		}
+	})
+}
+
+// newLine returns a line with the members of all.
+func (m *Metrics) newLine(ctx context.Context, queue string) *line {
+	l := &line{members: map[string]any{
+		"level": "INFO", "timestamp": time.Now().UTC().Format(time.RFC3339Nano), "message": "sqsonce: invocation", "queue": queue,
+	}}
+	for name, value := range m.dimensions {
+		l.members[name] = value
+	}
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		l.members["requestId"] = lc.AwsRequestID
+	}
+	header, _ := ctx.Value("x-amzn-trace-id").(string) // aws-lambda-go's key
+	for field := range strings.SplitSeq(header, ";") {
+		if root, ok := strings.CutPrefix(field, "Root="); ok {
+			l.members["traceId"] = root
+		}
+	}
+	return l
+}
+
+// write writes a line at once: what others write to the same file is before it or after it.
+func (m *Metrics) write(ctx context.Context, l *line) {
+	type directive struct {
+		Namespace  string
+		Dimensions [][]string
+		Metrics    []metric
+	}
+	l.members["_aws"] = map[string]any{
+		"Timestamp": time.Now().UnixMilli(), "CloudWatchMetrics": []directive{{m.namespace, [][]string{m.names}, l.metrics}},
+	}
+	text, err := json.Marshal(l.members)
+	if err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		_, err = m.w.Write(append(text, '\n'))
+	}
+	if err != nil {
+		m.writeError.Do(func() {
+			slog.Default().WarnContext(ctx, "emf: metrics not written; this is logged once", "error", err)
+		})
+	}
+}
