@@ -50,7 +50,7 @@ var errBatchContext = errors.New("the returned context is not derived from the g
 func (h *batchHook) contain(ctx context.Context, f func()) {
 	defer func() {
 		if v := recover(); v != nil && !h.off.Swap(true) {
-			slog.ErrorContext(ctx, "sqsonce: BatchOptions.Around failed: it is not called again", "error", v, "stack", string(debug.Stack()))
+			slog.ErrorContext(ctx, "sqsonce: hook failed: it is not called again", "hook", "BatchOptions.Around", "error", v, "stack", string(debug.Stack()))
 		}
 	}()
 	f()

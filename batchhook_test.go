@@ -152,7 +152,7 @@ func TestBatchAroundThatFails(t *testing.T) { // not parallel: it sets slog's de
 			}
 		}
 		slog.SetDefault(before)
-		if n := strings.Count(book.String(), "BatchOptions.Around failed"); n != 1 || int(calls.Load()) != tc.calls {
+		if n := strings.Count(book.String(), "hook=BatchOptions.Around"); n != 1 || int(calls.Load()) != tc.calls {
 			t.Errorf("%s: %d lines and %d calls, want 1 and %d", name, n, calls.Load(), tc.calls)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // logFolders are the folders of the packages that log.
 var logFolders = []string{
 	"internal/host", "internal/deadletter", "sqsworker", "lambda", "dedup", "dedup/dynamostore", "dedup/sqlstore", "dedup/redisstore",
-	"dedup/memstore", "fifo", "s3payload",
+	"dedup/memstore", "fifo", "s3payload", "emf", ".",
 }
 
 // The table of docs/logs.md is what the code logs, and each key is in its vocabulary.
@@ -222,7 +222,7 @@ func (c *logCode) readFunction(outer *ast.FuncDecl, t *ast.FuncType, body *ast.B
 	})
 }
 
-var isLogger = regexp.MustCompile(`(^|\.)(log|[lL]ogger)$`)
+var isLogger = regexp.MustCompile(`(^|\.)(s?log|[lL]ogger)$`)
 
 func hasContext(t *ast.FuncType) bool {
 	return slices.ContainsFunc(t.Params.List, func(f *ast.Field) bool { return types.ExprString(f.Type) == "context.Context" && f.Names != nil })

@@ -529,7 +529,7 @@ func TestHookThatPanics(t *testing.T) {
 			t.Errorf("%d effects, %+v, want 1, 3 first, 2 completed, 2 leases lost", e.got(), s)
 		}
 		for _, name := range []string{"Decided", "Called", "Incident"} {
-			if calls[name] != 1 || strings.Count(lines.String(), "dedup: Hooks."+name+" failed") != 1 {
+			if calls[name] != 1 || strings.Count(lines.String(), `hook="dedup: Hooks.`+name+`"`) != 1 {
 				t.Errorf("%s was called %d times, want once; log:\n%s", name, calls[name], lines.String())
 			}
 		}

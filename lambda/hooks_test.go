@@ -311,7 +311,7 @@ func TestHooksThatPanic(t *testing.T) {
 			}
 		}
 		for _, hook := range []string{"Begin", "Start", "End", "Finish"} {
-			if n := book.count("lambda: Hooks." + hook + " failed"); n != 1 {
+			if n := book.count(`hook="lambda: Hooks.` + hook + `"`); n != 1 {
 				t.Errorf("%s: %d lines, want 1", hook, n)
 			}
 		}

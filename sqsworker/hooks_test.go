@@ -460,7 +460,7 @@ func TestHooksThatPanic(t *testing.T) {
 			t.Errorf("%+v, runs %v", s, r.list())
 		}
 		for _, hook := range []string{"Start", "End", "Extended", "Call", "Call's done", "Attach", "Attach's detach"} {
-			if n := x.log.count(fmt.Sprintf("sqsworker: Hooks.%s failed", hook)); n != 1 {
+			if n := x.log.count(fmt.Sprintf(`hook="sqsworker: Hooks.%s"`, hook)); n != 1 {
 				t.Errorf("%s: %d lines, want 1", hook, n)
 			}
 		}

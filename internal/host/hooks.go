@@ -64,7 +64,7 @@ var errNotDerived = errors.New("the returned context is not derived from the giv
 
 func (g *Guard) disable(ctx context.Context, err error) {
 	if !g.off.Swap(true) {
-		g.log.ErrorContext(ctx, g.name+" failed: it is not called again", ErrorAttrs(err)...)
+		g.log.ErrorContext(ctx, "sqsonce: hook failed: it is not called again", append(ErrorAttrs(err), "hook", g.name)...)
 	}
 }
 
