@@ -66,6 +66,7 @@ func (w *W) g(err error) { w.opts.Logger.Info("p: begun", append(host.ErrorAttrs
 		"another text":   {"p: begun", "p: began", "p: began"},
 		"no context":     {"WarnContext(ctx,", "Warn(", "has a context"},
 		"a variable":     {`"p: begun"`, "text", "is no constant"},
+		"a method value": {`w.opts.Logger.Info("p: begun"`, `_ = w.log.Error; w.opts.Logger.Info("p: begun"`, "is not called here"},
 		"unknown attrs":  {"append(host.ErrorAttrs(err)", "append(others(err)", "others"},
 		"no row":         {"| INFO | `p: begun` | `error` `key` `stack` |\n", "", "p: begun"},
 		"a row too much": {"| INFO | `p: begun`", "| INFO | `p: ended` | |\n| INFO | `p: begun`", "p: ended"},
@@ -181,23 +182,25 @@ func (c *logCode) read(folder string, sources map[string]string) (err error) {
 
 // readFunction adds the lines of a function. Function literals in it that have a context of their own are functions themselves.
 func (c *logCode) readFunction(outer *ast.FuncDecl, t *ast.FuncType, body *ast.BlockStmt) {
+	called := map[*ast.SelectorExpr]bool{} // a call is seen before its function
 	ast.Inspect(body, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.FuncLit); ok && hasContext(lit.Type) {
 			c.readFunction(outer, lit.Type, lit.Body)
 			return false
+		}
+		if f, ok := n.(*ast.SelectorExpr); ok && isLogMethod(f) && !called[f] {
+			c.problems = append(c.problems, fmt.Sprintf("%s: %s is not called here", c.fset.Position(f.Pos()), types.ExprString(f)))
 		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
 		}
 		f, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok || !isLogger.MatchString(types.ExprString(f.X)) {
+		if !ok || !isLogMethod(f) {
 			return true
 		}
+		called[f] = true
 		level, withContext := strings.CutSuffix(f.Sel.Name, "Context")
-		if !slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, level) {
-			return true
-		}
 		where, args := c.fset.Position(call.Pos()).String(), call.Args
 		if withContext {
 			args = args[1:]
@@ -220,6 +223,11 @@ func (c *logCode) readFunction(outer *ast.FuncDecl, t *ast.FuncType, body *ast.B
 		c.lines = append(c.lines, writtenLine{strings.ToUpper(level), text, strings.Join(quoted, " ")})
 		return true
 	})
+}
+
+func isLogMethod(f *ast.SelectorExpr) bool {
+	level := strings.TrimSuffix(f.Sel.Name, "Context")
+	return isLogger.MatchString(types.ExprString(f.X)) && slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, level)
 }
 
 var isLogger = regexp.MustCompile(`(^|\.)(s?log|[lL]ogger)$`)

@@ -46,7 +46,7 @@ func (v *invocation) deadLetter(f failure) bool {
 		return false
 	}
 	m := &f.slot.message
-	url := v.deadLetterURL(m)
+	url := v.deadLetterURL(f.slot)
 	if url == "" {
 		return false
 	}
@@ -54,23 +54,23 @@ func (v *invocation) deadLetter(f failure) bool {
 	defer cancel()
 	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), f.err)
 	if len(dropped) > 0 {
-		v.log.WarnContext(v.ctx, "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
+		v.log.WarnContext(v.contextOf(f.slot), "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}
 	if err != nil {
 		if ctx.Err() == context.DeadlineExceeded {
 			v.overdue.Store(true)
 		}
-		v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
+		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)
 		return false
 	}
-	v.log.WarnContext(v.ctx, "lambda: message sent to the dead-letter queue", f.about()...)
+	v.log.WarnContext(v.contextOf(f.slot), "lambda: message sent to the dead-letter queue", f.about()...)
 	return true
 }
 
 // deadLetterURL returns the URL of the dead-letter queue: that of the options, else that of the queue's redrive policy. It is
 // "" where there is none, or none that a message can be sent to: the log says why.
-func (v *invocation) deadLetterURL(m *sqsonce.Message) string {
-	source, err := host.ParseQueueARN(m.QueueARN)
+func (v *invocation) deadLetterURL(s *slot) string {
+	source, err := host.ParseQueueARN(s.message.QueueARN)
 	if err != nil {
 		return "" // check has refused the event
 	}
@@ -78,34 +78,34 @@ func (v *invocation) deadLetterURL(m *sqsonce.Message) string {
 	if url == "" {
 		arn := v.attributes(v.sendCtx).deadLetterARN
 		if arn == "" {
-			v.logNoDeadLetterQueue(m, "there is no Options.DeadLetterQueue, and no redrive policy that the function can read")
+			v.logNoDeadLetterQueue(s, "there is no Options.DeadLetterQueue, and no redrive policy that the function can read")
 			return ""
 		}
 		if url, err = v.queueURL(v.sendCtx, arn); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) {
 				v.overdue.Store(true)
 			}
-			v.log.ErrorContext(v.ctx, "lambda: message not sent to the dead-letter queue: its URL is not known", keyMessage, m.ID, keyError, err)
+			v.log.ErrorContext(v.contextOf(s), "lambda: message not sent to the dead-letter queue: its URL is not known", keyMessage, s.message.ID, keyError, err)
 			return ""
 		}
 	}
 	// If the function's queue is the dead-letter queue, for example because of a wrong mapping, it would receive each rejected
 	// message again without end.
 	if strings.HasSuffix(url, "/"+source.Account+"/"+source.Name) {
-		v.logNoDeadLetterQueue(m, "the function's queue is Options.DeadLetterQueue itself")
+		v.logNoDeadLetterQueue(s, "the function's queue is Options.DeadLetterQueue itself")
 		return ""
 	}
 	return url
 }
 
-func (v *invocation) logNoDeadLetterQueue(m *sqsonce.Message, reason string) {
+func (v *invocation) logNoDeadLetterQueue(s *slot, reason string) {
 	v.logNoDLQ.Do(func() {
-		v.log.ErrorContext(v.ctx, "lambda: message rejected, but no dead-letter queue is known: it is delivered again", keyMessage, m.ID, "reason", reason)
+		v.log.ErrorContext(v.contextOf(s), "lambda: message rejected, but no dead-letter queue is known: it is delivered again", keyMessage, s.message.ID, "reason", reason)
 	})
 }
 
 // logWithoutClient logs the first error for which the host would need a client.
-func (v *invocation) logWithoutClient(m *sqsonce.Message, err error) {
+func (v *invocation) logWithoutClient(s *slot, err error) {
 	if v.opts.Client != nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (v *invocation) logWithoutClient(m *sqsonce.Message, err error) {
 		return
 	}
 	v.logNoClient.Do(func() {
-		v.log.ErrorContext(v.ctx, "lambda: there is no Options.Client: the message is delivered again when its visibility timeout ends, and only the redrive policy moves it",
-			keyMessage, m.ID, "reason", reason)
+		v.log.ErrorContext(v.contextOf(s), "lambda: there is no Options.Client: the message is delivered again when its visibility timeout ends, and only the redrive policy moves it",
+			keyMessage, s.message.ID, "reason", reason)
 	})
 }

@@ -86,11 +86,11 @@ func (v *invocation) handle(chain []int) (next bool) {
 
 func (v *invocation) succeed(s *slot, settled func(bool) error) (next bool) {
 	s.end(sqsonce.OutcomeDone, nil, -1)
-	v.tell(settled, false, &s.message)
+	v.tell(settled, false, s)
 	if s.change(running, succeeded) {
 		return true
 	}
-	v.logLate(&s.message, nil)
+	v.logLate(s, nil)
 	v.endChain()
 	return false
 }
@@ -106,7 +106,7 @@ type failure struct {
 // fail sets the result of a handler that failed, or leaves it to settle.
 func (v *invocation) fail(f failure) {
 	s, m := f.slot, &f.slot.message
-	v.logWithoutClient(m, f.err)
+	v.logWithoutClient(s, f.err)
 	s.err, s.outcome, s.retry = f.err, v.outcome(f.err), v.retryAt(m, f.err)
 	delay := time.Duration(-1)
 	if s.outcome != sqsonce.OutcomeRejected && !s.retry.IsZero() {
@@ -117,11 +117,11 @@ func (v *invocation) fail(f failure) {
 		v.sends.add(f)
 		return
 	}
-	v.tell(settle.Of(f.ctx), false, m)
+	v.tell(settle.Of(f.ctx), false, s)
 	if s.change(running, failed) {
 		v.logFailure(f)
 	} else {
-		v.logLate(m, f.err)
+		v.logLate(s, f.err)
 	}
 	v.endChain()
 }
@@ -131,7 +131,7 @@ func (v *invocation) fail(f failure) {
 func (v *invocation) settle(f failure) {
 	m := &f.slot.message
 	sent := (sqsonce.OutcomeOf(f.err).Kind == sqsonce.OutcomeRejected || v.isLastReceive(m)) && v.deadLetter(f)
-	v.tell(settle.Of(f.ctx), sent, m)
+	v.tell(settle.Of(f.ctx), sent, f.slot)
 	switch {
 	case !sent:
 		f.slot.change(settling, failed)
@@ -144,24 +144,28 @@ func (v *invocation) settle(f failure) {
 }
 
 // tell settles a message for middleware.
-func (v *invocation) tell(settled func(deadLettered bool) error, sent bool, m *sqsonce.Message) {
+func (v *invocation) tell(settled func(deadLettered bool) error, sent bool, s *slot) {
 	if err := settled(sent); err != nil {
-		v.log.ErrorContext(v.ctx, "lambda: settling the message panicked", keyMessage, m.ID, keyError, err)
+		v.log.ErrorContext(v.contextOf(s), "lambda: settling the message panicked", keyMessage, s.message.ID, keyError, err)
 	}
 }
 
+// contextOf is the context of a record's Start hooks, for lines about it: a handler of the log finds a trace in it.
+func (v *invocation) contextOf(s *slot) context.Context { return s.call.Context(v.ctx) }
+
 // logLate logs the return of a handler that was abandoned.
-func (v *invocation) logLate(m *sqsonce.Message, err error) {
+func (v *invocation) logLate(s *slot, err error) {
+	m := &s.message
 	v.abandoned.Add(-1)
-	v.log.WarnContext(v.ctx, "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
+	v.log.WarnContext(v.contextOf(s), "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)
 }
 
 func (v *invocation) logFailure(f failure) {
 	if errors.Is(f.err, sqsonce.ErrInProgress) {
-		v.log.DebugContext(v.ctx, "lambda: event is in progress elsewhere", f.about()...)
+		v.log.DebugContext(v.contextOf(f.slot), "lambda: event is in progress elsewhere", f.about()...)
 		return
 	}
-	v.log.WarnContext(v.ctx, "lambda: handler failed", f.about()...)
+	v.log.WarnContext(v.contextOf(f.slot), "lambda: handler failed", f.about()...)
 }
 
 // about returns the attributes of a line about a failure, with the key that deduplication used, if it did.

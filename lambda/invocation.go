@@ -193,6 +193,6 @@ func (v *invocation) closeResults() results {
 func (v *invocation) logAbandoned(i int) {
 	n := v.abandoned.Add(1)
 	r := &v.records[i]
-	v.log.ErrorContext(v.ctx, "lambda: handler abandoned: it did not return after the end of its context",
+	v.log.ErrorContext(v.contextOf(&v.slots[i]), "lambda: handler abandoned: it did not return after the end of its context",
 		keyMessage, r.MessageId, keyGroup, r.Attributes["MessageGroupId"], "abandoned_running", n)
 }

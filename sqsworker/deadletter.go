@@ -25,7 +25,7 @@ func (l *loop) reject(d *delivery, r result) {
 	if !l.queue.hasDLQ() {
 		if !l.deadLetters.missingLogged {
 			l.deadLetters.missingLogged = true
-			l.log.Error("sqsworker: message rejected, but no dead-letter queue is known: it is delivered again",
+			l.log.ErrorContext(d.context(), "sqsworker: message rejected, but no dead-letter queue is known: it is delivered again",
 				d.about(keyError, errNoDLQ)...)
 		}
 		l.notSent(d, r)
@@ -63,7 +63,7 @@ func (l *loop) reject(d *delivery, r result) {
 func (l *loop) sendToDeadLetter(ctx context.Context, queueURL string, d *delivery, r result) error {
 	dropped, err := deadletter.Send(ctx, l.client, queueURL, d.m, r.key, r.err)
 	for _, name := range dropped {
-		l.log.WarnContext(ctx, "sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
+		l.log.WarnContext(d.context(), "sqsworker: attribute not added to the dead-lettered message: the message would exceed a limit of SQS",
 			d.event(keyAttribute, name)...)
 	}
 	return err
@@ -81,10 +81,10 @@ func (l *loop) deadLettered(e deadLettered) {
 	l.deadLetters.refuses = e.err != nil
 	if e.err != nil {
 		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
-		l.log.Error("sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
+		l.log.ErrorContext(d.context(), "sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
 	} else {
 		l.counters.rejected.Add(1)
-		l.log.Info("sqsworker: message sent to the dead-letter queue", d.about(keyReason, e.result.err)...)
+		l.log.InfoContext(d.context(), "sqsworker: message sent to the dead-letter queue", d.about(keyReason, e.result.err)...)
 	}
 	switch {
 	case d.lease.lost:

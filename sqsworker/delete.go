@@ -154,7 +154,7 @@ func (l *loop) deleteAnswered(d *delivery, handle string, err error, late bool) 
 		// If the handles differ, the message was received again while the call was under way. The answer for the old one
 		// proves nothing.
 		if err != nil && d.failures == 0 {
-			l.log.Warn("sqsworker: delete failed", d.about(keyError, err)...)
+			l.log.WarnContext(d.context(), "sqsworker: delete failed", d.about(keyError, err)...)
 		}
 		l.retry(&l.deletes, d)
 	}

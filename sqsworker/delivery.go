@@ -91,7 +91,7 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	if d := l.deliveries[in.m.ID]; d != nil && d.state != releasing {
 		if le.count >= d.lease.count {
 			d.lease = le
-			l.log.Debug("sqsworker: newer receipt handle adopted", d.about()...)
+			l.log.DebugContext(d.context(), "sqsworker: newer receipt handle adopted", d.about()...)
 			l.heartbeatBy(le.due)
 		}
 		return nil
@@ -129,7 +129,7 @@ func (l *loop) loseLease(d *delivery, reason string, err error) {
 	}
 	d.lease.lost = true
 	l.counters.leasesLost.Add(1)
-	l.log.Warn("sqsworker: lease lost", d.about(keyReason, reason, keyError, err)...)
+	l.log.WarnContext(d.context(), "sqsworker: lease lost", d.about(keyReason, reason, keyError, err)...)
 	if d.group != nil {
 		l.stopGroup(d.group) // first: removing a message starts the next one of its group
 	}

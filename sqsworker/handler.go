@@ -124,13 +124,13 @@ func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(b
 // settle runs what middleware left for the end of the message: the user's code, and calls of the store.
 func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 	if err := r.settle(deadLettered); err != nil {
-		w.log.Error("sqsworker: settling the message panicked", d.event(host.ErrorAttrs(err)...)...)
+		w.log.ErrorContext(d.context(), "sqsworker: settling the message panicked", d.event(host.ErrorAttrs(err)...)...)
 	}
 }
 
 func (w *Worker) backoff(d *delivery, try int) (delay time.Duration) {
 	if err := host.Contain(func() error { delay = w.opts.Backoff(try); return nil }); err != nil {
-		w.log.Error("sqsworker: Options.Backoff failed, the default is used", d.event(host.ErrorAttrs(err)...)...)
+		w.log.ErrorContext(d.context(), "sqsworker: Options.Backoff failed, the default is used", d.event(host.ErrorAttrs(err)...)...)
 		delay = host.DefaultBackoff(try)
 	}
 	return max(0, delay)
@@ -155,7 +155,7 @@ func (l *loop) markStuck(d *delivery) {
 	d.stuck = true
 	l.slots++
 	l.counters.stuck.Add(1)
-	l.log.Error("sqsworker: handler does not return after its context was cancelled", d.about()...)
+	l.log.ErrorContext(d.context(), "sqsworker: handler does not return after its context was cancelled", d.about()...)
 	l.giveBackBehind(d)
 }
 
@@ -211,13 +211,13 @@ func (l *loop) countResult(d *delivery, r result) {
 		l.counters.done.Add(1)
 	case sqsonce.OutcomeLeaseLost: // counted with the leases
 	case sqsonce.OutcomeInProgress:
-		l.log.Debug("sqsworker: event in progress elsewhere", d.about()...)
+		l.log.DebugContext(d.context(), "sqsworker: event in progress elsewhere", d.about()...)
 	case sqsonce.OutcomeUnavailable:
 		l.counters.unavailable.Add(1)
-		l.log.Debug("sqsworker: unavailable", d.about(keyError, r.err)...)
+		l.log.DebugContext(d.context(), "sqsworker: unavailable", d.about(keyError, r.err)...)
 	default:
 		l.counters.failed.Add(1)
-		l.log.Warn("sqsworker: handler failed", d.about(host.ErrorAttrs(r.err)...)...)
+		l.log.WarnContext(d.context(), "sqsworker: handler failed", d.about(host.ErrorAttrs(r.err)...)...)
 	}
 }
 

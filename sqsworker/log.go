@@ -26,10 +26,14 @@ func (w *Worker) logStart(q *queue) {
 // logLastReceive is for a message that is given back.
 func (l *loop) logLastReceive(d *delivery) {
 	if l.atLastReceive(d) && !l.queue.guessed {
-		l.log.Warn("sqsworker: given back at its last receive: SQS moves the message to the dead-letter queue",
+		l.log.WarnContext(d.context(), "sqsworker: given back at its last receive: SQS moves the message to the dead-letter queue",
 			d.about()...)
 	}
 }
+
+// context is that of the Start hooks of the latest run, for lines about the delivery: a handler of the log finds a trace in it. It may
+// be called on any goroutine.
+func (d *delivery) context() context.Context { return d.call.Context(context.Background()) }
 
 // event returns the attributes that name an event in a line, and others. It may be called on any goroutine.
 func (d *delivery) event(others ...any) []any {

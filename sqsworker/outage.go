@@ -67,11 +67,12 @@ func (l *loop) noteUnavailable(d *delivery, r result) {
 	if l.outage.row > 1 {
 		return
 	}
-	log := l.log.Warn
+	const text = "sqsworker: unavailable: messages are held and tried again"
 	if errors.Is(r.err, sqsonce.ErrMisconfigured) {
-		log = l.log.Error
+		l.log.ErrorContext(d.context(), text, d.about(keyError, r.err)...)
+	} else {
+		l.log.WarnContext(d.context(), text, d.about(keyError, r.err)...)
 	}
-	log("sqsworker: unavailable: messages are held and tried again", d.about(keyError, r.err)...)
 }
 
 // handOver gives back what has been unavailable for a while, in full batches. From here on the worker takes one message or

@@ -255,7 +255,7 @@ func (l *loop) extensionFailed(d *delivery, err error, now time.Time, jitter flo
 	le.failures++
 	if !le.warned { // once for a lease: a long handler in a long outage would fill the log
 		le.warned = true
-		l.log.Warn("sqsworker: extension failed", d.about(keyError, err)...)
+		l.log.WarnContext(d.context(), "sqsworker: extension failed", d.about(keyError, err)...)
 	}
 	delay := host.Double(extensionDelay, l.mostExtensionDelay(d, now), le.failures)
 	le.due = now.Add(delay/2 + time.Duration(jitter*float64(delay)/2))
@@ -323,7 +323,7 @@ func (l *loop) releaseAnswered(d *delivery, err error) {
 		return
 	}
 	if d.failures == 0 {
-		l.log.Warn("sqsworker: release failed", d.about(keyError, err)...)
+		l.log.WarnContext(d.context(), "sqsworker: release failed", d.about(keyError, err)...)
 	}
 	l.retry(&l.releases, d)
 }

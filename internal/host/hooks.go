@@ -158,6 +158,19 @@ func (c *Call) callEnd(ctx context.Context, r sqsonce.Return) {
 	}
 }
 
+// Context returns the context of the Start hooks, and otherwise the given one where they have not returned or there are none.
+func (c *Call) Context(otherwise context.Context) context.Context {
+	if c == nil {
+		return otherwise
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		return otherwise
+	}
+	return c.ctx
+}
+
 // Extended calls the hooks while the handler runs.
 func (c *Call) Extended(e sqsonce.Extension) {
 	if c == nil {

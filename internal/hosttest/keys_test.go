@@ -142,19 +142,29 @@ func redriven(t *testing.T, s keySource, host string, failure error) (keys []str
 }
 
 // start runs a handler in a host.
-func (w *fixture) start(host string, h sqsonce.Handler) (stop func()) {
+func (w *fixture) start(host string, h sqsonce.Handler, hooks ...sqsonce.Hooks) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	p := w.newProcess()
 	if host == worker {
-		k, err := sqsworker.New(p.sqs, w.url, h, func(o *sqsworker.Options) { o.Logger = w.log })
+		k, err := sqsworker.New(p.sqs, w.url, h, func(o *sqsworker.Options) {
+			o.Logger = w.log
+			for _, h := range hooks {
+				o.Hooks = append(o.Hooks, sqsworker.Hooks{Hooks: h})
+			}
+		})
 		if err != nil {
 			w.Fatal(err)
 		}
 		go func() { stopped <- k.Run(ctx) }()
 	} else {
 		e := &pool{newEnvironment: func() *environment {
-			return newEnvironment(w.T, p, h, func(o *lambda.Options) { o.Logger, o.Client = w.log, p.sqs })
+			return newEnvironment(w.T, p, h, func(o *lambda.Options) {
+				o.Logger, o.Client = w.log, p.sqs
+				for _, h := range hooks {
+					o.Hooks = append(o.Hooks, lambda.Hooks{Hooks: h})
+				}
+			})
 		}}
 		go func() {
 			stopped <- esm.Run(ctx, w.admin.sqs, esm.Config{
