@@ -373,11 +373,11 @@ func TestHookThatHangs(t *testing.T) {
 func TestAbandonedHooksAreCounted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var book logBook
-		var abandoned []int64
+		reports := make(chan Report, 3)
 		f := wrap(t, takes(0), func(o *Options) {
 			o.Logger, o.Abandoned = book.logger(), 1
 			o.Hooks = []Hooks{{Finish: func(_ context.Context, r Report) {
-				abandoned = append(abandoned, r.Abandoned)
+				reports <- r
 				time.Sleep(time.Hour)
 			}}}
 		})
@@ -391,8 +391,13 @@ func TestAbandonedHooksAreCounted(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		invoke(t, f, timeout(t, 20*time.Second), batch("a"))
-		if want := []int64{0, 1, 0}; !slices.Equal(abandoned, want) || book.count("lambda: hook abandoned") != 3 {
-			t.Errorf("reports had %v abandoned, want %v; %d lines", abandoned, want, book.count("lambda: hook abandoned"))
+		for i, want := range []int64{0, 1, 0} {
+			if r := <-reports; r.Abandoned != want {
+				t.Errorf("report %d: %d abandoned, want %d", i, r.Abandoned, want)
+			}
+		}
+		if n := book.count("lambda: hook abandoned"); n != 3 {
+			t.Errorf("%d lines of abandoned hooks, want 3", n)
 		}
 		time.Sleep(2 * time.Hour)
 	})

@@ -360,7 +360,9 @@ func TestHookOfAFailedExtension(t *testing.T) {
 		j := x.start(ignores(20*time.Second, nil), book.option, func(o *Options) { o.Concurrency = 1 })
 		time.Sleep(19 * time.Second) // b waits, and is extended too
 		var failed, extended int
-		for _, e := range book.extended {
+		var extensions []sqsonce.Extension
+		book.locked(func() { extensions = slices.Clone(book.extended) })
+		for _, e := range extensions {
 			switch {
 			case e.Err != nil && e.Until.IsZero():
 				failed++
@@ -368,8 +370,8 @@ func TestHookOfAFailedExtension(t *testing.T) {
 				extended++
 			}
 		}
-		if failed != 1 || extended != 1 || len(book.extended) != 2 {
-			t.Errorf("extensions of the handler that runs: %+v, want one that failed and one", book.extended)
+		if failed != 1 || extended != 1 || len(extensions) != 2 {
+			t.Errorf("extensions of the handler that runs: %+v, want one that failed and one", extensions)
 		}
 		time.Sleep(time.Minute)
 		j.stopClean()
