@@ -67,6 +67,9 @@ type Options struct {
 	CacheSize int
 	// MaxResult is the longest result that Do stores, in bytes. Default: 64 KB. At most 350 KB.
 	MaxResult int
+	// ErrorText is what is written of a handler's error into its record, for texts that must not be kept. One that panics leaves
+	// the error's type. Default: Error.
+	ErrorText func(error) string
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
 	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. Default: slog.Default().

@@ -86,7 +86,7 @@ func (o *Once) releaseUnused(ctx context.Context, l Lease, cause error) {
 func (o *Once) callRelease(ctx context.Context, l Lease, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
 	defer cancel()
-	err := o.store.Release(ctx, l, cause)
+	err := o.store.Release(ctx, l, host.Described(o.o.ErrorText, cause))
 	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.storeErrors.Add(1)
 	}

@@ -52,7 +52,7 @@ func (v *invocation) deadLetter(f failure) bool {
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
-	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), f.err)
+	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), host.Described(v.opts.ErrorText, f.err))
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.contextOf(f.slot), "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}

@@ -47,6 +47,9 @@ type Options struct {
 	// as does one that goes beyond it without a success; awslambda.Start then ends the process, and the next one has none.
 	// Default: 10 x Concurrency; negative: no limit.
 	Abandoned int
+	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
+	// that panics leaves the error's type. Default: Error.
+	ErrorText func(error) string
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
 	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks or panics harms

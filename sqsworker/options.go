@@ -73,6 +73,9 @@ type Options struct {
 	// StopGrace is how long a handler may take to return after its context was cancelled before it counts as stuck.
 	// Default: 2 s; negative: none.
 	StopGrace time.Duration
+	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
+	// that panics leaves the error's type. Default: Error.
+	ErrorText func(error) string
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
 	// Logger gets the events that no error reports. Its slog.Handler is called on one goroutine and may block: up to 1,024

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Deferred is an inbox that stores messages first and handles them later: [Deferred.Receive] writes the message and
@@ -26,6 +27,7 @@ type Deferred struct {
 	retention time.Duration
 	wait      time.Duration // for a connection, a lock, a commit
 	validate  func(*sqsonce.Message) string
+	errorText func(error) string
 	stmts     deferredStatements
 }
 
@@ -33,8 +35,8 @@ type Deferred struct {
 const defaultRetention = 29 * 24 * time.Hour
 
 // NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
-// Key, Validate, TrustDedupID, Retention and CallTimeout. Retention counts from the arrival, and again from when the event
-// is done. Hooks are not called. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
+// Key, Validate, TrustDedupID, Retention, CallTimeout and ErrorText. Retention counts from the arrival, and again from when the
+// event is done. Hooks are not called. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
 func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Deferred, error) {
 	if s == nil {
 		return nil, fieldError("store", "is nil")
@@ -48,10 +50,13 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 		fn(&o)
 	}
 	return &Deferred{
-		store: s, consumer: consumer, keys: keys, validate: o.Validate, stmts: newDeferredStatements(s.dialect),
+		store: s, consumer: consumer, keys: keys, validate: o.Validate, errorText: o.ErrorText, stmts: newDeferredStatements(s.dialect),
 		retention: cmp.Or(o.Retention, defaultRetention), wait: cmp.Or(o.CallTimeout, cleanupTimeout),
 	}, nil
 }
+
+// textOf is what is written of an attempt's error.
+func (d *Deferred) textOf(err error) string { return errorText(host.Described(d.errorText, err)) }
 
 // Receive stores the message. It is a [sqsonce.Handler]. A nil error says that the event is stored, by this delivery or by
 // an earlier one. It is safe to repeat: an event that is stored, pending or done, does not change.

@@ -85,7 +85,7 @@ const maxUnavailable = 30 * time.Second
 func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Duration, text string) {
 	p.counters.failed.Add(1)
 	p.o.Logger.WarnContext(ctx, "sqlstore: processor: attempt failed", "key", j.key, "attempt", j.message.ReceiveCount, "again_in", delay, "error", cause)
-	p.record(ctx, j, "record failure", text, errorText(cause), delay.Milliseconds(), j.seq, j.owner)
+	p.record(ctx, j, "record failure", text, p.inbox.textOf(cause), delay.Milliseconds(), j.seq, j.owner)
 }
 
 // backoff returns what the option says, or the default if it fails.
@@ -100,7 +100,7 @@ func (p *Processor) backoff(ctx context.Context, attempt int) (delay time.Durati
 func (p *Processor) park(ctx context.Context, j job, cause error) {
 	p.counters.parked.Add(1)
 	p.o.Logger.ErrorContext(ctx, "sqlstore: processor: event parked", "key", j.key, "attempt", j.message.ReceiveCount, "error", cause)
-	p.record(ctx, j, "park", p.inbox.stmts.park, errorText(cause), j.seq, j.owner)
+	p.record(ctx, j, "park", p.inbox.stmts.park, p.inbox.textOf(cause), j.seq, j.owner)
 }
 
 // record writes an attempt's outcome, if this claim still has the event. It is repeated for as long as a lease: without it
