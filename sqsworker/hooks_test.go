@@ -189,6 +189,7 @@ func TestEndOfEveryHandler(t *testing.T) {
 				x.srv.Set(tc.faults)
 				var book hookBook
 				var steps []string
+				step := func(s string) { book.locked(func() { steps = append(steps, s) }) }
 				begun := time.Now()
 				x.send("a")
 				first := true
@@ -197,12 +198,12 @@ func TestEndOfEveryHandler(t *testing.T) {
 						return nil
 					}
 					first = false
-					sqsonce.OnSettled(ctx, func(bool) { steps = append(steps, "settled") })
+					sqsonce.OnSettled(ctx, func(bool) { step("settled") })
 					return tc.h(ctx, m)
 				}, book.option, func(o *Options) {
 					o.Hooks[0].End = func(end func(context.Context, sqsonce.Delivery, sqsonce.Return)) func(context.Context, sqsonce.Delivery, sqsonce.Return) {
 						return func(ctx context.Context, d sqsonce.Delivery, r sqsonce.Return) {
-							steps = append(steps, "end")
+							step("end")
 							end(ctx, d, r)
 						}
 					}(o.Hooks[0].End)
