@@ -107,6 +107,23 @@ func TestOutcomesPassUnchanged(t *testing.T) {
 	}
 }
 
+// What is written of an error is the user's to choose; the delivery's error stays what it is.
+func TestErrorText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		declined := errors.New("card 4929-1357 declined")
+		f := newFaults()
+		o := newOnce(t, f, func(o *dedup.Options) {
+			o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, declined)) }
+		})
+		if err := o.Handler(func(context.Context, *sqsonce.Message) error { return declined })(t.Context(), message("1")); err != declined {
+			t.Errorf("got error %v, want the handler's own", err)
+		}
+		if l, err := other(t, f.Store, recordKey("1")); err != nil || l.LastError != "private: true" {
+			t.Errorf("record: %+v, %v", l, err)
+		}
+	})
+}
+
 // The record of a rejected message is released when the host has the dead-letter queue's answer. Before that another
 // delivery could start while the message is only on its way there.
 func TestRejectReleasesWhenSettled(t *testing.T) {

@@ -2,6 +2,8 @@ package lambda
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -56,6 +58,18 @@ func TestRejectGoesToTheDeadLetterQueue(t *testing.T) {
 		}
 		if got := x.calls(opChange); got != 0 {
 			t.Errorf("%d visibility changes, want none", got)
+		}
+	})
+}
+
+func TestErrorTextIsTheReason(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.send("1")
+		x.failed(x.wrap(fails(sqsonce.Reject(errTest)), func(o *Options) {
+			o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, errTest)) }
+		}), 30*time.Second, x.receive())
+		if dead := x.srv.Messages(x.dlq); len(dead) != 1 || dead[0].Attributes[sqsonce.AttrRejectReason] != "private: true" {
+			t.Errorf("dead-letter queue: %+v", dead)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,6 +75,18 @@ func TestUndecodableBodyStopsNothingElse(t *testing.T) {
 		x.wantEmpty()
 		if dead := x.dead(); sum != 3 || len(dead) != 1 || dead[0].Body != "not json" {
 			t.Errorf("sum %d, dead-letter queue %+v", sum, dead)
+		}
+	})
+}
+
+func TestErrorTextIsTheReason(t *testing.T) {
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("bad")
+		j := x.start(rejectBad, func(o *Options) { o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, errTest)) } })
+		time.Sleep(5 * time.Second)
+		j.stopClean()
+		if dead := x.dead(); len(dead) != 1 || dead[0].Attributes[sqsonce.AttrRejectReason] != "private: true" {
+			t.Errorf("dead-letter queue: %+v", dead)
 		}
 	})
 }
