@@ -82,7 +82,9 @@ func TestUndecodableBodyStopsNothingElse(t *testing.T) {
 func TestErrorTextIsTheReason(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		x.send("bad")
-		j := x.start(rejectBad, func(o *Options) { o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, errTest)) } })
+		j := x.start(rejectBad, func(o *Options) {
+			o.ErrorText = func(err error) string { return fmt.Sprint("private: ", errors.Is(err, errTest)) }
+		})
 		time.Sleep(5 * time.Second)
 		j.stopClean()
 		if dead := x.dead(); len(dead) != 1 || dead[0].Attributes[sqsonce.AttrRejectReason] != "private: true" {
