@@ -147,7 +147,7 @@ func (m *Message) openSNS(fields map[string]json.RawMessage) error {
 			return fmt.Errorf("MessageAttributes of an SNS notification: %w", err)
 		}
 	}
-	m.Attributes = make(map[string]Attribute, len(attributes)+1)
+	m.Attributes = make(map[string]Attribute, len(attributes))
 	for name, a := range attributes {
 		read := Attribute{Type: a.Type, String: a.Value}
 		if strings.HasPrefix(a.Type, "Binary") {
