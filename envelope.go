@@ -125,10 +125,10 @@ func (m *Message) open() (inner *Message, err error) {
 // identify gives the message in an envelope the ID that the message around it has of its own. A body may be any text, also that
 // of a stranger: it must not change the ID that the producer gave.
 func (m *Message) identify(inner *Message) {
-	if _, ok := m.Attributes[AttrEventKey]; !ok {
-		if _, ok := m.Attributes[AttrEventID]; !ok {
-			return
-		}
+	_, key := m.Attributes[AttrEventKey]
+	_, id := m.Attributes[AttrEventID]
+	if !key && !id {
+		return
 	}
 	for _, name := range []string{AttrEventKey, AttrEventID, AttrEventSource, AttrEventType} {
 		delete(inner.Attributes, name)
