@@ -32,8 +32,10 @@ type Envelope struct {
 //   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
 //     those it was published with. With raw message delivery there is nothing to take off.
 //   - an event of EventBridge: the body is its detail, as the JSON text that arrived; the type for [ByType] is its detail-type.
-//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off; its other fields are
-//     attributes, each with the prefix "ce-". A CloudEvent in binary mode has its data in the body already.
+//   - a CloudEvent in structured mode: the body is its data; its other fields are attributes, each with the prefix "ce-". It is
+//     in structured mode also where attributes mirror it: their source and id are those in the body, or their content-type,
+//     contentType or datacontenttype begins with application/cloudevents. Otherwise a message with a CloudEvent in its
+//     attributes is one in binary mode: the body is its data, in which nothing is taken off. So is the data of one taken off.
 //
 // One may be in the other, up to four. Any other body, such as an event notification of S3, is handed to h as it is, also from
 // within an envelope.
@@ -98,10 +100,10 @@ func (m *Message) unwrap() (*Message, error) {
 // open takes one envelope off. It returns nil where there is none. The attributes of the message that it returns are a map of
 // its own.
 func (m *Message) open() (inner *Message, err error) {
-	if _, ok := m.cloudEventInAttributes(); ok {
-		return nil, nil // in binary mode: the body is its data, whatever it looks like
-	}
 	kind, fields := envelopeOf(m.Body)
+	if m.inBinaryMode(kind, fields) {
+		return nil, nil
+	}
 	opened := *m
 	switch kind {
 	case noEnvelope:
@@ -183,7 +185,8 @@ func (m *Message) openEventBridge(fields map[string]json.RawMessage) {
 	}
 }
 
-// openCloudEvent reads a CloudEvent in structured mode. The attributes of the message stay: they are those of the event.
+// openCloudEvent reads a CloudEvent in structured mode. The attributes of the message stay: they are those of the event. What
+// mirrors the event, or is of one around it, gives way to the fields of the body.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
 	body := ""
@@ -205,6 +208,9 @@ func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
 	if m.Attributes == nil {
 		m.Attributes = make(map[string]Attribute, len(fields))
 	}
+	maps.DeleteFunc(m.Attributes, func(name string, a Attribute) bool {
+		return strings.HasPrefix(name, "ce-") || saysStructured(name, a)
+	})
 	for name, raw := range fields {
 		if name == "data" || name == "data_base64" || string(raw) == "null" {
 			continue
@@ -276,16 +282,14 @@ func envelopeOf(body string) (kind envelopeKind, fields map[string]json.RawMessa
 func (m *Message) checkNoEnvelope(t reflect.Type) error {
 	var service string
 	var names []string
-	switch kind, _ := envelopeOf(m.Body); kind {
+	kind, fields := envelopeOf(m.Body)
+	switch kind {
 	case snsNotification, snsOther:
 		service, names = "SNS", []string{"TopicArn", "MessageId"}
 	case eventBridgeEvent:
 		service, names = "EventBridge", []string{"detail", "detail-type"}
 	case structuredCloudEvent:
 		service, names = "CloudEvents", []string{"specversion", "data", "data_base64"}
-		if _, ok := m.cloudEventInAttributes(); ok {
-			return nil // in binary mode: the body is its data
-		}
 	default:
 		return nil
 	}
@@ -296,6 +300,10 @@ func (m *Message) checkNoEnvelope(t reflect.Type) error {
 		if _, ok := fieldByJSONName(t, name); ok {
 			return nil
 		}
+	}
+	if m.inBinaryMode(kind, fields) {
+		return fmt.Errorf("%w: the data of a CloudEvent is one of %s, not a %s: sqsonce.Unwrap takes nothing out of data: decode a type with the fields of that envelope",
+			ErrEnvelope, service, t)
 	}
 	return fmt.Errorf("%w: the body is one of %s, not a %s: put sqsonce.Unwrap around the handler, outside of deduplication", ErrEnvelope, service, t)
 }

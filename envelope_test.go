@@ -210,6 +210,83 @@ func TestUnwrapReadsAttributes(t *testing.T) {
 	}
 }
 
+// Attributes may mirror a CloudEvent in structured mode, as filter policies need it: it is opened all the same.
+func TestUnwrapMirroredCloudEvent(t *testing.T) {
+	t.Parallel()
+	order := `{"ID":"ord-1"}`
+	event := inCloudEvent(order)
+	other := strings.Replace(inCloudEvent(event), `"A-1"`, `"B-1"`, 1) // an event whose data is an event
+	mirror := []string{"specversion", "1.0", "id", "A-1", "source", "/orders", "type", "created"}
+	others := []string{"specversion", "1.0", "id", "B", "source", "/orders", "type", "created"}
+	prefixed := func(prefix string, pairs []string, more ...string) map[string]sqsonce.Attribute {
+		attributes := text(more...)
+		for i := 0; i < len(pairs); i += 2 {
+			attributes[prefix+pairs[i]] = sqsonce.Attribute{Type: "String", String: pairs[i+1]}
+		}
+		return attributes
+	}
+	const typed = `"MessageAttributes":{"specversion":{"Type":"String","Value":"1.0"},"id":{"Type":"String","Value":"A-1"},"source":{"Type":"String","Value":"/orders"},"type":{"Type":"String","Value":"created"}},"Message"`
+	structured := `"datacontenttype":"application/cloudevents+json","data":{`
+	for _, tt := range []struct {
+		name string
+		m    sqsonce.Message
+		body string // "": the body as it is
+		key  string
+	}{
+		{"ce-", sqsonce.Message{Body: event, Attributes: prefixed("ce-", mirror)}, order, "/orders|A-1"},
+		{"ce_", sqsonce.Message{Body: event, Attributes: prefixed("ce_", mirror)}, order, "/orders|A-1"},
+		{"no prefix", sqsonce.Message{Body: event, Attributes: prefixed("", mirror)}, order, "/orders|A-1"},
+		{"in SNS", sqsonce.Message{Body: strings.Replace(inSNS(event), `"Message"`, typed, 1)}, order, "/orders|A-1"},
+		{"content-type", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others, "Content-Type", "Application/CloudEvents+json; charset=utf-8")}, order, "/orders|A-1"},
+		{"contentType", sqsonce.Message{Body: event, Attributes: prefixed("", others, "contentType", "application/cloudevents+json")}, order, "/orders|A-1"},
+		{"datacontenttype", sqsonce.Message{Body: event, Attributes: prefixed("ce_", others, "ce_datacontenttype", "application/cloudevents")}, order, "/orders|A-1"},
+		{"another content type", sqsonce.Message{Body: event, Attributes: prefixed("ce-", mirror, "content-type", "application/json")}, order, "/orders|A-1"},
+		{"an event in a mirrored one", sqsonce.Message{Body: other, Attributes: prefixed("ce-", []string{"specversion", "1.0", "id", "B-1", "source", "/orders", "type", "created"})}, event, "/orders|B-1"},
+		{"an event in one whose data is one", sqsonce.Message{Body: strings.Replace(other, `"data":{`, structured, 1)}, order, "/orders|A-1"},
+		{"an event in an event", sqsonce.Message{Body: other}, event, "/orders|B-1"},
+		{"another ID", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others)}, "", "/orders|B"},
+		{"another source", sqsonce.Message{Body: event, Attributes: prefixed("ce-", []string{"specversion", "1.0", "id", "A-1", "source", "/x", "type", "t"})}, "", "/x|A-1"},
+		{"another content type and ID", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others, "content-type", "application/json", "note", "application/cloudevents")}, "", "/orders|B"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := tt.m
+			m.ID = msgID
+			got, err := unwrapped(t, &m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.body == "" {
+				tt.body = m.Body
+			}
+			if got.Body != tt.body {
+				t.Errorf("body: got %s, want %s", got.Body, tt.body)
+			}
+			if key, source, err := got.Key(); key != tt.key || source != sqsonce.KeyFromCloudEvents || err != nil {
+				t.Errorf("key: got %q, %v, %v, want %q", key, source, err, tt.key)
+			}
+			type order struct{ Number string }
+			if _, err := sqsonce.Decode[order](got); (got.Body == event) != errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
+				t.Errorf("Decode of %s: %v", got.Body, err)
+			}
+		})
+	}
+}
+
+// The attributes of an event that was taken off are not those of the one in it.
+func TestUnwrapCloudEventInAnother(t *testing.T) {
+	t.Parallel()
+	m := sqsonce.Message{Body: inCloudEvent("{}"), Attributes: text("ce-id", "B", "ce-source", "s", "ce-specversion", "1.0", "ce-type", "t", "ce-subject", "outer",
+		"content-type", "application/cloudevents+json", "trace", "t")}
+	got, err := unwrapped(t, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text("ce-id", "A-1", "ce-source", "/orders", "ce-specversion", "1.0", "ce-type", "created", "trace", "t"), got.Attributes); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+}
+
 // What is not understood does not reach the handler, and is not rejected: it is delivered again.
 func TestUnwrapRefuses(t *testing.T) {
 	t.Parallel()
@@ -355,8 +432,11 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 		t.Errorf("a type for CloudEvents: %v", err)
 	}
 	binary := &sqsonce.Message{Body: inCloudEvent("{}"), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")}
-	if _, err := sqsonce.Decode[order](binary); err != nil {
+	if _, err := sqsonce.Decode[order](binary); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "sqsonce.Unwrap takes nothing") {
 		t.Errorf("a CloudEvent as the data of one in binary mode: %v", err)
+	}
+	if _, err := sqsonce.Decode[cloudEvent](binary); err != nil {
+		t.Errorf("a type for a CloudEvent as the data of one in binary mode: %v", err)
 	}
 	if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: `{"ID":"1","TopicArn":"x","detail-type":"y"}`}); err != nil {
 		t.Errorf("an order with a topic: %v", err)

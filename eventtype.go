@@ -70,6 +70,32 @@ func (m *Message) cloudEventInAttributes() (cloudEvent, bool) {
 	return cloudEvent{}, false
 }
 
+// inBinaryMode reports whether the body is the data of a CloudEvent in the attributes, whatever it looks like. The attributes of
+// one in structured mode may mirror it, as filter policies need it.
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md#33-structured-content-mode
+func (m *Message) inBinaryMode(kind envelopeKind, fields map[string]json.RawMessage) bool {
+	e, ok := m.cloudEventInAttributes()
+	if !ok || kind != structuredCloudEvent {
+		return ok
+	}
+	for name, a := range m.Attributes {
+		if saysStructured(name, a) {
+			return false
+		}
+	}
+	return jsonString(fields["source"]) != e.source || jsonString(fields["id"]) != e.id
+}
+
+// saysStructured reports whether an attribute is a content type, in one of the spellings in use, of CloudEvents.
+func saysStructured(name string, a Attribute) bool {
+	name = strings.ToLower(name)
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "ce-"), "ce_")
+	if name != "content-type" && name != "contenttype" && name != "datacontenttype" {
+		return false
+	}
+	return strings.HasPrefix(strings.ToLower(a.String), "application/cloudevents")
+}
+
 func newCloudEvent(field func(name string) string) (cloudEvent, bool) {
 	e := cloudEvent{source: field("source"), id: field("id"), eventType: field("type")}
 	return e, e.source != "" && e.id != "" && e.eventType != "" && field("specversion") != ""
