@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"strings"
 )
 
@@ -100,22 +99,21 @@ func (m *Message) unwrap() (*Message, error) {
 // open takes one envelope off. It returns nil where there is none. The attributes of the message that it returns are a map of
 // its own.
 func (m *Message) open() (inner *Message, err error) {
-	kind, fields := envelopeOf(m.Body)
-	if m.inBinaryMode(kind, fields) {
+	e := envelopeOf(m.Body)
+	if e.kind == "" || m.inBinaryMode(e) {
 		return nil, nil
 	}
+	if e.lacks != "" {
+		return nil, fmt.Errorf("one of %s that is not understood: %s is missing or not what it has to be", e.kind, e.lacks)
+	}
 	opened := *m
-	switch kind {
-	case noEnvelope:
-		return nil, nil
-	case snsNotification:
-		err = opened.openSNS(fields)
-	case snsOther:
-		err = fmt.Errorf("a %.64q of SNS, not a notification", jsonString(fields["Type"]))
-	case eventBridgeEvent:
-		opened.openEventBridge(fields)
-	case structuredCloudEvent:
-		err = opened.openCloudEvent(fields)
+	switch e.kind {
+	case snsEnvelope:
+		err = opened.openSNS(e.fields)
+	case eventBridgeEnvelope:
+		opened.openEventBridge(e.fields)
+	case cloudEventEnvelope:
+		err = opened.openCloudEvent(e.fields)
 	}
 	if err != nil {
 		return nil, err
@@ -143,6 +141,9 @@ func (m *Message) identify(inner *Message) {
 // openSNS reads a notification, as SNS sends it to a queue.
 // https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
 func (m *Message) openSNS(fields map[string]json.RawMessage) error {
+	if typ := jsonString(fields["Type"]); typ != "Notification" { // such as the confirmation of a subscription
+		return fmt.Errorf("a %.64q of SNS, not a notification", typ)
+	}
 	var attributes map[string]struct{ Type, Value string }
 	if raw := fields["MessageAttributes"]; raw != nil {
 		if err := json.Unmarshal(raw, &attributes); err != nil {
@@ -190,7 +191,7 @@ func (m *Message) openEventBridge(fields map[string]json.RawMessage) {
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
 	body := ""
-	if raw := fields["data_base64"]; raw != nil {
+	if raw := fields["data_base64"]; raw != nil && string(raw) != "null" {
 		var data []byte
 		if err := json.Unmarshal(raw, &data); err != nil {
 			return fmt.Errorf("data_base64 of a CloudEvent: %w", err)
@@ -229,81 +230,4 @@ func isJSON(mediaType string) bool {
 	subtype, _, _ := strings.Cut(mediaType, ";")
 	_, subtype, _ = strings.Cut(strings.ToLower(strings.TrimSpace(subtype)), "/")
 	return mediaType == "" || subtype == "json" || strings.HasSuffix(subtype, "+json")
-}
-
-type envelopeKind uint8
-
-const (
-	noEnvelope envelopeKind = iota
-	snsNotification
-	snsOther // such as the confirmation of a subscription
-	eventBridgeEvent
-	structuredCloudEvent
-)
-
-// envelopeOf returns the kind of envelope that a body is, and its fields. Each has fields that no other body has all of; a body
-// that lacks one of them is none.
-func envelopeOf(body string) (kind envelopeKind, fields map[string]json.RawMessage) {
-	// Most bodies are no envelopes, and a search is much cheaper than parsing.
-	sns, eventBridge := strings.Contains(body, `"TopicArn"`), strings.Contains(body, `"detail-type"`)
-	if !sns && !eventBridge && !strings.Contains(body, `"specversion"`) {
-		return noEnvelope, nil
-	}
-	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
-	if json.Unmarshal([]byte(body), &fields) != nil {
-		return noEnvelope, nil
-	}
-	field := func(name string) string { return jsonString(fields[name]) }
-	all := func(names ...string) bool {
-		for _, name := range names {
-			if field(name) == "" {
-				return false
-			}
-		}
-		return true
-	}
-	if sns && all("Type", "MessageId", "Timestamp") && strings.HasPrefix(field("TopicArn"), "arn:") && fields["Message"] != nil {
-		if field("Type") == "Notification" {
-			return snsNotification, fields
-		}
-		return snsOther, fields
-	}
-	if eventBridge && all("id", "source", "detail-type", "region", "time") && bytes.HasPrefix(fields["detail"], []byte("{")) {
-		return eventBridgeEvent, fields
-	}
-	if _, ok := newCloudEvent(field); ok {
-		return structuredCloudEvent, fields
-	}
-	return noEnvelope, nil
-}
-
-// checkNoEnvelope fails for a body in an envelope that is to be decoded as a t which is not made for it: encoding/json would
-// ignore its fields, and the handler would succeed with an empty value.
-func (m *Message) checkNoEnvelope(t reflect.Type) error {
-	var service string
-	var names []string
-	kind, fields := envelopeOf(m.Body)
-	switch kind {
-	case snsNotification, snsOther:
-		service, names = "SNS", []string{"TopicArn", "MessageId"}
-	case eventBridgeEvent:
-		service, names = "EventBridge", []string{"detail", "detail-type"}
-	case structuredCloudEvent:
-		service, names = "CloudEvents", []string{"specversion", "data", "data_base64"}
-	default:
-		return nil
-	}
-	if t = element(t); t.Kind() != reflect.Struct {
-		return nil // a map or an interface holds all; anything else does not decode
-	}
-	for _, name := range names {
-		if _, ok := fieldByJSONName(t, name); ok {
-			return nil
-		}
-	}
-	if m.inBinaryMode(kind, fields) {
-		return fmt.Errorf("%w: the data of a CloudEvent is one of %s, not a %s: sqsonce.Unwrap takes nothing out of data: decode a type with the fields of that envelope",
-			ErrEnvelope, service, t)
-	}
-	return fmt.Errorf("%w: the body is one of %s, not a %s: put sqsonce.Unwrap around the handler, outside of deduplication", ErrEnvelope, service, t)
 }

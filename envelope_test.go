@@ -125,6 +125,8 @@ func TestUnwrap(t *testing.T) {
 			[]string{"ce-id", "ce-source", "ce-specversion", "ce-type"}, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvent of a MiB in base64", sqsonce.Message{Body: strings.Replace(inCloudEvent(quoted(base64.StdEncoding.EncodeToString([]byte(large)))), `"data"`, `"data_base64"`, 1)},
 			large, nil, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
+		{"CloudEvent with null in base64", sqsonce.Message{Body: strings.Replace(inCloudEvent(order), `"data"`, `"data_base64":null,"data"`, 1)}, order,
+			[]string{"ce-id", "ce-source", "ce-specversion", "ce-type"}, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvent with an event-id", sqsonce.Message{Body: inCloudEvent(order), Attributes: text("event-id", "7", "event-source", "orders", "event-type", "placed")},
 			order, nil, "placed", "orders|7", sqsonce.KeyFromAttribute},
 		{"CloudEvent in binary mode", sqsonce.Message{Body: inCloudEvent(order), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")},
@@ -313,13 +315,51 @@ func TestUnwrapRefuses(t *testing.T) {
 	}
 }
 
-// A body that lacks one field of an envelope is none: it may be an order that has a topic.
+// What is like an envelope and like nothing else is neither opened nor decoded as an empty order.
+func TestEnvelopesThatAreNotUnderstood(t *testing.T) {
+	t.Parallel()
+	type order struct{ Number string }
+	event := inCloudEvent("{}")
+	for _, tt := range []struct{ name, body, old, new string }{
+		{"SNS without Timestamp", inSNS("x"), `"Timestamp"`, `"timestamp"`},
+		{"SNS with a number for MessageId", inSNS("x"), `"m-1"`, `1`},
+		{"EventBridge with null for detail", inEventBridge("null"), "", ""},
+		{"EventBridge with a text for detail", inEventBridge(`"{}"`), "", ""},
+		{"EventBridge with an array for detail", inEventBridge(`[{}]`), "", ""},
+		{"EventBridge without region", inEventBridge("{}"), `"region"`, `"Region"`},
+		{"EventBridge without id", inEventBridge("{}"), `"id":"e-1",`, ``},
+		{"EventBridge without time", inEventBridge("{}"), `"time"`, `"at"`},
+		{"EventBridge with an empty source", inEventBridge("{}"), `"shop"`, `""`},
+		{"CloudEvents with a number for id", event, `"A-1"`, `1`},
+		{"CloudEvents with an empty id", event, `"A-1"`, `""`},
+		{"CloudEvents with half a character in its id", event, `A-1`, `\ud800`},
+		{"CloudEvents without id", event, `"id":"A-1",`, ``},
+		{"CloudEvents without source", event, `"source":"/orders",`, ``},
+		{"CloudEvents without type", event, `"type":"created",`, ``},
+		{"CloudEvents without type and data", event, `"type":"created","data":{}`, `"x":0`},
+		{"CloudEvents with a type and data alone", event, `"id":"A-1","source":"/orders",`, ``},
+		{"CloudEvents with a number for specversion", event, `"1.0"`, `1.0`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := strings.Replace(tt.body, tt.old, tt.new, 1)
+			if got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: body}); got != nil || !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
+				t.Errorf("Unwrap of %s: %v, %v", body, got, err)
+			}
+			if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: body}); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
+				t.Errorf("Decode of %s: %v", body, err)
+			}
+		})
+	}
+}
+
+// A body that lacks a field by which an envelope is known is none: it may be an order that has a topic.
 func TestNoEnvelope(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ body, fields string }{
-		{inSNS("x"), "Type MessageId TopicArn Message Timestamp"},
-		{inEventBridge("{}"), "id detail-type source time region detail"},
-		{inCloudEvent("{}"), "specversion id source type"},
+		{inSNS("x"), "Type MessageId TopicArn Message"},
+		{inEventBridge("{}"), "detail-type source detail"},
+		{inCloudEvent("{}"), "specversion"},
 	} {
 		for _, field := range strings.Fields(tt.fields) {
 			for _, other := range []string{`"other-` + field + `":`, `"` + strings.ToUpper(field[:1]) + strings.ToUpper(field[1:]) + `":`} {
@@ -334,7 +374,8 @@ func TestNoEnvelope(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		inEventBridge(`"text"`), inEventBridge(`[{}]`), strings.Replace(inSNS("x"), `"arn:`, `"`, 1), "[" + inSNS("x") + "]", inSNS("x") + "{}",
+		strings.Replace(inSNS("x"), `"arn:`, `"`, 1), "[" + inSNS("x") + "]", inSNS("x") + "{}",
+		`{"specversion":"2","id":"ord-1","number":"n1"}`, `{"id":"ord-1","source":"web","type":"gift","data":{}}`,
 	} {
 		if got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: body}); err != nil || got.Body != body {
 			t.Errorf("%s: %v, %v, want the body as it is", body, got, err)
@@ -432,11 +473,26 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 		t.Errorf("a type for CloudEvents: %v", err)
 	}
 	binary := &sqsonce.Message{Body: inCloudEvent("{}"), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")}
-	if _, err := sqsonce.Decode[order](binary); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "sqsonce.Unwrap takes nothing") {
+	if _, err := sqsonce.Decode[order](binary); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.Unwrap leaves it") {
 		t.Errorf("a CloudEvent as the data of one in binary mode: %v", err)
 	}
 	if _, err := sqsonce.Decode[cloudEvent](binary); err != nil {
 		t.Errorf("a type for a CloudEvent as the data of one in binary mode: %v", err)
+	}
+	for _, body := range []string{"[" + inCloudEvent("{}") + "]", " \n[{}, " + inSNS("x") + "]"} {
+		batch := &sqsonce.Message{Body: body}
+		if _, err := sqsonce.Decode[[]order](batch); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.Unwrap leaves it") {
+			t.Errorf("a batch: %v", err)
+		}
+		if _, err := sqsonce.Decode[[]map[string]any](batch); err != nil {
+			t.Errorf("a batch of maps: %v", err)
+		}
+	}
+	if got, err := sqsonce.Decode[[]cloudEvent](&sqsonce.Message{Body: "[" + inCloudEvent("{}") + "]"}); err != nil || len(got) != 1 {
+		t.Errorf("a type for batches of CloudEvents: %v", err)
+	}
+	if _, err := sqsonce.Decode[[]order](&sqsonce.Message{Body: `[{"ID":"1"},{"ID":"2","specversion":"2"}]`}); err != nil {
+		t.Errorf("an array of orders: %v", err)
 	}
 	if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: `{"ID":"1","TopicArn":"x","detail-type":"y"}`}); err != nil {
 		t.Errorf("an order with a topic: %v", err)

@@ -73,9 +73,9 @@ func (m *Message) cloudEventInAttributes() (cloudEvent, bool) {
 // inBinaryMode reports whether the body is the data of a CloudEvent in the attributes, whatever it looks like. The attributes of
 // one in structured mode may mirror it, as filter policies need it.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md#33-structured-content-mode
-func (m *Message) inBinaryMode(kind envelopeKind, fields map[string]json.RawMessage) bool {
+func (m *Message) inBinaryMode(body envelope) bool {
 	e, ok := m.cloudEventInAttributes()
-	if !ok || kind != structuredCloudEvent {
+	if !ok || body.kind != cloudEventEnvelope {
 		return ok
 	}
 	for name, a := range m.Attributes {
@@ -83,7 +83,7 @@ func (m *Message) inBinaryMode(kind envelopeKind, fields map[string]json.RawMess
 			return false
 		}
 	}
-	return jsonString(fields["source"]) != e.source || jsonString(fields["id"]) != e.id
+	return jsonString(body.fields["source"]) != e.source || jsonString(body.fields["id"]) != e.id
 }
 
 // saysStructured reports whether an attribute is a content type, in one of the spellings in use, of CloudEvents.
