@@ -31,13 +31,13 @@ type Envelope struct {
 //   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
 //     those it was published with. With raw message delivery there is nothing to take off.
 //   - an event of EventBridge: the body is its detail, as the JSON text that arrived; the type for [ByType] is its detail-type.
-//   - a CloudEvent in structured mode: the body is its data; its other fields are attributes, each with the prefix "ce-". It is
-//     in structured mode also where attributes mirror it: their source and id are those in the body, or their content-type,
-//     contentType or datacontenttype begins with application/cloudevents. Otherwise a message with a CloudEvent in its
-//     attributes is one in binary mode: the body is its data, in which nothing is taken off. So is the data of one taken off.
+//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off; its other fields are
+//     attributes, each with the prefix "ce-". Attributes may mirror it: they have the source and the id of the body, or a
+//     content-type (contentType) of application/cloudevents. Another CloudEvent in the attributes is one in binary mode, whose
+//     data is the body already.
 //
-// One may be in the other, up to four. Any other body, such as an event notification of S3, is handed to h as it is, also from
-// within an envelope.
+// One may be in the other, up to four. Any other body, such as an event notification of S3 or a batch of CloudEvents, is handed
+// to h as it is, also from within an envelope.
 //
 // The key of the event ([Message.Key]) is that of the outermost message which has an ID of its own in its attributes, the
 // delivery first: an event-key, which a dead-letter copy has, or an event-id; its event-type stays too. Otherwise it is that of
@@ -53,8 +53,12 @@ type Envelope struct {
 // returns. Unwrap belongs outside of deduplication: Unwrap(once.Handler(h)). To a consumer that has records already it gives
 // other keys for messages in envelopes: an event that was completed under its message ID and comes again runs again.
 //
-// An envelope that is not understood, such as one with an attribute that is not base64 or the confirmation of a subscription,
-// is an error that matches [ErrEnvelope], and h is not called.
+// An envelope that is not understood is an error that matches [ErrEnvelope], and h is not called: the confirmation of a
+// subscription, an attribute that is not base64, or a body that is known by these fields and lacks others, which must be texts:
+//
+//   - SNS: TopicArn (an ARN), MessageId, Message, and Notification for Type. A Timestamp is needed.
+//   - EventBridge: detail-type, source, detail. id, time and region are needed, and detail must be an object.
+//   - CloudEvents: specversion and two of id, source, type, data and data_base64. specversion, id, source and type are needed.
 func Unwrap(h Handler) Handler {
 	if h == nil {
 		return withoutHandler("Unwrap")
@@ -186,8 +190,8 @@ func (m *Message) openEventBridge(fields map[string]json.RawMessage) {
 	}
 }
 
-// openCloudEvent reads a CloudEvent in structured mode. The attributes of the message stay: they are those of the event. What
-// mirrors the event, or is of one around it, gives way to the fields of the body.
+// openCloudEvent reads a CloudEvent in structured mode. The attributes of the message stay: they are those of the event; but
+// not a content type that says that the body is an event.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
 	body := ""
@@ -209,9 +213,7 @@ func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
 	if m.Attributes == nil {
 		m.Attributes = make(map[string]Attribute, len(fields))
 	}
-	maps.DeleteFunc(m.Attributes, func(name string, a Attribute) bool {
-		return strings.HasPrefix(name, "ce-") || saysStructured(name, a)
-	})
+	maps.DeleteFunc(m.Attributes, saysStructured)
 	for name, raw := range fields {
 		if name == "data" || name == "data_base64" || string(raw) == "null" {
 			continue

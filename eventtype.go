@@ -86,14 +86,11 @@ func (m *Message) inBinaryMode(body envelope) bool {
 	return jsonString(body.fields["source"]) != e.source || jsonString(body.fields["id"]) != e.id
 }
 
-// saysStructured reports whether an attribute is a content type, in one of the spellings in use, of CloudEvents.
+// saysStructured reports whether an attribute is a content type of CloudEvents. A datacontenttype is that of the data: with an
+// event as its data the key is still that of the event around it.
 func saysStructured(name string, a Attribute) bool {
 	name = strings.ToLower(name)
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "ce-"), "ce_")
-	if name != "content-type" && name != "contenttype" && name != "datacontenttype" {
-		return false
-	}
-	return strings.HasPrefix(strings.ToLower(a.String), "application/cloudevents")
+	return (name == "content-type" || name == "contenttype") && strings.HasPrefix(strings.ToLower(a.String), "application/cloudevents")
 }
 
 func newCloudEvent(field func(name string) string) (cloudEvent, bool) {
