@@ -31,10 +31,10 @@ type Envelope struct {
 //   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
 //     those it was published with. With raw message delivery there is nothing to take off.
 //   - an event of EventBridge: the body is its detail, as the JSON text that arrived; the type for [ByType] is its detail-type.
-//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off; its other fields are
-//     attributes, each with the prefix "ce-". Attributes may mirror it: they have the source and the id of the body, or a
-//     content-type (contentType) of application/cloudevents. Another CloudEvent in the attributes is one in binary mode, whose
-//     data is the body already.
+//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off but the same event; its other
+//     fields are attributes, each with the prefix "ce-". Attributes may mirror it: they have the source and the id of the body,
+//     or a content-type (contentType) of application/cloudevents. Another CloudEvent in the attributes is one in binary mode,
+//     whose data is the body already.
 //
 // One may be in the other, up to four. Any other body, such as an event notification of S3 or a batch of CloudEvents, is handed
 // to h as it is, also from within an envelope.

@@ -248,6 +248,7 @@ func TestUnwrapMirroredCloudEvent(t *testing.T) {
 		{"an event in an event", sqsonce.Message{Body: other}, event, "/orders|B-1"},
 		{"another ID", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others)}, "", "/orders|B"},
 		{"another source", sqsonce.Message{Body: event, Attributes: prefixed("ce-", []string{"specversion", "1.0", "id", "A-1", "source", "/x", "type", "t"})}, "", "/x|A-1"},
+		{"EventBridge of the same source and ID", sqsonce.Message{Body: inEventBridge(order), Attributes: prefixed("ce-", []string{"specversion", "1.0", "id", "e-1", "source", "shop", "type", "t"})}, "", "shop|e-1"},
 		{"another content type and ID", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others, "content-type", "application/json", "note", "application/cloudevents")}, "", "/orders|B"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -267,8 +268,8 @@ func TestUnwrapMirroredCloudEvent(t *testing.T) {
 			if key, source, err := got.Key(); key != tt.key || source != sqsonce.KeyFromCloudEvents || err != nil {
 				t.Errorf("key: got %q, %v, %v, want %q", key, source, err, tt.key)
 			}
-			type order struct{ Number string }
-			if _, err := sqsonce.Decode[order](got); (got.Body == event) != errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
+			type number struct{ Number string }
+			if _, err := sqsonce.Decode[number](got); (got.Body != order) != errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
 				t.Errorf("Decode of %s: %v", got.Body, err)
 			}
 		})
@@ -324,6 +325,7 @@ func TestEnvelopesThatAreNotUnderstood(t *testing.T) {
 		{"CloudEvents without type", event, `"type":"created",`, ``},
 		{"CloudEvents without type and data", event, `"type":"created","data":{}`, `"x":0`},
 		{"CloudEvents with a type and data alone", event, `"id":"A-1","source":"/orders",`, ``},
+		{"CloudEvents with a type and base64 alone", `{"specversion":"1.0","type":"created","data_base64":"e30="}`, "", ""},
 		{"CloudEvents with a number for specversion", event, `"1.0"`, `1.0`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -361,7 +363,7 @@ func TestNoEnvelope(t *testing.T) {
 	}
 	for _, body := range []string{
 		strings.Replace(inSNS("x"), `"arn:`, `"`, 1), "[" + inSNS("x") + "]", inSNS("x") + "{}",
-		`{"specversion":"2","id":"ord-1","number":"n1"}`, `{"id":"ord-1","source":"web","type":"gift","data":{}}`,
+		`{"specversion":"2","id":"ord-1","number":"n1"}`, `{"id":"ord-1","source":"web","type":"gift","data":{"specversion":"2"}}`,
 	} {
 		if got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: body}); err != nil || got.Body != body {
 			t.Errorf("%s: %v, %v, want the body as it is", body, got, err)
