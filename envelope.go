@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"strings"
 )
 
@@ -32,11 +31,13 @@ type Envelope struct {
 //   - a notification of SNS without raw message delivery, its default: the body is the published message, the attributes are
 //     those it was published with. With raw message delivery there is nothing to take off.
 //   - an event of EventBridge: the body is its detail, as the JSON text that arrived; the type for [ByType] is its detail-type.
-//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off; its other fields are
-//     attributes, each with the prefix "ce-". A CloudEvent in binary mode has its data in the body already.
+//   - a CloudEvent in structured mode: the body is its data, in which nothing more is taken off but the same event; its other
+//     fields are attributes, each with the prefix "ce-". Attributes may mirror it: they have the source and the id of the body,
+//     or a content-type (contentType) of application/cloudevents. Another CloudEvent in the attributes is one in binary mode,
+//     whose data is the body already.
 //
-// One may be in the other, up to four. Any other body, such as an event notification of S3, is handed to h as it is, also from
-// within an envelope.
+// One may be in the other, up to four. Any other body, such as an event notification of S3 or a batch of CloudEvents, is handed
+// to h as it is, also from within an envelope.
 //
 // The key of the event ([Message.Key]) is that of the outermost message which has an ID of its own in its attributes, the
 // delivery first: an event-key, which a dead-letter copy has, or an event-id; its event-type stays too. Otherwise it is that of
@@ -52,8 +53,12 @@ type Envelope struct {
 // returns. Unwrap belongs outside of deduplication: Unwrap(once.Handler(h)). To a consumer that has records already it gives
 // other keys for messages in envelopes: an event that was completed under its message ID and comes again runs again.
 //
-// An envelope that is not understood, such as one with an attribute that is not base64 or the confirmation of a subscription,
-// is an error that matches [ErrEnvelope], and h is not called.
+// An envelope that is not understood is an error that matches [ErrEnvelope], and h is not called: the confirmation of a
+// subscription, an attribute that is not base64, or a body that is known by these fields and lacks others, which must be texts:
+//
+//   - SNS: TopicArn (an ARN), MessageId, Message, and Notification for Type. A Timestamp is needed.
+//   - EventBridge: detail-type, source, detail. id, time and region are needed, and detail must be an object.
+//   - CloudEvents: specversion and two of id, source, type, data and data_base64. specversion, id, source and type are needed.
 func Unwrap(h Handler) Handler {
 	if h == nil {
 		return withoutHandler("Unwrap")
@@ -98,22 +103,21 @@ func (m *Message) unwrap() (*Message, error) {
 // open takes one envelope off. It returns nil where there is none. The attributes of the message that it returns are a map of
 // its own.
 func (m *Message) open() (inner *Message, err error) {
-	if _, ok := m.cloudEventInAttributes(); ok {
-		return nil, nil // in binary mode: the body is its data, whatever it looks like
-	}
-	kind, fields := envelopeOf(m.Body)
-	opened := *m
-	switch kind {
-	case noEnvelope:
+	e := envelopeOf(m.Body)
+	if e.kind == "" || m.inBinaryMode(e) {
 		return nil, nil
-	case snsNotification:
-		err = opened.openSNS(fields)
-	case snsOther:
-		err = fmt.Errorf("a %.64q of SNS, not a notification", jsonString(fields["Type"]))
-	case eventBridgeEvent:
-		opened.openEventBridge(fields)
-	case structuredCloudEvent:
-		err = opened.openCloudEvent(fields)
+	}
+	if e.lacks != "" {
+		return nil, fmt.Errorf("one of %s that is not understood: %s is missing or not what it has to be", e.kind, e.lacks)
+	}
+	opened := *m
+	switch e.kind {
+	case snsEnvelope:
+		err = opened.openSNS(e.fields)
+	case eventBridgeEnvelope:
+		opened.openEventBridge(e.fields)
+	case cloudEventEnvelope:
+		err = opened.openCloudEvent(e.fields)
 	}
 	if err != nil {
 		return nil, err
@@ -125,10 +129,10 @@ func (m *Message) open() (inner *Message, err error) {
 // identify gives the message in an envelope the ID that the message around it has of its own. A body may be any text, also that
 // of a stranger: it must not change the ID that the producer gave.
 func (m *Message) identify(inner *Message) {
-	if _, ok := m.Attributes[AttrEventKey]; !ok {
-		if _, ok := m.Attributes[AttrEventID]; !ok {
-			return
-		}
+	_, key := m.Attributes[AttrEventKey]
+	_, id := m.Attributes[AttrEventID]
+	if !key && !id {
+		return
 	}
 	for _, name := range []string{AttrEventKey, AttrEventID, AttrEventSource, AttrEventType} {
 		delete(inner.Attributes, name)
@@ -141,6 +145,9 @@ func (m *Message) identify(inner *Message) {
 // openSNS reads a notification, as SNS sends it to a queue.
 // https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
 func (m *Message) openSNS(fields map[string]json.RawMessage) error {
+	if typ := jsonString(fields["Type"]); typ != "Notification" { // such as the confirmation of a subscription
+		return fmt.Errorf("a %.64q of SNS, not a notification", typ)
+	}
 	var attributes map[string]struct{ Type, Value string }
 	if raw := fields["MessageAttributes"]; raw != nil {
 		if err := json.Unmarshal(raw, &attributes); err != nil {
@@ -183,11 +190,12 @@ func (m *Message) openEventBridge(fields map[string]json.RawMessage) {
 	}
 }
 
-// openCloudEvent reads a CloudEvent in structured mode. The attributes of the message stay: they are those of the event.
+// openCloudEvent reads a CloudEvent in structured mode. The attributes of the message stay: they are those of the event; but
+// not a content type that says that the body is an event.
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
 	body := ""
-	if raw := fields["data_base64"]; raw != nil {
+	if raw := fields["data_base64"]; raw != nil && string(raw) != "null" {
 		var data []byte
 		if err := json.Unmarshal(raw, &data); err != nil {
 			return fmt.Errorf("data_base64 of a CloudEvent: %w", err)
@@ -205,6 +213,7 @@ func (m *Message) openCloudEvent(fields map[string]json.RawMessage) error {
 	if m.Attributes == nil {
 		m.Attributes = make(map[string]Attribute, len(fields))
 	}
+	maps.DeleteFunc(m.Attributes, saysStructured)
 	for name, raw := range fields {
 		if name == "data" || name == "data_base64" || string(raw) == "null" {
 			continue
@@ -223,79 +232,4 @@ func isJSON(mediaType string) bool {
 	subtype, _, _ := strings.Cut(mediaType, ";")
 	_, subtype, _ = strings.Cut(strings.ToLower(strings.TrimSpace(subtype)), "/")
 	return mediaType == "" || subtype == "json" || strings.HasSuffix(subtype, "+json")
-}
-
-type envelopeKind uint8
-
-const (
-	noEnvelope envelopeKind = iota
-	snsNotification
-	snsOther // such as the confirmation of a subscription
-	eventBridgeEvent
-	structuredCloudEvent
-)
-
-// envelopeOf returns the kind of envelope that a body is, and its fields. Each has fields that no other body has all of; a body
-// that lacks one of them is none.
-func envelopeOf(body string) (kind envelopeKind, fields map[string]json.RawMessage) {
-	// Most bodies are no envelopes, and a search is much cheaper than parsing.
-	sns, eventBridge := strings.Contains(body, `"TopicArn"`), strings.Contains(body, `"detail-type"`)
-	if !sns && !eventBridge && !strings.Contains(body, `"specversion"`) {
-		return noEnvelope, nil
-	}
-	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
-	if json.Unmarshal([]byte(body), &fields) != nil {
-		return noEnvelope, nil
-	}
-	field := func(name string) string { return jsonString(fields[name]) }
-	all := func(names ...string) bool {
-		for _, name := range names {
-			if field(name) == "" {
-				return false
-			}
-		}
-		return true
-	}
-	if sns && all("Type", "MessageId", "Timestamp") && strings.HasPrefix(field("TopicArn"), "arn:") && fields["Message"] != nil {
-		if field("Type") == "Notification" {
-			return snsNotification, fields
-		}
-		return snsOther, fields
-	}
-	if eventBridge && all("id", "source", "detail-type", "region", "time") && bytes.HasPrefix(fields["detail"], []byte("{")) {
-		return eventBridgeEvent, fields
-	}
-	if _, ok := newCloudEvent(field); ok {
-		return structuredCloudEvent, fields
-	}
-	return noEnvelope, nil
-}
-
-// checkNoEnvelope fails for a body in an envelope that is to be decoded as a t which is not made for it: encoding/json would
-// ignore its fields, and the handler would succeed with an empty value.
-func (m *Message) checkNoEnvelope(t reflect.Type) error {
-	var service string
-	var names []string
-	switch kind, _ := envelopeOf(m.Body); kind {
-	case snsNotification, snsOther:
-		service, names = "SNS", []string{"TopicArn", "MessageId"}
-	case eventBridgeEvent:
-		service, names = "EventBridge", []string{"detail", "detail-type"}
-	case structuredCloudEvent:
-		service, names = "CloudEvents", []string{"specversion", "data", "data_base64"}
-		if _, ok := m.cloudEventInAttributes(); ok {
-			return nil // in binary mode: the body is its data
-		}
-	default:
-		return nil
-	}
-	if t = element(t); t.Kind() != reflect.Struct {
-		return nil // a map or an interface holds all; anything else does not decode
-	}
-	for _, name := range names {
-		if _, ok := fieldByJSONName(t, name); ok {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: the body is one of %s, not a %s: put sqsonce.Unwrap around the handler, outside of deduplication", ErrEnvelope, service, t)
 }

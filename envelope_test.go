@@ -125,6 +125,8 @@ func TestUnwrap(t *testing.T) {
 			[]string{"ce-id", "ce-source", "ce-specversion", "ce-type"}, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvent of a MiB in base64", sqsonce.Message{Body: strings.Replace(inCloudEvent(quoted(base64.StdEncoding.EncodeToString([]byte(large)))), `"data"`, `"data_base64"`, 1)},
 			large, nil, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
+		{"CloudEvent with null in base64", sqsonce.Message{Body: strings.Replace(inCloudEvent(order), `"data"`, `"data_base64":null,"data"`, 1)}, order,
+			[]string{"ce-id", "ce-source", "ce-specversion", "ce-type"}, "created", "/orders|A-1", sqsonce.KeyFromCloudEvents},
 		{"CloudEvent with an event-id", sqsonce.Message{Body: inCloudEvent(order), Attributes: text("event-id", "7", "event-source", "orders", "event-type", "placed")},
 			order, nil, "placed", "orders|7", sqsonce.KeyFromAttribute},
 		{"CloudEvent in binary mode", sqsonce.Message{Body: inCloudEvent(order), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")},
@@ -210,6 +212,70 @@ func TestUnwrapReadsAttributes(t *testing.T) {
 	}
 }
 
+// Attributes may mirror a CloudEvent in structured mode, as filter policies need it: it is opened all the same.
+func TestUnwrapMirroredCloudEvent(t *testing.T) {
+	t.Parallel()
+	order := `{"ID":"ord-1"}`
+	event := inCloudEvent(order)
+	other := strings.Replace(inCloudEvent(event), `"A-1"`, `"B-1"`, 1) // an event whose data is an event
+	mirror := []string{"specversion", "1.0", "id", "A-1", "source", "/orders", "type", "created"}
+	others := []string{"specversion", "1.0", "id", "B", "source", "/orders", "type", "created"}
+	prefixed := func(prefix string, pairs []string, more ...string) map[string]sqsonce.Attribute {
+		attributes := text(more...)
+		for i := 0; i < len(pairs); i += 2 {
+			attributes[prefix+pairs[i]] = sqsonce.Attribute{Type: "String", String: pairs[i+1]}
+		}
+		return attributes
+	}
+	const typed = `"MessageAttributes":{"specversion":{"Type":"String","Value":"1.0"},"id":{"Type":"String","Value":"A-1"},"source":{"Type":"String","Value":"/orders"},"type":{"Type":"String","Value":"created"}},"Message"`
+	for _, tt := range []struct {
+		name string
+		m    sqsonce.Message
+		body string // "": the body as it is
+		key  string
+	}{
+		{"ce-", sqsonce.Message{Body: event, Attributes: prefixed("ce-", mirror)}, order, "/orders|A-1"},
+		{"ce_", sqsonce.Message{Body: event, Attributes: prefixed("ce_", mirror)}, order, "/orders|A-1"},
+		{"no prefix", sqsonce.Message{Body: event, Attributes: prefixed("", mirror)}, order, "/orders|A-1"},
+		{"in SNS", sqsonce.Message{Body: strings.Replace(inSNS(event), `"Message"`, typed, 1)}, order, "/orders|A-1"},
+		{"content-type", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others, "Content-Type", "Application/CloudEvents+json; charset=utf-8")}, order, "/orders|A-1"},
+		{"contentType", sqsonce.Message{Body: event, Attributes: prefixed("", others, "contentType", "application/cloudevents")}, order, "/orders|A-1"},
+		{"an event in one whose content type says structured", sqsonce.Message{Body: other, Attributes: prefixed("ce-", mirror, "content-type", "application/cloudevents+json")}, event, "/orders|B-1"},
+		{"another content type", sqsonce.Message{Body: event, Attributes: prefixed("ce-", mirror, "content-type", "application/json")}, order, "/orders|A-1"},
+		{"an event in a mirrored one", sqsonce.Message{Body: other, Attributes: prefixed("ce-", []string{"specversion", "1.0", "id", "B-1", "source", "/orders", "type", "created"})}, event, "/orders|B-1"},
+		{"an event in one whose datacontenttype says so", sqsonce.Message{Body: strings.Replace(other, `"data":{`, `"datacontenttype":"application/cloudevents+json","data":{`, 1)}, event, "/orders|B-1"},
+		{"another ID, and a datacontenttype that says so", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others, "ce-datacontenttype", "application/cloudevents+json")}, "", "/orders|B"},
+		{"an event in an event", sqsonce.Message{Body: other}, event, "/orders|B-1"},
+		{"another ID", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others)}, "", "/orders|B"},
+		{"another source", sqsonce.Message{Body: event, Attributes: prefixed("ce-", []string{"specversion", "1.0", "id", "A-1", "source", "/x", "type", "t"})}, "", "/x|A-1"},
+		{"EventBridge of the same source and ID", sqsonce.Message{Body: inEventBridge(order), Attributes: prefixed("ce-", []string{"specversion", "1.0", "id", "e-1", "source", "shop", "type", "t"})}, "", "shop|e-1"},
+		{"another content type and ID", sqsonce.Message{Body: event, Attributes: prefixed("ce-", others, "content-type", "application/json", "note", "application/cloudevents")}, "", "/orders|B"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := tt.m
+			m.ID = msgID
+			got, err := unwrapped(t, &m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.body == "" {
+				tt.body = m.Body
+			}
+			if got.Body != tt.body {
+				t.Errorf("body: got %s, want %s", got.Body, tt.body)
+			}
+			if key, source, err := got.Key(); key != tt.key || source != sqsonce.KeyFromCloudEvents || err != nil {
+				t.Errorf("key: got %q, %v, %v, want %q", key, source, err, tt.key)
+			}
+			type number struct{ Number string }
+			if _, err := sqsonce.Decode[number](got); (got.Body != order) != errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
+				t.Errorf("Decode of %s: %v", got.Body, err)
+			}
+		})
+	}
+}
+
 // What is not understood does not reach the handler, and is not rejected: it is delivered again.
 func TestUnwrapRefuses(t *testing.T) {
 	t.Parallel()
@@ -236,13 +302,52 @@ func TestUnwrapRefuses(t *testing.T) {
 	}
 }
 
-// A body that lacks one field of an envelope is none: it may be an order that has a topic.
+// What is like an envelope and like nothing else is neither opened nor decoded as an empty order.
+func TestEnvelopesThatAreNotUnderstood(t *testing.T) {
+	t.Parallel()
+	type order struct{ Number string }
+	event := inCloudEvent("{}")
+	for _, tt := range []struct{ name, body, old, new string }{
+		{"SNS without Timestamp", inSNS("x"), `"Timestamp"`, `"timestamp"`},
+		{"SNS with a number for MessageId", inSNS("x"), `"m-1"`, `1`},
+		{"EventBridge with null for detail", inEventBridge("null"), "", ""},
+		{"EventBridge with a text for detail", inEventBridge(`"{}"`), "", ""},
+		{"EventBridge with an array for detail", inEventBridge(`[{}]`), "", ""},
+		{"EventBridge without region", inEventBridge("{}"), `"region"`, `"Region"`},
+		{"EventBridge without id", inEventBridge("{}"), `"id":"e-1",`, ``},
+		{"EventBridge without time", inEventBridge("{}"), `"time"`, `"at"`},
+		{"EventBridge with an empty source", inEventBridge("{}"), `"shop"`, `""`},
+		{"CloudEvents with a number for id", event, `"A-1"`, `1`},
+		{"CloudEvents with an empty id", event, `"A-1"`, `""`},
+		{"CloudEvents with half a character in its id", event, `A-1`, `\ud800`},
+		{"CloudEvents without id", event, `"id":"A-1",`, ``},
+		{"CloudEvents without source", event, `"source":"/orders",`, ``},
+		{"CloudEvents without type", event, `"type":"created",`, ``},
+		{"CloudEvents without type and data", event, `"type":"created","data":{}`, `"x":0`},
+		{"CloudEvents with a type and data alone", event, `"id":"A-1","source":"/orders",`, ``},
+		{"CloudEvents with a type and base64 alone", `{"specversion":"1.0","type":"created","data_base64":"e30="}`, "", ""},
+		{"CloudEvents with a number for specversion", event, `"1.0"`, `1.0`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := strings.Replace(tt.body, tt.old, tt.new, 1)
+			if got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: body}); got != nil || !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
+				t.Errorf("Unwrap of %s: %v, %v", body, got, err)
+			}
+			if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: body}); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) {
+				t.Errorf("Decode of %s: %v", body, err)
+			}
+		})
+	}
+}
+
+// A body that lacks a field by which an envelope is known is none: it may be an order that has a topic.
 func TestNoEnvelope(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ body, fields string }{
-		{inSNS("x"), "Type MessageId TopicArn Message Timestamp"},
-		{inEventBridge("{}"), "id detail-type source time region detail"},
-		{inCloudEvent("{}"), "specversion id source type"},
+		{inSNS("x"), "Type MessageId TopicArn Message"},
+		{inEventBridge("{}"), "detail-type source detail"},
+		{inCloudEvent("{}"), "specversion"},
 	} {
 		for _, field := range strings.Fields(tt.fields) {
 			for _, other := range []string{`"other-` + field + `":`, `"` + strings.ToUpper(field[:1]) + strings.ToUpper(field[1:]) + `":`} {
@@ -257,7 +362,8 @@ func TestNoEnvelope(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		inEventBridge(`"text"`), inEventBridge(`[{}]`), strings.Replace(inSNS("x"), `"arn:`, `"`, 1), "[" + inSNS("x") + "]", inSNS("x") + "{}",
+		strings.Replace(inSNS("x"), `"arn:`, `"`, 1), "[" + inSNS("x") + "]", inSNS("x") + "{}",
+		`{"specversion":"2","id":"ord-1","number":"n1"}`, `{"id":"ord-1","source":"web","type":"gift","data":{"specversion":"2"}}`,
 	} {
 		if got, err := unwrapped(t, &sqsonce.Message{ID: msgID, Body: body}); err != nil || got.Body != body {
 			t.Errorf("%s: %v, %v, want the body as it is", body, got, err)
@@ -355,8 +461,26 @@ func TestDecodeRefusesEnvelopes(t *testing.T) {
 		t.Errorf("a type for CloudEvents: %v", err)
 	}
 	binary := &sqsonce.Message{Body: inCloudEvent("{}"), Attributes: text("ce-specversion", "1.0", "ce-id", "B", "ce-source", "s", "ce-type", "t")}
-	if _, err := sqsonce.Decode[order](binary); err != nil {
+	if _, err := sqsonce.Decode[order](binary); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.Unwrap leaves it") {
 		t.Errorf("a CloudEvent as the data of one in binary mode: %v", err)
+	}
+	if _, err := sqsonce.Decode[cloudEvent](binary); err != nil {
+		t.Errorf("a type for a CloudEvent as the data of one in binary mode: %v", err)
+	}
+	for _, body := range []string{"[" + inCloudEvent("{}") + "]", " \n[{}, " + inSNS("x") + "]"} {
+		batch := &sqsonce.Message{Body: body}
+		if _, err := sqsonce.Decode[[]order](batch); !errors.Is(err, sqsonce.ErrEnvelope) || isReject(err) || !strings.Contains(err.Error(), "where sqsonce.Unwrap leaves it") {
+			t.Errorf("a batch: %v", err)
+		}
+		if _, err := sqsonce.Decode[[]map[string]any](batch); err != nil {
+			t.Errorf("a batch of maps: %v", err)
+		}
+	}
+	if got, err := sqsonce.Decode[[]cloudEvent](&sqsonce.Message{Body: "[" + inCloudEvent("{}") + "]"}); err != nil || len(got) != 1 {
+		t.Errorf("a type for batches of CloudEvents: %v", err)
+	}
+	if _, err := sqsonce.Decode[[]order](&sqsonce.Message{Body: `[{"ID":"1"},{"ID":"2","specversion":"2"}]`}); err != nil {
+		t.Errorf("an array of orders: %v", err)
 	}
 	if _, err := sqsonce.Decode[order](&sqsonce.Message{Body: `{"ID":"1","TopicArn":"x","detail-type":"y"}`}); err != nil {
 		t.Errorf("an order with a topic: %v", err)

@@ -70,6 +70,29 @@ func (m *Message) cloudEventInAttributes() (cloudEvent, bool) {
 	return cloudEvent{}, false
 }
 
+// inBinaryMode reports whether the body is the data of a CloudEvent in the attributes, whatever it looks like. The attributes of
+// one in structured mode may mirror it, as filter policies need it.
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md#33-structured-content-mode
+func (m *Message) inBinaryMode(body envelope) bool {
+	e, ok := m.cloudEventInAttributes()
+	if !ok || body.kind != cloudEventEnvelope {
+		return ok
+	}
+	for name, a := range m.Attributes {
+		if saysStructured(name, a) {
+			return false
+		}
+	}
+	return jsonString(body.fields["source"]) != e.source || jsonString(body.fields["id"]) != e.id
+}
+
+// saysStructured reports whether an attribute is a content type of CloudEvents. A datacontenttype is that of the data: with an
+// event as its data the key is still that of the event around it.
+func saysStructured(name string, a Attribute) bool {
+	name = strings.ToLower(name)
+	return (name == "content-type" || name == "contenttype") && strings.HasPrefix(strings.ToLower(a.String), "application/cloudevents")
+}
+
 func newCloudEvent(field func(name string) string) (cloudEvent, bool) {
 	e := cloudEvent{source: field("source"), id: field("id"), eventType: field("type")}
 	return e, e.source != "" && e.id != "" && e.eventType != "" && field("specversion") != ""

@@ -31,7 +31,11 @@ func (e *DecodeError) Error() string {
 //
 // A body that is an envelope of SNS, EventBridge or CloudEvents is an [ErrEnvelope] where T is a struct without a field of that
 // envelope (TopicArn or MessageId; detail or detail-type; specversion, data or data_base64): encoding/json would decode it as
-// an empty T. See [Unwrap].
+// an empty T. So is an array with one of them, such as a batch of CloudEvents, where T is a slice of such structs. See [Unwrap],
+// also for how an envelope is known.
+//
+// A body that is null is an ordinary error, not a Reject, unless T is a pointer, map, slice or interface: encoding/json would
+// decode it as an empty T too.
 func Decode[T any](m *Message) (T, error) {
 	var v T
 	if err := m.checkNoEnvelope(reflect.TypeFor[T]()); err != nil {
@@ -45,7 +49,7 @@ func Decode[T any](m *Message) (T, error) {
 		}
 	}
 	if err == nil {
-		return v, nil
+		return v, checkNull[T](m.Body)
 	}
 	de := &DecodeError{Type: reflect.TypeFor[T]().String(), Offset: dec.InputOffset()}
 	if se, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -56,6 +60,19 @@ func Decode[T any](m *Message) (T, error) {
 	}
 	var zero T
 	return zero, Reject(de)
+}
+
+// checkNull fails for a body that is JSON's null, which encoding/json decodes as an empty T, where a T has no null of its own.
+func checkNull[T any](body string) error {
+	if strings.TrimSpace(body) != "null" {
+		return nil
+	}
+	t := reflect.TypeFor[T]()
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
+		return nil
+	}
+	return fmt.Errorf("sqsonce: body is null, not a JSON %s", t)
 }
 
 // JSON returns a handler that decodes the body as [Decode] does and calls f with it. f finds the message by

@@ -85,6 +85,34 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// null is no order: encoding/json would make an empty one of it.
+func TestDecodeNull(t *testing.T) {
+	t.Parallel()
+	for name, decode := range map[string]func(*sqsonce.Message) error{
+		"a struct": decodes[order], "a text": decodes[string], "a number": decodes[int], "an array": decodes[[2]order],
+	} {
+		for _, body := range []string{"null", " null\n"} {
+			err := decode(&sqsonce.Message{Body: body})
+			if err == nil || isReject(err) || !strings.Contains(err.Error(), "body is null") {
+				t.Errorf("%q into %s: %v, want an ordinary error that says so", body, name, err)
+			}
+		}
+	}
+	for name, decode := range map[string]func(*sqsonce.Message) error{
+		"a pointer": decodes[*order], "a map": decodes[map[string]int], "a slice": decodes[[]order], "raw JSON": decodes[json.RawMessage], "an interface": decodes[any],
+	} {
+		if err := decode(&sqsonce.Message{Body: "null"}); err != nil {
+			t.Errorf("null into %s: %v", name, err)
+		}
+	}
+	for name, body := range map[string]string{"SNS": inSNS("null"), "a CloudEvent": inCloudEvent("null")} {
+		h := sqsonce.Unwrap(sqsonce.JSON(func(context.Context, order) error { return nil }))
+		if err := h(t.Context(), &sqsonce.Message{Body: body}); err == nil || isReject(err) {
+			t.Errorf("null in %s: %v, want an ordinary error", name, err)
+		}
+	}
+}
+
 // leaky is a type whose own decoder puts what it read into its errors.
 type leaky struct{}
 

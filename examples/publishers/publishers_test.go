@@ -298,14 +298,41 @@ func TestShellRefusesIDs(t *testing.T) {
 	t.Parallel()
 	for script, args := range map[string][]string{"publish.sh": {"g", "b"}, "sns.sh": {"b"}, "eventbridge.sh": {"{}"}} {
 		for _, id := range []string{"", "a b", `a"b`, `a\b`, "a|b", "é", "a\n"} {
-			cmd := exec.CommandContext(t.Context(), "sh", append([]string{script, "orders.fifo", id}, args...)...)
-			cmd.Env = []string{"PATH="} // there is no aws
-			var exit *exec.ExitError
-			if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
-				t.Errorf("%s with ID %q: %v, want exit status 2", script, id, err)
+			if status := exitStatus(t, append([]string{script, "orders.fifo", id}, args...)...); status != 2 {
+				t.Errorf("%s with ID %q: exit status %d, want 2", script, id, status)
 			}
 		}
 	}
+}
+
+// The CLI reads a parameter that is a URL of a file or the web, and sends the contents. One with a URL in it is sent as it is.
+func TestShellSendsNoFiles(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []string{"file://", "fileb://", "http://", "https://"} {
+		for _, args := range [][]string{
+			{"publish.sh", "orders.fifo", "1", "g", prefix + "x"}, {"publish.sh", "orders.fifo", "1", prefix + "x", "{}"}, {"sns.sh", "topic", "1", prefix + "x"},
+		} {
+			if status := exitStatus(t, args...); status != 2 {
+				t.Errorf("%q: exit status %d, want 2", args, status)
+			}
+		}
+	}
+	for _, args := range [][]string{{"publish.sh", "orders", "1", "g", `"file://x"`}, {"sns.sh", "topic", "1", `"file://x"`}} {
+		if status := exitStatus(t, args...); status != 127 {
+			t.Errorf("%q: exit status %d, want 127: aws is not found", args, status)
+		}
+	}
+}
+
+// exitStatus runs a script where there is no aws.
+func exitStatus(t *testing.T, args ...string) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", args...)
+	cmd.Env = []string{"PATH="}
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
 }
 
 // The page shows the files as they are.

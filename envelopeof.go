@@ -1,0 +1,116 @@
+package sqsonce
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// envelopeKind is what makes an envelope; "": the body is none.
+type envelopeKind string
+
+const (
+	snsEnvelope         envelopeKind = "SNS"
+	eventBridgeEnvelope envelopeKind = "EventBridge"
+	cloudEventEnvelope  envelopeKind = "CloudEvents" // in structured mode
+)
+
+// envelope is what a body is, and its fields. With lacks it is like no other body, but the field of that name is missing or not
+// what it has to be.
+type envelope struct {
+	kind   envelopeKind
+	fields map[string]json.RawMessage
+	lacks  string
+}
+
+// envelopeOf returns the envelope that a body is. Each kind is known by fields that no other body has together.
+func envelopeOf(body string) envelope {
+	// Most bodies are no envelopes, and a search is much cheaper than parsing.
+	sns, eventBridge, cloudEvent := strings.Contains(body, `"TopicArn"`), strings.Contains(body, `"detail-type"`), strings.Contains(body, `"specversion"`)
+	if !sns && !eventBridge && !cloudEvent {
+		return envelope{}
+	}
+	// A map, not a struct: encoding/json would also accept "ID" and "Source" for a struct's fields.
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(body), &fields) != nil {
+		return envelope{}
+	}
+	has := func(names ...string) (n int) {
+		for _, name := range names {
+			if fields[name] != nil {
+				n++
+			}
+		}
+		return n
+	}
+	// lacks returns the first of the names whose field is no text.
+	lacks := func(names ...string) string {
+		for _, name := range names {
+			if jsonString(fields[name]) == "" {
+				return name
+			}
+		}
+		return ""
+	}
+	if sns && strings.HasPrefix(jsonString(fields["TopicArn"]), "arn:") && has("Type", "MessageId", "Message") == 3 {
+		missing := lacks("Type", "MessageId", "Timestamp")
+		if missing == "" || jsonString(fields["Type"]) == "Notification" {
+			return envelope{snsEnvelope, fields, missing}
+		}
+	}
+	if eventBridge && has("source", "detail-type", "detail") == 3 {
+		missing := lacks("id", "source", "detail-type", "region", "time")
+		if missing == "" && !bytes.HasPrefix(fields["detail"], []byte("{")) {
+			missing = "detail"
+		}
+		return envelope{eventBridgeEnvelope, fields, missing}
+	}
+	if cloudEvent && has("specversion") == 1 && has("id", "source", "type", "data", "data_base64") >= 2 {
+		return envelope{cloudEventEnvelope, fields, lacks("specversion", "id", "source", "type")}
+	}
+	return envelope{}
+}
+
+// firstEnvelope returns the envelope that a body is, or the first one in an array of them, such as a batch of CloudEvents.
+func firstEnvelope(body string) (e envelope, inArray bool) {
+	if !strings.HasPrefix(strings.TrimSpace(body), "[") {
+		return envelopeOf(body), false
+	}
+	var elements []json.RawMessage
+	if json.Unmarshal([]byte(body), &elements) != nil {
+		return envelope{}, false
+	}
+	for _, element := range elements {
+		if e = envelopeOf(string(element)); e.kind != "" {
+			return e, true
+		}
+	}
+	return envelope{}, false
+}
+
+// envelopeFields are fields of which a type that is made for an envelope has at least one.
+var envelopeFields = map[envelopeKind][]string{
+	snsEnvelope:         {"TopicArn", "MessageId"},
+	eventBridgeEnvelope: {"detail", "detail-type"},
+	cloudEventEnvelope:  {"specversion", "data", "data_base64"},
+}
+
+// checkNoEnvelope fails for a body in an envelope that is to be decoded as a t which is not made for it: encoding/json would
+// ignore its fields, and the handler would succeed with an empty value.
+func (m *Message) checkNoEnvelope(t reflect.Type) error {
+	e, inArray := firstEnvelope(m.Body)
+	if t = element(t); e.kind == "" || t.Kind() != reflect.Struct {
+		return nil // a map or an interface holds all; anything else does not decode
+	}
+	for _, name := range envelopeFields[e.kind] {
+		if _, ok := fieldByJSONName(t, name); ok {
+			return nil
+		}
+	}
+	if inArray || m.inBinaryMode(e) {
+		return fmt.Errorf("%w: one of %s, not a %s, in an array or as the data of a CloudEvent, where sqsonce.Unwrap leaves it: decode a type with its fields", ErrEnvelope, e.kind, t)
+	}
+	return fmt.Errorf("%w: the body is one of %s, not a %s: put sqsonce.Unwrap around the handler, outside of deduplication", ErrEnvelope, e.kind, t)
+}
