@@ -11,6 +11,7 @@ import (
 	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -32,12 +33,14 @@ type Account struct {
 	// Config is for clients of all services. Its credentials are of this account, and its HTTP client is the guard's.
 	Config aws.Config
 	Guard  *Guard
+	// Endpoints are the settings that send requests elsewhere than to AWS.
+	Endpoints []string
 }
 
 var number = regexp.MustCompile(`^[0-9]{12}$`)
 
-// Open opens the account of SQSONCE_AWS_ACCOUNT in the region of AWS_REGION, with the SDK's usual credentials and
-// endpoints. It fails if the credentials are of another account. prefix is the run's; "": all runs'.
+// Open opens the account of SQSONCE_AWS_ACCOUNT in the region of AWS_REGION, with the SDK's usual credentials and the
+// endpoints of the environment. It fails if the credentials are of another account. prefix is the run's; "": all runs'.
 func Open(ctx context.Context, prefix string) (*Account, error) {
 	a := &Account{Number: os.Getenv(NumberVariable), Region: os.Getenv("AWS_REGION")}
 	var errs []error
@@ -50,15 +53,21 @@ func Open(ctx context.Context, prefix string) (*Account, error) {
 	if prefix != "" && !validPrefix.MatchString(prefix) {
 		errs = append(errs, fmt.Errorf("%q is not the prefix of a run, such as %s", prefix, NewPrefix()))
 	}
+	var err error
+	if a.Endpoints, err = Endpoints(); err != nil {
+		errs = append(errs, err)
+	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(a.Region))
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(a.Region), config.WithHTTPClient(awshttp.NewBuildableClient()))
 	if err != nil {
 		return nil, err
 	}
-	// A clone of the default, which keeps two idle connections for each host.
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if err := checkProfile(cfg); err != nil {
+		return nil, err
+	}
+	transport := cfg.HTTPClient.(*awshttp.BuildableClient).GetTransport() // with the certificates of AWS_CA_BUNDLE
 	transport.MaxIdleConnsPerHost = 64
 	a.Guard = &Guard{Account: a.Number, Region: a.Region, Prefix: prefix, Next: transport}
 	// Only now: what fetches credentials, such as a login, calls services that the guard refuses.

@@ -2,22 +2,25 @@ package account
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // stsOf starts an STS whose callers are of the account, and makes it the endpoint of every service. Credentials are static
 // ones that mean nothing.
-func stsOf(t *testing.T, number *atomic.Pointer[string]) {
+func stsOf(t *testing.T, number *atomic.Pointer[string]) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -40,6 +43,7 @@ func stsOf(t *testing.T, number *atomic.Pointer[string]) {
 	} {
 		t.Setenv(name, value)
 	}
+	return srv
 }
 
 func TestOpen(t *testing.T) {
@@ -59,6 +63,14 @@ func TestOpen(t *testing.T) {
 		{"no region", own, map[string]string{"AWS_REGION": ""}, testPrefix, "AWS_REGION"},
 		{"region by another variable", own, map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": "eu-west-1"}, testPrefix, "AWS_REGION"},
 		{"a prefix that is none", own, nil, "orders-", "prefix"},
+		{"endpoints of services too", own, map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1"}, testPrefix, ""},
+		{"endpoint of one service alone", own, map[string]string{"AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"}, testPrefix, "set AWS_ENDPOINT_URL"},
+		{"endpoints that are ignored", own, map[string]string{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, testPrefix, "unset one"},
+		{"endpoint with a password", own, map[string]string{"AWS_ENDPOINT_URL_SQS": "http://me:hidden@127.0.0.1:1"}, testPrefix, "with a user"},
+		{"endpoint that is no URL", own, map[string]string{"AWS_ENDPOINT_URL_SQS": "hidden"}, testPrefix, "no URL"},
+		{"endpoint of the profile", own, profile(t, "endpoint_url = http://127.0.0.1:1"), testPrefix, "the profile"},
+		{"services of the profile", own, profile(t, "services = s\n[services s]\nsqs =\n  endpoint_url = http://127.0.0.1:1"), testPrefix, "the profile"},
+		{"profile that ignores endpoints", own, profile(t, "ignore_configured_endpoint_urls = true"), testPrefix, "the profile"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			var number atomic.Pointer[string]
@@ -68,13 +80,54 @@ func TestOpen(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			a, err := Open(t.Context(), tt.prefix)
-			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hidden")) {
 				t.Fatalf("got error %v, want one about %q", err, tt.want)
 			}
 			if (a == nil) != (err != nil) {
 				t.Errorf("got an account %t with error %v", a != nil, err)
 			}
 		})
+	}
+}
+
+// profile returns the environment with a config file whose default profile has the settings.
+func profile(t *testing.T, settings string) map[string]string {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("[default]\n"+settings+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"AWS_CONFIG_FILE": file}
+}
+
+// Where the endpoints of a profile are ignored, and for a run on AWS that is so, the profile may have some.
+func TestProfileWhoseEndpointsAreIgnored(t *testing.T) {
+	env := profile(t, "endpoint_url = http://127.0.0.1:1")
+	t.Setenv("AWS_CONFIG_FILE", env["AWS_CONFIG_FILE"])
+	t.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil || cfg.BaseEndpoint != nil {
+		t.Fatalf("endpoint %v, error %v", cfg.BaseEndpoint, err)
+	}
+	if err := checkProfile(cfg); err != nil {
+		t.Error(err)
+	}
+}
+
+// The guard's connections take the certificates of AWS_CA_BUNDLE.
+func TestCABundle(t *testing.T) {
+	var number atomic.Pointer[string]
+	number.Store(aws.String(testAccount))
+	srv := stsOf(t, &number)
+	tls := httptest.NewTLSServer(srv.Config.Handler)
+	t.Cleanup(tls.Close)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ENDPOINT_URL", tls.URL)
+	t.Setenv("AWS_CA_BUNDLE", file)
+	if _, err := Open(t.Context(), testPrefix); err != nil {
+		t.Error(err)
 	}
 }
 
