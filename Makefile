@@ -105,7 +105,7 @@ template: ## Check and build template.yaml with cfn-lint and SAM, and check depl
 site: ## Make a site of docs in bin/site, and fail on a broken link or a page that is in no menu (installs mkdocs-material; needs Python 3.12)
 	go run ./internal/site -out $(BIN)/site
 
-REALAWS = @mkdir -p $(BIN); cd localstack/internal/realaws && go build -o $(BIN)/realaws . && $(BIN)/realaws
+REALAWS = @mkdir -p $(BIN); cd localstack/internal/realaws && go build -o $(BIN)/realaws . && exec $(BIN)/realaws
 .PHONY: aws aws-clean
 aws: ## Run the suites, both hosts and the demo on AWS itself: costs money, asks first (SQSONCE_AWS_ACCOUNT=... AWS_REGION=..., see docs/aws.md; YES=1 ARGS='-parts sqs,store')
 	$(REALAWS) -report $(BIN)/aws-report.md $(ARGS)

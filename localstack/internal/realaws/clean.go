@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,6 +26,9 @@ import (
 // cleanTimeout is for the deletion of a stack with functions, and for SQS, which lists a deleted queue for a minute.
 const cleanTimeout = 15 * time.Minute
 
+// listTimeout is for the list of one kind.
+const listTimeout = time.Minute
+
 // resource is something that a run has created. What a stack has created is the stack's, but for what outlives it.
 type resource struct {
 	kind, name string
@@ -33,19 +38,24 @@ type resource struct {
 
 func (r resource) String() string { return r.kind + " " + r.name }
 
-// clean deletes what has the guard's prefix, stacks first, until nothing is listed any more. It goes on after an error: the
-// same deletion may succeed later, and others now.
-func clean(ctx context.Context, a *account.Account, out io.Writer) error {
-	var failed error
+// clean deletes what the guard's runs have, stacks first, until nothing is listed any more, so many times in a row: what was
+// being created when a run was cut may appear late. It goes on after an error: the same deletion may succeed later, and others now.
+func clean(ctx context.Context, a *account.Account, out io.Writer, times int) error {
+	empty := 0
 	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
-		left, err := find(ctx, a)
-		if err != nil {
-			return errors.Join(failed, err)
-		}
+		left, failed := find(ctx, a)
 		if len(left) == 0 {
-			return nil
+			if empty++; empty == times {
+				return failed
+			}
+			pause = 10 * time.Second
+		} else {
+			empty = 0
 		}
-		failed = nil
+		if len(left) > 0 && left[0].kind == "stack" { // whose resources are the stack's to delete
+			left = slices.DeleteFunc(left, func(r resource) bool { return r.kind != "stack" })
+		}
+		protected := false // which no further attempt changes
 		for _, r := range left {
 			if r.ends {
 				continue
@@ -53,31 +63,33 @@ func clean(ctx context.Context, a *account.Account, out io.Writer) error {
 			fmt.Fprintln(out, "deleting", r)
 			if err := r.delete(ctx); err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", r, err))
+				protected = protected || strings.Contains(err.Error(), "TerminationProtection")
 			}
+		}
+		if protected {
+			return failed
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return errors.Join(failed, fmt.Errorf("%d resources are still listed, the first is the %s: %w", len(left), left[0], context.Cause(ctx)))
+			return errors.Join(failed, fmt.Errorf("still listed: %v: %w", left, context.Cause(ctx)))
 		}
 	}
 }
 
-// find returns what has the guard's prefix: stacks alone while there are any, since a stack's resources are the stack's to delete.
-func find(ctx context.Context, a *account.Account) ([]resource, error) {
-	stacks, err := findStacks(ctx, a)
-	if err != nil || len(stacks) > 0 {
-		return stacks, err
-	}
-	var all []resource
-	for _, f := range []func(context.Context, *account.Account) ([]resource, error){findBuckets, findTables, findQueues} {
-		some, err := f(ctx, a)
-		if err != nil {
-			return nil, err
+// find returns what the guard's runs have, stacks first. A kind that cannot be listed is in the error, and the others are in
+// the result.
+func find(ctx context.Context, a *account.Account) (all []resource, err error) {
+	for _, f := range []func(context.Context, *account.Account) ([]resource, error){findStacks, findBuckets, findTables, findQueues} {
+		listCtx, cancel := context.WithTimeout(ctx, listTimeout)
+		some, findErr := f(listCtx, a)
+		cancel()
+		if findErr != nil {
+			err = errors.Join(err, fmt.Errorf("listing what runs have left: %w", findErr))
 		}
 		all = append(all, some...)
 	}
-	return all, nil
+	return all, err
 }
 
 func findStacks(ctx context.Context, a *account.Account) (found []resource, err error) {
@@ -86,7 +98,7 @@ func findStacks(ctx context.Context, a *account.Account) (found []resource, err 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		for _, s := range page.StackSummaries {
 			if !a.Guard.Mine(aws.ToString(s.StackName)) || s.StackStatus == cfntypes.StackStatusDeleteComplete {
@@ -111,7 +123,7 @@ func findBuckets(ctx context.Context, a *account.Account) (found []resource, err
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		for _, b := range page.Buckets {
 			if a.Guard.Mine(aws.ToString(b.Name)) {
@@ -150,7 +162,7 @@ func findTables(ctx context.Context, a *account.Account) (found []resource, err 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		for _, name := range page.TableNames {
 			if a.Guard.Mine(name) {
@@ -186,7 +198,7 @@ func findQueues(ctx context.Context, a *account.Account) (found []resource, err 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		for _, url := range page.QueueUrls {
 			name := path.Base(url)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,7 @@ func TestDeploy(t *testing.T) {
 	a, err := account.Open(t.Context(), account.NewPrefix())
 	ok(t, err)
 	prefix := a.Guard.Prefix
-	t.Cleanup(func() { ok(t, clean(context.Background(), a, &bytes.Buffer{})) })
+	t.Cleanup(func() { ok(t, clean(context.Background(), a, &bytes.Buffer{}, 1)) })
 	t.Setenv("AWS_PROFILE", "another")
 	t.Setenv("AWS_SESSION_TOKEN", "of-another")
 
@@ -81,11 +82,19 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// Without SAM the demo says what to install, and creates nothing.
+// Without SAM a run with the demo says what to install before anything is sent: there is no account here to open.
 func TestNoSAM(t *testing.T) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") {
+			t.Setenv(name, "")
+		}
+	}
+	t.Setenv(account.NumberVariable, "")
 	t.Setenv("SAM", filepath.Join(t.TempDir(), "none"))
-	if _, err := findSAM(); err == nil || !strings.Contains(err.Error(), "install aws-sam-cli") {
-		t.Errorf("got error %v", err)
+	for parts, want := range map[string]string{"sqs,demo": "install aws-sam-cli", "sqs": account.NumberVariable} {
+		if err := (options{parts: parts}).run(t.Context(), strings.NewReader(""), io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v", parts, err)
+		}
 	}
 }
 

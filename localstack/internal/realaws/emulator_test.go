@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -184,13 +186,13 @@ func (s *started) output() string {
 	return s.out.String()
 }
 
-func (f *fakeAWS) start(t *testing.T, answer string, args ...string) *started {
+func (f *fakeAWS) start(t *testing.T, answer io.Reader, args ...string) *started {
 	t.Helper()
 	file, err := os.Executable()
 	ok(t, err)
 	s := &started{report: filepath.Join(t.TempDir(), "report.md"), ended: make(chan error, 1)}
 	s.cmd = exec.Command(file, append([]string{"-quick", "-report", s.report}, args...)...)
-	s.cmd.Env, s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = append(slices.Clone(f.env), isCommand+"=1", "TMPDIR="+t.TempDir()), strings.NewReader(answer), s, s
+	s.cmd.Env, s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = append(slices.Clone(f.env), isCommand+"=1", "TMPDIR="+t.TempDir()), answer, s, s
 	ok(t, s.cmd.Start())
 	go func() { s.ended <- s.cmd.Wait() }()
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() }) // where the test has failed
@@ -199,7 +201,7 @@ func (f *fakeAWS) start(t *testing.T, answer string, args ...string) *started {
 
 func (f *fakeAWS) run(t *testing.T, answer string, args ...string) (out, report string, err error) {
 	t.Helper()
-	s := f.start(t, answer, args...)
+	s := f.start(t, strings.NewReader(answer), args...)
 	err = <-s.ended
 	text, _ := os.ReadFile(s.report) // there is none where nothing was run
 	return s.output(), string(text), err
@@ -326,27 +328,55 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A stop of make reaches the program that it has started: make waits for it, and nothing is left running.
+func TestMakeIsStopped(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip(err)
+	}
+	f := motoOnly(t)
+	read, answer := io.Pipe() // without an answer
+	s := &started{ended: make(chan error, 1)}
+	s.cmd = exec.Command("make", "aws", "BIN="+t.TempDir(), "ARGS=-parts sqs")
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = repository, f.env, read, s, s
+	ok(t, s.cmd.Start())
+	go func() { s.ended <- s.cmd.Wait() }()
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	eventually(t, "the question", func() bool { return strings.Contains(s.output(), "go on?") })
+	ok(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	eventually(t, "the program's answer", func() bool { return strings.Contains(s.output(), "interrupted: nothing was done") })
+	ok(t, answer.Close())
+	if err := <-s.ended; err == nil {
+		t.Error("make ended with status 0")
+	}
+}
+
 // An interrupt ends the tests, and what they have created is deleted.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	f := allKinds(t)
-	s := f.start(t, "yes\n", "-parts", "sqs,dynamodb")
+	s := f.start(t, strings.NewReader("yes\n"), "-parts", "sqs,dynamodb")
 	eventually(t, "a queue of the run", func() bool {
 		return prefixLine.MatchString(s.output()) && len(f.list(t, ofPrefix(prefixOf(t, s.output())))) > 0
 	})
-	ok(t, s.cmd.Process.Signal(os.Interrupt))
+	ok(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	ok(t, s.cmd.Process.Signal(os.Interrupt)) // as one whose group gets what make passes on too
 	if err := <-s.ended; err == nil {
 		t.Error("an interrupted run ended with status 0")
 	}
 	out := s.output()
-	if !strings.Contains(out, "interrupted:") || strings.Contains(out, "dynamodb ...") {
+	if !strings.Contains(out, "interrupted:") || strings.Contains(out, "dynamodb ...") || !strings.Contains(out, "; did not run to its end:") {
 		t.Errorf("want the interrupt, and no further part, in\n%s", out)
 	}
 	if left := f.list(t, ofPrefix(prefixOf(t, out))); len(left) > 0 {
 		t.Errorf("left: %v\n%s", left, out)
 	}
-	if text, err := os.ReadFile(s.report); err != nil || !strings.Contains(string(text), "| sqs |") {
-		t.Errorf("report %q, error %v", text, err)
+	text, err := os.ReadFile(s.report)
+	ok(t, err)
+	for _, want := range []string{"**It was interrupted.**", "| sqs |", "Did not run to its end:", "| dynamodb | - | - | **skipped** | |"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("want %q in the report:\n%s", want, text)
+		}
 	}
 }
 
@@ -360,7 +390,7 @@ const template = `{"Resources": {
 func TestKilledAndCleaned(t *testing.T) {
 	t.Parallel()
 	f := motoOnly(t)
-	s := f.start(t, "yes\n", "-parts", "dynamodb,sqs")
+	s := f.start(t, strings.NewReader("yes\n"), "-parts", "dynamodb,sqs")
 	eventually(t, "a table of the run", func() bool {
 		return prefixLine.MatchString(s.output()) && len(f.list(t, ofPrefix(prefixOf(t, s.output())))) > 0
 	})
@@ -420,6 +450,26 @@ func TestCleanOfAllRuns(t *testing.T) {
 		f.queue(t, name)
 		f.table(t, name, true)
 	}
+	f.stack(t, "sqsonce-aws-00000003-demo", template)
+	read, answer := io.Pipe()
+	s := f.start(t, read, "-clean")
+	eventually(t, "the question", func() bool { return strings.Contains(s.output(), "go on?") })
+	for _, want := range []string{"(this is not AWS: AWS_ENDPOINT_URL=http", "stack sqsonce-aws-00000003-demo", "queue sqsonce-aws-00000003-a", "table sqsonce-aws-00000004-b"} {
+		if !strings.Contains(s.output(), want) {
+			t.Errorf("want %q before the question, in\n%s", want, s.output())
+		}
+	}
+	f.queue(t, "sqsonce-aws-00000003-later")
+	f.queue(t, "sqsonce-aws-00000005-later") // of a run that was not listed
+	_, err := io.WriteString(answer, "yes\n")
+	ok(t, err)
+	ok(t, answer.Close())
+	if err := <-s.ended; err != nil {
+		t.Errorf("error %v\n%s", err, s.output())
+	}
+	if got := f.list(t, ofPrefix("sqsonce-aws-0000000")); !slices.Equal(got, []string{"queue sqsonce-aws-00000005-later"}) {
+		t.Errorf("left %v, want the queue of the run that was not listed\n%s", got, s.output())
+	}
 	if out, _, err := f.run(t, "yes\n", "-clean"); err != nil {
 		t.Errorf("error %v\n%s", err, out)
 	}
@@ -427,7 +477,7 @@ func TestCleanOfAllRuns(t *testing.T) {
 	if got := f.list(t, func(string) bool { return true }); !slices.Equal(got, want) {
 		t.Errorf("left %v, want %v", got, want)
 	}
-	if out, _, err := f.run(t, "", "-clean"); err != nil || !strings.Contains(out, "nothing is left") {
+	if out, _, err := f.run(t, "", "-clean"); err != nil || !strings.Contains(out, "nothing is left in account "+number+", region us-east-1 (this is not AWS: ") {
 		t.Errorf("a second time: error %v\n%s", err, out)
 	}
 }

@@ -25,6 +25,7 @@ import (
 type options struct {
 	clean, yes, quick      bool
 	parts, prefix, outFile string
+	rest                   []string // arguments that are no options
 }
 
 func main() {
@@ -36,8 +37,18 @@ func main() {
 	flag.StringVar(&o.prefix, "prefix", "", "with -clean: only of the run with this prefix")
 	flag.StringVar(&o.outFile, "report", "aws-report.md", "file for the report")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program
+	o.rest = flag.Args()
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	context.AfterFunc(ctx, func() {
+		time.Sleep(2 * time.Second) // make passes a signal on that the program may have got as well
+		stop()                      // a second one ends the program
+	})
+	// Without it a write to a pipe whose reader has ended, such as tee after Ctrl-C, would end the program before the deletion.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := o.run(ctx, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "realaws:", err)
 		os.Exit(1)
@@ -45,6 +56,9 @@ func main() {
 }
 
 func (o options) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	if len(o.rest) > 0 {
+		return fmt.Errorf("%q is not an option: nothing was done", o.rest[0])
+	}
 	if o.clean {
 		return o.runClean(ctx, in, out)
 	}
@@ -55,23 +69,30 @@ func (o options) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if o.prefix != "" {
 		return errors.New("-prefix is for -clean: a run has a random one")
 	}
+	if err := checkSAM(parts); err != nil {
+		return err
+	}
 	a, err := account.Open(ctx, account.NewPrefix())
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "account %s, region %s, prefix of all names %s\n", a.Number, a.Region, a.Guard.Prefix)
+	// What cannot be listed could not be deleted.
+	if _, err := find(ctx, a); err != nil {
+		return fmt.Errorf("nothing was created: %w", err)
+	}
+	fmt.Fprintf(out, "%s, prefix of all names %s\n", where(a), a.Guard.Prefix)
 	printEstimate(out, parts)
-	if err := o.confirm(in, out); err != nil {
+	if err := o.confirm(ctx, in, out); err != nil {
 		return err
 	}
 	// From here on there may be something to delete, however the run ends.
 	err = o.perform(ctx, a, parts, out)
 	if ctx.Err() != nil {
-		fmt.Fprintln(out, "interrupted: what was created is deleted; a second interrupt leaves it to make aws-clean")
+		fmt.Fprintln(out, "interrupted: now what was created is deleted; a second interrupt leaves it to make aws-clean")
 	}
 	cleanCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
-	if cleanErr := clean(cleanCtx, a, out); cleanErr != nil {
+	if cleanErr := clean(cleanCtx, a, out, 3); cleanErr != nil {
 		return errors.Join(err, fmt.Errorf("not everything was deleted: run make aws-clean: %w", cleanErr))
 	}
 	fmt.Fprintln(out, "everything with the prefix is deleted")
@@ -84,13 +105,16 @@ func (o options) perform(ctx context.Context, a *account.Account, parts []part, 
 	if !o.quick {
 		r.patience = 6 * time.Minute // longer than SQS's five minutes of deduplication
 	}
-	report := &report{region: a.Region, account: a.Number, endpoints: endpoints(), begun: time.Now()}
+	report := &report{region: a.Region, account: a.Number, endpoints: a.Endpoints, begun: time.Now()}
 	err := r.prepare(ctx)
 	for _, p := range parts {
 		if err == nil && ctx.Err() == nil {
 			report.add(r.run(ctx, p))
+		} else {
+			report.add(&result{part: p.name, skipped: "the run ended before"})
 		}
 	}
+	report.interrupted = ctx.Err() != nil
 	err = errors.Join(err, r.close(), context.Cause(ctx))
 	if writeErr := os.WriteFile(o.outFile, []byte(report.markdown()), 0o644); writeErr != nil {
 		return errors.Join(err, writeErr)
@@ -105,46 +129,63 @@ func (o options) runClean(ctx context.Context, in io.Reader, out io.Writer) erro
 		return err
 	}
 	left, err := find(ctx, a)
-	if err != nil {
+	if len(left) == 0 {
+		if err == nil {
+			fmt.Fprintln(out, "nothing is left in", where(a))
+		}
 		return err
 	}
-	if len(left) == 0 {
-		fmt.Fprintf(out, "nothing is left in account %s, region %s\n", a.Number, a.Region)
-		return nil
-	}
-	fmt.Fprintf(out, "left in account %s, region %s:\n", a.Number, a.Region)
+	fmt.Fprintf(out, "left in %s:\n", where(a))
+	var names []string
 	for _, r := range left {
 		fmt.Fprintln(out, " ", r)
+		names = append(names, r.name)
 	}
-	if err := o.confirm(in, out); err != nil {
+	if err != nil {
+		fmt.Fprintln(out, "not everything could be listed:", err)
+	}
+	if err := o.confirm(ctx, in, out); err != nil {
 		return err
 	}
+	a.Guard.Only(names)
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
-	return clean(ctx, a, out)
+	return clean(ctx, a, out, 1)
 }
 
-func (o options) confirm(in io.Reader, out io.Writer) error {
+// where says where requests go to.
+func where(a *account.Account) string {
+	s := fmt.Sprintf("account %s, region %s", a.Number, a.Region)
+	if len(a.Endpoints) > 0 {
+		s += " (this is not AWS: " + strings.Join(a.Endpoints, ", ") + ")"
+	}
+	return s
+}
+
+// confirm asks. An interrupt is an answer too.
+func (o options) confirm(ctx context.Context, in io.Reader, out io.Writer) error {
 	if o.yes {
 		return nil
 	}
 	fmt.Fprint(out, "go on? yes or no: ")
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
+	answered := make(chan string, 1)
+	go func() {
+		answer, err := bufio.NewReader(in).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			answer = err.Error()
+		}
+		answered <- strings.TrimSpace(answer)
+	}()
+	var answer string
+	select {
+	case answer = <-answered:
+	case <-ctx.Done():
 	}
-	if strings.TrimSpace(answer) != "yes" {
-		return errors.New("the answer was not yes: nothing was done (YES=1 does not ask)")
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted: nothing was done")
+	case answer != "yes":
+		return fmt.Errorf("the answer was %q, not yes: nothing was done (YES=1 does not ask)", answer)
 	}
 	return nil
-}
-
-// endpoints returns the settings that send requests elsewhere than to AWS.
-func endpoints() (set []string) {
-	for _, v := range os.Environ() {
-		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_ENDPOINT_URL") && value != "" {
-			set = append(set, v)
-		}
-	}
-	return set
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -96,12 +98,79 @@ func TestConfirm(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]bool{"yes\n": true, " yes": true, "y\n": false, "no\n": false, "\n": false, "": false, "yes please\n": false} {
 		var out bytes.Buffer
-		if err := (options{}).confirm(strings.NewReader(answer), &out); (err == nil) != want {
+		if err := (options{}).confirm(t.Context(), strings.NewReader(answer), &out); (err == nil) != want {
 			t.Errorf("%q: got error %v, want to go on: %t", answer, err, want)
 		}
 	}
-	if err := (options{yes: true}).confirm(strings.NewReader("no\n"), &bytes.Buffer{}); err != nil {
+	if err := (options{yes: true}).confirm(t.Context(), strings.NewReader("no\n"), &bytes.Buffer{}); err != nil {
 		t.Errorf("with -yes: %v", err)
+	}
+}
+
+// An interrupt at the question is a no, also after a yes.
+func TestInterruptAtTheQuestion(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	silent, answer := io.Pipe()
+	defer answer.Close()
+	for _, in := range []io.Reader{silent, strings.NewReader("yes\n")} {
+		if err := (options{}).confirm(ctx, in, io.Discard); err == nil || !strings.Contains(err.Error(), "interrupted: nothing was done") {
+			t.Errorf("got error %v", err)
+		}
+	}
+}
+
+// What is no option is not left out: it may have been meant to say what to delete. Nothing is listening at the endpoints.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	const nowhere = "http://127.0.0.1:1"
+	for _, args := range [][]string{{"-clean", "sqsonce-aws-00000001-"}, {"sqs"}} {
+		out, _, err := newFakeAWS(nowhere, nowhere, nowhere).run(t, "yes\n", args...)
+		if err == nil || !strings.Contains(out, "is not an option") {
+			t.Errorf("%v: error %v\n%s", args, err, out)
+		}
+	}
+}
+
+// A pipe without a reader ends no run before the deletion.
+func TestBrokenPipe(t *testing.T) {
+	t.Parallel()
+	file, err := os.Executable()
+	ok(t, err)
+	read, write, err := os.Pipe()
+	ok(t, err)
+	ok(t, read.Close())
+	defer write.Close()
+	cmd := exec.CommandContext(t.Context(), file, "no-option")
+	cmd.Env, cmd.Stderr = append(os.Environ(), isCommand+"=1"), write
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("ended with %v, want status 1", err)
+	}
+}
+
+// A suite that was cut did not run to its end, also where a case had failed before; one that ended has cases that differ.
+func TestCutSuite(t *testing.T) {
+	t.Parallel()
+	const (
+		begin = "#!/bin/sh\ncat <<E\n\x16=== RUN   TestSQS\n\x16=== RUN   TestSQS/a\n\x16--- FAIL: TestSQS/a (0.00s)\n"
+		end   = "\x16--- FAIL: TestSQS (0.00s)\n\x16=== NAME  \n\x16FAIL\n"
+	)
+	for script, cut := range map[string]bool{
+		begin + end + "E\nexit 1\n":                           false,
+		strings.ReplaceAll(begin+end, "FAIL", "PASS") + "E\n": false,
+		begin + end + "E\nexit 3\n":                           true,
+		begin + end + "E\nkill -9 $$\n":                       true,
+		begin + "\x16=== RUN   TestSQS/b\nE\nexit 1\n":        true,
+		begin + "\x16=== NAME  TestSQS\nE\nexit 1\n":          true, // between two cases
+		"#!/bin/sh\necho no credentials\nexit 1\n":            true,
+	} {
+		r := &runner{account: (&answers{}).account(), dir: t.TempDir()}
+		ok(t, os.WriteFile(r.suites(), []byte(script), 0o755))
+		res := &result{part: "sqs", requests: map[string]int{}}
+		if err := r.tests(t.Context(), "TestSQS", res); (err != nil) != cut {
+			t.Errorf("error %v, want one: %t, of\n%s", err, cut, script)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type result struct {
 	skipped  string // why the part was not run
 	problem  error  // why it did not run to its end
 	cases    []*caseResult
+	open     int            // tests that did not end, those with cases too
 	requests map[string]int // by service
 	output   string         // of no case
 }
@@ -37,13 +38,14 @@ func (r *result) with(status ...string) (some []*caseResult) {
 func (r *result) failed() []*caseResult { return r.with("fail", "") }
 
 func (r *result) String() string {
-	switch {
-	case r.skipped != "":
+	if r.skipped != "" {
 		return r.part + ": SKIPPED: " + r.skipped
-	case r.problem != nil:
-		return r.part + ": did not run to its end: " + r.problem.Error()
 	}
-	return fmt.Sprintf("%s: %d cases as expected, %d differ, %d not run", r.part, len(r.with("pass")), len(r.failed()), len(r.with("skip")))
+	s := fmt.Sprintf("%s: %d cases as expected, %d differ, %d not run", r.part, len(r.with("pass")), len(r.failed()), len(r.with("skip")))
+	if r.problem != nil {
+		s += "; did not run to its end: " + r.problem.Error()
+	}
+	return s
 }
 
 // report is the report of a run. It does not name the account.
@@ -51,6 +53,7 @@ type report struct {
 	region, account string
 	endpoints       []string // not AWS's
 	begun           time.Time
+	interrupted     bool
 	parts           []*result
 }
 
@@ -78,6 +81,9 @@ func (r *report) markdown() string {
 	fmt.Fprintf(&b, "Run on %s in %s.\n", r.begun.UTC().Format(time.DateOnly), r.region)
 	if len(r.endpoints) > 0 {
 		fmt.Fprintf(&b, "**This was not AWS:** %s.\n", strings.Join(r.endpoints, ", "))
+	}
+	if r.interrupted {
+		b.WriteString("**It was interrupted.**\n")
 	}
 	b.WriteString("\n| part | as expected | differ | not run | requests |\n|---|---|---|---|---|\n")
 	for _, p := range r.parts {

@@ -22,6 +22,7 @@ type Guard struct {
 	Account, Region string
 	Prefix          string // "": those of all runs
 	Next            http.RoundTripper
+	runs            []string // prefixes that Only has named; nil: all
 
 	mu    sync.Mutex
 	count map[string]int

@@ -141,6 +141,17 @@ func TestGuardOfAllRuns(t *testing.T) {
 			t.Errorf("%q: got %t, want %t", name, got, want)
 		}
 	}
+	g.Only([]string{testPrefix + "x", "orders"})
+	for name, want := range map[string]bool{testPrefix + "y": true, "sqsonce-aws-ffffffff-x": false, "orders": false, "": false} {
+		if got := g.Mine(name); got != want {
+			t.Errorf("of one run: %q: got %t, want %t", name, got, want)
+		}
+	}
+	g.Only(nil)
+	if g.Mine(testPrefix + "x") {
+		t.Error("of no run: a name is of it")
+	}
+	g = &Guard{}
 	if a, b := NewPrefix(), NewPrefix(); a == b || !g.Mine(a+"x") || !validPrefix.MatchString(a) {
 		t.Errorf("prefixes %q and %q: want two different ones that the guard knows", a, b)
 	}

@@ -4,10 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"regexp"
-	"strings"
+	"slices"
 )
 
-// TagKey is the key of the tag that each resource of a run has. Its value is the run's prefix.
+// TagKey is the key of the tag that each resource of a run has. Its value is the run's prefix. Nothing here reads it.
 const TagKey = "sqsonce-aws"
 
 // NewPrefix returns the prefix of a new run. The names of all its resources begin with it.
@@ -22,10 +22,22 @@ var (
 	ofAnyRun    = regexp.MustCompile(`^sqsonce-aws-[0-9a-f]{8}-`)
 )
 
+// Only keeps a guard of all runs to the runs of resources with these names. It may not be called while requests are sent.
+func (g *Guard) Only(names []string) {
+	g.runs = []string{}
+	for _, name := range names {
+		g.runs = append(g.runs, ofAnyRun.FindString(name))
+	}
+}
+
 // Mine reports whether a resource of that name is of the run, or of any run where the guard is not for one alone.
 func (g *Guard) Mine(name string) bool {
-	if g.Prefix == "" {
-		return ofAnyRun.MatchString(name)
+	run := ofAnyRun.FindString(name)
+	switch {
+	case g.Prefix != "":
+		return run == g.Prefix
+	case g.runs != nil:
+		return run != "" && slices.Contains(g.runs, run)
 	}
-	return strings.HasPrefix(name, g.Prefix)
+	return run != ""
 }
