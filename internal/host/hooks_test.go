@@ -217,11 +217,12 @@ func TestEndOnce(t *testing.T) {
 		}
 
 		c = hooks.Call(sqsonce.Delivery{Run: 10})
-		go c.Start(t.Context())
+		started := make(chan struct{})
+		go func() { c.Start(t.Context()); close(started) }()
 		time.Sleep(4 * time.Second)
 		c.End(abandoned)
 		want("while Start runs")
-		time.Sleep(10 * time.Second)
+		<-started
 		c.End(done)
 		want("when Start has returned", sqsonce.Return{Outcome: sqsonce.OutcomeAbandoned, Elapsed: 4 * time.Second})
 	})
