@@ -83,6 +83,9 @@ func (t *turn) read() Stats {
 	return t.now
 }
 
+// QueueURL returns the URL of the queue.
+func (w *Worker) QueueURL() string { return w.queueURL }
+
 // Stats returns the counters. It may be called at any time, from any goroutine.
 func (w *Worker) Stats() Stats {
 	c := &w.counters

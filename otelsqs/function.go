@@ -1,0 +1,82 @@
+package otelsqs
+
+import (
+	"context"
+
+	"github.com/aws/aws-lambda-go/events"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/lambda"
+)
+
+// mostLinks is how many links a batch's span has at most: the SDK's own limit.
+const mostLinks = 128
+
+// Lambda is an option of [lambda.Start] and [lambda.Wrap]. The invocation's own span is otellambda's; this is its child.
+func (t *Telemetry) Lambda(o *lambda.Options) {
+	o.Hooks = append(o.Hooks, lambda.Hooks{Hooks: t.handlers(), Begin: t.begin, Finish: t.finish})
+}
+
+type batchKey struct{ t *Telemetry }
+
+// batchOf returns the span of the invocation of ctx, or nil.
+func (t *Telemetry) batchOf(ctx context.Context) trace.Span {
+	span, _ := ctx.Value(batchKey{t}).(trace.Span)
+	return span
+}
+
+func (t *Telemetry) begin(ctx context.Context, records []events.SQSMessage) context.Context {
+	queue := t.destinations.get(records[0].EventSourceARN)
+	t.consumed.Add(ctx, int64(len(records)), queue.sets.get(attributes{operationProcess}).add...)
+	opts := []trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(queue.with(operationProcess, semconv.MessagingOperationTypeProcess,
+			semconv.MessagingBatchMessageCount(len(records)), semconv.FaaSTriggerPubSub)...),
+	}
+	linked := map[trace.SpanID]bool{}
+	for i := range records {
+		for _, c := range t.Extract(lambda.MessageOf(records[i])) {
+			if len(linked) < mostLinks && !linked[c.SpanID()] {
+				linked[c.SpanID()] = true
+				opts = append(opts, trace.WithLinks(trace.Link{SpanContext: c}))
+			}
+		}
+	}
+	ctx, span := t.tracer.Start(ctx, queue.process, opts...)
+	return context.WithValue(ctx, batchKey{t}, span)
+}
+
+func (t *Telemetry) finish(ctx context.Context, r lambda.Report) {
+	sets := &t.destinations.get(r.QueueARN).sets
+	if n := r.Outcomes[sqsonce.OutcomeNotStarted]; n > 0 {
+		t.deliveries.Add(ctx, int64(n), sets.get(attributes{keyOutcome.String(sqsonce.OutcomeNotStarted.String())}).add...)
+	}
+	failed := r.Records - r.Outcomes[sqsonce.OutcomeDone] - r.Outcomes[sqsonce.OutcomeRejected]
+	result := "partial"
+	switch {
+	case r.Err != nil:
+		result = "failed"
+	case failed == 0:
+		result = "ok"
+	}
+	t.invocations.Add(ctx, 1, sets.get(attributes{keyResult.String(result)}).add...)
+	if r.Remaining > 0 {
+		t.remainingTime.Record(ctx, r.Remaining.Seconds(), sets.get(attributes{}).record...)
+	}
+	if span := t.batchOf(ctx); span != nil {
+		if failed > 0 {
+			span.SetAttributes(keyFailed.Int(failed))
+		}
+		span.End()
+	}
+	if t.flush != nil {
+		if err := t.flush(ctx); err != nil {
+			t.flushError(ctx, err)
+		}
+	}
+}
+
+var operationProcess = attribute.KeyValue(semconv.MessagingOperationName("process"))

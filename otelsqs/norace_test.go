@@ -1,0 +1,5 @@
+//go:build !race
+
+package otelsqs_test
+
+const raceEnabled = false

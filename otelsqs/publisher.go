@@ -1,0 +1,158 @@
+package otelsqs
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+)
+
+// Publisher is an option of [fifo.NewPublisher].
+func (t *Telemetry) Publisher(o *fifo.Options) {
+	o.Hooks = append(o.Hooks, fifo.Hooks{Accept: t.accept, Answered: t.answered, Send: t.send, Attach: t.attachPublisher})
+}
+
+var operationCreate, operationSend = semconv.MessagingOperationName("create"), semconv.MessagingOperationName("send")
+
+// accept starts the event's span, whose context is sent with the event.
+func (t *Telemetry) accept(ctx context.Context, a fifo.Acceptance) (context.Context, fifo.Carry) {
+	if t.createSpans {
+		queue := t.destinations.get(a.QueueURL)
+		attrs := queue.with(operationCreate, semconv.MessagingOperationTypeCreate, semconv.AWSSQSQueueURL(a.QueueURL))
+		if t.identifiers && a.Event.Group != "" {
+			attrs = append(attrs, keyGroup.String(a.Event.Group))
+		}
+		var span trace.Span
+		ctx, span = t.tracer.Start(ctx, "create "+queue.name, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...))
+		ctx = context.WithValue(ctx, createKey{t}, span)
+	}
+	var c carrier
+	t.inject(ctx, &c)
+	if t.noTraceParent {
+		c.TraceParent, c.TraceState = "", ""
+	}
+	return ctx, c.Carry
+}
+
+type createKey struct{ t *Telemetry }
+
+// carrier takes trace context for an event. What has no place in a [fifo.Carry], such as baggage, is left out.
+type carrier struct{ fifo.Carry }
+
+func (c *carrier) Get(string) string { return "" }
+func (c *carrier) Keys() []string    { return nil }
+
+func (c *carrier) Set(key, value string) {
+	switch strings.ToLower(key) {
+	case "traceparent":
+		c.TraceParent = value
+	case "tracestate":
+		c.TraceState = value
+	case strings.ToLower(traceHeader):
+		c.TraceHeader = value
+	}
+}
+
+func (t *Telemetry) answered(ctx context.Context, a fifo.Answer) {
+	var errorType attribute.KeyValue
+	if a.Err != nil {
+		errorType = publishErrorType(a.Err)
+	}
+	sets := &t.destinations.get(a.QueueURL).sets
+	if a.Elapsed > 0 || a.Err == nil { // else it was not accepted
+		t.publishDuration.Record(ctx, a.Elapsed.Seconds(), sets.get(attributes{errorType}).record...)
+	}
+	t.sent.Add(ctx, 1, sets.get(attributes{operationSend, errorType}).add...)
+	span, ok := ctx.Value(createKey{t}).(trace.Span)
+	if !ok {
+		return
+	}
+	defer span.End()
+	if a.Err != nil {
+		span.SetAttributes(errorType)
+		span.SetStatus(codes.Error, errorType.Value.AsString()) // not the error, which has the event's ID
+		return
+	}
+	span.SetAttributes(semconv.MessagingMessageID(a.Receipt.MessageID), keyAttempts.Int(a.Receipt.Attempts))
+}
+
+// publishErrorType is the error.type of a PublishError: what is certain of the event, in few words.
+func publishErrorType(err error) attribute.KeyValue {
+	word := "unknown_outcome"
+	_, invalid := errors.AsType[*sqsonce.FieldError](err)
+	switch {
+	case invalid:
+		word = "invalid"
+	case errors.Is(err, fifo.ErrGroupHalted):
+		word = "group_halted"
+	case errors.Is(err, fifo.ErrBufferFull):
+		word = "buffer_full"
+	case errors.Is(err, fifo.ErrDedupConflict):
+		word = "dedup_conflict"
+	case errors.Is(err, fifo.ErrClosed):
+		word = "closed"
+	case errors.Is(err, fifo.ErrNotSent):
+		word = "not_sent"
+	}
+	return semconv.ErrorTypeKey.String(word)
+}
+
+func (t *Telemetry) send(ctx context.Context, s fifo.Send) (context.Context, func(fifo.SendResult)) {
+	queue := t.destinations.get(s.QueueURL)
+	opts := []trace.SpanStartOption{
+		trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(queue.with(operationSend, semconv.MessagingOperationTypeSend,
+			semconv.AWSSQSQueueURL(s.QueueURL), semconv.MessagingBatchMessageCount(len(s.Events)))...),
+	}
+	for _, e := range s.Events {
+		if sc := trace.SpanContextFromContext(e); sc.IsValid() {
+			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))
+		}
+	}
+	ctx, span := t.tracer.Start(ctx, "send "+queue.name, opts...)
+	return ctx, func(r fifo.SendResult) {
+		as := attributes{operationSend, semconv.MessagingOperationTypeSend}
+		if r.Err != nil {
+			as[2] = t.errorType(r.Err)
+			span.SetAttributes(as[2])
+			span.SetStatus(codes.Error, as[2].Value.AsString())
+		}
+		t.operationDuration.Record(ctx, r.Elapsed.Seconds(), queue.sets.get(as).record...)
+		span.End()
+	}
+}
+
+// publisherGauges are what is asked of a publisher's Stats.
+type publisherGauges struct {
+	events, bytes, requests metric.Int64ObservableUpDownCounter
+	age                     metric.Float64ObservableGauge
+	repeated, throttled     metric.Int64ObservableCounter
+}
+
+func (t *Telemetry) attachPublisher(p *fifo.Publisher) (detach func()) {
+	sets, g := &t.destinations.get(p.QueueURL()).sets, &t.publisher
+	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := p.Stats()
+		all := sets.get(attributes{}).observe
+		o.ObserveInt64(g.events, s.Pending, sets.get(attributes{keyState.String("pending")}).observe...)
+		o.ObserveInt64(g.events, s.Waiting, sets.get(attributes{keyState.String("waiting")}).observe...)
+		o.ObserveInt64(g.bytes, s.PendingBytes, all...)
+		o.ObserveInt64(g.requests, s.Active, all...)
+		o.ObserveFloat64(g.age, s.Oldest.Seconds(), all...)
+		o.ObserveInt64(g.repeated, s.Repeated, all...)
+		o.ObserveInt64(g.throttled, s.Throttled, all...)
+		return nil
+	}, g.events, g.bytes, g.requests, g.age, g.repeated, g.throttled)
+	if err != nil {
+		panic(err) // the guard logs it
+	}
+	return func() { _ = registration.Unregister() }
+}

@@ -1,0 +1,374 @@
+package otelsqs_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+	"github.com/sqsonce/sqsonce/otelsqs"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var errCard = errors.New("card refused")
+
+// fixture is a queue in memory, in virtual time, and telemetry.
+type fixture struct {
+	*testing.T
+	server *memsqs.Server
+	sqs    *sqs.Client
+	url    string
+	spans  *tracetest.InMemoryExporter
+	reader *sdkmetric.ManualReader
+	tel    *otelsqs.Telemetry
+	quiet  *slog.Logger
+}
+
+func newFixture(t *testing.T, queue string, optFns ...func(*otelsqs.Options)) *fixture {
+	t.Helper()
+	server := memsqs.New()
+	t.Cleanup(server.Close)
+	f := &fixture{T: t, server: server, spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader(), quiet: slog.New(slog.DiscardHandler)}
+	f.sqs = sqs.New(sqs.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String("https://sqs.eu-west-1.amazonaws.com"), HTTPClient: &http.Client{Transport: server},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
+	})
+	f.url = f.create(queue, nil)
+	var err error
+	f.tel, err = otelsqs.New(append([]func(*otelsqs.Options){func(o *otelsqs.Options) {
+		o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(f.spans))
+		o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(f.reader))
+	}}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) create(queue string, attrs map[string]string) (url string) {
+	f.Helper()
+	all := map[string]string{"VisibilityTimeout": "30"}
+	maps.Copy(all, attrs)
+	if strings.HasSuffix(queue, ".fifo") {
+		all["FifoQueue"] = "true"
+	}
+	out, err := f.sqs.CreateQueue(f.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: all})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return *out.QueueUrl
+}
+
+// publish publishes events, without Publisher's spans in the golden file.
+func (f *fixture) publish(ids ...string) {
+	f.Helper()
+	p := f.publisher()
+	for _, id := range ids {
+		e := fifo.Event{ID: id, Body: "{}"}
+		if strings.HasSuffix(f.url, ".fifo") {
+			e.Group = "g"
+		}
+		if _, err := p.Publish(context.Background(), e); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := p.Close(context.Background()); err != nil {
+		f.Fatal(err)
+	}
+	f.spans.Reset()
+}
+
+func (f *fixture) publisher() *fifo.Publisher {
+	f.Helper()
+	p, err := fifo.NewPublisher(f.sqs, f.url, "shop", f.tel.Publisher, func(o *fifo.Options) { o.Logger = f.quiet })
+	if err != nil {
+		f.Fatal(err)
+	}
+	return p
+}
+
+// invoke runs a function with a message of each ID, all of which have the context of one producer.
+func (f *fixture) invoke(h sqsonce.Handler, records ...events.SQSMessage) {
+	f.Helper()
+	call, err := lambda.Wrap(h, f.tel.Lambda, func(o *lambda.Options) { o.NoClient, o.Logger = true, f.quiet })
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, _ = call(ctx, eventOf(records...)) // what fails is in the spans
+}
+
+func record(id, body string) events.SQSMessage {
+	source := "shop"
+	return events.SQSMessage{
+		MessageId: id, Body: body, ReceiptHandle: "handle-" + id, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:123456789012:orders",
+		Attributes: map[string]string{
+			"SentTimestamp": strconv.FormatInt(time.Now().Add(-2*time.Second).UnixMilli(), 10), "ApproximateReceiveCount": "1",
+			"AWSTraceHeader": "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1",
+		},
+		MessageAttributes: map[string]events.SQSMessageAttribute{
+			"event-id": {DataType: "String", StringValue: &id}, "event-source": {DataType: "String", StringValue: &source},
+		},
+	}
+}
+
+// work runs a worker for a while.
+func (f *fixture) work(d time.Duration, h sqsonce.Handler, optFns ...func(*sqsworker.Options)) {
+	f.Helper()
+	w, err := sqsworker.New(f.sqs, f.url, h, append([]func(*sqsworker.Options){f.tel.Worker, func(o *sqsworker.Options) { o.Logger = f.quiet }}, optFns...)...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{9}, SpanID: trace.SpanID{9}}))
+	_ = w.Run(ctx) // of a handler that never returns, whose span says so
+}
+
+func (f *fixture) once(optFns ...func(*dedup.Options)) *dedup.Once {
+	return f.onceOn(memstore.New(), optFns...)
+}
+
+func (f *fixture) onceOn(s dedup.Store, optFns ...func(*dedup.Options)) *dedup.Once {
+	f.Helper()
+	once, err := dedup.New(s, "billing", append([]func(*dedup.Options){f.tel.Once, func(o *dedup.Options) { o.Logger = f.quiet }}, optFns...)...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return once
+}
+
+// golden compares the spans with a file.
+func (f *fixture) golden(name string) {
+	f.Helper()
+	compare(f.T, name, dump(f.spans.GetSpans()))
+}
+
+// dump returns spans as text, in the order of their starts. IDs are numbers in the order of appearance.
+func dump(spans tracetest.SpanStubs) string {
+	slices.SortStableFunc(spans, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
+	number := map[trace.SpanID]int{}
+	traces := map[trace.TraceID]int{}
+	name := func(sc trace.SpanContext) string {
+		if number[sc.SpanID()] == 0 {
+			number[sc.SpanID()] = len(number) + 1
+		}
+		if traces[sc.TraceID()] == 0 {
+			traces[sc.TraceID()] = len(traces) + 1
+		}
+		return fmt.Sprintf("%d in trace %d", number[sc.SpanID()], traces[sc.TraceID()])
+	}
+	var b strings.Builder
+	for _, s := range spans {
+		name(s.SpanContext)
+	}
+	for _, s := range spans {
+		fmt.Fprintf(&b, "%s %s: span %s, %s\n", s.SpanKind, s.Name, name(s.SpanContext), s.EndTime.Sub(s.StartTime))
+		if s.Parent.IsValid() {
+			fmt.Fprintf(&b, "  parent %s\n", name(s.Parent))
+		}
+		for _, l := range s.Links {
+			fmt.Fprintf(&b, "  link %s\n", name(l.SpanContext))
+		}
+		slices.SortFunc(s.Attributes, func(a, b attribute.KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
+		for _, a := range s.Attributes {
+			value := a.Value.Emit()
+			if a.Key == "messaging.message.id" {
+				value = "ID"
+			}
+			fmt.Fprintf(&b, "  %s=%s\n", a.Key, value)
+		}
+		for _, e := range s.Events {
+			fmt.Fprintf(&b, "  event %s %v\n", e.Name, e.Attributes)
+		}
+		if s.Status.Code != 0 {
+			fmt.Fprintf(&b, "  status %s %q\n", s.Status.Code, s.Status.Description)
+		}
+	}
+	return b.String()
+}
+
+// takes returns a handler that fails with each of the errors in turn, and then succeeds. It ends with its context.
+func takes(d time.Duration, errs ...error) sqsonce.Handler {
+	n := 0
+	return func(ctx context.Context, _ *sqsonce.Message) error {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if n++; n <= len(errs) {
+			return errs[n-1]
+		}
+		return nil
+	}
+}
+
+// away is a store that cannot be reached, or only for some calls.
+type away struct {
+	dedup.Store
+	acquire, renew, complete bool
+}
+
+func (s away) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	if s.acquire {
+		return dedup.Lease{}, sqsonce.Unavailable(errCard)
+	}
+	return s.Store.Acquire(ctx, c)
+}
+
+func (s away) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
+	if s.renew {
+		return dedup.Lease{}, sqsonce.Unavailable(errCard)
+	}
+	return s.Store.Renew(ctx, l, d)
+}
+
+// leased returns a store in which another owner has the record of event 1.
+func (f *fixture) leased(d time.Duration) dedup.Store {
+	f.Helper()
+	store := memstore.New()
+	if _, err := store.Acquire(f.Context(), dedup.Claim{Key: "billing#shop|1", Owner: "other", Lease: d, Retention: time.Hour}); err != nil {
+		f.Fatal(err)
+	}
+	return store
+}
+
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	quick := 50 * time.Millisecond
+	for name, run := range map[string]func(f *fixture){
+		"publisher": func(f *fixture) {
+			p := f.publisher()
+			f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{1}, Code: "InvalidMessageContents"}}})
+			_, err := p.PublishAll(context.Background(), []fifo.Event{{ID: "1", Body: "{}"}, {ID: "2", Body: "{}"}, {ID: "", Body: "{}"}})
+			if err == nil {
+				f.Error("two events of three were to fail")
+			}
+		},
+		"first":      func(f *fixture) { f.publish("1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
+		"first.fifo": func(f *fixture) { f.publish("1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
+		"duplicate":  func(f *fixture) { f.publish("1", "1"); f.work(5*time.Second, f.once().Handler(takes(quick))) },
+		"duplicate of another process": func(f *fixture) {
+			f.publish("1", "1")
+			f.work(5*time.Second, f.once(func(o *dedup.Options) { o.CacheSize = -1 }).Handler(takes(quick)), func(o *sqsworker.Options) { o.Concurrency = 1 })
+		},
+		"in progress": func(f *fixture) {
+			f.publish("1")
+			f.work(time.Second, f.onceOn(f.leased(time.Minute)).Handler(takes(quick)))
+		},
+		"crashed": func(f *fixture) {
+			store := f.leased(time.Second)
+			time.Sleep(10 * time.Second)
+			f.publish("1")
+			f.work(5*time.Second, f.onceOn(store).Handler(takes(quick)))
+		},
+		"store away": func(f *fixture) {
+			f.publish("1")
+			f.work(500*time.Millisecond, f.onceOn(away{Store: memstore.New(), acquire: true}).Handler(takes(quick)))
+		},
+		"renewals fail": func(f *fixture) {
+			f.publish("1")
+			f.work(5*time.Second, f.onceOn(away{Store: memstore.New(), renew: true}, func(o *dedup.Options) { o.Lease = time.Second }).Handler(takes(3*time.Second)))
+		},
+		"long": func(f *fixture) { f.publish("1"); f.work(time.Minute, f.once().Handler(takes(16*time.Second))) },
+		"retry": func(f *fixture) {
+			f.publish("1")
+			f.work(30*time.Second, f.once().Handler(takes(quick, sqsonce.RetryAfter(2*time.Second, errCard))))
+		},
+		"retry.fifo": func(f *fixture) {
+			f.publish("1")
+			f.work(30*time.Second, f.once().Handler(takes(quick, sqsonce.RetryAfter(2*time.Second, errCard))))
+		},
+		"panic": func(f *fixture) {
+			f.publish("1")
+			f.work(5*time.Second, f.once().Handler(func(context.Context, *sqsonce.Message) error { panic("oops") }))
+		},
+		"timeout": func(f *fixture) {
+			f.publish("1")
+			f.work(5*time.Second, f.once().Handler(takes(time.Minute)), func(o *sqsworker.Options) {
+				o.Timeout = func(*sqsonce.Message) time.Duration { return time.Second }
+			})
+		},
+		"shutdown": func(f *fixture) {
+			f.publish("1")
+			f.work(5*time.Second, f.once().Handler(takes(time.Hour)), func(o *sqsworker.Options) { o.StopTimeout = -1 })
+		},
+		"abandoned": func(f *fixture) {
+			f.publish("1")
+			f.work(5*time.Second, func(context.Context, *sqsonce.Message) error { time.Sleep(time.Hour); return nil },
+				func(o *sqsworker.Options) { o.StopTimeout = -1 })
+			time.Sleep(2 * time.Hour) // the handler returns, and changes nothing
+		},
+		"rejected": func(f *fixture) {
+			f.publish("1")
+			dead := f.create("orders-dlq", nil)
+			f.work(5*time.Second, f.once().Handler(takes(quick, sqsonce.Reject(errCard))), func(o *sqsworker.Options) { o.DeadLetterQueue = dead })
+		},
+		"batch": func(f *fixture) {
+			f.publish("1", "2", "3") // a worker begins with one message
+			h := sqsonce.Batch(func(_ context.Context, ms []*sqsonce.Message) []error {
+				time.Sleep(quick)
+				return make([]error, len(ms))
+			}, f.tel.Batch, func(o *sqsonce.BatchOptions) { o.Size = 2 })
+			f.work(5*time.Second, f.once().Handler(h))
+		},
+		"function": func(f *fixture) {
+			h := f.once().Handler(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "slow" {
+					time.Sleep(time.Hour)
+				}
+				return takes(quick)(ctx, m)
+			})
+			f.invoke(h, record("1", ""))
+			f.invoke(h, record("1", ""))
+			f.invoke(h, record("2", "slow"))
+			time.Sleep(2 * time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				queue := "orders"
+				if strings.HasSuffix(name, ".fifo") {
+					queue = "orders.fifo"
+				}
+				f := newFixture(t, queue)
+				run(f)
+				f.golden(strings.ReplaceAll(name, " ", "-"))
+			})
+		})
+	}
+}
+
+func eventOf(records ...events.SQSMessage) events.SQSEvent { return events.SQSEvent{Records: records} }

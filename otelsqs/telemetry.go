@@ -1,0 +1,95 @@
+package otelsqs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// ScopeName is the instrumentation scope of all spans and metrics.
+const ScopeName = "github.com/sqsonce/sqsonce/otelsqs"
+
+// Options configure [New].
+type Options struct {
+	// TracerProvider and MeterProvider. Default: the global ones, looked up by New.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+	// Propagator reads and writes trace context in messages: it sees the message attributes, and the AWSTraceHeader system
+	// attribute as "X-Amzn-Trace-Id". Default: W3C trace context and the X-Ray header, both ways, without baggage. The global
+	// propagator is not used: Go's default is none.
+	Propagator propagation.TextMapPropagator
+	// NoTraceParent keeps the publisher from writing the traceparent attribute, one of a message's ten, and leaves the context
+	// to AWSTraceHeader. Default: false.
+	NoTraceParent bool
+	// NoCreateSpans has the publisher make no span for each event: the caller's own context is written into the message.
+	// Default: false.
+	NoCreateSpans bool
+	// ParentFromMessage makes the producer's context the parent of a handler's span, and what was the parent a link.
+	// Default: false, the producer is a link.
+	ParentFromMessage bool
+	// Identifiers adds the event's key and the message group to spans. They may be personal. Default: false.
+	Identifiers bool
+	// ErrorType names the class of a handler's error, in few and stable words. Default: of an AWS error its code; else what the
+	// conventions' own function makes of the Go type; always "panic", "decode", "timeout", "shutdown", "lease_lost",
+	// "unavailable" and "rejected" for those.
+	ErrorType func(error) string
+	// Flush exports what has been gathered, at the end of each Lambda invocation and in the time that the margin leaves: the
+	// SDK's ForceFlush of spans and metrics. Default: none.
+	Flush func(context.Context) error
+}
+
+// Telemetry makes the options that connect what it observes. It is safe for concurrent use and has nothing to close.
+type Telemetry struct {
+	instruments
+	tracer       trace.Tracer
+	meter        metric.Meter
+	sets         sets // of metrics that have no queue
+	destinations destinations
+	propagator   propagation.TextMapPropagator // the user's; nil: the default
+
+	noTraceParent, createSpans, parentFromMessage, identifiers bool
+
+	userErrorType func(error) string
+	flush         func(context.Context) error
+	flushFailed   sync.Once
+}
+
+// New makes the tracer and the instruments. The error joins those of the MeterProvider.
+func New(optFns ...func(*Options)) (*Telemetry, error) {
+	var o Options
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if o.TracerProvider == nil {
+		o.TracerProvider = otel.GetTracerProvider()
+	}
+	if o.MeterProvider == nil {
+		o.MeterProvider = otel.GetMeterProvider()
+	}
+	t := &Telemetry{
+		tracer: o.TracerProvider.Tracer(ScopeName, trace.WithSchemaURL(semconv.SchemaURL)),
+		meter:  o.MeterProvider.Meter(ScopeName, metric.WithSchemaURL(semconv.SchemaURL)),
+
+		propagator:    o.Propagator,
+		noTraceParent: o.NoTraceParent, createSpans: !o.NoCreateSpans, parentFromMessage: o.ParentFromMessage, identifiers: o.Identifiers,
+		userErrorType: o.ErrorType, flush: o.Flush,
+	}
+	var err error
+	if t.instruments, err = newInstruments(t.meter); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// flushError reports a failed export once: each invocation would fail alike.
+func (t *Telemetry) flushError(ctx context.Context, err error) {
+	t.flushFailed.Do(func() {
+		slog.WarnContext(ctx, "otelsqs: telemetry not exported; this is logged once", "error", err)
+	})
+}
