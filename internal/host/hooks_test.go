@@ -182,6 +182,7 @@ func TestContextOfStart(t *testing.T) {
 // TestEndOnce: the first end of a call that was started counts.
 func TestEndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var ends []sqsonce.Return
 		extended := 0
 		hooks := NewHooks(slog.Default(), "test", []sqsonce.Hooks{{
@@ -190,10 +191,16 @@ func TestEndOnce(t *testing.T) {
 				return ctx
 			},
 			Extended: func(context.Context, sqsonce.Delivery, sqsonce.Extension) { extended++ },
-			End:      func(_ context.Context, _ sqsonce.Delivery, r sqsonce.Return) { ends = append(ends, r) },
+			End: func(_ context.Context, _ sqsonce.Delivery, r sqsonce.Return) {
+				mu.Lock()
+				defer mu.Unlock()
+				ends = append(ends, r)
+			},
 		}})
 		want := func(when string, want ...sqsonce.Return) {
 			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
 			if !slices.Equal(ends, want) {
 				t.Errorf("%s: got %+v, want %+v", when, ends, want)
 			}
