@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,11 +94,7 @@ func (f *fixture) publish(ids ...string) {
 	f.Helper()
 	p := f.publisher()
 	for _, id := range ids {
-		e := fifo.Event{ID: id, Body: "{}"}
-		if strings.HasSuffix(f.url, ".fifo") {
-			e.Group = "g"
-		}
-		if _, err := p.Publish(context.Background(), e); err != nil {
+		if err := f.tryPublish(p, id); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -105,6 +102,20 @@ func (f *fixture) publish(ids ...string) {
 		f.Fatal(err)
 	}
 	f.spans.Reset()
+}
+
+// tryPublish publishes events at once.
+func (f *fixture) tryPublish(p *fifo.Publisher, ids ...string) error {
+	var events []fifo.Event
+	for _, id := range ids {
+		e := fifo.Event{ID: id, Body: "{}"}
+		if strings.HasSuffix(f.url, ".fifo") {
+			e.Group = "g"
+		}
+		events = append(events, e)
+	}
+	_, err := p.PublishAll(context.Background(), events)
+	return err
 }
 
 func (f *fixture) publisher() *fifo.Publisher {
@@ -197,8 +208,12 @@ func dump(spans tracetest.SpanStubs) string {
 		if s.Parent.IsValid() {
 			fmt.Fprintf(&b, "  parent %s\n", name(s.Parent))
 		}
+		var links []string
 		for _, l := range s.Links {
-			fmt.Fprintf(&b, "  link %s\n", name(l.SpanContext))
+			links = append(links, name(l.SpanContext))
+		}
+		for _, link := range slices.Sorted(slices.Values(links)) {
+			fmt.Fprintf(&b, "  link %s\n", link)
 		}
 		slices.SortFunc(s.Attributes, func(a, b attribute.KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
 		for _, a := range s.Attributes {
@@ -220,14 +235,14 @@ func dump(spans tracetest.SpanStubs) string {
 
 // takes returns a handler that fails with each of the errors in turn, and then succeeds. It ends with its context.
 func takes(d time.Duration, errs ...error) sqsonce.Handler {
-	n := 0
+	var runs atomic.Int64
 	return func(ctx context.Context, _ *sqsonce.Message) error {
 		select {
 		case <-time.After(d):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if n++; n <= len(errs) {
+		if n := int(runs.Add(1)); n <= len(errs) {
 			return errs[n-1]
 		}
 		return nil
@@ -271,8 +286,7 @@ func TestSpans(t *testing.T) {
 		"publisher": func(f *fixture) {
 			p := f.publisher()
 			f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{1}, Code: "InvalidMessageContents"}}})
-			_, err := p.PublishAll(context.Background(), []fifo.Event{{ID: "1", Body: "{}"}, {ID: "2", Body: "{}"}, {ID: "", Body: "{}"}})
-			if err == nil {
+			if f.tryPublish(p, "1", "2", "") == nil {
 				f.Error("two events of three were to fail")
 			}
 		},
@@ -336,7 +350,11 @@ func TestSpans(t *testing.T) {
 			f.work(5*time.Second, f.once().Handler(takes(quick, sqsonce.Reject(errCard))), func(o *sqsworker.Options) { o.DeadLetterQueue = dead })
 		},
 		"batch": func(f *fixture) {
-			f.publish("1", "2", "3") // a worker begins with one message
+			p := f.publisher() // of two messages that do not differ; the worker begins with another one
+			if err := errors.Join(f.tryPublish(p, "1"), f.tryPublish(p, "2", "3"), p.Close(context.Background())); err != nil {
+				f.Fatal(err)
+			}
+			f.spans.Reset()
 			h := sqsonce.Batch(func(_ context.Context, ms []*sqsonce.Message) []error {
 				time.Sleep(quick)
 				return make([]error, len(ms))
