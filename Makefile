@@ -28,7 +28,7 @@ emulators: ## Install the emulators that tests compare with, 0.9 GB in the user'
 
 .PHONY: race
 race: ## Run the tests of the main module with the race detector, without emulators
-	EMULATORS=off go test -race $(ARGS) $(PKG)
+	EMULATORS=off go test -race -timeout 30m $(ARGS) $(PKG)
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)

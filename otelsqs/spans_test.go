@@ -217,7 +217,7 @@ func dump(spans tracetest.SpanStubs) string {
 		}
 		slices.SortFunc(s.Attributes, func(a, b attribute.KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
 		for _, a := range s.Attributes {
-			value := a.Value.Emit()
+			value := a.Value.String()
 			if a.Key == "messaging.message.id" {
 				value = "ID"
 			}
@@ -252,7 +252,7 @@ func takes(d time.Duration, errs ...error) sqsonce.Handler {
 // away is a store that cannot be reached, or only for some calls.
 type away struct {
 	dedup.Store
-	acquire, renew, complete bool
+	acquire, renew bool
 }
 
 func (s away) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {

@@ -40,9 +40,9 @@ func (t *Telemetry) call(ctx context.Context, c sqsworker.Call) (context.Context
 
 // workerGauges are what is asked of a worker's Stats.
 type workerGauges struct {
-	messages, limit, receivers, stuck metric.Int64ObservableUpDownCounter
-	handlerAge, receiveAge            metric.Float64ObservableGauge
-	extensions, incidents             metric.Int64ObservableCounter
+	messages, receivers, stuck metric.Int64ObservableUpDownCounter
+	handlerAge, receiveAge     metric.Float64ObservableGauge
+	extensions, incidents      metric.Int64ObservableCounter
 }
 
 // attachWorker reports a worker's Stats when metrics are collected, while it runs.
