@@ -69,7 +69,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	p.detached.Do(p.detach)
+	p.detach()
 	p.awaitReports()
 	return errors.Join(append(errs, p.readAll()...)...)
 }

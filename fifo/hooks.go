@@ -55,17 +55,22 @@ type SendResult struct {
 }
 
 // hooks are those of the options, guarded. None is called under the publisher's lock.
-type hooks []guarded
+type hooks struct {
+	events []guarded // nil: there are no hooks
+	sends  host.Around[Send, SendResult]
+	attach []func(*Publisher) func()
+}
 
 type guarded struct {
 	Hooks
-	accept, answered, send, done, attach, detach *host.Guard
+	accept, answered *host.Guard
 }
 
 func newHooks(log *slog.Logger, all []Hooks) (hs hooks) {
-	guard := func(name string) *host.Guard { return host.NewGuard(log, "fifo: Hooks."+name) }
 	for _, h := range all {
-		hs = append(hs, guarded{h, guard("Accept"), guard("Answered"), guard("Send"), guard("Send's done"), guard("Attach"), guard("Attach's detach")})
+		hs.events = append(hs.events, guarded{h, host.NewGuard(log, "fifo: Hooks.Accept"), host.NewGuard(log, "fifo: Hooks.Answered")})
+		hs.sends = hs.sends.With(log, "fifo: Hooks.Send", h.Send)
+		hs.attach = append(hs.attach, h.Attach)
 	}
 	return hs
 }
@@ -79,14 +84,14 @@ type hookedEvent struct {
 
 // accepting calls the hooks for an event that was given to the publisher. It returns nil if there are none.
 func (p *Publisher) accepting(ctx context.Context, ev Event) *hookedEvent {
-	if p.hooks == nil {
+	if p.hooks.events == nil {
 		return nil
 	}
 	given := ev // a copy, and not ev itself: that would be allocated without hooks too
 	given.Attributes = cloneAttributes(ev.Attributes)
 	h := &hookedEvent{ctx: ctx, event: &given}
-	for i := range p.hooks {
-		if hook := &p.hooks[i]; hook.Accept != nil {
+	for i := range p.hooks.events {
+		if hook := &p.hooks.events[i]; hook.Accept != nil {
 			h.ctx = hook.accept.Context(h.ctx, func(ctx context.Context) context.Context {
 				next, c := hook.Accept(ctx, Acceptance{QueueURL: p.queueURL, Event: h.event})
 				h.carry = h.carry.or(c)
@@ -103,8 +108,8 @@ func (p *Publisher) answer(h *hookedEvent, r Receipt, err error, accepted time.T
 	if !accepted.IsZero() {
 		a.Elapsed = time.Since(accepted)
 	}
-	for i := len(p.hooks) - 1; i >= 0; i-- {
-		if hook := &p.hooks[i]; hook.Answered != nil {
+	for i := len(p.hooks.events) - 1; i >= 0; i-- {
+		if hook := &p.hooks.events[i]; hook.Answered != nil {
 			hook.answered.Call(h.ctx, func() { hook.Answered(h.ctx, a) })
 		}
 	}
@@ -124,7 +129,7 @@ func (p *Publisher) unlock() {
 
 // sending calls the hooks before a request. It returns the request's context, and what is called when it was answered.
 func (p *Publisher) sending(ctx context.Context, batch []*entry) (_ context.Context, answered func(SendResult)) {
-	if p.hooks == nil {
+	if p.hooks.sends == nil {
 		return ctx, func(SendResult) {}
 	}
 	s := Send{QueueURL: p.queueURL}
@@ -132,25 +137,7 @@ func (p *Publisher) sending(ctx context.Context, batch []*entry) (_ context.Cont
 		s.Events = append(s.Events, e.hooked.ctx)
 		s.Bytes += e.messageSize()
 	}
-	var dones []func(SendResult)
-	for i := range p.hooks {
-		hook := &p.hooks[i]
-		if hook.Send == nil {
-			continue
-		}
-		ctx = hook.send.Context(ctx, func(ctx context.Context) context.Context {
-			next, done := hook.Send(ctx, s)
-			if done != nil {
-				dones = append(dones, func(r SendResult) { hook.done.Call(ctx, func() { done(r) }) })
-			}
-			return next
-		})
-	}
-	return ctx, func(r SendResult) {
-		for i := len(dones) - 1; i >= 0; i-- {
-			dones[i](r)
-		}
-	}
+	return p.hooks.sends.Begin(ctx, s)
 }
 
 // sendResult is what hooks are told of an attempt.
@@ -163,26 +150,4 @@ func (a *attempt) sendResult(err error) SendResult {
 	}
 	r.Failed = len(a.batch) - r.Sent
 	return r
-}
-
-// attach calls the hooks at the end of NewPublisher.
-func (p *Publisher) attach() {
-	for i := range p.hooks {
-		hook := &p.hooks[i]
-		if hook.Attach == nil {
-			continue
-		}
-		hook.attach.Call(p.ctx, func() {
-			if detach := hook.Attach(p); detach != nil {
-				p.detaches = append(p.detaches, func() { hook.detach.Call(context.Background(), detach) })
-			}
-		})
-	}
-}
-
-// detach calls what the hooks returned to attach.
-func (p *Publisher) detach() {
-	for i := len(p.detaches) - 1; i >= 0; i-- {
-		p.detaches[i]()
-	}
 }

@@ -26,9 +26,8 @@ type Publisher struct {
 	ctx       context.Context // of all requests
 	cancelAll context.CancelCauseFunc
 
-	hooks    hooks
-	detaches []func() // of Hooks.Attach
-	detached sync.Once
+	hooks  hooks
+	detach func() // what Hooks.Attach returned, once
 
 	mu       sync.Mutex
 	closed   bool
@@ -88,7 +87,7 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 	p.shared = newLane(p.ctx, p.ctx, o.Linger)
 	p.lanes = map[*lane]struct{}{p.shared: {}}
 	p.hooks = newHooks(p.opts.Logger, o.Hooks)
-	p.attach()
+	p.detach = sync.OnceFunc(host.Attach(p.ctx, o.Logger, "fifo", p.hooks.attach, p))
 	return p, nil
 }
 

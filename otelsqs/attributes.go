@@ -20,7 +20,6 @@ const (
 	keyGroup        = attribute.Key("sqsonce.message.group")
 	keyIncident     = attribute.Key("sqsonce.incident")
 	keyKeySource    = attribute.Key("sqsonce.key.source")
-	keyLimit        = attribute.Key("sqsonce.limit")
 	keyMemory       = attribute.Key("sqsonce.dedup.memory")
 	keyOperation    = attribute.Key("sqsonce.store.operation")
 	keyOutcome      = attribute.Key("sqsonce.outcome")
@@ -40,27 +39,19 @@ type set struct {
 	observe []metric.ObserveOption
 }
 
-// sets keeps the sets of metrics. Making one costs more than recording a value, and there are few: no value is of a message.
+// sets keeps the sets of metrics. Making one costs more than recording a value, and there are few: no value is of a message. What a
+// user's ErrorType returns, which should be few words, is bounded.
 type sets struct {
 	common []attribute.KeyValue
-
-	mu sync.RWMutex
-	m  map[attributes]*set
+	known  known[attributes, *set]
 }
 
 // attributes are the attributes of a set besides the common ones. An array, which takes no memory of its own; a zero one is none.
 type attributes [3]attribute.KeyValue
 
-// mostSets bounds what a user's ErrorType, which should return few words, can cost.
-const mostSets = 1024
+func (s *sets) get(as attributes) *set { return s.known.get(as, s.make) }
 
-func (s *sets) get(as attributes) *set {
-	s.mu.RLock()
-	found := s.m[as]
-	s.mu.RUnlock()
-	if found != nil {
-		return found
-	}
+func (s *sets) make(as attributes) *set {
 	all := slices.Clone(s.common)
 	for _, a := range as {
 		if a.Valid() {
@@ -68,14 +59,33 @@ func (s *sets) get(as attributes) *set {
 		}
 	}
 	option := metric.WithAttributeSet(attribute.NewSet(all...))
-	made := &set{[]metric.RecordOption{option}, []metric.AddOption{option}, []metric.ObserveOption{option}}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.m == nil {
-		s.m = map[attributes]*set{}
+	return &set{[]metric.RecordOption{option}, []metric.AddOption{option}, []metric.ObserveOption{option}}
+}
+
+// mostKnown bounds how much is kept. What does not fit is made each time.
+const mostKnown = 1024
+
+// known keeps what was made of keys.
+type known[K comparable, V any] struct {
+	mu sync.RWMutex
+	m  map[K]V
+}
+
+func (k *known[K, V]) get(key K, make func(K) V) V {
+	k.mu.RLock()
+	v, found := k.m[key]
+	k.mu.RUnlock()
+	if found {
+		return v
 	}
-	if len(s.m) < mostSets {
-		s.m[as] = made
+	v = make(key)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.m == nil {
+		k.m = map[K]V{}
 	}
-	return made
+	if len(k.m) < mostKnown {
+		k.m[key] = v
+	}
+	return v
 }

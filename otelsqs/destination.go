@@ -4,10 +4,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // destination is what spans and metrics say of a queue. It is made once for each.
@@ -19,51 +20,28 @@ type destination struct {
 	sets    sets
 }
 
-// destinations keeps what is known of queues, by URL or ARN.
-type destinations struct {
-	mu sync.RWMutex
-	m  map[string]*destination
-}
+// destinations keeps what is known of queues, by URL or ARN. A host with ever new queues is bounded.
+type destinations struct{ known known[string, *destination] }
 
-// mostDestinations bounds what a host with ever new queues costs.
-const mostDestinations = 1024
-
-func (d *destinations) get(queue string) *destination {
-	d.mu.RLock()
-	found := d.m[queue]
-	d.mu.RUnlock()
-	if found != nil {
-		return found
-	}
-	made := newDestination(queue)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.m == nil {
-		d.m = map[string]*destination{}
-	}
-	if len(d.m) < mostDestinations {
-		d.m[queue] = made
-	}
-	return made
-}
+func (d *destinations) get(queue string) *destination { return d.known.get(queue, newDestination) }
 
 // newDestination reads the name and the server of a queue from its URL or ARN.
 func newDestination(queue string) *destination {
 	d := &destination{name: queue[strings.LastIndexAny(queue, "/:")+1:]}
 	d.attrs = []attribute.KeyValue{semconv.MessagingSystemAWSSQS, semconv.MessagingDestinationName(d.name)}
-	isURL := false
-	if arn := strings.Split(queue, ":"); len(arn) == 6 && arn[0] == "arn" {
-		server := "sqs." + arn[3] + ".amazonaws.com"
-		if arn[1] == "aws-cn" {
-			server += ".cn"
-		}
-		d.attrs = append(d.attrs, semconv.ServerAddress(server))
-	} else if u, err := url.Parse(queue); err == nil && u.Host != "" {
-		d.attrs, isURL = append(d.attrs, semconv.ServerAddress(u.Hostname())), true
+	location := queue
+	arn, err := host.ParseQueueARN(queue)
+	if err == nil {
+		location = arn.URL()
+	}
+	u, _ := url.Parse(location)
+	isQueue := u != nil && u.Host != ""
+	if isQueue {
+		d.attrs = append(d.attrs, semconv.ServerAddress(u.Hostname()))
 	}
 	d.process = "process " + d.name
 	d.handled = append(slices.Clone(d.attrs), operationProcess, semconv.MessagingOperationTypeProcess)
-	if isURL {
+	if isQueue && location == queue {
 		d.handled = append(d.handled, semconv.AWSSQSQueueURL(queue))
 	}
 	d.sets.common = d.attrs

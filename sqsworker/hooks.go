@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -57,27 +56,16 @@ type CallResult struct {
 // hooks are those of the options, guarded.
 type hooks struct {
 	handlers host.Hooks
-	calls    []callHook
+	calls    host.Around[Call, CallResult]
 	attach   []func(*Worker) func()
-}
-
-type callHook struct {
-	call        func(context.Context, Call) (context.Context, func(CallResult))
-	guard, done *host.Guard
 }
 
 func newHooks(log *slog.Logger, all []Hooks) (h hooks) {
 	var handlers []sqsonce.Hooks
 	for _, o := range all {
 		handlers = append(handlers, o.Hooks)
-		if o.Call != nil {
-			h.calls = append(h.calls, callHook{
-				o.Call, host.NewGuard(log, "sqsworker: Hooks.Call"), host.NewGuard(log, "sqsworker: Hooks.Call's done"),
-			})
-		}
-		if o.Attach != nil {
-			h.attach = append(h.attach, o.Attach)
-		}
+		h.calls = h.calls.With(log, "sqsworker: Hooks.Call", o.Call)
+		h.attach = append(h.attach, o.Attach)
 	}
 	h.handlers = host.NewHooks(log, "sqsworker", handlers)
 	return h
@@ -88,38 +76,11 @@ func (h *hooks) begin(ctx context.Context, c Call) (_ context.Context, done func
 	if h.calls == nil {
 		return ctx, func(CallResult) {}
 	}
-	var dones []func(CallResult)
-	for _, hook := range h.calls {
-		ctx = hook.guard.Context(ctx, func(ctx context.Context) context.Context {
-			next, done := hook.call(ctx, c)
-			if done != nil {
-				dones = append(dones, func(r CallResult) { hook.done.Call(ctx, func() { done(r) }) })
-			}
-			return next
-		})
-	}
+	ctx, answered := h.calls.Begin(ctx, c)
 	start := time.Now()
 	return ctx, func(r CallResult) {
 		r.Elapsed = time.Since(start)
-		for _, done := range slices.Backward(dones) {
-			done(r)
-		}
-	}
-}
-
-// attached calls the hooks of Run, and returns what is called at its end.
-func (w *Worker) attached(ctx context.Context) (detach func()) {
-	guard := func(hook func(), name string) { host.NewGuard(w.log, "sqsworker: Hooks."+name).Call(ctx, hook) }
-	var detaches []func()
-	for _, attach := range w.hooks.attach {
-		guard(func() { detaches = append(detaches, attach(w)) }, "Attach")
-	}
-	return func() {
-		for _, detach := range slices.Backward(detaches) {
-			if detach != nil {
-				guard(detach, "Attach's detach")
-			}
-		}
+		answered(r)
 	}
 }
 

@@ -83,7 +83,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.state.Store(stateEnded)
 	defer w.lines.Flush(logFlush)
-	defer w.attached(ctx)()
+	defer host.Attach(ctx, w.log, "sqsworker", w.hooks.attach, w)()
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.hurried, cancel)()
