@@ -147,7 +147,7 @@ func (o *Once) inProgress(ctx context.Context, t task, d Decision, ended <-chan 
 func (o *Once) crashed(ctx context.Context, t task) error {
 	o.decided(ctx, t, Decision{Outcome: DecidedCrashed})
 	if o.o.OnCrash == Block {
-		return fmt.Errorf("%w %s: find out whether its effect happened, then delete the record to run the event again", ErrCrashed, o.record(t.key))
+		return fmt.Errorf("%w %s: find out whether its effect happened, then reopen the record to run the event again", ErrCrashed, o.record(t.key))
 	}
 	err := fmt.Errorf("%w %s: find out whether its effect happened, then redrive the message to run the event again", ErrCrashed, o.record(t.key))
 	// The record is released when the dead-letter queue has confirmed the message, so that a redrive runs it. Before that

@@ -159,6 +159,7 @@ func TestOnStoreDown(t *testing.T) {
 			if s := o.Stats(); s.StoreErrors != tt.errors || s.First != 0 {
 				t.Errorf("policy %d: stats %+v, want StoreErrors %d", tt.policy, s, tt.errors)
 			}
+			synctest.Wait() // for the log
 			if got := strings.Contains(lines.String(), "none was completed"); got != (tt.runs == 1) {
 				t.Errorf("policy %d: the log says that no record was completed: %t\n%s", tt.policy, got, lines.String())
 			}
@@ -192,6 +193,7 @@ func TestRunAnywayCompletesItsOwnRecord(t *testing.T) {
 			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
 				t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
 			}
+			synctest.Wait() // for the log
 			if strings.Contains(lines.String(), "none was completed") {
 				t.Errorf("owned %t: the log says that no record was completed:\n%s", owned, lines.String())
 			}

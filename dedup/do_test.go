@@ -111,6 +111,7 @@ func TestDoUnstorableResult(t *testing.T) {
 				if err != nil || got != tt.got {
 					t.Errorf("first call: got %.20v, %v, want f's own value", got, err)
 				}
+				synctest.Wait() // for the log
 				if warned := strings.Count(lines.String(), "level=WARN"); (warned == 1) != (tt.want != nil) || warned > 1 {
 					t.Errorf("log: got %q, want one warning where the result is not stored", lines.String())
 				}

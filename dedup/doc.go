@@ -72,7 +72,7 @@
 // then occupies no slot, for as long as the peer runs.
 //
 // A delivery of an event that this process completed in the last minute is acknowledged without a request
-// ([Options.CacheSize]). An operator who deletes a record to run its event again therefore waits a minute first.
+// ([Options.CacheSize]). An operator who reopens a record ([Reopener]) and sends its event again therefore waits 65 s in between.
 //
 // # Hooks
 //

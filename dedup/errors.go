@@ -44,8 +44,7 @@ func (e *CompletedError) Error() string { return "dedup: event completed before"
 
 var (
 	// ErrCrashed says that the event's last owner crashed and that the crash policy does not run the event again. Under
-	// Block, find out whether the handler's effect happened; to run the event again, delete its record with the store's
-	// Delete.
+	// Block, find out whether the handler's effect happened; to run the event again, reopen its record: see [Reopener].
 	ErrCrashed = errors.New("dedup: the last owner crashed: its lease ended without a complete or a release")
 	// ErrPayloadMismatch says that a completed event's key came again with another payload: see Options.Validate and
 	// DoOptions.Validation. It comes inside a [sqsonce.RejectError].
@@ -57,6 +56,8 @@ var (
 	ErrOutcomeUnknown = errors.New("dedup: acquire: outcome unknown")
 	// ErrNotFound is what a store's Inspect returns for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
+	// ErrChanged is what a store's Reopen returns for a record that is not as it was seen: see [Reopener].
+	ErrChanged = errors.New("dedup: record changed since it was looked at, or is gone: look again")
 	// ErrResultTooLarge says that the function of [Do] ran, in an earlier call, and that its result was longer than
 	// Options.MaxResult: only that call got it.
 	ErrResultTooLarge = errors.New("dedup: result too large to store")

@@ -42,7 +42,7 @@ func TestErrorsNameTheRecord(t *testing.T) {
 			}
 		}, nil, hang(0), "sqsonce: retry after 1m1s: dedup: in progress elsewhere until 2000-01-01T00:01:00Z (consumer billing, key billing#orders|1)"},
 		{"Block", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.Block }, hang(0),
-			crashed + "delete the record to run the event again"},
+			crashed + "reopen the record to run the event again"},
 		{"DeadLetter", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }, hang(0),
 			"sqsonce: rejected: " + crashed + "redrive the message to run the event again"},
 		{"acquire failed", func(_ *testing.T, f *faults) { f.fail("acquire", errStore) }, nil, hang(0),

@@ -528,6 +528,7 @@ func TestHookThatPanics(t *testing.T) {
 		if s := o.Stats(); e.got() != 1 || s.First != 3 || s.Completed != 2 || s.LeasesLost != 2 {
 			t.Errorf("%d effects, %+v, want 1, 3 first, 2 completed, 2 leases lost", e.got(), s)
 		}
+		synctest.Wait() // for the log
 		for _, name := range []string{"Decided", "Called", "Incident"} {
 			if calls[name] != 1 || strings.Count(lines.String(), `hook="dedup: Hooks.`+name+`"`) != 1 {
 				t.Errorf("%s was called %d times, want once; log:\n%s", name, calls[name], lines.String())

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,49 +122,57 @@ func TestKeyIsKept(t *testing.T) {
 // line says so for all of them.
 func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
 	t.Parallel()
-	var lines bytes.Buffer
-	o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-	var e effects
-	h := o.Handler(e.handler)
-	for _, queue := range []string{"orders", "refunds"} {
-		for range 2 { // the second one is a duplicate
-			m := message("7")
-			delete(m.Attributes, sqsonce.AttrEventSource)
-			m.QueueARN = "arn:aws:sqs:eu-west-1:1:" + queue
-			if err := h(t.Context(), m); err != nil {
-				t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+		var e effects
+		h := o.Handler(e.handler)
+		for _, queue := range []string{"orders", "refunds"} {
+			for range 2 { // the second one is a duplicate
+				m := message("7")
+				delete(m.Attributes, sqsonce.AttrEventSource)
+				m.QueueARN = "arn:aws:sqs:eu-west-1:1:" + queue
+				if err := h(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-	}
-	if e.got() != 2 || o.Stats().KeySources.EventID != 4 {
-		t.Errorf("%d runs, stats %+v, want one run for each queue and EventID 4", e.got(), o.Stats().KeySources)
-	}
-	got := lines.String()
-	if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "without event-source") || !strings.Contains(got, "consumer=billing queue=arn:aws:sqs:eu-west-1:1:orders") {
-		t.Errorf("log: got %q, want one warning with consumer and queue", got)
-	}
+		if e.got() != 2 || o.Stats().KeySources.EventID != 4 {
+			t.Errorf("%d runs, stats %+v, want one run for each queue and EventID 4", e.got(), o.Stats().KeySources)
+		}
+		synctest.Wait() // for the log
+		got := lines.String()
+		if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "without event-source") || !strings.Contains(got, "consumer=billing queue=arn:aws:sqs:eu-west-1:1:orders") {
+			t.Errorf("log: got %q, want one warning with consumer and queue", got)
+		}
 
-	lines.Reset()
-	if err := h(t.Context(), message("8")); err != nil || lines.Len() > 0 {
-		t.Errorf("an event with a source: got error %v, log %q, want neither", err, lines.String())
-	}
+		lines.Reset()
+		err := h(t.Context(), message("8"))
+		synctest.Wait()
+		if err != nil || lines.Len() > 0 {
+			t.Errorf("an event with a source: got error %v, log %q, want neither", err, lines.String())
+		}
+	})
 }
 
 // One line says that keys are message IDs, and what to do.
 func TestKeysOfMessageIDsAreWarnedOfOnce(t *testing.T) {
 	t.Parallel()
-	var lines bytes.Buffer
-	o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-	h := o.Handler(hang(0))
-	for _, id := range []string{"m1", "m2"} {
-		if err := h(t.Context(), &sqsonce.Message{ID: id, QueueARN: "q"}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+		h := o.Handler(hang(0))
+		for _, id := range []string{"m1", "m2"} {
+			if err := h(t.Context(), &sqsonce.Message{ID: id, QueueARN: "q"}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	got := lines.String()
-	if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "sqsonce.Unwrap") || !strings.Contains(got, "consumer=billing queue=q message_id=m1") {
-		t.Errorf("log: got %q, want one warning with consumer, queue and message", got)
-	}
+		synctest.Wait() // for the log
+		got := lines.String()
+		if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "sqsonce.Unwrap") || !strings.Contains(got, "consumer=billing queue=q message_id=m1") {
+			t.Errorf("log: got %q, want one warning with consumer, queue and message", got)
+		}
+	})
 }
 
 // A message without a key does not run, and does not share a key with other such messages.

@@ -1,6 +1,68 @@
 package dedup_test
 
-import "log/slog"
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
 
 // What is logged without a logger of the test's own is not printed.
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
+
+// blockedLog blocks until it is opened.
+type blockedLog struct {
+	bytes.Buffer
+	open chan struct{}
+}
+
+func (l *blockedLog) Write(p []byte) (int, error) {
+	<-l.open
+	return l.Buffer.Write(p)
+}
+
+// TestBlockedLog: nothing waits for the log. A complete is tried again while the line that says so is not written: else another
+// delivery would repeat the event's effect. The lines come when the log does, with the values of their contexts.
+func TestBlockedLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		blocked := &blockedLog{open: make(chan struct{})}
+		f := newFaults()
+		o := newOnce(t, f, func(o *dedup.Options) { o.Logger, o.Wait = slog.New(slog.NewTextHandler(blocked, nil)), -1 })
+		var e effects
+		h := o.Handler(func(ctx context.Context, m *sqsonce.Message) error {
+			time.Sleep(time.Minute) // renewals fail meanwhile
+			return e.handler(ctx, m)
+		})
+		f.before = func(_ context.Context, op string, nth int) error {
+			if op != "acquire" && nth%2 == 1 {
+				return errStore
+			}
+			return nil
+		}
+		for i := range 3 {
+			m := message("")
+			m.ID, m.Attributes = string(rune('a'+i)), nil // the key is the message ID
+			if err := h(t.Context(), m); err != nil {
+				t.Errorf("message %s: got error %v", m.ID, err)
+			}
+		}
+		o.Handler(e.handler) // a second handler is a line without a context
+		if s := o.Stats(); e.got() != 3 || s.First != 3 || s.CompleteFailed != 0 || s.LeasesLost != 0 {
+			t.Errorf("%d effects, %+v; want 3, all completed", e.got(), s)
+		}
+		close(blocked.open)
+		synctest.Wait()
+		for _, line := range []string{"without an event ID", "renewal failed", "record not completed, trying again", "share their events"} {
+			if !strings.Contains(blocked.String(), line) {
+				t.Errorf("no line %q:\n%s", line, &blocked.Buffer)
+			}
+		}
+	})
+}

@@ -102,50 +102,57 @@ func TestConcurrentDeliveries(t *testing.T) {
 // A retention that is shorter than a message can take to come back is logged where the host knows that: once.
 func TestShortRetentionIsLogged(t *testing.T) {
 	t.Parallel()
-	const day = 24 * time.Hour
-	for _, tt := range []struct {
-		longest time.Duration
-		lines   int
-	}{{0, 0}, {29 * day, 0}, {29*day + 1, 1}} {
-		var lines bytes.Buffer
-		o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-		h := o.Handler(hang(0))
-		for _, id := range []string{"1", "2"} {
-			if err := h(settle.WithLongestReturn(t.Context(), tt.longest), message(id)); err != nil {
-				t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		for _, tt := range []struct {
+			longest time.Duration
+			lines   int
+		}{{0, 0}, {29 * day, 0}, {29*day + 1, 1}} {
+			var lines bytes.Buffer
+			o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+			h := o.Handler(hang(0))
+			for _, id := range []string{"1", "2"} {
+				if err := h(settle.WithLongestReturn(t.Context(), tt.longest), message(id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait() // for the log
+			if got := lines.String(); strings.Count(got, "level=WARN") != tt.lines || strings.Count(got, "consumer=billing retention=696h0m0s longest_return=") != tt.lines {
+				t.Errorf("messages that can come back for %s: log %q, want %d warnings with both times", tt.longest, got, tt.lines)
 			}
 		}
-		if got := lines.String(); strings.Count(got, "level=WARN") != tt.lines || strings.Count(got, "consumer=billing retention=696h0m0s longest_return=") != tt.lines {
-			t.Errorf("messages that can come back for %s: log %q, want %d warnings with both times", tt.longest, got, tt.lines)
-		}
-	}
+	})
 }
 
 // Two handlers of one Once are one consumer. The second one says so; those after it, and a handler that is used twice, do not.
 func TestHandlersOfOneOnce(t *testing.T) {
 	t.Parallel()
-	var lines bytes.Buffer
-	o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-	var e effects
-	o.Handler(nil)
-	h := o.Handler(e.handler)
-	for _, id := range []string{"1", "2"} {
-		if err := h(t.Context(), message(id)); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+		var e effects
+		o.Handler(nil)
+		h := o.Handler(e.handler)
+		for _, id := range []string{"1", "2"} {
+			if err := h(t.Context(), message(id)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if lines.Len() > 0 {
-		t.Errorf("one handler: log has %q, want nothing", lines.String())
-	}
-	for range 2 {
-		if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
+		synctest.Wait() // for the log
+		if lines.Len() > 0 {
+			t.Errorf("one handler: log has %q, want nothing", lines.String())
 		}
-	}
-	got := lines.String()
-	if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "share their events") || !strings.Contains(got, "consumer=billing") || e.got() != 2 {
-		t.Errorf("three handlers: %d runs, log %q, want 2 runs and one warning with the consumer", e.got(), got)
-	}
+		for range 2 {
+			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		got := lines.String()
+		if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "share their events") || !strings.Contains(got, "consumer=billing") || e.got() != 2 {
+			t.Errorf("three handlers: %d runs, log %q, want 2 runs and one warning with the consumer", e.got(), got)
+		}
+	})
 }
 
 // Each of five consumers of the same events has records of its own.

@@ -72,7 +72,10 @@ type Options struct {
 	ErrorText func(error) string
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
-	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. Default: slog.Default().
+	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. A handler that blocks or panics
+	// harms nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). A host of
+	// this module waits for a delivery's lines with its own, a worker at the end of Run, a function at its answer. Else a line may
+	// be lost where the process ends at once. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -83,7 +86,7 @@ type CrashPolicy int
 const (
 	// Rerun takes the record over when its lease is over, and runs the handler again.
 	Rerun CrashPolicy = iota
-	// Block refuses the event with ErrCrashed until an operator deletes the record or its retention is over. A delayed
+	// Block refuses the event with ErrCrashed until an operator reopens the record ([Reopener]) or its retention is over. A delayed
 	// copy of an acquire request can reach a key without a record. It leaves a lease without an owner that runs, which
 	// looks like a crash.
 	Block
@@ -135,7 +138,7 @@ func (o *Options) resolve(s Store, consumer string) error {
 	o.Wait = cmp.Or(o.Wait, defaultWait)
 	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
 	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
-	o.Logger = host.Logger(o.Logger)
+	o.Logger = host.QueuedLogger(o.Logger)
 	if o.Lease < leastLease {
 		bad("Options.Lease", "is %s, must be at least %s", o.Lease, leastLease)
 	}

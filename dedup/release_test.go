@@ -52,6 +52,7 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 				var lines bytes.Buffer
 				o := newOnce(t, f, func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
 				err := o.Handler(func(context.Context, *sqsonce.Message) error { return tt.failure })(ctx, message("1"))
+				synctest.Wait() // for the log
 				if got := strings.Count(lines.String(), "record not released"); (got == 1) != (tt.away == time.Hour) || got > 1 {
 					t.Errorf("the log says %d times that the record is not released:\n%s", got, lines.String())
 				}

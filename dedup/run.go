@@ -58,7 +58,7 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 		return err
 	case l.Takeover:
 		o.counts.takeovers.Add(1)
-		o.o.Logger.WarnContext(ctx, "dedup: event taken over from an owner that crashed", "key", l.Key, "fence", l.Fence, "receive_count", l.Attempts)
+		o.o.Logger.WarnContext(ctx, "dedup: event taken over from an owner whose lease has ended", "key", l.Key, "fence", l.Fence, "receive_count", l.Attempts)
 	default:
 		o.counts.first.Add(1)
 	}

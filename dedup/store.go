@@ -103,12 +103,3 @@ type Result struct {
 	Data       []byte
 	Validation string
 }
-
-// Record is what operators see of an event. Every store of this module has Inspect(ctx, key) (Record, error),
-// Delete(ctx, key) error and Check(ctx) error.
-type Record struct {
-	Lease
-	Completed bool
-	Result    Result
-	ExpiresAt time.Time // the end of retention
-}

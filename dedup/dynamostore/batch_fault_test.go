@@ -249,6 +249,7 @@ func TestRoleWithoutStatements(t *testing.T) {
 				if line.calls != 1 {
 					t.Errorf("%d batches, want 1", line.calls)
 				}
+				synctest.Wait() // for the log
 				if got := strings.Count(log.String(), "\n"); got != 1 {
 					t.Errorf("%d lines in the log, want 1:\n%s", got, &log)
 				}

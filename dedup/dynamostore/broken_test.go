@@ -31,6 +31,9 @@ var broken = []struct {
 	{"commit, another's", "commit", "#owner=:me", "", "commit", false},
 	{"commit, a completed record", "commit", "#status=:p", "", "commit", false},
 	{"commit, a released record", "commit", "#in_progress_expiration > :zero", "", "commit", false},
+	{"reopen, another's", "reopen", "#owner=:seen AND #fence=:seenfence", isSeen, "an operator", false},
+	{"reopen, completed meanwhile", "reopen", "#status=:seenstatus", isSeen, "an operator", false},
+	{"reopen, a live lease", "reopen", isReopenable, "", "an operator", false},
 	{"delete, a live lease", "delete", "(#in_progress_expiration < :now)", "", "deletion", false},
 }
 

@@ -38,8 +38,11 @@
 // Without the two for PartiQL the store turns batches off for five minutes at each refusal, and logs a warning once.
 // Without GetItem it sends a conditional update where it would read. An Inbox needs the permission of each write of its handlers on the
 // written table: dynamodb:PutItem, UpdateItem, DeleteItem or ConditionCheckItem. A transaction has no permission of its
-// own. [Store.Inspect] needs dynamodb:GetItem, [Store.Delete] dynamodb:DeleteItem, [Store.Check] dynamodb:DescribeTable and
-// DescribeTimeToLive, and [CreateTable] also dynamodb:CreateTable and UpdateTimeToLive.
+// own. [Store.Check] needs dynamodb:DescribeTable and DescribeTimeToLive, and [CreateTable] also dynamodb:CreateTable and
+// UpdateTimeToLive.
+//
+// Operators need dynamodb:GetItem for [Store.Inspect], UpdateItem for [Store.Reopen], Scan for [Store.List] and DeleteItem for
+// [Store.Delete].
 //
 // # Batches
 //

@@ -90,6 +90,29 @@ const (
 	isCommittable = "#owner=:me AND #status=:p AND #in_progress_expiration > :zero"
 )
 
+const (
+	// The record is still the one that the operator saw. The status is needed: an owner may complete its record after its
+	// lease's end, and that changes neither owner nor fence.
+	isSeen = "#owner=:seen AND #fence=:seenfence AND #status=:seenstatus"
+	// It is completed, or its lease is over by the taker's clock.
+	isReopenable = "(#status=:d OR #in_progress_expiration < :now)"
+)
+
+// reopening is the update that releases a record to an operator: with or without a note, and with any lease where no time is
+// bound.
+func reopening(v values) expression {
+	update, remove, condition := "SET #owner=:op, #status=:p, #fence=:fence, #in_progress_expiration=:zero, #expiration=:exp", " REMOVE #data, #validation, #tx", isSeen
+	if v[":e"] != nil {
+		update += ", #error=:e"
+	} else {
+		remove += ", #error"
+	}
+	if v[":now"] != nil {
+		condition += " AND " + isReopenable
+	}
+	return newExpression(update+remove, condition)
+}
+
 func anyOf(clauses ...string) string { return "(" + strings.Join(clauses, ") OR (") + ")" }
 
 // completion is the update that completes a record, with or without a result, a payload hash and a transaction's token.

@@ -46,7 +46,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	o.Logger = host.Logger(o.Logger)
+	o.Logger = host.QueuedLogger(o.Logger)
 	return &Inbox{store: s, once: once, logger: o.Logger}, nil
 }
 

@@ -417,6 +417,7 @@ func TestInboxHandlersShareTheirEvents(t *testing.T) {
 		var lines bytes.Buffer
 		i := b.inbox(b.store(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
 		for range 2 {
+			synctest.Wait() // for the log
 			if lines.Len() > 0 {
 				t.Errorf("one handler: log has %q, want nothing", lines.String())
 			}
@@ -424,6 +425,7 @@ func TestInboxHandlersShareTheirEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		synctest.Wait()
 		if got := lines.String(); strings.Count(got, "share their events") != 1 {
 			t.Errorf("two handlers: log has %q, want one warning", got)
 		}

@@ -12,9 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
-// released record has a zero Until, and LastError says why it was released. Retention and Takeover are not stored, and are
-// zero.
+// Inspect implements [dedup.Inspector], by a consistent read. Retention and Takeover are not stored, and are zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkKey("key", key); err != nil {
 		return dedup.Record{}, err
@@ -34,12 +32,18 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err != nil {
 		return dedup.Record{}, s.explain("inspect", err)
 	}
+	return s.public(key, r), nil
+}
+
+// public is a record as operators see it.
+func (s *Store) public(key string, r record) dedup.Record {
 	rec := dedup.Record{
 		Lease: dedup.Lease{
 			Key: key, Owner: r.owner, Fence: valueOf(r.fence), Attempts: int(r.attempts), LastError: r.lastError,
 			Validation: r.result.Validation,
 		},
 		Completed: r.status == completed,
+		Committed: r.tx != "",
 		Result:    r.result,
 	}
 	if r.until != nil && *r.until > 0 {
@@ -48,7 +52,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if r.expiration != nil {
 		rec.ExpiresAt = time.Unix(*r.expiration, 0)
 	}
-	return rec, nil
+	return rec
 }
 
 // getItem reads a record with a consistent read, once, and counts the units that it consumes.
@@ -73,13 +77,14 @@ type DeleteOptions struct {
 	Force bool
 }
 
-// Delete deletes the record of key. The event's next delivery runs the handler, also where the event was completed
-// before. For a record whose lease may be live Delete returns a [*dedup.InProgressError] and deletes nothing, unless
-// forced. For a key without a record it returns nil.
+// Delete deletes the record of key. For a record whose lease may be live it returns a [*dedup.InProgressError] and deletes
+// nothing, unless forced. For a key without a record it returns nil.
 //
-// After a Delete no record refuses an old acquire that the network delivers late. Such a copy blocks the key for one lease,
-// although no handler runs. A request's signature is valid for minutes: after an incident wait that long before the Delete,
-// or wait for the end of the lease.
+// An operator who wants the event to run again uses [Store.Reopen]. After a Delete the event's next delivery runs the handler
+// too, also where the event was completed before, but no record refuses an old acquire that the network delivers late. Such a
+// copy blocks the key for one lease, although no handler runs. A request's signature is valid for minutes: after an incident
+// wait that long before the Delete. A process that saw the event completed acknowledges it for a minute without a look at its
+// record, in both cases.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkKey("key", key); err != nil {
 		return err

@@ -41,7 +41,8 @@ func TestInspect(t *testing.T) {
 		if r, err = s.Inspect(t.Context(), testKey); err != nil || !r.Completed || string(r.Result.Data) != "{}" || r.Result.Validation != "hash" {
 			t.Errorf("completed: got %+v, %v", r, err)
 		}
-		for name, err := range map[string]error{"": second(s.Inspect(t.Context(), "")), "long": s.Delete(t.Context(), strings.Repeat("k", MaxKey+1))} {
+		long := dedup.Record{Lease: dedup.Lease{Key: strings.Repeat("k", MaxKey+1), Owner: "a"}}
+		for name, err := range map[string]error{"too long": s.Reopen(t.Context(), long, "note"), "": second(s.Inspect(t.Context(), "")), "long": s.Delete(t.Context(), strings.Repeat("k", MaxKey+1))} {
 			if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
 				t.Errorf("key %q: got error %v, want a *FieldError", name, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
@@ -18,11 +19,13 @@ func TestWarningWithoutALogger(t *testing.T) {
 	defer slog.SetDefault(before)
 	var log bytes.Buffer
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	s, err := New(&dynamodb.Client{}, "dedup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.batcher.disable("AccessDeniedException")
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(&dynamodb.Client{}, "dedup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.batcher.disable("AccessDeniedException")
+	}) // it waits for the log
 	if !strings.Contains(log.String(), "batches are off") {
 		t.Errorf("logged %q, want the warning", &log)
 	}

@@ -88,6 +88,8 @@ func (p packet) kind() string {
 		return "commit"
 	case p.op == "DeleteItem":
 		return "delete"
+	case strings.HasPrefix(p.update, "SET #owner=:op"):
+		return "reopen"
 	case strings.HasPrefix(p.update, "SET #status=:p"):
 		return "acquire"
 	case strings.HasPrefix(p.update, "SET #in_progress_expiration=:until"):

@@ -10,21 +10,23 @@ import (
 )
 
 // The search runs the store's own code, on DynamoDB in memory, through every order of the calls of some owners, late copies
-// of their packets, the passing of time, TTL and an operator. It checks each state that it reaches: no two owners have a
+// of their packets, the passing of time, TTL and operators. It checks each state that it reaches: no two owners have a
 // live lease, fences grow, a completed record is not reopened within its retention, effects happen once and are not lost,
 // and a key whose holders have crashed can be acquired again.
 
 // scope limits a search: how often each thing may happen.
 type scope struct {
-	name    string
-	skew    [players]time.Duration // of the hosts' clocks
-	players int                    // the last one only acquires
-	renews  int                    // by each
-	lost    int                    // packets that the network delays, and replies that it loses
-	late    int                    // packets that it delivers late or twice
-	steps   int                    // of time
-	commits bool                   // owners commit with effects; otherwise they complete
-	remove  bool                   // an operator deletes the record; TTL does
+	name      string
+	skew      [players]time.Duration // of the hosts' clocks
+	players   int                    // the last one only acquires
+	renews    int                    // by each
+	lost      int                    // packets that the network delays, and replies that it loses
+	late      int                    // packets that it delivers late or twice
+	steps     int                    // of time
+	commits   bool                   // owners commit with effects; otherwise they complete
+	remove    bool                   // an operator deletes the record; TTL does
+	operators int                    // who look at the record and reopen it
+	force     bool                   // also under a live lease
 }
 
 var scopes = []scope{
@@ -35,6 +37,11 @@ var scopes = []scope{
 	{name: "commit", players: 2, lost: 1, late: 2, steps: 2, commits: true},
 	{name: "deletion", players: 2, late: 1, steps: 2, remove: true},
 	{name: "deletion of effects", players: 2, late: 1, steps: 1, commits: true, remove: true},
+	{name: "an operator", players: 2, late: 1, steps: 2, operators: 1},
+	{name: "two operators", players: 1, late: 1, steps: 2, operators: 2},
+	{name: "a lost reopen", players: 1, lost: 1, late: 1, steps: 2, operators: 1},
+	{name: "a forced reopen", players: 2, renews: 1, late: 1, steps: 1, operators: 1, force: true},
+	{name: "reopened effects", players: 2, late: 1, steps: 1, commits: true, operators: 1},
 	{name: "the first host ahead", skew: [players]time.Duration{30 * time.Second, -30 * time.Second, 0}, players: 2, renews: 1, late: 1, steps: 3},
 	{name: "the first host behind", skew: [players]time.Duration{-30 * time.Second, 30 * time.Second, 0}, players: 2, renews: 1, late: 1, steps: 3},
 }
@@ -46,6 +53,9 @@ var wideScopes = []scope{
 	{name: "wide commit", players: 2, renews: 1, lost: 1, late: 2, steps: 2, commits: true},
 	{name: "wide deletion", players: 3, late: 1, steps: 2, remove: true},
 	{name: "wide deletion of effects", players: 2, lost: 1, late: 1, steps: 2, commits: true, remove: true},
+	{name: "wide operators", players: 2, renews: 1, lost: 1, late: 1, steps: 2, operators: 2},
+	{name: "wide forced reopens", players: 2, renews: 1, late: 2, steps: 1, commits: true, operators: 2, force: true},
+	{name: "wide deletion and reopens", players: 2, late: 1, steps: 2, remove: true, operators: 1},
 	{name: "the first host ahead, wide", skew: [players]time.Duration{30 * time.Second, -30 * time.Second, 0}, players: 3, renews: 1, late: 1, steps: 3},
 	{name: "the first host behind, wide", skew: [players]time.Duration{-30 * time.Second, 30 * time.Second, 0}, players: 3, renews: 1, late: 1, steps: 3},
 }

@@ -51,6 +51,8 @@ func (m *machine) arrive(s *state, p sent) error {
 			return fmt.Errorf("%c's late release changed a record that is not %c's", 'A'+p.who, 'A'+p.who)
 		}
 		f.released = f.released || changed
+	case "reopen":
+		return s.reopened(p, m.scope.force)
 	case "commit":
 		if p.granted {
 			return errors.New("a second copy of a transaction was committed")

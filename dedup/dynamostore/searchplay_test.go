@@ -45,6 +45,7 @@ func (m *machine) moves(s *state) []move {
 			call("complete", who)
 		}
 	}
+	all = append(all, m.operatorMoves(s)...)
 	if s.late > 0 {
 		seen := map[string]bool{} // the same packet sent twice arrives once
 		for i := range s.network {
@@ -100,6 +101,10 @@ func (m *machine) play(at *state, mv move) (*state, error) {
 		err = m.commit(s, mv)
 	case "release":
 		err = m.release(s, mv)
+	case "look":
+		err = m.look(s, mv)
+	case "reopen":
+		err = m.reopen(s, mv)
 	}
 	if err == nil {
 		m.save(s)

@@ -14,17 +14,18 @@ const players = 3
 // state is everything that decides what can happen next: the items in DynamoDB, what each owner knows, the packets on the
 // network, and how often each thing may still happen.
 type state struct {
-	now     time.Time
-	items   map[string]string // by table: the item, "" for none
-	owners  [players]owner
-	network []sent
-	facts   facts
-	lost    int
-	late    int
-	steps   int
-	removed bool
-	swept   bool
-	path    []string
+	now       time.Time
+	items     map[string]string // by table: the item, "" for none
+	owners    [players]owner
+	operators [2]operator
+	network   []sent
+	facts     facts
+	lost      int
+	late      int
+	steps     int
+	removed   bool
+	swept     bool
+	path      []string
 }
 
 // owner is what one owner knows of itself.
@@ -96,6 +97,9 @@ func (s *state) key() string {
 		o := &s.owners[i]
 		fmt.Fprintf(&b, "|%d %d %d %d %v", o.phase, o.lease.Fence, o.until.UnixMilli(), o.renewed, o.clock)
 	}
+	for i := range s.operators {
+		b.WriteString(s.operators[i].key())
+	}
 	for _, p := range s.network {
 		b.WriteString(p.key())
 	}
@@ -103,7 +107,8 @@ func (s *state) key() string {
 }
 
 func (p *sent) key() string {
-	return fmt.Sprintf("|%d %s %d %d %d %t %t", p.who, p.kind(), p.number(":until"), p.number(":fence"), p.number(":now"), p.delivered, p.granted)
+	return fmt.Sprintf("|%d %s %d %d %d %d %v %t %t", p.who, p.kind(), p.number(":until"), p.number(":fence"), p.number(":now"), p.number(":seenfence"),
+		p.values[":seenstatus"], p.delivered, p.granted)
 }
 
 // move is one event of a schedule.

@@ -30,6 +30,7 @@ type Client interface {
 	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
 	BatchExecuteStatement(context.Context, *dynamodb.BatchExecuteStatementInput, ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
@@ -68,7 +69,11 @@ type Store struct {
 	away    atomic.Bool // no attempt of the last call was answered: see retry
 }
 
-var _ dedup.Store = (*Store)(nil)
+var (
+	_ dedup.Store    = (*Store)(nil)
+	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Lister   = (*Store)(nil)
+)
 
 // tableName is a table's name or its ARN.
 var tableName = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]*:[0-9]*:table/[a-zA-Z0-9_.-]{3,255})$`)
@@ -94,7 +99,7 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 	s := &Store{client: client, table: table, clock: newClock(o.Now)}
 	s.batcher = &batcher{
 		store: s, size: o.MaxBatch, linger: max(0, cmp.Or(o.Linger, defaultLinger)), texts: newStatementTexts(table),
-		logger: host.Logger(o.Logger),
+		logger: host.QueuedLogger(o.Logger),
 	}
 	// PartiQL takes the name of a table, not its ARN.
 	s.batcher.never = o.MaxBatch < 2 || strings.HasPrefix(table, "arn:")

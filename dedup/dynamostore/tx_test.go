@@ -115,6 +115,7 @@ func TestTxAfterTheHandlerIsLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		used.Update(book("bob"))
+		synctest.Wait() // for the log
 		if !strings.Contains(logged.String(), "message-1") {
 			t.Errorf("log: got %q, want a line that names the message", logged.String())
 		}

@@ -79,6 +79,40 @@ func TestDelayedCopyChangesNothing(t *testing.T) {
 			b.release(s, b.acquire(s, claim("a")))
 			b.acquire(s, claim("b"))
 		}},
+		{"acquire after reopen", 1, func(b *bed, s *Store) {
+			b.acquire(s, short("a"))
+			time.Sleep(10 * time.Second)
+			b.reopen(s, b.seen(s))
+		}},
+		{"renew after a forced reopen", 2, func(b *bed, s *Store) {
+			b.renew(s, b.acquire(s, claim("a")), 2*lease)
+			if err := s.Reopen(b.Context(), b.seen(s), "note", func(o *dedup.ReopenOptions) { o.Force = true }); err != nil {
+				b.Fatal(err)
+			}
+		}},
+		{"complete after reopen", 2, func(b *bed, s *Store) {
+			b.complete(s, b.acquire(s, claim("a")))
+			b.reopen(s, b.seen(s))
+		}},
+		{"release after reopen", 2, func(b *bed, s *Store) {
+			b.release(s, b.acquire(s, claim("a")))
+			b.reopen(s, b.seen(s))
+		}},
+		{"reopen after the next acquire", 3, func(b *bed, s *Store) {
+			b.complete(s, b.acquire(s, claim("a")))
+			b.reopen(s, b.seen(s))
+			b.acquire(s, claim("b"))
+		}},
+		{"reopen after the next complete", 3, func(b *bed, s *Store) {
+			b.complete(s, b.acquire(s, claim("a")))
+			b.reopen(s, b.seen(s))
+			b.complete(s, b.acquire(s, claim("b")))
+		}},
+		{"reopen after the next reopen", 3, func(b *bed, s *Store) {
+			b.complete(s, b.acquire(s, claim("a")))
+			b.reopen(s, b.seen(s))
+			b.reopen(s, b.seen(s))
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,11 @@ type Store struct {
 	sweepAt int // number of records at which the next sweep runs
 }
 
-var _ dedup.Store = (*Store)(nil)
+var (
+	_ dedup.Store    = (*Store)(nil)
+	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Lister   = (*Store)(nil)
+)
 
 // New returns an empty store.
 func New(optFns ...func(*Options)) *Store {
@@ -143,38 +147,6 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if cause != nil {
 		r.lastError = truncate(cause.Error())
 	}
-	return nil
-}
-
-// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
-// released record has a zero Until.
-func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
-	if err := ctx.Err(); err != nil {
-		return dedup.Record{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.findLocked(key, s.now())
-	if r == nil {
-		return dedup.Record{}, dedup.ErrNotFound
-	}
-	rec := dedup.Record{Lease: r.lease, Completed: r.completed, Result: clone(r.result), ExpiresAt: r.expires}
-	rec.LastError = r.lastError
-	if r.released {
-		rec.Until = time.Time{}
-	}
-	return rec, nil
-}
-
-// Delete deletes the record of key in any state. A handler that runs with its lease gets [sqsonce.ErrLeaseLost]. The error
-// is nil if there is no record.
-func (s *Store) Delete(ctx context.Context, key string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.records, key)
 	return nil
 }
 

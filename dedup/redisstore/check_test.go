@@ -8,12 +8,14 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
@@ -130,23 +132,25 @@ func TestUntoldConfiguration(t *testing.T) {
 			client := connect(t, server)
 			client.AddHook(&infoHook{tt.info})
 			var log strings.Builder
+			var lines host.Lines
 			s := newStore(t, client, func(o *redisstore.Options) {
 				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				if tt.optFn != nil {
 					tt.optFn(o)
 				}
 			})
-			if err := s.Check(ctx); tt.said == "" && err != nil || tt.said != "" && (err == nil || !strings.Contains(err.Error(), tt.said)) {
+			if err := s.Check(lines.Context(ctx)); tt.said == "" && err != nil || tt.said != "" && (err == nil || !strings.Contains(err.Error(), tt.said)) {
 				t.Errorf("check: got %v, want %q", err, tt.said)
 			}
 			for i := range 3 {
 				c := claim("a")
 				c.Key = fmt.Sprint(t.Name(), i)
-				l, err := s.Acquire(ctx, c)
+				l, err := s.Acquire(lines.Context(ctx), c)
 				if refused := tt.said != "" && !tt.warned; (err != nil) != refused {
 					t.Errorf("acquire: got %+v, %v", l, err)
 				}
 			}
+			lines.Flush(time.Minute)
 			warnings := strings.Count(log.String(), "level=WARN")
 			if !tt.warned && warnings != 0 || tt.warned && (warnings != 1 || !strings.Contains(log.String(), tt.said)) {
 				t.Errorf("%d warnings, want one with %q if any: %s", warnings, tt.said, log.String())

@@ -79,7 +79,7 @@
 // # Permissions
 //
 // The commands are EVALSHA, EVAL, TIME, HMGET, HSET, HDEL, EXISTS, DEL, PTTL and PEXPIREAT on the prefix's keys, INFO for
-// the check, and those that go-redis itself sends.
+// the check, SCAN for [Store.List], and those that go-redis itself sends.
 //
 // # Versions
 //

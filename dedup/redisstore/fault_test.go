@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -114,8 +115,16 @@ func TestLostReplies(t *testing.T) {
 	}
 	lose()
 	_, err = s.Acquire(ctx, claim("c"))
-	if done, ok := errors.AsType[*dedup.CompletedError](err); !ok || string(done.Result.Data) != "1" {
+	if again, ok := errors.AsType[*dedup.CompletedError](err); !ok || string(again.Result.Data) != "1" {
 		t.Fatalf("acquire after the complete: got %v, want completed", err)
+	}
+	done, err := s.Inspect(ctx, claim("a").Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lose()
+	if err := s.Reopen(ctx, done, "note"); err != nil {
+		t.Fatalf("reopen: %v", err)
 	}
 	lose()
 	if err := s.Delete(ctx, claim("a").Key); err != nil {
@@ -359,6 +368,32 @@ func TestForeignValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("half")
+
+	acquire(t, s, claim("a"))
+	var listed []string
+	for r, err := range s.List(ctx) {
+		if r.Key == claim("a").Key && err == nil {
+			r.Key += " is a record"
+		} else if !errors.Is(err, redisstore.ErrRecord) {
+			t.Errorf("list: got %+v, %v, want ErrRecord", r, err)
+		}
+		listed = append(listed, r.Key)
+	}
+	slices.Sort(listed)
+	if want := []string{"half", "hash", "string", claim("a").Key + " is a record"}; !slices.Equal(slices.Compact(listed), want) {
+		t.Errorf("list: got %q, want %q", listed, want)
+	}
+	// A record of which another program has deleted the lease's end.
+	seen, err := s.Inspect(ctx, claim("a").Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.HDel(ctx, t.Name()+":"+seen.Key, "until").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reopen(ctx, seen, "note"); err != nil {
+		t.Errorf("reopen of a record without the lease's end: %v", err)
+	}
 }
 
 func TestFlushedScripts(t *testing.T) {

@@ -7,9 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
-// released record has a zero Until, and its LastError says why it was released. Retention and Takeover are not stored and
-// stay zero.
+// Inspect implements [dedup.Inspector]. Retention and Takeover are not stored and stay zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkNames("key", key); err != nil {
 		return dedup.Record{}, err
@@ -48,12 +46,13 @@ type DeleteOptions struct {
 	Force bool
 }
 
-// Delete deletes the record of key, so that the event's next delivery runs the handler, also if the event was completed.
-// The error is a [*dedup.InProgressError] if the lease is live, and the record then stays unless forced. It is nil if there
-// is no record.
+// Delete deletes the record of key. The error is a [*dedup.InProgressError] if the lease is live, and the record then stays
+// unless forced. It is nil if there is no record.
 //
-// Without its record a copy of an earlier delivery's acquire is not refused while it is less than 2.1 s old: it can lease
-// the key once, although no handler runs.
+// An operator who wants the event to run again uses [Store.Reopen]. After a Delete the event's next delivery runs the handler
+// too, also if the event was completed, but a copy of an earlier delivery's acquire is not refused while it is less than 2.1 s
+// old: it can lease the key once, although no handler runs. A process that saw the event completed acknowledges it for a minute
+// without a look at its record, in both cases.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkNames("key", key); err != nil {
 		return err

@@ -24,6 +24,10 @@ func TestMemoryFull(t *testing.T) {
 		return acquire(t, s, c)
 	}
 	completed, replayed, released, renewed, deleted := lease("completed"), lease("replayed"), lease("released"), lease("renewed"), lease("deleted")
+	stuck, err := s.Inspect(ctx, lease("reopened").Key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	set := func(maxmemory string) {
 		t.Helper()
 		if err := client.ConfigSet(ctx, "maxmemory", maxmemory).Err(); err != nil {
@@ -52,6 +56,9 @@ func TestMemoryFull(t *testing.T) {
 	}
 	if err := s.Release(ctx, released, errors.New(strings.Repeat("x", 256))); err != nil {
 		t.Errorf("release: %v", err)
+	}
+	if err := s.Reopen(ctx, stuck, strings.Repeat("x", 256), func(o *dedup.ReopenOptions) { o.Force = true }); err != nil {
+		t.Errorf("reopen: %v", err)
 	}
 	if err := s.Delete(ctx, deleted.Key, func(o *redisstore.DeleteOptions) { o.Force = true }); err != nil {
 		t.Errorf("delete: %v", err)

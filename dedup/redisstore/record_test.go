@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,6 +156,34 @@ func TestInspectAndDelete(t *testing.T) {
 	}
 }
 
+// A list takes several SCANs.
+func TestListPages(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, connect(t, testserver.Redis.Shared(t)))
+	const n = 2100
+	var wg sync.WaitGroup
+	for host := range 4 {
+		wg.Go(func() {
+			for i := range n / 4 {
+				c := claim("a")
+				c.Key = fmt.Sprint("test#", host, "/", i)
+				acquire(t, s, c)
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{}
+	for r, err := range s.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[r.Key] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d records are listed, want %d", len(seen), n)
+	}
+}
+
 func TestBadInputIsTyped(t *testing.T) {
 	t.Parallel()
 	field := func(what string, err error) {
@@ -190,6 +220,9 @@ func TestBadInputIsTyped(t *testing.T) {
 	_, err = s.Inspect(ctx, "")
 	field("inspect", err)
 	field("delete", s.Delete(ctx, ""))
+	for _, err := range s.List(ctx, func(o *dedup.ListOptions) { o.After = "k" }) {
+		field("list", err)
+	}
 
 	start := time.Now()
 	if _, err := s.Acquire(ctx, claim("a")); !errors.Is(err, redis.ErrClosed) || time.Since(start) > time.Second {

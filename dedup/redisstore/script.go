@@ -21,6 +21,7 @@ var (
 	renewScript    = load(renewSource)
 	completeScript = load(completeSource)
 	releaseScript  = load(releaseSource)
+	reopenScript   = load(reopenSource)
 	deleteScript   = load(deleteSource)
 	inspectScript  = load(inspectSource)
 )
@@ -36,6 +37,8 @@ var (
 	completeSource string
 	//go:embed script/release.lua
 	releaseSource string
+	//go:embed script/reopen.lua
+	reopenSource string
 	//go:embed script/delete.lua
 	deleteSource string
 	//go:embed script/inspect.lua

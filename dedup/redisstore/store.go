@@ -17,7 +17,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Client is what a [Store] needs of Redis: scripts, and INFO for [Store.Check]. A [*redis.Client], also one of
+// Client is what a [Store] needs of Redis: scripts, INFO for [Store.Check], and SCAN for [Store.List]. A [*redis.Client], also one of
 // redis.NewFailoverClient for Sentinel, and a [*redis.ClusterClient] implement it. [New] refuses a [*redis.Ring], which
 // implements it too: it sends the keys of a server that does not respond to another server, which lacks their records.
 //
@@ -26,6 +26,7 @@ import (
 type Client interface {
 	redis.Scripter
 	Info(ctx context.Context, sections ...string) *redis.StringCmd
+	Scan(ctx context.Context, cursor uint64, match string, count int64) *redis.ScanCmd
 }
 
 var (
@@ -58,7 +59,11 @@ type Store struct {
 	clock    atomic.Pointer[reading]
 }
 
-var _ dedup.Store = (*Store)(nil)
+var (
+	_ dedup.Store    = (*Store)(nil)
+	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Lister   = (*Store)(nil)
+)
 
 // New returns a store on the client. It makes no call: the first acquire, or [Store.Check], finds out whether the server is
 // configured to keep records. The error is a [*sqsonce.FieldError].
@@ -76,7 +81,7 @@ func New(client Client, optFns ...func(*Options)) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = defaultPrefix
 	}
-	return &Store{client: client, prefix: o.Prefix, volatile: o.Volatile, logger: host.Logger(o.Logger)}, nil
+	return &Store{client: client, prefix: o.Prefix, volatile: o.Volatile, logger: host.QueuedLogger(o.Logger)}, nil
 }
 
 // Renew implements [dedup.Store].

@@ -74,6 +74,16 @@ func TestCluster(t *testing.T) {
 				t.Errorf("%s again: got %v, want completed", c.Key, err)
 			}
 		}
+		listed := map[string]bool{}
+		for r, err := range s.List(t.Context()) {
+			if err != nil || !r.Completed {
+				t.Fatalf("list: got %+v, %v", r, err)
+			}
+			listed[r.Key] = true
+		}
+		if len(listed) != 100 {
+			t.Errorf("list: got %d records, want 100", len(listed))
+		}
 		for i, a := range admins {
 			if n := a.DBSize(t.Context()).Val(); n == 0 {
 				t.Errorf("node %d has no keys", i)

@@ -147,6 +147,9 @@ func TestReadOnlyLater(t *testing.T) {
 			{"Renew", func() error { _, err := s.Renew(t.Context(), l, time.Hour); return err }},
 			{"Complete", func() error { return s.Complete(t.Context(), l, dedup.Result{}) }},
 			{"Release", func() error { return s.Release(t.Context(), l, nil) }},
+			{"Reopen", func() error {
+				return s.Reopen(t.Context(), dedup.Record{Lease: l}, "", func(o *dedup.ReopenOptions) { o.Force = true })
+			}},
 			{"Delete", func() error { return s.Delete(t.Context(), "k") }},
 			{"Sweep", func() error { _, err := s.Sweep(t.Context()); return err }},
 		} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -106,7 +107,8 @@ func TestInboxImplicitCommitThenRejectOrPanic(t *testing.T) {
 		for n, fail := range []func() error{func() error { return sqsonce.Reject(errBoom) }, func() error { panic(errBoom) }} {
 			id, log := fmt.Sprint("order-", n), &bytes.Buffer{}
 			s := newStore(t, b, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
-			ctx, settled := settle.New(t.Context())
+			var lines host.Lines
+			ctx, settled := settle.New(lines.Context(t.Context()))
 			err := newInbox(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
 				return errors.Join(bookAndCommit(ctx, tx, implicitCommit{text: "COMMIT"}), fail())
 			})(ctx, order(id, 1))
@@ -117,6 +119,7 @@ func TestInboxImplicitCommitThenRejectOrPanic(t *testing.T) {
 			if r, err := s.Inspect(t.Context(), "billing#orders|"+id); err != nil || r.Completed || !r.Until.IsZero() {
 				t.Errorf("record: got %+v and error %v, want it released", r, err)
 			}
+			lines.Flush(time.Minute)
 			if !strings.Contains(log.String(), "implicit commit") {
 				t.Errorf("log: got %q, want a line about the implicit commit", log)
 			}

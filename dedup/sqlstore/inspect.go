@@ -7,9 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// Inspect returns the record of key, or [dedup.ErrNotFound]. The key is the consumer's name, '#' and the event's key. A
-// released record has a zero Until, and its LastError says why it was released. Retention and Takeover are not stored and
-// stay zero.
+// Inspect implements [dedup.Inspector]. Retention and Takeover are not stored and stay zero.
 func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err := checkText("key", key, maxKey); err != nil {
 		return dedup.Record{}, err
@@ -29,9 +27,14 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if err != nil {
 		return dedup.Record{}, err
 	}
+	return r.public(sent), nil
+}
+
+// public is the record as operators see it, after a read that was sent at the given time.
+func (r record) public(sent time.Time) dedup.Record {
 	rec := dedup.Record{
 		Lease: dedup.Lease{
-			Key: key, Owner: r.owner, Fence: r.fence, Attempts: r.attempts, LastError: r.lastError,
+			Key: r.key, Owner: r.owner, Fence: r.fence, Attempts: r.attempts, LastError: r.lastError,
 			Validation: r.result.Validation,
 		},
 		Completed: r.status == completed,
@@ -41,7 +44,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 	if r.until > 0 {
 		rec.Until = ownerEnd(sent, r.until-r.now)
 	}
-	return rec, nil
+	return rec
 }
 
 // DeleteOptions configure [Store.Delete].
@@ -51,12 +54,13 @@ type DeleteOptions struct {
 	Force bool
 }
 
-// Delete deletes the record of key, so that the event's next delivery runs the handler, also if the event was completed.
-// The error is a [*dedup.InProgressError] if the lease is live, and the record then stays unless forced. It is nil if there
-// is no record.
+// Delete deletes the record of key. The error is a [*dedup.InProgressError] if the lease is live, and the record then stays
+// unless forced. It is nil if there is no record.
 //
-// Without its record a late copy of an earlier delivery's INSERT is not refused: it can lease the key once, although no
-// handler runs.
+// An operator who wants the event to run again uses [Store.Reopen]. After a Delete the event's next delivery runs the handler
+// too, also if the event was completed, but a late copy of an earlier delivery's INSERT is not refused: it can lease the key
+// once, although no handler runs. A process that saw the event completed acknowledges it for a minute without a look at its
+// record, in both cases.
 func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOptions)) error {
 	if err := checkText("key", key, maxKey); err != nil {
 		return err

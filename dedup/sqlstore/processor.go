@@ -77,7 +77,7 @@ func NewProcessor(d *Deferred, optFns ...func(*ProcessorOptions)) (*Processor, e
 	o.Lease = cmp.Or(o.Lease, 30*time.Second)
 	o.MaxAttempts = cmp.Or(o.MaxAttempts, 10)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 25*time.Second)
-	o.Logger = host.Logger(o.Logger)
+	o.Logger = host.QueuedLogger(o.Logger)
 	if o.Backoff == nil {
 		o.Backoff = defaultBackoff
 	}
@@ -142,6 +142,9 @@ func (p *Processor) Run(ctx context.Context, h func(context.Context, *sqsonce.Me
 		return errors.New("sqlstore: processor: Run is already running")
 	}
 	defer p.running.Store(false)
+	var lines host.Lines
+	defer lines.Flush(time.Second)
+	ctx = lines.Context(ctx)
 	handlerCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	var handlers sync.WaitGroup

@@ -22,20 +22,27 @@ var ErrRecord = errors.New("sqlstore: row is not a record")
 
 // record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.
 type record struct {
-	status, owner, lastError string
-	fence, until, expires    int64
-	attempts                 int
-	result                   dedup.Result
-	now                      int64
+	key, status, owner, lastError string
+	fence, until, expires         int64
+	attempts                      int
+	result                        dedup.Result
+	now                           int64
 }
+
+// recordColumns are what scan reads.
+const recordColumns = "id, status, owner, fence, lease_until, expires_at, attempts, error, validation, result, {now}"
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
 func (s *Store) find(ctx context.Context, q queryer, key string) (record, error) {
+	return scan(q.QueryRowContext(ctx, s.stmts.read, key))
+}
+
+// scan reads a row. With an ErrRecord it returns what it has read.
+func scan(row interface{ Scan(...any) error }) (record, error) {
 	var r record
-	err := q.QueryRowContext(ctx, s.stmts.read, key).Scan(
-		&r.status, &r.owner, &r.fence, &r.until, &r.expires, &r.attempts, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
+	err := row.Scan(&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.expires, &r.attempts, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
 	if err == nil && r.status != inProgress && r.status != completed {
-		err = fmt.Errorf("%w: status of key %q is %q", ErrRecord, key, r.status)
+		err = fmt.Errorf("%w: status of key %q is %q", ErrRecord, r.key, r.status)
 	}
 	return r, err
 }
@@ -83,7 +90,7 @@ func isRefusal(err error) bool {
 	case *dedup.InProgressError, *dedup.CompletedError:
 		return true
 	}
-	return err == sqsonce.ErrLeaseLost || errors.Is(err, ErrRecord)
+	return err == sqsonce.ErrLeaseLost || err == dedup.ErrChanged || errors.Is(err, ErrRecord)
 }
 
 // afterLease is how long a record is retained after its lease's end at least, so that Sweep deletes no live lease.
@@ -108,11 +115,16 @@ func othersEnd(remaining int64) time.Time {
 // statements are the store's statements in its dialect. Each one that writes is one atomic step, and its WHERE clause
 // decides it. A read only says why a step was refused, or names the record that the next step may replace.
 type statements struct {
-	insert, read, take, renew, complete, release, remove, removeAny, sweepRecords, sweepInbox string
+	insert, read, take, renew, complete, release, reopen, reopenAny, remove, removeAny, sweepRecords, sweepInbox string
 }
 
 // isFree is the condition that a record has no live lease and no retained result, by the database's clock.
 const isFree = "(status = 'INPROGRESS' AND lease_until < {now} OR status = 'COMPLETED' AND expires_at < {now})"
+
+// reopen releases the record that was seen to a new owner. On MySQL an assignment sees the values of those before it.
+const reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {now}), lease_until = 0," +
+	" expires_at = {greatest}(expires_at, {now} + ?), error = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
+	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
 
 func newStatements(d Dialect) statements {
 	return statements{
@@ -120,8 +132,7 @@ func newStatements(d Dialect) statements {
 		insert: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts)" +
 			" VALUES (?, 'INPROGRESS', ?, " + d.returned("{now}") + ", {now} + ?, {now} + ?, ?) {ignore}" + d.returning("fence")),
 
-		read: d.sql("SELECT status, owner, fence, lease_until, expires_at, attempts, error, validation, result, {now}" +
-			" FROM {records} WHERE id = ?"),
+		read: d.sql("SELECT " + recordColumns + " FROM {records} WHERE id = ?"),
 
 		// A record that was read as free. It is taken only if it has not changed since: every acquire, renewal and release
 		// changes fence or lease_until. And it is taken only if it is free by the database's clock in this statement.
@@ -140,6 +151,9 @@ func newStatements(d Dialect) statements {
 		// The owner stays, so that a late copy of its acquire is refused.
 		release: d.sql("UPDATE {records} SET lease_until = 0, error = ?" +
 			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0"),
+
+		reopen:    d.sql(reopen + " AND (status = 'COMPLETED' OR lease_until < {now})"),
+		reopenAny: d.sql(reopen),
 
 		remove:    d.sql("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
 		removeAny: d.sql("DELETE FROM {records} WHERE id = ?"),

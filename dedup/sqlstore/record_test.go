@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -102,8 +103,19 @@ func TestForeignRow(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		s := newStore(t, b)
-		mustAcquire(t, s, claim("k", "a"))
+		l := mustAcquire(t, s, claim("k", "a"))
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET status = 'EXPIRED', lease_until = 1"))
+		if err := s.Reopen(t.Context(), dedup.Record{Lease: l}, "note"); !errors.Is(err, ErrRecord) {
+			t.Errorf("Reopen: got error %v, want ErrRecord", err)
+		}
+		mustAcquire(t, s, claim("l", "a"))
+		listed := ""
+		for r, err := range s.List(t.Context()) {
+			listed += fmt.Sprint(r.Key, " is no record: ", errors.Is(err, ErrRecord), "; ")
+		}
+		if want := "k is no record: true; l is no record: false; "; listed != want {
+			t.Errorf("List: got %q, want %q", listed, want)
+		}
 		if _, err := s.Acquire(t.Context(), claim("k", "b")); !errors.Is(err, ErrRecord) {
 			t.Errorf("Acquire: got error %v, want ErrRecord", err)
 		}

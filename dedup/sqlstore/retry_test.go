@@ -78,12 +78,23 @@ func TestBrokenConnection(t *testing.T) {
 					t.Errorf("after Complete: got %v, want completed with its result", err)
 				}
 
+				if r, err = direct.Inspect(t.Context(), "k"); err != nil {
+					t.Fatal(err)
+				}
+				lost.at(p, "UPDATE")
+				if err := s.Reopen(t.Context(), r, "note"); err != nil {
+					t.Errorf("Reopen: %v", err)
+				}
+				if again, err := direct.Inspect(t.Context(), "k"); err != nil || again.Fence <= r.Fence || again.LastError != "note" {
+					t.Errorf("after Reopen: got %+v, %v, want the note and a fence above %d", again, err, r.Fence)
+				}
+
 				lost.at(p, "DELETE")
 				if err := s.Delete(t.Context(), "k"); err != nil {
 					t.Errorf("Delete: %v", err)
 				}
-				if n := p.count(); n != 6 {
-					t.Errorf("%d connections were broken, want 6", n)
+				if n := p.count(); n != 7 {
+					t.Errorf("%d connections were broken, want 7", n)
 				}
 			})
 		}
@@ -98,7 +109,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 	other := owned
 	other.Owner = "b"
 	_, err := s.Renew(t.Context(), other, time.Hour)
-	for _, err := range []error{err, s.Complete(t.Context(), other, dedup.Result{}), s.Delete(t.Context(), "k"), fmt.Errorf("%w: x", ErrRecord)} {
+	for _, err := range []error{err, s.Complete(t.Context(), other, dedup.Result{}), s.Delete(t.Context(), "k"), s.Reopen(t.Context(), dedup.Record{Lease: other}, ""), fmt.Errorf("%w: x", ErrRecord)} {
 		if s.mayRetry(err) {
 			t.Errorf("%v would be retried", err)
 		}

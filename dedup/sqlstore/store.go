@@ -41,7 +41,11 @@ type Store struct {
 	pool    handlerPool
 }
 
-var _ dedup.Store = (*Store)(nil)
+var (
+	_ dedup.Store    = (*Store)(nil)
+	_ dedup.Reopener = (*Store)(nil)
+	_ dedup.Lister   = (*Store)(nil)
+)
 
 // New returns a store on tables that [Migrate] has created. It makes no call: the first acquire does what [Store.Check]
 // does. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
@@ -60,7 +64,7 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 	s := &Store{
 		db: db, dialect: dialect, stmts: newStatements(dialect),
 		timeout: max(0, cmp.Or(o.Timeout, defaultTimeout)),
-		logger:  host.Logger(o.Logger),
+		logger:  host.QueuedLogger(o.Logger),
 		pool:    handlerPool{db: db},
 	}
 	if dialect.engine == sqlite {

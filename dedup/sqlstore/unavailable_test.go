@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // awayDB returns a pool on an address that refuses connections, or on a file that cannot be opened.
@@ -246,7 +247,7 @@ func TestInboxDatabaseGoesAway(t *testing.T) {
 			newLedger(t, b)
 			p, proxied := throughProxy(t, b)
 			short := func(o *dedup.Options) { o.CallTimeout = time.Second }
-			log := &bytes.Buffer{}
+			log, lines := &bytes.Buffer{}, &host.Lines{}
 			i := newInbox(t, newStore(t, proxied, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) }), short)
 			fails := i.Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return errBoom })
 			if err := fails(t.Context(), order("43", 1)); !errors.Is(err, errBoom) || kind(err) != "the rest" {
@@ -256,10 +257,11 @@ func TestInboxDatabaseGoesAway(t *testing.T) {
 				p.loseStatement("UPDATE ledger")
 				_ = p.listen.Close() // no new connection
 				return fmt.Errorf("booking: %w", book(ctx, m, tx))
-			})(t.Context(), order(orderID, 1))
+			})(lines.Context(t.Context()), order(orderID, 1))
 			if kind(err) != "unavailable" {
 				t.Errorf("database away: got error %v, want unavailable", err)
 			}
+			lines.Flush(time.Minute)
 			if !strings.Contains(log.String(), "failure not recorded") {
 				t.Errorf("log: got %q, want a line about the failure", log)
 			}

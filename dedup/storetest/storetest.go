@@ -99,7 +99,7 @@ func (h Harness) store(s state) func(*testing.T) dedup.Store {
 }
 
 func cases() []testCase {
-	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, keyCases, unavailableCases)
+	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, keyCases, reopenCases, listCases, unavailableCases)
 }
 
 // suiteCase gives the case a store of its own.

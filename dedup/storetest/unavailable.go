@@ -33,4 +33,14 @@ func (x *exam) eachMethod(check func(method string, err error)) {
 	check("Renew", err)
 	check("Complete", x.Complete(x.ctx, l, dedup.Result{}))
 	check("Release", x.Release(x.ctx, l, errors.New("failed")))
+	if r, ok := x.Store.(dedup.Reopener); ok {
+		_, err := r.Inspect(x.ctx, key)
+		check("Inspect", err)
+		check("Reopen", r.Reopen(x.ctx, dedup.Record{Lease: l}, "note"))
+	}
+	if list, ok := x.Store.(dedup.Lister); ok {
+		for _, err := range list.List(x.ctx) {
+			check("List", err)
+		}
+	}
 }

@@ -1,0 +1,129 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// scans counts the items that Scan returns.
+type scans struct {
+	Client
+	pages, items int
+}
+
+func (s *scans) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	out, err := s.Client.Scan(ctx, in, optFns...)
+	s.pages++
+	s.items += len(out.Items)
+	return out, err
+}
+
+// largeRecords are completed, 3 MB together, and one is not.
+func (b *bed) largeRecords() (*Store, *scans) {
+	b.Helper()
+	client := &scans{Client: b.client(b.srv)}
+	s, err := New(client, testTable)
+	if err != nil {
+		b.Fatal(err)
+	}
+	large := dedup.Result{Data: []byte(strings.Repeat("x", 100_000))}
+	for i := range 30 {
+		c := claim("a")
+		c.Key = fmt.Sprint("billing#", i)
+		if err := s.Complete(b.Context(), b.acquire(s, c), large); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.acquire(s, claim("a"))
+	return s, client
+}
+
+// A list waits between its requests, and says what it consumed: half a unit for each 4 KB.
+func TestListIsPaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s, client := b.largeRecords()
+		// The first two of three pages of 1 MB are 250 units.
+		for units, want := range map[int]time.Duration{0: 2500 * time.Millisecond, 50: 5 * time.Second, -1: 0} {
+			start, before, pages := time.Now(), s.Stats().ReadUnits, client.pages
+			n := 0
+			for _, err := range s.List(t.Context(), func(o *dedup.ListOptions) { o.ReadUnits = units }) {
+				if n++; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := client.pages - pages; n != 31 || got != 3 {
+				t.Errorf("%d records in %d requests, want 31 in 3", n, got)
+			}
+			if got := s.Stats().ReadUnits - before; got < 360 || got > 380 {
+				t.Errorf("%v read units, want half a unit for each 4 KB of 3 MB", got)
+			}
+			if got := time.Since(start); (got - want).Abs() > want/10 {
+				t.Errorf("ReadUnits %d: the list takes %s, want %s: the last request waits for nothing", units, got, want)
+			}
+		}
+	})
+}
+
+// A list of what is open transfers no completed record.
+func TestListOfOpenRecords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s, client := b.largeRecords()
+		for r, err := range s.List(t.Context(), func(o *dedup.ListOptions) { o.States = []dedup.RecordState{dedup.StateRunning} }) {
+			if err != nil || r.Key != testKey {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		}
+		if client.items != 1 {
+			t.Errorf("%d items were returned, want 1", client.items)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var last error
+		for _, err := range s.List(ctx, func(o *dedup.ListOptions) { o.ReadUnits = 1 }) {
+			last = err
+		}
+		if !errors.Is(last, context.DeadlineExceeded) {
+			t.Errorf("cancelled between two requests: got error %v, want DeadlineExceeded", last)
+		}
+	})
+}
+
+// An item that is no record is reported with its key, and the list goes on.
+func TestListOfOtherItems(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		for _, c := range claimsOf(3) {
+			b.acquire(s, c)
+		}
+		b.foreign(values{attrStatus: text("EXPIRED")})
+		var got []string
+		for r, err := range s.List(t.Context()) {
+			if errors.Is(err, ErrRecord) {
+				r.Key += ": no record"
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r.Key)
+		}
+		slices.Sort(got)
+		if want := []string{"billing#event-0", "billing#event-1", "billing#event-2", testKey + ": no record"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package dynamostore
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// seen is the record as an operator sees it.
+func (b *bed) seen(s *Store) dedup.Record {
+	b.Helper()
+	r, err := s.Inspect(b.Context(), testKey)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+func (b *bed) reopen(s *Store, seen dedup.Record) {
+	b.Helper()
+	if err := s.Reopen(b.Context(), seen, "note"); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// A store that has asked nothing yet does not know DynamoDB's time: its first refusal tells it.
+func TestReopenBeforeTheFirstDate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		live  bool
+	}{{"crashed", lease + 5*time.Second, false}, {"in the takeover margin", lease + time.Second, true}, {"live", lease / 2, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t)
+				s := b.store()
+				b.acquire(s, claim("a"))
+				time.Sleep(c.after)
+				before := b.seen(s)
+				err := b.store(off(-time.Hour)).Reopen(t.Context(), before, "note")
+				in, live := errors.AsType[*dedup.InProgressError](err)
+				if live != c.live || !live && err != nil {
+					t.Errorf("got error %v, want *InProgressError: %v", err, c.live)
+				}
+				if live && !in.Until.After(time.Now().Add(-time.Hour)) {
+					t.Errorf("InProgressError.Until: got %s, want it ahead", in.Until)
+				}
+			})
+		})
+	}
+}
+
+// The answer is lost, and the next request finds the record that the first one reopened.
+func TestReopenAnswerLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		b.complete(s, b.acquire(s, claim("a")))
+		r := b.seen(s)
+		b.faults(fault.Rule{Op: "UpdateItem", Nth: 1, Do: fault.LoseReply})
+		sent := len(b.srv.Calls())
+		b.reopen(s, r)
+		if got := b.ops(sent); !cmp.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
+			t.Errorf("calls: got %v, want two updates", got)
+		}
+		if l := b.acquire(s, claim("b")); l.LastError != "note" {
+			t.Errorf("after it: got %+v, want the note", l)
+		}
+	})
+}
+
+// What a program that does not check ownership has written is not reopened.
+func TestReopenForeign(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		s := b.store()
+		b.foreign(values{attrStatus: text(completed), TTLAttribute: seconds(time.Hour)})
+		r := b.seen(s)
+		if got := r.State(time.Now()); got != dedup.StateForeign {
+			t.Errorf("state: got %s, want foreign", got)
+		}
+		listed := 0
+		for l, err := range s.List(t.Context(), func(o *dedup.ListOptions) { o.States = []dedup.RecordState{dedup.StateForeign} }) {
+			if listed++; err != nil || l.Key != testKey {
+				t.Errorf("list: got %+v, %v", l, err)
+			}
+		}
+		if listed != 1 {
+			t.Errorf("%d records are listed as foreign, want 1, which is completed", listed)
+		}
+		err := s.Reopen(t.Context(), r, "note")
+		if field, ok := errors.AsType[*sqsonce.FieldError](err); !ok || field.Field != "seen.Owner" {
+			t.Errorf("without an owner: got error %v, want *FieldError of seen.Owner", err)
+		}
+		r.Owner = "a"
+		b.foreign(values{attrStatus: text("EXPIRED"), attrOwner: text("a"), attrFence: number(r.Fence)})
+		if err := s.Reopen(t.Context(), r, "note"); !errors.Is(err, ErrRecord) {
+			t.Errorf("no record: got error %v, want ErrRecord", err)
+		}
+	})
+}
+
+// Committed says that the record was completed by an inbox: a second run makes the handler's writes again.
+func TestCommitted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		s := b.store()
+		l := b.acquire(s, claim("a"))
+		if b.seen(s).Committed {
+			t.Error("before the commit: Committed")
+		}
+		tx := &Tx{}
+		tx.Update(book("alice"))
+		if err := s.commit(t.Context(), l, tx.close()); err != nil {
+			t.Fatal(err)
+		}
+		r := b.seen(s)
+		if !r.Completed || !r.Committed {
+			t.Errorf("after the commit: got %+v, want Completed and Committed", r)
+		}
+		b.reopen(s, r)
+		if b.seen(s).Committed {
+			t.Error("after a reopen: Committed")
+		}
+		b.complete(s, b.acquire(s, claim("b")))
+		if r := b.seen(s); !r.Completed || r.Committed {
+			t.Errorf("after a complete without a transaction: got %+v, want Completed only", r)
+		}
+	})
+}

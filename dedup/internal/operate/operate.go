@@ -1,0 +1,96 @@
+// Package operate has what every store's Reopen and List share.
+package operate
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+)
+
+const (
+	defaultRetention = 29 * 24 * time.Hour
+	leastRetention   = time.Hour
+	mostName         = 128
+	defaultReadUnits = 100
+)
+
+// Reopening is a call of Reopen, with a new owner.
+type Reopening struct {
+	Owner, Note string
+	Retention   time.Duration
+	Force       bool
+}
+
+// NewReopening checks the arguments of Reopen. pkg is the store's package, for the errors.
+func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*dedup.ReopenOptions)) (Reopening, error) {
+	var o dedup.ReopenOptions
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	var errs []error
+	refuse := func(bad bool, field, problem string) {
+		if bad {
+			errs = append(errs, &sqsonce.FieldError{Package: pkg, Field: field, Problem: problem})
+		}
+	}
+	o.Retention = cmp.Or(o.Retention, defaultRetention)
+	refuse(seen.Key == "", "seen.Key", "is empty")
+	refuse(seen.Owner == "", "seen.Owner", "is empty: the record was written by a program that does not check ownership; delete it")
+	refuse(o.Retention < leastRetention, "ReopenOptions.Retention", "is less than 1 h")
+	refuse(len(o.Name) > mostName || !utf8.ValidString(o.Name) || strings.ContainsFunc(o.Name, unicode.IsControl),
+		"ReopenOptions.Name", "is longer than 128 bytes, or not UTF-8 text without control characters")
+	return Reopening{
+		Owner:     dedup.OperatorPrefix + o.Name + "/" + rand.Text(),
+		Note:      failure.Text(errors.New(strings.ReplaceAll(note, "\x00", ""))), // which SQL databases refuse
+		Retention: o.Retention,
+		Force:     o.Force,
+	}, errors.Join(errs...)
+}
+
+// List is a list that is under way.
+type List struct {
+	dedup.ListOptions
+	now  func() time.Time
+	sent int
+}
+
+// NewList returns the list with its defaults. now is the clock of the records' times.
+func NewList(now func() time.Time, optFns []func(*dedup.ListOptions)) *List {
+	l := List{now: now}
+	for _, fn := range optFns {
+		fn(&l.ListOptions)
+	}
+	l.ReadUnits = cmp.Or(l.ReadUnits, defaultReadUnits)
+	return &l
+}
+
+// Prefix is what the keys of the list begin with.
+func (l *List) Prefix() string {
+	if l.Consumer == "" {
+		return ""
+	}
+	return l.Consumer + "#"
+}
+
+// OpenOnly reports whether no record that is completed can be in the list. A foreign one may be completed.
+func (l *List) OpenOnly() bool {
+	return len(l.States) > 0 && !slices.Contains(l.States, dedup.StateCompleted) && !slices.Contains(l.States, dedup.StateForeign)
+}
+
+// Send yields the record if it is one of the list's, and reports whether the list goes on.
+func (l *List) Send(r dedup.Record, yield func(dedup.Record, error) bool) bool {
+	if !strings.HasPrefix(r.Key, l.Prefix()) || len(l.States) > 0 && !slices.Contains(l.States, r.State(l.now())) {
+		return true
+	}
+	l.sent++
+	return yield(r, nil) && l.sent != l.Limit
+}

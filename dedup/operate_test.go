@@ -1,0 +1,75 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+)
+
+// The process that completed an event acknowledges it for a minute without a look at its record: what an operator sends at
+// once after a reopen is lost, and 65 s later it runs.
+func TestReopenedEventWaitsForTheMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		var e effects
+		h := newOnce(t, s).Handler(e.handler)
+		deliver := func(want int) {
+			t.Helper()
+			if err := h(t.Context(), message("1")); err != nil {
+				t.Fatal(err)
+			}
+			if e.got() != want {
+				t.Errorf("ran %d times, want %d", e.got(), want)
+			}
+		}
+		deliver(1)
+		r, err := s.Inspect(t.Context(), recordKey("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reopen(t.Context(), r, "note"); err != nil {
+			t.Fatal(err)
+		}
+		deliver(1)
+		time.Sleep(65 * time.Second)
+		deliver(2)
+	})
+}
+
+// A forced reopen ends a handler that is stuck: its next renewal is refused.
+func TestForcedReopenCancelsTheHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		started := make(chan struct{})
+		h := newOnce(t, s).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			close(started)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		done := make(chan error)
+		go func() { done <- h(context.Background(), message("1")) }()
+		<-started
+		r, err := s.Inspect(t.Context(), recordKey("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Reopen(t.Context(), r, "stuck", func(o *dedup.ReopenOptions) { o.Force = true }); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := <-done; !errors.Is(err, sqsonce.ErrLeaseLost) || time.Since(start) > 10*time.Second {
+			t.Errorf("the handler ended with %v after %s, want ErrLeaseLost with the next renewal", err, time.Since(start))
+		}
+		if r, err := s.Inspect(t.Context(), recordKey("1")); err != nil || r.State(time.Now()) != dedup.StateReleased || r.LastError != "stuck" {
+			t.Errorf("record: got %+v, %v, want it released, with the note", r, err)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/operate"
+)
+
+// listPage is how many rows a statement of List reads. They may have large results.
+const listPage = 100
+
+// List implements [dedup.Lister]. The order is that of the keys' bytes. A statement reads 100 rows, by the primary key, and
+// nothing is open while its caller's loop runs.
+func (s *Store) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
+	return func(yield func(dedup.Record, error) bool) {
+		l := operate.NewList(time.Now, optFns)
+		where := ""
+		args := []any{max(l.After, l.Prefix())}
+		if l.Consumer != "" {
+			where = " AND id < ?"
+			args = append(args, l.Consumer+"$") // which follows '#'
+		}
+		if l.OpenOnly() {
+			where += " AND status <> 'COMPLETED'"
+		}
+		text := s.dialect.sql("SELECT " + recordColumns + " FROM {records} WHERE id > ?" + where + " ORDER BY id LIMIT " + strconv.Itoa(listPage))
+		for more := true; more; {
+			sent := time.Now()
+			page, err := s.page(ctx, text, args)
+			if err != nil {
+				yield(dedup.Record{}, err)
+				return
+			}
+			for _, row := range page {
+				if row.err != nil && !yield(dedup.Record{Lease: dedup.Lease{Key: row.key}}, row.err) || row.err == nil && !l.Send(row.public(sent), yield) {
+					return
+				}
+				args[0] = row.key
+			}
+			more = len(page) == listPage
+		}
+	}
+}
+
+// listed is a row of a list. err says that it is not a record.
+type listed struct {
+	record
+	err error
+}
+
+func (s *Store) page(ctx context.Context, text string, args []any) (all []listed, err error) {
+	err = s.retry(ctx, "list", func(ctx context.Context) error {
+		all = nil
+		rows, err := s.db.QueryContext(ctx, text, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err reports the errors
+		for rows.Next() {
+			r, err := scan(rows)
+			if err != nil && !errors.Is(err, ErrRecord) {
+				return err
+			}
+			all = append(all, listed{r, err})
+		}
+		return rows.Err()
+	})
+	return all, err
+}

@@ -1,0 +1,45 @@
+package sqlstore
+
+import (
+	"context"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/internal/operate"
+)
+
+// Reopen implements [dedup.Reopener]. Where an [Inbox] runs the event's handler its transaction has locked the row: Reopen
+// waits for its end until ctx ends, at most eight times Options.Timeout, also with Force.
+func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optFns ...func(*dedup.ReopenOptions)) error {
+	o, err := operate.NewReopening("sqlstore", seen, note, optFns)
+	if err != nil {
+		return err
+	}
+	if err := checkText("seen.Key", seen.Key, maxKey); err != nil {
+		return err
+	}
+	status, text := inProgress, s.stmts.reopen
+	if seen.Completed {
+		status = completed
+	}
+	if o.Force {
+		text = s.stmts.reopenAny
+	}
+	return s.retry(ctx, "reopen", func(ctx context.Context) error {
+		written, err := s.dialect.write(ctx, s.db, text, o.Owner, o.Retention.Milliseconds(), o.Note, seen.Key, seen.Owner, seen.Fence, status)
+		if written || err != nil {
+			return err
+		}
+		r, err := s.find(ctx, s.db, seen.Key)
+		switch {
+		case isMissing(err):
+			return dedup.ErrChanged
+		case err != nil:
+			return err
+		case r.owner == o.Owner:
+			return nil // the reply of an earlier attempt was lost
+		case r.owner != seen.Owner || r.fence != seen.Fence || r.status != status:
+			return dedup.ErrChanged
+		}
+		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
+	})
+}

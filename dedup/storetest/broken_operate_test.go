@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+func (s *switchable) Inspect(ctx context.Context, key string) (dedup.Record, error) {
+	if err := s.answer("Inspect"); err != nil {
+		return dedup.Record{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[key]
+	if r == nil {
+		return dedup.Record{}, dedup.ErrNotFound
+	}
+	rec := dedup.Record{Lease: r.Lease, Completed: r.done, Result: r.result, ExpiresAt: r.expires}
+	rec.LastError = r.err
+	if r.released {
+		rec.Until = time.Time{}
+	}
+	return rec, ctx.Err()
+}
+
+func (s *switchable) Reopen(ctx context.Context, seen dedup.Record, note string, optFns ...func(*dedup.ReopenOptions)) error {
+	if ctx.Err() != nil && !s.has("reopens for a cancelled caller") {
+		return ctx.Err()
+	}
+	if err := s.answer("Reopen"); err != nil {
+		return err
+	}
+	o := dedup.ReopenOptions{Retention: 29 * 24 * time.Hour}
+	for _, fn := range optFns {
+		if fn(&o); o.Retention == 0 {
+			o.Retention = 29 * 24 * time.Hour
+		}
+	}
+	for field, bad := range map[string]bool{
+		"seen.Key": seen.Key == "", "seen.Owner": seen.Owner == "",
+		"ReopenOptions.Name": strings.Contains(o.Name, "\n"), "ReopenOptions.Retention": o.Retention < time.Hour,
+	} {
+		if bad && !s.has("takes any "+field) {
+			return &sqsonce.FieldError{Package: "storetest", Field: field, Problem: "is bad"}
+		}
+	}
+	same := false
+	if s.has("looks before it locks, at Reopen") {
+		s.mu.Lock()
+		same = s.rows[seen.Key] != nil && s.rows[seen.Key].Owner == seen.Owner
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, now := s.rows[seen.Key], time.Now()
+	if same {
+		seen.Owner, seen.Fence, seen.Completed = r.Owner, r.Fence, r.done
+	}
+	if r == nil && s.has("creates a record that it reopens") {
+		r = &row{Lease: seen.Lease}
+		s.rows[seen.Key] = r
+	}
+	switch {
+	case r == nil, r.Owner != seen.Owner && !s.has("reopens any owner's record"), r.Fence != seen.Fence && !s.has("reopens any fence"),
+		r.done != seen.Completed && !s.has("reopens in any status"):
+		return dedup.ErrChanged
+	case !r.done && !r.released && now.Before(r.Until) && (!o.Force || s.has("ignores Force")) && !s.has("reopens live leases"):
+		if s.has("does not say until when, at Reopen") {
+			return &dedup.InProgressError{}
+		}
+		return &dedup.InProgressError{Until: r.Until}
+	}
+	if !s.has("leaves the owner of a reopened record") {
+		r.Owner = dedup.OperatorPrefix + o.Name + "/" + rand.Text()
+	}
+	if s.has("has one owner for every reopen") {
+		r.Owner = dedup.OperatorPrefix + o.Name + "/"
+	}
+	if !s.has("leaves the fence of a reopened record") {
+		r.Fence = max(r.Fence+1, now.UnixMilli())
+	}
+	if !s.has("leaves the result of a reopened record") {
+		r.result, r.Validation = dedup.Result{}, ""
+	}
+	r.done, r.released = false, !s.has("leaves a reopened record leased")
+	s.note(r, note)
+	expires := now.Add(o.Retention)
+	if expires.After(r.expires) && !s.has("does not move retention with a reopen") || s.has("shortens retention with a reopen") {
+		r.expires = expires
+	}
+	return nil
+}
+
+func (s *switchable) note(r *row, note string) {
+	switch whole := strings.ToValidUTF8(note[:min(len(note), 256)], ""); {
+	case s.has("drops the note"), note == "" && s.has("keeps an earlier error for want of a note"):
+	case s.has("keeps a note of any length"):
+		r.err = note
+	case s.has("cuts notes inside characters"):
+		r.err = note[:min(len(note), 256)]
+	default:
+		r.err = whole
+	}
+}
+
+func (s *switchable) List(ctx context.Context, optFns ...func(*dedup.ListOptions)) iter.Seq2[dedup.Record, error] {
+	return func(yield func(dedup.Record, error) bool) {
+		if err := s.answer("List"); err != nil || ctx.Err() != nil && !s.has("lists for a cancelled caller") {
+			yield(dedup.Record{}, or(err, ctx.Err()))
+			return
+		}
+		var o dedup.ListOptions
+		for _, fn := range optFns {
+			fn(&o)
+		}
+		if s.has("lists a record that is not there") && !yield(dedup.Record{}, nil) {
+			return
+		}
+		n := 0
+		for _, key := range slices.Sorted(maps.Keys(s.rows)) {
+			if key <= o.After && !s.has("ignores After") && (key < o.After || !s.has("begins with After")) {
+				continue
+			}
+			r, _ := s.Inspect(context.Background(), key)
+			if s.has("lists without the errors") {
+				r.LastError = ""
+			}
+			listed := s.matches(o.Consumer, key) && (len(o.States) == 0 || s.has("ignores States") || slices.Contains(o.States, r.State(time.Now())))
+			if listed && !s.has("lists nothing") && !yield(r, nil) {
+				return
+			}
+			if listed || s.has("counts what it does not list") {
+				n++
+			}
+			if n == o.Limit && !s.has("ignores Limit") && o.Limit != 0 || o.Limit < 0 && s.has("ends at once at a negative Limit") {
+				return
+			}
+		}
+	}
+}
+
+func (s *switchable) matches(consumer, key string) bool {
+	name, _, _ := strings.Cut(key, "#")
+	switch {
+	case consumer == "" && s.has("lists one consumer only"):
+		return name == "bill"
+	case consumer == "":
+		return true
+	case s.has("takes a consumer for a pattern"):
+		ok, _ := path.Match(consumer, name)
+		return ok
+	case s.has("lists consumers whose names begin so"):
+		return strings.HasPrefix(name, consumer)
+	}
+	return name == consumer
+}
+
+func or(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
