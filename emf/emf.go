@@ -25,11 +25,11 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -39,6 +39,8 @@ import (
 
 // Limits of the format, in characters, and of a dimension set.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 const (
 	maxNamespace      = 1_024
 	maxDimension      = 250
@@ -47,14 +49,18 @@ const (
 	maxValues         = 100 // of a metric in one line
 )
 
+var namespaceText = regexp.MustCompile(`^[A-Za-z0-9._/#: -]*$`)
+
 // Options configure [New].
 type Options struct {
-	// Namespace of the metrics. Default: "sqsonce". At most 1,024 characters; AWS/ is CloudWatch's own.
+	// Namespace of the metrics. Default: "sqsonce". At most 1,024 of A-Z a-z 0-9 . - _ / # : and space, not all blank; AWS/ is
+	// CloudWatch's own.
 	Namespace string
 	// Service is the value of the dimension "service". Default: POWERTOOLS_SERVICE_NAME, else AWS_LAMBDA_FUNCTION_NAME.
-	// At most 1,024 characters.
+	// At most 1,024 characters of ASCII, none a control character and not all blank.
 	Service string
-	// Dimensions are further dimensions, the same in every line; at most 28. Names of at most 250 characters, values of 1,024.
+	// Dimensions are further dimensions, the same in every line; at most 28. Names of at most 250 characters, values of 1,024,
+	// as those of Service.
 	// Each new combination of values is a custom metric that costs money. Default: none.
 	Dimensions map[string]string
 	// Writer gets each line in one Write. Default: os.Stdout.
@@ -104,13 +110,14 @@ func (o *Options) validate() error {
 		}
 	}
 	check := func(field, text string, most int) {
-		n := utf8.RuneCountInString(text)
-		add(n > most, field, "has %d characters, must have at most %d", n, most)
-		add(!utf8.ValidString(text), field, "is not UTF-8")
+		add(len(text) > most, field, "has %d bytes, must have at most %d characters", len(text), most)
+		add(text != "" && strings.TrimSpace(text) == "", field, "is blank")
+		add(strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' }), field, "must be ASCII without control characters")
 	}
 	check("Options.Namespace", o.Namespace, maxNamespace)
 	add(strings.HasPrefix(o.Namespace, "AWS/"), "Options.Namespace", "begins with AWS/, which is CloudWatch's own")
 	add(strings.HasPrefix(o.Namespace, ":"), "Options.Namespace", "begins with a colon")
+	add(!namespaceText.MatchString(o.Namespace), "Options.Namespace", "must be of A-Z a-z 0-9 . - _ / # : and space")
 	add(o.Service == "", "Options.Service", "is empty, and neither POWERTOOLS_SERVICE_NAME nor AWS_LAMBDA_FUNCTION_NAME is set")
 	check("Options.Service", o.Service, maxDimensionValue)
 	add(len(o.Dimensions) > maxDimensions-2, "Options.Dimensions", "has %d, must have at most %d", len(o.Dimensions), maxDimensions-2)
@@ -126,7 +133,8 @@ func (o *Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// Lambda is an option of [lambda.Start] and [lambda.Wrap].
+// Lambda is an option of [lambda.Start] and [lambda.Wrap]. Set it after others that do something at the end of an invocation, such as
+// otelsqs's with Flush: of the Finish hooks the last one is called first, and the line is not lost where another one hangs.
 func (m *Metrics) Lambda(o *lambda.Options) {
 	o.Hooks = append(o.Hooks, lambda.Hooks{
 		Hooks: sqsonce.Hooks{Start: m.start, End: m.end}, Begin: m.begin, Finish: m.finish,

@@ -32,13 +32,26 @@ var errCard = errors.New("card refused")
 // function is a function with metrics, in virtual time.
 type function struct {
 	*testing.T
-	out    bytes.Buffer
+	out    output
 	invoke func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
+}
+
+// output wants each line in one Write: what others write to standard output must not be inside of it.
+type output struct {
+	*testing.T
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if !bytes.HasSuffix(p, []byte("\n")) || bytes.Count(p, []byte("\n")) != 1 {
+		o.Errorf("written at once: %q, want a line", p)
+	}
+	return o.Buffer.Write(p)
 }
 
 func newFunction(t *testing.T, h sqsonce.Handler, optFns ...func(*emf.Options)) *function {
 	t.Helper()
-	f := &function{T: t}
+	f := &function{T: t, out: output{T: t}}
 	m, err := emf.New(append([]func(*emf.Options){func(o *emf.Options) { o.Service, o.Writer = "orders", &f.out }}, optFns...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +302,7 @@ func TestStoreErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = invoke(request(t, "1", time.Minute), events.SQSEvent{Records: []events.SQSMessage{record("1", "")}})
-		f := &function{T: t}
+		f := &function{T: t, out: output{T: t}}
 		f.out.Write(out.Bytes())
 		if lines := f.lines(); len(lines) != 1 || lines[0]["StoreErrors"] == nil || lines[0]["NotCompleted"] != 1.0 {
 			t.Errorf("lines %v, want store errors and a record that was not completed", lines)
@@ -345,6 +358,19 @@ func TestNewRefuses(t *testing.T) {
 		"Options.Service":                          func(o *emf.Options) { o.Service = "" },
 		"Options.Service ":                         func(o *emf.Options) { o.Service = long },
 		"Options.Service  ":                        func(o *emf.Options) { o.Service = "\xff" },
+		"Options.Service   ":                       func(o *emf.Options) { o.Service = "Zahlung für Müller" },
+		"Options.Service    ":                      func(o *emf.Options) { o.Service = "a\tb" },
+		"Options.Service     ":                     func(o *emf.Options) { o.Service = "a\x7f" },
+		"Options.Service      ":                    func(o *emf.Options) { o.Service = "  " },
+		"Options.Namespace   ":                     func(o *emf.Options) { o.Namespace = " " },
+		"Options.Namespace    ":                    func(o *emf.Options) { o.Namespace = "shop!" },
+		"Options.Namespace     ":                   func(o *emf.Options) { o.Namespace = "shöp" },
+		"Options.Namespace      ":                  func(o *emf.Options) { o.Namespace = "a\nb" },
+		`Options.Dimensions["é"]`:                  func(o *emf.Options) { o.Dimensions = map[string]string{"é": "x"} },
+		`Options.Dimensions[" "]`:                  func(o *emf.Options) { o.Dimensions = map[string]string{" ": "x"} },
+		`Options.Dimensions["d"]`:                  func(o *emf.Options) { o.Dimensions = map[string]string{"d": "é"} },
+		`Options.Dimensions["e"]`:                  func(o *emf.Options) { o.Dimensions = map[string]string{"e": "a\n"} },
+		`Options.Dimensions["f"]`:                  func(o *emf.Options) { o.Dimensions = map[string]string{"f": " "} },
 		"Options.Dimensions":                       func(o *emf.Options) { o.Dimensions = many },
 		`Options.Dimensions[""]`:                   func(o *emf.Options) { o.Dimensions = map[string]string{"": "x"} },
 		`Options.Dimensions["a"]`:                  func(o *emf.Options) { o.Dimensions = map[string]string{"a": ""} },
@@ -361,7 +387,12 @@ func TestNewRefuses(t *testing.T) {
 	}
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "orders")
 	delete(many, "0")
-	if _, err := emf.New(func(o *emf.Options) { o.Namespace, o.Dimensions = long[:1024], many }); err != nil {
+	for _, namespace := range []string{long[:1024], "Shop-1.a_b/c#d: e"} {
+		if _, err := emf.New(func(o *emf.Options) { o.Namespace, o.Dimensions = namespace, many }); err != nil {
+			t.Error(namespace, err)
+		}
+	}
+	if _, err := emf.New(func(o *emf.Options) { o.Dimensions = map[string]string{"cost centre~": " a!ß"[:3]} }); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // invocation is what is known of one invocation. It is found through the context of its messages: several may run at once.
@@ -39,9 +40,11 @@ func (m *Metrics) count(ctx context.Context, f func(v *invocation)) {
 }
 
 func (m *Metrics) start(ctx context.Context, d sqsonce.Delivery) context.Context {
-	waited := max(0, time.Since(d.Message.SentAt)) // by two clocks
+	waited, known := host.TimeInQueue(d.Message)
 	m.count(ctx, func(v *invocation) {
-		v.inQueue = append(v.inQueue, milliseconds(waited))
+		if known {
+			v.inQueue = append(v.inQueue, milliseconds(waited))
+		}
 		if d.Message.ReceiveCount > 1 {
 			v.redelivered++
 		}

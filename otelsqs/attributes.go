@@ -20,6 +20,7 @@ const (
 	keyGroup        = attribute.Key("sqsonce.message.group")
 	keyIncident     = attribute.Key("sqsonce.incident")
 	keyKeySource    = attribute.Key("sqsonce.key.source")
+	keyLimit        = attribute.Key("sqsonce.limit")
 	keyMemory       = attribute.Key("sqsonce.dedup.memory")
 	keyOperation    = attribute.Key("sqsonce.store.operation")
 	keyOutcome      = attribute.Key("sqsonce.outcome")

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -14,9 +15,10 @@ import (
 // destination is what spans and metrics say of a queue. It is made once for each.
 type destination struct {
 	name    string
-	attrs   []attribute.KeyValue // of spans and metrics
-	process string               // the name of handlers' spans
-	handled []attribute.KeyValue // of these spans
+	attrs   []attribute.KeyValue    // of spans and metrics
+	process string                  // the name of handlers' spans
+	child   []trace.SpanStartOption // of these spans
+	root    []trace.SpanStartOption // of those that are to have no parent
 	sets    sets
 }
 
@@ -40,10 +42,12 @@ func newDestination(queue string) *destination {
 		d.attrs = append(d.attrs, semconv.ServerAddress(u.Hostname()))
 	}
 	d.process = "process " + d.name
-	d.handled = append(slices.Clone(d.attrs), operationProcess, semconv.MessagingOperationTypeProcess)
+	handled := d.with(operationProcess, semconv.MessagingOperationTypeProcess)
 	if isQueue && location == queue {
-		d.handled = append(d.handled, semconv.AWSSQSQueueURL(queue))
+		handled = append(handled, semconv.AWSSQSQueueURL(queue))
 	}
+	d.child = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(handled...)}
+	d.root = append(slices.Clip(d.child), trace.WithNewRoot())
 	d.sets.common = d.attrs
 	return d
 }

@@ -3,13 +3,20 @@ package otelsqs
 import (
 	"context"
 	"errors"
+	"log/slog"
 
-	"github.com/aws/smithy-go"
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
+
+// coded is an error of AWS: the SDK's smithy.APIError, or that of an entry of a batch.
+type coded interface {
+	error
+	ErrorCode() string
+}
 
 // errorType returns the attribute error.type of an error.
 func (t *Telemetry) errorType(err error) attribute.KeyValue {
@@ -20,10 +27,17 @@ func (t *Telemetry) errorType(err error) attribute.KeyValue {
 		err = retry.Err // what failed
 	}
 	if t.userErrorType != nil {
-		return semconv.ErrorTypeKey.String(t.userErrorType(err))
+		var word string
+		if err := host.Recover(func() { word = t.userErrorType(err) }); err != nil { // else this hook would be off, and with it most of telemetry
+			t.errorTypeFailed.Do(func() {
+				slog.Error("otelsqs: Options.ErrorType panicked: error.type is _OTHER; this is logged once", host.ErrorAttrs(err)...)
+			})
+			return semconv.ErrorTypeOther
+		}
+		return semconv.ErrorTypeKey.String(word)
 	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return semconv.ErrorTypeKey.String(api.ErrorCode())
+	if aws, ok := errors.AsType[coded](err); ok {
+		return semconv.ErrorTypeKey.String(aws.ErrorCode())
 	}
 	kv := semconv.ErrorType(err)
 	switch kv.Value.AsString() {

@@ -2,6 +2,7 @@ package otelsqs_test
 
 import (
 	"context"
+	"errors"
 	"log"
 	"log/slog"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -62,9 +65,23 @@ func Example() {
 // A function exports before each answer: afterwards Lambda freezes the process.
 func ExampleTelemetry_Lambda() {
 	traces := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
+	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	tel := must(otelsqs.New(func(o *otelsqs.Options) {
-		o.TracerProvider, o.Flush = traces, traces.ForceFlush
+		o.TracerProvider, o.MeterProvider = traces, metrics
+		o.Flush = func(ctx context.Context) error { return errors.Join(traces.ForceFlush(ctx), metrics.ForceFlush(ctx)) }
 	}))
 	once := must(dedup.New(store, "billing", tel.Once))
 	lambda.Start(once.Handler(handler), tel.Lambda)
+}
+
+// Fewer series: exponential histograms, which the collector must take, and no server.address where all queues are in one region.
+func Example_views() {
+	ours := instrumentation.Scope{Name: otelsqs.ScopeName}
+	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithView(
+		sdkmetric.NewView(sdkmetric.Instrument{Scope: ours, Kind: sdkmetric.InstrumentKindHistogram}, sdkmetric.Stream{
+			Aggregation:     sdkmetric.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: 20},
+			AttributeFilter: attribute.NewDenyKeysFilter("server.address"),
+		}),
+	))
+	otel.SetMeterProvider(metrics)
 }

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/lambda"
 )
 
@@ -73,7 +74,11 @@ func (t *Telemetry) finish(ctx context.Context, r lambda.Report) {
 		span.End()
 	}
 	if t.flush != nil {
-		if err := t.flush(ctx); err != nil {
+		var err error
+		if panicked := host.Recover(func() { err = t.flush(ctx) }); panicked != nil { // else this hook would not be called again
+			err = panicked
+		}
+		if err != nil {
 			t.flushError(ctx, err)
 		}
 	}

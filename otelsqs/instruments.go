@@ -45,6 +45,8 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 
 	i.worker = workerGauges{
 		messages:   b.upDown("sqsonce.worker.messages", "{message}", "Messages in flight by state."),
+		limit:      b.upDown("sqsonce.worker.limit", "{message}", "Most messages in flight, and most of them whose handlers run."),
+		intake:     b.upDown("sqsonce.worker.intake", "{worker}", "Workers that receive, by whether they do: 1 for the state that a worker is in."),
 		receivers:  b.upDown("sqsonce.worker.receivers", "{receive}", "Receives under way."),
 		stuck:      b.upDown("sqsonce.worker.handlers.stuck", "{handler}", "Handlers that ignore the end of their context."),
 		handlerAge: b.age("sqsonce.worker.handler.age", "How long the oldest handler has run."),

@@ -21,6 +21,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/otelsqs"
 )
 
@@ -168,6 +169,65 @@ func TestErrorTypes(t *testing.T) {
 	})
 }
 
+// The duration of a handler that the shutdown ended is no success's; its span is no error.
+func TestErrorTypeOfAShutdown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, "orders")
+		f.invoke(takes(time.Hour), record("1", ""))
+		if n := f.value("messaging.process.duration", "error.type=shutdown"); n != 1 {
+			t.Errorf("%g durations with error.type shutdown, want 1", n)
+		}
+	})
+}
+
+// An ErrorType that panics is logged once, and is called again.
+func TestErrorTypePanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		old := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		defer slog.SetDefault(old)
+		calls := 0
+		f := newFixture(t, "orders", func(o *otelsqs.Options) {
+			o.ErrorType = func(error) string {
+				if calls++; calls < 3 {
+					panic("no type")
+				}
+				return "card"
+			}
+		})
+		for range 3 {
+			f.invoke(func(context.Context, *sqsonce.Message) error { return errCard }, record("1", ""))
+		}
+		text := dump(f.spans.GetSpans())
+		if strings.Count(text, "error.type=_OTHER") != 2 || strings.Count(text, "error.type=card") != 1 || strings.Count(log.String(), "ErrorType panicked") != 1 {
+			t.Errorf("log:\n%s\nspans:\n%s", log.String(), text)
+		}
+	})
+}
+
+// An event that may be in the queue is counted so, whatever else its error says.
+func TestErrorTypesOfEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, "orders.fifo")
+		f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
+		p := f.publisher()
+		if _, err := p.Enqueue(context.Background(), fifo.Event{ID: "1", Group: "g", Body: "{}"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := p.Close(ctx); !errors.Is(err, fifo.ErrUnknownOutcome) || !errors.Is(err, fifo.ErrClosed) {
+			t.Errorf("%v, want an event whose outcome is unknown, of a closed publisher", err)
+		}
+		if text := dump(f.spans.GetSpans()); !strings.Contains(text, "error.type=unknown_outcome\n") || strings.Contains(text, "error.type=closed") {
+			t.Errorf("spans:\n%s", text)
+		}
+	})
+}
+
 // Handler is for other hosts, and leaves what one of ours observes.
 func TestHandler(t *testing.T) {
 	t.Parallel()
@@ -206,8 +266,8 @@ func TestHandler(t *testing.T) {
 	})
 }
 
-// Flush is called once for each invocation, with a context that ends before the deadline. One that fails is logged once, and one
-// that hangs costs no success.
+// Flush is called once for each invocation, with a context that ends before the deadline. One that fails or panics is logged
+// once, and one that hangs costs no success.
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -221,9 +281,12 @@ func TestFlush(t *testing.T) {
 				deadline, _ := ctx.Deadline()
 				mu.Lock()
 				calls = append(calls, time.Until(deadline))
-				hangs := len(calls) == 3
+				n := len(calls)
 				mu.Unlock()
-				if hangs {
+				switch n {
+				case 1:
+					panic("no exporter")
+				case 3:
 					time.Sleep(time.Hour)
 				}
 				return errors.New("no collector")

@@ -3,8 +3,8 @@ package otelsqs
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -12,16 +12,26 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// process is a handler's span, and what is counted for it.
+// process is a handler's span, and what is counted for it. It is the handler's context too, in which it finds itself.
 type process struct {
+	context.Context
+	t          *Telemetry
 	span       trace.Span
 	extensions atomic.Int64
 	renewals   atomic.Int64
 }
 
 type processKey struct{ t *Telemetry }
+
+func (p *process) Value(key any) any {
+	if key == (processKey{p.t}) {
+		return p
+	}
+	return p.Context.Value(key)
+}
 
 // processOf returns the span of the delivery of ctx, or nil. It is not the innermost span: middleware and handlers make their own.
 func (t *Telemetry) processOf(ctx context.Context) *process {
@@ -38,29 +48,33 @@ func queueOf(d sqsonce.Delivery) string { return cmp.Or(d.QueueURL, d.Message.Qu
 
 func (t *Telemetry) start(ctx context.Context, d sqsonce.Delivery) context.Context {
 	m, queue := d.Message, t.destinations.get(queueOf(d))
-	waited := max(0, time.Since(m.SentAt)).Seconds() // by two clocks
+	waited, known := host.TimeInQueue(m)
 	if d.Run == 1 {
-		t.timeInQueue.Record(ctx, waited, queue.sets.get(attributes{keyRedelivered.Bool(m.ReceiveCount > 1)}).record...)
+		if known {
+			t.timeInQueue.Record(ctx, waited.Seconds(), queue.sets.get(attributes{keyRedelivered.Bool(m.ReceiveCount > 1)}).record...)
+		}
 		t.receives.Record(ctx, int64(m.ReceiveCount), queue.sets.get(attributes{}).record...)
 	}
-	attrs := make([]attribute.KeyValue, 0, len(queue.handled)+5)
-	attrs = append(append(attrs, queue.handled...), semconv.MessagingMessageID(m.ID), keyReceiveCount.Int(m.ReceiveCount), keyTimeInQueue.Float64(waited))
-	if d.Run > 1 {
-		attrs = append(attrs, keyRun.Int(d.Run))
+	p := &process{t: t}
+	p.Context, p.span = t.startProcess(ctx, queue, m)
+	if p.span.IsRecording() {
+		p.span.SetAttributes(semconv.MessagingMessageID(m.ID), keyReceiveCount.Int(m.ReceiveCount))
+		if known {
+			p.span.SetAttributes(keyTimeInQueue.Float64(waited.Seconds()))
+		}
+		if d.Run > 1 {
+			p.span.SetAttributes(keyRun.Int(d.Run))
+		}
+		if t.identifiers && m.Group != "" {
+			p.span.SetAttributes(keyGroup.String(m.Group))
+		}
 	}
-	if t.identifiers && m.Group != "" {
-		attrs = append(attrs, keyGroup.String(m.Group))
-	}
-	p := &process{}
-	ctx, p.span = t.startProcess(ctx, queue.process, m, attrs)
-	return context.WithValue(ctx, processKey{t}, p)
+	return p
 }
 
 // startProcess starts a handler's span. Its parent is the span of the invocation; in a worker it has none: what Run's context has is
 // not about the message. The producer's context is a link, or with ParentFromMessage the parent, and the parent a link.
-func (t *Telemetry) startProcess(ctx context.Context, name string, m *sqsonce.Message, attrs []attribute.KeyValue) (context.Context, trace.Span) {
-	opts := make([]trace.SpanStartOption, 0, 4)
-	opts = append(opts, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...))
+func (t *Telemetry) startProcess(ctx context.Context, queue *destination, m *sqsonce.Message) (context.Context, trace.Span) {
 	created, n := t.extract(m)
 	links := created[:n]
 	around := trace.SpanContextFromContext(ctx)
@@ -68,22 +82,23 @@ func (t *Telemetry) startProcess(ctx context.Context, name string, m *sqsonce.Me
 	if t.batchOf(ctx) != nil {
 		parent = around
 	}
+	opts := queue.child
 	if t.parentFromMessage && n > 0 {
 		ctx, links = trace.ContextWithRemoteSpanContext(ctx, created[0]), links[1:]
 		if parent.IsValid() {
 			links = append(links, parent)
 		}
 	} else if !parent.IsValid() && around.IsValid() { // else it is a root anyway
-		opts = append(opts, trace.WithNewRoot())
+		opts = queue.root
 	}
 	if len(links) > 0 {
 		all := make([]trace.Link, len(links))
 		for i, l := range links {
 			all[i].SpanContext = l
 		}
-		opts = append(opts, trace.WithLinks(all...))
+		opts = append(slices.Clip(opts), trace.WithLinks(all...))
 	}
-	return t.tracer.Start(ctx, name, opts...)
+	return t.tracer.Start(ctx, queue.process, opts...)
 }
 
 func (t *Telemetry) end(ctx context.Context, d sqsonce.Delivery, r sqsonce.Return) {
@@ -92,7 +107,7 @@ func (t *Telemetry) end(ctx context.Context, d sqsonce.Delivery, r sqsonce.Retur
 	t.deliveries.Add(ctx, 1, sets.get(attributes{outcome}).add...)
 	failed := isFailure(r.Outcome)
 	as := attributes{operationProcess}
-	if failed {
+	if failed || r.Outcome == sqsonce.OutcomeShutdown {
 		as[1] = t.errorTypeOf(r)
 	}
 	t.processDuration.Record(ctx, r.Elapsed.Seconds(), sets.get(as).record...)
@@ -117,7 +132,8 @@ func (t *Telemetry) end(ctx context.Context, d sqsonce.Delivery, r sqsonce.Retur
 	}
 }
 
-// isFailure says which outcomes are errors of spans. An event in progress elsewhere and a shutdown are none.
+// isFailure says which outcomes are errors of spans. An event in progress elsewhere and a shutdown are none; the duration of a handler
+// that the shutdown ended has an error.type all the same, since it is not that of one that ended by itself.
 func isFailure(o sqsonce.OutcomeKind) bool {
 	switch o {
 	case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected, sqsonce.OutcomeLeaseLost, sqsonce.OutcomeAbandoned, sqsonce.OutcomeUnavailable:
@@ -129,7 +145,7 @@ func isFailure(o sqsonce.OutcomeKind) bool {
 // errorTypeOf is the error.type of a handler. One that was abandoned has no error, one that lost its lease may have any.
 func (t *Telemetry) errorTypeOf(r sqsonce.Return) attribute.KeyValue {
 	switch r.Outcome {
-	case sqsonce.OutcomeAbandoned, sqsonce.OutcomeLeaseLost:
+	case sqsonce.OutcomeAbandoned, sqsonce.OutcomeLeaseLost, sqsonce.OutcomeShutdown:
 		return semconv.ErrorTypeKey.String(r.Outcome.String())
 	}
 	return t.errorType(r.Err)

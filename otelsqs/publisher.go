@@ -91,6 +91,7 @@ func publishErrorType(err error) attribute.KeyValue {
 	switch {
 	case invalid:
 		word = "invalid"
+	case errors.Is(err, fifo.ErrUnknownOutcome): // whatever else is known: the event may be in the queue
 	case errors.Is(err, fifo.ErrGroupHalted):
 		word = "group_halted"
 	case errors.Is(err, fifo.ErrBufferFull):
@@ -137,22 +138,42 @@ type publisherGauges struct {
 	repeated, throttled     metric.Int64ObservableCounter
 }
 
+type publishers = ofQueue[*fifo.Publisher, fifo.Stats]
+
+// attachPublisher has a publisher's Stats reported when metrics are collected.
 func (t *Telemetry) attachPublisher(p *fifo.Publisher) (detach func()) {
 	sets, g := &t.destinations.get(p.QueueURL()).sets, &t.publisher
-	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	return t.publishers.attach(t.meter, p.QueueURL(), p, func(all *publishers, o metric.Observer) { g.report(all, o, sets) }, countPublisher,
+		g.events, g.bytes, g.requests, g.age, g.repeated, g.throttled)
+}
+
+// countPublisher adds what a publisher has counted.
+func countPublisher(sum *fifo.Stats, s fifo.Stats) {
+	sum.Repeated += s.Repeated
+	sum.Throttled += s.Throttled
+}
+
+// report reports the publishers of a queue: numbers are sums, the age is that of the oldest event.
+func (g *publisherGauges) report(all *publishers, o metric.Observer, sets *sets) {
+	live, sum := all.all()
+	for p := range live {
 		s := p.Stats()
-		all := sets.get(attributes{}).observe
-		o.ObserveInt64(g.events, s.Pending, sets.get(attributes{keyState.String("pending")}).observe...)
-		o.ObserveInt64(g.events, s.Waiting, sets.get(attributes{keyState.String("waiting")}).observe...)
-		o.ObserveInt64(g.bytes, s.PendingBytes, all...)
-		o.ObserveInt64(g.requests, s.Active, all...)
-		o.ObserveFloat64(g.age, s.Oldest.Seconds(), all...)
-		o.ObserveInt64(g.repeated, s.Repeated, all...)
-		o.ObserveInt64(g.throttled, s.Throttled, all...)
-		return nil
-	}, g.events, g.bytes, g.requests, g.age, g.repeated, g.throttled)
-	if err != nil {
-		panic(err) // the guard logs it
+		countPublisher(&sum, s)
+		sum.Pending += s.Pending
+		sum.Waiting += s.Waiting
+		sum.PendingBytes += s.PendingBytes
+		sum.Active += s.Active
+		sum.Oldest = max(sum.Oldest, s.Oldest)
 	}
-	return func() { _ = registration.Unregister() }
+	whole := sets.get(attributes{}).observe
+	o.ObserveInt64(g.repeated, sum.Repeated, whole...)
+	o.ObserveInt64(g.throttled, sum.Throttled, whole...)
+	if len(live) == 0 {
+		return
+	}
+	o.ObserveInt64(g.events, sum.Pending, sets.get(attributes{keyState.String("pending")}).observe...)
+	o.ObserveInt64(g.events, sum.Waiting, sets.get(attributes{keyState.String("waiting")}).observe...)
+	o.ObserveInt64(g.bytes, sum.PendingBytes, whole...)
+	o.ObserveInt64(g.requests, sum.Active, whole...)
+	o.ObserveFloat64(g.age, sum.Oldest.Seconds(), whole...)
 }

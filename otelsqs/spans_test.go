@@ -66,7 +66,7 @@ func newFixture(t *testing.T, queue string, optFns ...func(*otelsqs.Options)) *f
 	f.url = f.create(queue, nil)
 	var err error
 	f.tel, err = otelsqs.New(append([]func(*otelsqs.Options){func(o *otelsqs.Options) {
-		o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(f.spans))
+		o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(f.spans), sdktrace.WithSampler(sampler{t, sdktrace.AlwaysSample()}))
 		o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(f.reader))
 	}}, optFns...)...)
 	if err != nil {
@@ -153,10 +153,13 @@ func record(id, body string) events.SQSMessage {
 	}
 }
 
+// backoff is without chance.
+func backoff(int) time.Duration { return 10 * time.Second }
+
 // work runs a worker for a while.
 func (f *fixture) work(d time.Duration, h sqsonce.Handler, optFns ...func(*sqsworker.Options)) {
 	f.Helper()
-	w, err := sqsworker.New(f.sqs, f.url, h, append([]func(*sqsworker.Options){f.tel.Worker, func(o *sqsworker.Options) { o.Logger = f.quiet }}, optFns...)...)
+	w, err := sqsworker.New(f.sqs, f.url, h, append([]func(*sqsworker.Options){f.tel.Worker, func(o *sqsworker.Options) { o.Logger, o.Backoff = f.quiet, backoff }}, optFns...)...)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -179,10 +182,14 @@ func (f *fixture) onceOn(s dedup.Store, optFns ...func(*dedup.Options)) *dedup.O
 	return once
 }
 
-// golden compares the spans with a file.
+// golden compares the spans with a file and with the conventions.
 func (f *fixture) golden(name string) {
 	f.Helper()
-	compare(f.T, name, dump(f.spans.GetSpans()))
+	spans := f.spans.GetSpans()
+	for _, s := range spans {
+		wantConventions(f.T, s)
+	}
+	compare(f.T, name, dump(spans))
 }
 
 // dump returns spans as text, in the order of their starts. IDs are numbers in the order of appearance.
@@ -249,24 +256,31 @@ func takes(d time.Duration, errs ...error) sqsonce.Handler {
 	}
 }
 
-// away is a store that cannot be reached, or only for some calls.
-type away struct {
+// failing is a store some of whose calls fail.
+type failing struct {
 	dedup.Store
-	acquire, renew bool
+	acquire, renew, complete error
 }
 
-func (s away) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
-	if s.acquire {
-		return dedup.Lease{}, sqsonce.Unavailable(errCard)
+func (s failing) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	if s.acquire != nil {
+		return dedup.Lease{}, s.acquire
 	}
 	return s.Store.Acquire(ctx, c)
 }
 
-func (s away) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
-	if s.renew {
-		return dedup.Lease{}, sqsonce.Unavailable(errCard)
+func (s failing) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (dedup.Lease, error) {
+	if s.renew != nil {
+		return dedup.Lease{}, s.renew
 	}
 	return s.Store.Renew(ctx, l, d)
+}
+
+func (s failing) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	if s.complete != nil {
+		return s.complete
+	}
+	return s.Store.Complete(ctx, l, r)
 }
 
 // leased returns a store in which another owner has the record of event 1.
@@ -282,7 +296,7 @@ func (f *fixture) leased(d time.Duration) dedup.Store {
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	quick := 50 * time.Millisecond
-	for name, run := range map[string]func(f *fixture){
+	testSpans(t, "", map[string]func(f *fixture){
 		"publisher": func(f *fixture) {
 			p := f.publisher()
 			f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{1}, Code: "InvalidMessageContents"}}})
@@ -309,11 +323,21 @@ func TestSpans(t *testing.T) {
 		},
 		"store away": func(f *fixture) {
 			f.publish("1")
-			f.work(500*time.Millisecond, f.onceOn(away{Store: memstore.New(), acquire: true}).Handler(takes(quick)))
+			f.work(500*time.Millisecond, f.onceOn(failing{Store: memstore.New(), acquire: sqsonce.Unavailable(errCard)}).Handler(takes(quick)))
 		},
 		"renewals fail": func(f *fixture) {
 			f.publish("1")
-			f.work(5*time.Second, f.onceOn(away{Store: memstore.New(), renew: true}, func(o *dedup.Options) { o.Lease = time.Second }).Handler(takes(3*time.Second)))
+			f.work(5*time.Second, f.onceOn(failing{Store: memstore.New(), renew: sqsonce.Unavailable(errCard)}, func(o *dedup.Options) { o.Lease = time.Second }).Handler(takes(3*time.Second)))
+		},
+		"taken over meanwhile": func(f *fixture) {
+			f.publish("1")
+			store := failing{Store: memstore.New(), renew: sqsonce.ErrLeaseLost}
+			f.work(5*time.Second, f.onceOn(store, func(o *dedup.Options) { o.Lease = 3 * time.Second }).Handler(takes(3*time.Second)))
+		},
+		"visibility lost": func(f *fixture) {
+			f.publish("1")
+			f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "ChangeMessageVisibilityBatch", Nth: 1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"}}})
+			f.work(20*time.Second, f.once().Handler(takes(time.Hour)))
 		},
 		"long": func(f *fixture) { f.publish("1"); f.work(time.Minute, f.once().Handler(takes(16*time.Second))) },
 		"retry": func(f *fixture) {
@@ -349,6 +373,13 @@ func TestSpans(t *testing.T) {
 			dead := f.create("orders-dlq", nil)
 			f.work(5*time.Second, f.once().Handler(takes(quick, sqsonce.Reject(errCard))), func(o *sqsworker.Options) { o.DeadLetterQueue = dead })
 		},
+		"rejected and not sent": func(f *fixture) {
+			f.publish("1")
+			dead := f.create("orders-dlq", nil)
+			f.server.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessage", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+			reject := sqsonce.Reject(errCard)
+			f.work(30*time.Second, f.once().Handler(takes(quick, reject, reject)), func(o *sqsworker.Options) { o.DeadLetterQueue = dead })
+		},
 		"batch": func(f *fixture) {
 			p := f.publisher() // of two messages that do not differ; the worker begins with another one
 			if err := errors.Join(f.tryPublish(p, "1"), f.tryPublish(p, "2", "3"), p.Close(context.Background())); err != nil {
@@ -361,19 +392,12 @@ func TestSpans(t *testing.T) {
 			}, f.tel.Batch, func(o *sqsonce.BatchOptions) { o.Size = 2 })
 			f.work(5*time.Second, f.once().Handler(h))
 		},
-		"function": func(f *fixture) {
-			h := f.once().Handler(func(ctx context.Context, m *sqsonce.Message) error {
-				if m.Body == "slow" {
-					time.Sleep(time.Hour)
-				}
-				return takes(quick)(ctx, m)
-			})
-			f.invoke(h, record("1", ""))
-			f.invoke(h, record("1", ""))
-			f.invoke(h, record("2", "slow"))
-			time.Sleep(2 * time.Hour)
-		},
-	} {
+	})
+}
+
+// testSpans compares the spans of each run with a file.
+func testSpans(t *testing.T, prefix string, runs map[string]func(f *fixture)) {
+	for name, run := range runs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -383,7 +407,7 @@ func TestSpans(t *testing.T) {
 				}
 				f := newFixture(t, queue)
 				run(f)
-				f.golden(strings.ReplaceAll(name, " ", "-"))
+				f.golden(prefix + strings.ReplaceAll(name, " ", "-"))
 			})
 		})
 	}

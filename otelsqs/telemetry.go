@@ -10,6 +10,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
 // ScopeName is the instrumentation scope of all spans and metrics.
@@ -51,6 +54,8 @@ type Telemetry struct {
 	meter        metric.Meter
 	sets         sets // of metrics that have no queue
 	destinations destinations
+	workers      attached[*sqsworker.Worker, sqsworker.Stats]
+	publishers   attached[*fifo.Publisher, fifo.Stats]
 	propagator   propagation.TextMapPropagator // the user's; nil: the default
 
 	noTraceParent, createSpans, parentFromMessage, identifiers bool
@@ -58,6 +63,8 @@ type Telemetry struct {
 	userErrorType func(error) string
 	flush         func(context.Context) error
 	flushFailed   sync.Once
+
+	errorTypeFailed sync.Once
 }
 
 // New makes the tracer and the instruments. The error joins those of the MeterProvider.

@@ -40,45 +40,90 @@ func (t *Telemetry) call(ctx context.Context, c sqsworker.Call) (context.Context
 
 // workerGauges are what is asked of a worker's Stats.
 type workerGauges struct {
-	messages, receivers, stuck metric.Int64ObservableUpDownCounter
-	handlerAge, receiveAge     metric.Float64ObservableGauge
-	extensions, incidents      metric.Int64ObservableCounter
+	messages, limit, intake, receivers, stuck metric.Int64ObservableUpDownCounter
+	handlerAge, receiveAge                    metric.Float64ObservableGauge
+	extensions, incidents                     metric.Int64ObservableCounter
 }
 
-// attachWorker reports a worker's Stats when metrics are collected, while it runs.
+type workers = ofQueue[*sqsworker.Worker, sqsworker.Stats]
+
+// attachWorker has a worker's Stats reported when metrics are collected.
 func (t *Telemetry) attachWorker(w *sqsworker.Worker) (detach func()) {
-	sets, began := &t.destinations.get(w.QueueURL()).sets, time.Now()
-	g := &t.worker
-	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	sets, g := &t.destinations.get(w.QueueURL()).sets, &t.worker
+	return t.workers.attach(t.meter, w.QueueURL(), w, func(all *workers, o metric.Observer) { g.report(all, o, sets) }, countWorker,
+		g.messages, g.limit, g.intake, g.receivers, g.stuck, g.extensions, g.incidents, g.handlerAge, g.receiveAge)
+}
+
+// countWorker adds what a worker has counted.
+func countWorker(sum *sqsworker.Stats, s sqsworker.Stats) {
+	sum.Extended += s.Extended
+	sum.NotExtended += s.NotExtended
+	sum.LeasesLost += s.LeasesLost
+	sum.Undeleted += s.Undeleted
+	sum.Abandoned += s.Abandoned
+	sum.Damaged += s.Damaged
+	sum.Repeated += s.Repeated
+	sum.Unanswered += s.Unanswered
+}
+
+// report reports the workers of a queue: numbers are sums, ages those of the oldest.
+func (g *workerGauges) report(all *workers, o metric.Observer, sets *sets) {
+	live, sum := all.all()
+	intake := map[sqsworker.Intake]int64{}
+	var open, closed time.Duration // ages of receives, by intake
+	for w, began := range live {
 		s := w.Stats()
-		observe := func(i metric.Int64Observable, n int64, as attributes) {
-			o.ObserveInt64(i, n, sets.get(as).observe...)
+		countWorker(&sum, s)
+		sum.Waiting += s.Waiting
+		sum.Running += s.Running
+		sum.Held += s.Held
+		sum.Rejecting += s.Rejecting
+		sum.Deleting += s.Deleting
+		sum.Releasing += s.Releasing
+		sum.Concurrency += s.Concurrency
+		sum.MaxInFlight += s.MaxInFlight
+		sum.Receiving += s.Receiving
+		sum.Stuck += s.Stuck
+		sum.OldestRunning = max(sum.OldestRunning, s.OldestRunning)
+		intake[s.Intake]++
+		if !s.LastPoll.IsZero() {
+			began = s.LastPoll
 		}
-		for state, n := range map[string]int64{
-			"waiting": s.Waiting, "running": s.Running, "held": s.Held, "rejecting": s.Rejecting, "deleting": s.Deleting, "releasing": s.Releasing,
-		} {
-			observe(g.messages, n, attributes{keyState.String(state)})
+		if age := time.Since(began); s.Intake == sqsworker.IntakeOpen {
+			open = max(open, age)
+		} else {
+			closed = max(closed, age)
 		}
-		observe(g.receivers, s.Receiving, attributes{})
-		observe(g.stuck, s.Stuck, attributes{})
-		observe(g.extensions, s.Extended, attributes{keyResult.String("ok")})
-		observe(g.extensions, s.NotExtended, attributes{keyResult.String("failed")})
-		for incident, n := range map[string]int64{
-			"lease_lost": s.LeasesLost, "undeleted": s.Undeleted, "abandoned": s.Abandoned, "damaged": s.Damaged, "repeated": s.Repeated,
-			"unanswered_receive": s.Unanswered,
-		} {
-			observe(g.incidents, n, attributes{keyIncident.String(incident)})
-		}
-		o.ObserveFloat64(g.handlerAge, s.OldestRunning.Seconds(), sets.get(attributes{}).observe...)
-		last := s.LastPoll
-		if last.IsZero() {
-			last = began
-		}
-		o.ObserveFloat64(g.receiveAge, time.Since(last).Seconds(), sets.get(attributes{}).observe...)
-		return nil
-	}, g.messages, g.receivers, g.stuck, g.extensions, g.incidents, g.handlerAge, g.receiveAge)
-	if err != nil {
-		panic(err) // the guard logs it
 	}
-	return func() { _ = registration.Unregister() }
+	observe := func(i metric.Int64Observable, n int64, as attributes) { o.ObserveInt64(i, n, sets.get(as).observe...) }
+	observe(g.extensions, sum.Extended, attributes{keyResult.String("ok")})
+	observe(g.extensions, sum.NotExtended, attributes{keyResult.String("failed")})
+	for incident, n := range map[string]int64{
+		"lease_lost": sum.LeasesLost, "undeleted": sum.Undeleted, "abandoned": sum.Abandoned, "damaged": sum.Damaged,
+		"repeated": sum.Repeated, "unanswered_receive": sum.Unanswered,
+	} {
+		observe(g.incidents, n, attributes{keyIncident.String(incident)})
+	}
+	if len(live) == 0 {
+		return
+	}
+	for state, n := range map[string]int64{
+		"waiting": sum.Waiting, "running": sum.Running, "held": sum.Held, "rejecting": sum.Rejecting, "deleting": sum.Deleting,
+		"releasing": sum.Releasing,
+	} {
+		observe(g.messages, n, attributes{keyState.String(state)})
+	}
+	observe(g.limit, sum.Concurrency, attributes{keyLimit.String("handlers")})
+	observe(g.limit, sum.MaxInFlight, attributes{keyLimit.String("in_flight")})
+	for _, state := range []sqsworker.Intake{sqsworker.IntakeOpen, sqsworker.IntakeFull, sqsworker.IntakePaused} {
+		observe(g.intake, intake[state], attributes{keyState.String(string(state))})
+	}
+	observe(g.receivers, sum.Receiving, attributes{})
+	observe(g.stuck, sum.Stuck, attributes{})
+	o.ObserveFloat64(g.handlerAge, sum.OldestRunning.Seconds(), sets.get(attributes{}).observe...)
+	age := closed // that of a worker that receives, if there is one: others' receives wait for nothing
+	if intake[sqsworker.IntakeOpen] > 0 {
+		age = open
+	}
+	o.ObserveFloat64(g.receiveAge, age.Seconds(), sets.get(attributes{}).observe...)
 }

@@ -41,7 +41,11 @@ func (c *deployChecker) resources(ttlAttribute string) {
 	c.table("DedupTable", ttlAttribute)
 	q := c.Resources["OrdersQueue"].Properties
 	c.redrive("OrdersQueue", q)
-	c.queueAlarms("OrdersQueue", q)
+	want := wantAlarms()
+	c.alarms(map[string]string{
+		"OrdersDLQAlarm": want["OrdersDLQAlarm"],
+		"OrdersAgeAlarm": strings.Replace(want["OrdersAgeAlarm"], "AgeSeconds", "900", 1),
+	})
 	names := map[string]string{"OrdersQueue": "orders", "OrdersDLQ": "orders-dlq", "DedupTable": "dedup", "LedgerTable": "ledger"}
 	var got []string
 	for _, s := range c.Resources["WorkerPolicy"].Properties.PolicyDocument.Statement {

@@ -36,7 +36,7 @@ func TestDeployCheckFindsBrokenCopies(t *testing.T) {
 		{"no redrive policy", resourcesFile, "      RedrivePolicy:", "      Unrelated:", "maxReceiveCount"},
 		{"other TTL attribute", resourcesFile, "AttributeName: expiration", "AttributeName: ttl", "TTL"},
 		{"table deleted with the stack", resourcesFile, "DeletionPolicy: Retain", "DeletionPolicy: Delete", "Retain"},
-		{"no alarm on the dead-letter queue", resourcesFile, "MetricName: ApproximateNumberOfMessagesVisible", "MetricName: NumberOfMessagesSent", "alarm"},
+		{"no alarm on the dead-letter queue", resourcesFile, "MetricName: ApproximateNumberOfMessagesVisible", "MetricName: NumberOfMessagesSent", "OrdersDLQAlarm is"},
 		{"an action is missing", resourcesFile, "sqs:ChangeMessageVisibility, ", "", "ChangeMessageVisibility"},
 		{"one action too many", resourcesFile, "[dynamodb:UpdateItem]", "[dynamodb:UpdateItem, dynamodb:DeleteItem]", "ledger dynamodb:DeleteItem"},
 		{"an action on another resource", resourcesFile, "Resource: !GetAtt LedgerTable.Arn", "Resource: !GetAtt DedupTable.Arn", "WorkerPolicy"},

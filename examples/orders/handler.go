@@ -19,6 +19,16 @@ type Config struct {
 	Consumer    string        // part of every record's key
 	Calls       string        // file that stands for an external system; "": none
 	Lease       time.Duration // record lease. Default: that of package dedup
+	// Once is a further option of all deduplication, such as the one of package emf. Default: none.
+	Once func(*dedup.Options)
+}
+
+// Dedup is the option of [dedup.New] with what c has of it.
+func (c Config) Dedup(o *dedup.Options) {
+	o.Lease = c.Lease
+	if c.Once != nil {
+		c.Once(o)
+	}
 }
 
 // NewHandler returns the handler with records in DynamoDB. It calls the external system about an order, then books it.
@@ -32,12 +42,11 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := func(o *dedup.Options) { o.Lease = c.Lease }
-	calls, err := dedup.New(store, c.Consumer+"-calls", lease)
+	calls, err := dedup.New(store, c.Consumer+"-calls", c.Dedup)
 	if err != nil {
 		return nil, err
 	}
-	inbox, err := dynamostore.NewInbox(store, c.Consumer, lease)
+	inbox, err := dynamostore.NewInbox(store, c.Consumer, c.Dedup)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +73,7 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 // book is not called inside the call's record, as in [NewHandler], because it may be the inbox of a database: its
 // transaction should not stay open during the review of an order.
 func NewHandlerWithStore(store dedup.Store, c Config, book sqsonce.Handler) (sqsonce.Handler, error) {
-	calls, err := dedup.New(store, c.Consumer+"-calls", func(o *dedup.Options) { o.Lease = c.Lease })
+	calls, err := dedup.New(store, c.Consumer+"-calls", c.Dedup)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ func checkTemplate(text []byte, ttlAttribute string) (problems []string, checked
 	c := &checker{template: t}
 	c.table("DedupTable", ttlAttribute)
 	c.kept()
+	c.alarms(wantAlarms())
+	c.dashboard()
 	for _, name := range t.names("AWS::Serverless::Function") {
 		for _, event := range t.Resources[name].Properties.Events {
 			if event.Type == "SQS" {
@@ -117,9 +119,8 @@ func (c *checker) mapping(function string, e event) {
 		c.problem("%s: visibility %d x maxReceiveCount %d is not above the longest handler, %d s", queue, q.VisibilityTimeout, receives, longest)
 	}
 	c.redrive(queue, q)
-	c.queueAlarms(queue, q)
-	c.alarm("Errors", function)
-	c.alarm("Throttles", function)
+	c.thresholds(queue, q, timeout)
+	c.logging(function, f)
 	c.role(resource(f.Role))
 }
 
@@ -134,20 +135,6 @@ func (c *checker) redrive(queue string, q properties) {
 	}
 	if dlq.MessageRetentionPeriod <= q.MessageRetentionPeriod {
 		c.problem("%s: its dead-letter queue's retention is not longer than its own", queue)
-	}
-}
-
-func (c *checker) queueAlarms(queue string, q properties) {
-	c.alarm("ApproximateNumberOfMessagesVisible", resource(q.RedrivePolicy.Target))
-	c.alarm("ApproximateAgeOfOldestMessage", queue)
-}
-
-func (c *checker) alarm(metric, of string) {
-	if !slices.ContainsFunc(c.names("AWS::CloudWatch::Alarm"), func(name string) bool {
-		p := c.Resources[name].Properties
-		return p.MetricName == metric && len(p.Dimensions) == 1 && resource(p.Dimensions[0].Value) == of
-	}) {
-		c.problem("no alarm on %s of %s", metric, of)
 	}
 }
 
@@ -226,11 +213,12 @@ type properties struct {
 		AttributeName string `yaml:"AttributeName"`
 		Enabled       bool   `yaml:"Enabled"`
 	} `yaml:"TimeToLiveSpecification"`
-	// alarms
-	MetricName string `yaml:"MetricName"`
-	Dimensions []struct {
-		Value string `yaml:"Value"`
-	} `yaml:"Dimensions"`
+	Logging struct {
+		Level string `yaml:"ApplicationLogLevel"`
+	} `yaml:"LoggingConfig"`
+	// alarms and dashboards
+	alarm         `yaml:",inline"`
+	DashboardBody string `yaml:"DashboardBody"`
 	// roles and policies
 	Policies []struct {
 		PolicyDocument policy `yaml:"PolicyDocument"`

@@ -7,12 +7,13 @@
 //     starts it again on the same files and port, which is what a crash looks like to a client. SIGKILL loses what a
 //     process has in memory, not what it has written to the operating system: a power failure is not tested.
 //   - packages of npm and PyPI, for what is compared with programs written for Node and Python: [InstallNode], [Package].
+//   - [Prometheus], for what reads metrics: [StartPrometheus], [Promtool].
 //
 // A server has its files in a temporary folder and listens on the loopback interface only. It ends with the test process,
 // also when that process is killed and cannot clean up. Nobody needs a password, and the superuser of a database is open
 // to every process of the machine: for tests only.
 //
-// Emulators and npm packages are installed at exact versions, below the user's cache folder. Databases are what the
+// Emulators, npm packages and Prometheus are installed at exact versions, below the user's cache folder. Databases are what the
 // operating system's packages install, without the system's own service. `go run ./internal/testserver/install` installs
 // all of them.
 //

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Package is a package of PyPI, Maven or npm at one version, for what is compared with programs written in Python, Java or TypeScript.
+// Package is a package of PyPI, Maven, npm or Debian at one version, for what is compared with programs that others wrote.
 type Package struct {
 	Name    string
 	Version string
@@ -33,7 +33,9 @@ var MkDocs = &Package{Name: "mkdocs", Version: "9.8.1", folder: "python", needs:
 const needsPython = "Python 3.12 or 3.13"
 
 // Packages returns every package.
-func Packages() []*Package { return []*Package{ExtendedClient, ExtendedClientJava, TypeScript, MkDocs} }
+func Packages() []*Package {
+	return []*Package{ExtendedClient, ExtendedClientJava, TypeScript, MkDocs, Prometheus}
+}
 
 // String returns name and version, as in messages and folder names.
 func (p *Package) String() string { return p.Name + "-" + p.Version }

@@ -84,13 +84,27 @@ func Unpack(ctx context.Context, name, folder string) (setting string, err error
 
 // download downloads the package and all that it needs, by an apt with its own state, in which nothing is installed.
 func download(ctx context.Context, o suitePackage, folder string) (packages []string, err error) {
-	site, err := archive(ctx)
+	config, err := suiteConfig(ctx, o.suite, folder)
 	if err != nil {
 		return nil, err
 	}
+	for _, args := range [][]string{{"update"}, {"install", "-y", "--download-only", "--no-install-recommends", o.pkg}} {
+		if err := suiteGet(ctx, config, args...); err != nil {
+			return nil, fmt.Errorf("testserver: %s of %s: %w", o.pkg, o.suite, err)
+		}
+	}
+	return filepath.Glob(filepath.Join(folder, "cache/archives/*.deb"))
+}
+
+// suiteConfig writes the configuration of an apt that has its state in the folder and knows one suite of Debian.
+func suiteConfig(ctx context.Context, suite, folder string) (config string, err error) {
+	site, err := archive(ctx)
+	if err != nil {
+		return "", err
+	}
 	for _, sub := range []string{"lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(folder, sub), 0o755); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	settings := ""
@@ -101,20 +115,52 @@ func download(ctx context.Context, o suitePackage, folder string) (packages []st
 	} {
 		settings += fmt.Sprintf("%s \"%s\";\n", s[0], s[1])
 	}
-	source := fmt.Sprintf("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n", site, o.suite)
+	source := fmt.Sprintf("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n", site, suite)
 	for file, text := range map[string]string{"status": "", "sources.list": source, "apt.conf": settings} {
 		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	for _, args := range [][]string{{"update"}, {"install", "-y", "--download-only", "--no-install-recommends", o.pkg}} {
-		cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q"}, args...)...)
-		cmd.Env = append(os.Environ(), "APT_CONFIG="+filepath.Join(folder, "apt.conf"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("testserver: apt-get %s for %s of %s: %w\n%s", args[0], o.pkg, o.suite, err, end(out))
+	return filepath.Join(folder, "apt.conf"), nil
+}
+
+// suiteGet runs apt-get with a configuration of [suiteConfig], in whose folder it leaves its files.
+func suiteGet(ctx context.Context, config string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q"}, args...)...)
+	cmd.Dir, cmd.Env = filepath.Dir(config), append(os.Environ(), "APT_CONFIG="+config)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, end(out))
+	}
+	return nil
+}
+
+// installDebian unpacks the package of Debian that package.txt names, as suite and package=version, without what it needs.
+func installDebian(ctx context.Context, dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "package.txt"))
+	if err != nil {
+		return err
+	}
+	suite, pkg, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	folder := filepath.Join(dir, "apt")
+	config, err := suiteConfig(ctx, suite, folder)
+	if err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"update"}, {"download", pkg}} {
+		if err := suiteGet(ctx, config, args...); err != nil {
+			return err
 		}
 	}
-	return filepath.Glob(filepath.Join(folder, "cache/archives/*.deb"))
+	debs, err := filepath.Glob(filepath.Join(folder, "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, deb := range debs {
+		if err := run(ctx, dir, "dpkg-deb", "--extract", deb, "."); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(folder)
 }
 
 // archive returns the URL that the system's own packages come from.

@@ -35,6 +35,14 @@ func newNames() names {
 	}
 }
 
+// dlq returns the name of a queue's dead-letter queue.
+func (n names) dlq(queue string) string {
+	if queue == n.fifo {
+		return n.fifoDLQ
+	}
+	return n.standardDLQ
+}
+
 // readInput reads the orders and writes a file for each queue. ORDERS names another file than the repository's.
 func readInput(dir string, n names) (*input, error) {
 	path := os.Getenv("ORDERS")

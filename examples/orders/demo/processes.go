@@ -186,7 +186,7 @@ func (p *processes) killAll() {
 // environment is the configuration of the commands.
 func (p *processes) environment(queue string) []string {
 	env := []string{
-		"QUEUE_URL=" + p.stack.QueueURL[queue],
+		"QUEUE_URL=" + p.stack.QueueURL[queue], "DLQ_URL=" + p.stack.QueueURL[p.stack.names.dlq(queue)],
 		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=orders",
 		"CALLS=" + p.callsFile(), "CONCURRENCY=" + strconv.Itoa(concurrency),
 		"VISIBILITY=" + visibility.String(), "LEASE=" + lease.String(), "BACKOFF=" + longestBackoff.String(),

@@ -3,11 +3,12 @@
 //
 // Environment variables, with their defaults:
 //
-//	DEDUP_TABLE        DynamoDB table of the records
-//	LEDGER_TABLE       DynamoDB table of the ledger
-//	CONSUMER           orders
-//	CALLS              file that stands for an external system; none
-//	DEAD_LETTER_QUEUE  URL of the queue for rejected messages; that of the queue's redrive policy
+//	DEDUP_TABLE              DynamoDB table of the records
+//	LEDGER_TABLE             DynamoDB table of the ledger
+//	CONSUMER                 orders
+//	CALLS                    file that stands for an external system; none
+//	DEAD_LETTER_QUEUE        URL of the queue for rejected messages; that of the queue's redrive policy
+//	POWERTOOLS_SERVICE_NAME  dimension "service" of the metrics; the function's name, which the alarms of template.yaml expect
 //
 // and those of the AWS SDK.
 package main

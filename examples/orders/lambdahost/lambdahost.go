@@ -1,5 +1,5 @@
-// Package lambdahost runs the orders handler as a Lambda function. Its configuration is read from the environment. It does
-// not import package workerhost: a cold start loads everything that the function links.
+// Package lambdahost runs the orders handler as a Lambda function, with metrics for CloudWatch. Its configuration is read from the
+// environment. It does not import package workerhost: a cold start loads everything that the function links.
 package lambdahost
 
 import (
@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/emf"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/lambda"
 )
@@ -24,16 +25,21 @@ func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.H
 	if err != nil {
 		return err
 	}
+	metrics, err := emf.New()
+	if err != nil {
+		return err
+	}
 	handler, err := newHandler(cfg, orders.Config{
 		DedupTable:  os.Getenv("DEDUP_TABLE"),
 		LedgerTable: os.Getenv("LEDGER_TABLE"),
 		Consumer:    cmp.Or(os.Getenv("CONSUMER"), "orders"),
 		Calls:       os.Getenv("CALLS"),
+		Once:        metrics.Once,
 	})
 	if err != nil {
 		return err
 	}
-	lambda.Start(handler, options(log, cfg, os.Getenv("DEAD_LETTER_QUEUE")))
+	lambda.Start(handler, options(log, cfg, os.Getenv("DEAD_LETTER_QUEUE")), metrics.Lambda)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func newHandler(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 	if err := store.Check(context.Background()); err != nil {
 		return nil, err
 	}
-	once, err := dedup.New(store, c.Consumer, func(o *dedup.Options) { o.Lease = c.Lease })
+	once, err := dedup.New(store, c.Consumer, c.Dedup)
 	if err != nil {
 		return nil, err
 	}

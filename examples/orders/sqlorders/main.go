@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
@@ -67,7 +66,7 @@ func (l *ledger) handler(c orders.Config) (sqsonce.Handler, error) {
 	if err := store.Check(context.Background()); err != nil {
 		return nil, err
 	}
-	inbox, err := sqlstore.NewInbox(store, c.Consumer, func(o *dedup.Options) { o.Lease = c.Lease })
+	inbox, err := sqlstore.NewInbox(store, c.Consumer, c.Dedup)
 	if err != nil {
 		return nil, err
 	}

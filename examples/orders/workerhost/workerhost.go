@@ -62,6 +62,11 @@ func (s settings) doubling() func(try int) time.Duration {
 // Run runs the handler on a queue until SIGTERM or SIGINT, finishes the messages that it has received, and returns. A
 // second signal cancels the handlers. The command worker lists the environment variables.
 func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error)) error {
+	return RunWith(log, newHandler)
+}
+
+// RunWith is [Run] with further options of the worker.
+func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error), optFns ...func(*sqsworker.Options)) error {
 	s, err := fromEnv()
 	if err != nil {
 		return err
@@ -84,10 +89,8 @@ func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.H
 	if err != nil {
 		return err
 	}
-	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, s.apply, func(o *sqsworker.Options) {
-		o.InFlight = inFlight
-		o.Logger = log
-	})
+	own := func(o *sqsworker.Options) { o.InFlight, o.Logger = inFlight, log }
+	w, err := sqsworker.New(sqs.NewFromConfig(cfg), os.Getenv("QUEUE_URL"), handler, append([]func(*sqsworker.Options){s.apply, own}, optFns...)...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
+)
+
+// TestMetrics runs this command as Lambda does. Its output has a line of metrics for each invocation, which know what became of the
+// events, and the lines of the logger, with the ID of their invocation.
+func TestMetrics(t *testing.T) {
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB", "POWERTOOLS_SERVICE_NAME"} {
+		t.Setenv(name, "")
+	}
+	if testing.Short() {
+		t.Skip("builds the command")
+	}
+	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
+	if text, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", bootstrap, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+		o.Queues, o.Tables, o.HTTP = []localstack.Queue{{Name: "orders"}}, []string{"dedup"}, true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stack.Close(context.Background())
+	if err := orders.CreateLedger(t.Context(), stack.DynamoDB, "ledger"); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	f, err := runtimeapi.Start(t.Context(), bootstrap, func(o *runtimeapi.Options) {
+		o.Timeout, o.Stdout = time.Minute, &out
+		o.Env = []string{
+			"AWS_LAMBDA_LOG_FORMAT=JSON", "DEDUP_TABLE=dedup", "LEDGER_TABLE=ledger", "DEAD_LETTER_QUEUE=" + stack.QueueURL["orders-dlq"],
+			"AWS_ENDPOINT_URL_SQS=" + *stack.SQS.Options().BaseEndpoint, "AWS_ENDPOINT_URL_DYNAMODB=" + *stack.DynamoDB.Options().BaseEndpoint,
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		event, err := json.Marshal(events.SQSEvent{Records: []events.SQSMessage{
+			record("1", `{"id":"ord-1/placed","account":"acct-1","amount":250}`), record("2", "not json"),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Invoke(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(t.Context()); err != nil { // all of its output is there
+		t.Fatal(err)
+	}
+
+	var metrics []map[string]any
+	for text := range strings.Lines(out.String()) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if line["requestId"] == nil {
+			t.Errorf("no ID of an invocation: %s", text)
+		}
+		if line["_aws"] != nil {
+			metrics = append(metrics, line)
+		}
+	}
+	if len(metrics) != 2 {
+		t.Fatalf("%d lines of metrics, want one for each invocation:\n%s", len(metrics), out.String())
+	}
+	for i, want := range []map[string]any{
+		{"Records": 2.0, "Done": 1.0, "Duplicates": 0.0, "Rejected": 1.0, "DeadLettered": 1.0, "cold_start": true, "queue": "orders", "service": "function"},
+		{"Records": 2.0, "Done": 1.0, "Duplicates": 1.0, "Rejected": 1.0, "DeadLettered": 1.0, "cold_start": false, "queue": "orders", "service": "function"},
+	} {
+		for name, value := range want {
+			if got := metrics[i][name]; got != value {
+				t.Errorf("invocation %d: %s is %v, want %v", i, name, got, value)
+			}
+		}
+	}
+	if !strings.Contains(out.String(), `"message":"lambda: batch handled"`) {
+		t.Errorf("the logger's lines are not in the output:\n%s", out.String())
+	}
+}
+
+func record(id, body string) events.SQSMessage {
+	return events.SQSMessage{
+		MessageId: id, Body: body, ReceiptHandle: "handle-" + id, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:us-east-1:000000000000:orders",
+		Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(time.Now().UnixMilli(), 10), "ApproximateReceiveCount": "1"},
+	}
+}

@@ -1,0 +1,221 @@
+package otelsqs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/lambda"
+)
+
+// consumers are the hosts: each handles the messages of a queue for a while.
+var consumers = map[string]func(f *fixture, d time.Duration, h sqsonce.Handler){
+	"worker":   func(f *fixture, d time.Duration, h sqsonce.Handler) { f.work(d, h) },
+	"function": func(f *fixture, d time.Duration, h sqsonce.Handler) { f.mapped(d, h) },
+}
+
+// wantLinks checks the spans of n handlers, and begins anew.
+func (f *fixture) wantLinks(when string, n int, links ...string) {
+	f.Helper()
+	for _, s := range f.spans.GetSpans() {
+		if !strings.Contains(fmt.Sprint(s.Attributes), "messaging.message.id") {
+			continue // of the batch
+		}
+		var got []string
+		for _, l := range s.Links {
+			got = append(got, l.SpanContext.TraceID().String()+"-"+l.SpanContext.SpanID().String())
+		}
+		if n--; fmt.Sprint(got) != fmt.Sprint(links) {
+			f.Errorf("%s: links %v, want %v", when, got, links)
+		}
+	}
+	if n != 0 {
+		f.Errorf("%s: %d handlers missed", when, n)
+	}
+	f.spans.Reset()
+}
+
+// A handler's span links to the publisher's, also behind the dead-letter queue and a redrive: of a message that was rejected, whose
+// copy is another message, and of one that SQS moved.
+func TestLinksOnTheWholeWay(t *testing.T) {
+	t.Parallel()
+	for host, consume := range consumers {
+		for name, failure := range map[string]error{"rejected": sqsonce.Reject(errCard), "moved by SQS": sqsonce.RetryAfter(time.Second, errCard)} {
+			for _, attributes := range []int{0, 7} { // seven leave no room for traceparent
+				t.Run(fmt.Sprint(host, " ", name, " ", attributes), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						f := newFixture(t, "orders")
+						dead := f.create("orders-dlq", nil)
+						f.set(f.url, "RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":2}`)
+						e := fifo.Event{ID: "1", Body: "{}", Type: "paid", Attributes: map[string]sqsonce.Attribute{}}
+						for i := range attributes {
+							e.Attributes[fmt.Sprint("a", i)] = sqsonce.Attribute{Type: "String", String: "x"}
+						}
+						p := f.publisher()
+						if _, err := p.Publish(context.Background(), e); err != nil {
+							t.Fatal(err)
+						}
+						if err := p.Close(context.Background()); err != nil {
+							t.Fatal(err)
+						}
+						created := ""
+						for _, s := range f.spans.GetSpans() {
+							if s.SpanKind == trace.SpanKindProducer {
+								created = s.SpanContext.TraceID().String() + "-" + s.SpanContext.SpanID().String()
+							}
+						}
+						f.spans.Reset()
+						// One delivery that is rejected, or two that fail; the third receive moves the message.
+						runs := 1
+						if name != "rejected" {
+							runs = 2
+						}
+						consume(f, 20*time.Second, f.once().Handler(takes(0, failure, failure)))
+						f.wantLinks("at first", runs, created)
+						atDead := *f
+						atDead.url = dead
+						consume(&atDead, 10*time.Second, takes(0, sqsonce.RetryAfter(time.Hour, errCard)))
+						f.wantLinks("in the dead-letter queue", 1, created)
+						time.Sleep(2 * time.Hour)
+						if _, err := f.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+							SourceArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders-dlq"), DestinationArn: aws.String("arn:aws:sqs:us-east-1:000000000000:orders"),
+						}); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(time.Minute)
+						consume(f, 10*time.Second, f.once().Handler(takes(0)))
+						f.wantLinks("after the redrive", 1, created)
+					})
+				})
+			}
+		}
+	}
+}
+
+func (f *fixture) set(url, attribute, value string) {
+	f.Helper()
+	_, err := f.sqs.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{attribute: value}})
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// Whatever other producers send, a message is handled as without it.
+func TestForeignProducers(t *testing.T) {
+	t.Parallel()
+	const (
+		one    = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
+		other  = "5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8"
+		parent = "00-" + one + "-01"
+		header = "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1"
+	)
+	for host, consume := range consumers {
+		for name, tt := range map[string]struct {
+			parent, header string
+			want           []string
+		}{
+			"traceparent":        {parent, "", []string{one}},
+			"X-Ray":              {"", header, []string{one}},
+			"both, of one span":  {parent, header, []string{one}},
+			"both, of two":       {parent, "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0", []string{one, other}},
+			"malformed":          {parent[1:], header[1:], nil},
+			"one is malformed":   {"00-what", header, []string{one}},
+			"1 KB":               {strings.Repeat("0", 1024), strings.Repeat("Self=1;", 146), nil},
+			"1 KB with a parent": {"", header + strings.Repeat(";Self=1", 134), []string{one}},
+			"Root alone":         {"", "Root=1-5759e988-bd862e3fe1be46a994272793", nil},
+		} {
+			t.Run(host+" "+name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t, "orders")
+					in := &sqs.SendMessageInput{
+						QueueUrl: &f.url, MessageBody: aws.String("{}"), MessageAttributes: map[string]sqstypes.MessageAttributeValue{},
+						MessageSystemAttributes: map[string]sqstypes.MessageSystemAttributeValue{},
+					}
+					for name, value := range map[string]string{sqsonce.AttrEventID: "1", sqsonce.AttrEventSource: "shop", "traceparent": tt.parent} {
+						if value != "" {
+							in.MessageAttributes[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(value)}
+						}
+					}
+					if tt.header != "" {
+						in.MessageSystemAttributes["AWSTraceHeader"] = sqstypes.MessageSystemAttributeValue{DataType: aws.String("String"), StringValue: aws.String(tt.header)}
+					}
+					if _, err := f.sqs.SendMessage(context.Background(), in); err != nil {
+						t.Fatal(err)
+					}
+					consume(f, 30*time.Second, f.once().Handler(takes(0)))
+					for _, s := range f.spans.GetSpans() {
+						if s.Status.Code != 0 {
+							t.Errorf("%s: %v", s.Name, s.Status)
+						}
+					}
+					f.wantLinks(name, 1, tt.want...)
+				})
+			})
+		}
+	}
+}
+
+// What a function sends has the unknown fields of its own invocation's header, with several invocations at once in a process whose
+// environment has the header of another one.
+func TestLineageOfInvocationsAtOnce(t *testing.T) {
+	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "orders")
+	t.Setenv("_X_AMZN_TRACE_ID", "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Lineage=1:ffffffff:9")
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, "orders")
+		p := f.publisher()
+		call, err := lambda.Wrap(func(ctx context.Context, m *sqsonce.Message) error {
+			_, err := p.Publish(ctx, fifo.Event{ID: m.ID, Body: m.Body})
+			return err
+		}, f.tel.Lambda, func(o *lambda.Options) { o.NoClient, o.Logger = true, f.quiet })
+		if err != nil {
+			t.Fatal(err)
+		}
+		const invocations, records = 20, 5
+		var wg sync.WaitGroup
+		for i := range invocations {
+			wg.Go(func() {
+				fields := fmt.Sprintf("Lineage=1:a87bd80c:%d;New=%d", i, i)
+				//lint:ignore SA1029 aws-lambda-go's key is a string
+				ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), "x-amzn-trace-id", "Root=1-5759e988-bd862e3fe1be46a994272793;"+fields), 10*time.Second)
+				defer cancel()
+				e := eventOf()
+				for j := range records {
+					e.Records = append(e.Records, record(fmt.Sprint(i, "-", j), fields))
+				}
+				if answer, err := call(ctx, e); err != nil || len(answer.BatchItemFailures) > 0 {
+					t.Errorf("%v, %v", answer, err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := p.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		n := 0
+		f.work(time.Minute, func(_ context.Context, m *sqsonce.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if n++; !strings.HasSuffix(m.TraceHeader, ";Sampled=1;"+m.Body) {
+				t.Errorf("sent %q, want the fields %q", m.TraceHeader, m.Body)
+			}
+			return nil
+		})
+		if n != invocations*records {
+			t.Errorf("%d messages, want %d", n, invocations*records)
+		}
+	})
+}
