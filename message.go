@@ -59,11 +59,13 @@ type Attribute struct {
 
 // The message attributes that sqsonce writes and reads.
 const (
-	AttrEventID      = "event-id"      // the event's own ID, unique within its source
-	AttrEventSource  = "event-source"  // the publisher's namespace
-	AttrEventType    = "event-type"    // what ByType routes on
-	AttrEventKey     = "event-key"     // a whole key, written verbatim when a message is moved between queues
-	AttrRejectReason = "reject-reason" // why a message was sent to the dead-letter queue
+	AttrEventID          = "event-id"           // the event's own ID, unique within its source
+	AttrEventSource      = "event-source"       // the publisher's namespace
+	AttrEventType        = "event-type"         // what ByType routes on
+	AttrEventKey         = "event-key"          // a whole key, written verbatim when a message is moved between queues
+	AttrRejectReason     = "reject-reason"      // why a message was sent to the dead-letter queue
+	AttrDeadLetterSource = "dead-letter-source" // the ARN of the queue from which a host sent it there, where there was room
+	AttrRedriven         = "redriven"           // how often the message was redriven, by which run, and when it was first sent: see package ops
 )
 
 type messageContextKey struct{}

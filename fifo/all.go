@@ -36,7 +36,7 @@ func (p *Publisher) PublishAll(ctx context.Context, es []Event) ([]Receipt, erro
 			p.notAccepted(h, errs[i])
 			continue
 		}
-		entries[i], errs[i] = p.enqueue(ctx, l, ev, last[ev.Group], 1)
+		entries[i], errs[i] = p.enqueue(ctx, l, &entry{event: ev}, last[ev.Group], 1)
 		switch {
 		case !p.fifo: // no order, and no event halts another
 		case errs[i] != nil:

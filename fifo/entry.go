@@ -17,6 +17,7 @@ type entry struct {
 	pending *Pending
 	serial  uint64 // order of acceptance
 	event   Event  // what every attempt sends
+	forward bool   // a received message: nothing is added to it, and event.ID is the deduplication ID
 	content uint64 // its hash: see recentEvents
 	key     string // the event's key: the deduplication ID on a FIFO queue
 	keyHash keyHash
@@ -53,27 +54,34 @@ func (e *entry) joinLane(l *lane) {
 
 func (e *entry) leaveLane() { delete(e.lane.entries, e) }
 
-// newEntry checks all that can be checked without the queue, and copies what every attempt sends. Each attempt builds the
-// SQS message from it: the message takes three times the memory of the event, and thousands may wait.
-func (p *Publisher) newEntry(e Event) (*entry, error) {
+// fill checks all of an entry's event that can be checked without the queue, and copies what every attempt sends. Each attempt
+// builds the SQS message from it: the message takes three times the memory of the event, and thousands may wait.
+func (p *Publisher) fill(e *entry) (err error) {
 	if p.client == nil {
-		return nil, badField("Publisher", "was not made by NewPublisher")
+		return badField("Publisher", "was not made by NewPublisher")
 	}
-	if err := e.validate(p.fifo); err != nil {
-		return nil, err
+	ev := &e.event
+	if e.forward {
+		e.key, err = ev.ID, ev.validateForwarded(p.fifo)
+	} else if err = ev.validate(p.fifo); err == nil {
+		e.key, err = DedupID(p.namespace, ev.ID)
 	}
-	key, err := DedupID(p.namespace, e.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e.Attributes = cloneAttributes(e.Attributes)
-	return &entry{
-		pending: &Pending{event: e.ID, group: e.Group, publisher: p, done: make(chan struct{})},
-		event:   e,
-		key:     key,
-		keyHash: hashKey(key),
-		size:    e.size(p.namespace),
-	}, nil
+	ev.Attributes = cloneAttributes(ev.Attributes)
+	e.pending = &Pending{event: ev.ID, group: ev.Group, publisher: p, done: make(chan struct{})}
+	e.keyHash = hashKey(e.key)
+	e.size = int64(host.MessageBytes(ev.Body, p.attributes(e)))
+	return nil
+}
+
+// attributes returns those of the entry's message, without what hooks send with it.
+func (p *Publisher) attributes(e *entry) map[string]sqsonce.Attribute {
+	if e.forward {
+		return e.event.Attributes
+	}
+	return e.event.sentAttributes(p.namespace)
 }
 
 // message returns what an attempt sends for the entry at a position of its request.
@@ -83,7 +91,7 @@ func (p *Publisher) message(e *entry, position int) sqstypes.SendMessageBatchReq
 		MessageBody:       &e.event.Body,
 		MessageAttributes: make(map[string]sqstypes.MessageAttributeValue, len(e.event.Attributes)+3),
 	}
-	for name, a := range e.event.sentAttributes(p.namespace) {
+	for name, a := range p.attributes(e) {
 		m.MessageAttributes[name] = attributeValue(a)
 	}
 	header := &e.event.TraceHeader

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Event is one occurrence to publish.
@@ -62,8 +63,8 @@ type Receipt struct {
 // validate returns one FieldError for each reason for which SQS would refuse the event. So when SQS refuses an entry of a
 // batch, the cause is the service and not the input. Publisher.checkSize checks the size: its limit depends on the queue.
 func (e *Event) validate(fifo bool) error {
-	errs := checkAttributes(e.Attributes)
-	errs = append(errs, checkText("Event.ID", e.ID), checkGroup(e.Group, fifo), checkText("Event.Body", e.Body))
+	errs := checkAttributes("Event.Attributes", e.Attributes, maxAttributes, reserved)
+	errs = append(errs, checkText("Event.ID", e.ID), checkGroup("Event.Group", e.Group, fifo), checkText("Event.Body", e.Body))
 	if e.Type != "" {
 		errs = append(errs, checkText("Event.Type", e.Type))
 	}
@@ -102,47 +103,52 @@ func isXMLChar(r rune) bool {
 }
 
 // checkGroup returns an error for a text that cannot be a MessageGroupId. A message of a standard queue needs none.
-func checkGroup(group string, fifo bool) error {
-	const field = "Event.Group"
+func checkGroup(field, group string, fifo bool) error {
 	if group == "" && fifo {
 		return badField(field, "is empty, must be set for a FIFO queue")
 	}
-	if len(group) > 128 {
-		return badField(field, "has %d bytes, must have at most 128", len(group))
+	return checkToken(field, group)
+}
+
+// checkToken returns an error for a text that cannot be a MessageGroupId or a MessageDeduplicationId.
+func checkToken(field, s string) error {
+	if len(s) > 128 {
+		return badField(field, "has %d bytes, must have at most 128", len(s))
 	}
-	for i := range len(group) {
-		if group[i] < 0x21 || group[i] > 0x7e {
-			return badField(field, "has byte %#x at %d, must be printable ASCII without the space", group[i], i)
+	for i := range len(s) {
+		if s[i] < 0x21 || s[i] > 0x7e {
+			return badField(field, "has byte %#x at %d, must be printable ASCII without the space", s[i], i)
 		}
 	}
 	return nil
 }
 
-// maxAttributes is SQS's 10 without event-id, event-source and event-type.
-const maxAttributes = 7
+// maxAttributes is SQS's most without event-id, event-source and event-type.
+const maxAttributes = host.MaxAttributes - 3
 
 // reserved are the names of attributes that sqsonce itself sends. An event-key would replace the event's identity, and a
-// reject-reason would look like one that a worker wrote.
+// reject-reason or a dead-letter-source would look like one that a worker wrote.
 var reserved = []string{
 	sqsonce.AttrEventID, sqsonce.AttrEventSource, sqsonce.AttrEventType, sqsonce.AttrEventKey, sqsonce.AttrRejectReason,
+	sqsonce.AttrDeadLetterSource,
 }
 
 // SQS's rules for attributes.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 var (
 	attributeNames = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,256}$`)
-	attributeTypes = regexp.MustCompile(`^(String|Number|Binary)(\.[A-Za-z0-9_.-]+)?$`)
+	attributeTypes = regexp.MustCompile(`^(String|Number|Binary)(\.(?s:.)+)?$`)
 	numbers        = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 )
 
-func checkAttributes(attrs map[string]sqsonce.Attribute) []error {
+func checkAttributes(prefix string, attrs map[string]sqsonce.Attribute, most int, reserved []string) []error {
 	var errs []error
-	if len(attrs) > maxAttributes {
-		errs = append(errs, badField("Event.Attributes", "has %d attributes, must have at most %d", len(attrs), maxAttributes))
+	if len(attrs) > most {
+		errs = append(errs, badField(prefix, "has %d attributes, must have at most %d", len(attrs), most))
 	}
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {
-		field := fmt.Sprintf("Event.Attributes[%.256q]", name)
-		if problem := nameProblem(name); problem != "" {
+		field := fmt.Sprintf("%s[%.256q]", prefix, name)
+		if problem := nameProblem(name, reserved); problem != "" {
 			errs = append(errs, badField(field, "%s", problem))
 		}
 		errs = append(errs, checkValue(field, attrs[name]))
@@ -150,7 +156,7 @@ func checkAttributes(attrs map[string]sqsonce.Attribute) []error {
 	return errs
 }
 
-func nameProblem(name string) string {
+func nameProblem(name string, reserved []string) string {
 	lower := strings.ToLower(name)
 	switch {
 	case slices.Contains(reserved, name):
@@ -166,7 +172,7 @@ func nameProblem(name string) string {
 }
 
 func checkValue(field string, a sqsonce.Attribute) error {
-	if len(a.Type) > 256 || !attributeTypes.MatchString(a.Type) {
+	if len(a.Type) > 256 || !attributeTypes.MatchString(a.Type) || checkText("", a.Type) != nil {
 		return badField(field, "has type %.256q, must be String, Number or Binary, or one of these with a label such as Number.int", a.Type)
 	}
 	if isBinary(a) {
@@ -194,7 +200,7 @@ func isNumber(s string) bool {
 		return false
 	}
 	mantissa, _, _ := strings.Cut(strings.ToLower(s), "e")
-	digits := strings.TrimLeft(strings.ReplaceAll(strings.TrimLeft(mantissa, "+-"), ".", ""), "0")
+	digits := strings.Trim(strings.ReplaceAll(strings.TrimLeft(mantissa, "+-"), ".", ""), "0") // as SQS counts them
 	if digits == "" {
 		return true // zero, with any exponent
 	}
@@ -236,12 +242,3 @@ const (
 	// at most 256 bytes a message, count towards the limit of a request.
 	batchMargin = 4 << 10
 )
-
-// size returns the bytes of the message as SQS counts them.
-func (e *Event) size(namespace string) int64 {
-	n := len(e.Body)
-	for name, a := range e.sentAttributes(namespace) {
-		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
-	}
-	return int64(n)
-}

@@ -73,7 +73,7 @@ func stricter(body, name, typ, value string) bool {
 		}
 	}
 	switch name {
-	case "event-id", "event-source", "event-type", "event-key", "reject-reason":
+	case "event-id", "event-source", "event-type", "event-key", "reject-reason", "dead-letter-source":
 		return true
 	}
 	return false

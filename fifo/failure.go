@@ -16,6 +16,7 @@ type latch struct {
 	event  string // the first that failed
 	err    error
 	unread int // failed events whose results nobody has
+	logged bool
 }
 
 // Resume lets a group of a FIFO queue accept events again after a failure. It is needed where nobody reads the results of
@@ -45,7 +46,7 @@ func (p *Publisher) failed(e *entry, halted int) {
 	pending := e.pending
 	// An event that is halted behind another one is counted in the line of that one.
 	if !errors.Is(pending.err, ErrGroupHalted) {
-		p.opts.Logger.Error("fifo: event failed", "event", pending.event, "group", pending.group, "attempts", e.attempts,
+		p.opts.Logger.ErrorContext(e.context(), "fifo: event failed", "event", pending.event, "group", pending.group, "attempts", e.attempts,
 			"halted", halted, "error", reasonOf(pending.err))
 	}
 	if p.opts.OnFailure != nil {
@@ -156,7 +157,7 @@ func (p *Publisher) makeReports() {
 				return nil
 			})
 			if err != nil {
-				p.opts.Logger.Error("fifo: Options.OnFailure panicked", append(host.ErrorAttrs(err), "event", e.event.ID)...)
+				p.opts.Logger.ErrorContext(e.context(), "fifo: Options.OnFailure panicked", append(host.ErrorAttrs(err), "event", e.event.ID)...)
 			}
 		}
 		if dropped > 0 {

@@ -23,13 +23,17 @@ type sizeLimit struct {
 }
 
 // checkSize returns a FieldError for a message that is too large for the queue.
-func (p *Publisher) checkSize(size int64) error {
+func (p *Publisher) checkSize(e *entry) error {
 	limit := int64(maxMessageBytes)
-	if size > leastQueueLimit && size <= maxMessageBytes { // a larger one fits into no queue
+	if e.size > leastQueueLimit && e.size <= maxMessageBytes { // a larger one fits into no queue
 		limit, _ = p.queueLimit()
 	}
-	if size > limit {
-		return badField("Event.Body", "has %d bytes with attributes, the queue accepts %d", size, limit)
+	if e.size > limit {
+		field := "Event.Body"
+		if e.forward {
+			field = "Message.Body"
+		}
+		return badField(field, "has %d bytes with attributes, the queue accepts %d", e.size, limit)
 	}
 	return nil
 }

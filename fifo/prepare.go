@@ -12,8 +12,8 @@ import (
 // Check returns the event's key, see [DedupID], and the bytes of its message as SQS counts them. The error is that of
 // Publish for an event with a bad field. The size is not compared with a limit: see Fits.
 func (p *Publisher) Check(e Event) (key string, size int64, err error) {
-	en, err := p.newEntry(e)
-	if err != nil {
+	en := &entry{event: e}
+	if err := p.fill(en); err != nil {
 		return "", 0, &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, err)}
 	}
 	return en.key, en.size, nil
@@ -22,9 +22,10 @@ func (p *Publisher) Check(e Event) (key string, size int64, err error) {
 // Fits reports whether the queue accepts a message of so many bytes. The first call with more than 1 KiB reads the queue's
 // limit and waits for it, for Options.AttemptTimeout at most. A limit that cannot be read is taken for 1 MiB.
 func (p *Publisher) Fits(ctx context.Context, size int64) bool {
-	_ = p.checkSize(size) // begins to read the limit
+	e := &entry{size: size}
+	_ = p.checkSize(e) // begins to read the limit
 	p.awaitLimit(ctx)
-	return p.checkSize(size) == nil
+	return p.checkSize(e) == nil
 }
 
 // refusedError returns the error of an event with Refused, or nil.

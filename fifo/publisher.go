@@ -46,7 +46,9 @@ type Publisher struct {
 	unsigned unsigned
 	timeout  time.Duration // of the next attempt: see adaptTimeout
 	warned   time.Time     // that an event waits long
-	timer    *time.Timer   // calls dispatch
+	// For log lines: of attempts with an unknown outcome, and of requests that SQS throttled.
+	unknown, throttling episode
+	timer               *time.Timer // calls dispatch
 }
 
 // NewPublisher returns a Publisher for the queue. The namespace is the source of the events' IDs, or their type: 1 to 48
@@ -96,21 +98,25 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 // ctx ends the wait and not the send. An event that is not in flight yet is not sent: [ErrNotSent]. An event that may have
 // reached SQS is sent on: [ErrUnknownOutcome].
 func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
-	en, err := p.enqueue(ctx, p.shared, e, nil, 1)
-	if err != nil {
+	return p.publish(ctx, &entry{event: e})
+}
+
+// publish sends one entry and waits for its result.
+func (p *Publisher) publish(ctx context.Context, e *entry) (Receipt, error) {
+	if _, err := p.enqueue(ctx, p.shared, e, nil, 1); err != nil {
 		return Receipt{}, err
 	}
-	pending := en.pending
+	pending := e.pending
 	select {
 	case <-pending.done:
 	case <-ctx.Done():
 	}
 	why := foreign(context.Cause(ctx))
 	p.mu.Lock()
-	if !pending.hasResult && p.withdraw(en, why) {
+	if !pending.hasResult && p.withdraw(e, why) {
 		p.dispatch()
 	}
-	r, err := p.readOrLeave(en, why)
+	r, err := p.readOrLeave(e, why)
 	hasResult := pending.hasResult
 	p.unlock()
 	if hasResult {
@@ -124,7 +130,7 @@ func (p *Publisher) Publish(ctx context.Context, e Event) (Receipt, error) {
 //
 // The event is tried until it has a result. While SQS throttles, or cannot be reached, only Close ends that.
 func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
-	en, err := p.enqueue(ctx, p.shared, e, nil, 0)
+	en, err := p.enqueue(ctx, p.shared, &entry{event: e}, nil, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +139,13 @@ func (p *Publisher) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 
 // enqueue checks an event and accepts it, unless the event after which it must come has failed. waiters is the number of
 // callers that wait for the result.
-func (p *Publisher) enqueue(ctx context.Context, l *lane, ev Event, after *Pending, waiters int) (*entry, error) {
-	h := p.accepting(ctx, ev)
-	e, err := p.tryEnqueue(ctx, l, ev, h, after, waiters)
-	if err != nil {
-		p.notAccepted(h, err)
+func (p *Publisher) enqueue(ctx context.Context, l *lane, e *entry, after *Pending, waiters int) (*entry, error) {
+	e.hooked = p.accepting(ctx, e.event)
+	if err := p.tryEnqueue(ctx, l, e, after, waiters); err != nil {
+		p.notAccepted(e.hooked, err)
+		return nil, err
 	}
-	return e, err
+	return e, nil
 }
 
 // notAccepted gives an event that was not accepted its result.
@@ -152,34 +158,34 @@ func (p *Publisher) notAccepted(h *hookedEvent, err error) {
 	}
 }
 
-func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, ev Event, h *hookedEvent, after *Pending, waiters int) (*entry, error) {
-	if err := p.refusedError(&ev); err != nil {
-		return nil, err
+func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, e *entry, after *Pending, waiters int) error {
+	if err := p.refusedError(&e.event); err != nil {
+		return err
 	}
-	e, err := p.newEntry(ev)
+	err := p.fill(e)
 	if err == nil {
-		err = p.checkSize(e.size)
+		err = p.checkSize(e)
 	}
 	if err != nil {
-		return nil, &PublishError{EventID: ev.ID, Group: ev.Group, Err: withOutcome(ErrNotSent, err)}
+		return &PublishError{EventID: e.event.ID, Group: e.event.Group, Err: withOutcome(ErrNotSent, err)}
 	}
 	e.pending.waiters = waiters
-	if e.hooked = h; h != nil {
+	if e.hooked != nil {
 		p.fit(e)
 	}
 	if err := p.reserveCapacity(ctx, e.size); err != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return nil, p.publishError(e, withOutcome(p.outcome(e), err))
+		return p.publishError(e, withOutcome(p.outcome(e), err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.accept(e, l, after); err != nil {
 		p.capacity.free(e.size)
-		return nil, p.publishError(e, err)
+		return p.publishError(e, err)
 	}
 	p.dispatch()
-	return e, nil
+	return nil
 }
 
 // neverAccepted returns the error of an event that was not looked at.
@@ -202,6 +208,7 @@ func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 		return haltedBehind(after.event, reasonOf(after.err), p.outcome(e))
 	}
 	if latch := p.latches[e.event.Group]; latch != nil {
+		p.logHalted(e, latch)
 		return haltedBehind(latch.event, latch.err, p.outcome(e))
 	}
 	now := time.Now()

@@ -46,17 +46,24 @@ func (p *Publisher) settle(r *request, a *attempt, parts [][]*entry) [][]*entry 
 	for _, e := range a.expired {
 		p.fail(e, p.finalError(e, errWindowOver))
 	}
-	throttled := false
+	var throttled error
 	for i, e := range a.batch {
-		throttled = throttled || a.results[i].proof == provesThrottled
+		switch r := a.results[i]; r.proof {
+		case provesThrottled:
+			throttled = r.err
+		case provesNothing:
+			p.logUnknown(e, r)
+		}
 		e.note(a.results[i])
 		if len(a.again) == 0 {
 			p.apply(e, a.results[i])
 		}
 	}
-	if throttled {
+	if throttled != nil {
+		now := time.Now()
 		p.stats.Throttled++
-		p.throttle.extend(time.Now())
+		p.throttle.extend(now)
+		p.logThrottled(now, throttled)
 	}
 	p.adaptTimeout(a)
 	parts = append(a.again, parts...)

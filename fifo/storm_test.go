@@ -122,6 +122,7 @@ type storm struct {
 	hooks    *watched // nil: none
 	problems []string
 	slow     bool // real time: a call may take any time on a busy machine
+	forwards bool // see storm.forward
 }
 
 func (s *storm) problem(format string, args ...any) {
@@ -187,6 +188,9 @@ func (s *storm) produce(g int) {
 	for len(todo) > 0 {
 		burst := todo[:1+rng.IntN(min(6, len(todo)))]
 		method := []func(*rand.Rand, []fifo.Event) []error{s.publish, s.enqueue, s.publishAll}[rng.IntN(3)]
+		if s.forwards {
+			method = s.forward
+		}
 		errs := method(rng, burst)
 		var left []fifo.Event
 		for i, err := range errs {

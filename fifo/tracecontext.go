@@ -4,6 +4,7 @@ import (
 	"regexp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Carry is trace context for the event's consumer. It gives way: what the event sets itself is not replaced, and no event fails
@@ -24,8 +25,6 @@ type Carry struct {
 const (
 	attrTraceParent = "traceparent"
 	attrTraceState  = "tracestate"
-	// mostSent is how many attributes a message may have.
-	mostSent = maxAttributes + 3
 )
 
 // traceHeaders have a trace ID in X-Ray's form: SQS wants "a correctly formatted AWS X-Ray trace header string".
@@ -46,12 +45,16 @@ func (c Carry) or(other Carry) Carry {
 // fit leaves out of the carry of an entry, which was checked, what has no room.
 func (p *Publisher) fit(e *entry) {
 	c := &e.hooked.carry
+	if e.forward { // the trace context is the message's own
+		*c = Carry{}
+		return
+	}
 	if !traceHeaders.MatchString(c.TraceHeader) || checkText("", c.TraceHeader) != nil {
 		c.TraceHeader = ""
 	}
 	_, parent := e.event.Attributes[attrTraceParent]
 	_, state := e.event.Attributes[attrTraceState]
-	room := mostSent - len(e.event.sentAttributes(p.namespace))
+	room := host.MaxAttributes - len(e.event.sentAttributes(p.namespace))
 	add := func(name string, value *string, fits bool) bool {
 		size := int64(len(name) + len("String") + len(*value))
 		if !fits || room == 0 || checkText("", *value) != nil || !p.hasRoom(e.messageSize()+size) {

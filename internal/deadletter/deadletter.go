@@ -12,27 +12,29 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// Limits of SQS: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html.
 const (
-	maxAttributes = 10
-	maxSize       = 1 << 20 // bytes of body and attributes
-	maxReason     = 1_024   // bytes of the reject-reason attribute; a limit of this package
+	// maxSize is the bytes of body and attributes.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+	maxSize   = 1 << 20
+	maxReason = 1_024 // bytes of the reject-reason attribute; a limit of this package
 )
 
 // Copy returns the request that sends m to the dead-letter queue. It has the body, attributes, group and trace header of m,
-// and two attributes of the host: the event's key and the reason. Trace context gives way to them (see [traceContext]). An
-// attribute of the host that would exceed a limit of SQS all the same is left out, and dropped names it. Any other attribute of
-// the sender is never left out.
+// and three attributes of the host: the event's key, the reason and the source, the ARN of m's queue. The source gives way to
+// everything, and nobody is told: where a dead-letter queue has one source, SQS names it. Trace context gives way to key and
+// reason (see [traceContext]). If either would exceed a limit of SQS all the same it is left out, and dropped names it. Any other
+// attribute of the sender is never left out.
 //
 // On a FIFO queue the MessageDeduplicationId is the message ID, as in SQS's own redrive: when the response to a send is
 // lost, a second send does not add a second copy.
 //
 // key is the one that middleware told the host (settle.KeptKey); "": that of the message.
 func Copy(queueURL string, m *sqsonce.Message, key string, reason error) (in *sqs.SendMessageInput, dropped []string) {
-	attrs := make(map[string]sqstypes.MessageAttributeValue, len(m.Attributes)+2)
+	attrs := make(map[string]sqstypes.MessageAttributeValue, len(m.Attributes)+3)
 	for name, a := range m.Attributes {
 		attrs[name] = value(a)
 	}
+	delete(attrs, sqsonce.AttrDeadLetterSource) // of an earlier rejection, perhaps from another queue
 	in = &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &m.Body, MessageAttributes: attrs}
 	if m.Group != "" {
 		in.MessageGroupId = &m.Group
@@ -56,29 +58,30 @@ func value(a sqsonce.Attribute) sqstypes.MessageAttributeValue {
 	return v
 }
 
-// addHostAttributes adds the event's key, then the reason. A key that the copy has by itself is not added. One that holds the
+// addHostAttributes adds the event's key, then the reason, then the source. A key that the copy has by itself is not added. One that holds the
 // queue's ARN is another one where the copy is redriven to another queue. The message ID is no key unless middleware has made
 // one of it: the event's own ID may be in the body, which middleware that never saw the message would have read.
 func addHostAttributes(in *sqs.SendMessageInput, m *sqsonce.Message, key string, reason error) (dropped []string) {
 	attrs, used := in.MessageAttributes, size(m)
-	add := func(name, value string) {
+	// add reports whether the attribute had room, once those of givesWay were left out one after the other.
+	add := func(name, value string, givesWay ...string) bool {
 		if value == "" {
-			return
+			return true
 		}
 		_, replaces := attrs[name]
 		grows := len(name) + len("String") + len(value)
-		fits := func() bool { return (replaces || len(attrs) < maxAttributes) && used+grows <= maxSize }
-		for _, other := range traceContext {
+		fits := func() bool { return (replaces || len(attrs) < host.MaxAttributes) && used+grows <= maxSize }
+		for _, other := range givesWay {
 			if !fits() && leaveOut(in, m, other) {
-				used -= sizeOf(other, m.Attributes[other])
+				used -= host.AttributeBytes(other, m.Attributes[other])
 			}
 		}
 		if !fits() {
-			dropped = append(dropped, name)
-			return
+			return false
 		}
 		used += grows
 		attrs[name] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
+		return true
 	}
 	own, source, err := m.Key()
 	switch {
@@ -88,24 +91,26 @@ func addHostAttributes(in *sqs.SendMessageInput, m *sqsonce.Message, key string,
 	case source != sqsonce.KeyFromEventID && source != sqsonce.KeyFromMessageID && key == own:
 		key = ""
 	}
-	add(sqsonce.AttrEventKey, key)
-	if reason != nil {
-		add(sqsonce.AttrRejectReason, reasonText(reason))
+	if !add(sqsonce.AttrEventKey, key, traceContext...) {
+		dropped = append(dropped, sqsonce.AttrEventKey)
 	}
+	if reason != nil && !add(sqsonce.AttrRejectReason, reasonText(reason), traceContext...) {
+		dropped = append(dropped, sqsonce.AttrRejectReason)
+	}
+	add(sqsonce.AttrDeadLetterSource, m.QueueARN)
 	return dropped
 }
 
-// size returns the bytes as SQS counts them: the body, and the name, type and value of each attribute.
+// size returns the bytes of m without an earlier source, as SQS counts them: the body, and the name, type and value of each
+// attribute.
 func size(m *sqsonce.Message) int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {
-		n += sizeOf(name, a)
+		if name != sqsonce.AttrDeadLetterSource {
+			n += host.AttributeBytes(name, a)
+		}
 	}
 	return n
-}
-
-func sizeOf(name string, a sqsonce.Attribute) int {
-	return len(name) + len(a.Type) + len(a.String) + len(a.Binary)
 }
 
 // reasonText returns the text of an error as an attribute value: at most maxReason bytes, and only the characters that SQS

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -51,8 +52,9 @@ func TestCopyKeepsTheMessage(t *testing.T) {
 	}
 	want := map[string]string{
 		"text": "String:x", "number": "Number.int:3", "bytes": "Binary.png:\x01\x02",
-		"event-key":     "String:sqs-message|" + sourceARN + "|id-1",
-		"reject-reason": "String:sqsonce: rejected: bad order",
+		"event-key":          "String:sqs-message|" + sourceARN + "|id-1",
+		"reject-reason":      "String:sqsonce: rejected: bad order",
+		"dead-letter-source": "String:" + sourceARN,
 	}
 	if diff := cmp.Diff(want, texts(in.MessageAttributes)); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
@@ -184,7 +186,7 @@ func TestCopyAtTheLimits(t *testing.T) {
 		for name, a := range in.MessageAttributes {
 			n += len(name) + len(*a.DataType) + len(*a.StringValue)
 		}
-		if n > maxSize || len(in.MessageAttributes) > maxAttributes {
+		if n > maxSize || len(in.MessageAttributes) > host.MaxAttributes {
 			t.Errorf("%s: %d bytes, %d attributes: more than SQS accepts", tt.name, n, len(in.MessageAttributes))
 		}
 		for name := range tt.attrs {
@@ -192,6 +194,58 @@ func TestCopyAtTheLimits(t *testing.T) {
 				t.Errorf("%s: the sender's attribute %s is missing", tt.name, name)
 			}
 		}
+	}
+}
+
+// The source of an earlier rejection says nothing any more, and takes no room. This one gives way to everything, without a word:
+// where a dead-letter queue has one source SQS names it.
+func TestSourceGivesWayFirst(t *testing.T) {
+	t.Parallel()
+	const stale = sourceARN + "-before"
+	for _, tt := range []struct {
+		name, arn, earlier string
+		others, body       int
+		want               string
+	}{
+		{"room", sourceARN, "", 7, 1, sourceARN},
+		{"no attribute left", sourceARN, "", 8, 1, ""},
+		{"no byte left", sourceARN, "", 0, maxSize - 150, ""},
+		{"an earlier one is replaced", sourceARN, stale, 7, 1, sourceARN},
+		{"an earlier one takes no room", sourceARN, stale, 0, maxSize - 170, sourceARN},
+		{"an earlier one gives way", sourceARN, stale, 8, 1, ""},
+		{"an earlier one of a queue that is not known", "", stale, 1, 1, ""},
+	} {
+		m := message()
+		m.QueueARN, m.Body = tt.arn, strings.Repeat("x", tt.body)
+		m.Attributes = map[string]sqsonce.Attribute{}
+		for i := range tt.others {
+			m.Attributes[fmt.Sprint(i)] = sqsonce.Attribute{Type: "String", String: "x"}
+		}
+		if tt.earlier != "" {
+			m.Attributes[sqsonce.AttrDeadLetterSource] = sqsonce.Attribute{Type: "String", String: tt.earlier}
+		}
+		in, dropped := Copy(standardDLQ, m, "sqs-message|"+sourceARN+"|id-1", errBad)
+		if dropped != nil || in.MessageAttributes[sqsonce.AttrEventKey].StringValue == nil || in.MessageAttributes[sqsonce.AttrRejectReason].StringValue == nil {
+			t.Errorf("%s: dropped %v, want key and reason", tt.name, dropped)
+		}
+		if got := aws.ToString(in.MessageAttributes[sqsonce.AttrDeadLetterSource].StringValue); got != tt.want {
+			t.Errorf("%s: source %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Trace context does not give way to the source.
+func TestTraceContextBeforeTheSource(t *testing.T) {
+	t.Parallel()
+	m := message()
+	m.Attributes = map[string]sqsonce.Attribute{"tracestate": {Type: "String", String: "a=b"}}
+	for i := range 7 {
+		m.Attributes[fmt.Sprint(i)] = sqsonce.Attribute{Type: "String", String: "x"}
+	}
+	in, _ := Copy(standardDLQ, m, "orders|1", errBad)
+	_, source := in.MessageAttributes[sqsonce.AttrDeadLetterSource]
+	if _, state := in.MessageAttributes["tracestate"]; !state || source {
+		t.Errorf("tracestate left %t, source written %t; want the first only", state, source)
 	}
 }
 

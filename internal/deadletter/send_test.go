@@ -78,11 +78,11 @@ func TestSuccessThatConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestSendFitsASmallerQueue: a copy that is refused for its size is sent without the host's attributes; the reason is left
-// out first.
+// TestSendFitsASmallerQueue: a copy that is refused for its size is sent without the host's attributes; the source is left
+// out first, then the reason.
 func TestSendFitsASmallerQueue(t *testing.T) {
 	t.Parallel()
-	const own = 200 // bytes, more than key and reason together
+	const own = 300 // bytes, more than key, reason and source together
 	for _, tt := range []struct {
 		name     string
 		most     int
@@ -93,22 +93,27 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 		tooLarge bool
 	}{
 		{name: "all fits", most: 1000 + own, calls: 1, want: map[string]string{
+			sqsonce.AttrEventKey:         "String:sqs-message|" + sourceARN + "|id-1",
+			sqsonce.AttrRejectReason:     "String:bad order",
+			sqsonce.AttrDeadLetterSource: "String:" + sourceARN,
+		}},
+		{name: "no space for the source", most: 1000 + 130, calls: 2, want: map[string]string{
 			sqsonce.AttrEventKey:     "String:sqs-message|" + sourceARN + "|id-1",
 			sqsonce.AttrRejectReason: "String:bad order",
 		}},
-		{name: "no space for the reason", most: 1000 + 90, calls: 2, dropped: []string{sqsonce.AttrRejectReason}, want: map[string]string{
+		{name: "no space for the reason", most: 1000 + 90, calls: 3, dropped: []string{sqsonce.AttrRejectReason}, want: map[string]string{
 			sqsonce.AttrEventKey: "String:sqs-message|" + sourceARN + "|id-1",
 		}},
-		{name: "no space for either", most: 1000, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, want: map[string]string{}},
-		{name: "no space for the message", most: 999, calls: 3, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, tooLarge: true},
-		{name: "the reason of an earlier rejection", most: 1000 + 20 + 80, calls: 2, dropped: []string{sqsonce.AttrRejectReason},
+		{name: "no space for either", most: 1000, calls: 4, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, want: map[string]string{}},
+		{name: "no space for the message", most: 999, calls: 4, dropped: []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey}, tooLarge: true},
+		{name: "the reason of an earlier rejection", most: 1000 + 20 + 80, calls: 3, dropped: []string{sqsonce.AttrRejectReason},
 			attrs: map[string]sqsonce.Attribute{
 				sqsonce.AttrRejectReason: {Type: "String", String: "x"},
 				sqsonce.AttrEventKey:     {Type: "String", String: strings.Repeat("k", 60)},
 			}, want: map[string]string{
 				sqsonce.AttrRejectReason: "String:x", sqsonce.AttrEventKey: "String:" + strings.Repeat("k", 60),
 			}},
-		{name: "the sender's attributes are never dropped", most: 1000, calls: 2, dropped: []string{sqsonce.AttrRejectReason},
+		{name: "the sender's attributes are never dropped", most: 1000, calls: 3, dropped: []string{sqsonce.AttrRejectReason},
 			attrs: map[string]sqsonce.Attribute{sqsonce.AttrEventKey: {Type: "String", String: "orders|1"}}, tooLarge: true},
 	} {
 		m := message()
@@ -142,17 +147,21 @@ func TestSendOnceForOtherErrors(t *testing.T) {
 	}
 }
 
-// A queue for smaller messages: trace context is left out before the reason, and the reason before the key.
+// A queue for smaller messages: the source is left out before trace context, that before the reason, and the reason before the
+// key.
 func TestSendToASmallQueueLeavesOutTraceContext(t *testing.T) {
 	t.Parallel()
 	m := message()
 	m.Attributes = map[string]sqsonce.Attribute{"traceparent": {Type: "String", String: parent}, "tracestate": {Type: "String", String: "a=b"}}
 	q := &smallQueue{most: 130}
 	dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), errBad)
-	if err != nil || dropped != nil || len(q.calls) != 3 {
-		t.Fatalf("dropped %v in %d calls, %v, want nothing in 3", dropped, len(q.calls), err)
+	if err != nil || dropped != nil || len(q.calls) != 4 {
+		t.Fatalf("dropped %v in %d calls, %v, want nothing in 4", dropped, len(q.calls), err)
 	}
-	last := q.calls[2]
+	if second := q.calls[1].MessageAttributes; len(second) != 4 || second["tracestate"].StringValue == nil {
+		t.Errorf("the second call has %v, want all but the source", second)
+	}
+	last := q.calls[3]
 	if len(last.MessageAttributes) != 2 || last.MessageAttributes[sqsonce.AttrRejectReason].StringValue == nil || last.MessageSystemAttributes == nil {
 		t.Errorf("sent %v with system attributes %v", last.MessageAttributes, last.MessageSystemAttributes)
 	}

@@ -18,7 +18,7 @@ const traceParent = "traceparent"
 // https://www.w3.org/TR/trace-context/
 var traceContext = []string{"tracestate", traceParent}
 
-// leaveOut removes an attribute of trace context from the copy, and reports whether there was one. A traceparent becomes the
+// leaveOut removes the source or an attribute of trace context from the copy, and reports whether there was one. A traceparent becomes the
 // copy's trace header, which takes no room, unless the message has one.
 func leaveOut(in *sqs.SendMessageInput, m *sqsonce.Message, name string) bool {
 	if _, there := in.MessageAttributes[name]; !there {

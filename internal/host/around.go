@@ -26,19 +26,24 @@ func (hooks Around[A, R]) With(log *slog.Logger, name string, hook func(context.
 // Begin calls the hooks in their order. It returns the context of what they are around, and what is to be called after it, which
 // calls in reverse.
 func (hooks Around[A, R]) Begin(ctx context.Context, a A) (_ context.Context, done func(R)) {
-	var dones []func(R)
-	for _, h := range hooks {
-		ctx = h.begin.Context(ctx, func(ctx context.Context) context.Context {
-			next, done := h.hook(ctx, a)
-			if done != nil {
-				dones = append(dones, func(r R) { h.done.Call(ctx, func() { done(r) }) })
-			}
+	type begun struct {
+		ctx  context.Context
+		done func(R)
+	}
+	all := make([]begun, len(hooks))
+	for i := range hooks {
+		h, b := &hooks[i], &all[i]
+		b.ctx = ctx
+		ctx = h.begin.Context(ctx, func(ctx context.Context) (next context.Context) {
+			next, b.done = h.hook(ctx, a)
 			return next
 		})
 	}
 	return ctx, func(r R) {
-		for _, done := range slices.Backward(dones) {
-			done(r)
+		for i, b := range slices.Backward(all) {
+			if b.done != nil {
+				hooks[i].done.Call(b.ctx, func() { b.done(r) })
+			}
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package host
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // MaxBatch is the most entries of one batch call of SQS.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
@@ -19,4 +22,13 @@ func EntryIndex(id *string, n int) (int, bool) {
 	}
 	i, err := strconv.Atoi(*id)
 	return i, err == nil && i >= 0 && i < n
+}
+
+// WithoutHandle returns what SQS says of a failed entry without the entry's receipt handle, which it quotes: "Value AQEB... for parameter
+// ReceiptHandle is invalid". Who has the text, as a log does, is not to have the handle.
+func WithoutHandle(text, handle string) string {
+	if handle == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, handle, "...")
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -27,22 +28,31 @@ func (g *Guard) Call(ctx context.Context, f func()) {
 		return
 	}
 	if err := Recover(f); err != nil {
-		g.disable(ctx, err)
+		g.disable(ctx, fmt.Errorf("the hook %w", err))
 	}
 }
 
 // Context is Call for a hook that returns the context with which its caller goes on. That is ctx where the hook's own is not
-// derived from it, or does not end with it.
+// derived from it, does not end with it, has ended, or has an earlier deadline. A later cancel of the hook's cannot be known.
 func (g *Guard) Context(ctx context.Context, f func(context.Context) context.Context) context.Context {
+	return g.contextOf(&given{ctx}, f)
+}
+
+// contextOf is Context for a marked context.
+func (g *Guard) contextOf(marked *given, f func(context.Context) context.Context) context.Context {
+	ctx := marked.Context
 	if g.off.Load() {
 		return ctx
 	}
-	marked, next := &given{ctx}, ctx
+	next := ctx
 	g.Call(ctx, func() {
-		if c := f(marked); c != nil && c.Value(givenKey{}) == any(marked) && (c.Done() != nil || ctx.Done() == nil) {
-			next = c
-		} else {
+		switch c := f(marked); {
+		case c == nil || c.Value(givenKey{}) != any(marked) || c.Done() == nil && ctx.Done() != nil:
 			g.disable(ctx, errNotDerived)
+		case endsBefore(c, ctx):
+			g.disable(ctx, errEndsBefore)
+		default:
+			next = c
 		}
 	})
 	return next
@@ -60,7 +70,17 @@ func (c *given) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-var errNotDerived = errors.New("the returned context is not derived from the given one, or does not end with it")
+// endsBefore reports whether c has ended, and given has not, or has an earlier deadline.
+func endsBefore(c, given context.Context) bool {
+	end, ends := c.Deadline()
+	last, limited := given.Deadline()
+	return ends && (!limited || end.Before(last)) || c.Err() != nil && given.Err() == nil
+}
+
+var (
+	errNotDerived = errors.New("the returned context is not derived from the given one, or does not end with it")
+	errEndsBefore = errors.New("the returned context has ended, or has an earlier deadline than the given one")
+)
 
 func (g *Guard) disable(ctx context.Context, err error) {
 	if !g.off.Swap(true) {
@@ -100,10 +120,13 @@ type Call struct {
 	hooks    Hooks
 	delivery sqsonce.Delivery
 
+	first given // the context that the first Start hook gets, here to save its memory
+
 	mu    sync.Mutex
 	begun time.Time       // zero: not started
 	ctx   context.Context // of the Start hooks; nil before they have returned
-	ended *sqsonce.Return
+	ended bool
+	end   sqsonce.Return // where ended
 }
 
 // Start calls the hooks before the handler, and returns the handler's context.
@@ -116,15 +139,20 @@ func (c *Call) Start(ctx context.Context) context.Context {
 	c.mu.Unlock()
 	for i := range c.hooks {
 		if h := &c.hooks[i]; h.Start != nil {
-			ctx = h.start.Context(ctx, func(ctx context.Context) context.Context { return h.Start(ctx, c.delivery) })
+			marked := &c.first
+			if i > 0 {
+				marked = &given{}
+			}
+			marked.Context = ctx
+			ctx = h.start.contextOf(marked, func(ctx context.Context) context.Context { return h.Start(ctx, c.delivery) })
 		}
 	}
 	c.mu.Lock()
 	c.ctx = ctx
 	ended := c.ended
 	c.mu.Unlock()
-	if ended != nil { // the host does not wait any more: a hook took too long
-		c.callEnd(ctx, *ended)
+	if ended { // the host does not wait any more: a hook took too long
+		c.callEnd(ctx)
 	}
 	return ctx
 }
@@ -132,28 +160,25 @@ func (c *Call) Start(ctx context.Context) context.Context {
 // End calls the hooks after the handler, once: the first end counts. It does nothing for a call that was not started, and leaves
 // it to Start while that runs.
 func (c *Call) End(r sqsonce.Return) {
-	if c != nil {
-		c.end(r) // which keeps r: inlined here, it would cost an allocation without hooks
+	if c == nil {
+		return
 	}
-}
-
-func (c *Call) end(r sqsonce.Return) {
 	c.mu.Lock()
-	ctx, again := c.ctx, c.ended != nil || c.begun.IsZero()
+	ctx, again := c.ctx, c.ended || c.begun.IsZero()
 	if !again {
 		r.Elapsed = time.Since(c.begun)
-		c.ended = &r
+		c.ended, c.end = true, r
 	}
 	c.mu.Unlock()
 	if ctx != nil && !again {
-		c.callEnd(ctx, r)
+		c.callEnd(ctx)
 	}
 }
 
-func (c *Call) callEnd(ctx context.Context, r sqsonce.Return) {
+func (c *Call) callEnd(ctx context.Context) {
 	for i := len(c.hooks) - 1; i >= 0; i-- {
 		if h := &c.hooks[i]; h.End != nil {
-			h.end.Call(ctx, func() { h.End(ctx, c.delivery, r) })
+			h.end.Call(ctx, func() { h.End(ctx, c.delivery, c.end) })
 		}
 	}
 }
@@ -177,7 +202,7 @@ func (c *Call) Extended(e sqsonce.Extension) {
 		return
 	}
 	c.mu.Lock()
-	ctx, ended := c.ctx, c.ended != nil
+	ctx, ended := c.ctx, c.ended
 	c.mu.Unlock()
 	if ctx == nil || ended {
 		return

@@ -96,7 +96,7 @@ func TestHookThatPanics(t *testing.T) {
 		if len(r.calls) != 3*5 || calls != 1 {
 			t.Errorf("%s: %d calls of the other hooks and %d of it, want 15 and 1: %q", name, len(r.calls), calls, r.calls)
 		}
-		if count(`hook="test: Hooks.`+name+`"`) != 1 || count("level=ERROR") != 1 || count("stack=") != 1 || count("boom") != 1 {
+		if count(`hook="test: Hooks.`+name+`"`) != 1 || count("level=ERROR") != 1 || count("stack=") != 1 || count(`error="the hook panicked: boom"`) != 1 {
 			t.Errorf("%s: %d lines, want 1 with the stack", name, count("level=ERROR"))
 		}
 	}
@@ -141,6 +141,16 @@ func TestContextOfStart(t *testing.T) {
 		"without cancel": {func(ctx context.Context) context.Context {
 			return context.WithValue(context.WithoutCancel(ctx), hookKey("c"), true)
 		}, false},
+		"ended": {func(ctx context.Context) context.Context {
+			ctx, cancel := context.WithCancel(context.WithValue(ctx, hookKey("c"), true))
+			cancel()
+			return ctx
+		}, false},
+		"a deadline": {func(ctx context.Context) context.Context {
+			ctx, cancel := context.WithTimeout(context.WithValue(ctx, hookKey("c"), true), time.Hour)
+			t.Cleanup(cancel)
+			return ctx
+		}, false},
 		"another delivery's": {func(ctx context.Context) context.Context {
 			if last == nil {
 				last = context.WithValue(ctx, hookKey("c"), true)
@@ -159,6 +169,9 @@ func TestContextOfStart(t *testing.T) {
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			got = hooks.Call(sqsonce.Delivery{}).Start(ctx)
+			if got.Err() != nil {
+				t.Errorf("%s: the handler's context has ended before it", name)
+			}
 			if cancel(); got.Err() == nil {
 				t.Errorf("%s: the handler's context does not end with the host's", name)
 			}
@@ -175,6 +188,32 @@ func TestContextOfStart(t *testing.T) {
 		}
 		if n := count(`Hooks.Start"`); n != want {
 			t.Errorf("%s: %d lines, want %d", name, n, want)
+		}
+	}
+}
+
+// TestDeadlineOfStart: a context may have the given one's deadline, and no earlier one. Where the given one has ended, so may it.
+func TestDeadlineOfStart(t *testing.T) {
+	t.Parallel()
+	for by, used := range map[time.Duration]bool{-time.Minute: false, 0: true, time.Minute: true} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		deadline, _ := ctx.Deadline()
+		log, count := lines()
+		g := NewGuard(log, "test: hook")
+		for range 2 { // the second time ctx has ended
+			got := g.Context(ctx, func(ctx context.Context) context.Context {
+				ctx, cancel := context.WithDeadline(context.WithValue(ctx, hookKey("c"), true), deadline.Add(by))
+				t.Cleanup(cancel)
+				return ctx
+			})
+			if (got.Value(hookKey("c")) != nil) != used {
+				t.Errorf("%v after the given deadline: used %t, want %t", by, !used, used)
+			}
+			cancel()
+		}
+		if count("earlier deadline") == 0 != used {
+			t.Errorf("%v after the given deadline: %d lines", by, count("earlier deadline"))
 		}
 	}
 }

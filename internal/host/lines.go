@@ -108,10 +108,24 @@ func (q *Lines) LateHandler(next slog.Handler) slog.Handler {
 	return lineHandler{lines: q, next: next, late: true}
 }
 
+type hostKey struct{}
+
+// Context returns a context with which the loggers of [QueuedLogger] add to q: the host that flushes q writes their lines too.
+func (q *Lines) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, hostKey{}, q)
+}
+
+// QueuedLogger is [Logger] for those that run inside of hosts and have no end at which they could flush. What is logged with a
+// host's context is added to the host's lines, all else to lines of the logger's own.
+func QueuedLogger(l *slog.Logger) *slog.Logger {
+	return slog.New(lineHandler{lines: &Lines{}, next: Logger(l).Handler(), late: true, hosted: true})
+}
+
 type lineHandler struct {
-	lines *Lines
-	next  slog.Handler
-	late  bool
+	lines  *Lines
+	next   slog.Handler
+	late   bool
+	hosted bool // the lines of a host go first
 }
 
 func (h lineHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -119,14 +133,20 @@ func (h lineHandler) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (h lineHandler) Handle(ctx context.Context, r slog.Record) error {
-	h.lines.add(line{context.WithoutCancel(ctx), h.next, r})
+	lines := h.lines
+	if q, ok := ctx.Value(hostKey{}).(*Lines); ok && h.hosted {
+		lines = q
+	}
+	lines.add(line{context.WithoutCancel(ctx), h.next, r})
 	return nil
 }
 
 func (h lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return lineHandler{h.lines, h.next.WithAttrs(attrs), h.late}
+	h.next = h.next.WithAttrs(attrs)
+	return h
 }
 
 func (h lineHandler) WithGroup(name string) slog.Handler {
-	return lineHandler{h.lines, h.next.WithGroup(name), h.late}
+	h.next = h.next.WithGroup(name)
+	return h
 }

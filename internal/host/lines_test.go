@@ -225,3 +225,28 @@ func TestLateHandler(t *testing.T) {
 		}
 	})
 }
+
+// TestQueuedLogger: it adds to its host's lines, which the host flushes, and to its own where there is no host.
+func TestQueuedLogger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked := newBlockedWriter()
+		log := QueuedLogger(slog.New(slog.NewTextHandler(blocked, nil))).With("a", 1)
+		var q Lines
+		log.InfoContext(q.Context(t.Context()), "hosted")
+		begun := time.Now()
+		if q.Flush(time.Second); time.Since(begun) != time.Second {
+			t.Error("the host does not wait for the line of its context")
+		}
+		close(blocked.open)
+		if q.Flush(time.Second); time.Since(begun) != time.Second {
+			t.Error("the host waits for what is written")
+		}
+		log.Info("alone")
+		synctest.Wait()
+		for _, text := range []string{"msg=hosted a=1", "msg=alone a=1"} {
+			if !strings.Contains(blocked.text.String(), text) {
+				t.Errorf("got %s, want %s", &blocked.text, text)
+			}
+		}
+	})
+}

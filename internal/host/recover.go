@@ -46,16 +46,23 @@ func Contain(f func() error) (err error) {
 	return err
 }
 
-// Recover calls f, which does not call runtime.Goexit, and returns a [*sqsonce.PanicError] if it panics.
+// Recover calls f, which is no handler and does not call runtime.Goexit. If it panics, Recover returns an error that wraps a
+// [*sqsonce.PanicError], without the text of it, which says that a handler panicked.
 func Recover(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = Usable(newPanicError(v))
+			err = panicked{Usable(newPanicError(v)).(*sqsonce.PanicError)}
 		}
 	}()
 	f()
 	return nil
 }
+
+type panicked struct{ err *sqsonce.PanicError }
+
+func (p panicked) Error() string { return fmt.Sprintf("panicked: %v", p.err.Value) }
+
+func (p panicked) Unwrap() error { return p.err }
 
 func newPanicError(v any) *sqsonce.PanicError {
 	return &sqsonce.PanicError{Value: v, Stack: debug.Stack()}

@@ -1,0 +1,386 @@
+package fifo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// received is the message of an event as a consumer receives it.
+func received(e fifo.Event) *sqsonce.Message {
+	return &sqsonce.Message{ID: "1", Body: e.Body, Group: e.Group, Attributes: map[string]sqsonce.Attribute{
+		"event-id": {Type: "String", String: e.ID}, "event-source": {Type: "String", String: "orders"},
+	}}
+}
+
+// xmlText draws a text that SQS accepts, of any of its characters.
+func xmlText(rt *rapid.T, most int, what string) string {
+	char := rapid.OneOf(
+		rapid.SampledFrom([]rune("\t\n\r ~\x7f\u0085\u2028\ud7ff\ue000\ufffd\U00010000\U0010ffff")),
+		rapid.Rune().Filter(func(r rune) bool { return r >= 0x20 && (r < 0xd800 || r > 0xdfff) && r != 0xfffe && r != 0xffff }),
+	)
+	return rapid.StringOfN(char, 1, most, -1).Draw(rt, what)
+}
+
+func drawAttribute(rt *rapid.T) sqstypes.MessageAttributeValue {
+	kind := rapid.SampledFrom([]string{"String", "Number", "Binary"}).Draw(rt, "type")
+	label := rapid.SampledFrom([]string{"", ".int", ".a b.é\t\U0010ffff"}).Draw(rt, "label")
+	v := sqstypes.MessageAttributeValue{DataType: aws.String(kind + label)}
+	switch kind {
+	case "Binary":
+		v.BinaryValue = rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(rt, "binary")
+	case "Number":
+		v.StringValue = aws.String(rapid.StringMatching(`[+-]?[0-9]{1,18}(\.[0-9]{0,18})?([eE][+-]?[0-9]{1,2})?`).Draw(rt, "number"))
+	default:
+		v.StringValue = aws.String(xmlText(rt, 40, "value"))
+	}
+	return v
+}
+
+// drawMessage draws what a producer may send, with up to ten attributes and at most 1 MiB.
+func drawMessage(rt *rapid.T, ordered bool) *sqs.SendMessageInput {
+	name := rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9_-]{1,30}`).Filter(func(s string) bool { return s != "" }),
+		rapid.SampledFrom([]string{"event-id", "event-source", "event-type", "event-key", "reject-reason", "traceparent", "a.b"}))
+	in := &sqs.SendMessageInput{MessageAttributes: rapid.MapOfN(name, rapid.Custom(drawAttribute), 0, 10).Draw(rt, "attributes")}
+	body := xmlText(rt, 50, "body")
+	size := len(body)
+	for name, a := range in.MessageAttributes {
+		size += len(name) + len(*a.DataType) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
+	}
+	if rapid.IntRange(0, 9).Draw(rt, "longest") == 0 {
+		body += strings.Repeat("x", mebibyte-size)
+	}
+	in.MessageBody = &body
+	if ordered || rapid.Bool().Draw(rt, "tenant") {
+		in.MessageGroupId = aws.String(rapid.StringMatching(`[!-~]{1,128}`).Draw(rt, "group"))
+	}
+	if ordered {
+		in.MessageDeduplicationId = aws.String("sent")
+	}
+	if rapid.Bool().Draw(rt, "traced") {
+		in.MessageSystemAttributes = map[string]sqstypes.MessageSystemAttributeValue{
+			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: aws.String(traceHeader)},
+		}
+	}
+	return in
+}
+
+// seen is what a consumer sees of a message that does not differ by delivery or send.
+type seen struct {
+	Body, Group, TraceHeader string
+	Attributes               map[string]sqsonce.Attribute
+}
+
+func seenOf(m *sqsonce.Message) seen { return seen{m.Body, m.Group, m.TraceHeader, m.Attributes} }
+
+// Every message that SQS accepts arrives as it was, whatever hooks would send with an event. Its deduplication ID is the given one.
+func TestForwardIsVerbatim(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		queue := rapid.SampledFrom([]string{orders, standard}).Draw(rt, "queue")
+		in := drawMessage(rt, queue == orders)
+		id := rapid.StringMatching(`[!-~]{1,128}`).Draw(rt, "dedup ID")
+		var problem string
+		synctest.Test(t, func(t *testing.T) { problem = forwardVerbatim(t, queue, in, id) })
+		if problem != "" {
+			rt.Fatal(problem)
+		}
+	})
+}
+
+func forwardVerbatim(t *testing.T, queue string, in *sqs.SendMessageInput, id string) string {
+	x := newFixture(t, queue, nil)
+	defer x.srv.Close()
+	source := x.create("dlq-"+queue, nil)
+	in.QueueUrl = &source
+	if _, err := x.sqs.SendMessage(x.Context(), in); err != nil {
+		return fmt.Sprintf("SQS refuses what the test draws: %v", err)
+	}
+	m := sqsworker.MessageOf(x.receive(source, 1)[0], "arn")
+	p, err := fifo.NewPublisher(x.sqs, x.url, "orders", carrying(allContext))
+	if err != nil {
+		return err.Error()
+	}
+	r, err := p.Forward(x.Context(), m, id)
+	if err != nil {
+		return err.Error()
+	}
+	got := sqsworker.MessageOf(x.receive(x.url, 1)[0], "arn")
+	if diff := cmp.Diff(seenOf(m), seenOf(got)); diff != "" {
+		return "forwarded (-want +got):\n" + diff
+	}
+	if queue == standard {
+		id = ""
+	}
+	want := fifo.Receipt{MessageID: got.ID, Sequence: got.Sequence, DedupID: id, Attempts: 1}
+	if diff := cmp.Diff(want, r); diff != "" || got.DedupID != id {
+		return fmt.Sprintf("deduplication ID %q, want %q; receipt (-want +got):\n%s", got.DedupID, id, diff)
+	}
+	return ""
+}
+
+// A message that SQS would refuse fails before any call, with all bad fields at once.
+func TestForwardIsChecked(t *testing.T) {
+	t.Parallel()
+	attrs := func(n int) func(*sqsonce.Message) {
+		return func(m *sqsonce.Message) {
+			m.Attributes = map[string]sqsonce.Attribute{}
+			for i := range n {
+				m.Attributes[fmt.Sprint("a", i)] = sqsonce.Attribute{Type: "String", String: "v"}
+			}
+		}
+	}
+	nothing := func(*sqsonce.Message) {}
+	for _, tt := range []struct {
+		name   string
+		id     string
+		change func(*sqsonce.Message)
+		want   []string // nil: sent
+	}{
+		{"empty", "", func(m *sqsonce.Message) { *m = sqsonce.Message{} }, []string{"dedupID", "Message.Group", "Message.Body"}},
+		{"ID of 128", strings.Repeat("~", 128), nothing, nil},
+		{"ID of 129", strings.Repeat("~", 129), nothing, []string{"dedupID"}},
+		{"ID with a space", "a b", nothing, []string{"dedupID"}},
+		{"ID not ASCII", "é", nothing, []string{"dedupID"}},
+		{"ID with a zero", "\x00", nothing, []string{"dedupID"}},
+		{"group with a space", "1", func(m *sqsonce.Message) { m.Group = "a b" }, []string{"Message.Group"}},
+		{"body not UTF-8", "1", func(m *sqsonce.Message) { m.Body = "\xff" }, []string{"Message.Body"}},
+		{"trace header", "1", func(m *sqsonce.Message) { m.TraceHeader = "\xff" }, []string{"Message.TraceHeader"}},
+		{"10 attributes", "1", attrs(10), nil},
+		{"11 attributes", "1", attrs(11), []string{"Message.Attributes"}},
+		{"a bad attribute", "1", func(m *sqsonce.Message) { m.Attributes["aws.x"] = sqsonce.Attribute{Type: "String", String: "v"} },
+			[]string{`Message.Attributes["aws.x"]`}},
+		{"2 KiB", "1", func(m *sqsonce.Message) { m.Attributes, m.Body = nil, strings.Repeat("x", 2048) }, nil},
+		{"more than 2 KiB", "1", func(m *sqsonce.Message) { m.Attributes, m.Body = nil, strings.Repeat("x", 2049) }, []string{"Message.Body"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, "unused", func(x *fixture) {
+				x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
+				p, err := fifo.NewPublisher(x.sqs, x.url, "orders")
+				if err != nil {
+					x.Fatal(err)
+				}
+				p.Fits(x.Context(), 2048) // the limit is read
+				m := received(event("g", 1))
+				tt.change(m)
+				_, err = p.Forward(x.Context(), m, tt.id)
+				if diff := cmp.Diff(tt.want, fields(err)); diff != "" {
+					x.Errorf("fields (-want +got):\n%s\n%v", diff, err)
+				}
+				pe, ok := errors.AsType[*fifo.PublishError](err)
+				if ok != (tt.want != nil) || ok && (pe.EventID != tt.id || pe.Group != m.Group || !errors.Is(err, fifo.ErrNotSent)) {
+					x.Errorf("Forward: %v, want a PublishError with the deduplication ID, for bad messages only", err)
+				}
+				if calls := len(x.sizes()); (calls > 0) != (tt.want == nil) {
+					x.Errorf("%d calls", calls)
+				}
+			})
+		})
+	}
+}
+
+// Two calls with one deduplication ID are two of one event, which may be in flight or sent.
+func TestForwardTwice(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		m, other := received(event("g", 1)), received(event("g", 1))
+		other.Body = "another"
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if _, err := p.Forward(x.Context(), m, "redrive|1"); err != nil {
+					x.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if _, err := p.Forward(x.Context(), other, "redrive|1"); !errors.Is(err, fifo.ErrDedupConflict) {
+			x.Errorf("another message in flight: %v, want ErrDedupConflict", err)
+		}
+		wg.Wait()
+		if _, err := p.Forward(x.Context(), other, "redrive|1"); !errors.Is(err, fifo.ErrDedupConflict) {
+			x.Errorf("another message later: %v, want ErrDedupConflict", err)
+		}
+		// The event itself is another one for the queue: it is behind in the group, and no copy.
+		x.sent.forget()
+		if _, err := p.Publish(x.Context(), event("g", 1)); err != nil {
+			x.Error(err)
+		}
+		if diff := cmp.Diff([]string{"g/v1", "g/v1"}, x.queued("g")); diff != "" {
+			x.Errorf("in the queue (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What the caller changes after the call is not sent: an attempt may come later.
+func TestForwardCopiesTheMessage(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		m := received(event("g", 1))
+		m.Attributes["blob"] = sqsonce.Attribute{Type: "Binary", Binary: []byte{1}}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := p.Forward(x.Context(), m, "1"); err != nil {
+				x.Error(err)
+			}
+		})
+		synctest.Wait()
+		m.Attributes["blob"].Binary[0] = 9
+		delete(m.Attributes, "event-source")
+		wg.Wait()
+		got := message(x.url, x.receive(x.url, 1)[0]).Attributes
+		if len(got) != 3 || got["blob"].Binary[0] != 1 {
+			x.Errorf("attributes %v, want those of the call", got)
+		}
+	})
+}
+
+// Forwarded messages and events share requests, hooks and counters.
+func TestForwardIsSeenAsAnEvent(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		var w watched
+		p := x.publisher(w.option)
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				_, _ = p.Forward(x.Context(), received(event(fmt.Sprint("f", i), 1)), fmt.Sprint("redrive|", i))
+			})
+			wg.Go(func() { _, _ = p.Publish(x.Context(), event(fmt.Sprint("g", i), 1)) })
+		}
+		wg.Wait()
+		if _, err := p.Forward(x.Context(), received(event("g", 2)), ""); err == nil {
+			x.Error("no deduplication ID, and no error")
+		}
+		want := []string{"g0/v1", "g1/v1", "g2/v1", "g3/v1", "g4/v1", "not sent", "redrive|0", "redrive|1", "redrive|2", "redrive|3", "redrive|4"}
+		if diff := cmp.Diff(want, w.got()); diff != "" || len(w.problems) > 0 {
+			x.Errorf("answered (-want +got):\n%s\n%v", diff, w.problems)
+		}
+		for _, a := range w.answers {
+			if m := received(event(a.Event.Group, 1)); strings.HasPrefix(a.Event.ID, "redrive|") && !cmp.Equal(m.Attributes, a.Event.Attributes) {
+				x.Errorf("hooks got %+v, want the message's attributes", a.Event)
+			}
+		}
+		if s := p.Stats(); s.Published != 10 || s.Failed != 1 || s.Requests != 1 {
+			x.Errorf("%+v, want 10 published and 1 failed in 1 request", s)
+		}
+	})
+}
+
+// A forward waits for its caller's context, and what may be in the queue is said to be.
+func TestForwardContextEnds(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+		defer cancel()
+		_, err := p.Forward(ctx, received(event("g", 1)), "redrive|1")
+		if pe, _ := errors.AsType[*fifo.PublishError](err); reason(err) != "unknown" || pe.FirstAttempt.IsZero() {
+			x.Errorf("Forward: %v, want ErrUnknownOutcome and the start of its window", err)
+		}
+		x.srv.Set(fault.Plan{})
+		if _, err := p.Forward(x.Context(), received(event("g", 1)), "redrive|1"); err != nil {
+			x.Errorf("again: %v", err)
+		}
+		if n := len(x.queued("g")); n != 1 {
+			x.Errorf("%d messages, want 1", n)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
+}
+
+// A failure halts events and forwarded messages behind it in the group alike, until its result is read.
+func TestForwardHaltsAndIsHalted(t *testing.T) {
+	t.Parallel()
+	refused := fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"}}}
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		x.srv.Set(refused)
+		pd, _ := x.enqueue(p, event("g", 1))
+		time.Sleep(time.Second)
+		if _, err := p.Forward(x.Context(), received(event("g", 2)), "2"); reason(err) != "halted" {
+			x.Errorf("behind an event that failed: %v, want ErrGroupHalted", err)
+		}
+		_, _ = pd[0].Wait(x.Context())
+		x.srv.Set(refused)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := p.Forward(x.Context(), received(event("g", 2)), "2"); reason(err) != "not sent" {
+				x.Errorf("refused: %v, want ErrNotSent", err)
+			}
+		})
+		synctest.Wait()
+		if _, err := p.Publish(x.Context(), event("g", 3)); reason(err) != "halted" {
+			x.Errorf("behind a message that failed: %v, want ErrGroupHalted", err)
+		}
+		wg.Wait()
+		if got := x.queued("g"); got != nil {
+			x.Errorf("%v in the queue, want nothing", got)
+		}
+	})
+}
+
+// TestForwardStorm is TestStorm with every second message of a group forwarded behind an event that is in flight.
+func TestForwardStorm(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := storm{
+			seed:     rapid.Uint64().Draw(rt, "seed"),
+			groups:   rapid.IntRange(1, 6).Draw(rt, "groups"),
+			events:   rapid.IntRange(1, 15).Draw(rt, "events of each"),
+			faults:   rapid.SliceOfN(rapid.Custom(shortFault), 0, 8).Draw(rt, "faults"),
+			opts:     fifo.Options{InFlight: rapid.IntRange(1, 4).Draw(rt, "in flight"), Linger: rapid.SampledFrom([]time.Duration{-1, 0, time.Second}).Draw(rt, "linger")},
+			hooks:    &watched{},
+			forwards: true,
+		}
+		s.hooks.option(&s.opts)
+		synctest.Test(t, s.run)
+		if len(s.problems) > 0 {
+			rt.Fatalf("%s\n%+v", s.problems[0], s.faults)
+		}
+	})
+}
+
+// forward publishes the events, those with an odd number as forwarded messages.
+func (s *storm) forward(rng *rand.Rand, es []fifo.Event) []error {
+	errs := make([]error, len(es))
+	pending := make([]*fifo.Pending, len(es))
+	for i, e := range es {
+		if i > 0 && errs[i-1] != nil { // its own caller knows that it was not accepted
+			errs[i] = errNotCalled
+			continue
+		}
+		s.within(rng, func(ctx context.Context) {
+			if e.ID[len(e.ID)-1]%2 == 1 {
+				_, errs[i] = s.p.Forward(ctx, received(e), "redrive|"+e.ID)
+			} else {
+				pending[i], errs[i] = s.p.Enqueue(ctx, e)
+			}
+		})
+	}
+	for i, pd := range pending {
+		if pd != nil {
+			_, errs[i] = pd.Wait(s.x.Context())
+		}
+	}
+	return errs
+}

@@ -1,0 +1,120 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Why a redrive has stopped.
+var (
+	ErrCanary   = errors.New("ops: the redrive has stopped, since the event that was sent first was not completed: mend the cause, or see that a consumer runs")
+	ErrFailsYet = errors.New("ops: the redrive has stopped, since redriven events fail again: mend the cause")
+)
+
+const (
+	canaryPause   = time.Second // between two looks
+	watchEvery    = 50          // messages
+	watchPause    = time.Second
+	mostWatched   = 20 // at once
+	mostFailures  = 3
+	defaultCanary = 1
+	canaryTimeout = 2 * time.Minute
+)
+
+// sendCanaries sends messages one after the other, each when the event of the one before is completed, and returns the rest of the
+// batch when RedriveOptions.Canary events were.
+func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Message) {
+	for i, m := range batch {
+		if r.canaries >= r.o.Canary {
+			return batch[i:]
+		}
+		res := r.results[m.ID]
+		decided := res.Action != ""
+		if r.one(ctx, m, res); decided || res.Action != Undeleted || res.Err != nil {
+			continue
+		}
+		r.canaries++
+		err := r.delete(ctx, []*Result{res})
+		if err == nil {
+			err = r.awaitCompleted(ctx, m, res)
+			r.d.join(ctx, batch[i+1:]) // it has waited
+		}
+		if err != nil {
+			r.fail(err) // for which the rest is left
+		}
+	}
+	return nil
+}
+
+// awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
+func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) error {
+	for end := time.Now().Add(r.o.CanaryTimeout); ; {
+		var why error
+		if res.After, why = r.after(ctx, m); res.After == Completed || ctx.Err() != nil {
+			return nil
+		}
+		if res.After != "" {
+			return fmt.Errorf("%w: %w", ErrCanary, why)
+		}
+		if !time.Now().Before(end) {
+			return fmt.Errorf("%w: record %s within %s", ErrCanary, m.RecordKey, r.o.CanaryTimeout)
+		}
+		host.Wait(ctx, canaryPause)
+	}
+}
+
+// after returns the state in which the delivery of a redriven message has left its event's record, and an error that says so; ""
+// as long as it has not ended, or where the record cannot be read.
+func (r *run) after(ctx context.Context, m *Message) (State, error) {
+	now := Message{Message: m.Message, RecordKey: m.RecordKey}
+	if err := r.d.inspect(ctx, &now); err != nil || now.Record == nil {
+		return "", nil
+	}
+	delivered := m.Record == nil || now.Record.Fence > m.Record.Fence
+	if now.State == Completed || delivered && (now.State == Released || now.State == Crashed) {
+		return now.State, fmt.Errorf("record %s is %s: %s", m.RecordKey, now.State, now.Record.LastError)
+	}
+	return "", nil
+}
+
+// watched is a message that was sent, and whose event has not ended.
+type watched struct {
+	m   *Message
+	res *Result
+}
+
+// watch adds every 50th of the messages that were sent.
+func (r *run) watch(batch []*Message) {
+	for _, m := range batch {
+		if res := r.results[m.ID]; res.Action == Redriven || res.Action == Undeleted {
+			if r.sent++; r.sent%watchEvery == 0 && r.d.opts.Store != nil && len(r.watched) < mostWatched {
+				r.watched = append(r.watched, watched{m, res})
+			}
+		}
+	}
+}
+
+// lookAtWatched looks what became of the watched events. The third that has failed again ends the run.
+func (r *run) lookAtWatched(ctx context.Context) {
+	if time.Since(r.looked) < watchPause {
+		return
+	}
+	r.looked = time.Now()
+	var waiting []watched
+	for _, w := range r.watched {
+		var why error
+		switch w.res.After, why = r.after(ctx, w.m); w.res.After {
+		case "":
+			waiting = append(waiting, w)
+		case Released, Crashed:
+			if r.failures++; r.failures == mostFailures {
+				r.fail(fmt.Errorf("%w: %w", ErrFailsYet, why))
+			}
+		}
+	}
+	r.watched = waiting
+}

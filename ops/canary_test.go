@@ -1,0 +1,204 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// The first events are sent alone, and the others when these are completed.
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for canaries, together := range map[int]int{0: 24, 3: 22, -1: 25} {
+			bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				x.fill(25)
+				var runs atomic.Int64
+				h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
+					if int(runs.Add(1)) <= 25-together {
+						time.Sleep(10 * time.Second)
+						if n := len(x.bodies(x.dlq)); n != 25-int(runs.Load()) || x.hidden() > 10 {
+							t.Errorf("%d messages in the dead-letter queue beside canary %d", n, runs.Load())
+						}
+					}
+					return nil
+				}))
+				start := time.Now()
+				r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary, o.Hold = canaries, 10*time.Second })
+				if took := time.Since(start); took < time.Duration(25-together)*10*time.Second {
+					t.Errorf("ended after %s", took)
+				}
+				time.Sleep(time.Minute)
+				h.stop()
+				if r.Count(ops.Redriven) != 25 || runs.Load() != 25 || (r.Results[0].After == ops.Completed) != (canaries >= 0) {
+					t.Errorf("%d redriven, %d runs, %+v", r.Count(ops.Redriven), runs.Load(), r.Results[0])
+				}
+			})
+		}
+	}
+}
+
+// A canary that fails, or does not run, ends the redrive, and the rest is untouched.
+func TestCanaryFails(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		handler sqsonce.Handler
+		after   ops.State
+		within  time.Duration
+		text    string
+	}{
+		"fails":       {handler: fails(errCard), after: ops.Released, within: 10 * time.Second, text: "card declined"},
+		"is rejected": {handler: fails(sqsonce.Reject(errCard)), after: ops.Released, within: 10 * time.Second, text: "card declined"},
+		"hangs":       {handler: hangs, within: 45 * time.Second, text: "within 40s"},
+		"no consumer": {within: 45 * time.Second, text: "within 40s"},
+	} {
+		for _, before := range []bool{false, true} { // the redrive the event has failed, or never ran
+			t.Run(fmt.Sprintf("%s/before=%t", name, before), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{}, func(x *fixture) {
+					if before {
+						for i := range 5 {
+							x.send(x.url, fmt.Sprintf("g%d-1", i))
+						}
+						h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errors.New("an earlier failure")))))
+						time.Sleep(time.Minute)
+						h.stop()
+					} else {
+						x.fill(5)
+					}
+					stop := func() {}
+					if tt.handler != nil {
+						stop = x.worker(x.url, x.guarded(tt.handler, func(o *dedup.Options) { o.Lease = time.Minute })).stop
+					}
+					start := time.Now()
+					r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.CanaryTimeout = 40 * time.Second })
+					took := time.Since(start)
+					if !errors.Is(err, ops.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
+						t.Errorf("error %v after %s", err, took)
+					}
+					if r.Count(ops.Redriven) != 1 || r.Results[0].After != tt.after || r.Count(ops.Left) != 4 || x.hidden() != 0 || !errors.Is(r.Results[4].Err, ops.ErrCanary) {
+						t.Errorf("%+v, %d left, %d hidden", r.Results[0], r.Count(ops.Left), x.hidden())
+					}
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// A crash is a failure of a canary too.
+func TestCanaryCrashes(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(5)
+		h := x.worker(x.url, x.guarded(hangs))
+		time.AfterFunc(5*time.Second, h.kill)
+		r, err := x.redriver().Redrive(context.Background())
+		if !errors.Is(err, ops.ErrCanary) || r.Results[0].After != ops.Crashed || r.Count(ops.Redriven) != 1 {
+			t.Errorf("%v, %+v", err, r.Results[0])
+		}
+	})
+}
+
+// What waits for a canary is looked at again after it, and given back when the context ends.
+func TestRestAfterCanary(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(3)
+		h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
+			if m.Body == "g0-1" {
+				x.send(x.url, "g1-1") // the producer sends it once more
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		}))
+		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary = 1 })
+		h.stop()
+		if r.Count(ops.Redriven) != 2 || r.Results[1].State != ops.Completed || !errors.Is(r.Results[1].Err, ops.ErrState) {
+			t.Errorf("%+v", r.Results[1])
+		}
+	})
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(3)
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errCard)
+		defer cancel()
+		start := time.Now()
+		r, err := x.redriver().Redrive(ctx)
+		if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrCanary) || took > 22*time.Second || r.Count(ops.Left) != 2 || x.hidden() != 0 {
+			t.Errorf("%v after %s: %d left, %d hidden", err, took, r.Count(ops.Left), x.hidden())
+		}
+	})
+}
+
+// Every 50th event is watched, and the third of these that fails ends the redrive.
+func TestWatched(t *testing.T) {
+	t.Parallel()
+	for _, mended := range []bool{false, true} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.fill(500)
+			var runs atomic.Int64
+			h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error {
+				if n := runs.Add(1); n == 1 || mended {
+					return nil
+				}
+				return errCard
+			}))
+			p := x.newProcess()
+			r, err := x.openIn(p).Redrive(context.Background(), func(o *ops.RedriveOptions) { o.NeverStarted = true })
+			h.kill()
+			watched := 0
+			for _, res := range r.Results[1:] {
+				if res.After != "" {
+					watched++
+				}
+			}
+			if sent := r.Count(ops.Redriven); mended && (err != nil || sent != 500 || watched < 7) ||
+				!mended && (!errors.Is(err, ops.ErrFailsYet) || !strings.Contains(err.Error(), "card declined") || sent < 150 || sent > 300 || watched < 3) {
+				t.Errorf("mended %t: %d redriven, %d watched, %v", mended, sent, watched, err)
+			}
+			if n := p.requests("GetItem"); n > 500+10+20*12 {
+				t.Errorf("%d reads", n)
+			}
+		})
+	}
+}
+
+// What waits in the source is looked at once a second, not with every receive.
+func TestWatchedIsNotReadAllTheTime(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(500)
+		p := x.newProcess()
+		x.redriveAll(x.openIn(p))
+		if n := p.requests("GetItem"); n > 500+30+10*10 {
+			t.Errorf("%d reads for 500 messages", n)
+		}
+	})
+}
+
+// A canary that cannot be deleted ends the redrive, and the report says what became of the others.
+func TestCanaryNotDeleted(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(5)
+		h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error { return nil }))
+		defer h.stop()
+		d, w := x.openWired()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+		r, err := d.Redrive(context.Background())
+		x.sqs.Set(fault.Plan{})
+		x.checkSums(r)
+		if err == nil || !strings.Contains(err.Error(), "sqs:DeleteMessage") || len(w.order) != 1 || r.Count(ops.Undeleted) != 1 || r.Count(ops.Left) != 4 {
+			t.Errorf("%d sent, %+v, %v", len(w.order), r, err)
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Why a message is left.
+var (
+	ErrNotSelected   = errors.New("not selected by the options")
+	ErrState         = errors.New("not sent in the state of its event")
+	ErrNoDestination = errors.New("the queue that it came from is not known, or does not name this one as its dead-letter queue: set Options.Source")
+	ErrTooOften      = errors.New("redriven RedriveOptions.MaxRedriven times before")
+	ErrArrivedLater  = errors.New("more messages than the queue had at the start")
+	ErrCameBack      = errors.New("redriven by this run, and came back")
+	ErrHeldBehind    = errors.New("held behind a message of its group that was not redriven")
+	ErrHoldOver      = errors.New("no longer certain that the message is hidden from other consumers")
+)
+
+// whyLeft returns why the message is not sent, or nil.
+func (r *run) whyLeft(ctx context.Context, m *Message) error {
+	r.mu.Lock()
+	stopped, failed := r.stopped[m.Group], r.failed
+	r.mu.Unlock()
+	selected, err := r.o.selects(m)
+	switch {
+	case err != nil:
+		return err
+	case !selected:
+		return ErrNotSelected
+	case stopped != nil:
+		return stopped
+	case failed != nil:
+		return failed
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case m.Problem != nil:
+		return m.Problem
+	case r.d.destination(m) == "":
+		return ErrNoDestination
+	case historyOf(m.Attributes).run == r.report.Run:
+		return ErrCameBack
+	case r.o.MaxRedriven > 0 && m.Redriven >= r.o.MaxRedriven:
+		return ErrTooOften
+	}
+	return r.o.stateLeft(m)
+}
+
+// stateLeft is the decision by the state of the event.
+func (o *RedriveOptions) stateLeft(m *Message) error {
+	switch {
+	case m.State == Released,
+		m.State == None && !m.Expired,
+		m.State == None && o.Expired,
+		m.State == Crashed && o.Crashed,
+		m.State == Unknown && o.WithoutRecords:
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do())
+}
+
+func (o *RedriveOptions) selects(m *Message) (selected bool, err error) {
+	wants := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+	selected = wants(o.IDs, m.ID) && wants(o.Groups, m.Group) && wants(o.Keys, m.RecordKey) && wants(o.Classes, m.Class.ID) &&
+		(len(o.States) == 0 || slices.Contains(o.States, m.State)) &&
+		(o.SentAfter.IsZero() || m.SentAt.After(o.SentAfter)) && (o.SentBefore.IsZero() || m.SentAt.Before(o.SentBefore))
+	if selected && o.Filter != nil {
+		err = host.Contain(func() error { selected = o.Filter(m); return nil })
+	}
+	return selected, err
+}

@@ -1,0 +1,38 @@
+// Package ops shows what lies in a dead-letter queue, and why: each message with its cause, its reason and the record of its
+// event. It sends messages back as the same events.
+//
+//	once, err := dedup.New(store, "billing")
+//	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+//	listing, err := dlq.List(ctx)
+//	report, err := dlq.Redrive(ctx, func(o *ops.RedriveOptions) { o.Classes = []string{listing.Messages[0].Class.ID} })
+//
+// # Looking
+//
+// SQS has no peek: [DLQ.List] receives messages, keeps them hidden while it reads, and gives them back. So it adds one to their
+// receive counts, and other consumers of the queue do not see them for seconds; for [ListOptions].Hold where the process is
+// killed. Nothing else is changed, neither messages nor records. On a FIFO queue SQS shows at most ten messages of a group, often
+// less, until those are deleted: what lies behind them is counted in [Listing].Behind, and cannot be seen.
+//
+// # Cause and state
+//
+// A [Cause] says how the message came to the queue, a [State] what its event's record says: whether the event ran, and so what to
+// do with the message. [State.Do] has that in words.
+//
+// The record is found by the event's key, as the consumer of the source queue computes it. SQS's own move to a FIFO queue
+// replaces the MessageDeduplicationId, so a key made of that (dedup.Options.TrustDedupID) cannot be found: see [ErrDedupIDLost].
+//
+// # Redriving
+//
+// [DLQ.Redrive] decides about each message by the state of its event, just before it sends it: what is done, or may be, is left. A
+// copy has the event's key, and is deleted from the dead-letter queue once SQS has acknowledged it. It cannot keep the order
+// against what is newer in the source queue: a redriven message comes behind that. A FIFO group of which SQS shows only messages
+// that are left goes no further. AWS's own redrive (StartMessageMoveTask) does none of this.
+//
+// # Permissions
+//
+// [Open] needs sqs:GetQueueAttributes, ListDeadLetterSourceQueues and ListMessageMoveTasks, List sqs:GetQueueAttributes,
+// ReceiveMessage and ChangeMessageVisibility, all of them on the dead-letter queue, and what the store's Inspect needs:
+// dynamodb:GetItem. Redrive needs what both need, sqs:DeleteMessage on the dead-letter queue, and sqs:SendMessage and
+// GetQueueAttributes on the queues that messages go back to. On an encrypted queue also kms:Decrypt, and kms:GenerateDataKey of
+// those. An error names the action that was refused.
+package ops

@@ -1,0 +1,110 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// What lies in the dead-letter queue, and what to do with it.
+func Example() {
+	ctx := context.Background()
+	client, dlqURL, store := exampleQueues()
+
+	// The consumer's name and options, as it has them.
+	once, err := dedup.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+	if err != nil {
+		log.Fatal(err)
+	}
+	listing, err := dlq.List(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range listing.Messages {
+		fmt.Printf("%s: %s, %s: %s\n", m.RecordKey, m.State, m.Class.Text, m.State.Do())
+	}
+	// Output:
+	// billing#orders|ord-42: released, card provider: status *: redrive it when the cause is mended
+}
+
+// A consumer with a key function of its own: the same options make the same keys.
+func ExampleOptions_key() {
+	ctx := context.Background()
+	client, dlqURL, store := exampleQueues()
+
+	once, err := dedup.New(store, "shipping", func(o *dedup.Options) {
+		o.Key = func(m *sqsonce.Message) (string, error) { return sqsonce.EventKey("shop", m.Body) }
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+	if err != nil {
+		log.Fatal(err)
+	}
+	listing, err := dlq.List(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range listing.Messages {
+		fmt.Printf("%s: %s\n", m.RecordKey, m.State.Means())
+	}
+	// Output:
+	// shipping#shop|order-42: no record: never started
+}
+
+// exampleQueues returns a dead-letter queue in memory with one event, which has failed in the consumer billing.
+func exampleQueues() (*sqs.Client, string, *memstore.Store) {
+	ctx := context.Background()
+	client := sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: memsqs.New()},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
+	})
+	dlq, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("orders-dlq")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("orders"), Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`,
+	}}); err != nil {
+		log.Fatal(err)
+	}
+	text := func(s string) sqstypes.MessageAttributeValue {
+		return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
+	}
+	if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: dlq.QueueUrl, MessageBody: aws.String("order-42"),
+		MessageAttributes: map[string]sqstypes.MessageAttributeValue{
+			sqsonce.AttrEventID: text("ord-42"), sqsonce.AttrEventSource: text("orders"),
+		}}); err != nil {
+		log.Fatal(err)
+	}
+	store := memstore.New()
+	once, err := dedup.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = once.Handler(func(context.Context, *sqsonce.Message) error { return errors.New("card provider: status 503") })(ctx, &sqsonce.Message{
+		Attributes: map[string]sqsonce.Attribute{
+			sqsonce.AttrEventID: {Type: "String", String: "ord-42"}, sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+		},
+	})
+	return client, *dlq.QueueUrl, store
+}

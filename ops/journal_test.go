@@ -1,0 +1,250 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// A journal says what was sent and deleted, by IDs, for its owner alone.
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send(x.dlq, "secret-1", "secret-2")
+		path := filepath.Join(t.TempDir(), "journal")
+		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+		a, b := r.Results[0], r.Results[1]
+		want := fmt.Sprintf(`{"sqsonce-redrive":1,"queue":"%sjobs-dlq.fifo","run":"%s"}
+{"send":"%s"}
+{"sent":"%[3]s","copy":"%s"}
+{"send":"%s"}
+{"sent":"%[5]s","copy":"%s"}
+{"deleted":["%[3]s","%[5]s"]}
+{"done":true}
+`, arnPrefix, r.Run, a.ID, a.SentID, b.ID, b.SentID)
+		got, err := os.ReadFile(path)
+		if string(got) != want || err != nil {
+			t.Errorf("%s, %v\nwant\n%s", got, err, want)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		again := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+		if again.Run == r.Run {
+			t.Error("a run that is done goes on")
+		}
+	})
+}
+
+// killer ends its process before or after the n-th call of SQS that changes something, and keeps the journal of that moment.
+type killer struct {
+	ops.Client
+	p       *process
+	path    string
+	at      int64 // odd: after the call
+	n       atomic.Int64
+	mu      sync.Mutex
+	journal []byte
+	killed  chan struct{} // closed then
+}
+
+func (k *killer) kill() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.p.dead.Swap(true) {
+		k.journal, _ = os.ReadFile(k.path)
+		close(k.killed)
+	}
+}
+
+func (k *killer) call(f func()) {
+	n := 2 * k.n.Add(1)
+	if n == k.at {
+		k.kill()
+	}
+	f()
+	if n+1 == k.at {
+		k.kill()
+	}
+}
+
+func (k *killer) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (out *sqs.SendMessageBatchOutput, err error) {
+	k.call(func() { out, err = k.Client.SendMessageBatch(ctx, in, o...) })
+	return out, err
+}
+
+func (k *killer) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (out *sqs.DeleteMessageBatchOutput, err error) {
+	k.call(func() { out, err = k.Client.DeleteMessageBatch(ctx, in, o...) })
+	return out, err
+}
+
+func (k *killer) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (out *sqs.ReceiveMessageOutput, err error) {
+	k.call(func() { out, err = k.Client.ReceiveMessage(ctx, in, o...) })
+	return out, err
+}
+
+// redriveAndDie redrives in a process that is killed, and returns its journal.
+func (x *fixture) redriveAndDie(at int64) []byte {
+	x.Helper()
+	p := x.newProcess()
+	k := &killer{Client: p.sqs, p: p, at: at, path: filepath.Join(x.TempDir(), "journal"), killed: make(chan struct{})}
+	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
+	if err != nil {
+		x.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(time.Minute, cancel)
+	_, _ = d.Redrive(ctx, noCanary, func(o *ops.RedriveOptions) { o.Journal = k.path })
+	k.kill()
+	return k.journal
+}
+
+// A redrive that was killed goes on with its journal: nothing is lost, and only what was under way is sent a second time.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for at := int64(2); at < 26; at++ {
+			t.Run(fmt.Sprintf("fifo=%t/at=%d", fifo, at), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: fifo}, func(x *fixture) {
+					const n = 25
+					for i := range n {
+						x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%3, i))
+					}
+					written := x.redriveAndDie(at)
+					time.Sleep(6 * time.Minute) // SQS's deduplication does not help
+					path := filepath.Join(t.TempDir(), "resumed")
+					if err := os.WriteFile(path, append(written, `{"sent":"torn`+strings.Repeat("x", 20_000)...), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+					if done := strings.Contains(string(written), `"done"`); strings.Contains(string(written), r.Run) == done {
+						t.Errorf("run %s after the journal\n%s", r.Run, written)
+					}
+					if resumed, _ := os.ReadFile(path); !strings.HasSuffix(string(resumed), "}\n{\"done\":true}\n") {
+						t.Errorf("the journal ends with %q", resumed[max(0, len(resumed)-100):])
+					}
+					underWay := strings.Count(string(written), `"send"`) - strings.Count(string(written), `"sent"`)
+					copies := map[string]int{}
+					for _, body := range x.bodies(x.url) {
+						copies[body]++
+					}
+					twice := 0
+					for _, c := range copies {
+						twice += c - 1
+					}
+					if len(copies) != n || twice > underWay || len(x.bodies(x.dlq)) != 0 {
+						t.Errorf("%d events in the source, %d copies too many, %d under way, %d left", len(copies), twice, underWay, len(x.bodies(x.dlq)))
+					}
+				})
+			})
+		}
+	}
+}
+
+// On FIFO a message that was sent and not deleted does not hold back its group, whatever has become of its event.
+func TestResumeBehindCompleted(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send(x.dlq, "a-1", "a-2", "a-3")
+		path := filepath.Join(t.TempDir(), "journal")
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries, Entries: []int{0}}}})
+		x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+		x.sqs.Set(fault.Plan{})
+		x.wantBodies(x.dlq, "a-1")
+		_, stop := x.effects()
+		time.Sleep(time.Minute)
+		stop()
+		x.send(x.dlq, "a-4")
+		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+		if r.Count(ops.Redriven) != 2 {
+			t.Errorf("%d redriven", r.Count(ops.Redriven))
+		}
+		x.wantBodies(x.url, "a-4")
+	})
+}
+
+// What is no journal of this queue is refused, and not changed.
+func TestBadJournals(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(1)
+		d := x.redriver()
+		header := `{"sqsonce-redrive":1,"queue":"` + arnPrefix + `jobs-dlq","run":"R"}` + "\n"
+		for _, text := range []string{
+			"text", "text\n", "{}\n", `{"send":"1"}` + "\n", strings.ReplaceAll(header, "jobs-dlq", "other"), strings.ReplaceAll(header, ":1", ":2"),
+			header + "{\n" + header,
+		} {
+			path := filepath.Join(t.TempDir(), "journal")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
+			if after, _ := os.ReadFile(path); !errors.Is(err, ops.ErrJournal) || string(after) != text {
+				t.Errorf("%q: %v, now %q", text, err, after)
+			}
+		}
+		_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = t.TempDir() })
+		if err == nil || !strings.Contains(err.Error(), "journal") {
+			t.Errorf("a folder: %v", err)
+		}
+		_, err = d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal, o.DryRun = "x", true })
+		if err == nil || !strings.Contains(err.Error(), "RedriveOptions.Journal") {
+			t.Errorf("a dry run: %v", err)
+		}
+		x.wantBodies(x.url, "")
+	})
+}
+
+// Without a record of any of the first messages the consumer's name may be wrong.
+func TestRedriveWithoutARecord(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		n, recorded int
+		dry         bool
+		set         func(*ops.RedriveOptions)
+		refused     bool
+	}{
+		"21":                {n: 21, refused: true},
+		"dry":               {n: 21, dry: true, refused: true},
+		"20":                {n: 20},
+		"one has a record":  {n: 40, recorded: 1},
+		"said to be so":     {n: 40, set: func(o *ops.RedriveOptions) { o.NeverStarted = true }},
+		"others are chosen": {n: 40, refused: true, set: func(o *ops.RedriveOptions) { o.Groups = []string{"none"} }},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			for i := range tt.recorded {
+				x.send(x.url, fmt.Sprint("r", i))
+			}
+			h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard))))
+			time.Sleep(time.Minute)
+			h.stop()
+			x.fill(tt.n - tt.recorded)
+			r, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
+				if o.NeverStarted, o.DryRun = false, tt.dry; tt.set != nil {
+					tt.set(o)
+				}
+			})
+			if refused := errors.Is(err, ops.ErrNoRecords); refused != tt.refused || !refused && err != nil || refused && !strings.Contains(err.Error(), "billing#orders|g") {
+				t.Errorf("%s: %v", name, err)
+			}
+			x.checkReport(r)
+			if refused := len(x.bodies(x.url)) == 0; refused != tt.refused || x.hidden() != 0 || refused && len(r.Results) < 21 {
+				t.Errorf("%s: %d sent, %d hidden, %d results", name, len(x.bodies(x.url)), x.hidden(), len(r.Results))
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package ops_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// one lists the only message.
+func (x *fixture) one(d *ops.DLQ) *ops.Message {
+	x.Helper()
+	l, err := x.list(d)
+	if err != nil || len(l.Messages) != 1 {
+		x.Fatalf("%d messages, %v; want one", len(l.Messages), err)
+	}
+	return l.Messages[0]
+}
+
+const inSNS = `{"Type":"Notification","MessageId":"m-1","TopicArn":"arn:aws:sns:us-east-1:1:orders","Message":"{}","Timestamp":"2026-11-23T06:00:00.000Z"}`
+
+// A message finds its record by the key that its consumer gave it, wherever that key comes from, after a reject and after SQS's own
+// move, in both hosts; or the listing says why it cannot be known.
+func TestMessagesFindTheirRecords(t *testing.T) {
+	t.Parallel()
+	trust := func(o *dedup.Options) { o.TrustDedupID = true }
+	for _, s := range []struct {
+		name  string
+		body  string
+		attrs map[string]string
+		fifo  bool
+		opts  []func(*dedup.Options)
+		lost  bool // by SQS's own move
+	}{
+		{name: "event-id and event-source", attrs: map[string]string{"event-id": "1", "event-source": "orders"}},
+		{name: "event-id", attrs: map[string]string{"event-id": "1"}},
+		{name: "CloudEvent", body: `{"specversion":"1.0","id":"1","source":"s","type":"t","data":{}}`},
+		{name: "SNS", body: inSNS},
+		{name: "message ID"},
+		{name: "message ID on FIFO", fifo: true},
+		{name: "trusted MessageDeduplicationId", fifo: true, opts: []func(*dedup.Options){trust}, lost: true},
+		{name: "trusted MessageDeduplicationId in SNS", body: inSNS, fifo: true, opts: []func(*dedup.Options){trust}, lost: true},
+		{name: "event-id where the MessageDeduplicationId is trusted", attrs: map[string]string{"event-id": "1", "event-source": "o"}, fifo: true, opts: []func(*dedup.Options){trust}},
+		{name: "function", opts: []func(*dedup.Options){func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return "f" + m.Body, nil }
+		}}},
+	} {
+		for _, host := range []string{"worker", "function"} {
+			for _, way := range []string{"reject", "own move"} {
+				t.Run(fmt.Sprintf("%s/%s/%s", s.name, host, way), func(t *testing.T) {
+					t.Parallel()
+					bubble(t, setup{fifo: s.fifo}, func(x *fixture) {
+						failure := errCard
+						if way == "reject" {
+							failure = sqsonce.Reject(errCard)
+						}
+						body := s.body
+						if body == "" {
+							body = "a1"
+						}
+						x.sendWith(x.url, body, s.attrs)
+						if host == "worker" {
+							h := x.worker(x.url, x.guarded(fails(failure), s.opts...))
+							if way == "own move" && s.fifo { // before the worker's own last try: it does not live so long
+								time.Sleep(5 * time.Second)
+								h.kill()
+								for range 4 {
+									time.Sleep(visibility * 2)
+									x.receive(x.url)
+								}
+							} else {
+								time.Sleep(time.Hour)
+								h.stop()
+							}
+						} else {
+							h := x.function(x.url, x.guarded(fails(failure), s.opts...), way == "reject")
+							time.Sleep(time.Hour)
+							h.stop()
+						}
+						p := x.looker()
+						m := x.one(x.openIn(p, func(o *ops.Options) { o.Key = x.once(p, s.opts...).Key }))
+						cause := ops.ReceivesUsedUp
+						if way == "reject" {
+							cause = ops.Rejected
+						}
+						if m.Cause != cause {
+							t.Errorf("cause %s, want %s", m.Cause, cause)
+						}
+						if s.lost && way == "own move" {
+							if !errors.Is(m.Problem, ops.ErrDedupIDLost) || m.State != ops.Unknown || m.RecordKey != "" {
+								t.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
+							}
+							return
+						}
+						if m.State != ops.Released || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey {
+							t.Errorf("%s, key %q, problem %v; want the record found", m.State, m.RecordKey, m.Problem)
+						}
+						if m.Message.Body != body {
+							t.Errorf("body %q, want it in its envelope", m.Message.Body)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A dead-letter queue of several queues: a message says which one it came from, or needs no source, or the listing says that it does.
+func TestSeveralSources(t *testing.T) {
+	t.Parallel()
+	const other = arnPrefix + "other"
+	bubble(t, setup{}, func(x *fixture) {
+		url := x.create("other", x.redrive("jobs-dlq", 3))
+		id := map[string]string{"event-id": "1"}
+		rejected := func(source string) map[string]string {
+			attrs := map[string]string{"event-id": "1", sqsonce.AttrRejectReason: "r"}
+			if source != "" {
+				attrs[sqsonce.AttrDeadLetterSource] = source
+			}
+			return attrs
+		}
+		x.sendWith(url, "moved", id)
+		h := x.worker(url, bare(fails(errCard)))
+		time.Sleep(time.Hour)
+		h.stop()
+		x.sendWith(x.dlq, "rejected", rejected(other))
+		x.sendWith(x.dlq, "no room for the source", rejected(""))
+		x.sendWith(x.dlq, "sent", id)
+		x.sendWith(x.dlq, "message ID", nil)
+		x.sendWith(x.dlq, "no source needed", map[string]string{"event-id": "1", "event-source": "orders"})
+
+		type want struct {
+			queue, key string
+			problem    error
+		}
+		check := func(d *ops.DLQ, wants map[string]want) {
+			t.Helper()
+			got := x.mustList(d)
+			for body, w := range wants {
+				if m := got[body]; m.QueueARN != w.queue || m.RecordKey != w.key || !errors.Is(m.Problem, w.problem) || (m.Problem == nil) != (m.State == ops.None) {
+					t.Errorf("%s: queue %q, key %q, %s, problem %v; want %+v", body, m.QueueARN, m.RecordKey, m.State, m.Problem, w)
+				}
+			}
+		}
+		known := want{other, "billing#sqs-event|" + other + "|1", nil}
+		check(x.open(), map[string]want{
+			"moved": known, "rejected": known,
+			"no room for the source": {problem: ops.ErrNoSource}, "sent": {problem: ops.ErrNoSource}, "message ID": {problem: ops.ErrNoSource},
+			"no source needed": {"", "billing#orders|1", nil},
+		})
+		check(x.open(func(o *ops.Options) { o.Source = other }), map[string]want{
+			"moved": known, "rejected": known, "no room for the source": known, "sent": known, "no source needed": {other, "billing#orders|1", nil},
+		})
+	})
+}
+
+// The consumer of envelopes without sqsonce.Unwrap has other keys.
+func TestNoUnwrap(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.sendWith(x.url, inSNS, nil)
+		h := x.worker(x.url, func(p *process) sqsonce.Handler { return x.once(p).Handler(fails(errCard)) })
+		time.Sleep(time.Hour)
+		h.stop()
+		if m := x.one(x.open()); m.State != ops.None {
+			t.Errorf("with Unwrap: %s", m.State)
+		}
+		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != ops.Released || m.Problem != nil {
+			t.Errorf("NoUnwrap: %s, %v", m.State, m.Problem)
+		}
+	})
+}
+
+// What a key function may do wrong is the problem of the message.
+func TestKeyFunctions(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(1)
+		for name, tt := range map[string]struct {
+			key  func(*sqsonce.Message) (string, error)
+			want error
+		}{
+			"fails":  {func(*sqsonce.Message) (string, error) { return "k", errCard }, errCard},
+			"panics": {func(*sqsonce.Message) (string, error) { panic(errCard) }, errCard},
+			"empty":  {func(*sqsonce.Message) (string, error) { return "", nil }, sqsonce.ErrNoEventID},
+		} {
+			m := x.one(x.open(func(o *ops.Options) { o.Key = tt.key }))
+			if !errors.Is(m.Problem, tt.want) || m.State != ops.Unknown || m.RecordKey != "" {
+				t.Errorf("%s: %s, key %q, problem %v", name, m.State, m.RecordKey, m.Problem)
+			}
+		}
+		m := x.one(x.open(func(o *ops.Options) { o.Store = nil }))
+		if m.State != ops.Unknown || m.Problem != nil || m.RecordKey != consumer+"#orders|g0-1" {
+			t.Errorf("without a store: %s, key %q, problem %v", m.State, m.RecordKey, m.Problem)
+		}
+		m = x.one(x.open(func(o *ops.Options) { o.Store, o.Key = nil, nil }))
+		if m.State != ops.Unknown || m.Problem != nil || m.RecordKey != "" {
+			t.Errorf("without a key function: %s, key %q, problem %v", m.State, m.RecordKey, m.Problem)
+		}
+	})
+}
+
+// An envelope that nobody understands has no key.
+func TestUnreadableEnvelope(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.sendWith(x.dlq, `{"Type":"SubscriptionConfirmation","MessageId":"m","TopicArn":"arn:aws:sns:us-east-1:1:t","Message":"m","Timestamp":"t"}`, nil)
+		if m := x.one(x.open()); !errors.Is(m.Problem, sqsonce.ErrEnvelope) || m.State != ops.Unknown {
+			t.Errorf("%s, problem %v", m.State, m.Problem)
+		}
+	})
+}
+
+// No record of a message that is older than the records are retained says nothing.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.set(x.dlq, map[string]string{"MessageRetentionPeriod": "36000"})
+		x.fill(1)
+		sent := time.Now()
+		d := x.open(func(o *ops.Options) { o.Retention = 3 * time.Hour })
+		for _, want := range []bool{false, true} { // after 1 h 59 min, and after 2 h 1 min
+			time.Sleep(time.Until(sent.Add(119 * time.Minute)))
+			m := x.one(d)
+			if m.State != ops.None || m.Expired != want || (m.Reason != never) != want {
+				t.Errorf("after %s: %s, expired %t, %q", time.Since(sent), m.State, m.Expired, m.Reason)
+			}
+			time.Sleep(2 * time.Minute)
+			if !m.LostAt.Equal(sent.Add(10 * time.Hour)) {
+				t.Errorf("lost at %s, want ten hours after the send", m.LostAt)
+			}
+		}
+	})
+}

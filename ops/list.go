@@ -1,0 +1,182 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+const (
+	defaultLimit = 1000
+	defaultHold  = time.Minute
+	leastHold    = 10 * time.Second // a listing of a few messages takes three
+	mostHold     = 12 * time.Hour   // the longest visibility timeout
+	// listWait is the wait of a receive: a short poll asks only some of SQS's hosts, and may find nothing in a small queue.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html
+	listWait = time.Second
+	// receiveTimeout bounds a receive with the client's retries.
+	receiveTimeout = 10 * time.Second
+	// giveBackMargin is how long before the end of Hold the reading ends: a message that is given back too late may be another
+	// consumer's.
+	giveBackMargin = 5 * time.Second
+	// emptyReceives in a row end a listing: one that finds nothing may have missed something.
+	emptyReceives = 2
+)
+
+// ListOptions configure [DLQ.List].
+type ListOptions struct {
+	// Limit is how many messages are read at most. Their bodies are in memory. Default: 1,000. Negative: no limit.
+	Limit int
+	// Hold is for how long a message that was read is hidden at most, should the process be killed. The listing reads for 5 s
+	// less. Default: 60 s. 10 s to 12 h; a part of a second counts as a whole one.
+	Hold time.Duration
+	// SpendReceives also lists a queue with a redrive policy of its own: a message may be moved on because of the listing.
+	// Default: false, such a queue is refused.
+	SpendReceives bool
+}
+
+func (o *ListOptions) resolve() error {
+	if o.Limit = cmp.Or(o.Limit, defaultLimit); o.Limit < 0 {
+		o.Limit = math.MaxInt
+	}
+	return resolveHold("ListOptions.Hold", &o.Hold)
+}
+
+func resolveHold(field string, hold *time.Duration) error {
+	if *hold = cmp.Or(*hold, defaultHold); *hold < leastHold || *hold > mostHold {
+		return badField(field, "is %s, must be %s to %s", *hold, leastHold, mostHold)
+	}
+	*hold = (*hold + time.Second - 1).Truncate(time.Second)
+	return nil
+}
+
+// Listing is what a dead-letter queue showed.
+type Listing struct {
+	// Messages are in the order in which SQS returned them: on a FIFO queue that is the order of each group.
+	Messages []*Message
+	// AsOf is when the listing began.
+	AsOf time.Time
+	// Total is how many messages the queue had then, by SQS's approximate count, Hidden how many of them were in flight: with
+	// another listing, one that was killed up to Hold ago, or a redrive. These are not in Messages.
+	Total, Hidden int
+	// Behind is how many messages of a FIFO queue lie behind those that SQS shows of their groups, or were not read because of the
+	// limit.
+	Behind int
+	// Complete says that all messages were read: SQS had no more to show, and its count, which is approximate, agrees.
+	Complete bool
+}
+
+// List reads the messages of the queue, gives them back, and joins each with the record of its event, by one consistent read
+// each. It receives each message once, ten in a call, and ends when two receives found nothing more, at Limit, or before Hold is
+// over. What it has read is visible again when it returns, also after an error, a panic of the client, or the end of ctx; a
+// receive that is under way then is awaited, for 10 s at most.
+//
+// A failed call ends the listing: List returns what it has read with the error. Where messages could not be given back the error
+// says how many are hidden until when. A record that cannot be read is the Problem of its message, and no error of List. A queue
+// with a redrive policy of its own is a [*RefusedError] with [ErrChained].
+func (d *DLQ) List(ctx context.Context, optFns ...func(*ListOptions)) (Listing, error) {
+	var o ListOptions
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if err := o.resolve(); err != nil {
+		return Listing{}, err
+	}
+	if d.chained && !o.SpendReceives {
+		return Listing{}, &RefusedError{"List", d.arn, ErrChained}
+	}
+	visible, hidden, err := d.count(ctx)
+	if err != nil {
+		return Listing{}, err
+	}
+	l := Listing{AsOf: time.Now(), Total: visible + hidden, Hidden: hidden}
+	all, err := d.look(ctx, o, &l)
+	missing := max(0, visible-len(l.Messages))
+	l.Complete = all && missing+hidden == 0
+	if d.fifo {
+		l.Behind = missing
+	}
+	d.join(ctx, l.Messages)
+	return l, errors.Join(err, context.Cause(ctx))
+}
+
+// count returns SQS's approximate counts. Delayed messages count as hidden.
+func (d *DLQ) count(ctx context.Context) (visible, hidden int, err error) {
+	names := []sqstypes.QueueAttributeName{
+		sqstypes.QueueAttributeNameApproximateNumberOfMessages,
+		sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		sqstypes.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	}
+	attrs, err := d.attributes(ctx, names...)
+	if err != nil {
+		return 0, 0, err
+	}
+	var n [3]int
+	for i, name := range names {
+		if n[i], err = strconv.Atoi(attrs[string(name)]); err != nil {
+			return 0, 0, d.failed("GetQueueAttributes", err)
+		}
+	}
+	return n[0], n[1] + n[2], nil
+}
+
+// look receives messages into the listing, and gives them back. It reports whether SQS had no more to show.
+func (d *DLQ) look(ctx context.Context, o ListOptions, l *Listing) (all bool, err error) {
+	h := newHeld(d, o.Hold)
+	defer func() { err = errors.Join(err, h.giveBack(ctx)) }()
+	end := time.Now().Add(o.Hold - giveBackMargin)
+	for empty := 0; len(l.Messages) < o.Limit && time.Now().Before(end); {
+		if ctx.Err() != nil {
+			return false, nil // List says why
+		}
+		sent := time.Now()
+		received, err := d.receive(ctx, min(host.MaxBatch, o.Limit-len(l.Messages)), o.Hold)
+		if err != nil {
+			return false, err
+		}
+		found := h.add(received, sent)
+		for _, m := range found {
+			l.Messages = append(l.Messages, d.newMessage(m))
+		}
+		if empty++; len(found) > 0 {
+			empty = 0
+		}
+		if empty == emptyReceives {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// receive makes one receive, which the end of ctx does not cancel: SQS would go on with it, and hide messages that nobody
+// has read. On a FIFO queue the client's retries get the same messages again, by the attempt's ID.
+func (d *DLQ) receive(ctx context.Context, n int, hold time.Duration) ([]sqstypes.Message, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), receiveTimeout)
+	defer cancel()
+	in := &sqs.ReceiveMessageInput{
+		QueueUrl:                    &d.url,
+		MaxNumberOfMessages:         int32(n),
+		WaitTimeSeconds:             int32(listWait / time.Second),
+		VisibilityTimeout:           int32(hold / time.Second),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+	}
+	if d.fifo {
+		attempt := rand.Text()
+		in.ReceiveRequestAttemptId = &attempt
+	}
+	out, err := d.client.ReceiveMessage(ctx, in)
+	if err != nil {
+		return nil, d.failed("ReceiveMessage", err)
+	}
+	return out.Messages, nil
+}

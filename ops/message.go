@@ -1,0 +1,212 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// Message is a message of a dead-letter queue, with what is known of its event.
+type Message struct {
+	// Message is the message as the source's consumer would receive it, in its envelope: QueueARN is the source's, or "" where
+	// nothing says which queue that is. ID, SentAt, the receive count and the receipt handle are the dead-letter queue's. The
+	// handle is of no use after a listing.
+	sqsonce.Message
+	// Cause is how it came here.
+	Cause Cause
+	// Reason is why: the reject-reason of a message that was rejected, else the last error of the event's record, else what the
+	// state says. Class groups the reasons.
+	Reason string
+	Class  Class
+	// RecordKey is the key of the event's record; "" where it is not known.
+	RecordKey string
+	// State is that of Record, which is nil under None and Unknown.
+	State  State
+	Record *dedup.Record
+	// Expired says of the state None that the record may have been there: the message is so old that its retention may be over.
+	Expired bool
+	// LostAt is when SQS deletes the message. On a FIFO queue SQS counts from its own move: one with the cause ReceivesUsedUp is
+	// deleted later. Zero: not known.
+	LostAt time.Time
+	// Redriven is how often a redrive has sent it before, as its redriven attribute says.
+	Redriven int
+	// Problem is why the record is not known: a key function that failed, [ErrNoSource], [ErrDedupIDLost], or a store that did
+	// not answer. nil where Options have neither Key nor Store.
+	Problem error
+}
+
+// Problems of a message: its key is not known.
+var (
+	ErrNoSource    = errors.New("the event's key depends on the queue, and nothing says which one the message came from: set Options.Source")
+	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
+)
+
+const (
+	// inspectsAtOnce is how many records are read at once.
+	inspectsAtOnce = 16
+	// inspectTimeout bounds one of them.
+	inspectTimeout = 5 * time.Second
+	// expiryMargin is the longest that a record is acquired before its message is sent to the dead-letter queue, or sent at all.
+	expiryMargin = time.Hour
+)
+
+// newMessage returns what a received message says by itself.
+func (d *DLQ) newMessage(in sqstypes.Message) *Message {
+	moved := in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)]
+	m := &Message{Message: *sqsworker.MessageOf(in, ""), State: Unknown}
+	_, rejected := m.Attributes[sqsonce.AttrRejectReason]
+	source := m.Attributes[sqsonce.AttrDeadLetterSource].String
+	switch {
+	case moved != "": // a reject-reason is of an earlier visit
+		m.Cause, m.QueueARN = ReceivesUsedUp, moved
+	case source != "":
+		m.Cause, m.QueueARN = Rejected, source
+	case rejected:
+		m.Cause, m.QueueARN = Rejected, d.source
+	default:
+		m.Cause, m.QueueARN = Sent, d.source
+	}
+	m.Redriven = historyOf(m.Attributes).times
+	if d.retention > 0 && !m.SentAt.IsZero() {
+		m.LostAt = m.SentAt.Add(d.retention)
+	}
+	return m
+}
+
+// recordKey returns the key of the event's record. Where something is missing that the consumer had, the key function is asked
+// twice: a key that depends on it is that of another event.
+func (d *DLQ) recordKey(m *Message) (string, error) {
+	key, err := d.callKey(m.Message)
+	if m.QueueARN == "" {
+		other := m.Message
+		other.QueueARN = d.arn
+		if k, otherErr := d.callKey(other); k != key || (otherErr == nil) != (err == nil) {
+			return "", ErrNoSource
+		}
+	}
+	if d.fifo && m.Cause == ReceivesUsedUp {
+		other := m.Message
+		other.DedupID = ""
+		if k, _ := d.callKey(other); err == nil && k != key {
+			return "", ErrDedupIDLost
+		}
+	}
+	return key, err
+}
+
+// callKey calls the user's key function, or the default one.
+func (d *DLQ) callKey(m sqsonce.Message) (key string, err error) {
+	of := d.opts.Key
+	if of == nil {
+		of = ownKey
+	}
+	return d.callWith(m, of)
+}
+
+// ownKey is the default key function.
+func ownKey(m *sqsonce.Message) (string, error) {
+	key, _, err := m.Key()
+	return key, err
+}
+
+// callWith calls a key function with the message as its consumer sees it.
+func (d *DLQ) callWith(m sqsonce.Message, of func(*sqsonce.Message) (string, error)) (key string, err error) {
+	get := func(_ context.Context, m *sqsonce.Message) (err error) { key, err = of(m); return err }
+	if !d.opts.NoUnwrap {
+		get = sqsonce.Unwrap(get)
+	}
+	if err := host.Contain(func() error { return get(context.Background(), &m) }); err != nil {
+		return "", fmt.Errorf("ops: the key of message %s: %w", m.ID, err)
+	}
+	if key == "" {
+		return "", fmt.Errorf("ops: the key of message %s: %w", m.ID, sqsonce.ErrNoEventID)
+	}
+	return key, nil
+}
+
+// join finds the records of the messages. A store that is away is asked no more after as many failures as there are reads at
+// once, so that a listing does not wait for each of a thousand messages.
+func (d *DLQ) join(ctx context.Context, messages []*Message) {
+	var away atomic.Int64
+	inParallel(len(messages), inspectsAtOnce, func(i int) {
+		m := messages[i]
+		if d.opts.Key != nil {
+			m.RecordKey, m.Problem = d.recordKey(m)
+		}
+		if d.opts.Store != nil && m.RecordKey != "" {
+			if away.Load() >= inspectsAtOnce {
+				m.Problem = fmt.Errorf("ops: record %s not read: %w", m.RecordKey, sqsonce.ErrUnavailable)
+			} else if err := d.inspect(ctx, m); err != nil {
+				m.Problem = fmt.Errorf("ops: record %s not read: %w", m.RecordKey, err)
+				if errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+					away.Add(1)
+				}
+			}
+		}
+		m.explain()
+	})
+}
+
+func (d *DLQ) inspect(ctx context.Context, m *Message) error {
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	var r dedup.Record
+	err := host.Contain(func() (err error) { r, err = d.opts.Store.Inspect(ctx, m.RecordKey); return err })
+	now := time.Now()
+	m.Record, m.State, m.Expired = nil, Unknown, false
+	switch {
+	case errors.Is(err, dedup.ErrNotFound):
+		m.State = None
+		first := m.SentAt
+		if h := historyOf(m.Attributes); h.times > 0 && h.first.Before(first) {
+			first = h.first
+		}
+		m.Expired = now.Sub(first) > d.opts.Retention-expiryMargin
+	case err != nil:
+		return err
+	default:
+		m.Record, m.State = &r, State(r.State(now))
+	}
+	return nil
+}
+
+// explain sets the reason. The last error of a completed record is not why the message is here.
+func (m *Message) explain() {
+	switch {
+	case m.Cause == Rejected && m.Attributes[sqsonce.AttrRejectReason].String != "":
+		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
+	case m.Record != nil && m.State != Completed && m.Record.LastError != "":
+		m.Reason = m.Record.LastError
+	case m.Expired:
+		m.Reason = "no record: never started, or so long ago that its record is gone"
+	case m.State == None, m.State == Completed:
+		m.Reason = m.State.Means()
+	default:
+		m.Reason = "no reason known"
+	}
+	m.Class = classOf(m.Reason)
+}
+
+// inParallel calls f with 0 to n-1, so many at once, and returns when all calls have ended.
+func inParallel(n, atOnce int, f func(i int)) {
+	var next atomic.Int64
+	var calls sync.WaitGroup
+	for range min(n, atOnce) {
+		calls.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	calls.Wait()
+}

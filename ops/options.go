@@ -1,0 +1,88 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Client is what this package needs of SQS. *sqs.Client implements it. Its retries are those of its user.
+type Client interface {
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	ListDeadLetterSourceQueues(context.Context, *sqs.ListDeadLetterSourceQueuesInput, ...func(*sqs.Options)) (*sqs.ListDeadLetterSourceQueuesOutput, error)
+	ListMessageMoveTasks(context.Context, *sqs.ListMessageMoveTasksInput, ...func(*sqs.Options)) (*sqs.ListMessageMoveTasksOutput, error)
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	// These two are for Redrive. What fifo.Client says holds for SendMessageBatch.
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+}
+
+var _ Client = (*sqs.Client)(nil)
+
+const (
+	defaultRetention = 29 * 24 * time.Hour
+	leastRetention   = time.Hour
+)
+
+// Options configure [Open].
+type Options struct {
+	// Key returns the key of a message's record: the Key of a dedup.Once with the consumer's name and options. It gets the message
+	// as the consumer of the source queue sees it, and must not change it. It is called concurrently. Default: none, messages are
+	// not joined with records.
+	Key func(*sqsonce.Message) (string, error)
+	// Store has the consumer's records. Default: none, messages are not joined with records.
+	Store dedup.Inspector
+	// NoUnwrap says that the consumer has no sqsonce.Unwrap around its handler: Key gets an envelope as it is. Default: false, Key
+	// gets the message in it.
+	NoUnwrap bool
+	// Retention is the consumer's dedup.Options.Retention. Default: 29 days. At least 1 h.
+	Retention time.Duration
+	// Source is the ARN of the queue of messages that do not say which one they came from. Default: where the dead-letter queue
+	// has one source that one, else none.
+	Source string
+	// NotDeadLetter accepts a queue that no queue names as its dead-letter queue: one that only hosts send to. Default: false, it
+	// is refused.
+	NotDeadLetter bool
+}
+
+// badField returns a problem of an option.
+func badField(field, format string, args ...any) error {
+	return &sqsonce.FieldError{Package: "ops", Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// resolve sets the defaults and reports everything that cannot be used.
+func (o *Options) resolve(c Client, dlqURL string) error {
+	var errs []error
+	if host.IsNil(c) {
+		errs = append(errs, badField("client", "is nil"))
+	}
+	if problem := host.QueueURLProblem(dlqURL); problem != "" {
+		errs = append(errs, badField("queue URL", "%s", problem))
+	}
+	if o.Store != nil && host.IsNil(o.Store) {
+		errs = append(errs, badField("Options.Store", "is a nil %T", o.Store))
+	}
+	if o.Store != nil && o.Key == nil {
+		errs = append(errs, badField("Options.Key", "is nil, must be set where Options.Store is: the Key of a dedup.Once"))
+	}
+	if o.Retention = cmp.Or(o.Retention, defaultRetention); o.Retention < leastRetention {
+		errs = append(errs, badField("Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention))
+	}
+	if o.Source != "" {
+		if _, err := host.ParseQueueARN(o.Source); err != nil {
+			errs = append(errs, badField("Options.Source", "is %.256q, must be a queue's ARN", o.Source))
+		} else if host.IsFIFO(o.Source) != host.IsFIFO(dlqURL) {
+			errs = append(errs, badField("Options.Source", "is %s, must be of the same kind as the dead-letter queue: standard or FIFO", o.Source))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,171 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+)
+
+const (
+	defaultRate        = 50
+	defaultMaxRedriven = 3
+)
+
+// RedriveOptions configure [DLQ.Redrive]. A message is selected if all of the filters that are set select it.
+type RedriveOptions struct {
+	// Classes are IDs of reason classes. Default: all.
+	Classes []string
+	// States of the messages' events. Default: all; which of them are sent is another matter.
+	States []State
+	// IDs, Keys and Groups are message IDs, record keys and groups. Default: all.
+	IDs, Keys, Groups []string
+	// SentAfter and SentBefore bound the time of sending, exclusively: see Message.SentAt. Default: no bound.
+	SentAfter, SentBefore time.Time
+	// Filter is called for each message that the other filters select, concurrently. It must not change the message. Default: none.
+	Filter func(*Message) bool
+
+	// DryRun decides about all messages that SQS shows, and gives them back. Default: false.
+	DryRun bool
+	// Crashed also sends messages whose event's consumer died while it ran: the effect may have happened, and the event runs
+	// again. Default: false, they are left.
+	Crashed bool
+	// Expired also sends messages without a record that are so old that the record may be gone: the event may be done, and runs
+	// again. Default: false, they are left.
+	Expired bool
+	// WithoutRecords sends without a look at records, where Options.Store is not set: also what is done, which the consumer's
+	// deduplication then drops. Default: false, and Options.Store is required.
+	WithoutRecords bool
+	// NeverStarted says that no message need have a record. Default: false, a redrive is refused where the first 21 messages have none:
+	// the consumer's name may be wrong, and with it every decision.
+	NeverStarted bool
+	// SkipAhead also sends messages of a FIFO group behind one that was left, and so gives up its order; not behind one whose
+	// outcome is unknown. SQS shows at most ten messages behind those that are left. Default: false, what is left holds back its
+	// group.
+	SkipAhead bool
+	// Canary is how many messages are sent first, each when the event of the one before was completed. One that fails, or is not
+	// completed within CanaryTimeout, ends the redrive with [ErrCanary]. Default: 1, where Options.Store is set; none in a dry run.
+	// Negative: none.
+	Canary int
+	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue. Default: 2 min. At least 1 s.
+	CanaryTimeout time.Duration
+	// MaxRedriven leaves messages that were redriven so often before. Default: 3. Negative: no limit.
+	MaxRedriven int
+	// Rate is how many messages a second are sent on average, up to ten at once. Default: 50. Negative: no limit.
+	Rate int
+	// Hold is for how long messages are hidden at most, should the process be killed. It is extended after half of it. Default:
+	// 60 s. 10 s to 12 h; a part of a second counts as a whole one.
+	Hold time.Duration
+	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, after that, and when it was
+	// deleted; each line is on the disk before the next step. Bodies are not in it. A redrive with the journal of one that was killed
+	// deletes what that has sent, without a second send, whatever the filters are. Two redrives must not write to one at once.
+	// Default: none.
+	Journal string
+	// SpendReceives also redrives from a queue with a redrive policy of its own: a message may be moved on because it was received.
+	// Default: false, such a queue is refused.
+	SpendReceives bool
+}
+
+func (o *RedriveOptions) resolve(hasStore bool) error {
+	errs := []error{resolveHold("RedriveOptions.Hold", &o.Hold)}
+	o.MaxRedriven = cmp.Or(o.MaxRedriven, defaultMaxRedriven)
+	o.Rate = cmp.Or(o.Rate, defaultRate)
+	if o.Canary > 0 && !hasStore {
+		errs = append(errs, badField("RedriveOptions.Canary", "is %d, must be 0 where Options.Store is not set: nothing tells what becomes of it", o.Canary))
+	}
+	if o.Canary = cmp.Or(o.Canary, defaultCanary); !hasStore || o.DryRun {
+		o.Canary = 0
+	}
+	if o.CanaryTimeout = cmp.Or(o.CanaryTimeout, canaryTimeout); o.CanaryTimeout < time.Second {
+		errs = append(errs, badField("RedriveOptions.CanaryTimeout", "is %s, must be at least 1s", o.CanaryTimeout))
+	}
+	for _, s := range o.States {
+		if !slices.Contains(States(), s) {
+			errs = append(errs, badField("RedriveOptions.States", "has %.64q, which is no state", string(s)))
+		}
+	}
+	if o.Journal != "" && o.DryRun {
+		errs = append(errs, badField("RedriveOptions.Journal", "is set, must not be in a dry run"))
+	}
+	switch {
+	case hasStore && o.WithoutRecords:
+		errs = append(errs, badField("RedriveOptions.WithoutRecords", "is set, must not be where Options.Store is"))
+	case !hasStore && !o.WithoutRecords:
+		errs = append(errs, badField("RedriveOptions.WithoutRecords", "is not set, must be where Options.Store is not: nothing tells what is done already"))
+	}
+	return errors.Join(errs...)
+}
+
+// Redrive sends messages back to the queues that they came from, as the same events, and deletes each one once SQS has its copy. A
+// copy has the body, the attributes, the group and the trace header of its message, without reject-reason and dead-letter-source.
+// It has an event-key where the event's key would change otherwise, such as that of the message ID, and a redriven attribute
+// where there is room: how often it was redriven, the run's ID, and when the event was first sent, in ms.
+//
+// What is sent is decided by the state of the message's event, which is read just before:
+//
+//	Released, None    sent
+//	None and Expired  left; Expired sends it
+//	Crashed           left; Crashed sends it
+//	Completed         left: its copy would do nothing
+//	Running           left: its copy would be delayed
+//	Foreign           left
+//	Unknown           left; WithoutRecords sends it
+//
+// Left is also what has a Problem, what was redriven MaxRedriven times before, what this run has sent and came back, and what
+// would lose its key ([ErrNoRoom], [ErrKeyChanges]). A message whose record was reopened is sent 65 s after that: until
+// then a consumer may remember that it was done.
+//
+// The first message is a canary: the others wait until its event is completed ([ErrCanary]). Of those every 50th is watched, without
+// a wait: the third that fails again ends the redrive ([ErrFailsYet]).
+//
+// On FIFO the messages of a group are sent one after the other, in the queue's order. One that is left holds back those behind it,
+// unless SkipAhead. So does one whose outcome is unknown: SQS has not answered for 285 s, or ctx has ended meanwhile. It stays, and
+// the next redrive sends it with the same MessageDeduplicationId; what comes of two copies is up to the consumer's deduplication.
+//
+// It ends when two receives have found nothing more, or after as many messages as the queue had at the start. A failed call of SQS
+// ends it, and so does a queue that takes no messages; a message that SQS refuses is left. When ctx ends no more is sent; what is
+// under way has 20 s. What was not deleted is visible again when Redrive returns. The report says what became of each message,
+// also with an error. A process that is killed leaves messages hidden for Hold, and some may be sent that are not deleted. After
+// that, redrive again: on FIFO SQS drops a copy within five minutes of the first one, later the event's record does. With the
+// Journal no second copy is sent, but of what was under way. A journal that cannot be written ends the redrive.
+//
+// A queue with a redrive policy of its own, or out of which a move task takes messages, is a [*RefusedError], and so is one whose
+// first 21 messages have no records ([ErrNoRecords]).
+func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
+	var o RedriveOptions
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if err := o.resolve(d.opts.Store != nil); err != nil {
+		return Report{}, err
+	}
+	if d.chained && !o.SpendReceives {
+		return Report{}, &RefusedError{"Redrive", d.arn, ErrChained}
+	}
+	if err := d.checkMoveTasks(ctx, "Redrive"); err != nil {
+		return Report{}, err
+	}
+	visible, hidden, err := d.count(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	r := newRun(d, o, Report{Run: rand.Text(), Total: visible + hidden})
+	if o.Journal != "" {
+		if r.journal, err = openJournal(o.Journal, d.arn); err != nil {
+			return Report{}, err
+		}
+		defer r.journal.file.Close() // each line is on the disk
+		if r.journal.run != "" {
+			r.report.Run = r.journal.run
+		}
+		if err := r.journal.write(journalLine{Version: journalVersion, Queue: d.arn, Run: r.report.Run}); err != nil {
+			return Report{}, err
+		}
+	}
+	if err = errors.Join(r.redrive(ctx), context.Cause(ctx)); err == nil {
+		err = r.journal.write(journalLine{Done: true})
+	}
+	return r.report, err
+}

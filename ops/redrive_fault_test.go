@@ -1,0 +1,347 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// wire is a client that sees the calls of a redrive: what was sent and acknowledged before what is deleted.
+type wire struct {
+	ops.Client
+	*calls
+}
+
+// calls are those of one process, or of several one after the other.
+type calls struct {
+	x       *fixture
+	mu      sync.Mutex
+	bodies  map[string]string // by receipt handle
+	sent    map[string]int    // by body: copies that SQS has acknowledged
+	order   []string          // of these
+	sends   int               // requests
+	deletes int               // entries
+}
+
+func (x *fixture) wired(c ops.Client) *wire {
+	return &wire{c, &calls{x: x, bodies: map[string]string{}, sent: map[string]int{}}}
+}
+
+// over returns the wire of another process.
+func (w *wire) over(c ops.Client) *wire { return &wire{c, w.calls} }
+
+func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := w.Client.ReceiveMessage(ctx, in, o...)
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, m := range out.Messages {
+			w.bodies[*m.ReceiptHandle] = *m.Body
+		}
+	}
+	return out, err
+}
+
+func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	out, err := w.Client.SendMessageBatch(ctx, in, o...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sends++; err == nil {
+		for _, e := range out.Successful {
+			for _, entry := range in.Entries {
+				if *entry.Id == *e.Id {
+					w.sent[*entry.MessageBody]++
+					w.order = append(w.order, *entry.MessageBody)
+				}
+			}
+		}
+	}
+	return out, err
+}
+
+func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	w.mu.Lock()
+	for _, e := range in.Entries {
+		if body := w.bodies[*e.ReceiptHandle]; w.sent[body] == 0 {
+			w.x.Errorf("%s is deleted before its copy was acknowledged", body)
+		}
+		w.deletes++
+	}
+	w.mu.Unlock()
+	return w.Client.DeleteMessageBatch(ctx, in, o...)
+}
+
+// openWired opens the queue with a wire.
+func (x *fixture) openWired(optFns ...func(*ops.Options)) (*ops.DLQ, *wire) {
+	x.Helper()
+	w := x.wired(x.newProcess().sqs)
+	d, err := ops.Open(context.Background(), w, x.dlq, append([]func(*ops.Options){func(o *ops.Options) {
+		o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin)
+	}}, optFns...)...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return d, w
+}
+
+// effects runs the events of the source, and counts how often each had its effect.
+func (x *fixture) effects() (map[string]int, func()) {
+	var mu sync.Mutex
+	n := map[string]int{}
+	h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		n[m.Body]++
+		return nil
+	}))
+	return n, h.stop
+}
+
+// Whatever fails: no message leaves the dead-letter queue before its copy is acknowledged, and after a run without faults each
+// event has had its effect once.
+func TestRedriveFaults(t *testing.T) {
+	t.Parallel()
+	const n = 35
+	for name, rules := range map[string][]fault.Rule{
+		"no fault":                 nil,
+		"lost replies of sends":    {{Op: "SendMessageBatch", Nth: 1, Times: 2, Do: fault.LoseReply}},
+		"no reply of a send":       {{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}},
+		"sends that do not arrive": {{Op: "SendMessageBatch", Nth: 2, Times: 3, Do: fault.Reset}},
+		"throttled sends":          {{Op: "SendMessageBatch", Prob: 0.5, Do: fault.Error, Code: "RequestThrottled"}},
+		"entries that fail":        {{Op: "SendMessageBatch", Prob: 0.5, Do: fault.FailEntries, Entries: []int{0, 2}}},
+		"entries that are refused": {{Op: "SendMessageBatch", Nth: 1, Times: 2, Do: fault.FailEntries, Entries: []int{0, 1}, Code: "InvalidMessageContents"}},
+		"entries without answer":   {{Op: "SendMessageBatch", Nth: 1, Times: 2, Do: fault.DropEntries, Entries: []int{0, 1}}},
+		"a send that comes late":   {{Op: "SendMessageBatch", Nth: 1, Times: 3, Do: fault.Replay, Delay: 20 * time.Second}},
+		"lost replies of deletes":  {{Op: "DeleteMessageBatch", Prob: 0.5, Do: fault.LoseReply}},
+		"deletes that fail":        {{Op: "DeleteMessageBatch", Nth: 1, Times: 4, Do: fault.FailEntries, Entries: []int{1}}},
+		"all deletes fail":         {{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}},
+		"deletes without answer":   {{Op: "DeleteMessageBatch", Nth: 1, Times: 4, Do: fault.DropEntries, Entries: []int{0}}},
+		"visible early":            {{Op: "ReceiveMessage", Prob: 0.4, Do: fault.ExpireEarly}},
+		"always visible early":     {{Op: "ReceiveMessage", Prob: 1, Do: fault.ExpireEarly}},
+		"duplicates":               {{Op: "ReceiveMessage", Prob: 0.4, Do: fault.Duplicate, Entries: []int{0, 3}}},
+		"lost replies of receives": {{Op: "ReceiveMessage", Nth: 2, Do: fault.LoseReply}},
+		"slow sends":               {{Op: "SendMessageBatch", Nth: 1, Times: 9, Do: fault.Delay, Delay: 100 * time.Second, After: true}},
+		"no extensions":            {{Op: "SendMessageBatch", Nth: 1, Times: 9, Do: fault.Delay, Delay: 100 * time.Second}, {Op: "ChangeMessageVisibilityBatch", Prob: 1, Do: fault.FailEntries}},
+	} {
+		for _, fifo := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: fifo}, func(x *fixture) {
+					for i := range n {
+						x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%4, i))
+					}
+					d, w := x.openWired()
+					x.sqs.Set(fault.Plan{Rules: rules})
+					r, err := d.Redrive(context.Background(), noCanary)
+					x.sqs.Set(fault.Plan{})
+					if err != nil {
+						t.Logf("the run ended with %v", err)
+					}
+					if name != "visible early" && name != "always visible early" && name != "duplicates" && name != "lost replies of deletes" {
+						x.checkReport(r)
+					}
+					if name == "no fault" && r.Count(ops.Redriven) != n {
+						t.Errorf("%d of %d redriven", r.Count(ops.Redriven), n)
+					}
+					if w.deletes > 3*len(w.order) {
+						t.Errorf("%d deletes of %d acknowledged sends", w.deletes, len(w.order))
+					}
+					last := map[string]string{}
+					for _, body := range w.order {
+						if group := body[:2]; fifo && body <= last[group] {
+							t.Errorf("%s was sent after %s", body, last[group])
+						} else {
+							last[group] = body
+						}
+					}
+					there := append(x.bodies(x.url), x.bodies(x.dlq)...)
+					for i := range n {
+						if body := fmt.Sprintf("g%d-%02d", i%4, i); !slices.Contains(there, body) {
+							t.Errorf("%s is lost", body)
+						}
+					}
+					effects, stop := x.effects()
+					for range 2 {
+						time.Sleep(time.Minute)
+						x.redriveAll(d, func(o *ops.RedriveOptions) { o.SkipAhead = true }) // of what is done
+					}
+					time.Sleep(time.Minute)
+					stop()
+					if len(effects) != n {
+						t.Errorf("%d effects of %d", len(effects), n)
+					}
+					for body, times := range effects {
+						if times != 1 {
+							t.Errorf("%s had its effect %d times", body, times)
+						}
+					}
+					for _, m := range x.mustList(d) {
+						if m.State != ops.Completed {
+							t.Errorf("%s is left, %s", m.Body, m.State)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// The answer of a send stays unknown: the message stays, and on FIFO its group.
+func TestRedriveUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for _, skip := range []bool{false, true} {
+		bubble(t, setup{fifo: true}, func(x *fixture) {
+			x.send(x.dlq, "a-1", "a-2")
+			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply}}})
+			start := time.Now()
+			r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.SkipAhead = skip })
+			if took := time.Since(start); took < 4*time.Minute || took > 6*time.Minute {
+				t.Errorf("ended after %s", took)
+			}
+			if len(r.Results) != 2 || r.Results[0].Action != ops.UnknownOutcome || !errors.Is(r.Results[1].Err, ops.ErrHeldBehind) ||
+				!strings.Contains(r.Results[1].Err.Error(), r.Results[0].ID) {
+				t.Errorf("skip %t: %+v", skip, r.Results)
+			}
+			x.wantBodies(x.url, "a-1")
+			x.wantBodies(x.dlq, "a-1 a-2")
+		})
+	}
+}
+
+// On FIFO the messages of a group go back in their order. One that is left holds those behind it.
+func TestRedriveOrder(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	for i := range 30 {
+		ids = append(ids, fmt.Sprintf("%c-%02d", 'a'+i%3, i))
+	}
+	completed := func(ids ...string) func(o *ops.Options) {
+		return func(o *ops.Options) {
+			o.Store = inspector(func(_ context.Context, key string) (dedup.Record, error) {
+				if _, id, _ := strings.Cut(key, "|"); slices.Contains(ids, id) {
+					return dedup.Record{Lease: dedup.Lease{Owner: "w1"}, Completed: true}, nil
+				}
+				return dedup.Record{}, dedup.ErrNotFound
+			})
+		}
+	}
+	for name, tt := range map[string]struct {
+		done []string
+		set  func(*ops.RedriveOptions)
+		left string // what stays
+	}{
+		"all":                     {},
+		"one is left":             {done: []string{"b-13"}, left: "b-13 b-16 b-19 b-22 b-25 b-28"},
+		"one is left, skip ahead": {done: []string{"b-13"}, left: "b-13", set: func(o *ops.RedriveOptions) { o.SkipAhead = true }},
+		"nine are left, skip ahead": {done: []string{"a-00", "a-03", "a-06", "a-09", "a-12", "a-15", "a-18", "a-21", "a-24"}, left: "a-00 a-03 a-06 a-09 a-12 a-15 a-18 a-21 a-24",
+			set: func(o *ops.RedriveOptions) { o.SkipAhead = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{fifo: true}, func(x *fixture) {
+				x.send(x.dlq, ids...)
+				d, w := x.openWired(completed(tt.done...))
+				r := x.redriveAll(d, func(o *ops.RedriveOptions) {
+					if tt.set != nil {
+						tt.set(o)
+					}
+				})
+				left := x.bodies(x.dlq)
+				slices.Sort(left)
+				if got := strings.Join(left, " "); got != tt.left {
+					t.Errorf("left: %s, want %s", got, tt.left)
+				}
+				last := map[byte]string{}
+				for _, body := range w.order {
+					if body <= last[body[0]] {
+						t.Errorf("%s was sent after %s", body, last[body[0]])
+					}
+					last[body[0]] = body
+				}
+				for _, res := range r.Results {
+					if res.Action == ops.Left && errors.Is(res.Err, ops.ErrHeldBehind) == (res.State == ops.Completed) {
+						t.Errorf("%s: %v", res.ID, res.Err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Holds are extended at half of them for as long as a run needs its messages.
+func TestRedriveExtendsItsHold(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(10)
+		p := x.newProcess()
+		d := x.openIn(p)
+		r := x.redriveAll(d, func(o *ops.RedriveOptions) {
+			o.Hold = 10 * time.Second
+			o.Filter = func(m *ops.Message) bool {
+				if m.Body == "g7-1" {
+					for range 40 {
+						time.Sleep(time.Second)
+						if n := x.hidden(); n != 10 {
+							t.Errorf("%d messages are hidden", n)
+						}
+					}
+				}
+				return m.Body != "g3-1"
+			}
+		})
+		if n := p.requests("ChangeMessageVisibilityBatch"); n < 7 || n > 10 { // one of them gives back
+			t.Errorf("%d changes of the visibility in 40 s", n)
+		}
+		if r.Count(ops.Redriven) != 9 || r.Count(ops.Left) != 1 {
+			t.Errorf("%d redriven", r.Count(ops.Redriven))
+		}
+	})
+}
+
+// A handle that may no longer be the run's is not used, and nothing is sent without one.
+func TestRedriveWithoutItsHold(t *testing.T) {
+	t.Parallel()
+	denied := fault.Rule{Op: "ChangeMessageVisibilityBatch", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}
+	for want, rules := range map[ops.Action][]fault.Rule{
+		ops.Left:      {denied},
+		ops.Undeleted: {denied, {Op: "SendMessageBatch", Nth: 1, Do: fault.Delay, Delay: 4 * time.Second}},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.fill(1)
+			d, w := x.openWired()
+			x.sqs.Set(fault.Plan{Rules: rules})
+			r, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
+				o.Hold = 10 * time.Second
+				o.Filter = func(*ops.Message) bool {
+					time.Sleep(7 * time.Second)
+					if want == ops.Left {
+						time.Sleep(4 * time.Second)
+					}
+					return true
+				}
+			})
+			if err != nil || len(r.Results) != 1 {
+				t.Fatalf("%d results, %v", len(r.Results), err)
+			}
+			res := r.Results[0]
+			if res.Action != want || !errors.Is(res.Err, ops.ErrHoldOver) || !strings.Contains(res.Err.Error(), "sqs:ChangeMessageVisibility") {
+				t.Errorf("%s, %v; want %s", res.Action, res.Err, want)
+			}
+			if want == ops.Left && (w.deletes != 0 || len(w.order) != 0) {
+				t.Errorf("%d sends, %d deletes", len(w.order), w.deletes)
+			}
+		})
+	}
+}

@@ -1,0 +1,292 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// A queue with a redrive policy, and one with a move task that began after Open, are refused; so are bad options, all at once.
+func TestRedriveRefuses(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(200)
+		d := x.redriver()
+		_, err := d.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
+			o.Hold, o.WithoutRecords, o.States = time.Second, true, []ops.State{"gone"}
+		})
+		for _, field := range []string{"Hold", "WithoutRecords", "States"} {
+			if err == nil || !strings.Contains(err.Error(), "RedriveOptions."+field) {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+		if _, err := x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+			SourceArn: aws.String(arnPrefix + "jobs-dlq"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
+			DestinationArn: aws.String(arnPrefix + "jobs"),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Redrive(context.Background(), noCanary)
+		if r, ok := errors.AsType[*ops.RefusedError](err); !ok || !errors.Is(err, ops.ErrMoveTask) || r.Operation != "Redrive" {
+			t.Errorf("error %v", err)
+		}
+	})
+	bubble(t, setup{}, func(x *fixture) {
+		x.create("last", nil)
+		x.set(x.dlq, x.redrive("last", 5))
+		x.fill(1)
+		d := x.redriver()
+		if _, err := d.Redrive(context.Background(), noCanary); !errors.Is(err, ops.ErrChained) || x.sqs.Messages(x.dlq)[0].ReceiveCount != 0 {
+			t.Errorf("error %v", err)
+		}
+		x.redriveAll(d, func(o *ops.RedriveOptions) { o.SpendReceives = true })
+		x.wantBodies(x.url, "g0-1")
+	})
+}
+
+// A message goes back to the queue that it came from, and to no other one that an attribute names.
+func TestRedriveDestinations(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		other := x.create("other", x.redrive("jobs-dlq", 1))
+		stranger := x.create("stranger", nil)
+		for body, source := range map[string]string{"a1": "jobs", "a2": "other", "a3": "stranger", "a4": ""} {
+			attrs := map[string]string{sqsonce.AttrEventID: body, sqsonce.AttrEventSource: "orders"}
+			if source != "" {
+				attrs[sqsonce.AttrDeadLetterSource] = arnPrefix + source
+			}
+			x.sendWith(x.dlq, body, attrs)
+		}
+		x.send(other, "a5")
+		x.receive(other)
+		time.Sleep(visibility + time.Second)
+		x.receive(other)
+		r := x.redriveAll(x.redriver())
+		x.wantBodies(x.url, "a1")
+		x.wantBodies(other, "a2 a5")
+		x.wantBodies(stranger, "")
+		x.wantBodies(x.dlq, "a3 a4")
+		for _, res := range r.Results {
+			if res.Action == ops.Left && !errors.Is(res.Err, ops.ErrNoDestination) {
+				t.Errorf("%v", res.Err)
+			}
+		}
+		x.redriveAll(x.redriver(func(o *ops.Options) { o.Source = arnPrefix + "other" }))
+		x.wantBodies(other, "a2 a4 a5")
+		x.wantBodies(x.dlq, "a3")
+	})
+	bubble(t, setup{}, func(x *fixture) { // a queue that only hosts send to
+		x.set(x.url, map[string]string{"RedrivePolicy": ""})
+		x.send(x.dlq, "a1")
+		x.redriveAll(x.redriver(func(o *ops.Options) { o.NotDeadLetter, o.Source = true, arnPrefix+"jobs" }))
+		x.wantBodies(x.url, "a1")
+	})
+}
+
+// An event whose record was reopened a moment ago is sent when no consumer remembers any more that it was done.
+func TestRedriveAfterReopen(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		var runs []time.Time
+		x.send(x.url, "a1")
+		h := x.worker(x.url, x.guarded(func(context.Context, *sqsonce.Message) error { runs = append(runs, time.Now()); return nil }))
+		defer h.stop()
+		time.Sleep(10 * time.Second)
+		x.send(x.dlq, "a1")
+		store := x.store(x.admin)
+		rec, err := store.Inspect(context.Background(), "billing#orders|a1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Reopen(context.Background(), rec, "again"); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = true })
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("a dry run took %s", took)
+		}
+		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Hold = 10 * time.Second })
+		if r.Count(ops.Redriven) != 1 {
+			t.Fatalf("%+v", r.Results[0])
+		}
+		time.Sleep(10 * time.Second)
+		if len(runs) != 2 || runs[1].Sub(start) < 60*time.Second {
+			t.Errorf("runs at %v, reopened at %v", runs, start)
+		}
+	})
+}
+
+// Rate bounds how many messages are sent a second, on average.
+func TestRedriveRate(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for rate, want := range map[int]time.Duration{0: 1800 * time.Millisecond, 5: 18 * time.Second, -1: 0} {
+			bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				x.fill(100)
+				d, w := x.openWired()
+				start := time.Now()
+				r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.Rate = rate })
+				took := time.Since(start)
+				if r.Count(ops.Redriven) != 100 || took < want || took > want+want/2+3*time.Second {
+					t.Errorf("fifo %t, rate %d: %d redriven in %s, want %s", fifo, rate, r.Count(ops.Redriven), took, want)
+				}
+				if !fifo && w.sends > 12 {
+					t.Errorf("%d requests for 100 messages", w.sends)
+				}
+			})
+		}
+	}
+}
+
+// When the context ends no more is sent, what is under way is awaited, and all the rest is given back.
+func TestRedriveIsCancelled(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		rule fault.Rule
+		want ops.Action // of the ten that are under way
+	}{
+		"a slow send":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.Redriven},
+		"no answer":     {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.LoseReply}, ops.UnknownOutcome},
+		"does not go":   {fault.Rule{Op: "SendMessageBatch", Nth: 2, Times: 99, Do: fault.Error, Code: "RequestThrottled"}, ops.SendFailed},
+		"a slow delete": {fault.Rule{Op: "DeleteMessageBatch", Nth: 2, Times: 1, Do: fault.Delay, Delay: 3 * time.Second}, ops.Redriven},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.fill(50)
+			d := x.redriver()
+			x.sqs.Set(fault.Plan{Rules: []fault.Rule{tt.rule}})
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(1500*time.Millisecond, func() { cancel(errCard) })
+			start := time.Now()
+			r, err := d.Redrive(ctx, noCanary, func(o *ops.RedriveOptions) { o.Rate = 10 })
+			if took := time.Since(start); !errors.Is(err, errCard) || took > 30*time.Second {
+				t.Errorf("%s: error %v after %s", name, err, took)
+			}
+			x.checkReport(r)
+			if n := r.Count(tt.want); len(r.Results) != 20 || tt.want == ops.Redriven && n != 20 || tt.want != ops.Redriven && n != 10 {
+				t.Errorf("%s: %d of %d are %s", name, n, len(r.Results), tt.want)
+			}
+			if n := x.hidden(); n != 0 {
+				t.Errorf("%s: %d messages are hidden", name, n)
+			}
+		})
+	}
+}
+
+// The rest of a FIFO group that is under way is not sent.
+func TestRedriveIsCancelledInAGroup(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send(x.dlq, "a-1", "a-2", "a-3", "a-4")
+		d := x.redriver()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Second}}})
+		ctx, cancel := context.WithTimeoutCause(context.Background(), 1500*time.Millisecond, errCard)
+		defer cancel()
+		r, err := d.Redrive(ctx, noCanary)
+		if r.Count(ops.Redriven) != 2 || r.Count(ops.Left) != 2 || !errors.Is(r.Results[3].Err, errCard) && !errors.Is(r.Results[3].Err, ops.ErrHeldBehind) {
+			t.Errorf("%d redriven, %v, %v", r.Count(ops.Redriven), r.Results[3].Err, err)
+		}
+		x.wantBodies(x.url, "a-1 a-2")
+	})
+}
+
+// A call that is denied ends the run, and names the action: nothing more is sent that cannot be sent or deleted.
+func TestRedriveDenied(t *testing.T) {
+	t.Parallel()
+	for op, sent := range map[string]int{"SendMessageBatch": 0, "DeleteMessageBatch": 10, "ReceiveMessage": 0} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.fill(50)
+			d := x.redriver()
+			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}})
+			r, err := d.Redrive(context.Background(), noCanary)
+			if err == nil || !strings.Contains(err.Error(), "sqs:"+strings.TrimSuffix(op, "Batch")) || !strings.Contains(err.Error(), "AccessDenied") {
+				t.Errorf("%s: %v", op, err)
+			}
+			x.checkReport(r)
+			if n := len(x.bodies(x.url)); n != sent || x.hidden() != 0 || len(x.bodies(x.dlq)) != 50 {
+				t.Errorf("%s: %d sent, %d hidden", op, n, x.hidden())
+			}
+		})
+	}
+}
+
+// A receive that fails while the first messages are looked at: these are in the report.
+func TestRedriveReportsTheFirstMessages(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(30)
+		d := x.redriver()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Times: 9, Do: fault.Error, Code: "AccessDeniedException"}}})
+		r, err := d.Redrive(context.Background())
+		x.checkReport(r)
+		if err == nil || len(r.Results) != 10 || r.Count(ops.Left) != 10 || x.hidden() != 0 {
+			t.Errorf("%d results, %v", len(r.Results), err)
+		}
+	})
+}
+
+// A message that SQS refuses is left, and the others go on.
+func TestRedriveRefusedMessage(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(30)
+		d := x.redriver()
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{4}, Code: "InvalidMessageContents"}}})
+		r := x.redriveAll(d)
+		if r.Count(ops.SendFailed) != 1 || r.Count(ops.Redriven) != 29 {
+			t.Errorf("%d failed, %d redriven", r.Count(ops.SendFailed), r.Count(ops.Redriven))
+		}
+	})
+}
+
+// SkipAhead reaches what lies behind messages that are left, also where a receive ends within a group.
+func TestSkipAheadReaches(t *testing.T) {
+	t.Parallel()
+	for name, groups := range map[string][]struct{ left, behind int }{
+		"four groups":                 {{5, 4}, {5, 4}, {5, 4}, {5, 4}},
+		"one long group":              {{3, 27}},
+		"behind a group that is left": {{9, 0}, {1, 8}, {1, 8}},
+		"nine of each":                {{9, 20}, {9, 20}, {9, 1}},
+	} {
+		bubble(t, setup{fifo: true}, func(x *fixture) {
+			var want []string
+			for g, n := range groups {
+				for i := range n.left + n.behind {
+					body := fmt.Sprintf("g%d-%02d", g, i)
+					if i < n.left {
+						body += "-left"
+					} else {
+						want = append(want, body)
+					}
+					x.send(x.dlq, body)
+				}
+			}
+			d := x.redriver(func(o *ops.Options) {
+				o.Store = inspector(func(_ context.Context, key string) (dedup.Record, error) {
+					if strings.HasSuffix(key, "-left") {
+						return dedup.Record{Lease: dedup.Lease{Owner: "w"}, Completed: true}, nil
+					}
+					return dedup.Record{}, dedup.ErrNotFound
+				})
+			})
+			x.redriveAll(d, func(o *ops.RedriveOptions) { o.SkipAhead, o.NeverStarted = true, false })
+			got := x.bodies(x.url)
+			slices.Sort(got)
+			if strings.Join(got, " ") != strings.Join(want, " ") {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		})
+	}
+}

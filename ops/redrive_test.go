@@ -1,0 +1,527 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// redriver opens the queue to redrive from it.
+func (x *fixture) redriver(optFns ...func(*ops.Options)) *ops.DLQ {
+	x.Helper()
+	return x.openIn(x.newProcess(), optFns...)
+}
+
+// noCanary is for tests without a consumer.
+func noCanary(o *ops.RedriveOptions) { o.Canary, o.NeverStarted = -1, true }
+
+// redriveAll redrives, without a canary, and checks what holds of each run: the report has one result for each message that was received, and all
+// that it does not call redriven is in the dead-letter queue, and visible.
+func (x *fixture) redriveAll(d *ops.DLQ, optFns ...func(*ops.RedriveOptions)) ops.Report {
+	x.Helper()
+	r, err := d.Redrive(context.Background(), append([]func(*ops.RedriveOptions){noCanary}, optFns...)...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.checkReport(r)
+	if n := x.hidden(); n != 0 {
+		x.Errorf("%d messages are hidden after the run", n)
+	}
+	return r
+}
+
+func (x *fixture) checkReport(r ops.Report) {
+	x.Helper()
+	there := map[string]bool{}
+	for _, m := range x.sqs.Messages(x.dlq) {
+		there[m.ID] = true
+	}
+	seen := map[string]bool{}
+	for _, res := range r.Results {
+		if seen[res.ID] {
+			x.Errorf("two results for %s", res.ID)
+		}
+		seen[res.ID] = true
+		if res.Action != ops.Undeleted && there[res.ID] == (res.Action == ops.Redriven) {
+			x.Errorf("%s: %s, %v; in the dead-letter queue: %t", res.ID, res.Action, res.Err, there[res.ID])
+		}
+		if (res.Err == nil) != (res.Action == ops.Redriven || res.Action == ops.Planned) {
+			x.Errorf("%s: %s with error %v", res.ID, res.Action, res.Err)
+		}
+	}
+	all := r.Count(ops.Redriven, ops.Undeleted, ops.UnknownOutcome, ops.SendFailed, ops.Left, ops.Planned)
+	if all != len(r.Results) {
+		x.Errorf("%d of %d results have an action", all, len(r.Results))
+	}
+}
+
+// bodies returns those of a queue's messages, in order.
+func (x *fixture) bodies(url string) (all []string) {
+	for _, m := range x.sqs.Messages(url) {
+		all = append(all, m.Body)
+	}
+	return all
+}
+
+func (x *fixture) wantBodies(url, want string) {
+	x.Helper()
+	got := x.bodies(url)
+	if !x.fifo {
+		slices.Sort(got)
+	}
+	if strings.Join(got, " ") != want {
+		x.Errorf("%s has %q, want %q", url, got, want)
+	}
+}
+
+// inState is a store whose records have the state that their event is called.
+func inState(_ context.Context, key string) (dedup.Record, error) {
+	r := dedup.Record{Lease: dedup.Lease{Key: key, Owner: "w1", Fence: 1}}
+	_, state, _ := strings.Cut(key, "|")
+	state, _, _ = strings.Cut(state, "-")
+	switch ops.State(state) {
+	case ops.Released:
+	case ops.Running:
+		r.Until = time.Now().Add(time.Minute)
+	case ops.Crashed:
+		r.Until = time.Now().Add(-time.Minute)
+	case ops.Completed:
+		r.Completed = true
+	case ops.Foreign:
+		r.Owner = ""
+	case ops.Unknown:
+		return r, errCard
+	default:
+		return r, dedup.ErrNotFound
+	}
+	return r, nil
+}
+
+func stateStore(o *ops.Options) { o.Store = inspector(inState) }
+
+// Which messages are sent is decided by the state of their events.
+func TestRedriveByState(t *testing.T) {
+	t.Parallel()
+	const released, none = "released", "none"
+	for name, tt := range map[string]struct {
+		set  func(*ops.RedriveOptions)
+		old  bool
+		want string
+	}{
+		"by default":            {want: "none released"},
+		"crashed":               {set: func(o *ops.RedriveOptions) { o.Crashed = true }, want: "crashed none released"},
+		"expired":               {old: true, want: "released"},
+		"expired, all the same": {old: true, set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "none released"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{}, func(x *fixture) {
+				for _, s := range ops.States() {
+					x.send(x.dlq, string(s))
+				}
+				d := x.redriver(stateStore, func(o *ops.Options) { o.Retention = 2 * time.Hour })
+				if tt.old {
+					time.Sleep(time.Hour + time.Minute)
+				}
+				r := x.redriveAll(d, func(o *ops.RedriveOptions) {
+					if tt.set != nil {
+						tt.set(o)
+					}
+				})
+				x.wantBodies(x.url, tt.want)
+				for _, res := range r.Results {
+					sent := slices.Contains(strings.Fields(tt.want), string(res.State))
+					problem := res.State == ops.Unknown
+					if sent != (res.Action == ops.Redriven) || !sent && errors.Is(res.Err, ops.ErrState) == problem || problem && !errors.Is(res.Err, errCard) {
+						t.Errorf("%s: %s, %v", res.State, res.Action, res.Err)
+					}
+				}
+			})
+		})
+	}
+	bubble(t, setup{}, func(x *fixture) { // no store
+		x.send(x.dlq, released, none)
+		d, err := ops.Open(context.Background(), x.newProcess().sqs, x.dlq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Redrive(context.Background(), noCanary); err == nil || !strings.Contains(err.Error(), "RedriveOptions.WithoutRecords") {
+			t.Errorf("error %v", err)
+		}
+		x.redriveAll(d, func(o *ops.RedriveOptions) { o.WithoutRecords = true })
+		x.wantBodies(x.url, "none released")
+	})
+}
+
+// Filters select; a dry run decides in the same way, and sends nothing.
+func TestRedriveFilters(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		set  func(o *ops.RedriveOptions, l ops.Listing)
+		want string
+	}{
+		"all":    {func(*ops.RedriveOptions, ops.Listing) {}, "none-1 none-2 released-1 released-2"},
+		"IDs":    {func(o *ops.RedriveOptions, l ops.Listing) { o.IDs = []string{l.Messages[0].ID} }, "none-1"},
+		"keys":   {func(o *ops.RedriveOptions, l ops.Listing) { o.Keys = []string{"billing#orders|none-2"} }, "none-2"},
+		"state":  {func(o *ops.RedriveOptions, _ ops.Listing) { o.States = []ops.State{ops.Released} }, "released-1 released-2"},
+		"class":  {func(o *ops.RedriveOptions, l ops.Listing) { o.Classes = []string{l.Messages[0].Class.ID} }, "none-1 none-2"},
+		"after":  {func(o *ops.RedriveOptions, l ops.Listing) { o.SentAfter = l.Messages[1].SentAt }, "released-1 released-2"},
+		"before": {func(o *ops.RedriveOptions, l ops.Listing) { o.SentBefore = l.Messages[1].SentAt }, "none-1"},
+		"two": {func(o *ops.RedriveOptions, l ops.Listing) {
+			o.SentAfter = l.Messages[0].SentAt
+			o.States = []ops.State{ops.None}
+		}, "none-2"},
+		"func": {func(o *ops.RedriveOptions, _ ops.Listing) {
+			o.Filter = func(m *ops.Message) bool { return m.Body == "released-1" }
+		}, "released-1"},
+		"nothing": {func(o *ops.RedriveOptions, _ ops.Listing) { o.IDs = []string{"?"} }, ""},
+		"panic":   {func(o *ops.RedriveOptions, _ ops.Listing) { o.Filter = func(*ops.Message) bool { panic("boom") } }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{}, func(x *fixture) {
+				for _, id := range []string{"none-1", "none-2", "released-1", "released-2"} {
+					x.send(x.dlq, id)
+					time.Sleep(time.Second)
+				}
+				d := x.redriver(stateStore)
+				l, err := x.list(d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				still := x.watch()
+				dry := x.redriveAll(d, func(o *ops.RedriveOptions) { tt.set(o, l); o.DryRun = true })
+				still()
+				r := x.redriveAll(d, func(o *ops.RedriveOptions) { tt.set(o, l) })
+				x.wantBodies(x.url, tt.want)
+				if n := len(strings.Fields(tt.want)); dry.Count(ops.Planned) != n || r.Count(ops.Redriven) != n || len(r.Results) != 4 {
+					t.Errorf("%d planned, %d redriven of %d, want %d of 4", dry.Count(ops.Planned), r.Count(ops.Redriven), len(r.Results), n)
+				}
+				for _, res := range r.Results {
+					if res.Action == ops.Left && name != "panic" && !errors.Is(res.Err, ops.ErrNotSelected) {
+						t.Errorf("%v", res.Err)
+					}
+				}
+			})
+		})
+	}
+	bubble(t, setup{fifo: true}, func(x *fixture) { // of a class that lies behind another one
+		x.send(x.url, "b-1")
+		x.send(x.dlq, "a-1", "a-2", "b-1")
+		dry := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Groups, o.DryRun = []string{"a"}, true })
+		r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Groups = []string{"a"} })
+		if dry.Count(ops.Planned) != 2 || r.Count(ops.Redriven) != 2 {
+			t.Errorf("%d planned, %d redriven", dry.Count(ops.Planned), r.Count(ops.Redriven))
+		}
+		x.wantBodies(x.dlq, "b-1")
+	})
+}
+
+// A copy is its message, but for what hosts have added to it, and the history.
+func TestCopyIsVerbatim(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		bubble(t, setup{fifo: fifo}, func(x *fixture) {
+			in := &sqs.SendMessageInput{QueueUrl: &x.dlq, MessageBody: aws.String("body\n\t<é>"), MessageAttributes: attributes(map[string]sqsonce.Attribute{
+				"event-id": {Type: "String", String: "1"}, "event-source": {Type: "String", String: "orders"}, "event-type": {Type: "String.x", String: "paid"},
+				"n": {Type: "Number.int", String: "042"}, "b": {Type: "Binary.gz", Binary: []byte{0, 255}}, "traceparent": {Type: "String", String: "00-1-2-01"},
+				"reject-reason": {Type: "String", String: "card declined"}, "dead-letter-source": {Type: "String", String: arnPrefix + x.named("jobs")},
+			})}
+			in.MessageSystemAttributes = traceHeader("Root=1-5759e988-bd862e3fe1be46a994272793")
+			if in.MessageGroupId = aws.String("g1"); fifo {
+				in.MessageDeduplicationId = aws.String("orders|1")
+			}
+			sent := time.Now()
+			if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			r := x.redriveAll(x.redriver())
+			m := x.receiveOne(x.url)
+			got := messageOf(m)
+			if r.Results[0].SentID != got.ID || got.Body != *in.MessageBody || got.Group != "g1" || got.TraceHeader != "Root=1-5759e988-bd862e3fe1be46a994272793" {
+				t.Errorf("%+v, ID %s", got, r.Results[0].SentID)
+			}
+			if want := fmt.Sprintf("1 %s %d", r.Run, sent.UnixMilli()); got.Attributes["redriven"].String != want {
+				t.Errorf("redriven %q, want %q", got.Attributes["redriven"].String, want)
+			}
+			delete(got.Attributes, "redriven")
+			delete(in.MessageAttributes, "reject-reason")
+			delete(in.MessageAttributes, "dead-letter-source")
+			if g, w := fmt.Sprint(got.Attributes), fmt.Sprint(sqsonceAttributes(in.MessageAttributes)); g != w {
+				t.Errorf("attributes %s, want %s", g, w)
+			}
+			if fifo != strings.HasPrefix(got.DedupID, "redrive|") || fifo && len(got.DedupID) != 8+64 {
+				t.Errorf("MessageDeduplicationId %q", got.DedupID)
+			}
+		})
+	}
+}
+
+// A redriven event is completed under the record that it had, wherever its key comes from.
+func TestRedriveKeepsTheKey(t *testing.T) {
+	t.Parallel()
+	trust := func(o *dedup.Options) { o.TrustDedupID = true }
+	for _, s := range []struct {
+		name     string
+		body     string
+		attrs    map[string]string
+		fifo     bool
+		opts     []func(*dedup.Options)
+		eventKey bool // needed after SQS's own move
+		lost     bool // by SQS's own move
+		bare     bool // the message alone, as from a consumer without deduplication
+	}{
+		{name: "event-id and event-source", attrs: map[string]string{"event-id": "1", "event-source": "orders"}},
+		{name: "event-id", attrs: map[string]string{"event-id": "1"}},
+		{name: "CloudEvent", body: `{"specversion":"1.0","id":"1","source":"s","type":"t","data":{}}`},
+		{name: "SNS", body: inSNS},
+		{name: "message ID", eventKey: true},
+		{name: "message ID on FIFO", fifo: true, eventKey: true},
+		{name: "trusted MessageDeduplicationId", fifo: true, opts: []func(*dedup.Options){trust}, lost: true},
+		{name: "function of the body", opts: []func(*dedup.Options){func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return "f" + m.Body, nil }
+		}}},
+		{name: "function of the message ID", lost: true, opts: []func(*dedup.Options){func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return m.ID, nil }
+		}}},
+	} {
+		for _, way := range []string{"reject", "own move"} {
+			t.Run(s.name+"/"+way, func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: s.fifo}, func(x *fixture) {
+					failure := errCard
+					if way == "reject" {
+						failure = sqsonce.Reject(errCard)
+					}
+					body := s.body
+					if body == "" {
+						body = "a1"
+					}
+					x.sendWith(x.url, body, s.attrs)
+					h := x.worker(x.url, x.guarded(fails(failure), s.opts...))
+					if way == "own move" && s.fifo {
+						time.Sleep(5 * time.Second)
+						h.kill()
+						for range 4 {
+							time.Sleep(visibility * 2)
+							x.receive(x.url)
+						}
+					} else {
+						time.Sleep(time.Hour)
+						h.stop()
+					}
+					withKey := func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key }
+					m := x.one(x.open(withKey))
+					r := x.redriveAll(x.redriver(withKey))
+					if s.lost && (way == "own move" || strings.Contains(s.name, "function")) {
+						if len(x.bodies(x.url)) != 0 || !errors.Is(r.Results[0].Err, ops.ErrDedupIDLost) && !errors.Is(r.Results[0].Err, ops.ErrKeyChanges) {
+							t.Errorf("%+v", r.Results[0])
+						}
+						return
+					}
+					if len(x.bodies(x.url)) != 1 {
+						t.Fatalf("not redriven: %v", r.Results[0].Err)
+					}
+					_, has := x.sqs.Messages(x.url)[0].Attributes["event-key"]
+					if way == "own move" && has != s.eventKey {
+						t.Errorf("event-key is there: %t, want %t", has, s.eventKey)
+					}
+					h = x.worker(x.url, x.guarded(fails(nil), s.opts...))
+					time.Sleep(time.Minute)
+					h.stop()
+					rec, err := x.store(x.admin).Inspect(context.Background(), m.RecordKey)
+					if err != nil || !rec.Completed || len(x.bodies(x.url)) != 0 {
+						t.Errorf("record %s: %+v, %v", m.RecordKey, rec, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A message whose key cannot be kept for want of room is left; a history without room is left out.
+func TestRedriveWithoutRoom(t *testing.T) {
+	t.Parallel()
+	full := func(n int) map[string]string {
+		attrs := map[string]string{}
+		for i := range n {
+			attrs[fmt.Sprint("a", i)] = "x"
+		}
+		return attrs
+	}
+	identified := func(n int) map[string]string {
+		attrs := full(n - 2)
+		attrs["event-id"], attrs["event-source"] = "1", "orders"
+		return attrs
+	}
+	const most = 1 << 20
+	for name, tt := range map[string]struct {
+		attrs    map[string]string
+		size     int // of the body
+		limit    int // of the destination
+		left     bool
+		redriven bool
+	}{
+		"eight attributes":               {attrs: full(8), size: 10, redriven: true},
+		"nine attributes":                {attrs: full(9), size: 10},
+		"ten attributes":                 {attrs: full(10), size: 10, left: true},
+		"ten attributes with the ID":     {attrs: identified(10), size: 10},
+		"nine attributes with the ID":    {attrs: identified(9), size: 10, redriven: true},
+		"1 MiB":                          {size: most, left: true},
+		"1 MiB with the ID":              {attrs: map[string]string{"event-id": "1", "event-source": "orders"}, size: most - 39},
+		"1 MiB less the key":             {size: most - 200, redriven: true},
+		"smaller destination":            {size: 1900, limit: 2048, redriven: false},
+		"smaller destination, no key":    {size: 2000, limit: 2048, left: true},
+		"far smaller destination, no ID": {attrs: map[string]string{"event-id": "1", "event-source": "orders"}, size: 4000, limit: 2048, left: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, setup{}, func(x *fixture) {
+				x.sendWith(x.dlq, strings.Repeat("b", tt.size), tt.attrs)
+				if tt.limit > 0 {
+					x.set(x.url, map[string]string{"MaximumMessageSize": fmt.Sprint(tt.limit)})
+				}
+				for _, dry := range []bool{true, false} {
+					r := x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.DryRun = dry })
+					if left := r.Count(ops.Left) == 1; left != tt.left || left && !errors.Is(r.Results[0].Err, ops.ErrNoRoom) {
+						t.Fatalf("dry run %t: %s, %v", dry, r.Results[0].Action, r.Results[0].Err)
+					}
+				}
+				if tt.left {
+					return
+				}
+				attrs := x.sqs.Messages(x.url)[0].Attributes
+				if _, has := attrs["redriven"]; has != tt.redriven {
+					t.Errorf("redriven is there: %t", has)
+				}
+				if _, has := attrs["event-key"]; has == (attrs["event-id"] != "") {
+					t.Errorf("event-key is there: %t", has)
+				}
+			})
+		})
+	}
+}
+
+// The same message has the same MessageDeduplicationId in each run, and another one once it has come back.
+func TestRedriveDedupID(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send(x.dlq, "a-1")
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries}}})
+		for range 2 {
+			r, err := x.redriver().Redrive(context.Background(), noCanary)
+			if err != nil || r.Count(ops.Undeleted) != 1 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+		}
+		x.sqs.Set(fault.Plan{})
+		x.wantBodies(x.url, "a-1")
+		x.redriveAll(x.redriver())
+		x.wantBodies(x.url, "a-1")
+		first := x.sqs.Messages(x.url)[0]
+		if first.DedupID == "dedup-1" || first.Attributes["redriven"] == "" {
+			t.Errorf("%+v", first)
+		}
+		for range 4 { // back by SQS's own move
+			x.receive(x.url)
+			time.Sleep(visibility + time.Second)
+		}
+		x.receive(x.url)
+		x.wantBodies(x.dlq, "a-1")
+		x.redriveAll(x.redriver())
+		x.wantBodies(x.url, "a-1")
+		if second := x.sqs.Messages(x.url)[0]; second.DedupID == first.DedupID || !strings.HasPrefix(second.Attributes["redriven"], "2 ") {
+			t.Errorf("%+v", second)
+		}
+	})
+}
+
+// What was redriven too often, and what this run has sent itself, is left.
+func TestRedriveLoops(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 1}, func(x *fixture) {
+		first := time.Now()
+		x.send(x.dlq, "a1")
+		d := x.redriver()
+		for n := range 4 {
+			time.Sleep(time.Hour)
+			r := x.redriveAll(d)
+			if n == 3 {
+				if !errors.Is(r.Results[0].Err, ops.ErrTooOften) {
+					t.Errorf("%+v", r.Results[0])
+				}
+				break
+			}
+			x.receive(x.url)
+			time.Sleep(visibility + time.Second)
+			x.receive(x.url)
+			m := x.mustList(d)["a1"]
+			if m == nil || m.Redriven != n+1 || !strings.HasSuffix(m.Attributes["redriven"].String, fmt.Sprint(" ", first.UnixMilli())) {
+				t.Fatalf("run %d: %+v", n, m)
+			}
+		}
+		r := x.redriveAll(d, func(o *ops.RedriveOptions) { o.MaxRedriven = -1 })
+		if r.Count(ops.Redriven) != 1 {
+			t.Errorf("without a limit: %+v", r.Results[0])
+		}
+	})
+	bubble(t, setup{}, func(x *fixture) { // a consumer that rejects all while the run is under way
+		x.fill(33)
+		x.receive(x.dlq) // ten are hidden: the run finds others in their place
+		h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard))))
+		r, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Rate = 5 })
+		h.stop()
+		if err != nil || r.Total != 33 || len(r.Results) <= 33 || len(r.Results) > 42 {
+			t.Errorf("%d results, total %d, %v", len(r.Results), r.Total, err)
+		}
+		for i, res := range r.Results {
+			switch {
+			case i < 23 && res.Action == ops.Redriven:
+			case i >= 23 && i < 33 && errors.Is(res.Err, ops.ErrCameBack):
+			case i >= 33 && errors.Is(res.Err, ops.ErrArrivedLater):
+			default:
+				t.Errorf("result %d: %s, %v", i, res.Action, res.Err)
+			}
+		}
+	})
+}
+
+// The age of a redriven event counts from its first message.
+func TestExpiredCountsFromTheFirstMessage(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		long := fmt.Sprintf("1 RUN %d", time.Now().Add(-30*24*time.Hour).UnixMilli())
+		for body, redriven := range map[string]string{"a1": "", "a2": long, "a3": "mine"} {
+			attrs := map[string]string{sqsonce.AttrEventID: body, sqsonce.AttrEventSource: "orders"}
+			if redriven != "" {
+				attrs[sqsonce.AttrRedriven] = redriven
+			}
+			x.sendWith(x.dlq, body, attrs)
+		}
+		for body, m := range x.mustList(x.open()) {
+			if m.Expired != (body == "a2") || (m.Redriven == 1) != (body == "a2") {
+				t.Errorf("%s: expired %t, redriven %d", body, m.Expired, m.Redriven)
+			}
+		}
+		x.redriveAll(x.redriver())
+		x.wantBodies(x.url, "a1 a3")
+		for _, m := range x.sqs.Messages(x.url) {
+			if m.Body == "a3" && m.Attributes[sqsonce.AttrRedriven] != "mine" {
+				t.Errorf("somebody else's attribute: %v", m.Attributes)
+			}
+		}
+	})
+}

@@ -1,0 +1,323 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+const (
+	// remembered is how long a consumer may remember that an event was done: dedup's minute, and what clocks differ.
+	remembered = 65 * time.Second
+	// leastWithoutRecords messages in a row without a record look like those of another consumer.
+	leastWithoutRecords = 21
+	// sendTimeout bounds the sending of one message. It is longer than fifo's window, and ends what SQS throttles for ever.
+	sendTimeout = 5 * time.Minute
+	// sendGrace is how long sends that are under way go on after the end of ctx.
+	sendGrace = 20 * time.Second
+)
+
+// run is a redrive. One goroutine receives, and deletes; others send, a group each.
+type run struct {
+	d       *DLQ
+	o       RedriveOptions
+	report  Report
+	held    *held
+	journal *journal            // nil: none
+	results map[string]*Result  // by message ID
+	left    map[string][]string // by FIFO group: the IDs of messages that were not redriven
+	looks   map[string]int      // by FIFO group: see mostLooks
+	allowed time.Time           // when Rate allows the next receive
+
+	first    []*Message // received by checkRecords
+	canaries int        // sent
+	sent     int        // messages, without canaries
+	watched  []watched
+	looked   time.Time // at these
+	failures int       // of these
+
+	mu         sync.Mutex
+	stopped    map[string]error // by FIFO group: what its further messages are left for
+	publishers map[string]*fifo.Publisher
+	failed     error // ends the run
+}
+
+func newRun(d *DLQ, o RedriveOptions, report Report) *run {
+	return &run{d: d, o: o, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, left: map[string][]string{}, looks: map[string]int{},
+		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
+}
+
+// redrive ends with everything that was not deleted given back.
+func (r *run) redrive(ctx context.Context) (err error) {
+	stopExtending := r.held.keep(ctx)
+	defer func() {
+		r.closePublishers()
+		stopExtending()
+		err = errors.Join(err, r.held.giveBack(ctx))
+	}()
+	r.checkRecords(ctx)
+	for {
+		more, err := r.next(ctx)
+		if !more || err != nil {
+			return err
+		}
+	}
+}
+
+// next receives, and redrives what is new to the run. It reports whether there may be more.
+func (r *run) next(ctx context.Context) (more bool, err error) {
+	if batch := r.first; batch != nil {
+		r.first = nil
+		if err := r.process(ctx, batch); err != nil {
+			return false, err
+		}
+		_, err := r.uncover(ctx, nil, batch)
+		return err == nil, err
+	}
+	host.Wait(ctx, time.Until(r.allowed))
+	if r.lookAtWatched(ctx); r.failed != nil {
+		return false, r.failed
+	}
+	for empty := 0; empty < emptyReceives; {
+		if len(r.results) >= r.report.Total || ctx.Err() != nil {
+			return false, nil
+		}
+		received, batch, err := r.receive(ctx)
+		if err != nil {
+			return false, err
+		}
+		if err := r.deleteAgain(ctx, received); err != nil {
+			r.fail(err) // for which the batch is left
+		}
+		if err := r.process(ctx, batch); err != nil {
+			return false, err
+		}
+		uncovered, err := r.uncover(ctx, groupsOf(received), batch)
+		if len(batch) > 0 || err != nil {
+			return err == nil, err
+		}
+		if !uncovered {
+			empty++
+		}
+	}
+	return false, nil
+}
+
+// receive holds what it receives, and returns with it the messages that are new to the run.
+func (r *run) receive(ctx context.Context) (received []sqstypes.Message, batch []*Message, err error) {
+	sent := time.Now()
+	if received, err = r.d.receive(ctx, host.MaxBatch, r.o.Hold); err != nil {
+		return nil, nil, err
+	}
+	for _, in := range r.held.add(received, sent) {
+		batch = append(batch, r.d.newMessage(in))
+	}
+	return received, batch, nil
+}
+
+// checkRecords receives the first messages, and has the run refused where none of them has a record. They are left then.
+func (r *run) checkRecords(ctx context.Context) {
+	if r.d.opts.Store == nil || r.o.NeverStarted || r.report.Total < leastWithoutRecords {
+		return
+	}
+	for empty := 0; empty < emptyReceives && len(r.first) < leastWithoutRecords && ctx.Err() == nil; {
+		_, batch, err := r.receive(ctx)
+		if err != nil {
+			r.fail(err)
+			return
+		}
+		if r.first = append(r.first, batch...); len(batch) == 0 {
+			empty++
+		}
+	}
+	r.d.join(ctx, r.first)
+	recorded := slices.ContainsFunc(r.first, func(m *Message) bool { return m.State != None })
+	if !recorded && len(r.first) >= leastWithoutRecords {
+		r.fail(&RefusedError{"Redrive", r.d.arn, fmt.Errorf("%w: no record %s", ErrNoRecords, r.first[0].RecordKey)})
+	}
+}
+
+// process decides about new messages, sends and deletes them.
+func (r *run) process(ctx context.Context, batch []*Message) error {
+	start := time.Now()
+	r.d.join(ctx, batch)
+	r.awaitReopened(ctx, batch)
+	for _, m := range batch {
+		res := &Result{ID: m.ID, Group: m.Group}
+		if copyID, sent := r.journal.sentBefore(m.ID); sent {
+			res.Action, res.SentID = Undeleted, copyID
+		} else if len(r.results) >= r.report.Total {
+			res.Action, res.Err = Left, ErrArrivedLater
+		}
+		r.results[m.ID] = res
+		r.report.Results = append(r.report.Results, res)
+	}
+	batch = r.sendCanaries(ctx, batch)
+	lines := r.inLine(batch)
+	inParallel(len(lines), len(lines), func(i int) {
+		for _, m := range lines[i] {
+			r.one(ctx, m, r.results[m.ID])
+		}
+	})
+	sent, tried := r.sentOf(batch)
+	if r.o.Rate > 0 {
+		r.allowed = start.Add(time.Duration(tried) * time.Second / time.Duration(r.o.Rate))
+	}
+	r.watch(batch)
+	return errors.Join(r.failed, r.delete(ctx, sent))
+}
+
+// inLine returns what has to be sent one after the other: on FIFO the messages of a group.
+func (r *run) inLine(batch []*Message) (lines [][]*Message) {
+	index := map[string]int{}
+	for _, m := range batch {
+		i, found := index[m.Group]
+		if !found || !r.d.fifo {
+			i = len(lines)
+			index[m.Group] = i
+			lines = append(lines, nil)
+		}
+		lines[i] = append(lines[i], m)
+	}
+	return lines
+}
+
+// one decides about a message, and sends it.
+func (r *run) one(ctx context.Context, m *Message, res *Result) {
+	res.RecordKey, res.State, res.Class = m.RecordKey, m.State, m.Class
+	if res.Action == "" {
+		res.Action, res.SentID, res.Err = r.try(ctx, m)
+	}
+	if !r.d.fifo || res.Action == Undeleted || res.Action == Planned {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left[m.Group] = append(r.left[m.Group], m.ID)
+	if r.stopped[m.Group] == nil && (!r.o.SkipAhead || res.Action == UnknownOutcome) {
+		r.stopped[m.Group] = fmt.Errorf("%w: message %s", ErrHeldBehind, m.ID)
+	}
+}
+
+// try returns Undeleted for a message that was sent: it is still to be deleted, unless there is an error.
+func (r *run) try(ctx context.Context, m *Message) (Action, string, error) {
+	if err := r.whyLeft(ctx, m); err != nil {
+		return Left, "", err
+	}
+	p, err := r.publisher(r.d.destination(m))
+	if err != nil {
+		r.fail(err)
+		return Left, "", err
+	}
+	c, err := r.d.copyOf(m, r.report.Run, func(size int) bool { return p.Fits(ctx, int64(size)) })
+	switch {
+	case err != nil:
+		return Left, "", err
+	case r.o.DryRun:
+		return Planned, "", nil
+	case !r.held.has(m.ID):
+		return Left, "", r.held.over()
+	}
+	if err := r.journal.write(journalLine{Send: m.ID}); err != nil {
+		r.fail(err)
+		return Left, "", err
+	}
+	ctx, cancel := graceful(ctx)
+	defer cancel()
+	receipt, err := p.Forward(ctx, c, dedupID(&m.Message))
+	switch {
+	case err == nil:
+		if err := r.journal.write(journalLine{Sent: m.ID, Copy: receipt.MessageID}); err != nil {
+			r.fail(err)
+			return Undeleted, receipt.MessageID, err
+		}
+		return Undeleted, receipt.MessageID, nil
+	case errors.Is(err, fifo.ErrUnknownOutcome):
+		return UnknownOutcome, "", err
+	case !isOfMessage(err):
+		r.fail(fmt.Errorf("ops: sqs:SendMessage to %s: %w", p.QueueURL(), err))
+	}
+	return SendFailed, "", err
+}
+
+// graceful returns a context that ends after sendTimeout, or sendGrace after ctx.
+func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
+	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	stop := context.AfterFunc(ctx, func() {
+		host.Wait(sending, sendGrace)
+		cancel()
+	})
+	return sending, func() { stop(); cancel() }
+}
+
+// isOfMessage reports whether a send failed because of its message alone.
+func isOfMessage(err error) bool {
+	if _, ok := errors.AsType[*sqsonce.FieldError](err); ok {
+		return true
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && (strings.Contains(api.ErrorCode(), "InvalidMessage") || strings.Contains(api.ErrorCode(), "InvalidParameter"))
+}
+
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = err
+	}
+}
+
+func (r *run) publisher(url string) (*fifo.Publisher, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.publishers[url]; p != nil {
+		return p, nil
+	}
+	// What the publisher would log is in the report.
+	p, err := fifo.NewPublisher(r.d.client, url, "ops", func(o *fifo.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+	if err == nil {
+		r.publishers[url] = p
+	}
+	return p, err
+}
+
+// closePublishers ends sends whose caller has given up. Their results are in the report, as unknown outcomes.
+func (r *run) closePublishers() {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, p := range r.publishers {
+		_ = p.Close(now)
+	}
+}
+
+// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened. The fence of a reopened
+// record is the time of that in ms.
+func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
+	var reopened []*Message
+	var wait time.Duration
+	for _, m := range batch {
+		if m.State != Released || !strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix) {
+			continue
+		}
+		if left := min(time.Until(time.UnixMilli(m.Record.Fence).Add(remembered)), remembered); left > 0 {
+			reopened, wait = append(reopened, m), max(wait, left)
+		}
+	}
+	if len(reopened) > 0 && !r.o.DryRun {
+		host.Wait(ctx, wait)
+		r.d.join(ctx, reopened)
+	}
+}
