@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+const (
+	asksYesNo = "Do it? [y/N]"
+	asksKey   = "Type the key"
+)
+
+// What each command does with a record in each state: its question, its exit code, its calls, and the state after it.
+func TestActs(t *testing.T) {
+	var (
+		looked    = []string{"GetItem"}
+		freed     = []string{"GetItem", "UpdateItem"}
+		completed = []string{"GetItem", "GetItem", "UpdateItem", "UpdateItem"}
+	)
+	for _, test := range []struct {
+		command  string // with flags
+		state    ops.State
+		answer   string // on a terminal; "": there is none; KEY: the key
+		question string
+		code     exitCode
+		calls    []string
+		after    ops.State
+	}{
+		// free
+		{"free", ops.None, "y", "", exitDone, looked, ops.None},
+		{"free", ops.None, "", "", exitDone, looked, ops.None},
+		{"free", ops.Released, "y", "", exitDone, looked, ops.Released},
+		{"free", ops.Released, "", "", exitDone, looked, ops.Released},
+		{"free", ops.Crashed, "y", asksYesNo, exitDone, freed, ops.Released},
+		{"free", ops.Crashed, "YES", asksYesNo, exitDone, freed, ops.Released},
+		{"free", ops.Crashed, "n", asksYesNo, exitRefused, looked, ops.Crashed},
+		{"free", ops.Crashed, "\n", asksYesNo, exitRefused, looked, ops.Crashed},
+		{"free", ops.Crashed, "", "", exitRefused, looked, ops.Crashed},
+		{"free --yes", ops.Crashed, "", "", exitDone, freed, ops.Released},
+		{"free --yes", ops.Crashed, "n", "", exitDone, freed, ops.Released},
+		{"free --dry-run", ops.Crashed, "y", "", exitDone, looked, ops.Crashed},
+		{"free --dry-run --yes", ops.Crashed, "", "", exitDone, looked, ops.Crashed},
+		{"free --take --again", ops.Crashed, "y", asksYesNo, exitDone, freed, ops.Released},
+		{"free", ops.Running, "y", "", exitRefused, looked, ops.Running},
+		{"free --yes", ops.Running, "", "", exitRefused, looked, ops.Running},
+		{"free --again --yes", ops.Running, "", "", exitRefused, looked, ops.Running},
+		{"free --take", ops.Running, "KEY", asksKey, exitDone, freed, ops.Released},
+		{"free --take", ops.Running, "y", asksKey, exitRefused, looked, ops.Running},
+		{"free --take --yes", ops.Running, "y", asksKey, exitRefused, looked, ops.Running},
+		{"free --take --yes", ops.Running, "", "", exitDone, freed, ops.Released},
+		{"free --take", ops.Running, "", "", exitRefused, looked, ops.Running},
+		{"free --take --dry-run", ops.Running, "KEY", "", exitDone, looked, ops.Running},
+		{"free", ops.Completed, "y", "", exitRefused, looked, ops.Completed},
+		{"free --yes", ops.Completed, "", "", exitRefused, looked, ops.Completed},
+		{"free --take --yes", ops.Completed, "", "", exitRefused, looked, ops.Completed},
+		{"free --again", ops.Completed, "KEY", asksKey, exitDone, freed, ops.Released},
+		{"free --again", ops.Completed, "y", asksKey, exitRefused, looked, ops.Completed},
+		{"free --again --yes", ops.Completed, "y", asksKey, exitRefused, looked, ops.Completed},
+		{"free --again --yes", ops.Completed, "", "", exitDone, freed, ops.Released},
+		{"free --take --again --yes", ops.Foreign, "", "", exitRefused, looked, ops.Foreign},
+		// complete
+		{"complete", ops.None, "y", "", exitRefused, looked, ops.None},
+		{"complete --create", ops.None, "y", asksYesNo, exitDone, completed, ops.Completed},
+		{"complete --create", ops.None, "n", asksYesNo, exitRefused, looked, ops.None},
+		{"complete --create", ops.None, "", "", exitRefused, looked, ops.None},
+		{"complete --create --yes", ops.None, "", "", exitDone, completed, ops.Completed},
+		{"complete", ops.Released, "y", asksYesNo, exitDone, completed, ops.Completed},
+		{"complete", ops.Crashed, "y", asksYesNo, exitDone, completed, ops.Completed},
+		{"complete", ops.Crashed, "n", asksYesNo, exitRefused, looked, ops.Crashed},
+		{"complete", ops.Crashed, "", "", exitRefused, looked, ops.Crashed},
+		{"complete --yes", ops.Crashed, "", "", exitDone, completed, ops.Completed},
+		{"complete --dry-run", ops.Crashed, "y", "", exitDone, looked, ops.Crashed},
+		{"complete --yes --create", ops.Running, "", "", exitRefused, looked, ops.Running},
+		{"complete", ops.Completed, "", "", exitDone, looked, ops.Completed},
+		{"complete --yes --create", ops.Foreign, "", "", exitRefused, looked, ops.Foreign},
+	} {
+		t.Run(fmt.Sprintf("%s/%s/%q", test.command, test.state, test.answer), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				key := w.put("e", test.state)
+				w.terminal, w.answer = test.answer != "", strings.ReplaceAll(test.answer, "KEY", key)
+				before := len(w.stack.MemDynamoDB.Calls())
+				got := w.run(append(append([]string{"record"}, strings.Fields(test.command)...), "--table", "dedup", key)...)
+				var calls []string
+				for _, c := range w.stack.MemDynamoDB.Calls()[before:] {
+					calls = append(calls, c.Op)
+				}
+				if got.code != test.code {
+					t.Errorf("exit %d, want %d: %s", got.code, test.code, got.err)
+				}
+				asked := strings.Contains(got.err, asksYesNo) || strings.Contains(got.err, asksKey)
+				if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
+					t.Errorf("asks %q, want %q", got.err, test.question)
+				}
+				if !slices.Equal(calls, test.calls) {
+					t.Errorf("calls %q, want %q", calls, test.calls)
+				}
+				if after := w.state(key); after != test.after {
+					t.Errorf("the record is %s, want %s", after, test.after)
+				}
+				if printed := strings.Contains(got.out, key); printed != (got.code == exitDone) {
+					t.Errorf("exit %d prints %q", got.code, got.out)
+				}
+			})
+		})
+	}
+}
+
+// A freed record says who did it and why; the next owner sees it.
+func TestFreeLeavesNote(t *testing.T) {
+	bubble(t, func(w *world) {
+		key := w.put("e", ops.Crashed)
+		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge", "--retention", "60d")
+		r, err := w.store.Inspect(context.Background(), key)
+		w.must(err)
+		days := time.Until(r.ExpiresAt).Hours() / 24
+		if r.LastError != "looked: no charge" || !strings.HasPrefix(r.Owner, "operator/ann/") || days < 59 {
+			t.Errorf("record %+v, retained for %.0f days", r, days)
+		}
+	})
+}
+
+// A record that is made by hand is retained as the consumer's are.
+func TestCompleteRetention(t *testing.T) {
+	for flag, want := range map[string]float64{"--retention=60d": 60, "--retention=": 29} {
+		bubble(t, func(w *world) {
+			args := []string{"record", "complete", "--create", "--yes", "--table", "dedup", "billing#e"}
+			if !strings.HasSuffix(flag, "=") {
+				args = append(args, flag)
+			}
+			w.run(args...)
+			r, err := w.store.Inspect(context.Background(), "billing#e")
+			w.must(err)
+			if days := time.Until(r.ExpiresAt).Hours() / 24; days < want-0.1 || days > want+0.1 {
+				t.Errorf("%s: retained for %.1f days", flag, days)
+			}
+		})
+	}
+}
+
+// An interrupt does not end a write: its answer says what happened.
+func TestInterruptedWrite(t *testing.T) {
+	for command, want := range map[string]ops.State{"free": ops.Released, "complete": ops.Completed} {
+		t.Run(command, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				key := w.put("e", ops.Crashed)
+				w.stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Times: 9, Do: fault.Delay, Delay: 500 * time.Millisecond}}})
+				ctx, cancel := context.WithCancel(context.Background())
+				time.AfterFunc(200*time.Millisecond, cancel)
+				if got := w.runIn(ctx, "record", command, key, "--table", "dedup", "--yes"); got.code != exitDone || ctx.Err() == nil {
+					t.Errorf("%+v", got)
+				}
+				if s := w.state(key); s != want {
+					t.Errorf("the record is %s", s)
+				}
+			})
+		})
+	}
+}
+
+// What has changed while the question was open is not changed again.
+func TestChangedMeanwhile(t *testing.T) {
+	for _, command := range []string{"free", "complete"} {
+		t.Run(command, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				key := w.put("e", ops.Crashed)
+				store := &meddling{Store: w.store, change: func() {
+					r, err := w.store.Inspect(context.Background(), key)
+					w.must(err)
+					w.must(w.store.Reopen(context.Background(), r, "another operator"))
+				}}
+				w.opts.Store = func(context.Context) (Store, error) { return store, nil }
+				if got := w.run("record", command, key, "--yes"); got.code != exitRefused || got.out != "" {
+					t.Errorf("%+v", got)
+				}
+				r, err := w.store.Inspect(context.Background(), key)
+				w.must(err)
+				if w.state(key) != ops.Released || r.LastError != "another operator" {
+					t.Errorf("record %+v", r)
+				}
+			})
+		})
+	}
+}
+
+// A consumer that only looked dead, and renews its lease while the question is open, keeps the record.
+func TestFreeRefusedToLateRenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		key := w.put("e", ops.Crashed)
+		store := &meddling{Store: w.store, change: func() {
+			r, err := w.store.Inspect(context.Background(), key)
+			w.must(err)
+			_, err = w.store.Renew(context.Background(), r.Lease, time.Hour)
+			w.must(err)
+		}}
+		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
+		if got := w.run("record", "free", key, "--yes"); got.code != exitRefused || w.state(key) != ops.Running {
+			t.Errorf("%+v, and the record is %s", got, w.state(key))
+		}
+	})
+}
+
+// meddling is a store whose record somebody changes after the first look at it.
+type meddling struct {
+	Store
+	change func()
+}
+
+func (s *meddling) Inspect(ctx context.Context, key string) (dedup.Record, error) {
+	r, err := s.Store.Inspect(ctx, key)
+	if s.change != nil {
+		change := s.change
+		s.change = nil
+		change()
+	}
+	return r, err
+}
+
+// Without an answer the command does not claim that it has done anything, or nothing; and a record that looked crashed is not
+// free to run.
+func TestLostAnswers(t *testing.T) {
+	for _, command := range []string{"free", "complete"} {
+		t.Run(command, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				key := w.put("e", ops.Crashed)
+				w.stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Prob: 1, Do: fault.Reset}}})
+				got := w.run("record", command, key, "--table", "dedup", "--yes")
+				w.stack.MemDynamoDB.Set(fault.Plan{})
+				if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "look again") {
+					t.Errorf("%+v", got)
+				}
+				if s := w.state(key); s != ops.Crashed {
+					t.Errorf("the record is %s", s)
+				}
+			})
+		})
+	}
+}
+
+// An interrupt at the question changes nothing.
+func TestInterruptedQuestion(t *testing.T) {
+	bubble(t, func(w *world) {
+		key := w.put("e", ops.Crashed)
+		w.terminal = true
+		ctx, cancel := context.WithCancel(context.Background())
+		a := &app{
+			in: blocked(make(chan struct{})), out: t.Output(), err: t.Output(), asks: true, getenv: func(string) string { return "" },
+			opts: Options{Store: func(context.Context) (Store, error) { return w.store, nil }},
+		}
+		time.AfterFunc(time.Minute, cancel)
+		defer close(a.in.(blocked))
+		if code := a.run(ctx, []string{"record", "free", key}); code != exitPart {
+			t.Errorf("exit %d", code)
+		}
+		if s := w.state(key); s != ops.Crashed {
+			t.Errorf("the record is %s", s)
+		}
+	})
+}
+
+type blocked chan struct{}
+
+func (b blocked) Read([]byte) (int, error) { <-b; return 0, context.Canceled }

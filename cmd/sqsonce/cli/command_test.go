@@ -1,0 +1,356 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// The exit codes of what no record decides.
+func TestExitCodes(t *testing.T) {
+	flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
+	list := append([]string{"dlq", "ls"}, flags...)
+	refuse := func(op, code string) fault.Plan {
+		return fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: code}}}
+	}
+	for name, test := range map[string]struct {
+		args        []string
+		env         map[string]string
+		sqs, dynamo fault.Plan
+		code        exitCode
+		says        string
+	}{
+		"done":                     {args: list},
+		"environment":              {args: []string{"dlq", "ls"}, env: map[string]string{"SQSONCE_QUEUE": "orders", "SQSONCE_CONSUMER": consumer, "SQSONCE_TABLE": "dedup"}},
+		"dlq beats environment":    {args: []string{"dlq", "ls", "--dlq", "orders-dlq.fifo"}, env: map[string]string{"SQSONCE_QUEUE": "orders"}, says: "orders-dlq.fifo"},
+		"by ARN":                   {args: []string{"dlq", "ls", "--queue", "arn:aws:sqs:us-east-1:000000000000:orders"}, says: "orders-dlq (standard)"},
+		"by URL":                   {args: []string{"dlq", "ls", "--dlq", "http://sqs.memory/000000000000/orders-dlq"}, says: "orders-dlq (standard)"},
+		"no consumer":              {args: []string{"dlq", "ls", "--queue", "orders"}, says: "no --consumer"},
+		"help":                     {args: []string{"dlq"}},
+		"no command":               {args: []string{"dlq", "drop"}, code: exitUsage, says: `unknown command "drop"`},
+		"no such flag":             {args: []string{"dlq", "ls", "--nothing"}, code: exitUsage, says: "--help"},
+		"no queue":                 {args: []string{"dlq", "ls"}, code: exitUsage, says: "SQSONCE_QUEUE"},
+		"two queues":               {args: []string{"dlq", "ls", "--queue", "orders", "--dlq", "orders-dlq"}, code: exitUsage},
+		"no table":                 {args: []string{"dlq", "ls", "--queue", "orders", "--consumer", consumer}, code: exitUsage, says: "SQSONCE_TABLE"},
+		"bad table":                {args: []string{"record", "show", "a#b", "--table", "?"}, code: exitUsage, says: "table"},
+		"bad consumer":             {args: []string{"dlq", "ls", "--queue", "orders", "--consumer", "a#b", "--table", "dedup"}, code: exitUsage, says: "consumer"},
+		"bad state":                {args: append(slices.Clone(list), "--state", "dead"), code: exitUsage, says: "crashed"},
+		"bad retention":            {args: append(slices.Clone(list), "--retention", "2w"), code: exitUsage},
+		"short retention":          {args: append(slices.Clone(list), "--retention", "1m"), code: exitUsage, says: "Retention"},
+		"negative retention":       {args: append(slices.Clone(list), "--retention", "-3d"), code: exitUsage},
+		"key without consumer":     {args: []string{"record", "show", "orders|1", "--table", "dedup"}, code: exitUsage, says: "--consumer"},
+		"empty key":                {args: []string{"record", "show", "", "--table", "dedup"}, code: exitUsage},
+		"limit 0":                  {args: []string{"record", "ls", "--limit", "0", "--table", "dedup"}, code: exitUsage},
+		"no such queue":            {args: []string{"dlq", "ls", "--queue", "nothing"}, code: exitFailed, says: "no queue nothing in us-east-1"},
+		"other Region":             {args: []string{"dlq", "ls", "--queue", "arn:aws:sqs:eu-west-1:000000000000:orders"}, code: exitFailed, says: "eu-west-1"},
+		"other Region of a URL":    {args: []string{"dlq", "ls", "--dlq", "https://sqs.eu-west-1.amazonaws.com/000000000000/orders-dlq"}, code: exitFailed, says: "eu-west-1"},
+		"no such message":          {args: append([]string{"dlq", "show", "1"}, flags...), code: exitFailed, says: "not among"},
+		"no such table":            {args: []string{"record", "show", "a#b", "--table", "nothing"}, code: exitFailed, says: "nothing"},
+		"no dead-letter queue":     {args: []string{"dlq", "ls", "--queue", "orders-dlq"}, code: exitRefused, says: "--dlq orders-dlq"},
+		"not a dead-letter queue":  {args: []string{"dlq", "ls", "--dlq", "orders"}, code: exitRefused, says: "--not-dead-letter"},
+		"a queue with a policy":    {args: []string{"dlq", "ls", "--dlq", "orders", "--not-dead-letter"}, code: exitRefused, says: "--spend-receives"},
+		"both allowed":             {args: []string{"dlq", "ls", "--dlq", "orders", "--not-dead-letter", "--spend-receives"}},
+		"denied by SQS":            {args: list, sqs: refuse("ReceiveMessage", "AccessDeniedException"), code: exitDenied, says: "sqs:ReceiveMessage"},
+		"denied before":            {args: list, sqs: refuse("ListMessageMoveTasks", "AccessDeniedException"), code: exitDenied, says: "sqs:ListMessageMoveTasks"},
+		"denied by DynamoDB":       {args: []string{"record", "show", "a#b", "--table", "dedup"}, dynamo: refuse("GetItem", "AccessDeniedException"), code: exitDenied, says: "dynamodb:GetItem"},
+		"a scan denied":            {args: []string{"record", "ls", "--table", "dedup"}, dynamo: refuse("Scan", "AccessDeniedException"), code: exitDenied, says: "dynamodb:Scan"},
+		"records denied":           {args: list, dynamo: refuse("GetItem", "AccessDeniedException"), code: exitDenied, says: "were not read"},
+		"records unavailable":      {args: list, dynamo: refuse("GetItem", "InternalServerError"), code: exitPart, says: "were not read"},
+		"SQS fails":                {args: list, sqs: refuse("ReceiveMessage", "InternalError"), code: exitFailed},
+		"found":                    {args: append(slices.Clone(list), "--exit-code"), code: exitFound},
+		"found none of that state": {args: append(slices.Clone(list), "--exit-code", "--state", "foreign")},
+		"found none of that class": {args: append(slices.Clone(list), "--exit-code", "--class", "000000")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.send("orders-dlq", "e", "b")
+				w.stack.MemSQS.Set(test.sqs)
+				w.stack.MemDynamoDB.Set(test.dynamo)
+				w.env = test.env
+				got := w.run(test.args...)
+				if got.code != test.code || !strings.Contains(got.err, test.says) {
+					t.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
+				}
+			})
+		})
+	}
+}
+
+// An interrupt ends a listing in part: what was read is printed, and visible again.
+func TestInterruptedListing(t *testing.T) {
+	bubble(t, func(w *world) {
+		for range 25 {
+			w.send("orders-dlq", "e", "b")
+		}
+		w.stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Times: 9, Do: fault.Delay, Delay: 2 * time.Second}}})
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Second, cancel)
+		got := w.runIn(ctx, "dlq", "ls", "--queue", "orders")
+		if got.code != exitPart || !strings.Contains(got.err, "messages of about 25") || got.out == "" {
+			t.Errorf("%+v", got)
+		}
+		for _, m := range w.stack.MemSQS.Messages("orders-dlq") {
+			if m.InFlight {
+				t.Errorf("message %s is hidden", m.ID)
+			}
+		}
+	})
+}
+
+// A command that takes longer than --timeout fails, and gives back what it has read.
+func TestTimeout(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.send("orders-dlq", "e", "b")
+		got := w.run("dlq", "ls", "--queue", "orders", "--timeout", "1s")
+		if got.code != exitFailed || !strings.Contains(got.err, "deadline") || w.stack.MemSQS.Messages("orders-dlq")[0].InFlight {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A FIFO queue says what it hides.
+func TestBehind(t *testing.T) {
+	bubble(t, func(w *world) {
+		for i := range 12 {
+			w.send("orders-dlq.fifo", strings.Repeat("e", i+1), "b")
+		}
+		if got := w.run("dlq", "ls", "--queue", "orders.fifo"); !strings.Contains(got.err, "2 behind them") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.run("dlq", "ls", "--queue", "orders.fifo", "--limit", "3"); !strings.Contains(got.err, "3 messages of about 12") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// The program's options, and --source, make the keys that the consumer makes.
+func TestKeys(t *testing.T) {
+	ofBody := func(m *sqsonce.Message) (string, error) {
+		if m.Body == "none" {
+			return "", errors.New("no order")
+		}
+		return sqsonce.EventKey("shop", m.Body)
+	}
+	const (
+		envelope = `{"Type":"Notification","MessageId":"22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324","TopicArn":"arn:aws:sns:us-east-1:000000000000:t","Message":"42","Timestamp":"2026-01-01T00:00:00.000Z"}`
+		whole    = "--not-dead-letter"
+	)
+	for name, test := range map[string]struct {
+		opts              Options
+		queue, body, want string
+		flags             []string
+	}{
+		"function":           {opts: Options{Key: ofBody}, queue: "orders-dlq", body: "42", want: "billing#shop|42"},
+		"function fails":     {opts: Options{Key: ofBody}, queue: "orders-dlq", body: "none", want: "\tunknown\t"},
+		"envelope":           {opts: Options{Key: ofBody}, queue: "orders-dlq", body: envelope, want: "billing#shop|42\t"},
+		"envelope as it is":  {opts: Options{Key: ofBody, NoUnwrap: true}, queue: "orders-dlq", body: envelope, want: "billing#sha256|"},
+		"message ID":         {queue: "orders-dlq.fifo", body: "b", want: "billing#sqs-message|"},
+		"deduplication ID":   {opts: Options{TrustDedupID: true}, queue: "orders-dlq.fifo", body: "b", want: "billing#sqs-dedup|"},
+		"source not known":   {queue: "lone", body: "b", want: "\tunknown\t", flags: []string{whole}},
+		"source by the flag": {queue: "lone", body: "b", want: "sqs-message|arn:aws:sqs:us-east-1:000000000000:orders", flags: []string{whole, "--source", "arn:aws:sqs:us-east-1:000000000000:orders"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				out, err := w.stack.SQS.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: aws.String("lone")})
+				w.must(err)
+				w.stack.QueueURL["lone"] = *out.QueueUrl
+				w.opts = test.opts
+				w.send(test.queue, "", test.body)
+				args := []string{"dlq", "ls", "--messages", "--dlq", test.queue, "--consumer", consumer, "--table", "dedup"}
+				if got := w.run(append(args, test.flags...)...); got.code != exitDone || !strings.Contains(got.out, test.want) {
+					t.Errorf("%+v, want %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// Each command's example runs as it stands, by the clients and the configuration of the real program, on AWS over HTTP.
+func TestExamples(t *testing.T) {
+	clearEnvironment(t)
+	w := newWorld(t, true)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": w.stack.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+	} {
+		t.Setenv(name, value)
+	}
+	id := w.send("orders-dlq", "ord-42", "b")
+	walk((&app{}).root(), func(c *cobra.Command) {
+		if c.HasSubCommands() {
+			return
+		}
+		if c.Example == "" || c.Short == "" {
+			t.Errorf("%s has no example, or no description", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			line = messageID.ReplaceAllString(strings.TrimSpace(line), id)
+			t.Run(line, func(t *testing.T) {
+				w := *w
+				w.T = t
+				w.crashed("ord-42")
+				var out, errs strings.Builder
+				a := &app{in: strings.NewReader("y\n"), out: &out, err: &errs, asks: true, getenv: func(string) string { return "" }, connect: connect}
+				args, ok := strings.CutPrefix(line, "sqsonce ")
+				if code := a.run(t.Context(), words(args)); !ok || code != exitDone || out.Len() == 0 {
+					t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
+				}
+			})
+		}
+	})
+}
+
+// crashed makes the record of an event as it is an hour after its consumer died.
+func (w *world) crashed(event string) {
+	w.Helper()
+	past := time.Now().Add(-time.Hour)
+	number := func(n int64) ddbtypes.AttributeValue {
+		return &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+	}
+	_, err := w.stack.DynamoDB.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
+		"id":                     &ddbtypes.AttributeValueMemberS{Value: consumer + "#orders|" + event},
+		"status":                 &ddbtypes.AttributeValueMemberS{Value: "INPROGRESS"},
+		"owner":                  &ddbtypes.AttributeValueMemberS{Value: "dead"},
+		"fence":                  number(past.UnixMilli()),
+		"in_progress_expiration": number(past.UnixMilli()),
+		"expiration":             number(time.Now().Add(24 * time.Hour).Unix()),
+	}})
+	w.must(err)
+}
+
+// words splits a line as a shell does, with single quotes only.
+func words(line string) (all []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			all = append(all, part)
+		} else {
+			all = append(all, strings.Fields(part)...)
+		}
+	}
+	return all
+}
+
+// Completion works for the four shells and asks AWS nothing: the app has no way to.
+func TestCompletion(t *testing.T) {
+	run := func(args ...string) string {
+		var out strings.Builder
+		a := &app{in: strings.NewReader(""), out: &out, err: t.Output(), getenv: func(string) string { return "" }}
+		if code := a.run(t.Context(), args); code != exitDone {
+			t.Errorf("%q: exit %d", args, code)
+		}
+		return out.String()
+	}
+	for _, shell := range []string{"bash", "fish", "powershell", "zsh"} {
+		if script := run("completion", shell); !strings.Contains(script, "sqsonce") || !strings.Contains(script, "__complete") {
+			t.Errorf("%s: %.200s", shell, script)
+		}
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"record", ""}, "free\t"},
+		{[]string{"dlq", "ls", "--"}, "--exit-code\t"},
+		{[]string{"dlq", "ls", "--state", ""}, "crashed\n"},
+		{[]string{"dlq", "ls", "--queue", ""}, ":4\n"}, // no files
+		{[]string{"record", "show", ""}, ":4\n"},
+	} {
+		if got := run(append([]string{"__complete"}, test.args...)...); !strings.Contains(got, test.want) {
+			t.Errorf("%q completes %q, want %q", test.args, got, test.want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	a := &app{in: strings.NewReader(""), err: t.Output(), getenv: func(string) string { return "" }}
+	var out strings.Builder
+	a.out = &out
+	if code := a.run(t.Context(), []string{"version"}); code != exitDone || !strings.HasPrefix(out.String(), "sqsonce ") {
+		t.Errorf("exit %d: %q", code, out.String())
+	}
+}
+
+// Without credentials nothing is asked, and the exit code says so.
+func TestNoCredentials(t *testing.T) {
+	clearEnvironment(t)
+	for name, value := range map[string]string{
+		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "", "AWS_WEB_IDENTITY_TOKEN_FILE": "",
+	} {
+		t.Setenv(name, value)
+	}
+	if _, err := connect(t.Context()); codeOf(t.Context(), err) != exitDenied {
+		t.Errorf("exit %d: %v", codeOf(t.Context(), err), err)
+	}
+	t.Setenv("AWS_REGION", "")
+	if _, err := connect(t.Context()); codeOf(t.Context(), err) != exitUsage {
+		t.Errorf("exit %d: %v", codeOf(t.Context(), err), err)
+	}
+}
+
+// A result that cannot be written is no success.
+func TestBrokenOutput(t *testing.T) {
+	bubble(t, func(w *world) {
+		a := &app{
+			in: strings.NewReader(""), out: closed{}, err: t.Output(), getenv: func(string) string { return "" },
+			opts: Options{Store: func(context.Context) (Store, error) { return w.store, nil }},
+		}
+		if code := a.run(context.Background(), []string{"record", "show", "a#b"}); code != exitFailed {
+			t.Errorf("exit %d", code)
+		}
+	})
+}
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// The queue itself is not changed by looking but for the receive counts.
+func TestLookingChangesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		ids := w.fill()
+		before := w.stack.MemSQS.Messages("orders-dlq")
+		items := len(w.stack.MemDynamoDB.Calls())
+		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
+		w.run(append([]string{"dlq", "ls"}, flags...)...)
+		w.run(append([]string{"dlq", "show", ids[ops.Crashed]}, flags...)...)
+		w.run("record", "show", "billing#orders|crashed", "--table", "dedup")
+		w.run("record", "ls", "--table", "dedup")
+		for _, c := range w.stack.MemDynamoDB.Calls()[items:] {
+			if c.Op != "GetItem" && c.Op != "Scan" {
+				t.Errorf("looking called %s", c.Op)
+			}
+		}
+		after := w.stack.MemSQS.Messages("orders-dlq")
+		for i := range after {
+			if after[i].InFlight || after[i].ReceiveCount != before[i].ReceiveCount+2 || after[i].ID != before[i].ID {
+				t.Errorf("message %+v, was %+v", after[i], before[i])
+			}
+		}
+		var calls []string
+		for _, c := range w.stack.MemSQS.Calls() {
+			calls = append(calls, c.Op)
+		}
+		for _, op := range []string{"DeleteMessage", "DeleteMessageBatch", "PurgeQueue", "StartMessageMoveTask"} {
+			if slices.Contains(calls, op) {
+				t.Errorf("looking called %s", op)
+			}
+		}
+	})
+}

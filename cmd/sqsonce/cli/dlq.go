@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+const looking = `SQS has no peek: the messages are received and given back. Each receive count grows by one, and other consumers do not see the
+messages for seconds; for a minute where the command is killed. Nothing else is changed.`
+
+type dlqLsFlags struct {
+	class    string
+	state    states
+	messages bool
+	exitCode bool
+}
+
+func (a *app) dlqLs() *cobra.Command {
+	f := dlqLsFlags{state: states{of: ops.States()}}
+	c := a.command("ls", "Show what lies in a dead-letter queue, by reason", looking+`
+
+A class is the messages with one reason, but for its details, and one state of their events. LAST is when the newest was sent.
+Lines in a pipe: class, count, state, last, reason, what to do. With --messages: ID, state, class, sent, key, cause, reason.`,
+		`  sqsonce dlq ls --queue orders --consumer billing --table dedup
+  sqsonce dlq ls --dlq orders-dlq --consumer billing --table dedup --state crashed --messages`,
+		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listDLQ(ctx, f) })
+	c.Flags().StringVar(&f.class, "class", "", "only the class with this `ID`")
+	f.state.add(c, "only events in this state")
+	c.Flags().BoolVar(&f.messages, "messages", false, "one line for each message")
+	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 where there are messages")
+	return a.queueFlags(c)
+}
+
+func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
+	listing, url, err := a.look(ctx)
+	if listing.AsOf.IsZero() {
+		return err
+	}
+	var found []*ops.Message
+	for _, m := range listing.Messages {
+		if (f.class == "" || f.class == m.Class.ID) && (f.state.values == nil || slices.Contains(f.state.values, m.State)) {
+			found = append(found, m)
+		}
+	}
+	a.summary(listing, url)
+	switch {
+	case a.flags.json:
+		err = errors.Join(err, a.printJSON(newListingJSON(listing, url, found, f.messages)))
+	case f.messages:
+		err = errors.Join(err, a.printMessages(found))
+	default:
+		err = errors.Join(err, a.printClasses(classesOf(found)))
+	}
+	if err == nil {
+		err = unread(found)
+	}
+	if err == nil && f.exitCode && len(found) > 0 {
+		return &exitError{code: exitFound}
+	}
+	return err
+}
+
+// look lists the queue that the flags name. A listing with a time is what was read before an error.
+func (a *app) look(ctx context.Context) (ops.Listing, string, error) {
+	d, url, err := a.openDLQ(ctx)
+	if err != nil {
+		return ops.Listing{}, "", err
+	}
+	l, err := d.List(ctx, func(o *ops.ListOptions) {
+		o.Limit, o.SpendReceives = a.flags.limit, a.flags.spendReceives
+	})
+	return l, url, err
+}
+
+// unread is an error where records could not be read: State Unknown is then no property of the message.
+func unread(messages []*ops.Message) error {
+	n, why := 0, error(nil)
+	for _, m := range messages {
+		if m.Problem != nil && (denied(m.Problem) || errors.Is(m.Problem, sqsonce.ErrUnavailable)) {
+			n, why = n+1, m.Problem
+		}
+	}
+	switch {
+	case n == 0:
+		return nil
+	case denied(why):
+		return fail(exitDenied, "the records of %d messages were not read: %w", n, why)
+	default:
+		return fail(exitPart, "the records of %d messages were not read: %w", n, why)
+	}
+}
+
+// summary says on standard error what was read, and what that has changed.
+func (a *app) summary(l ops.Listing, url string) {
+	kind := "standard"
+	if strings.HasSuffix(url, ".fifo") {
+		kind = "FIFO"
+	}
+	text := url[strings.LastIndexByte(url, '/')+1:] + " (" + kind + "): " + strconv.Itoa(len(l.Messages)) + " messages"
+	if l.Complete {
+		text += ", all that there are"
+	} else {
+		text += " of about " + strconv.Itoa(max(l.Total, len(l.Messages)))
+	}
+	if l.Hidden > 0 {
+		text += ", " + strconv.Itoa(l.Hidden) + " hidden by another consumer or listing"
+	}
+	if l.Behind > 0 {
+		text += ", " + strconv.Itoa(l.Behind) + " behind them: SQS shows the first of each group only"
+	}
+	if lost := lostAt(l.Messages); !lost.IsZero() {
+		text += "; the oldest is lost in " + brief(time.Until(lost), true)
+	}
+	text += ". As of " + l.AsOf.UTC().Format(time.TimeOnly) + " UTC"
+	if len(l.Messages) > 0 {
+		text += "; each was received once for this list"
+	}
+	a.note("%s", text)
+}
+
+// lostAt is when SQS deletes the first of the messages.
+func lostAt(messages []*ops.Message) (first time.Time) {
+	for _, m := range messages {
+		if !m.LostAt.IsZero() && (first.IsZero() || m.LostAt.Before(first)) {
+			first = m.LostAt
+		}
+	}
+	return first
+}
+
+// class is the messages with one class of reasons and one state.
+type class struct {
+	ID     string    `json:"class"`
+	Reason string    `json:"reason"`
+	State  ops.State `json:"state"`
+	Count  int       `json:"count"`
+	Last   time.Time `json:"last"` // when the newest was sent
+	Do     string    `json:"do"`
+}
+
+// classesOf returns the classes, the largest first.
+func classesOf(messages []*ops.Message) []class {
+	type id struct {
+		class string
+		state ops.State
+	}
+	at := map[id]int{}
+	classes := []class{} // [] in JSON
+	for _, m := range messages {
+		i, seen := at[id{m.Class.ID, m.State}]
+		if !seen {
+			i = len(classes)
+			at[id{m.Class.ID, m.State}] = i
+			classes = append(classes, class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: m.State.Do()})
+		}
+		c := &classes[i]
+		if c.Count++; m.SentAt.After(c.Last) {
+			c.Last = m.SentAt.UTC()
+		}
+	}
+	slices.SortFunc(classes, func(a, b class) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID), cmp.Compare(a.State, b.State))
+	})
+	return classes
+}
+
+func (a *app) printClasses(classes []class) error {
+	header := []string{"CLASS", "COUNT", "STATE", "LAST", "REASON"}
+	var rows [][]string
+	var found []ops.State
+	for _, c := range classes {
+		row := []string{c.ID, strconv.Itoa(c.Count), string(c.State), a.when(c.Last), c.Reason}
+		if a.width == 0 {
+			row = append(row, c.Do)
+		}
+		rows = append(rows, row)
+		found = append(found, c.State)
+	}
+	if err := a.printTable(header, rows); err != nil {
+		return err
+	}
+	return a.printStates(found)
+}
+
+// printStates says under a table on a terminal what the states in it mean.
+func (a *app) printStates(found []ops.State) error {
+	if a.width == 0 || len(found) == 0 {
+		return nil
+	}
+	var rows []pair
+	for _, s := range ops.States() {
+		if slices.Contains(found, s) {
+			rows = append(rows, pair{string(s), s.Means() + ". Do: " + s.Do()})
+		}
+	}
+	if _, err := a.out.Write([]byte("\n")); err != nil {
+		return err
+	}
+	return a.printPairs(rows)
+}
+
+func (a *app) printMessages(messages []*ops.Message) error {
+	header := []string{"MESSAGE", "STATE", "CLASS", "SENT", "KEY", "CAUSE", "REASON"}
+	var rows [][]string
+	var found []ops.State
+	for _, m := range messages {
+		rows = append(rows, []string{m.ID, string(m.State), m.Class.ID, a.when(m.SentAt), m.RecordKey, string(m.Cause), m.Reason})
+		found = append(found, m.State)
+	}
+	if err := a.printTable(header, rows); err != nil {
+		return err
+	}
+	return a.printStates(found)
+}

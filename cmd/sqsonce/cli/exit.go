@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// exitCode is what the process ends with.
+type exitCode int
+
+const (
+	exitDone    exitCode = iota // or nothing to do
+	exitFailed                  // also where it is not known whether a write was carried out
+	exitUsage                   // arguments, flags
+	exitFound                   // dlq ls --exit-code
+	exitPart                    // something could not be read; interrupted
+	exitRefused                 // by a guard, by the answer to a question, or because it has changed since it was looked at
+	exitDenied                  // credentials, permissions
+)
+
+// exitError is an error with an exit code of its own. A nil err prints nothing.
+type exitError struct {
+	code exitCode
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func fail(code exitCode, format string, args ...any) error {
+	return &exitError{code, fmt.Errorf(format, args...)}
+}
+
+// codeOf returns the exit code for an error.
+func codeOf(ctx context.Context, err error) exitCode {
+	if err == nil {
+		return exitDone
+	}
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
+	}
+	_, field := errors.AsType[*sqsonce.FieldError](err)
+	_, refused := errors.AsType[*ops.RefusedError](err)
+	switch {
+	case denied(err):
+		return exitDenied
+	case refused || errors.Is(err, dedup.ErrChanged) || errors.Is(err, sqsonce.ErrInProgress):
+		return exitRefused
+	case field:
+		return exitUsage
+	case errors.Is(ctx.Err(), context.Canceled):
+		return exitPart
+	default:
+		return exitFailed
+	}
+}
+
+// deniedCodes are those of AWS's errors that end with other credentials or another policy.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
+var deniedCodes = []string{
+	"AccessDenied", "AccessDeniedException", "AuthorizationError", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature",
+	"InvalidClientTokenId", "InvalidSignatureException", "KMS.AccessDeniedException", "KmsAccessDenied", "MissingAuthenticationToken",
+	"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired", "RequestExpired", "SignatureDoesNotMatch",
+	"UnrecognizedClientException",
+}
+
+func denied(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && slices.Contains(deniedCodes, strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")) ||
+		errors.Is(err, dynamostore.ErrAccessDenied)
+}
+
+// explain adds to an error what a person at the command line needs: the action that was denied, the flag that allows what was
+// refused.
+func explain(err error) string {
+	text := err.Error()
+	if op, ok := errors.AsType[*smithy.OperationError](err); ok && denied(err) {
+		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), op.OperationName)
+	}
+	switch {
+	case errors.Is(err, ops.ErrNotDeadLetter):
+		text += "\n  the flag is --not-dead-letter"
+	case errors.Is(err, ops.ErrMoveTask):
+		text += "\n  see: aws sqs list-message-move-tasks --source-arn " + queueOf(err)
+	case errors.Is(err, ops.ErrChained):
+		text += "\n  the flag is --spend-receives"
+	}
+	return text
+}
+
+func queueOf(err error) string {
+	if refused, ok := errors.AsType[*ops.RefusedError](err); ok {
+		return refused.Queue
+	}
+	return ""
+}

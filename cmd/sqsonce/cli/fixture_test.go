@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// world is AWS in memory with a queue "orders", its dead-letter queue and a table "dedup".
+type world struct {
+	*testing.T
+	stack *localstack.Stack
+	store *dynamostore.Store
+	opts  Options
+
+	// Of the next commands.
+	terminal bool
+	width    int
+	answer   string
+	env      map[string]string
+}
+
+func bubble(t *testing.T, f func(w *world)) {
+	t.Helper()
+	clearEnvironment(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false)
+		f(w)
+	})
+}
+
+// clearEnvironment takes away what would lead to AWS itself, or to an emulator.
+func clearEnvironment(t *testing.T) {
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_REGION", "AWS_DEFAULT_REGION"} {
+		t.Setenv(name, "")
+	}
+}
+
+func newWorld(t *testing.T, http bool) *world {
+	t.Helper()
+	stack, err := localstack.Start(context.Background(), func(o *localstack.Options) {
+		o.Queues = []localstack.Queue{{Name: "orders"}, {Name: "orders.fifo"}}
+		o.Tables = []string{"dedup"}
+		o.HTTP = http
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stack.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	store, err := dynamostore.New(stack.DynamoDB, "dedup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{T: t, stack: stack, store: store, env: map[string]string{"USER": "ann"}}
+}
+
+// result is what a command printed, and its exit code.
+type result struct {
+	code     exitCode
+	out, err string
+}
+
+// run runs a command. The flags of the world's queue, table and consumer come from the environment.
+func (w *world) run(args ...string) result { return w.runIn(context.Background(), args...) }
+
+func (w *world) runIn(ctx context.Context, args ...string) result {
+	var out, err bytes.Buffer
+	a := &app{
+		opts: w.opts, in: strings.NewReader(w.answer + "\n"), out: &out, err: &err, asks: w.terminal, width: w.width,
+		getenv: func(name string) string { return w.env[name] },
+		connect: func(context.Context) (*services, error) {
+			return &services{region: "us-east-1", sqs: w.stack.SQS, dynamo: w.stack.DynamoDB}, nil
+		},
+	}
+	code := a.run(ctx, args)
+	return result{code, out.String(), err.String()}
+}
+
+const (
+	consumer = "billing"
+	lease    = 30 * time.Second
+)
+
+// put makes the record of an event in a state.
+func (w *world) put(event string, state ops.State) string {
+	w.Helper()
+	ctx, key := context.Background(), consumer+"#orders|"+event
+	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true}
+	switch state {
+	case ops.None:
+		return key
+	case ops.Running:
+		claim.Lease = 30 * time.Minute
+	case ops.Foreign:
+		_, err := w.stack.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
+			"id":         &ddbtypes.AttributeValueMemberS{Value: key},
+			"status":     &ddbtypes.AttributeValueMemberS{Value: "COMPLETED"},
+			"expiration": &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
+		}})
+		w.must(err)
+		return key
+	}
+	l, err := w.store.Acquire(ctx, claim)
+	w.must(err)
+	switch state {
+	case ops.Released:
+		w.must(w.store.Release(ctx, l, errFor(event)))
+	case ops.Completed:
+		w.must(w.store.Complete(ctx, l, dedup.Result{Data: []byte(`{"charge":"ch_1"}`)}))
+	case ops.Crashed:
+		time.Sleep(lease + 10*time.Second)
+	}
+	return key
+}
+
+type errFor string
+
+func (e errFor) Error() string {
+	return "card provider: status 503 for order " + string(e) + "\x1b[31m\u202e"
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// state reads the state of a record.
+func (w *world) state(key string) ops.State {
+	w.Helper()
+	r, err := read(context.Background(), w.store, key)
+	w.must(err)
+	return r.state
+}
+
+// send sends a message to a queue, of an event unless that is "", and returns its ID.
+func (w *world) send(queue, event, body string, attrs ...string) string {
+	w.Helper()
+	text := func(s string) sqstypes.MessageAttributeValue {
+		return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
+	}
+	in := &sqs.SendMessageInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), MessageBody: &body, MessageAttributes: map[string]sqstypes.MessageAttributeValue{}}
+	if event != "" {
+		in.MessageAttributes[sqsonce.AttrEventID], in.MessageAttributes[sqsonce.AttrEventSource] = text(event), text("orders")
+	}
+	for i := 0; i < len(attrs); i += 2 {
+		in.MessageAttributes[attrs[i]] = text(attrs[i+1])
+	}
+	if strings.HasSuffix(queue, ".fifo") {
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String("dedup-"+event)
+	}
+	out, err := w.stack.SQS.SendMessage(context.Background(), in)
+	w.must(err)
+	return *out.MessageId
+}
+
+var messageID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// golden compares what a command printed with a file.
+func (w *world) golden(name string, got result) {
+	w.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	text := "-- exit " + strconv.Itoa(int(got.code)) + "\n-- stdout\n" + got.out + "-- stderr\n" + got.err
+	seen := map[string]string{}
+	text = messageID.ReplaceAllStringFunc(text, func(id string) string {
+		if seen[id] == "" {
+			seen[id] = "00000000-0000-0000-0000-" + strings.Repeat(strconv.Itoa(len(seen)+1), 12)
+		}
+		return seen[id]
+	})
+	if *update {
+		w.must(os.MkdirAll("testdata", 0o755))
+		w.must(os.WriteFile(file, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	w.must(err)
+	if string(want) != text {
+		w.Errorf("%s differs (run with -update where that is meant).\ngot\n%s\nwant\n%s", file, text, want)
+	}
+}

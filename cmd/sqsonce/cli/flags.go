@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// flags are those that several commands have.
+type flags struct {
+	json    bool
+	timeout time.Duration
+
+	queue, dlq, source           string
+	notDeadLetter, spendReceives bool
+	limit                        int
+	consumer, table              string
+	retention                    days
+	yes, dryRun                  bool
+	operator                     string
+}
+
+// environment sets what no flag has set. A dead-letter queue on the command line is meant instead of a queue of the environment.
+func (f *flags) environment(set *pflag.FlagSet, getenv func(string) string) {
+	f.queue = cmp.Or(f.queue, getenv("SQSONCE_QUEUE"))
+	f.consumer = cmp.Or(f.consumer, getenv("SQSONCE_CONSUMER"))
+	f.table = cmp.Or(f.table, getenv("SQSONCE_TABLE"))
+	if set.Lookup("operator") != nil {
+		f.operator = cmp.Or(f.operator, getenv("USER"), getenv("USERNAME"))
+	}
+}
+
+// recordFlags adds the flags that say which records are meant.
+func (a *app) recordFlags(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVar(&a.flags.consumer, "consumer", "", "the consumer's `name`")
+	if a.opts.Store == nil {
+		c.Flags().StringVar(&a.flags.table, "table", "", "the DynamoDB `table` of its records")
+	}
+	return c
+}
+
+// queueFlags adds the flags that say which queue is meant.
+func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
+	f := c.Flags()
+	f.StringVar(&a.flags.queue, "queue", "", "the source `queue`, by name, URL or ARN: its dead-letter queue is meant")
+	f.StringVar(&a.flags.dlq, "dlq", "", "the dead-letter `queue` itself, by name, URL or ARN")
+	f.StringVar(&a.flags.source, "source", "", "the `ARN` of the queue that messages came from which do not say")
+	f.BoolVar(&a.flags.notDeadLetter, "not-dead-letter", false, "accept a queue that no queue names as its dead-letter queue")
+	f.BoolVar(&a.flags.spendReceives, "spend-receives", false, "also look into a queue whose own redrive policy may then move messages on")
+	f.IntVar(&a.flags.limit, "limit", 1000, "how many `messages` are read at most; negative: no limit")
+	c.MarkFlagsMutuallyExclusive("queue", "dlq")
+	a.retentionFlag(c)
+	return a.recordFlags(c)
+}
+
+func (a *app) retentionFlag(c *cobra.Command) {
+	c.Flags().Var(&a.flags.retention, "retention", "the consumer's retention of records, as 29d or 12h (default 29d)")
+}
+
+// actFlags adds the flags of commands that change something.
+func (a *app) actFlags(c *cobra.Command) *cobra.Command {
+	f := c.Flags()
+	f.BoolVar(&a.flags.yes, "yes", false, "answer y; needed where no terminal can be asked")
+	f.BoolVar(&a.flags.dryRun, "dry-run", false, "print what would be done, and do nothing")
+	f.StringVar(&a.flags.operator, "operator", "", "your `name`, which the record's owner shows (default $USER)")
+	a.retentionFlag(c)
+	return a.recordFlags(c)
+}
+
+// days is a duration that also has days.
+type days time.Duration
+
+func (d *days) Set(s string) error {
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		count, err := strconv.ParseUint(n, 10, 16)
+		*d = days(time.Duration(count) * 24 * time.Hour)
+		return err
+	}
+	parsed, err := time.ParseDuration(s)
+	*d = days(parsed)
+	return err
+}
+
+func (d *days) Type() string { return "duration" }
+
+func (d *days) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+// states is a flag that can be repeated, or has several names between commas.
+type states struct {
+	of     []ops.State // that it can be
+	values []ops.State
+}
+
+func (s *states) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		state := ops.State(name)
+		if !slices.Contains(s.of, state) {
+			return fmt.Errorf("%q is none of %s", name, s.names())
+		}
+		s.values = append(s.values, state)
+	}
+	return nil
+}
+
+func (s *states) names() string {
+	var names []string
+	for _, state := range s.of {
+		names = append(names, string(state))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *states) Type() string   { return "state" }
+func (s *states) String() string { return "" }
+
+func (s *states) add(c *cobra.Command, usage string) {
+	c.Flags().Var(s, "state", usage+": "+s.names())
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(strings.Split(s.names(), ", "), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// orDefault is dedup's.
+func (d days) orDefault() time.Duration { return cmp.Or(time.Duration(d), 29*24*time.Hour) }

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+const hostile = "{\"order\":1}\n\u009b31m\u202eevil\t\u200b"
+
+// fill puts one message of each state into the dead-letter queue. A second one has the reason of the first but for its details.
+func (w *world) fill() (ids map[ops.State]string) {
+	w.Helper()
+	ids = map[ops.State]string{}
+	w.put("crashed", ops.Crashed)
+	for _, s := range []ops.State{ops.Released, ops.Completed, ops.Foreign} {
+		w.put(string(s), s)
+	}
+	w.put("ord-18", ops.Released)
+	time.Sleep(time.Minute)
+	rejected := func(n string) []string {
+		return []string{sqsonce.AttrRejectReason, "card provider: status 503 for order " + n + "\u009b"}
+	}
+	ids[ops.Released] = w.send("orders-dlq", "released", hostile, rejected("17")...)
+	time.Sleep(3 * time.Hour)
+	w.send("orders-dlq", "ord-18", "b", rejected("18")...)
+	for _, s := range []ops.State{ops.Crashed, ops.Completed, ops.Running, ops.Foreign, ops.None} {
+		ids[s] = w.send("orders-dlq", string(s), "b")
+	}
+	w.put("running", ops.Running)
+	time.Sleep(2 * time.Minute)
+	return ids
+}
+
+func TestGolden(t *testing.T) {
+	bubble(t, func(w *world) {
+		ids := w.fill()
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		for _, width := range []int{0, 100} {
+			w.width = width
+			name := map[int]string{0: "-pipe", 100: "-terminal"}[width]
+			w.golden("dlq-ls"+name, w.run("dlq", "ls"))
+			w.golden("dlq-ls-messages"+name, w.run("dlq", "ls", "--messages", "--state", "crashed,none"))
+			w.golden("dlq-show"+name, w.run("dlq", "show", ids[ops.Released]))
+			w.golden("dlq-show-body"+name, w.run("dlq", "show", ids[ops.Released], "--body"))
+			w.golden("record-show"+name, w.run("record", "show", "billing#orders|crashed"))
+			w.golden("record-show-result"+name, w.run("record", "show", "orders|completed", "--result"))
+			w.golden("record-show-none"+name, w.run("record", "show", "orders|nobody"))
+			w.golden("record-ls"+name, w.run("record", "ls", "--limit", "2"))
+			w.golden("record-free-dry"+name, w.run("record", "free", "orders|crashed", "--dry-run"))
+		}
+		w.golden("dlq-ls-json", w.run("dlq", "ls", "--json"))
+		w.golden("dlq-ls-messages-json", w.run("dlq", "ls", "--json", "--messages", "--state", "released"))
+		w.golden("dlq-show-json", w.run("dlq", "show", ids[ops.Released], "--json", "--body"))
+		w.golden("record-show-json", w.run("record", "show", "orders|completed", "--json", "--result"))
+		w.golden("record-ls-json", w.run("record", "ls", "--json", "--state", "crashed,completed"))
+		w.golden("record-free-json", w.run("record", "free", "orders|crashed", "--json", "--yes"))
+		w.golden("record-complete-json", w.run("record", "complete", "orders|released", "--json", "--yes"))
+	})
+}
+
+// Nothing there is [], not a sentence, and no header.
+func TestGoldenEmpty(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = consumer, "dedup"
+		w.golden("dlq-ls-empty-json", w.run("dlq", "ls", "--queue", "orders", "--json", "--messages", "--exit-code"))
+		w.golden("record-ls-empty-json", w.run("record", "ls", "--json"))
+		w.width = 100
+		w.golden("dlq-ls-empty-terminal", w.run("dlq", "ls", "--queue", "orders"))
+		w.golden("record-ls-empty-terminal", w.run("record", "ls"))
+	})
+}
+
+// Whatever a message holds, nothing that a terminal acts on is printed.
+func TestNoControls(t *testing.T) {
+	bubble(t, func(w *world) {
+		id := w.fill()[ops.Released]
+		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
+		for _, width := range []int{0, 80} {
+			w.width = width
+			for _, args := range [][]string{
+				{"dlq", "ls"}, {"dlq", "ls", "--messages"}, {"dlq", "show", id, "--body"}, {"dlq", "show", id, "--body", "--json"},
+			} {
+				got := w.run(append(args, flags...)...)
+				if got.code != exitDone || !strings.Contains(got.out+got.err, "card provider") {
+					t.Errorf("%q: %+v", args, got)
+				}
+				for _, r := range got.out + got.err {
+					if r != '\n' && r != '\t' && (r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x202e || r == 0x200b) {
+						t.Errorf("%q prints %U", args, r)
+					}
+				}
+			}
+		}
+	})
+}

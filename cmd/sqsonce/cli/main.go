@@ -1,0 +1,80 @@
+// Package cli is the command sqsonce, for programs whose consumers have a key function or a store of their own: each gets every
+// command. A whole program is examples/operate:
+//
+//	func main() {
+//		cli.Main(func(o *cli.Options) {
+//			o.Key = func(m *sqsonce.Message) (string, error) { return sqsonce.EventKey("shop", m.Body) }
+//			o.Store = func(context.Context) (cli.Store, error) { return openStore() }
+//		})
+//	}
+//
+// Results go to standard output, all else to standard error: as a table on a terminal, as lines with tabs in a pipe, or with
+// --json as one object, whose v is the version of its form. The package has no state: no configuration file, nothing on disk.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// Store is a store of records that operators can read and change, as every store of this module.
+type Store interface {
+	dedup.Store
+	dedup.Reopener
+	dedup.Lister
+}
+
+// Options say what the commands cannot find out: how the consumer makes its keys, and where its records are.
+type Options struct {
+	// Key is the consumer's dedup.Options.Key. It must not change the message, and is called concurrently. Default: Message.Key.
+	Key func(*sqsonce.Message) (string, error)
+	// TrustDedupID is the consumer's dedup.Options.TrustDedupID. Default: false.
+	TrustDedupID bool
+	// NoUnwrap says that the consumer has no sqsonce.Unwrap around its handler. Default: false, Key gets the message in an
+	// envelope.
+	NoUnwrap bool
+	// Store opens the store of the consumer's records. It is called once, by commands that need records. Default: the DynamoDB
+	// table of --table.
+	Store func(context.Context) (Store, error)
+}
+
+// Main runs the command of os.Args, and ends the process with its exit code: 0 done, 1 failed, 2 usage, 3 found, 4 in part or
+// interrupted, 5 refused, 6 credentials or permission. SIGINT and SIGTERM end it cleanly: what it has received is visible again,
+// a write that is under way is awaited. A second one ends it at once.
+func Main(optFns ...func(*Options)) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, connect: connect}
+	for _, fn := range optFns {
+		fn(&a.opts)
+	}
+	a.asks = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
+	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
+		a.width = 80
+		if w, _, err := term.GetSize(fd); err == nil && w > 0 {
+			a.width = w
+		}
+	}
+	os.Exit(int(a.run(ctx, os.Args[1:])))
+}
+
+// app is one run of the program.
+type app struct {
+	opts     Options
+	in       io.Reader
+	out, err io.Writer
+	asks     bool // somebody is there to answer a question
+	width    int  // the columns of the terminal that shows the result; 0: it is not a terminal
+	getenv   func(string) string
+	connect  func(context.Context) (*services, error)
+
+	flags flags
+}

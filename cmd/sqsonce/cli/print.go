@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// note prints something that is no result.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintln(a.err, escapedLines(fmt.Sprintf(format, args...)))
+}
+
+// printJSON prints v as one line. What a terminal acts on, and JSON allows, is escaped: DEL, C1 controls, marks of direction.
+func (a *app) printJSON(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range string(text) { // valid UTF-8: Marshal replaces what is not
+		switch {
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	_, err = fmt.Fprintln(a.out, b.String())
+	return err
+}
+
+// printTable prints a table with a header on a terminal, where its last column is cut, and lines with tabs in a pipe.
+func (a *app) printTable(header []string, rows [][]string) error {
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = escaped(cell)
+		}
+	}
+	if a.width == 0 {
+		return writeLines(a.out, rows, func(row []string) string { return strings.Join(row, "\t") })
+	}
+	if header != nil && len(rows) > 0 {
+		rows = append([][]string{header}, rows...)
+	}
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	return writeLines(a.out, rows, func(row []string) string {
+		var line strings.Builder
+		last, left := len(row)-1, a.width
+		for i, cell := range row[:last] {
+			line.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
+			left -= widths[i] + 2
+		}
+		// A terminal that is too narrow breaks the line rather than show nothing.
+		line.WriteString(runewidth.Truncate(row[last], max(left, leastColumn), "…"))
+		return strings.TrimRight(line.String(), " ")
+	})
+}
+
+const leastColumn = 20
+
+func writeLines(w io.Writer, rows [][]string, line func([]string) string) error {
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(w, line(row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pair is a line of a single thing that is shown.
+type pair struct{ name, value string }
+
+// printPairs prints those that have a value.
+func (a *app) printPairs(pairs []pair) error {
+	var rows [][]string
+	for _, p := range pairs {
+		if p.value != "" {
+			rows = append(rows, []string{p.name, p.value})
+		}
+	}
+	saved := a.width
+	if a.width > 0 {
+		a.width = 1 << 20 // one thing is shown whole
+	}
+	defer func() { a.width = saved }()
+	return a.printTable(nil, rows)
+}
+
+// escaped shows what a terminal would act on: controls, marks of direction, bytes that are not UTF-8. Others decide what the text of
+// a message is.
+func escaped(s string) string { return escape(s, "") }
+
+// escapedLines leaves line ends and tabs as they are.
+func escapedLines(s string) string { return escape(s, "\n\t") }
+
+func escape(s, keep string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		broken := r == utf8.RuneError && size == 1
+		if !broken && (unicode.IsPrint(r) || strings.ContainsRune(keep, r)) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteToASCII(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// brief is a duration in one unit, or in two.
+func brief(d time.Duration, two bool) string {
+	units := []struct {
+		name string
+		unit time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
+	d = max(d, 0)
+	for i, u := range units {
+		if d < u.unit && u.unit > time.Second {
+			continue
+		}
+		text := fmt.Sprint(int64(d/u.unit)) + u.name
+		if two && i+1 < len(units) {
+			text += " " + fmt.Sprint(int64(d%u.unit/units[i+1].unit)) + units[i+1].name
+		}
+		return text
+	}
+	return ""
+}
+
+// when is a time for a person, or exact for a program. A zero time is not known.
+func (a *app) when(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case a.width == 0:
+		return t.UTC().Format(time.RFC3339)
+	case t.After(time.Now()):
+		return "in " + brief(time.Until(t), false)
+	default:
+		return brief(time.Since(t), false) + " ago"
+	}
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+const keyArgument = `KEY is the record's key, as dlq ls --messages and record ls show it: the consumer's name, a # and the event's key. With --consumer it may
+be the event's key alone.`
+
+func (a *app) recordShow() *cobra.Command {
+	result := false
+	c := a.command("show KEY", "Show the record of an event", "Shows the record of an event, by one consistent read.\n\n"+keyArgument,
+		"  sqsonce record show --table dedup 'billing#orders|ord-42'",
+		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.showRecord(ctx, args[0], result) })
+	c.Flags().BoolVar(&result, "result", false, "also show the result of the event, which dedup.Do stores")
+	return a.recordFlags(c)
+}
+
+func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
+	_, r, err := a.inspect(ctx, arg)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(struct {
+			V int `json:"v"`
+			recordJSON
+		}{1, newRecordJSON(r.Record, r.state, result)})
+	}
+	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.state.Means()}, {"do", r.state.Do()}}, a.recordPairs(r.Record)...)
+	if result {
+		pairs = append(pairs, pair{"result data", string(r.Result.Data)})
+	}
+	return a.printPairs(pairs)
+}
+
+// seen is a record as it was read. Without one its state is None, and it has a key only.
+type seen struct {
+	dedup.Record
+	state ops.State
+}
+
+// inspect reads the record that an argument names.
+func (a *app) inspect(ctx context.Context, arg string) (Store, seen, error) {
+	store, err := a.openStore(ctx)
+	if err != nil {
+		return nil, seen{}, err
+	}
+	key, err := a.recordKey(store, arg)
+	if err != nil {
+		return nil, seen{}, err
+	}
+	r, err := read(ctx, store, key)
+	return store, r, err
+}
+
+func read(ctx context.Context, store Store, key string) (seen, error) {
+	r, err := store.Inspect(ctx, key)
+	if errors.Is(err, dedup.ErrNotFound) {
+		return seen{dedup.Record{Lease: dedup.Lease{Key: key}}, ops.None}, nil
+	}
+	return seen{r, stateOf(r)}, err
+}
+
+func stateOf(r dedup.Record) ops.State { return ops.State(r.State(time.Now())) }
+
+// recordPairs are what a record says beside its state.
+func (a *app) recordPairs(r dedup.Record) []pair {
+	pairs := []pair{
+		{"last error", r.LastError}, {"owner", r.Owner}, {"lease until", a.when(r.Until)}, {"expires", a.when(r.ExpiresAt)},
+		{"validation", r.Validation},
+	}
+	if r.Fence != 0 {
+		pairs = append(pairs, pair{"fence", strconv.FormatInt(r.Fence, 10)})
+	}
+	if r.Attempts > 0 {
+		pairs = append(pairs, pair{"attempts", strconv.Itoa(r.Attempts)})
+	}
+	if r.Committed {
+		pairs = append(pairs, pair{"committed", "with the effect in one transaction: a second run makes it again"})
+	}
+	if n := len(r.Result.Data); n > 0 {
+		pairs = append(pairs, pair{"result", fmt.Sprintf("%d bytes", n)})
+	}
+	return pairs
+}
+
+// recordJSON is a record.
+type recordJSON struct {
+	Key         string    `json:"key"`
+	State       ops.State `json:"state"`
+	Do          string    `json:"do,omitempty"`
+	LastError   string    `json:"last_error,omitempty"`
+	Owner       string    `json:"owner,omitempty"`
+	Fence       int64     `json:"fence,omitempty"`
+	Attempts    int       `json:"attempts,omitempty"`
+	LeaseUntil  time.Time `json:"lease_until,omitzero"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero"`
+	Committed   bool      `json:"committed,omitempty"`
+	Validation  string    `json:"validation,omitempty"`
+	ResultBytes int       `json:"result_bytes,omitempty"`
+	Result      []byte    `json:"result,omitempty"` // in base64
+}
+
+func newRecordJSON(r dedup.Record, s ops.State, result bool) recordJSON {
+	out := recordJSON{
+		Key: r.Key, State: s, Do: s.Do(), LastError: r.LastError, Owner: r.Owner, Fence: r.Fence, Attempts: r.Attempts,
+		LeaseUntil: r.Until.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Committed: r.Committed, Validation: r.Validation,
+		ResultBytes: len(r.Result.Data),
+	}
+	if result {
+		out.Result = r.Result.Data
+	}
+	return out
+}
+
+type recordLsFlags struct {
+	state     states
+	after     string
+	limit     int
+	readUnits int
+}
+
+func (a *app) recordLs() *cobra.Command {
+	f := recordLsFlags{state: states{of: []ops.State{ops.Released, ops.Running, ops.Crashed, ops.Completed, ops.Foreign}}}
+	c := a.command("ls", "List the records of events that are not completed", `Lists records, without --state those that are not completed. On DynamoDB that scans the whole table, whatever it lists: half a read
+unit for each 4 KB, so many in a second as --read-units says. A record may be as it was seconds before.
+
+Lines in a pipe: key, state, when its lease ends, when it expires, last error.`,
+		"  sqsonce record ls --table dedup --consumer billing --state crashed",
+		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.listRecords(ctx, f) })
+	f.state.add(c, "only records in this state")
+	c.Flags().StringVar(&f.after, "after", "", "go on behind the record with this `key`, the last of an earlier list")
+	c.Flags().IntVar(&f.limit, "limit", 1000, "how many `records` are listed at most; negative: no limit")
+	c.Flags().IntVar(&f.readUnits, "read-units", 100, "how many read `units` a second are consumed on DynamoDB; negative: as many as it can")
+	return a.recordFlags(c)
+}
+
+func (a *app) listRecords(ctx context.Context, f recordLsFlags) error {
+	if f.limit == 0 {
+		return fail(exitUsage, "--limit is 0")
+	}
+	store, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	if f.state.values == nil {
+		f.state.values = []ops.State{ops.Released, ops.Running, ops.Crashed, ops.Foreign}
+	}
+	records, unreadable := []recordJSON{}, 0
+	var rows [][]string
+	for r, listErr := range store.List(ctx, func(o *dedup.ListOptions) {
+		o.Consumer, o.After, o.Limit, o.ReadUnits = a.flags.consumer, f.after, f.limit, f.readUnits
+		for _, s := range f.state.values {
+			o.States = append(o.States, dedup.RecordState(s))
+		}
+	}) {
+		if listErr != nil && r.Key != "" {
+			unreadable++
+			a.note("%s: %v", r.Key, listErr)
+			continue
+		}
+		if err = listErr; err != nil {
+			break
+		}
+		state := stateOf(r)
+		records = append(records, newRecordJSON(r, state, false))
+		rows = append(rows, []string{r.Key, string(state), a.when(r.Until), a.when(r.ExpiresAt), r.LastError})
+	}
+	if a.flags.json {
+		err = errors.Join(err, a.printJSON(struct {
+			V       int          `json:"v"`
+			Records []recordJSON `json:"records"`
+		}{1, records}))
+	} else {
+		err = errors.Join(err, a.printTable([]string{"KEY", "STATE", "LEASE", "EXPIRES", "LAST ERROR"}, rows))
+	}
+	if s, ok := store.(interface{ Stats() dynamostore.Stats }); ok {
+		a.note("%d records, for %.1f read units", len(records), s.Stats().ReadUnits)
+	}
+	if len(records) == f.limit {
+		a.note("there may be more: --after '%s'", records[len(records)-1].Key)
+	}
+	if err == nil && unreadable > 0 {
+		return fail(exitPart, "%d records cannot be read", unreadable)
+	}
+	return err
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+const (
+	// actTimeout bounds a write, which an interrupt does not end: its answer says what happened.
+	actTimeout = 30 * time.Second
+	// completeLease is for the two writes of a complete by hand.
+	completeLease = actTimeout
+)
+
+// plan is what a command would do to a record.
+type plan struct {
+	seen
+	verb    string    // "free"
+	after   ops.State // "": there is nothing to do
+	effect  string    // what it means
+	refusal string    // why it is not done; "": it is
+	typed   bool      // the key must be typed
+}
+
+type freeFlags struct {
+	take, again bool
+	note        string
+}
+
+func (a *app) recordFree() *cobra.Command {
+	var f freeFlags
+	c := a.command("free KEY", "Let the next delivery of an event run it", `Frees the record of an event whose consumer died, so that the next delivery of the event runs it. Find out first whether the effect
+has happened. Nothing is sent: a message of the event must still be there.
+
+`+keyArgument, "  sqsonce record free --table dedup --note 'looked: no charge' 'billing#orders|ord-42'",
+		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.freeRecord(ctx, args[0], f) })
+	c.Flags().BoolVar(&f.take, "take", false, "also while a consumer runs the event: its handler is cancelled, and may run on beside the next")
+	c.Flags().BoolVar(&f.again, "again", false, "also where the event is completed: it runs a second time")
+	c.Flags().StringVar(&f.note, "note", "", "why, for whoever looks at the record: `text`")
+	return a.actFlags(c)
+}
+
+func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
+	store, r, err := a.inspect(ctx, arg)
+	if err != nil {
+		return err
+	}
+	p := planFree(r, f)
+	return a.act(ctx, p, func(ctx context.Context) error {
+		return store.Reopen(ctx, r.Record, f.note, func(o *dedup.ReopenOptions) {
+			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), r.state == ops.Running
+		})
+	})
+}
+
+func planFree(r seen, f freeFlags) plan {
+	p := plan{seen: r, verb: "free", after: ops.Released, effect: "its next delivery runs it"}
+	switch r.state {
+	case ops.None, ops.Released:
+		p.after = ""
+	case ops.Running:
+		p.effect = "the handler that runs it is cancelled, and may run on beside the next"
+		p.refusal, p.typed = fmt.Sprintf("a consumer runs it, until %s at least: wait, or --take", r.Until.UTC().Format(time.RFC3339)), true
+		if f.take {
+			p.refusal = ""
+		}
+	case ops.Completed:
+		p.effect = "its next delivery runs it a second time; processes that saw it completed acknowledge it for a minute, so send nothing for 65 s"
+		if r.Committed {
+			p.effect += "; its effect was committed with the record, and is made again"
+		}
+		p.refusal, p.typed = "it is completed: --again runs it a second time", true
+		if f.again {
+			p.refusal = ""
+		}
+	case ops.Foreign:
+		p.refusal = ops.Foreign.Do()
+	}
+	return p
+}
+
+func (a *app) recordComplete() *cobra.Command {
+	create := false
+	c := a.command("complete KEY", "Say that an event is done, so that it never runs again", `Completes the record of an event whose effect has happened: its deliveries are acknowledged without a run.
+
+`+keyArgument, "  sqsonce record complete --table dedup 'billing#orders|ord-42'",
+		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create) })
+	c.Flags().BoolVar(&create, "create", false, "also where there is no record: of an event that never runs")
+	return a.actFlags(c)
+}
+
+func (a *app) completeRecord(ctx context.Context, arg string, create bool) error {
+	store, r, err := a.inspect(ctx, arg)
+	if err != nil {
+		return err
+	}
+	return a.act(ctx, planComplete(r, create), func(ctx context.Context) error { return a.complete(ctx, store, r) })
+}
+
+func planComplete(r seen, create bool) plan {
+	p := plan{seen: r, verb: "complete", after: ops.Completed, effect: "it never runs again"}
+	switch r.state {
+	case ops.None:
+		if !create {
+			p.refusal = "there is no record: see that the key is right, then --create"
+		}
+	case ops.Running:
+		p.refusal = fmt.Sprintf("a consumer runs it, until %s at least: wait", r.Until.UTC().Format(time.RFC3339))
+	case ops.Completed:
+		p.after = ""
+	case ops.Foreign:
+		p.refusal = ops.Foreign.Do()
+	}
+	return p
+}
+
+// complete acquires the record as one more owner, and completes it. It looks again first: the answer to a question may have
+// taken minutes. Where the complete has no answer, the record is not released: what looks crashed stays so.
+func (a *app) complete(ctx context.Context, store Store, before seen) error {
+	now, err := read(ctx, store, before.Key)
+	if err != nil {
+		return err
+	}
+	if now.Owner != before.Owner || now.Fence != before.Fence || now.state != before.state {
+		return dedup.ErrChanged
+	}
+	l, err := store.Acquire(ctx, dedup.Claim{
+		Key: before.Key, Owner: dedup.OperatorPrefix + a.flags.operator + "/" + rand.Text(), Lease: completeLease,
+		Retention: a.flags.retention.orDefault(),
+	})
+	if _, done := errors.AsType[*dedup.CompletedError](err); done {
+		return dedup.ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	if err := store.Complete(ctx, l, dedup.Result{}); err != nil {
+		return fmt.Errorf("acquired, and perhaps not completed: look again when the lease ends, in %s: %w", completeLease, err)
+	}
+	return nil
+}
+
+// act carries out a plan after its question, and prints what was done.
+func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) error {
+	switch {
+	case p.refusal != "":
+		return fail(exitRefused, "%s %s: %s", p.verb, p.Key, p.refusal)
+	case p.after == "":
+		a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.state.Means())
+		return a.printAct(p, p.state)
+	case a.flags.dryRun:
+		a.note("would %s %s: %s", p.verb, p.Key, p.effect)
+		return a.printAct(p, p.after)
+	}
+	a.note("%s is %s: %s", p.Key, p.state, p.state.Means())
+	if p.LastError != "" {
+		a.note("its last error: %s", p.LastError)
+	}
+	a.note("%s: %s", p.verb, p.effect)
+	if err := a.confirm(ctx, p.verb, p.typed, p.Key); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		if codeOf(ctx, err) == exitFailed {
+			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
+		}
+		return fmt.Errorf("%s %s: %w", p.verb, p.Key, err)
+	}
+	return a.printAct(p, p.after)
+}
+
+// printAct prints a record's state before and after. They are equal where there was nothing to do.
+func (a *app) printAct(p plan, after ops.State) error {
+	if a.flags.json {
+		return a.printJSON(struct {
+			V         int       `json:"v"`
+			Operation string    `json:"operation"`
+			DryRun    bool      `json:"dry_run"`
+			Key       string    `json:"key"`
+			Before    ops.State `json:"before"`
+			After     ops.State `json:"after"`
+		}{1, p.verb, a.flags.dryRun, p.Key, p.state, after})
+	}
+	return a.printTable([]string{"KEY", "BEFORE", "AFTER"}, [][]string{{p.Key, string(p.state), string(after)}})
+}

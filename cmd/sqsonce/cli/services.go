@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// services are AWS's, in one Region.
+type services struct {
+	region string
+	sqs    *sqs.Client
+	dynamo *dynamodb.Client
+}
+
+// connect uses AWS's environment variables and profiles.
+func connect(ctx context.Context) (*services, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fail(exitUsage, "AWS's configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return nil, fail(exitUsage, "no Region: set AWS_REGION, or a profile that has one")
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return nil, fail(exitDenied, "no credentials: %w", err)
+	}
+	return &services{region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg)}, nil
+}
+
+// openStore opens the store of the records.
+func (a *app) openStore(ctx context.Context) (Store, error) {
+	if a.opts.Store != nil {
+		return a.opts.Store(ctx)
+	}
+	if a.flags.table == "" {
+		return nil, fail(exitUsage, "which table has the records? Set --table or SQSONCE_TABLE")
+	}
+	s, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return dynamostore.New(s.dynamo, a.flags.table)
+}
+
+// once makes the consumer's keys. Its warnings about messages are the consumer's.
+func (a *app) once(store Store, key func(*sqsonce.Message) (string, error)) (*dedup.Once, error) {
+	return dedup.New(store, a.flags.consumer, func(o *dedup.Options) {
+		o.Key, o.TrustDedupID, o.Retention = key, a.opts.TrustDedupID, time.Duration(a.flags.retention)
+		o.Logger = slog.New(slog.DiscardHandler)
+	})
+}
+
+// recordKey returns the key of the record that an argument names: the key itself, or with --consumer the event's.
+func (a *app) recordKey(store Store, arg string) (string, error) {
+	consumer := a.flags.consumer
+	switch {
+	case arg == "":
+		return "", fail(exitUsage, "the key is empty")
+	case consumer == "" && !strings.Contains(arg, "#"):
+		return "", fail(exitUsage, "%q is no record's key, which has the consumer's name and a # before the event's: set --consumer too", arg)
+	case consumer == "" || strings.HasPrefix(arg, consumer+"#"):
+		return arg, nil
+	}
+	once, err := a.once(store, func(*sqsonce.Message) (string, error) { return arg, nil })
+	if err != nil {
+		return "", err
+	}
+	return once.Key(&sqsonce.Message{})
+}
+
+// openDLQ opens the dead-letter queue that the flags name, joined with records where a consumer is named.
+func (a *app) openDLQ(ctx context.Context) (*ops.DLQ, string, error) {
+	if a.flags.queue == "" && a.flags.dlq == "" {
+		return nil, "", fail(exitUsage, "which queue? Set --queue, --dlq or SQSONCE_QUEUE")
+	}
+	join, err := a.join(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := a.connect(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	url, err := s.deadLetterURL(ctx, a.flags.queue, a.flags.dlq)
+	if err != nil {
+		return nil, "", err
+	}
+	d, err := ops.Open(ctx, s.sqs, url, join, func(o *ops.Options) {
+		o.NoUnwrap, o.Retention, o.Source = a.opts.NoUnwrap, time.Duration(a.flags.retention), a.flags.source
+		o.NotDeadLetter = a.flags.notDeadLetter
+	})
+	return d, url, err
+}
+
+// join returns the option that joins messages with the consumer's records.
+func (a *app) join(ctx context.Context) (func(*ops.Options), error) {
+	if a.flags.consumer == "" {
+		a.note("no --consumer: the records of the events are not read")
+		return func(*ops.Options) {}, nil
+	}
+	store, err := a.openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	once, err := a.once(store, a.opts.Key)
+	if err != nil {
+		return nil, err
+	}
+	return func(o *ops.Options) { o.Key, o.Store = once.Key, store }, nil
+}
+
+// deadLetterURL returns the URL of dlq, else that of the dead-letter queue of queue.
+func (s *services) deadLetterURL(ctx context.Context, queue, dlq string) (string, error) {
+	if dlq != "" {
+		return s.queueURL(ctx, dlq)
+	}
+	url, err := s.queueURL(ctx, queue)
+	if err != nil {
+		return "", err
+	}
+	out, err := s.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameRedrivePolicy},
+	})
+	if err != nil {
+		return "", err
+	}
+	arn := ""
+	if text := out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)]; text != "" {
+		if arn, _, err = host.ParseRedrivePolicy(text); err != nil {
+			return "", err
+		}
+	}
+	if arn == "" {
+		return "", fail(exitRefused, "queue %s has no redrive policy, so no dead-letter queue; if it is one itself: --dlq %s", queue, queue)
+	}
+	return s.queueURL(ctx, arn)
+}
+
+// queueURL returns the URL of the queue with a name, URL or ARN.
+func (s *services) queueURL(ctx context.Context, queue string) (string, error) {
+	in := &sqs.GetQueueUrlInput{QueueName: &queue}
+	arn, err := host.ParseQueueARN(queue)
+	isARN, isURL := err == nil, strings.Contains(queue, "://")
+	if isURL {
+		arn, _ = host.ARNOfURL(queue) // an emulator's has no Region
+	}
+	if arn.Region != "" && arn.Region != s.region {
+		return "", fail(exitFailed, "queue %s is in %s, and the configured Region is %s: set AWS_REGION", queue, arn.Region, s.region)
+	}
+	if isURL {
+		return queue, nil
+	}
+	if isARN {
+		in.QueueName, in.QueueOwnerAWSAccountId = &arn.Name, &arn.Account
+	}
+	out, err := s.sqs.GetQueueUrl(ctx, in)
+	if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); missing {
+		return "", fail(exitFailed, "there is no queue %s in %s, or its policy does not let these credentials see it", queue, s.region)
+	}
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.QueueUrl), nil
+}
