@@ -16,6 +16,10 @@ demo: ## Publish 5,000 orders, take the store away and kill a worker in the midd
 	cd examples && go build -tags lambda.norpc -o $(BIN)/ ./orders/demo ./orders/publish $(DEMO_HANDLERS)
 	cd examples/orders && $(if $(STORE),STORE=$(STORE)) $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT)) $(if $(DYNAMODB_ENDPOINT),AWS_ENDPOINT_URL_DYNAMODB=$(DYNAMODB_ENDPOINT)) $(BIN)/demo
 
+.PHONY: telemetry
+telemetry: ## Run the demo under Prometheus and a collector: every query of the dashboard has data, every rule is evaluated; two minutes (skipped where Prometheus is not installed)
+	cd examples/orders/telemetry && TELEMETRY=1 go test -count=1 -v -run '^TestDemo$$' .
+
 # Go's cache of results sees no change of a file outside of the module: the tests of internal/release read all of them.
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
@@ -23,7 +27,7 @@ test: ## Run every test of every module (EMULATORS=required: with the emulators 
 	@set -e; for m in $(MODULES); do (cd $$m && go test $$(test $$m != ./internal/release || echo -count=1) $(ARGS) $(PKG)); done
 
 .PHONY: emulators
-emulators: ## Install the emulators that tests compare with, 0.9 GB in the user's cache (needs Python 3.12, Java, npm), and databases (Debian, root)
+emulators: ## Install the emulators that tests compare with, 1 GB in the user's cache (needs Python 3.12, Java, npm), Prometheus (Debian) and databases (Debian, root)
 	go run ./internal/testserver/install
 
 .PHONY: race
@@ -39,11 +43,12 @@ bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 .PHONY: soak
-soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, storms of calls on the function and the publisher, have processes without their store for five minutes, kill 6,000, and attack each store with hosts in one process and in several, three minutes each: over two hours
+soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, storms of calls on the function and the publisher, count the metrics of 100,000 messages, have processes without their store for five minutes, kill 6,000, and attack each store with hosts in one process and in several, three minutes each: over two hours
 	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^Test(Simulation|Fleet)$$' -count 1 -timeout 120m -v >$(BIN)/soak.log; \
 		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
 	SOAK=1 go test ./lambda -run '^TestStorm$$' -count 1 -timeout 20m
-	go test ./fifo -run '^Test(Storm|TransientFaults|LastingFaults)$$' -rapid.checks 20000 -count 1 -timeout 20m
+	go test ./fifo -run '^Test(Storm|ForwardStorm|TransientFaults|LastingFaults)$$' -rapid.checks 20000 -count 1 -timeout 20m
+	cd otelsqs && SOAK=1 go test -run '^TestCardinality$$' -count 1 -timeout 10m
 	SOAK=1 go test ./sqsworker -run '^Test(Soak|Process.*|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
 	KILLS=3000 SOAK=1 go test ./dedup/dynamostore/killtest -run '^Test(Kill|Attack)' -count 1 -timeout 60m -v
 	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
@@ -52,7 +57,7 @@ soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliv
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz
 fuzz: ## Run every fuzz target 200,000 times: 6 minutes
-	@set -e; for p in $$(go list ./... ./s3payload/...); do \
+	@set -e; for p in $$(go list ./... ./s3payload/... ./otelsqs/...); do \
 		for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime 200000x $$p; done; \
 	done
 
@@ -89,6 +94,10 @@ cover: ## Write cover.out and print the coverage of each package
 build: build-OrdersFunction ## Build the commands, and the Lambda function's bootstrap for arm64, into bin/
 	go build -trimpath -o $(BIN)/ ./localstack/cmd/...
 	cd examples && go build -trimpath -o $(BIN)/ ./orders/...
+
+.PHONY: cli
+cli: ## Build the operators' command sqsonce into bin/
+	cd cmd/sqsonce && go build -trimpath -o $(BIN)/sqsonce .
 
 # sam build calls these targets: one for each function of template.yaml.
 ARTIFACTS_DIR ?= $(BIN)

@@ -34,6 +34,10 @@ func (h *batchHook) begin(ctx context.Context, entries []*batchEntry, ms []*Mess
 		if c == nil || c.Value(batchKey{}) != any(ctx) || c.Done() == nil {
 			panic(errBatchContext)
 		}
+		end, ends := c.Deadline()
+		if last, limited := ctx.Deadline(); ends && (!limited || end.Before(last)) || c.Err() != nil && ctx.Err() == nil {
+			panic(errBatchContextEnds)
+		}
 		next = c
 	})
 	if done == nil {
@@ -44,7 +48,10 @@ func (h *batchHook) begin(ctx context.Context, entries []*batchEntry, ms []*Mess
 
 type batchKey struct{}
 
-var errBatchContext = errors.New("the returned context is not derived from the given one, or does not end with it")
+var (
+	errBatchContext     = errors.New("the returned context is not derived from the given one, or does not end with it")
+	errBatchContextEnds = errors.New("the returned context has ended, or has an earlier deadline than the given one")
+)
 
 // contain calls f, which calls the hook.
 func (h *batchHook) contain(ctx context.Context, f func()) {

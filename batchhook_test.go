@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -121,6 +122,16 @@ func TestBatchAroundThatFails(t *testing.T) { // not parallel: it sets slog's de
 		"background": {func(context.Context) (context.Context, result) { return context.Background(), nil }, 1},
 		"without cancel": {func(ctx context.Context) (context.Context, result) {
 			return context.WithoutCancel(ctx), nil
+		}, 1},
+		"ended": {func(ctx context.Context) (context.Context, result) {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx, nil
+		}, 1},
+		"a deadline": {func(ctx context.Context) (context.Context, result) {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			t.Cleanup(cancel)
+			return ctx, nil
 		}, 1},
 		"another batch's": {func(ctx context.Context) (context.Context, result) {
 			if other == nil {

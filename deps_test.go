@@ -79,6 +79,12 @@ var dependencyRules = []struct {
 		reason: "a producer needs no consumer's packages",
 	},
 	{
+		pkg:    module + "/ops",
+		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
+		except: []string{module + "/dedup", module + "/fifo"},
+		reason: "it asks any store by Inspect alone; a command with records in SQL links no DynamoDB",
+	},
+	{
 		pkg:    module + "/localstack",
 		never:  []string{module + "/..."},
 		except: []string{module + "/internal/suite"},

@@ -8,15 +8,16 @@ import (
 // Hooks are what a host calls around each handler, for telemetry. Both hosts take the same ones: see their Options.
 //
 // A field that is nil is not called. Every other is called synchronously, from any goroutine, and must return at once: what it
-// does, the delivery waits for. None can change what becomes of a message. One that panics is logged once and not called again,
-// while the others still are; none may call runtime.Goexit. Hooks that are set together run in their order, those that end
-// something in reverse.
+// is around waits for it, whatever its deadline: a handler, a call of SQS, Run, Publish or Close. It must not change what it gets, nor
+// call Close. None can change what becomes of a message. One that panics is logged once and not called again, while the others still
+// are; none may call runtime.Goexit. Hooks that are set together run in their order, those that end something in reverse; one that is
+// set twice is called twice.
 //
 // The structs that hooks get may grow fields.
 type Hooks struct {
 	// Start is called before the handler, on its goroutine. The handler, and every later hook of the same delivery, gets the
-	// context that it returns, which must be derived from ctx and end with it: another one is not used, and the hook is not
-	// called again.
+	// context that it returns, which must be derived from ctx and end with it, not before: another one is not used, and the hook
+	// is not called again. What derives it must not be cancelled before End.
 	Start func(ctx context.Context, d Delivery) context.Context
 	// End is called once for each Start: when the handler has returned, panicked or called runtime.Goexit, before its message is
 	// settled; or when the host gives up waiting for it (OutcomeAbandoned), on another goroutine.

@@ -65,7 +65,7 @@ var limits = []struct{ row, pkg, name string }{
 	{"body in S3", "s3payload", "defaultMaxBytes"},
 	{"body in S3", "s3payload", "maxAttributes"},
 	{"`reject-reason`", "internal/deadletter", "maxReason"},
-	{"attributes of a dead-letter copy", "internal/deadletter", "maxAttributes"},
+	{"attributes of a dead-letter copy", "internal/host", "MaxAttributes"},
 	{"envelopes that `sqsonce.Unwrap` takes off", ".", "mostEnvelopes"},
 }
 

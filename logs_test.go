@@ -54,7 +54,7 @@ func (w *W) f(ctx context.Context) {
 func (w *W) g(err error) { w.opts.Logger.Info("p: begun", append(host.ErrorAttrs(err), "key", 2)...) }
 `
 	const page = "| key | | |\n|---|---|---|\n| `message_id` |  |\n| `group` | |\n| `queue` | |\n| `error` | |\n| `stack` | |\n| `key` | |\n\n" +
-		"| level | line | keys |\n|---|---|---|\n| WARN | `p: it failed` | `group` `message_id` `queue` |\n| INFO | `p: begun` | `error` `key` `stack` |\n"
+		"| level | line | keys |\n|---|---|---|\n| [WARN](runbook.md#slow) | `p: it failed` | `group` `message_id` `queue` |\n| INFO | `p: begun` | `error` `key` `stack` |\n"
 	for name, c := range map[string]struct {
 		old, new string // in the source, else in the page
 		want     string
@@ -93,12 +93,13 @@ func (w *W) g(err error) { w.opts.Logger.Info("p: begun", append(host.ErrorAttrs
 // writtenLine is a line that code writes: its level, text and keys as in a row of the page.
 type writtenLine struct{ level, text, keys string }
 
-var logRow = regexp.MustCompile("(?m)^\\| (DEBUG|INFO|WARN|ERROR) \\| `([^`]+)` \\| ([^|]*)\\|")
+// logRow is a row of the page: level, the anchor in docs/runbook.md that it leads to, text, keys.
+var logRow = regexp.MustCompile("(?m)^\\| \\[?(DEBUG|INFO|WARN|ERROR)(?:\\]\\(runbook\\.md#([a-z-]+)\\))? \\| `([^`]+)` \\| ([^|]*)\\|")
 
 func logProblems(page string, lines []writtenLine) (problems []string) {
 	rows, used := map[writtenLine]bool{}, map[string]bool{}
 	for _, m := range logRow.FindAllStringSubmatch(page, -1) {
-		rows[writtenLine{m[1], m[2], strings.TrimSpace(m[3])}] = true
+		rows[writtenLine{m[1], m[3], strings.TrimSpace(m[4])}] = true
 	}
 	vocabulary := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(page, -1) {

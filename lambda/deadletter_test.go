@@ -48,6 +48,7 @@ func TestRejectGoesToTheDeadLetterQueue(t *testing.T) {
 		id := e.Records[0].MessageId
 		want := map[string]string{
 			"tenant": "acme", "reject-reason": "sqsonce: rejected: it failed", "event-key": "sqs-message|" + standardARN + "|" + id,
+			"dead-letter-source": standardARN,
 		}
 		if diff := cmp.Diff(want, dead[0].Attributes); diff != "" {
 			t.Errorf("attributes (-want +got):\n%s", diff)

@@ -151,7 +151,7 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 		t.Error("started")
 		return nil
 	}}
-	v := a.newInvocation(t.Context(), batch("1").Records)
+	v, _ := a.newInvocation(t.Context(), batch("1").Records)
 	defer v.cancel()
 	r := v.closeResults()
 	if v.handle([]int{0}) || r.states[0] != skipped || v.slots[0].close() != skipped {

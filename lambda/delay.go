@@ -186,11 +186,13 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 	}
 	// A call succeeds also when some of its entries fail.
 	for _, f := range out.Failed {
-		id := ""
+		id, handle := "", ""
 		if i, ok := host.EntryIndex(f.Id, len(entries)); ok {
-			id = v.records[entries[i].record].MessageId
+			rec := &v.records[entries[i].record]
+			id, handle = rec.MessageId, rec.ReceiptHandle
 		}
-		v.log.WarnContext(ctx, "lambda: visibility not changed", keyMessage, id, "code", aws.ToString(f.Code), keyError, aws.ToString(f.Message))
+		v.log.WarnContext(ctx, "lambda: visibility not changed", keyMessage, id, "code", aws.ToString(f.Code),
+			keyError, host.WithoutHandle(aws.ToString(f.Message), handle))
 	}
 	if n := len(entries) - len(out.Successful) - len(out.Failed); n > 0 {
 		v.log.WarnContext(ctx, "lambda: SQS returned no result for some visibility changes", "messages", n)

@@ -67,9 +67,9 @@ func convert(m *sqsonce.Message, r *events.SQSMessage, killAt time.Time) {
 				m.ReceiveCount = max(n, 1)
 			}
 		case "SentTimestamp":
-			m.SentAt = parseMillis(value)
+			m.SentAt = host.Millis(value)
 		case "ApproximateFirstReceiveTimestamp":
-			m.FirstReceivedAt = parseMillis(value)
+			m.FirstReceivedAt = host.Millis(value)
 		case "MessageGroupId":
 			m.Group = value
 		case "SequenceNumber":
@@ -91,12 +91,4 @@ func convert(m *sqsonce.Message, r *events.SQSMessage, killAt time.Time) {
 		}
 		m.Attributes[name] = attr
 	}
-}
-
-func parseMillis(s string) time.Time {
-	ms, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
 }

@@ -21,11 +21,12 @@ import (
 type Hooks struct {
 	sqsonce.Hooks
 	// Begin is called before the first handler, and all messages wait for it. All of the invocation uses the context that it
-	// returns. The records must not be changed.
+	// returns. The records must not be changed. A Begin that has not returned when the margin begins counts in
+	// Options.Abandoned, and the answer names all messages.
 	Begin func(ctx context.Context, records []events.SQSMessage) context.Context
-	// Finish is called with the answer made and before it is returned: what it does delays the answer. Its context ends an
-	// eighth of the margin before the deadline. Then the answer is returned all the same, and a Finish that goes on counts in
-	// Options.Abandoned.
+	// Finish is called with the answer made and before it is returned: what it does delays the answer. Its context ends three
+	// sixteenths of the margin before the deadline. At two sixteenths the answer is returned all the same, and a Finish that goes on
+	// counts in Options.Abandoned.
 	Finish func(ctx context.Context, r Report)
 }
 
@@ -64,13 +65,33 @@ func newHooks(log *slog.Logger, all []Hooks) (h hooks) {
 	return h
 }
 
-func (h *hooks) begin(ctx context.Context, records []events.SQSMessage) context.Context {
-	for _, g := range h.around {
-		if g.Begin != nil {
-			ctx = g.begin.Context(ctx, func(ctx context.Context) context.Context { return g.Begin(ctx, records) })
-		}
+// begin calls the Begin hooks, and returns their context: ctx where they have not returned before messages are no longer started.
+func (v *invocation) begin(ctx context.Context) context.Context {
+	if v.hooks.around == nil {
+		return ctx
 	}
-	return ctx
+	wait, cancel := until(ctx, v.times.stop)
+	defer cancel()
+	begun := ctx
+	if !v.awaitHooks(wait, func() {
+		for _, g := range v.hooks.around {
+			if g.Begin != nil {
+				begun = g.begin.Context(begun, func(ctx context.Context) context.Context { return g.Begin(ctx, v.records) })
+			}
+		}
+	}) {
+		return ctx
+	}
+	return begun
+}
+
+// awaitHooks calls f, which calls hooks, and reports whether it has returned before ctx ended.
+func (v *invocation) awaitHooks(ctx context.Context, f func()) bool {
+	if await(ctx, &v.abandoned, f) {
+		return true
+	}
+	v.log.ErrorContext(ctx, "lambda: hook abandoned: it did not return in time for the answer")
+	return false
 }
 
 // finish calls the End hooks of abandoned handlers, and the Finish hooks. It returns in time for the answer, whatever they do.
@@ -79,15 +100,20 @@ func (v *invocation) finish(ctx context.Context, r results, err error) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	if end := v.times.finishEnd; !end.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
-		defer cancel()
-	}
+	wait, cancel := until(ctx, v.times.finishEnd)
+	defer cancel()
+	ctx, cancelHooks := until(ctx, v.times.hooksEnd)
+	defer cancelHooks()
 	report := v.report(r, err)
-	if !await(ctx, &v.abandoned, func() { v.callFinish(ctx, r, report) }) {
-		v.log.ErrorContext(ctx, "lambda: hook abandoned: it did not return in time for the answer")
+	v.awaitHooks(wait, func() { v.callFinish(ctx, r, report) })
+}
+
+// until returns a context that ends at t, if that is known.
+func until(ctx context.Context, t time.Time) (context.Context, context.CancelFunc) {
+	if t.IsZero() {
+		return ctx, func() {}
 	}
+	return context.WithDeadline(ctx, t)
 }
 
 func (v *invocation) callFinish(ctx context.Context, r results, report Report) {

@@ -342,7 +342,16 @@ func TestHookThatHangs(t *testing.T) {
 				hang()
 			}
 		}}}, "c", 1},
-		"Finish": {Hooks{Finish: func(context.Context, Report) { hang() }}, "c", 1},
+		"Begin": {Hooks{Begin: func(ctx context.Context, _ []events.SQSMessage) context.Context {
+			hang()
+			return context.WithValue(ctx, hookKey("begin"), true)
+		}}, "a b c d", 1},
+		"Begin, for a while": {Hooks{Begin: func(ctx context.Context, _ []events.SQSMessage) context.Context {
+			time.Sleep(10 * time.Second)
+			return ctx
+		}}, "c", 0},
+		"Finish":                         {Hooks{Finish: func(context.Context, Report) { hang() }}, "c", 1},
+		"Finish, until its context ends": {Hooks{Finish: func(ctx context.Context, _ Report) { <-ctx.Done() }}, "c", 0},
 		"Finish, until the deadline": {Hooks{Finish: func(ctx context.Context, _ Report) {
 			<-ctx.Done()
 			time.Sleep(time.Second / 10)
@@ -367,6 +376,29 @@ func TestHookThatHangs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestContextOfFinish: what exports in it has until a sixteenth of the margin before the answer, also when the handlers' context
+// has ended.
+func TestContextOfFinish(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		begun := time.Now()
+		var calls int
+		f := wrap(t, handlers{"b": takes(time.Hour)}.handle, func(o *Options) {
+			o.Margin = 1600 * time.Millisecond
+			o.Hooks = []Hooks{{Finish: func(ctx context.Context, _ Report) {
+				calls++
+				if end, ok := ctx.Deadline(); ok != (calls == 1) || ok && end.Sub(begun) != 20*time.Second-300*time.Millisecond || ctx.Err() != nil {
+					t.Errorf("call %d: ends after %s, %t; error %v", calls, end.Sub(begun), ok, ctx.Err())
+				}
+			}}}
+		})
+		invoke(t, f, timeout(t, 20*time.Second), batch("a", "b"))
+		invoke(t, f, context.Background(), batch("a"))
+		if calls != 2 {
+			t.Errorf("%d calls, want one for each invocation", calls)
+		}
+	})
 }
 
 // TestAbandonedHooksAreCounted: a Finish that never returns counts as what else was abandoned, and in the reports.

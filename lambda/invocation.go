@@ -40,7 +40,8 @@ type invocation struct {
 	ended      chan struct{} // closed: open is 0
 }
 
-func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) *invocation {
+// newInvocation calls the Begin hooks, and returns the invocation with their context.
+func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) (*invocation, context.Context) {
 	v := &invocation{
 		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
 		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
@@ -50,21 +51,25 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 	v.open.Store(int64(len(v.chains)))
 	v.handlers.limit, v.handlers.run = a.opts.Concurrency, v.runChain
 	v.sends.limit, v.sends.run = a.opts.Concurrency, v.settle
-	if deadline, ok := ctx.Deadline(); ok {
+	deadline, limited := ctx.Deadline()
+	if limited {
 		v.times = newTimes(a.opts.Margin, v.begun, deadline)
 		v.remaining = (deadline.Sub(v.begun) + time.Second - 1).Truncate(time.Second)
 		if a.oneInvocation {
 			v.killAt = deadline
 		}
+	}
+	ctx = v.begin(ctx)
+	if limited {
 		v.ctx, v.cancel = context.WithDeadlineCause(ctx, v.times.stop, sqsonce.ErrShutdown)
-		if !v.begun.Before(v.times.stop) {
-			a.log.ErrorContext(ctx, "lambda: no message started: not more than the margin remains before the deadline", "remaining", deadline.Sub(v.begun))
+		if remaining := time.Until(deadline); remaining <= deadline.Sub(v.times.stop) {
+			a.log.ErrorContext(ctx, "lambda: no message started: not more than the margin remains before the deadline", "remaining", remaining)
 		}
 	} else {
 		v.ctx, v.cancel = context.WithCancel(ctx)
 	}
 	v.sendCtx, v.cancelSends = context.WithCancel(context.WithoutCancel(ctx))
-	return v
+	return v, ctx
 }
 
 const (
@@ -86,13 +91,17 @@ type times struct {
 	stop      time.Time     // the handlers' contexts end, and no more messages are started
 	grace     time.Duration // the handlers have this to return after the end of their contexts
 	delaysEnd time.Time     // visibility changes end
-	finishEnd time.Time     // the answer waits no longer for hooks
+	hooksEnd  time.Time     // the context of Finish hooks ends
+	finishEnd time.Time     // the answer waits no longer for them
 	deadline  time.Time
 }
 
 func newTimes(option time.Duration, now, deadline time.Time) times {
 	m := margin(option, deadline.Sub(now))
-	return times{stop: deadline.Add(-m), grace: m / 2, delaysEnd: deadline.Add(-m / 4), finishEnd: deadline.Add(-m / 8), deadline: deadline}
+	return times{
+		stop: deadline.Add(-m), grace: m / 2, delaysEnd: deadline.Add(-m / 4), hooksEnd: deadline.Add(-m * 3 / 16), finishEnd: deadline.Add(-m / 8),
+		deadline: deadline,
+	}
 }
 
 // newChains returns the indexes of the records in chains. The records of a chain run one after the other; chains run in

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 )
 
 // What is logged without a logger of the test's own is not printed.
@@ -135,6 +137,33 @@ func TestAnswerWaitsForTheLog(t *testing.T) {
 				}
 				time.Sleep(24 * time.Hour)
 			})
+		})
+	}
+}
+
+// TestAnswerWaitsForLinesOfDedup: they are among the invocation's. A log that blocks stops no handler of a Once.
+func TestAnswerWaitsForLinesOfDedup(t *testing.T) {
+	for line, took := range map[time.Duration]time.Duration{20 * time.Millisecond: 40 * time.Millisecond, time.Hour: logFlush} {
+		bubble(t, func(t *testing.T) {
+			var book logBook
+			opt := book.option("Handle", func(context.Context) { time.Sleep(line) })
+			var o Options
+			opt(&o)
+			d, err := dedup.New(memstore.New(), "billing", func(d *dedup.Options) { d.Logger = o.Logger })
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			if got := invoke(t, wrap(t, d.Handler(fails(nil)), opt), timeout(t, time.Minute), batch("1", "2", "3")); got != "" {
+				t.Errorf("failed %q, want none", got)
+			}
+			if got := time.Since(begun); got != took {
+				t.Errorf("a line takes %v: answered after %v, want %v", line, got, took)
+			}
+			if lines := book.count("without an event ID"); line < logFlush && lines != 1 {
+				t.Errorf("%d lines of dedup before the answer, want 1:\n%s", lines, &book)
+			}
+			time.Sleep(24 * time.Hour)
 		})
 	}
 }

@@ -113,6 +113,7 @@ func oneInvocationAtATime(concurrency string) bool {
 
 func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
 	defer a.flushLog(ctx)
+	ctx = a.lines.Context(ctx)
 	if err := check(event.Records); err != nil {
 		a.log.ErrorContext(ctx, "lambda: event refused", keyError, err)
 		return response(nil), err
@@ -120,8 +121,7 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 	if err := a.tooManyAbandoned(ctx); err != nil {
 		return response(nil), err
 	}
-	ctx = a.hooks.begin(ctx, event.Records)
-	v := a.newInvocation(ctx, event.Records)
+	v, ctx := a.newInvocation(ctx, event.Records)
 	defer v.cancel()
 	v.handlers.add(v.chains...)
 	v.wait()

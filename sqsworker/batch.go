@@ -170,16 +170,17 @@ func newResults(n int, err error) results {
 	return slices.Repeat(results{err}, n)
 }
 
-func (r results) succeeded(id *string) { r.set(id, nil) }
-
-func (r results) failed(entries []sqstypes.BatchResultErrorEntry) {
-	for _, e := range entries {
-		r.set(e.Id, &entryError{aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault})
+func (r results) succeeded(id *string) {
+	if i, ok := host.EntryIndex(id, len(r)); ok {
+		r[i] = nil
 	}
 }
 
-func (r results) set(id *string, err error) {
-	if i, ok := host.EntryIndex(id, len(r)); ok {
-		r[i] = err
+// failed notes entries that failed; handle returns the receipt handle of an entry.
+func (r results) failed(entries []sqstypes.BatchResultErrorEntry, handle func(i int) string) {
+	for _, e := range entries {
+		if i, ok := host.EntryIndex(e.Id, len(r)); ok {
+			r[i] = &entryError{aws.ToString(e.Code), host.WithoutHandle(aws.ToString(e.Message), handle(i)), e.SenderFault}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,12 +19,17 @@ import (
 
 func TestEntryResults(t *testing.T) {
 	t.Parallel()
-	failed := []sqstypes.BatchResultErrorEntry{{Id: aws.String("2"), Code: aws.String("InternalError")}, {Id: aws.String("99")}}
+	failed := []sqstypes.BatchResultErrorEntry{
+		{Id: aws.String("2"), Code: aws.String("InternalError"), Message: aws.String("Value handle-2 for parameter ReceiptHandle is invalid.")}, {Id: aws.String("99")},
+	}
 	got := newResults(4, nil)
 	for _, id := range []*string{aws.String("1"), nil, aws.String("x"), aws.String("-1")} {
 		got.succeeded(id)
 	}
-	got.failed(failed)
+	got.failed(failed, func(i int) string { return fmt.Sprint("handle-", i) })
+	if text := got[2].Error(); strings.Contains(text, "handle-2") || !strings.Contains(text, "is invalid") {
+		t.Errorf("error %q, want SQS's text without the handle", text)
+	}
 	if got[1] != nil || errorCode(got[2]) != "InternalError" {
 		t.Errorf("answered entries: %v", got)
 	}

@@ -65,11 +65,16 @@ func TestPauseBeforeRun(t *testing.T) {
 		x.send("a")
 		ctx, cancel := context.WithCancel(context.Background())
 		j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
-		j.wantIntake("before Run", "")
+		if j.wantIntake("before Run", ""); j.Stats().Concurrency != 0 {
+			t.Errorf("%+v before Run", j.Stats())
+		}
 		go func() { j.result <- w.Run(ctx) }()
 		time.Sleep(time.Hour)
 		if n := x.calls(opReceive); n != 0 {
 			t.Errorf("%d receives of a paused worker", n)
+		}
+		if s := j.Stats(); s.Concurrency != 10 || s.MaxInFlight != 30 {
+			t.Errorf("limits %d and %d of a paused worker, want 10 and 30", s.Concurrency, s.MaxInFlight)
 		}
 		j.wantIntake("paused", IntakePaused)
 		j.wantHealth("paused", 200, 200)
@@ -198,6 +203,11 @@ func TestSetConcurrency(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				wantRunning("at once", tc.runningNow)
+				limits := Options{Concurrency: tc.to, InFlight: j.given.InFlight}
+				limits.setDefaults()
+				if s := j.Stats(); int(s.Concurrency) != limits.Concurrency || int(s.MaxInFlight) != limits.InFlight {
+					t.Errorf("limits %d and %d, want %d and %d", s.Concurrency, s.MaxInFlight, limits.Concurrency, limits.InFlight)
+				}
 				time.Sleep(time.Minute)
 				if tc.to < tc.from {
 					wantRunning("later", tc.to)

@@ -44,15 +44,18 @@ func TestRejectGoesToTheDLQ(t *testing.T) {
 				if got := m.Attributes[sqsonce.AttrRejectReason]; !strings.Contains(got, errTest.Error()) {
 					t.Errorf("reason: %q", got)
 				}
-				want := "sqs-message|arn:aws:sqs:us-east-1:000000000000:jobs|" + id
+				arn := "arn:aws:sqs:us-east-1:000000000000:jobs"
 				if fifo {
-					want = "sqs-message|arn:aws:sqs:us-east-1:000000000000:jobs.fifo|" + id
+					arn += ".fifo"
 					if m.Group != "g" || m.DedupID != id {
 						t.Errorf("group %q, dedup ID %q; want g and the message ID", m.Group, m.DedupID)
 					}
 				}
-				if got := m.Attributes[sqsonce.AttrEventKey]; got != want {
+				if got, want := m.Attributes[sqsonce.AttrEventKey], "sqs-message|"+arn+"|"+id; got != want {
 					t.Errorf("event key: got %q, want %q", got, want)
+				}
+				if got := m.Attributes[sqsonce.AttrDeadLetterSource]; got != arn {
+					t.Errorf("dead-letter-source: got %q, want the queue's ARN", got)
 				}
 				if s := j.Stats(); s.Rejected != 1 || s.Done != 1 || s.Failed != 1 {
 					t.Errorf("stats: %+v", s)

@@ -90,7 +90,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 			for _, e := range out.Successful {
 				results.succeeded(e.Id)
 			}
-			results.failed(out.Failed)
+			results.failed(out.Failed, func(i int) string { return c.deletions[i].handle })
 		}
 		done(results.callResult(err))
 		return deletesAnswered{c, results, err, date}

@@ -40,6 +40,9 @@ type entryError struct {
 
 func (e *entryError) Error() string { return "sqsworker: " + e.code + ": " + e.message }
 
+// ErrorCode is for telemetry: hooks get the error, and the SDK's errors have this method.
+func (e *entryError) ErrorCode() string { return e.code }
+
 // errorCode returns SQS's code without the prefix of its older protocol, or "" for an error that is not an answer of SQS.
 func errorCode(err error) string {
 	code := ""

@@ -85,10 +85,11 @@ func (h *hooks) begin(ctx context.Context, c Call) (_ context.Context, done func
 }
 
 // messagesOf returns the messages of a call's entries, for its hooks; nil without hooks.
-func messagesOf[E any](h *hooks, entries []E, of func(E) *delivery) (ms []*sqsonce.Message) {
+func messagesOf[E any](h *hooks, entries []E, of func(E) *delivery) []*sqsonce.Message {
 	if h.calls == nil {
 		return nil
 	}
+	ms := make([]*sqsonce.Message, 0, len(entries))
 	for _, e := range entries {
 		ms = append(ms, of(e).m)
 	}

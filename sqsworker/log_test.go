@@ -1,6 +1,7 @@
 package sqsworker
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // What is logged without a logger of the test's own is not printed.
@@ -72,6 +74,24 @@ func TestRunWaitsForTheLog(t *testing.T) {
 		j.stopClean()
 		if !x.log.has("stopped") {
 			t.Error("the last line is not written when Run returns")
+		}
+	})
+}
+
+// What dedup and the stores log with a handler's context is among the worker's lines.
+func TestRunWaitsForLinesOfHandlers(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		log := host.QueuedLogger(slog.New(slog.NewTextHandler(slowLog{x.log}, nil)))
+		j := x.start(func(ctx context.Context, _ *sqsonce.Message) error {
+			<-ctx.Done()
+			log.InfoContext(ctx, "line of the handler")
+			return ctx.Err()
+		})
+		time.Sleep(time.Minute)
+		j.stopClean()
+		if !x.log.has("line of the handler") {
+			x.Error("the handler's line is not written when Run returns")
 		}
 	})
 }

@@ -4,12 +4,12 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"strconv"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // systemAttributes are those that decode reads. SQS has two more: the sender, and the queue that a message was redriven
@@ -43,8 +43,8 @@ func decode(in *sqstypes.Message, queueARN string) *sqsonce.Message {
 		Sequence:        system[string(sqstypes.MessageSystemAttributeNameSequenceNumber)],
 		DedupID:         system[string(sqstypes.MessageSystemAttributeNameMessageDeduplicationId)],
 		TraceHeader:     system[string(sqstypes.MessageSystemAttributeNameAWSTraceHeader)],
-		SentAt:          millis(system[string(sqstypes.MessageSystemAttributeNameSentTimestamp)]),
-		FirstReceivedAt: millis(system[string(sqstypes.MessageSystemAttributeNameApproximateFirstReceiveTimestamp)]),
+		SentAt:          host.Millis(system[string(sqstypes.MessageSystemAttributeNameSentTimestamp)]),
+		FirstReceivedAt: host.Millis(system[string(sqstypes.MessageSystemAttributeNameApproximateFirstReceiveTimestamp)]),
 		QueueARN:        queueARN,
 	}
 	// Without a receive count the message counts as received for the first time: backoff starts short.
@@ -63,14 +63,6 @@ func decode(in *sqstypes.Message, queueARN string) *sqsonce.Message {
 	return m
 }
 
-func millis(s string) time.Time {
-	ms, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
-}
-
 // bodyMatches compares a body with the MD5 that SQS sent of it. The SDK's own check is off: for one damaged body it fails
 // the whole receive, and up to nine good messages stay hidden for their visibility timeout.
 func bodyMatches(in *sqstypes.Message) bool {
@@ -80,9 +72,5 @@ func bodyMatches(in *sqstypes.Message) bool {
 
 // size is what a message counts for in Options.Bytes.
 func size(m *sqsonce.Message) int64 {
-	n := len(m.Body)
-	for name, a := range m.Attributes {
-		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
-	}
-	return int64(n)
+	return int64(host.MessageBytes(m.Body, m.Attributes))
 }

@@ -28,6 +28,10 @@ type Stats struct {
 	Releasing int64 // given back, which is not confirmed
 	Receiving int64 // receives under way
 
+	// The limits in force, 0 before Run begins to receive. See [Worker.SetConcurrency].
+	Concurrency int64 // of Running, which may be above it for a while after it was lowered
+	MaxInFlight int64 // Options.InFlight
+
 	Intake Intake // now: whether receives are started; "" while Run does not receive at all
 
 	Drained   int64 // handlers that returned during the stop
@@ -64,7 +68,7 @@ type counters struct {
 // changes its state would be counted twice, or not at all.
 type turn struct {
 	mu  sync.Mutex
-	now Stats // the fields that count messages and receives
+	now Stats // the fields that count messages and receives, and their limits
 }
 
 func (l *loop) noteTurn() {
@@ -74,6 +78,7 @@ func (l *loop) noteTurn() {
 	l.counters.turn.now = Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
 		Running: n(running), Waiting: n(waiting), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.InFlight),
 	}
 }
 

@@ -60,7 +60,7 @@ func (l *loop) changeVisibility(changes []change, timeout time.Duration, release
 			for _, e := range out.Successful {
 				results.succeeded(e.Id)
 			}
-			results.failed(out.Failed)
+			results.failed(out.Failed, func(i int) string { return changes[i].handle })
 		}
 		done(results.callResult(err))
 		results.extended(calls, changes, start)

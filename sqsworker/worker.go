@@ -83,6 +83,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.state.Store(stateEnded)
 	defer w.lines.Flush(logFlush)
+	ctx = w.lines.Context(ctx)
 	defer host.Attach(ctx, w.log, "sqsworker", w.hooks.attach, w)()
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
