@@ -47,6 +47,8 @@ type DLQ struct {
 	source    string            // of messages that do not say; "": not known
 	urls      map[string]string // by ARN: the queues that messages may come from
 	opts      Options
+
+	journalFile func(appender) appender // what journals are written to, in tests
 }
 
 // Open reads what the queue is. It returns a [*RefusedError] with [ErrNotDeadLetter] or [ErrMoveTask], a

@@ -166,6 +166,9 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 		if r.journal, err = openJournal(o.Journal, d.arn); err != nil {
 			return Report{}, err
 		}
+		if d.journalFile != nil {
+			r.journal.file = d.journalFile(r.journal.file)
+		}
 		defer r.journal.file.Close() // each line is on the disk
 		if r.journal.run != "" {
 			r.report.Run = r.journal.run
