@@ -21,8 +21,15 @@ type journal struct {
 	sent map[string]string // by the IDs of messages that were sent by earlier processes: the copies' IDs
 
 	mu     sync.Mutex
-	file   *os.File
+	file   appender
 	broken error // the first error: behind half a line nothing is written
+}
+
+// appender is what a journal needs of an *os.File.
+type appender interface {
+	Write([]byte) (int, error)
+	Sync() error
+	Close() error
 }
 
 type journalLine struct {
@@ -42,15 +49,18 @@ func openJournal(path, queueARN string) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ops: journal: %w", err)
 	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe or a device has no end
+		return nil, errors.Join(fmt.Errorf("%w: %s is no regular file", ErrJournal, path), err, file.Close())
+	}
 	j := &journal{file: file, sent: map[string]string{}}
-	if err := j.read(queueARN); err != nil {
+	if err := j.read(file, queueARN); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return j, nil
 }
 
-func (j *journal) read(queueARN string) error {
-	text, err := io.ReadAll(j.file)
+func (j *journal) read(file *os.File, queueARN string) error {
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return fmt.Errorf("ops: journal: %w", err)
 	}
@@ -61,20 +71,20 @@ func (j *journal) read(queueARN string) error {
 		}
 		var l journalLine
 		if err := json.Unmarshal(line, &l); err != nil {
-			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, j.file.Name(), i+1, err)
+			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, file.Name(), i+1, err)
 		}
 		if (i == 0 || l.Version != 0) && (l.Version != journalVersion || l.Queue != queueARN) {
-			return fmt.Errorf("%w: %s, line %d: version %d, queue %q", ErrJournal, j.file.Name(), i+1, l.Version, l.Queue)
+			return fmt.Errorf("%w: %s, line %d: version %d, queue %q", ErrJournal, file.Name(), i+1, l.Version, l.Queue)
 		}
 		j.add(l)
 	}
 	if whole == 0 && len(text) > 0 && text[0] != '{' {
-		return fmt.Errorf("%w: %s", ErrJournal, j.file.Name())
+		return fmt.Errorf("%w: %s", ErrJournal, file.Name())
 	}
-	if err := j.file.Truncate(int64(whole)); err != nil {
+	if err := file.Truncate(int64(whole)); err != nil {
 		return fmt.Errorf("ops: journal: %w", err)
 	}
-	_, err = j.file.Seek(int64(whole), io.SeekStart)
+	_, err = file.Seek(int64(whole), io.SeekStart)
 	return err
 }
 

@@ -32,6 +32,8 @@ type Report struct {
 	// Total is how many messages the queue had at the start, by SQS's approximate count. No more are redriven. What is not in
 	// Results was hidden: by another consumer, or in FIFO groups behind messages that were left.
 	Total int
+	// Waiting has the queues that its messages go back to. It needs sqs:GetQueueAttributes there, and goes on without.
+	Waiting []Waiting
 	// Results are in the order in which SQS returned the messages.
 	Results []*Result
 }
