@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Why a message is left.
@@ -61,15 +58,4 @@ func (o *RedriveOptions) stateLeft(m *Message) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do())
-}
-
-func (o *RedriveOptions) selects(m *Message) (selected bool, err error) {
-	wants := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
-	selected = wants(o.IDs, m.ID) && wants(o.Groups, m.Group) && wants(o.Keys, m.RecordKey) && wants(o.Classes, m.Class.ID) &&
-		(len(o.States) == 0 || slices.Contains(o.States, m.State)) &&
-		(o.SentAfter.IsZero() || m.SentAt.After(o.SentAfter)) && (o.SentBefore.IsZero() || m.SentAt.Before(o.SentBefore))
-	if selected && o.Filter != nil {
-		err = host.Contain(func() error { selected = o.Filter(m); return nil })
-	}
-	return selected, err
 }

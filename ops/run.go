@@ -30,10 +30,12 @@ const (
 	sendGrace = 20 * time.Second
 )
 
-// run is a redrive. One goroutine receives, and deletes; others send, a group each.
+// run is a redrive, or an export. One goroutine receives, and deletes; others send, a group each.
 type run struct {
 	d       *DLQ
 	o       RedriveOptions
+	handle  func(context.Context, []*Message) error // of messages that are new; process: a redrive's
+	done    Action                                  // of a message that was handled and deleted
 	report  Report
 	held    *held
 	journal *journal            // nil: none
@@ -56,8 +58,10 @@ type run struct {
 }
 
 func newRun(d *DLQ, o RedriveOptions, report Report) *run {
-	return &run{d: d, o: o, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, left: map[string][]string{}, looks: map[string]int{},
+	r := &run{d: d, o: o, done: Redriven, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, left: map[string][]string{}, looks: map[string]int{},
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
+	r.handle = r.process
+	return r
 }
 
 // redrive ends with everything that was not deleted given back.
@@ -81,7 +85,7 @@ func (r *run) redrive(ctx context.Context) (err error) {
 func (r *run) next(ctx context.Context) (more bool, err error) {
 	if batch := r.first; batch != nil {
 		r.first = nil
-		if err := r.process(ctx, batch); err != nil {
+		if err := r.handle(ctx, batch); err != nil {
 			return false, err
 		}
 		_, err := r.uncover(ctx, nil, batch)
@@ -102,7 +106,7 @@ func (r *run) next(ctx context.Context) (more bool, err error) {
 		if err := r.deleteAgain(ctx, received); err != nil {
 			r.fail(err) // for which the batch is left
 		}
-		if err := r.process(ctx, batch); err != nil {
+		if err := r.handle(ctx, batch); err != nil {
 			return false, err
 		}
 		uncovered, err := r.uncover(ctx, groupsOf(received), batch)
