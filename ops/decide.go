@@ -18,8 +18,8 @@ var (
 	ErrHoldOver      = errors.New("no longer certain that the message is hidden from other consumers")
 )
 
-// whyLeft returns why the message is not sent, or nil.
-func (r *run) whyLeft(ctx context.Context, m *Message) error {
+// whyHeld returns what but the message itself holds it back, or nil.
+func (r *run) whyHeld(ctx context.Context, m *Message) error {
 	r.mu.Lock()
 	stopped, failed := r.stopped[m.Group], r.failed
 	r.mu.Unlock()
@@ -35,6 +35,16 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 		return failed
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// whyLeft returns why a redrive does not send the message, or nil.
+func (r *run) whyLeft(ctx context.Context, m *Message) error {
+	if err := r.whyHeld(ctx, m); err != nil {
+		return err
+	}
+	switch {
 	case m.Problem != nil:
 		return m.Problem
 	case r.d.destination(m) == "":

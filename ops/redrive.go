@@ -138,14 +138,9 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 	}
 	r := newRun(d, o, Report{Run: rand.Text(), Total: visible + hidden})
 	if o.Journal != "" {
-		if r.journal, err = openJournal(o.Journal, d.arn); err != nil {
-			return Report{}, err
-		}
-		defer r.journal.file.Close() // each line is on the disk
-		if r.journal.run != "" {
-			r.report.Run = r.journal.run
-		}
-		if err := r.journal.write(journalLine{Version: journalVersion, Queue: d.arn, Run: r.report.Run}); err != nil {
+		err := r.keepJournal(o.Journal, false)
+		defer r.journal.close()
+		if err != nil {
 			return Report{}, err
 		}
 	}
