@@ -184,7 +184,7 @@ func TestJournalIsNoFile(t *testing.T) {
 		if err := os.Symlink("/dev/zero", filepath.Join(folder, "endless")); err != nil {
 			t.Fatal(err)
 		}
-		kinds["endless"] = ops.ErrJournal
+		kinds["endless"] = os.ErrInvalid
 	}
 	bubble(t, setup{}, func(x *fixture) {
 		x.fill(1)
