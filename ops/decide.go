@@ -60,8 +60,10 @@ func (o *RedriveOptions) stateLeft(m *Message) error {
 		m.State == Unknown && o.WithoutRecords:
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do())
+	return inState(m)
 }
+
+func inState(m *Message) error { return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do()) }
 
 func (o *RedriveOptions) selects(m *Message) (selected bool, err error) {
 	wants := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }

@@ -1,11 +1,12 @@
 package ops
 
-// Action is what a redrive did with a message.
+// Action is what a redrive, or a replay, did with a message.
 type Action string
 
 // The actions. A message that has one of the last four is in the dead-letter queue as it was.
 const (
 	Redriven       Action = "redriven"        // SQS has its copy, and it was deleted
+	Replayed       Action = "replayed"        // SQS has its copy, and it is not in the dead-letter queue: DLQ.Replay
 	Undeleted      Action = "undeleted"       // SQS has its copy, and it is still in the dead-letter queue: Err says why
 	UnknownOutcome Action = "unknown_outcome" // SQS may have its copy
 	SendFailed     Action = "send_failed"     // SQS did not take its copy
@@ -13,14 +14,14 @@ const (
 	Planned        Action = "planned"         // it would have been sent: RedriveOptions.DryRun
 )
 
-// Result is what a redrive did with one message.
+// Result is what a redrive, or a replay, did with one message.
 type Result struct {
 	ID, Group string // of the message in the dead-letter queue
 	RecordKey string
 	State     State // when it was decided about
 	Class     Class
 	Action    Action
-	Err       error  // why it is not Redriven or Planned
+	Err       error  // why it is not Redriven, Replayed or Planned
 	SentID    string // the message ID of its copy
 	After     State  // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
 }
