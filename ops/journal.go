@@ -1,13 +1,9 @@
 package ops
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"sync"
 )
 
 const journalVersion = 1
@@ -20,9 +16,7 @@ type journal struct {
 	run  string            // the ID of the run that is not done; "" for none
 	sent map[string]string // by the IDs of messages that were sent by earlier processes: the copies' IDs
 
-	mu     sync.Mutex
-	file   *os.File
-	broken error // the first error: behind half a line nothing is written
+	*lineFile
 }
 
 type journalLine struct {
@@ -38,44 +32,27 @@ type journalLine struct {
 
 // openJournal opens or creates the journal. A last line that was not written to its end is removed: it says less than the queue.
 func openJournal(path, queueARN string) (*journal, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("ops: journal: %w", err)
-	}
-	j := &journal{file: file, sent: map[string]string{}}
-	if err := j.read(queueARN); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return j, nil
+	j := &journal{sent: map[string]string{}}
+	file, err := openLines("journal", path, `{"sqsonce-redrive":`, func(l line) error {
+		if err := j.read(l, queueARN); err != nil {
+			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, path, l.number, err)
+		}
+		return nil
+	})
+	j.lineFile = file
+	return j, err
 }
 
-func (j *journal) read(queueARN string) error {
-	text, err := io.ReadAll(j.file)
-	if err != nil {
-		return fmt.Errorf("ops: journal: %w", err)
+func (j *journal) read(in line, queueARN string) error {
+	var l journalLine
+	if err := json.Unmarshal(in.text, &l); err != nil {
+		return err
 	}
-	whole := bytes.LastIndexByte(text, '\n') + 1
-	for i, line := range bytes.Split(text[:whole], []byte("\n")) {
-		if len(line) == 0 {
-			continue
-		}
-		var l journalLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, j.file.Name(), i+1, err)
-		}
-		if (i == 0 || l.Version != 0) && (l.Version != journalVersion || l.Queue != queueARN) {
-			return fmt.Errorf("%w: %s, line %d: version %d, queue %q", ErrJournal, j.file.Name(), i+1, l.Version, l.Queue)
-		}
-		j.add(l)
+	if (in.number == 1 || l.Version != 0) && (l.Version != journalVersion || l.Queue != queueARN) {
+		return fmt.Errorf("version %d, queue %q", l.Version, l.Queue)
 	}
-	if whole == 0 && len(text) > 0 && text[0] != '{' {
-		return fmt.Errorf("%w: %s", ErrJournal, j.file.Name())
-	}
-	if err := j.file.Truncate(int64(whole)); err != nil {
-		return fmt.Errorf("ops: journal: %w", err)
-	}
-	_, err = j.file.Seek(int64(whole), io.SeekStart)
-	return err
+	j.add(l)
+	return nil
 }
 
 func (j *journal) add(l journalLine) {
@@ -94,23 +71,7 @@ func (j *journal) write(l journalLine) error {
 	if j == nil {
 		return nil
 	}
-	text, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.broken != nil {
-		return j.broken
-	}
-	_, err = j.file.Write(append(text, '\n'))
-	if err == nil {
-		err = j.file.Sync()
-	}
-	if err != nil {
-		j.broken = fmt.Errorf("ops: journal: %w", err)
-	}
-	return j.broken
+	return j.lineFile.write(l)
 }
 
 // sentBefore returns the ID of the copy that an earlier process has sent of a message, and whether it has.
