@@ -152,6 +152,8 @@ type process struct {
 	sqs  *sqs.Client
 	ddb  *dynamodb.Client
 
+	killAt int // before its n-th request if it is 2n, after it if 2n+1; 0: never
+
 	mu  sync.Mutex
 	ops []string // the operations of its requests
 }
@@ -170,8 +172,18 @@ func (c connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	c.p.mu.Lock()
 	c.p.ops = append(c.p.ops, op)
+	n := 2 * len(c.p.ops)
 	c.p.mu.Unlock()
-	return c.to.RoundTrip(r)
+	if n == c.p.killAt {
+		c.p.dead.Store(true)
+		return nil, errDead
+	}
+	resp, err := c.to.RoundTrip(r)
+	if n+1 == c.p.killAt {
+		c.p.dead.Store(true)
+		return nil, errDead
+	}
+	return resp, err
 }
 
 // requests returns how many requests of an operation the process has made.

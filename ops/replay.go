@@ -17,6 +17,7 @@ var (
 	ErrRanAgain  = errors.New("the event has run again since the run that was to be repeated, and is completed: delete the message")
 	ErrCommitted = errors.New("the event's effect was committed with its record, and is made once more: set ReplayOptions.Committed if it is to be")
 	ErrNotShown  = errors.New("the dead-letter queue does not show the message: it was deleted, another process has it (a killed one for a minute), or it lies behind others of its group")
+	ErrOtherKey  = errors.New("the message gives another key than when it was listed or archived: are the consumer's name and its options right?")
 	// ErrReopened says that a replay has stopped on its way. No consumer may have run the event meanwhile.
 	ErrReopened     = errors.New("ops: the event's record is reopened, and SQS has acknowledged no copy: any delivery runs it; replay the message again to go on")
 	ErrNotCompleted = errors.New("ops: the replayed event was not completed: mend the cause, or see that a consumer runs")
@@ -72,7 +73,7 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 
 // Replay runs an event again whose record is completed, by sending a message of it to the queue that it came from. The message is
 // one of [DLQ.List], which is looked for in the queue, by its ID, and hidden meanwhile; or one without a receipt handle, which is
-// in no queue, such as one of an archive. The note says why, for whoever looks at the record, which keeps its first 256 bytes.
+// in no queue, such as one of [ReadArchive]. The note says why, for whoever looks at the record, which keeps its first 256 bytes.
 //
 // The record is reopened. Then Replay waits 65 s, since a consumer may remember for a minute that the event was done, and would
 // acknowledge the copy without running it. If the record is still as the reopen left it a copy is sent, as [DLQ.Redrive] sends one.
@@ -89,7 +90,7 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 //	Unknown              refused
 //
 // A refusal is [ErrNotAgain], [ErrRanAgain], [ErrCommitted], [ErrState], [ErrNotShown], dedup.ErrChanged (the record changed
-// meanwhile: look again), a [*RefusedError], or the problem of the message; nothing was sent then. [ErrReopened] says that Replay
+// meanwhile: look again), a [*RefusedError], or what else is wrong with the message; nothing was sent then. [ErrReopened] says that Replay
 // has stopped after the reopen: ctx has ended, a call has failed, or no answer came for the send, which may have been carried out.
 // The same call goes on, with the same MessageDeduplicationId: it reopens nothing, and waits for what is left of 65 s by the clock.
 // It runs nothing twice, whatever was sent, and wherever the process was killed: a run since then has another fence than Again,
@@ -112,7 +113,7 @@ func (d *DLQ) Replay(ctx context.Context, m *Message, note string, optFns ...fun
 	}
 	named := *m
 	res := Result{ID: m.ID, Group: m.Group, Action: Left}
-	r := &replay{newRun(d, RedriveOptions{Hold: defaultHold}, Report{Run: rand.Text()}), o, note, &named, &res}
+	r := &replay{newRun(d, RedriveOptions{Hold: defaultHold}, Report{Run: rand.Text()}), o, note, &named, m.RecordKey, &res}
 	if res.Err = r.refuseQueue(ctx); res.Err == nil {
 		res.Err = r.replay(ctx)
 	}

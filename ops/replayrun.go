@@ -23,6 +23,7 @@ type replay struct {
 	o    ReplayOptions
 	note string
 	m    *Message // as it was named; then as it was received
+	key  string   // of its record, as it was named; "": not known
 	res  *Result
 }
 
@@ -31,10 +32,12 @@ func (r *replay) inQueue() bool { return r.m.ReceiptHandle != "" }
 
 // refuseQueue says why nothing can be received, as Redrive does.
 func (r *replay) refuseQueue(ctx context.Context) error {
-	if !r.inQueue() {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !r.inQueue():
 		return nil
-	}
-	if r.d.chained && !r.o.SpendReceives {
+	case r.d.chained && !r.o.SpendReceives:
 		return &RefusedError{"Replay", r.d.arn, ErrChained}
 	}
 	return r.d.checkMoveTasks(ctx, "Replay")
@@ -78,6 +81,9 @@ func (r *replay) look(ctx context.Context) error {
 	r.res.RecordKey, r.res.State, r.res.Class = r.m.RecordKey, r.m.State, r.m.Class
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if r.m.Problem == nil && r.key != "" && r.key != r.m.RecordKey {
+		return fmt.Errorf("%w: %s, not %s", ErrOtherKey, r.m.RecordKey, r.key)
 	}
 	return r.m.Problem
 }
@@ -148,6 +154,9 @@ func (r *replay) copy(ctx context.Context) (*fifo.Publisher, *sqsonce.Message, e
 
 // reopen returns when the record is an operator's, and no consumer remembers that the event was done.
 func (r *replay) reopen(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	wait := r.m.remembered()
 	if r.m.State == Completed {
 		if err := r.callReopen(ctx); err != nil {
