@@ -282,6 +282,23 @@ func TestReplayIsCancelled(t *testing.T) {
 	}
 }
 
+// A reopen that is under way when the context ends is awaited: the error says that it was done.
+func TestReplayIsCancelledInTheReopen(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		e := x.doneEvent(true)
+		again := e.again()
+		d := x.redriver()
+		e.worker.stop()
+		x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}}})
+		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errCard)
+		defer cancel()
+		if res, err := d.Replay(ctx, e.m, note, again); !errors.Is(err, errCard) || !errors.Is(err, ops.ErrReopened) || e.record().Completed {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
+}
+
 // A Progress that panics ends the replay where it is.
 func TestReplayProgressPanics(t *testing.T) {
 	t.Parallel()

@@ -132,14 +132,16 @@ func TestReplay(t *testing.T) {
 		x.send(x.dlq, "a-2", "b-1")
 		var left []time.Duration
 		start := time.Now()
-		res, err := e.replay(x.redriver(), e.again(), func(o *ops.ReplayOptions) {
+		retention := func(o *ops.Options) { o.Retention = 60 * 24 * time.Hour }
+		res, err := e.replay(x.redriver(retention), e.again(), func(o *ops.ReplayOptions) {
 			o.Name = "kim"
 			o.Progress = func(w ops.ReplayWait, l time.Duration) {
 				if w == ops.UntilEnded {
 					return
 				}
 				left = append(left, l)
-				if r := e.record(); r.State(time.Now()) != dedup.StateReleased || r.LastError != note || !strings.HasPrefix(r.Owner, "operator/kim/") {
+				if r := e.record(); r.State(time.Now()) != dedup.StateReleased || r.LastError != note || !strings.HasPrefix(r.Owner, "operator/kim/") ||
+					time.Until(r.ExpiresAt) < 59*24*time.Hour {
 					t.Errorf("record %+v", r)
 				}
 				if n := x.hidden(); n > 1 || n == 0 != archived || len(x.bodies(x.url)) != 0 {
@@ -361,4 +363,40 @@ func TestReplayKeepsTheKey(t *testing.T) {
 			x.wantBodies(x.dlq, "")
 		})
 	}
+}
+
+// The 65 s after a reopen are those of this process's clock, whatever the store's says.
+func TestReplayWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	for _, behind := range []time.Duration{-40 * time.Second, 40 * time.Second} {
+		bubble(t, setup{behind: behind, maxReceives: 100}, func(x *fixture) {
+			e := x.doneEvent(false)
+			start := time.Now()
+			res, err := e.replay(x.redriver(), e.again())
+			if took := time.Since(start); err != nil || took < forget || took > forget+10*time.Second {
+				t.Errorf("%s behind: %+v, %v after %s", behind, res, err, took)
+			}
+			e.wantRuns(2)
+		})
+	}
+}
+
+// A message of an archive is replayed though the dead-letter queue does not have it.
+func TestReplayFromAnArchive(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		e := x.doneEvent(true)
+		line := fmt.Sprintf(`{"queue":"%[1]sjobs-dlq","run":"R","at":"2026-11-23T14:02:11Z","id":"1","state":"completed","cause":"rejected","class":"a41f09",`+
+			`"reason":"r","key":"%[2]s","source":"%[1]sjobs","receives":1,"attributes":{"event-id":{"type":"String","value":"a-1"},`+
+			`"event-source":{"type":"String","value":"orders"}},"body":"a-1"}`+"\n", arnPrefix, recordKey)
+		all, err := readArchive(archiveHead + line)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d messages, %v", len(all), err)
+		}
+		res, err := x.redriver().Replay(context.Background(), &all[0].Message, note, e.again())
+		if err != nil || res.After != ops.Completed || res.ID != "1" {
+			t.Errorf("%+v, %v", res, err)
+		}
+		e.wantRuns(2)
+	})
 }
