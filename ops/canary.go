@@ -51,27 +51,42 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Messa
 }
 
 // awaitCompleted waits until a redriven event is completed, and returns ErrCanary where it is not.
-func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) error {
-	for end := time.Now().Add(r.o.CanaryTimeout); ; {
-		var why error
-		if res.After, why = r.after(ctx, m); res.After == Completed || ctx.Err() != nil {
-			return nil
+func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err error) {
+	if res.After, err = r.d.awaitEnd(ctx, m, r.o.CanaryTimeout, nil); err != nil {
+		return fmt.Errorf("%w: %w", ErrCanary, err)
+	}
+	return nil
+}
+
+// awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and when ctx
+// has ended. The error says so where the delivery has not ended within the timeout. tick is called before each wait, and ends it by an
+// error.
+func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, tick func(left time.Duration) error) (State, error) {
+	for end := time.Now().Add(timeout); ; {
+		state, why := d.after(ctx, m)
+		left := time.Until(end)
+		switch {
+		case state == Completed || ctx.Err() != nil:
+			return state, nil
+		case state != "":
+			return state, why
+		case left <= 0:
+			return "", fmt.Errorf("record %s within %s", m.RecordKey, timeout)
 		}
-		if res.After != "" {
-			return fmt.Errorf("%w: %w", ErrCanary, why)
-		}
-		if !time.Now().Before(end) {
-			return fmt.Errorf("%w: record %s within %s", ErrCanary, m.RecordKey, r.o.CanaryTimeout)
+		if tick != nil {
+			if err := tick(left); err != nil {
+				return "", err
+			}
 		}
 		host.Wait(ctx, canaryPause)
 	}
 }
 
-// after returns the state in which the delivery of a redriven message has left its event's record, and an error that says so; ""
-// as long as it has not ended, or where the record cannot be read.
-func (r *run) after(ctx context.Context, m *Message) (State, error) {
+// after returns the state in which the delivery of a copy has left its event's record, and an error that says so; "" as long as it
+// has not ended, or where the record cannot be read. m is the message as it was when the copy was sent.
+func (d *DLQ) after(ctx context.Context, m *Message) (State, error) {
 	now := Message{Message: m.Message, RecordKey: m.RecordKey}
-	if err := r.d.inspect(ctx, &now); err != nil || now.Record == nil {
+	if err := d.inspect(ctx, &now); err != nil || now.Record == nil {
 		return "", nil
 	}
 	delivered := m.Record == nil || now.Record.Fence > m.Record.Fence
@@ -107,7 +122,7 @@ func (r *run) lookAtWatched(ctx context.Context) {
 	var waiting []watched
 	for _, w := range r.watched {
 		var why error
-		switch w.res.After, why = r.after(ctx, w.m); w.res.After {
+		switch w.res.After, why = r.d.after(ctx, w.m); w.res.After {
 		case "":
 			waiting = append(waiting, w)
 		case Released, Crashed:

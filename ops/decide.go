@@ -67,5 +67,7 @@ func (o *RedriveOptions) stateLeft(m *Message) error {
 		m.State == Unknown && o.WithoutRecords:
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do())
+	return inState(m)
 }
+
+func inState(m *Message) error { return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do()) }

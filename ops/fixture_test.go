@@ -57,14 +57,15 @@ type fixture struct {
 
 type setup struct {
 	fifo        bool
-	maxReceives int  // default: 3
-	loose       bool // memsqs.Options.LooseHandles
+	maxReceives int           // default: 3
+	loose       bool          // memsqs.Options.LooseHandles
+	behind      time.Duration // the clock of the records' server
 }
 
 func bubble(t *testing.T, s setup, f func(x *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		x := &fixture{T: t, fifo: s.fifo, sqs: memsqs.New(func(o *memsqs.Options) { o.LooseHandles = s.loose }), ddb: memdynamodb.New(), quiet: slog.New(slog.DiscardHandler)}
+		x := &fixture{T: t, fifo: s.fifo, sqs: memsqs.New(func(o *memsqs.Options) { o.LooseHandles = s.loose }), ddb: memdynamodb.New(func(o *memdynamodb.Options) { o.Now = func() time.Time { return time.Now().Add(-s.behind) } }), quiet: slog.New(slog.DiscardHandler)}
 		t.Cleanup(x.sqs.Close)
 		t.Cleanup(x.ddb.Close)
 		x.admin = x.newProcess()
@@ -152,6 +153,8 @@ type process struct {
 	sqs  *sqs.Client
 	ddb  *dynamodb.Client
 
+	killAt int // before its n-th request if it is 2n, after it if 2n+1; 0: never
+
 	mu  sync.Mutex
 	ops []string // the operations of its requests
 }
@@ -170,8 +173,18 @@ func (c connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	c.p.mu.Lock()
 	c.p.ops = append(c.p.ops, op)
+	n := 2 * len(c.p.ops)
 	c.p.mu.Unlock()
-	return c.to.RoundTrip(r)
+	if n == c.p.killAt {
+		c.p.dead.Store(true)
+		return nil, errDead
+	}
+	resp, err := c.to.RoundTrip(r)
+	if n+1 == c.p.killAt {
+		c.p.dead.Store(true)
+		return nil, errDead
+	}
+	return resp, err
 }
 
 // requests returns how many requests of an operation the process has made.

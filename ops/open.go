@@ -17,7 +17,7 @@ import (
 
 // RefusedError says that nothing was done because of how the queue is. Err is one of the errors below.
 type RefusedError struct {
-	Operation string // "Open", "List", "Redrive"
+	Operation string // "Open", "List", "Redrive", "Replay"
 	Queue     string // its ARN
 	Err       error
 }

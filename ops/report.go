@@ -9,6 +9,7 @@ const (
 	Deleted        Action = "deleted"         // its line is in the archive, and it was deleted
 	Restored       Action = "restored"        // the dead-letter queue has a copy of it again
 	Redriven       Action = "redriven"        // SQS has its copy, and it was deleted
+	Replayed       Action = "replayed"        // SQS has its copy, and it is not in the dead-letter queue: DLQ.Replay
 	Undeleted      Action = "undeleted"       // SQS has its copy, or the archive its line, and it is still in the dead-letter queue: Err says why
 	UnknownOutcome Action = "unknown_outcome" // SQS may have its copy
 	SendFailed     Action = "send_failed"     // SQS did not take its copy
@@ -23,7 +24,7 @@ type Result struct {
 	State     State // when it was decided about
 	Class     Class
 	Action    Action
-	Err       error  // why it is none of Redriven, Exported, Deleted, Restored and Planned
+	Err       error  // why it is none of Redriven, Replayed, Exported, Deleted, Restored and Planned
 	SentID    string // the message ID of its copy
 	After     State  // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
 }

@@ -324,16 +324,12 @@ func (r *run) closePublishers() {
 	}
 }
 
-// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened. The fence of a reopened
-// record is the time of that in ms.
+// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened.
 func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
 	var reopened []*Message
 	var wait time.Duration
 	for _, m := range batch {
-		if m.State != Released || !strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix) {
-			continue
-		}
-		if left := min(time.Until(time.UnixMilli(m.Record.Fence).Add(remembered)), remembered); left > 0 {
+		if left := m.remembered(); left > 0 {
 			reopened, wait = append(reopened, m), max(wait, left)
 		}
 	}
@@ -341,4 +337,18 @@ func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
 		host.Wait(ctx, wait)
 		r.d.join(ctx, reopened)
 	}
+}
+
+// remembered returns how long a consumer may yet remember that the event was done, where its record has been reopened: the fence of
+// that is its time in ms. A clock that is behind the store's makes it no longer.
+func (m *Message) remembered() time.Duration {
+	if !m.reopened() {
+		return 0
+	}
+	return max(0, min(time.Until(time.UnixMilli(m.Record.Fence).Add(remembered)), remembered))
+}
+
+// reopened reports whether an operator has released the event's record, and no delivery has acquired it since.
+func (m *Message) reopened() bool {
+	return m.State == Released && strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix)
 }

@@ -1,0 +1,407 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// replayAndDie replays in a process that is killed before or after a request: see process.killAt. It reports whether it was.
+func (e *done) replayAndDie(at int, again func(*ops.ReplayOptions), ended *sync.WaitGroup) bool {
+	e.Helper()
+	p := e.newProcess()
+	d := e.openIn(p)
+	p.killAt = 2*len(p.ops) + at
+	ctx, cancel := context.WithCancel(context.Background())
+	returned := make(chan struct{})
+	ended.Go(func() {
+		_, _ = d.Replay(ctx, e.m, note, again)
+		close(returned)
+	})
+	defer cancel()
+	for {
+		select {
+		case <-returned:
+			return p.dead.Load()
+		case <-time.After(500 * time.Millisecond):
+			if p.dead.Load() {
+				return true
+			}
+		}
+	}
+}
+
+// replayOn makes the same call until there is nothing to go on with.
+func (e *done) replayOn(again func(*ops.ReplayOptions)) {
+	e.Helper()
+	d := e.redriver()
+	var err error
+	for range 20 {
+		if _, err = e.replay(d, again); err == nil || errors.Is(err, ops.ErrRanAgain) || errors.Is(err, ops.ErrNotCompleted) {
+			return
+		}
+		if e.m.ReceiptHandle != "" && len(e.bodies(e.dlq)) == 0 {
+			return // deleted
+		}
+		time.Sleep(20 * time.Second)
+	}
+	e.Errorf("the replay does not end: %v", err)
+}
+
+// A replay that was killed at any request, and was started again, has run the event once more, and once only; a third time it does
+// nothing. SQS's deduplication does not help: not on standard queues, and not after six minutes.
+func TestReplayIsKilled(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		pause    time.Duration
+		consumer bool // runs meanwhile; else it comes when all is sent
+	}{
+		"at once":              {0, true},
+		"later, no consumer":   {6 * time.Minute, false},
+		"at once, no consumer": {0, false},
+	} {
+		for at := 2; at < 30; at++ {
+			eachWay(t, fmt.Sprintf("%s/at=%d/", name, at), func(x *fixture, archived bool) {
+				requests := map[bool]int{false: 12, true: 7}[archived] // up to the wait for the end
+				if at >= 2*(requests+1) {
+					return
+				}
+				e := x.doneEvent(archived)
+				again := e.again()
+				if !tt.consumer {
+					e.worker.stop()
+				}
+				var ended sync.WaitGroup
+				if e.replayAndDie(at, again, &ended) {
+					time.Sleep(tt.pause)
+					e.replayOn(again)
+				} else {
+					x.Error("it was not killed")
+				}
+				if !tt.consumer {
+					if n := len(x.bodies(x.url)); n != 1 && (x.fifo && tt.pause == 0 || n != 2) {
+						x.Errorf("%d copies", n)
+					}
+					e.worker = e.newWorker()
+				}
+				time.Sleep(2 * time.Minute)
+				if _, err := e.replay(e.redriver(), again); !errors.Is(err, ops.ErrRanAgain) {
+					x.Errorf("once more: %v", err)
+				}
+				ended.Wait()
+				for _, m := range x.mustList(x.open()) {
+					if m.State != ops.Completed {
+						x.Errorf("%s is left, %s", m.Body, m.State)
+					}
+				}
+				e.wantRuns(2)
+			})
+		}
+	}
+}
+
+// A duplicate that comes while a replay waits, or after it, is swallowed by a worker that remembers the event, or runs it in place of
+// the copy: it runs once more either way.
+func TestReplayAndADuplicate(t *testing.T) {
+	t.Parallel()
+	for _, forgets := range []bool{false, true} {
+		for _, after := range []time.Duration{time.Second, 3 * time.Second, 30 * time.Second, 64 * time.Second, 66 * time.Second, 70 * time.Second} {
+			eachWay(t, fmt.Sprintf("forgets=%t/after=%s/", forgets, after), func(x *fixture, archived bool) {
+				e := x.doneEvent(archived)
+				again := e.again()
+				if forgets {
+					e.worker.stop()
+					e.worker = e.newWorker()
+				}
+				time.AfterFunc(after, func() { x.send(x.url, "a-1") })
+				res, err := e.replay(x.redriver(), again)
+				if err != nil && !errors.Is(err, ops.ErrRanAgain) || (err == nil) != (res.Action == ops.Replayed) {
+					x.Errorf("%+v, %v", res, err)
+				}
+				if n := len(x.bodies(x.dlq)); !archived && (n == 0) != (err == nil) {
+					x.Errorf("%d messages left, %v", n, err)
+				}
+				if swallowed := !forgets && after < 40*time.Second; swallowed && err != nil {
+					x.Errorf("a duplicate that was swallowed: %v", err)
+				}
+				if ran := forgets && after == 30*time.Second; ran && err == nil {
+					x.Error("a copy was sent, though a duplicate has run")
+				}
+				time.Sleep(time.Minute)
+				e.wantRuns(2)
+			})
+		}
+	}
+}
+
+// Of two operators at once one runs the event, whatever they name, and whenever the second one begins.
+func TestReplayByTwo(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for archived := range 3 { // so many of the two have it from an archive
+			for _, after := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second, 30 * time.Second, 64 * time.Second, forget, 67 * time.Second, 71 * time.Second} {
+				t.Run(fmt.Sprintf("fifo=%t/archived=%d/after=%s", fifo, archived, after), func(t *testing.T) {
+					t.Parallel()
+					bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
+						e := x.doneEvent(false)
+						again := e.again()
+						named := [2]ops.Message{*e.m, *e.m}
+						for i := range archived {
+							named[i].ReceiptHandle = ""
+						}
+						var errs [2]error
+						var both sync.WaitGroup
+						for i := range named {
+							both.Go(func() {
+								d := x.redriver()
+								time.Sleep(time.Duration(i) * after)
+								_, errs[i] = d.Replay(context.Background(), &named[i], note, again)
+							})
+						}
+						both.Wait()
+						for i, err := range errs {
+							if err != nil && !errors.Is(err, dedup.ErrChanged) && !errors.Is(err, ops.ErrNotShown) && !errors.Is(err, ops.ErrRanAgain) && !errors.Is(err, ops.ErrState) {
+								t.Errorf("operator %d: %v", i, err)
+							}
+						}
+						if errs[0] != nil && errs[1] != nil {
+							t.Errorf("%v, and %v", errs[0], errs[1])
+						}
+						e.wantRuns(2)
+					})
+				})
+			}
+		}
+	}
+}
+
+// Whatever fails: the error says so, what is in the dead-letter queue is visible, and the same call goes on to one run more.
+func TestReplayFaults(t *testing.T) {
+	t.Parallel()
+	always := func(op string, do fault.Kind, code string) fault.Rule {
+		return fault.Rule{Op: op, Prob: 1, Do: do, Code: code}
+	}
+	const denied = "AccessDeniedException"
+	for name, tt := range map[string]struct {
+		sqs, ddb []fault.Rule
+		reopened bool       // the error says that it is
+		action   ops.Action // default: Left
+		text     string
+	}{
+		"no move tasks":           {sqs: []fault.Rule{always("ListMessageMoveTasks", fault.Error, denied)}, text: "sqs:ListMessageMoveTasks"},
+		"no look":                 {ddb: []fault.Rule{always("GetItem", fault.Error, "InternalServerError")}, text: "not read"},
+		"no receive":              {sqs: []fault.Rule{always("ReceiveMessage", fault.Error, denied)}, text: "sqs:ReceiveMessage"},
+		"no look at what it has":  {ddb: []fault.Rule{{Op: "GetItem", Nth: 2, Times: 99, Do: fault.Error, Code: "InternalServerError"}}, text: "not read"},
+		"no reopen":               {ddb: []fault.Rule{always("UpdateItem", fault.Error, denied)}, text: "not known whether"},
+		"no answer of the reopen": {ddb: []fault.Rule{always("UpdateItem", fault.LoseReply, "")}, text: "not known whether"},
+		"no look after it":        {ddb: []fault.Rule{{Op: "GetItem", Nth: 3, Times: 99, Do: fault.Error, Code: "InternalServerError"}}, reopened: true, text: "not read"},
+		"no look after the wait":  {ddb: []fault.Rule{{Op: "GetItem", Nth: 4, Times: 99, Do: fault.Error, Code: "InternalServerError"}}, reopened: true, text: "not read"},
+		"no extension":            {sqs: []fault.Rule{always("ChangeMessageVisibilityBatch", fault.Error, denied)}, reopened: true, text: "sqs:ChangeMessageVisibility"},
+		"no answer of the send":   {sqs: []fault.Rule{always("SendMessageBatch", fault.LoseReply, "")}, reopened: true, action: ops.UnknownOutcome},
+		"throttled":               {sqs: []fault.Rule{always("SendMessageBatch", fault.Error, "RequestThrottled")}, reopened: true, action: ops.SendFailed, text: "sqs:SendMessage"},
+		"no send":                 {sqs: []fault.Rule{always("SendMessageBatch", fault.Error, denied)}, reopened: true, action: ops.SendFailed, text: "sqs:SendMessage"},
+		"a refused message":       {sqs: []fault.Rule{always("SendMessageBatch", fault.FailEntries, "InvalidMessageContents")}, reopened: true, action: ops.SendFailed, text: "InvalidMessage"},
+		"no delete":               {sqs: []fault.Rule{always("DeleteMessageBatch", fault.Error, denied)}, action: ops.Undeleted, text: "sqs:DeleteMessage"},
+		"no answer of the delete": {sqs: []fault.Rule{always("DeleteMessageBatch", fault.DropEntries, "")}, action: ops.Undeleted, text: "sqs:DeleteMessage"},
+	} {
+		for _, fifo := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
+					e := x.doneEvent(false)
+					again := e.again()
+					d := x.redriver()
+					e.worker.stop() // it would see the faults, too
+					x.sqs.Set(fault.Plan{Rules: tt.sqs})
+					x.ddb.Set(fault.Plan{Rules: tt.ddb})
+					res, err := e.replay(d, again, func(o *ops.ReplayOptions) { o.Timeout = -1 })
+					x.sqs.Set(fault.Plan{})
+					x.ddb.Set(fault.Plan{})
+					if tt.action == "" {
+						tt.action = ops.Left
+					}
+					if err == nil || res.Err == nil || errors.Is(err, ops.ErrReopened) != tt.reopened || res.Action != tt.action || !strings.Contains(err.Error(), tt.text) {
+						t.Errorf("%+v, %v", res, err)
+					}
+					if name == "no extension" {
+						time.Sleep(time.Minute)
+					}
+					if name != "no answer of the delete" {
+						x.wantBodies(x.dlq, "a-1")
+					}
+					if n := x.hidden(); n != 0 {
+						t.Errorf("%d messages are hidden", n)
+					}
+					e.worker = e.newWorker()
+					if tt.action == ops.Undeleted || tt.action == ops.UnknownOutcome {
+						time.Sleep(10 * time.Second) // and SQS has the copy
+					}
+					e.replayOn(again)
+					e.wantRuns(2)
+				})
+			})
+		}
+	}
+}
+
+// When the context ends nothing more is done, the error says what is left, and the same call waits for the rest of the 65 s.
+func TestReplayIsCancelled(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{0, 500 * time.Millisecond, 10 * time.Second, 60 * time.Second} {
+		eachWay(t, fmt.Sprintf("after=%s/", after), func(x *fixture, archived bool) {
+			e := x.doneEvent(archived)
+			again := e.again()
+			d := x.redriver()
+			ctx, cancel := context.WithTimeoutCause(context.Background(), after, errCard)
+			defer cancel()
+			start := time.Now()
+			res, err := d.Replay(ctx, e.m, note, again)
+			if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrReopened) != (after > 0) || res.Action != ops.Left || took > after+time.Second {
+				x.Errorf("%+v, %v after %s", res, err, took)
+			}
+			if completed := e.record().Completed; completed != (after == 0) || x.hidden() != 0 || len(x.bodies(x.url)) != 0 {
+				x.Errorf("completed %t, %d hidden, %d sent", completed, x.hidden(), len(x.bodies(x.url)))
+			}
+			if res, err := e.replay(d, again); err != nil || res.Action != ops.Replayed {
+				x.Errorf("%+v, %v", res, err)
+			}
+			if took := e.times[len(e.times)-1].Sub(start); took < forget || took > forget+5*time.Second {
+				x.Errorf("the event runs after %s", took)
+			}
+			e.wantRuns(2)
+		})
+	}
+}
+
+// A reopen that is under way when the context ends is awaited: the error says that it was done.
+func TestReplayIsCancelledInTheReopen(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		e := x.doneEvent(true)
+		again := e.again()
+		d := x.redriver()
+		e.worker.stop()
+		x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}}})
+		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errCard)
+		defer cancel()
+		if res, err := d.Replay(ctx, e.m, note, again); !errors.Is(err, errCard) || !errors.Is(err, ops.ErrReopened) || e.record().Completed {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
+}
+
+// A Progress that panics ends the replay where it is.
+func TestReplayProgressPanics(t *testing.T) {
+	t.Parallel()
+	for _, in := range []ops.ReplayWait{ops.UntilForgotten, ops.UntilEnded} {
+		bubble(t, setup{}, func(x *fixture) {
+			e := x.doneEvent(false)
+			again := e.again()
+			if in == ops.UntilEnded {
+				e.worker.stop()
+			}
+			res, err := e.replay(x.redriver(), again, func(o *ops.ReplayOptions) {
+				o.Progress = func(w ops.ReplayWait, _ time.Duration) {
+					if w == in {
+						panic("progress")
+					}
+				}
+			})
+			_, panicked := errors.AsType[*sqsonce.PanicError](err)
+			if !panicked || errors.Is(err, ops.ErrReopened) != (in == ops.UntilForgotten) || (res.Action == ops.Replayed) != (in == ops.UntilEnded) {
+				t.Errorf("%s: %+v, %v", in, res, err)
+			}
+			if in == ops.UntilEnded {
+				e.worker = e.newWorker()
+			} else {
+				e.replayOn(again)
+			}
+			e.wantRuns(2)
+		})
+	}
+}
+
+// A message that the queue does not show is not replayed, and no record is reopened.
+func TestReplayNotShown(t *testing.T) {
+	t.Parallel()
+	for name, hide := range map[string]func(x *fixture){
+		"deleted": func(x *fixture) {
+			x.redriveAll(x.redriver(func(o *ops.Options) {
+				o.Store = inspector(func(context.Context, string) (dedup.Record, error) { return dedup.Record{}, dedup.ErrNotFound })
+			}))
+		},
+		"hidden": func(x *fixture) { x.receive(x.dlq) },
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			e := x.doneEvent(false)
+			again := e.again()
+			x.send(x.dlq, "b-1")
+			e.worker.stop()
+			hide(x)
+			start := time.Now()
+			res, err := e.replay(x.redriver(), again)
+			if took := time.Since(start); !errors.Is(err, ops.ErrNotShown) || res.Action != ops.Left || took > 5*time.Second || !e.record().Completed {
+				t.Errorf("%s: %+v, %v after %s", name, res, err, took)
+			}
+		})
+	}
+	bubble(t, setup{fifo: true}, func(x *fixture) { // behind others of its group
+		e := x.doneEvent(false)
+		x.purge()
+		for i := range 12 {
+			x.send(x.dlq, fmt.Sprint("a-", i+2))
+		}
+		x.send(x.dlq, "a-1")
+		e.m.ID = x.sqs.Messages(x.dlq)[12].ID
+		if res, err := e.replay(x.redriver(), e.again()); !errors.Is(err, ops.ErrNotShown) || !e.record().Completed {
+			t.Errorf("%+v, %v", res, err)
+		}
+		e.wantRuns(1)
+	})
+}
+
+// What the delivery comes to is said: an event that fails again is one of the source queue.
+func TestReplayOutcomes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		prepare func(e *done) (stop func())
+		after   ops.State
+		text    string
+		within  time.Duration
+	}{
+		"fails":       {func(e *done) func() { e.fails = errCard; return e.worker.stop }, ops.Released, "is released: card declined", 70 * time.Second},
+		"crashes":     {(*done).crash, ops.Crashed, "is crashed", 2 * time.Minute},
+		"no consumer": {func(e *done) func() { e.worker.stop(); return func() {} }, "", "within 1m30s", 160 * time.Second},
+	} {
+		bubble(t, setup{maxReceives: 100}, func(x *fixture) {
+			e := x.doneEvent(false)
+			again := e.again()
+			stop := tt.prepare(e)
+			start := time.Now()
+			res, err := e.replay(x.redriver(), again, func(o *ops.ReplayOptions) { o.Timeout = 90 * time.Second })
+			if took := time.Since(start); !errors.Is(err, ops.ErrNotCompleted) || !strings.Contains(err.Error(), tt.text) || res.After != tt.after || res.Action != ops.Replayed || took > tt.within {
+				t.Errorf("%s: %+v, %v after %s", name, res, err, took)
+			}
+			x.wantBodies(x.url, "a-1")
+			x.wantBodies(x.dlq, "")
+			stop()
+		})
+	}
+}
+
+// crash has the event's next run end with its process.
+func (e *done) crash() func() {
+	e.worker.stop()
+	w := e.fixture.worker(e.url, e.guarded(hangs))
+	time.AfterFunc(forget+10*time.Second, w.kill)
+	return func() {}
+}
