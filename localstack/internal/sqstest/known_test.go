@@ -62,6 +62,7 @@ var motoKnown = map[string]string{
 	"redrive/FIFO takes the message ID for deduplication":     ownDedupID,
 	"redrive/names its source":                                noSource,
 	"redrive/FIFO names its source":                           noSource,
+	"move/is listed":                                          "answers 500",
 }
 
 const (

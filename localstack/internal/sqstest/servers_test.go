@@ -57,6 +57,7 @@ func TestMoto(t *testing.T) {
 		"redrive/keeps its identity", "redrive/names its source", "redrive/a message that was sent names no source",
 		"redrive/FIFO keeps its identity and its group", "redrive/FIFO takes the message ID for deduplication",
 		"redrive/FIFO names its source", "redrive/FIFO message that was sent names no source", "redrive policy/sources of a dead-letter queue",
+		"move/is listed",
 		"group lock/shows at most ten while held",
 	}
 	sqstest.Run(t, b)
