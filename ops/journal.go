@@ -1,32 +1,29 @@
 package ops
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"sync"
 )
 
 const journalVersion = 1
 
 // ErrJournal says that a journal is not one of this queue, or cannot be read.
-var ErrJournal = errors.New("ops: not a journal of a redrive from this queue: give another file")
+var ErrJournal = errors.New("ops: not a journal of this operation on this queue: give another file")
 
-// journal is a file with a JSON object in each line: what a redrive is about to send, has sent and has deleted. It has no bodies.
+// journal is a file with a JSON object in each line: what a redrive, or a restore, is about to
+// send, has sent and has deleted. It has no bodies.
 type journal struct {
 	run  string            // the ID of the run that is not done; "" for none
 	sent map[string]string // by the IDs of messages that were sent by earlier processes: the copies' IDs
 
-	mu     sync.Mutex
-	file   *os.File
-	broken error // the first error: behind half a line nothing is written
+	*lineFile
 }
 
 type journalLine struct {
 	Version int      `json:"sqsonce-redrive,omitempty"` // of the first line of each process
+	Restore bool     `json:"restore,omitempty"`         // with Version: the message IDs are those of an archive
 	Queue   string   `json:"queue,omitempty"`
 	Run     string   `json:"run,omitempty"`
 	Send    string   `json:"send,omitempty"` // a message ID
@@ -37,45 +34,40 @@ type journalLine struct {
 }
 
 // openJournal opens or creates the journal. A last line that was not written to its end is removed: it says less than the queue.
-func openJournal(path, queueARN string) (*journal, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func openJournal(path, queueARN string, restore bool) (*journal, error) {
+	j := &journal{sent: map[string]string{}}
+	file, err := openLines("journal", path, `{"sqsonce-redrive":`, func(l line) error {
+		if err := j.read(l, queueARN, restore); err != nil {
+			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, path, l.number, err)
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("ops: journal: %w", err)
+		return nil, err
 	}
-	j := &journal{file: file, sent: map[string]string{}}
-	if err := j.read(queueARN); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
+	j.lineFile = file
 	return j, nil
 }
 
-func (j *journal) read(queueARN string) error {
-	text, err := io.ReadAll(j.file)
-	if err != nil {
-		return fmt.Errorf("ops: journal: %w", err)
+// keepJournal opens the run's journal. A run that is not done goes on.
+func (r *run) keepJournal(path string, restore bool) (err error) {
+	if r.journal, err = openJournal(path, r.d.arn, restore); err != nil {
+		return err
 	}
-	whole := bytes.LastIndexByte(text, '\n') + 1
-	for i, line := range bytes.Split(text[:whole], []byte("\n")) {
-		if len(line) == 0 {
-			continue
-		}
-		var l journalLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, j.file.Name(), i+1, err)
-		}
-		if (i == 0 || l.Version != 0) && (l.Version != journalVersion || l.Queue != queueARN) {
-			return fmt.Errorf("%w: %s, line %d: version %d, queue %q", ErrJournal, j.file.Name(), i+1, l.Version, l.Queue)
-		}
-		j.add(l)
+	r.report.Run = cmp.Or(r.journal.run, r.report.Run)
+	return r.journal.write(journalLine{Version: journalVersion, Restore: restore, Queue: r.d.arn, Run: r.report.Run})
+}
+
+func (j *journal) read(in line, queueARN string, restore bool) error {
+	var l journalLine
+	if err := json.Unmarshal(in.text, &l); err != nil {
+		return err
 	}
-	if whole == 0 && len(text) > 0 && text[0] != '{' {
-		return fmt.Errorf("%w: %s", ErrJournal, j.file.Name())
+	if (in.number == 1 || l.Version != 0) && (l.Version != journalVersion || l.Queue != queueARN || l.Restore != restore) {
+		return fmt.Errorf("version %d, queue %q, of a restore: %t", l.Version, l.Queue, l.Restore)
 	}
-	if err := j.file.Truncate(int64(whole)); err != nil {
-		return fmt.Errorf("ops: journal: %w", err)
-	}
-	_, err = j.file.Seek(int64(whole), io.SeekStart)
-	return err
+	j.add(l)
+	return nil
 }
 
 func (j *journal) add(l journalLine) {
@@ -94,23 +86,13 @@ func (j *journal) write(l journalLine) error {
 	if j == nil {
 		return nil
 	}
-	text, err := json.Marshal(l)
-	if err != nil {
-		return err
+	return j.lineFile.write(l)
+}
+
+func (j *journal) close() {
+	if j != nil {
+		_ = j.file.Close() // each line is on the disk
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.broken != nil {
-		return j.broken
-	}
-	_, err = j.file.Write(append(text, '\n'))
-	if err == nil {
-		err = j.file.Sync()
-	}
-	if err != nil {
-		j.broken = fmt.Errorf("ops: journal: %w", err)
-	}
-	return j.broken
 }
 
 // sentBefore returns the ID of the copy that an earlier process has sent of a message, and whether it has.

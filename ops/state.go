@@ -12,6 +12,9 @@ const (
 	Sent           Cause = "sent"             // by somebody else, or by a host whose attributes had no room
 )
 
+// Causes returns all causes.
+func Causes() []Cause { return []Cause{Rejected, ReceivesUsedUp, Sent} }
+
 // State is what the record of a message's event says.
 type State string
 
