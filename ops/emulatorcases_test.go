@@ -2,11 +2,16 @@ package ops_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -25,6 +30,7 @@ var emulatorCases = []struct {
 	{"list/gives back", listGivesBack},
 	{"redrive/as the same events", redriveSame},
 	{"redrive/what is behind ten", redriveBehind},
+	{"restore/what was deleted", restoreDeleted},
 }
 
 // listed lists the queue by body.
@@ -190,4 +196,53 @@ func redriveBehind(x *fixture) {
 	if !slices.Equal(ran, want) {
 		suite.Failf("the consumer ran %q, want %q", ran, want)
 	}
+}
+
+// What was deleted into an archive comes back with the key, the cause and the reason that it had, and a group in its order.
+func restoreDeleted(x *fixture) {
+	x.rejected("rejected-1")
+	x.moved("moved-1", map[string]string{sqsonce.AttrEventID: "moved-1", sqsonce.AttrEventSource: "orders"})
+	x.moved("plain-1", nil)
+	x.send(x.dlq, numbered("a", 5)...)
+	before, _ := x.listed()
+
+	d, err := ops.Open(context.Background(), x.admin.sqs, x.dlq, x.joined)
+	if err != nil {
+		suite.Failf("Open: %v", err)
+	}
+	file := filepath.Join(x.TempDir(), "archive")
+	archive, err := ops.OpenArchive(file)
+	if err != nil {
+		x.Fatal(err)
+	}
+	r, err := d.Delete(context.Background(), archive, func(o *ops.DeleteOptions) { o.All = true })
+	if err := errors.Join(err, archive.Close()); err != nil || r.Count(ops.Deleted) != 8 || x.count(x.dlq) != 0 {
+		suite.Failf("Delete: %+v, %v; %d messages in the queue", r, err, x.count(x.dlq))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer f.Close() // it is only read
+	if r, err = d.Restore(context.Background(), f); err != nil || r.Count(ops.Restored) != 8 {
+		suite.Failf("Restore: %+v, %v", r, err)
+	}
+	after, _ := x.listed()
+	if diff := cmp.Diff(x.known(before), x.known(after)); diff != "" {
+		suite.Failf("restored with other values:\n%s", diff)
+	}
+}
+
+// known returns what is known of each message, on FIFO in the order of the group.
+func (x *fixture) known(l ops.Listing) []string {
+	var all []string
+	for _, m := range l.Messages {
+		all = append(all, fmt.Sprintf("%s %s: %s, %s, from %s, %s: %s, problem %v", m.Group, m.Body, m.RecordKey, m.Cause, m.QueueARN, m.State, m.Reason, m.Problem))
+	}
+	if x.fifo {
+		slices.SortStableFunc(all, func(a, b string) int { return strings.Compare(strings.Fields(a)[0], strings.Fields(b)[0]) })
+	} else {
+		slices.Sort(all)
+	}
+	return all
 }
