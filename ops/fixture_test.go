@@ -3,6 +3,7 @@ package ops_test
 import (
 	std "cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,9 @@ var errCard = errors.New("card declined")
 // fixture is AWS in memory with a queue "jobs" and its dead-letter queue, in virtual time.
 type fixture struct {
 	*testing.T
-	sqs      *memsqs.Server
+	sqs      *memsqs.Server    // nil: SQS is an emulator
+	wire     http.RoundTripper // to SQS
+	endpoint string
 	ddb      *memdynamodb.Server
 	fifo     bool
 	url, dlq string
@@ -66,6 +69,7 @@ func bubble(t *testing.T, s setup, f func(x *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		x := &fixture{T: t, fifo: s.fifo, sqs: memsqs.New(func(o *memsqs.Options) { o.LooseHandles = s.loose }), ddb: memdynamodb.New(func(o *memdynamodb.Options) { o.Now = func() time.Time { return time.Now().Add(-s.behind) } }), quiet: slog.New(slog.DiscardHandler)}
+		x.wire, x.endpoint = x.sqs, "http://sqs.local"
 		t.Cleanup(x.sqs.Close)
 		t.Cleanup(x.ddb.Close)
 		x.admin = x.newProcess()
@@ -132,7 +136,7 @@ func (x *fixture) sendWith(url, body string, attrs map[string]string) {
 		if !found {
 			group = body[:1]
 		}
-		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String("dedup-"+strconv.Itoa(len(x.sqs.Calls())))
+		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String("dedup-"+rand.Text())
 	}
 	if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
 		x.Fatal(err)
@@ -205,8 +209,8 @@ func (x *fixture) newProcess() *process {
 		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
 	})
 	p.sqs = sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), Credentials: credentials,
-		HTTPClient: &http.Client{Transport: connection{p, x.sqs}},
+		Region: "us-east-1", BaseEndpoint: &x.endpoint, Credentials: credentials,
+		HTTPClient: &http.Client{Transport: connection{p, x.wire}},
 	})
 	p.ddb = dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://dynamodb.local"), Credentials: credentials,
@@ -262,7 +266,11 @@ func hangs(ctx context.Context, _ *sqsonce.Message) error { <-ctx.Done(); return
 func (x *fixture) worker(url string, h makeHandler) host {
 	x.Helper()
 	p := x.newProcess()
-	w, err := sqsworker.New(p.sqs, url, h(p), func(o *sqsworker.Options) { o.Logger, o.Visibility = x.quiet, visibility })
+	w, err := sqsworker.New(p.sqs, url, h(p), func(o *sqsworker.Options) {
+		if o.Logger, o.Visibility = x.quiet, visibility; x.sqs == nil {
+			o.Wait = time.Second // in real time, and a stop waits for it
+		}
+	})
 	if err != nil {
 		x.Fatal(err)
 	}

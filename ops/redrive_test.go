@@ -432,7 +432,7 @@ func TestRedriveDedupID(t *testing.T) {
 		x.redriveAll(x.redriver())
 		x.wantBodies(x.url, "a-1")
 		first := x.sqs.Messages(x.url)[0]
-		if first.DedupID == "dedup-1" || first.Attributes["redriven"] == "" {
+		if strings.HasPrefix(first.DedupID, "dedup-") || first.Attributes["redriven"] == "" {
 			t.Errorf("%+v", first)
 		}
 		for range 4 { // back by SQS's own move

@@ -1,8 +1,11 @@
 package sqstest
 
 import (
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
 var groupCases = []testCase{
@@ -145,6 +148,7 @@ func groupBacklog(x *exam) {
 var groupLockCases = []testCase{
 	{name: "group lock/while in flight", run: lockWhileInFlight},
 	{name: "group lock/other groups are free", run: lockOthersFree},
+	{name: "group lock/shows at most ten while held", run: lockShowsTen},
 	{name: "group lock/ends with the delete", run: lockEndsWithDelete},
 	{name: "group lock/ends with expiry", passes: 2 * time.Second, run: lockEndsWithExpiry},
 	{name: "group lock/stays while any is in flight", run: lockStays},
@@ -172,6 +176,41 @@ func lockOthersFree(x *exam) {
 	x.sendAll(q, "a1", "a2", "b1")
 	x.take(q, 1, "a1")
 	x.take(q, 10, "b1")
+}
+
+// As above: whoever holds what was received sees no more of a group than one receive returns, ten at most. Given back, they come
+// first again: only deletes show what lies behind them.
+func lockShowsTen(x *exam) {
+	q := x.fifo()
+	var bodies []string
+	for i := range 23 {
+		bodies = append(bodies, "a"+string(rune('A'+i)))
+	}
+	for batch := range slices.Chunk(bodies, 10) {
+		x.sendBatch(q, fifoEntries(batch...))
+	}
+	for range 3 {
+		held := x.shown(q)
+		if n := len(held); n == 0 || n > 10 {
+			x.fatalf("%d messages of a group are shown while held, want 1 to 10", n)
+		}
+		x.same(q, held, bodies[:len(held)]...)
+		x.visibilityBatch(q, visibilityEntries(0, handlesOf(held)...))
+	}
+	held := x.shown(q)
+	x.delete(q, held...)
+	x.same(q, x.receive(q, 1), bodies[len(held)])
+}
+
+// shown receives until nothing more is returned.
+func (x *exam) shown(q *queue) (all []types.Message) {
+	for {
+		batch := x.receive(q, 10)
+		if len(batch) == 0 {
+			return all
+		}
+		all = append(all, batch...)
+	}
 }
 
 // As above: a delete ends it.

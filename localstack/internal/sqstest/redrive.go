@@ -7,15 +7,21 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
 var redriveCases = []testCase{
 	{name: "redrive/moved instead of received", run: redriveMoves},
 	{name: "redrive/at the first receive", run: redriveFirst},
 	{name: "redrive/keeps its identity", passes: time.Second, run: redriveKeeps},
+	{name: "redrive/names its source", run: redriveNamesSource},
+	{name: "redrive/a message that was sent names no source", run: redriveSentNamesNone},
 	{name: "redrive/others are still received", run: redriveOthers},
 	{name: "redrive/by expiry", passes: 2 * time.Second, run: redriveByExpiry},
-	{name: "redrive/FIFO keeps the group, and takes the message ID for deduplication", run: redriveFIFO},
+	{name: "redrive/FIFO keeps its identity and its group", run: redriveFIFOKeeps},
+	{name: "redrive/FIFO takes the message ID for deduplication", run: redriveFIFODedup},
+	{name: "redrive/FIFO names its source", run: redriveFIFONamesSource},
+	{name: "redrive/FIFO message that was sent names no source", run: redriveFIFOSentNamesNone},
 	{name: "redrive/FIFO group goes on", run: redriveUnblocks},
 	{name: "redrive/keeps order in the group", run: redriveOrder},
 	{name: "redrive/policy set later", run: redriveLater},
@@ -59,7 +65,7 @@ func redriveFirst(x *exam) {
 }
 
 // Guide setting-up-dead-letter-queue-retention: the timestamp is unchanged; and it is the same message, with its ID and
-// attributes. API ReceiveMessage: DeadLetterQueueSourceArn.
+// attributes.
 func redriveKeeps(x *exam) {
 	dlq := x.standard()
 	q := x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
@@ -75,8 +81,46 @@ func redriveKeeps(x *exam) {
 	if got, want := m.Attributes["SentTimestamp"], before.Attributes["SentTimestamp"]; got != want {
 		x.fatalf("SentTimestamp %s, want %s", got, want)
 	}
-	if got, want := m.Attributes["DeadLetterQueueSourceArn"], x.arn(q); got != want {
+}
+
+// API ReceiveMessage: DeadLetterQueueSourceArn.
+func redriveNamesSource(x *exam) {
+	dlq := x.standard()
+	x.namesSource(x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)}), dlq)
+}
+
+// As above, of a FIFO queue.
+func redriveFIFONamesSource(x *exam) {
+	dlq := x.fifo()
+	x.namesSource(x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)}), dlq)
+}
+
+func (x *exam) namesSource(q, dlq *queue) {
+	x.send(q, "a1")
+	x.exhaust(q, "a1", 1)
+	if got, want := x.one(dlq, "a1").Attributes["DeadLetterQueueSourceArn"], x.arn(q); got != want {
 		x.fatalf("DeadLetterQueueSourceArn %q, want %s", got, want)
+	}
+}
+
+// As above: the attribute is of a message that SQS has moved, not of each one in a dead-letter queue.
+func redriveSentNamesNone(x *exam) {
+	dlq := x.standard()
+	x.standard(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.namesNone(dlq)
+}
+
+// As above, of a FIFO queue.
+func redriveFIFOSentNamesNone(x *exam) {
+	dlq := x.fifo()
+	x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)})
+	x.namesNone(dlq)
+}
+
+func (x *exam) namesNone(dlq *queue) {
+	x.send(dlq, "a1")
+	if got, there := x.one(dlq, "a1").Attributes["DeadLetterQueueSourceArn"]; there {
+		x.fatalf("DeadLetterQueueSourceArn %q of a message that was sent, want none", got)
 	}
 }
 
@@ -102,20 +146,31 @@ func redriveByExpiry(x *exam) {
 	x.one(dlq, "a")
 }
 
+// Guide sqs-configure-dead-letter-queue-redrive: the original message's deduplication ID is replaced, and nothing else is: it is
+// the same message, with its ID and its group.
+func redriveFIFOKeeps(x *exam) {
+	sent, m := x.movedFIFO()
+	if *m.MessageId != sent || m.Attributes["MessageGroupId"] != "a" {
+		x.fatalf("message %s of group %q, want %s of a", *m.MessageId, m.Attributes["MessageGroupId"], sent)
+	}
+}
+
 // Guide sqs-configure-dead-letter-queue-redrive: "When a message is moved from a FIFO queue to a FIFO DLQ, the original
-// message's deduplication ID will be replaced with the original message's ID." Its group stays.
-func redriveFIFO(x *exam) {
+// message's deduplication ID will be replaced with the original message's ID."
+func redriveFIFODedup(x *exam) {
+	sent, m := x.movedFIFO()
+	if got := m.Attributes["MessageDeduplicationId"]; got != sent {
+		x.fatalf("MessageDeduplicationId %s, want the message ID %s", got, sent)
+	}
+}
+
+// movedFIFO returns the ID that a message got when it was sent, and the message in the dead-letter queue.
+func (x *exam) movedFIFO() (sent string, m types.Message) {
 	dlq := x.fifo()
 	q := x.fifo(attrs{"RedrivePolicy": x.policy(dlq, 1)})
-	sent := x.send(q, "a1")
+	sent = *x.send(q, "a1").MessageId
 	x.exhaust(q, "a1", 1)
-	m := x.one(dlq, "a1")
-	if *m.MessageId != *sent.MessageId || m.Attributes["MessageGroupId"] != "a" {
-		x.fatalf("message %s of group %q, want %s of a", *m.MessageId, m.Attributes["MessageGroupId"], *sent.MessageId)
-	}
-	if got := m.Attributes["MessageDeduplicationId"]; got != *sent.MessageId {
-		x.fatalf("MessageDeduplicationId %s, want the message ID %s", got, *sent.MessageId)
-	}
+	return sent, x.one(dlq, "a1")
 }
 
 // Guide sqs-dead-letter-queues: a moved message is no longer in the queue, and no longer locks its group.

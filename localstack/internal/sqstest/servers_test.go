@@ -47,13 +47,18 @@ func TestFauxqs(t *testing.T) {
 	sqstest.Run(t, b)
 }
 
-// Moto is the only emulator with the limit of 12 h, and is tested only for that.
+// Moto is the only emulator with the limit of 12 h. It is tested for that, and for what a dead-letter queue has of a message.
 func TestMoto(t *testing.T) {
 	b, _ := on(t, testserver.Moto, motoKnown)
 	b.Only = []string{
 		"visibility/more than 12 h refused", "visibility/less than 0 refused", "visibility/12 h of a receive accepted",
 		"visibility/more than 12 h of a receive refused", "visibility/12 h in all, counted from the receive",
 		"visibility/12 h begin anew with a receive", "visibility/refused change changes nothing", "visibility/change in a batch beyond 12 h fails by entry",
+		"redrive/keeps its identity", "redrive/names its source", "redrive/a message that was sent names no source",
+		"redrive/FIFO keeps its identity and its group", "redrive/FIFO takes the message ID for deduplication",
+		"redrive/FIFO names its source", "redrive/FIFO message that was sent names no source", "redrive policy/sources of a dead-letter queue",
+		"move/is listed",
+		"group lock/shows at most ten while held",
 	}
 	sqstest.Run(t, b)
 }

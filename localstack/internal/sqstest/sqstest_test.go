@@ -128,6 +128,7 @@ func TestDefectsAreFound(t *testing.T) {
 		"batch/delete of ten":                          rules(fault.Rule{Op: "DeleteMessageBatch", Prob: 1, Do: fault.FailEntries, Entries: []int{9}}),
 		"poll/returns at once what is there":           rules(fault.Rule{Op: "ReceiveMessage", Prob: 1, Do: fault.Delay, Delay: time.Second}),
 		"group lock/while in flight":                   rules(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.ExpireEarly}),
+		"group lock/shows at most ten while held":      rules(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.ExpireEarly}),
 		"group/order of sending":                       rules(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.Duplicate}),
 		"redrive/moved instead of received":            rules(fault.Rule{Op: "ReceiveMessage", Nth: 2, Do: fault.Duplicate}),
 		"queue/unknown":                                rules(fault.Rule{Op: "DeleteQueue", Prob: 1, Do: fault.Error}),

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/testserver"
+	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// The record commands on dynoxide, an implementation of DynamoDB that has no code in common with the one in memory.
+func TestRecordOnDynoxide(t *testing.T) {
+	clearEnvironment(t)
+	line := testserver.NewLine(testserver.Dynoxide.Shared(t).URL)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOn(t, line)
+		keys := map[ops.State]string{}
+		for _, state := range []ops.State{ops.Released, ops.Completed, ops.Foreign, ops.Crashed, ops.Running} { // crashed takes time
+			keys[state] = w.put(string(state), state)
+		}
+		w.shows(keys)
+		w.lists(keys)
+		w.changes(keys)
+	})
+}
+
+// newWorldOn is newWorld with a DynamoDB at the other end of the line.
+func newWorldOn(t *testing.T, line *testserver.Line) *world {
+	w := newWorld(t, false)
+	front := testserver.NewFront(line)
+	t.Cleanup(front.Close)
+	o := w.stack.DynamoDB.Options()
+	o.HTTPClient = &http.Client{Transport: front}
+	w.stack = &localstack.Stack{DynamoDB: dynamodb.New(o)}
+	w.must(dynamostore.CreateTable(context.Background(), w.stack.DynamoDB, "dedup"))
+	var err error
+	w.store, err = dynamostore.New(w.stack.DynamoDB, "dedup")
+	w.must(err)
+	w.env["SQSONCE_TABLE"] = "dedup"
+	return w
+}
+
+// jsonOf runs a command with --json, which must succeed.
+func (w *world) jsonOf(into any, args ...string) {
+	w.Helper()
+	got := w.run(append(args, "--json")...)
+	if got.code != exitDone {
+		w.Fatalf("%q: exit %d, %s", args, got.code, got.err)
+	}
+	w.must(json.Unmarshal([]byte(got.out), into))
+}
+
+// shows expects each record to be shown in its state, with what its last owner left.
+func (w *world) shows(keys map[ops.State]string) {
+	w.Helper()
+	for state, key := range keys {
+		var r recordJSON
+		if w.jsonOf(&r, "record", "show", key); r.Key != key || r.State != state || (r.LastError != "") != (state == ops.Released) || (r.ResultBytes > 0) != (state == ops.Completed) {
+			w.Errorf("show %s: %+v", key, r)
+		}
+	}
+	if got := w.run("record", "show", consumer+"#orders|none"); got.code != exitDone || !strings.Contains(got.out, "none") {
+		w.Errorf("show of no record: %+v", got)
+	}
+}
+
+// lists expects the records that are not completed, also in pages.
+func (w *world) lists(keys map[ops.State]string) {
+	w.Helper()
+	found, after := map[ops.State]string{}, ""
+	for {
+		var page struct{ Records []recordJSON }
+		w.jsonOf(&page, "record", "ls", "--consumer", consumer, "--limit", "1", "--after", after)
+		if len(page.Records) == 0 {
+			break
+		}
+		after = page.Records[0].Key
+		if found[page.Records[0].State] != "" {
+			w.Fatalf("listed twice: %s", after)
+		}
+		found[page.Records[0].State] = after
+	}
+	for state, key := range keys {
+		if listed := found[state] == key; listed == (state == ops.Completed) {
+			w.Errorf("ls: %s is listed: %t", key, listed)
+		}
+	}
+	var other struct{ Records []recordJSON }
+	if w.jsonOf(&other, "record", "ls", "--consumer", "other"); len(other.Records) != 0 {
+		w.Errorf("ls of another consumer: %+v", other.Records)
+	}
+}
+
+// changes frees and completes what can be, and nothing else.
+func (w *world) changes(keys map[ops.State]string) {
+	w.Helper()
+	ctx := context.Background()
+	running, err := w.store.Inspect(ctx, keys[ops.Running])
+	w.must(err)
+	none := consumer + "#orders|none"
+	for _, step := range []struct {
+		command, key string
+		code         exitCode
+		after        ops.State
+	}{
+		{"free", keys[ops.Running], exitRefused, ops.Running},
+		{"complete", keys[ops.Running], exitRefused, ops.Running},
+		{"free", keys[ops.Completed], exitRefused, ops.Completed},
+		{"free --take --again", keys[ops.Foreign], exitRefused, ops.Foreign},
+		{"complete", none, exitRefused, ops.None},
+		{"free", none, exitDone, ops.None},
+		{"free", keys[ops.Crashed], exitDone, ops.Released},
+		{"complete", keys[ops.Crashed], exitDone, ops.Completed},
+		{"complete", keys[ops.Released], exitDone, ops.Completed},
+		{"complete --create", none, exitDone, ops.Completed},
+		{"free --again", none, exitDone, ops.Released},
+		{"free --take --note=looked", keys[ops.Running], exitDone, ops.Released},
+	} {
+		got := w.run(append(append([]string{"record"}, strings.Fields(step.command)...), step.key, "--yes")...)
+		if after := w.state(step.key); got.code != step.code || after != step.after {
+			w.Errorf("%s %s: exit %d and %s, want %d and %s: %s", step.command, step.key, got.code, after, step.code, step.after, got.err)
+		}
+	}
+	// The consumer whose event was taken away has lost its lease; the next one runs the event, and sees the note.
+	if err := w.store.Complete(ctx, running.Lease, dedup.Result{}); err == nil {
+		w.Error("a consumer completes a record that was taken from it")
+	}
+	l, err := w.store.Acquire(ctx, dedup.Claim{Key: keys[ops.Running], Owner: "next", Lease: time.Minute, Retention: time.Hour, NoTakeover: true})
+	if err != nil || l.LastError != "looked" {
+		w.Errorf("the next consumer gets %+v, %v", l, err)
+	}
+}
