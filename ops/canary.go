@@ -39,8 +39,10 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Messa
 		}
 		r.canaries++
 		err := r.delete(ctx, []*Result{res})
+		r.tell([]*Result{res})
 		if err == nil {
 			err = r.awaitCompleted(ctx, m, res)
+			r.tell([]*Result{res})
 			r.d.join(ctx, batch[i+1:]) // it has waited
 		}
 		if err != nil {
@@ -122,7 +124,9 @@ func (r *run) lookAtWatched(ctx context.Context) {
 	var waiting []watched
 	for _, w := range r.watched {
 		var why error
-		switch w.res.After, why = r.d.after(ctx, w.m); w.res.After {
+		w.res.After, why = r.d.after(ctx, w.m)
+		r.tell([]*Result{w.res})
+		switch w.res.After {
 		case "":
 			waiting = append(waiting, w)
 		case Released, Crashed:

@@ -37,6 +37,7 @@ func (r *run) deleteAgain(ctx context.Context, received []sqstypes.Message) erro
 			sent = append(sent, res)
 		}
 	}
+	defer r.tell(sent)
 	return r.delete(ctx, sent)
 }
 

@@ -59,6 +59,10 @@ type RedriveOptions struct {
 	// SpendReceives also redrives from a queue with a redrive policy of its own: a message may be moved on because it was received.
 	// Default: false, such a queue is refused.
 	SpendReceives bool
+	// OnResult is called with each message's result when it is known what became of the message, and again when its Action or
+	// After has changed: for who shows how far it is. Calls are serial, and the redrive waits for each. A panic ends the redrive
+	// with its error. The result must not be changed, and not be read after the call. Default: none.
+	OnResult func(*Result)
 }
 
 func (o *RedriveOptions) resolve(hasStore bool) error {

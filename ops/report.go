@@ -23,10 +23,12 @@ type Result struct {
 	RecordKey string
 	State     State // when it was decided about
 	Class     Class
-	Action    Action
-	Err       error  // why it is none of Redriven, Replayed, Exported, Deleted, Restored and Planned
-	SentID    string // the message ID of its copy
-	After     State  // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
+	// Destination is the URL of the queue that a copy goes to; "" where that is not known.
+	Destination string
+	Action      Action
+	Err         error  // why it is none of Redriven, Replayed, Exported, Deleted, Restored and Planned
+	SentID      string // the message ID of its copy
+	After       State  // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
 }
 
 // Report is what a redrive, an export, a delete or a restore did. It has one result for each message that it saw.

@@ -41,6 +41,7 @@ type run struct {
 	held    *held
 	journal *journal            // nil: none
 	results map[string]*Result  // by message ID
+	told    map[*Result]Result  // what OnResult was called with last
 	left    map[string][]string // by FIFO group: the IDs of messages that were not redriven
 	looks   map[string]int      // by FIFO group: see mostLooks
 	allowed time.Time           // when Rate allows the next receive
@@ -59,7 +60,7 @@ type run struct {
 }
 
 func newRun(d *DLQ, o RedriveOptions, report Report) *run {
-	r := &run{d: d, o: o, done: Redriven, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, left: map[string][]string{}, looks: map[string]int{},
+	r := &run{d: d, o: o, done: Redriven, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, told: map[*Result]Result{}, left: map[string][]string{}, looks: map[string]int{},
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
 	r.handle, r.attempt = r.process, r.try
 	return r
@@ -157,7 +158,7 @@ func (r *run) checkRecords(ctx context.Context) {
 
 // process decides about new messages, sends and deletes them.
 func (r *run) process(ctx context.Context, batch []*Message) error {
-	start := time.Now()
+	start, first := time.Now(), len(r.report.Results)
 	r.d.join(ctx, batch)
 	r.awaitReopened(ctx, batch)
 	r.readWaiting(ctx, batch)
@@ -183,7 +184,23 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 		r.allowed = start.Add(time.Duration(tried) * time.Second / time.Duration(r.o.Rate))
 	}
 	r.watch(batch)
-	return errors.Join(r.failed, r.delete(ctx, sent))
+	err := r.delete(ctx, sent)
+	r.tell(r.report.Results[first:])
+	return errors.Join(r.failed, err)
+}
+
+// tell calls OnResult with the results that it has not been called with as they are now.
+func (r *run) tell(results []*Result) {
+	for _, res := range results {
+		if last, told := r.told[res]; r.o.OnResult == nil || told && last.Action == res.Action && last.After == res.After {
+			continue
+		}
+		r.told[res] = *res
+		if err := host.Contain(func() error { r.o.OnResult(res); return nil }); err != nil {
+			r.o.OnResult = nil
+			r.fail(fmt.Errorf("ops: RedriveOptions.OnResult: %w", err))
+		}
+	}
 }
 
 // inLine returns what has to be sent one after the other: on FIFO the messages of a group.
@@ -203,7 +220,7 @@ func (r *run) inLine(batch []*Message) (lines [][]*Message) {
 
 // one decides about a message, and sends it.
 func (r *run) one(ctx context.Context, m *Message, res *Result) {
-	res.RecordKey, res.State, res.Class = m.RecordKey, m.State, m.Class
+	res.RecordKey, res.State, res.Class, res.Destination = m.RecordKey, m.State, m.Class, r.d.destination(m)
 	if res.Action == "" {
 		res.Action, res.SentID, res.Err = r.attempt(ctx, m)
 	}

@@ -13,7 +13,7 @@ import (
 // run runs one command.
 func (a *app) run(ctx context.Context, args []string) exitCode {
 	out := bufio.NewWriter(a.out)
-	a.out = out
+	a.out, a.args = out, args
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -52,7 +52,8 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 
 func (a *app) root() *cobra.Command {
 	root := group("sqsonce", "Look into dead-letter queues, and at the records of events")
-	root.Long = `sqsonce shows what lies in a dead-letter queue and why, and reads, frees and completes the records of events.
+	root.Long = `sqsonce shows what lies in a dead-letter queue and why, sends messages back as the same events, and reads, frees and completes the
+records of events.
 
 Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. All else goes to standard
 error. SQSONCE_QUEUE, SQSONCE_CONSUMER and SQSONCE_TABLE stand for the flags of the same names. Region, credentials and endpoints
@@ -63,7 +64,7 @@ changed since it was looked at; 6 credentials or permission.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.flags.json, "json", false, "print one JSON object")
 	root.PersistentFlags().DurationVar(&a.flags.timeout, "timeout", 0, "end the command after this time (default: none)")
-	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow())
+	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive())
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
 	root.AddCommand(dlq, record, a.version())
 	walk(root, func(c *cobra.Command) {
@@ -97,7 +98,7 @@ func (a *app) command(use, short, long, example string, args cobra.PositionalArg
 				ctx, cancel = context.WithTimeout(ctx, a.flags.timeout)
 				defer cancel()
 			}
-			a.flags.environment(cmd.Flags(), a.getenv)
+			a.flags.environment(a.getenv)
 			return f(ctx, args)
 		},
 	}

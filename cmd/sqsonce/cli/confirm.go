@@ -7,16 +7,23 @@ import (
 	"strings"
 )
 
-// confirm asks before something is changed: y, or key where it must be typed. Where nobody can be asked --yes is needed; where
-// somebody can, --yes does not stand for a typed key.
-func (a *app) confirm(ctx context.Context, verb string, typed bool, key string) error {
-	switch {
+// question is what is asked before something is changed.
+type question struct {
+	verb  string // "free"
+	typed string // what must be typed; "": y
+	what  string // what that is: "the key"
+}
+
+// confirm asks: y, or what must be typed. Where nobody can be asked --yes is needed; where somebody can, --yes does not stand for
+// what must be typed.
+func (a *app) confirm(ctx context.Context, q question) error {
+	switch typed := q.typed != ""; {
 	case a.flags.yes && !(typed && a.asks):
 		return nil
 	case !a.asks:
-		return fail(exitRefused, "nobody can be asked: %s needs --yes", verb)
+		return fail(exitRefused, "nobody can be asked: %s needs --yes", q.verb)
 	case typed:
-		fmt.Fprintf(a.err, "Type the key to %s it: ", verb)
+		fmt.Fprintf(a.err, "Type %s to %s it: ", q.what, q.verb)
 	default:
 		fmt.Fprintf(a.err, "Do it? [y/N] ")
 	}
@@ -24,10 +31,37 @@ func (a *app) confirm(ctx context.Context, verb string, typed bool, key string) 
 	if err != nil {
 		return err
 	}
-	if typed && answer == key || !typed && (strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")) {
+	if q.typed != "" && answer == q.typed || q.typed == "" && (strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")) {
 		return nil
 	}
 	return fail(exitRefused, "not confirmed: nothing was changed")
+}
+
+// mostByYes is how many messages a y is enough for.
+const mostByYes = 10
+
+// confirmNumber asks before what cannot be undone: y for a few messages, else the queue's name. Where nobody can be asked the number
+// must have been said beforehand.
+func (a *app) confirmNumber(ctx context.Context, verb string, n int, queue string) error {
+	if err := a.expected(n); err != nil {
+		return err
+	}
+	if !a.asks && a.flags.expect < 0 {
+		return fail(exitRefused, "nobody can be asked: %s needs --yes and --expect %d", verb, n)
+	}
+	q := question{verb: verb}
+	if n > mostByYes {
+		q.typed, q.what = queue, "the queue's name"
+	}
+	return a.confirm(ctx, q)
+}
+
+// expected compares a plan with --expect.
+func (a *app) expected(n int) error {
+	if a.flags.expect >= 0 && n != a.flags.expect {
+		return fail(exitRefused, "--expect is %d, and it would be %d messages: nothing was changed", a.flags.expect, n)
+	}
+	return nil
 }
 
 // readLine returns the answer, or an error when ctx ends first. The read goes on until the process ends.

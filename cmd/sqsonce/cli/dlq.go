@@ -38,6 +38,7 @@ Lines in a pipe: class, count, state, last, reason, what to do. With --messages:
 	f.state.add(c, "only events in this state")
 	c.Flags().BoolVar(&f.messages, "messages", false, "one line for each message")
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "end with 3 where there are messages")
+	a.limitFlag(c)
 	return a.queueFlags(c)
 }
 

@@ -58,7 +58,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 		return exitRefused
 	case field:
 		return exitUsage
-	case errors.Is(ctx.Err(), context.Canceled):
+	case errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, ops.ErrCanary) || errors.Is(err, ops.ErrFailsYet):
 		return exitPart
 	default:
 		return exitFailed
@@ -95,6 +95,8 @@ func explain(err error) string {
 		text += "\n  see: aws sqs list-message-move-tasks --source-arn " + queueOf(err)
 	case errors.Is(err, ops.ErrChained):
 		text += "\n  the flag is --spend-receives"
+	case errors.Is(err, ops.ErrNoRecords):
+		text += "\n  the flag is --never-started"
 	}
 	return text
 }

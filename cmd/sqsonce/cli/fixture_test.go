@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +25,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -31,12 +33,15 @@ var update = flag.Bool("update", false, "write the golden files")
 // world is AWS in memory with a queue "orders", its dead-letter queue and a table "dedup".
 type world struct {
 	*testing.T
-	stack *localstack.Stack
-	store *dynamostore.Store
-	opts  Options
+	stack  *localstack.Stack
+	store  *dynamostore.Store
+	opts   Options
+	folder string // $XDG_STATE_HOME
 
 	// Of the next commands.
+	caller   func(context.Context) (string, error)
 	terminal bool
+	bars     bool
 	width    int
 	answer   string
 	env      map[string]string
@@ -77,7 +82,7 @@ func newWorld(t *testing.T, http bool) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{T: t, stack: stack, store: store, env: map[string]string{"USER": "ann"}}
+	return &world{T: t, stack: stack, store: store, env: map[string]string{"USER": "ann"}, folder: t.TempDir(), caller: func(context.Context) (string, error) { return callerARN, nil }}
 }
 
 // result is what a command printed, and its exit code.
@@ -93,13 +98,25 @@ func (w *world) runIn(ctx context.Context, args ...string) result {
 	var out, err bytes.Buffer
 	a := &app{
 		opts: w.opts, in: strings.NewReader(w.answer + "\n"), out: &out, err: &err, asks: w.terminal, width: w.width,
-		getenv: func(name string) string { return w.env[name] },
-		connect: func(context.Context) (*services, error) {
-			return &services{region: "us-east-1", sqs: w.stack.SQS, dynamo: w.stack.DynamoDB}, nil
+		bars: w.bars, connect: w.connect,
+		getenv: func(name string) string {
+			if name == "XDG_STATE_HOME" {
+				return w.folder
+			}
+			return w.env[name]
 		},
 	}
 	code := a.run(ctx, args)
 	return result{code, out.String(), err.String()}
+}
+
+const callerARN = "arn:aws:sts::000000000000:assumed-role/operators/ann"
+
+func (w *world) connect(context.Context) (*services, error) {
+	return &services{
+		region: "us-east-1", sqs: w.stack.SQS, dynamo: w.stack.DynamoDB,
+		caller: w.caller,
+	}, nil
 }
 
 const (
@@ -152,6 +169,25 @@ func (w *world) must(err error) {
 	}
 }
 
+// consume runs a consumer of a queue until the test ends.
+func (w *world) consume(queue string, h sqsonce.Handler) {
+	w.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
+	w.must(err)
+	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[queue], sqsonce.Unwrap(once.Handler(h)), func(o *sqsworker.Options) { o.Logger, o.Wait = quiet, time.Second })
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Error(err)
+		}
+	})
+}
+
 // state reads the state of a record.
 func (w *world) state(key string) ops.State {
 	w.Helper()
@@ -183,11 +219,16 @@ func (w *world) send(queue, event, body string, attrs ...string) string {
 
 var messageID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
+// random is what is new in each run of a redrive: its ID, and the end of its journal's name.
+var random = regexp.MustCompile(`("run":"|-[0-9]{6}-)[A-Z2-7]+("|\.jsonl)`)
+
 // golden compares what a command printed with a file.
 func (w *world) golden(name string, got result) {
 	w.Helper()
 	file := filepath.Join("testdata", name+".txt")
 	text := "-- exit " + strconv.Itoa(int(got.code)) + "\n-- stdout\n" + got.out + "-- stderr\n" + got.err
+	text = strings.ReplaceAll(text, w.folder, "STATE")
+	text = random.ReplaceAllString(text, "${1}RANDOM${2}")
 	seen := map[string]string{}
 	text = messageID.ReplaceAllStringFunc(text, func(id string) string {
 		if seen[id] == "" {

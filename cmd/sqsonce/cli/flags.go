@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -25,17 +24,16 @@ type flags struct {
 	consumer, table              string
 	retention                    days
 	yes, dryRun                  bool
+	expect                       int // negative: not set
 	operator                     string
 }
 
 // environment sets what no flag has set. A dead-letter queue on the command line is meant instead of a queue of the environment.
-func (f *flags) environment(set *pflag.FlagSet, getenv func(string) string) {
+func (f *flags) environment(getenv func(string) string) {
 	f.queue = cmp.Or(f.queue, getenv("SQSONCE_QUEUE"))
 	f.consumer = cmp.Or(f.consumer, getenv("SQSONCE_CONSUMER"))
 	f.table = cmp.Or(f.table, getenv("SQSONCE_TABLE"))
-	if set.Lookup("operator") != nil {
-		f.operator = cmp.Or(f.operator, getenv("USER"), getenv("USERNAME"))
-	}
+	f.operator = cmp.Or(f.operator, getenv("USER"), getenv("USERNAME"))
 }
 
 // recordFlags adds the flags that say which records are meant.
@@ -55,10 +53,13 @@ func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
 	f.StringVar(&a.flags.source, "source", "", "the `ARN` of the queue that messages came from which do not say")
 	f.BoolVar(&a.flags.notDeadLetter, "not-dead-letter", false, "accept a queue that no queue names as its dead-letter queue")
 	f.BoolVar(&a.flags.spendReceives, "spend-receives", false, "also look into a queue whose own redrive policy may then move messages on")
-	f.IntVar(&a.flags.limit, "limit", 1000, "how many `messages` are read at most; negative: no limit")
 	c.MarkFlagsMutuallyExclusive("queue", "dlq")
 	a.retentionFlag(c)
 	return a.recordFlags(c)
+}
+
+func (a *app) limitFlag(c *cobra.Command) {
+	c.Flags().IntVar(&a.flags.limit, "limit", 1000, "how many `messages` are read at most; negative: no limit")
 }
 
 func (a *app) retentionFlag(c *cobra.Command) {
@@ -67,13 +68,42 @@ func (a *app) retentionFlag(c *cobra.Command) {
 
 // actFlags adds the flags of commands that change something.
 func (a *app) actFlags(c *cobra.Command) *cobra.Command {
+	a.confirmFlags(c)
 	f := c.Flags()
-	f.BoolVar(&a.flags.yes, "yes", false, "answer y; needed where no terminal can be asked")
-	f.BoolVar(&a.flags.dryRun, "dry-run", false, "print what would be done, and do nothing")
 	f.StringVar(&a.flags.operator, "operator", "", "your `name`, which the record's owner shows (default $USER)")
 	a.retentionFlag(c)
 	return a.recordFlags(c)
 }
+
+// confirmFlags adds those of commands that ask first.
+func (a *app) confirmFlags(c *cobra.Command) {
+	c.Flags().BoolVar(&a.flags.yes, "yes", false, "answer y; needed where no terminal can be asked")
+	c.Flags().BoolVar(&a.flags.dryRun, "dry-run", false, "print what would be done, and do nothing")
+	a.flags.expect = -1
+}
+
+func (a *app) expectFlag(c *cobra.Command) {
+	c.Flags().IntVar(&a.flags.expect, "expect", -1, "refuse where it would not be so many `messages`")
+}
+
+// moment is a time, or how long ago that is.
+type moment time.Time
+
+func (m *moment) Set(s string) error {
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		*m = moment(t)
+		return nil
+	}
+	var ago days
+	if err := ago.Set(s); err != nil || ago <= 0 {
+		return fmt.Errorf("%q is no time such as 2026-01-31T12:00:00Z, and not how long ago, such as 12h or 3d", s)
+	}
+	*m = moment(time.Now().Add(-time.Duration(ago)))
+	return nil
+}
+
+func (m *moment) Type() string   { return "time" }
+func (m *moment) String() string { return "" }
 
 // days is a duration that also has days.
 type days time.Duration

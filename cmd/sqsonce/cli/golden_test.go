@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,25 @@ func TestGolden(t *testing.T) {
 		w.golden("record-ls-json", w.run("record", "ls", "--json", "--state", "crashed,completed"))
 		w.golden("record-free-json", w.run("record", "free", "orders|crashed", "--json", "--yes"))
 		w.golden("record-complete-json", w.run("record", "complete", "orders|released", "--json", "--yes"))
+	})
+}
+
+func TestGoldenRedrive(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fill()
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.golden("dlq-redrive-dry-pipe", w.run("dlq", "redrive", "--all", "--dry-run"))
+		w.golden("dlq-redrive-dry-json", w.run("dlq", "redrive", "--state", "released,crashed", "--dry-run", "--json"))
+		w.width = 100
+		w.golden("dlq-redrive-dry-terminal", w.run("dlq", "redrive", "--all", "--dry-run"))
+		w.consume("orders", func(_ context.Context, m *sqsonce.Message) error { time.Sleep(time.Second); return nil })
+		w.terminal, w.answer = true, "y"
+		w.golden("dlq-redrive-terminal", w.run("dlq", "redrive", "--class", "31ee0f"))
+		w.terminal, w.width = false, 0
+		w.send("orders-dlq", "again", "b")
+		w.golden("dlq-redrive-pipe", w.run("dlq", "redrive", "--all", "--yes"))
+		w.send("orders-dlq", "once more", "b")
+		w.golden("dlq-redrive-json", w.run("dlq", "redrive", "--all", "--yes", "--json"))
 	})
 }
 

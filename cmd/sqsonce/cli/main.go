@@ -9,11 +9,15 @@
 //	}
 //
 // Results go to standard output, all else to standard error: as a table on a terminal, as lines with tabs in a pipe, or with
-// --json as one object, whose v is the version of its form. The package has no state: no configuration file, nothing on disk.
+// --json as one object, whose v is the version of its form; one that changes many messages prints such a line for each.
+// There is no configuration file. What is changed is written into audit.jsonl in $XDG_STATE_HOME/sqsonce (default
+// ~/.local/state/sqsonce), beside the journals of redrives: without that nothing is changed.
 package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -48,15 +52,16 @@ type Options struct {
 
 // Main runs the command of os.Args, and ends the process with its exit code: 0 done, 1 failed, 2 usage, 3 found, 4 in part or
 // interrupted, 5 refused, 6 credentials or permission. SIGINT and SIGTERM end it cleanly: what it has received is visible again,
-// a write that is under way is awaited. A second one ends it at once.
+// a write that is under way is awaited. A second one ends it at once, with 128 and its number: messages may stay hidden for a
+// minute, or --hold.
 func Main(optFns ...func(*Options)) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	ctx := interruptible()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, connect: connect}
 	for _, fn := range optFns {
 		fn(&a.opts)
 	}
-	a.asks = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
+	a.bars = term.IsTerminal(int(os.Stderr.Fd()))
+	a.asks = a.bars && term.IsTerminal(int(os.Stdin.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
 		a.width = 80
 		if w, _, err := term.GetSize(fd); err == nil && w > 0 {
@@ -66,15 +71,35 @@ func Main(optFns ...func(*Options)) {
 	os.Exit(int(a.run(ctx, os.Args[1:])))
 }
 
+var errInterrupted = errors.New("interrupted")
+
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		fmt.Fprintln(os.Stderr, "sqsonce: interrupted: what is under way ends first; a second interrupt ends it at once")
+		cancel(errInterrupted)
+		if s, ok := (<-signals).(syscall.Signal); ok {
+			os.Exit(128 + int(s))
+		}
+	}()
+	return ctx
+}
+
 // app is one run of the program.
 type app struct {
 	opts     Options
 	in       io.Reader
 	out, err io.Writer
 	asks     bool // somebody is there to answer a question
+	bars     bool // standard error is a terminal
 	width    int  // the columns of the terminal that shows the result; 0: it is not a terminal
 	getenv   func(string) string
 	connect  func(context.Context) (*services, error)
 
 	flags flags
+	args  []string // of the command line
+	store Store    // nil: not opened
 }

@@ -43,13 +43,18 @@ func (a *app) printJSON(v any) error {
 
 // printTable prints a table with a header on a terminal, where its last column is cut, and lines with tabs in a pipe.
 func (a *app) printTable(header []string, rows [][]string) error {
+	return writeTable(a.out, a.width, header, rows)
+}
+
+// writeTable writes a table of this width, or lines with tabs where that is 0.
+func writeTable(w io.Writer, width int, header []string, rows [][]string) error {
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = escaped(cell)
 		}
 	}
-	if a.width == 0 {
-		return writeLines(a.out, rows, func(row []string) string { return strings.Join(row, "\t") })
+	if width == 0 {
+		return writeLines(w, rows, func(row []string) string { return strings.Join(row, "\t") })
 	}
 	if header != nil && len(rows) > 0 {
 		rows = append([][]string{header}, rows...)
@@ -63,9 +68,9 @@ func (a *app) printTable(header []string, rows [][]string) error {
 			widths[i] = max(widths[i], runewidth.StringWidth(cell))
 		}
 	}
-	return writeLines(a.out, rows, func(row []string) string {
+	return writeLines(w, rows, func(row []string) string {
 		var line strings.Builder
-		last, left := len(row)-1, a.width
+		last, left := len(row)-1, width
 		for i, cell := range row[:last] {
 			line.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
 			left -= widths[i] + 2

@@ -28,6 +28,7 @@ type plan struct {
 	effect  string    // what it means
 	refusal string    // why it is not done; "": it is
 	typed   bool      // the key must be typed
+	note    string    // why
 }
 
 type freeFlags struct {
@@ -54,6 +55,7 @@ func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
 		return err
 	}
 	p := planFree(r, f)
+	p.note = f.note
 	return a.act(ctx, p, func(ctx context.Context) error {
 		return store.Reopen(ctx, r.Record, f.note, func(o *dedup.ReopenOptions) {
 			o.Name, o.Retention, o.Force = a.flags.operator, time.Duration(a.flags.retention), r.state == ops.Running
@@ -165,7 +167,15 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 		a.note("its last error: %s", p.LastError)
 	}
 	a.note("%s: %s", p.verb, p.effect)
-	if err := a.confirm(ctx, p.verb, p.typed, p.Key); err != nil {
+	q := question{verb: p.verb}
+	if p.typed {
+		q.typed, q.what = p.Key, "the key"
+	}
+	if err := a.confirm(ctx, q); err != nil {
+		return err
+	}
+	change, err := a.audit(ctx, auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after})
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
@@ -174,9 +184,9 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 		if codeOf(ctx, err) == exitFailed {
 			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
 		}
-		return fmt.Errorf("%s %s: %w", p.verb, p.Key, err)
+		return errors.Join(fmt.Errorf("%s %s: %w", p.verb, p.Key, err), change.end(nil, err))
 	}
-	return a.printAct(p, p.after)
+	return errors.Join(a.printAct(p, p.after), change.end(p.after, nil))
 }
 
 // printAct prints a record's state before and after. They are equal where there was nothing to do.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -25,6 +26,7 @@ type services struct {
 	region string
 	sqs    *sqs.Client
 	dynamo *dynamodb.Client
+	caller func(context.Context) (arn string, err error) // who has the credentials
 }
 
 // connect uses AWS's environment variables and profiles.
@@ -39,11 +41,29 @@ func connect(ctx context.Context) (*services, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, fail(exitDenied, "no credentials: %w", err)
 	}
-	return &services{region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg)}, nil
+	caller := func(ctx context.Context) (string, error) {
+		out, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(out.Arn), nil
+	}
+	return &services{region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg), caller: caller}, nil
 }
 
-// openStore opens the store of the records.
+// openStore opens the store of the records, once.
 func (a *app) openStore(ctx context.Context) (Store, error) {
+	if a.store == nil {
+		store, err := a.newStore(ctx)
+		if err != nil {
+			return nil, err
+		}
+		a.store = store
+	}
+	return a.store, nil
+}
+
+func (a *app) newStore(ctx context.Context) (Store, error) {
 	if a.opts.Store != nil {
 		return a.opts.Store(ctx)
 	}

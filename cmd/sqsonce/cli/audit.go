@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	auditFile     = "audit.jsonl"
+	callerTimeout = 5 * time.Second
+)
+
+// auditLine is a line of audit.jsonl. A change has two: before it, and with the same ID when it has ended. One without a second
+// line was killed, or is under way.
+type auditLine struct {
+	V      int       `json:"v"`
+	ID     string    `json:"id"`
+	Time   time.Time `json:"time"`
+	Event  string    `json:"event"` // "begin", "end"
+	What   string    `json:"what"`
+	Who    *who      `json:"who,omitempty"`
+	Args   []string  `json:"args,omitempty"`
+	Queue  string    `json:"queue,omitempty"` // a URL
+	Key    string    `json:"key,omitempty"`   // of a record
+	Note   string    `json:"note,omitempty"`
+	Before any       `json:"before,omitempty"`
+	After  any       `json:"after,omitempty"` // at the beginning: what is to be
+	Error  string    `json:"error,omitempty"`
+}
+
+// who is who makes a change.
+type who struct {
+	ARN     string `json:"arn,omitempty"`     // as STS says
+	Unknown string `json:"unknown,omitempty"` // why it is not known
+	User    string `json:"user,omitempty"`
+	Host    string `json:"host,omitempty"`
+}
+
+// change is a change whose first line is written.
+type change struct {
+	path string
+	line auditLine
+}
+
+// audit writes down a change that is about to be made. Without that it is not made: who asks for an audit has it of everything.
+// Who makes it is not worth an outage of STS: where that is not known the line says so.
+func (a *app) audit(ctx context.Context, line auditLine) (*change, error) {
+	folder, err := a.stateFolder()
+	if err != nil {
+		return nil, err
+	}
+	line.V, line.ID, line.Event, line.Args = 1, rand.Text(), "begin", a.args
+	line.Who = a.who(ctx)
+	c := &change{filepath.Join(folder, auditFile), line}
+	if err := c.write(); err != nil {
+		return nil, noState(err)
+	}
+	return c, nil
+}
+
+func (a *app) who(ctx context.Context) *who {
+	w := &who{User: a.flags.operator}
+	w.Host, _ = os.Hostname() // a name is of use, and not needed
+	ctx, cancel := context.WithTimeout(ctx, callerTimeout)
+	defer cancel()
+	s, err := a.connect(ctx)
+	if err == nil {
+		w.ARN, err = s.caller(ctx)
+	}
+	if err != nil {
+		w.Unknown = err.Error()
+		a.note("the audit does not say whose credentials these are: %v", err)
+	}
+	return w
+}
+
+// end writes down what became of the change. It is made then: a line that cannot be written is an error, and undoes nothing.
+func (c *change) end(after any, err error) error {
+	c.line = auditLine{V: 1, ID: c.line.ID, Event: "end", What: c.line.What, Queue: c.line.Queue, Key: c.line.Key, After: after}
+	if err != nil {
+		c.line.Error = err.Error()
+	}
+	if err := c.write(); err != nil {
+		return fmt.Errorf("it was done, and the audit does not say so: %w", err)
+	}
+	return nil
+}
+
+// write appends the line, in one write: other processes append too.
+func (c *change) write() error {
+	c.line.Time = time.Now().UTC()
+	text, err := json.Marshal(c.line)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(c.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	last := []byte{'\n'}
+	if info, err := file.Stat(); err == nil && info.Size() > 0 {
+		_, _ = file.ReadAt(last, info.Size()-1) // what was not read counts as a line's end
+	}
+	if last[0] != '\n' { // a disk was full
+		text = append([]byte{'\n'}, text...)
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}

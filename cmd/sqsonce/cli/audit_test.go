@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// A change is written down before it is made, and when it is: who, what, why, before, after. What is not made is not there.
+func TestAudit(t *testing.T) {
+	bubble(t, func(w *world) {
+		key := w.put("e", ops.Crashed)
+		w.run("record", "free", key, "--table", "dedup", "--dry-run")
+		w.run("record", "free", key, "--table", "dedup")
+		w.run("record", "show", key, "--table", "dedup")
+		if lines := w.audited(); lines != nil {
+			t.Errorf("nothing was changed, and the audit has %+v", lines)
+		}
+		w.run("record", "free", key, "--table", "dedup", "--yes", "--note", "looked: no charge")
+		w.run("record", "complete", key, "--table", "dedup", "--yes", "--operator", "bob")
+		lines := w.audited()
+		if len(lines) != 4 {
+			t.Fatalf("%+v", lines)
+		}
+		for i, want := range []struct{ what, user, note, before, after string }{
+			{"record free", "ann", "looked: no charge", "crashed", "released"}, {"record complete", "bob", "", "released", "completed"},
+		} {
+			begin, end := lines[2*i], lines[2*i+1]
+			if begin.Event != "begin" || begin.What != want.what || begin.Key != key || begin.Note != want.note || begin.Before != want.before ||
+				begin.After != want.after || begin.Who.ARN != callerARN || begin.Who.User != want.user || begin.Args[0] != "record" || begin.Time.IsZero() {
+				t.Errorf("%+v, %+v", begin, begin.Who)
+			}
+			if end.Event != "end" || end.ID != begin.ID || end.What != want.what || end.Key != key || end.After != want.after || end.Error != "" {
+				t.Errorf("%+v", end)
+			}
+		}
+		for name, want := range map[string]os.FileMode{"": 0o700, auditFile: 0o600} {
+			info, err := os.Stat(filepath.Join(w.folder, "sqsonce", name))
+			if w.must(err); info.Mode().Perm() != want {
+				t.Errorf("%q has mode %v", name, info.Mode())
+			}
+		}
+	})
+}
+
+// What fails is in the audit too.
+func TestAuditOfFailure(t *testing.T) {
+	bubble(t, func(w *world) {
+		key := w.put("e", ops.Crashed)
+		store := &meddling{Store: w.store, change: func() {
+			r, err := w.store.Inspect(context.Background(), key)
+			w.must(err)
+			w.must(w.store.Reopen(context.Background(), r, "another operator"))
+		}}
+		w.opts.Store = func(context.Context) (Store, error) { return store, nil }
+		w.run("record", "free", key, "--yes")
+		if lines := w.audited(); len(lines) != 2 || !strings.Contains(lines[1].Error, "changed") || lines[1].After != nil {
+			t.Errorf("%+v", lines)
+		}
+	})
+}
+
+// Where a change cannot be written down it is not made.
+func TestNoChangeWithoutAudit(t *testing.T) {
+	for name, inTheWay := range map[string]string{"no folder": "sqsonce", "no file": "sqsonce/audit.jsonl/x"} {
+		for command, args := range map[string][]string{
+			"free": {"record", "free", "billing#orders|e0", "--table", "dedup"}, "complete": {"record", "complete", "billing#orders|e0", "--table", "dedup"},
+			"redrive": append([]string{"--crashed", "--all", "--canary=0"}, redriveLine...),
+		} {
+			t.Run(name+"/"+command, func(t *testing.T) {
+				bubble(t, func(w *world) {
+					w.put("e0", ops.Crashed)
+					w.send("orders-dlq", "e0", "b")
+					path := filepath.Join(w.folder, filepath.FromSlash(inTheWay))
+					w.must(os.MkdirAll(filepath.Dir(path), 0o700))
+					w.must(os.WriteFile(path, nil, 0o600))
+					writes := len(w.stack.MemDynamoDB.Calls())
+					got := w.run(append(args, "--yes")...)
+					if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "nothing was changed") || !strings.Contains(got.err, "XDG_STATE_HOME") {
+						t.Errorf("%+v", got)
+					}
+					for _, c := range w.stack.MemDynamoDB.Calls()[writes:] {
+						if c.Op != "GetItem" {
+							t.Errorf("called %s", c.Op)
+						}
+					}
+					if len(w.stack.MemSQS.Messages("orders-dlq")) != 1 || len(w.stack.MemSQS.Messages("orders")) != 0 || w.hidden("orders-dlq") != 0 {
+						t.Error("the message was sent, or is hidden")
+					}
+				})
+			})
+		}
+	}
+}
+
+// Where AWS does not say whose credentials these are the change is made, the audit has why, and the user is told.
+func TestAuditWithoutCaller(t *testing.T) {
+	for name, caller := range map[string]func(context.Context) (string, error){
+		"refused":      func(context.Context) (string, error) { return "", errors.New("no STS here") },
+		"not answered": func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				key, start := w.put("e", ops.Crashed), time.Now()
+				w.caller = caller
+				got := w.run("record", "free", key, "--table", "dedup", "--yes")
+				if got.code != exitDone || !strings.Contains(got.err, "does not say whose") || time.Since(start) > callerTimeout+time.Second {
+					t.Errorf("after %s: %+v", time.Since(start), got)
+				}
+				if lines := w.audited(); len(lines) != 2 || lines[0].Who.ARN != "" || lines[0].Who.Unknown == "" || lines[0].Who.User != "ann" {
+					t.Errorf("%+v", lines)
+				}
+			})
+		})
+	}
+}
+
+// A line that a full disk has cut takes no other one with it; one that cannot be written after the change is an error.
+func TestAuditTorn(t *testing.T) {
+	bubble(t, func(w *world) {
+		path := filepath.Join(w.folder, "sqsonce", auditFile)
+		w.must(os.MkdirAll(filepath.Dir(path), 0o700))
+		w.must(os.WriteFile(path, []byte(`{"v":1,"id":"cut`), 0o600))
+		a := &app{err: t.Output(), connect: w.connect, getenv: func(string) string { return w.folder }}
+		c, err := a.audit(context.Background(), auditLine{What: "record free"})
+		w.must(err)
+		text, err := os.ReadFile(path)
+		w.must(err)
+		if lines := strings.Split(string(text), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], `{"v":1,`) || !strings.HasSuffix(lines[1], "}") {
+			t.Errorf("%s", text)
+		}
+		w.must(os.Remove(path))
+		w.must(os.Mkdir(path, 0o700))
+		if err := c.end("released", nil); err == nil || !strings.Contains(err.Error(), "it was done") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// The folder is the user's own where XDG_STATE_HOME is no absolute path.
+func TestStateFolder(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for state, want := range map[string]string{"": home + "/.local/state/sqsonce", "state": home + "/.local/state/sqsonce", home + "/x": home + "/x/sqsonce"} {
+		a := &app{getenv: func(string) string { return state }}
+		if got, err := a.stateFolder(); err != nil || got != filepath.FromSlash(want) {
+			t.Errorf("%q: %s, %v", state, got, err)
+		}
+	}
+	t.Setenv("HOME", "")
+	if _, err := (&app{getenv: func(string) string { return "" }}).stateFolder(); codeOf(t.Context(), err) != exitFailed {
+		t.Errorf("without a home: %v", err)
+	}
+}

@@ -1,0 +1,390 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+var redriveLine = []string{"dlq", "redrive", "--queue", "orders", "--consumer", consumer, "--table", "dedup"}
+
+// redrive runs a redrive with more flags.
+func (w *world) redrive(flags ...string) result {
+	return w.run(append(slices.Clone(redriveLine), flags...)...)
+}
+
+// deadLetters puts so many messages into the dead-letter queue whose events have failed.
+func (w *world) deadLetters(n int) (ids []string) {
+	w.Helper()
+	for i := range n {
+		event := "e" + strconv.Itoa(i)
+		w.put(event, ops.Released)
+		ids = append(ids, w.send("orders-dlq", event, "b"))
+	}
+	return ids
+}
+
+func (w *world) calls(op string) (n int) {
+	for _, c := range w.stack.MemSQS.Calls() {
+		if c.Op == op {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) hidden(queue string) (n int) {
+	for _, m := range w.stack.MemSQS.Messages(queue) {
+		if m.InFlight {
+			n++
+		}
+	}
+	return n
+}
+
+func succeeds(context.Context, *sqsonce.Message) error { return nil }
+
+// What a redrive does with flags and answers: its question, its exit code, what is sent.
+func TestRedrive(t *testing.T) {
+	const asks = "Do it? [y/N]"
+	for _, test := range []struct {
+		flags    string
+		answer   string // on a terminal; "": there is none
+		question string
+		code     exitCode
+		sent     int // of three released and one crashed
+		says     string
+	}{
+		{"", "y", "", exitUsage, 0, "--all"},
+		{"--yes", "", "", exitUsage, 0, "--all"},
+		{"--all", "y", asks, exitPart, 3, "1 messages were selected and not redriven"},
+		{"--all", "n", asks, exitRefused, 0, "not confirmed"},
+		{"--all", "\n", asks, exitRefused, 0, "not confirmed"},
+		{"--all", "", "", exitRefused, 0, "--yes"},
+		{"--all --yes", "", "", exitPart, 3, "journal /"},
+		{"--all --yes", "n", "", exitPart, 3, ""},
+		{"--all --crashed", "y", asks, exitDone, 4, ""},
+		{"--all --crashed --yes --expect 4", "", "", exitDone, 4, ""},
+		{"--all --crashed --yes --expect 5", "", "", exitRefused, 0, "--expect is 5, and it would be 4"},
+		{"--all --expect 4", "y", "", exitRefused, 0, "--expect is 4, and it would be 3"},
+		{"--all --yes --expect 0", "", "", exitRefused, 0, ""},
+		{"--all --dry-run", "y", "", exitDone, 0, "3 of about 4"},
+		{"--all --dry-run --yes", "", "", exitDone, 0, "3 of about 4"},
+		{"--all --dry-run --journal j", "", "", exitUsage, 0, "--journal"},
+		{"--state released", "y", asks, exitDone, 3, "canary"},
+		{"--state released --canary 0", "y", asks, exitDone, 3, "without a canary"},
+		{"--state released --rate 0", "y", asks, exitDone, 3, "As fast as"},
+		{"--state crashed", "y", "", exitPart, 0, "nothing can be redriven"},
+		{"--state crashed", "", "", exitPart, 0, "nothing can be redriven"},
+		{"--state crashed --crashed --yes", "", "", exitDone, 1, ""},
+		{"--state foreign", "y", "", exitDone, 0, "0 of about 4"},
+		{"--class 000000", "", "", exitDone, 0, "0 of about 4"},
+		{"--id ID1 --id ID2", "y", asks, exitDone, 2, ""},
+		{"--key orders|e1 --yes", "", "", exitDone, 1, ""},
+		{"--key billing#orders|e1 --yes", "", "", exitDone, 1, ""},
+		{"--group g --yes", "", "", exitDone, 0, ""},
+		{"--sent-after 1h --yes", "", "", exitPart, 3, ""},
+		{"--sent-before 1h --yes", "", "", exitDone, 0, ""},
+		{"--sent-before 1h --sent-after 2000-01-01T00:00:00Z --dry-run", "", "", exitDone, 0, "0 of about 4"},
+		{"--sent-after yesterday", "y", "", exitUsage, 0, "12h or 3d"},
+		{"--sent-after -3h", "y", "", exitUsage, 0, "12h or 3d"},
+		{"--all --state released", "y", "", exitUsage, 0, "--all"},
+		{"--all --without-records", "y", "", exitUsage, 0, "--consumer"},
+		{"--all --consumer=", "y", "", exitUsage, 0, "--without-records"},
+		{"--all --consumer= --without-records", "y", asks, exitDone, 4, "without a canary"},
+		{"--all --consumer= --without-records --canary 1", "y", "", exitUsage, 0, "Canary"},
+		{"--state released --consumer= --without-records", "y", "", exitUsage, 0, "need --consumer"},
+		{"--key e1 --consumer= --without-records", "y", "", exitUsage, 0, "need --consumer"},
+		{"--all --hold 1s --yes", "", "", exitUsage, 0, "Hold"},
+		{"--all --queue nothing --yes", "", "", exitFailed, 0, "no queue nothing"},
+	} {
+		t.Run(test.flags+"/"+strings.TrimSpace(test.answer), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.put("crashed", ops.Crashed)
+				ids := w.deadLetters(3)
+				w.send("orders-dlq", "crashed", "b")
+				w.consume("orders", succeeds)
+				w.terminal, w.answer = test.answer != "", test.answer
+				got := w.redrive(strings.Fields(strings.NewReplacer("ID1", ids[0], "ID2", ids[1]).Replace(test.flags))...)
+				if got.code != test.code || !strings.Contains(got.err, test.says) {
+					t.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
+				}
+				if asked := strings.Contains(got.err, asks); asked != (test.question != "") {
+					t.Errorf("asks %q, want %q", got.err, test.question)
+				}
+				if left := len(w.stack.MemSQS.Messages("orders-dlq")); left != 4-test.sent || w.hidden("orders-dlq") != 0 {
+					t.Errorf("%d are left, %d hidden, want %d sent", left, w.hidden("orders-dlq"), test.sent)
+				}
+				if lines := w.audited(); (len(lines) == 2) != strings.Contains(got.err, "journal "+w.folder) || len(lines) == 1 {
+					t.Errorf("audit %+v, and it prints %q", lines, got.err)
+				}
+			})
+		})
+	}
+}
+
+// audited reads the audit.
+func (w *world) audited() (lines []auditLine) {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(w.folder, "sqsonce", auditFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	w.must(err)
+	for line := range strings.Lines(string(text)) {
+		var l auditLine
+		w.must(json.Unmarshal([]byte(line), &l))
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// What SQS and the queue do to a redrive: its exit code, and whether it says how it goes on.
+func TestRedriveFails(t *testing.T) {
+	refuse := func(op, code string, nth int) fault.Plan {
+		return fault.Plan{Rules: []fault.Rule{{Op: op, Nth: nth, Times: 99, Do: fault.Error, Code: code}}}
+	}
+	for name, test := range map[string]struct {
+		sqs     fault.Plan
+		handler sqsonce.Handler
+		code    exitCode
+		says    []string
+		resumes bool
+	}{
+		"send denied":    {sqs: refuse("SendMessageBatch", "AccessDeniedException", 3), code: exitDenied, says: []string{"sqs:SendMessage"}, resumes: true},
+		"receive fails":  {sqs: refuse("ReceiveMessage", "InvalidAddress", 5), code: exitFailed, says: []string{"sqs:ReceiveMessage"}, resumes: true},
+		"delete denied":  {sqs: refuse("DeleteMessageBatch", "AccessDeniedException", 2), code: exitDenied, says: []string{"undeleted", "sqs:DeleteMessage"}, resumes: true},
+		"canary fails":   {handler: func(context.Context, *sqsonce.Message) error { return errFor("17") }, code: exitPart, says: []string{"is released", "card provider", `\x1b`}},
+		"canary waits":   {handler: func(ctx context.Context, _ *sqsonce.Message) error { <-ctx.Done(); return ctx.Err() }, code: exitPart, says: []string{"within 2m0s"}},
+		"not a receiver": {sqs: refuse("ListMessageMoveTasks", "AccessDenied", 1), code: exitDenied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.deadLetters(60)
+				canary := "--canary=0"
+				if test.handler != nil {
+					canary = "--canary=1"
+					w.consume("orders", test.handler)
+				}
+				w.stack.MemSQS.Set(test.sqs)
+				got := w.redrive("--all", "--yes", canary)
+				w.stack.MemSQS.Set(fault.Plan{})
+				if got.code != test.code {
+					t.Errorf("exit %d: %s", got.code, got.err)
+				}
+				for _, text := range test.says {
+					if !strings.Contains(got.err, text) {
+						t.Errorf("no %q in %s", text, got.err)
+					}
+				}
+				if w.hidden("orders-dlq") != 0 {
+					t.Errorf("%d are hidden", w.hidden("orders-dlq"))
+				}
+				_, command, resumes := strings.Cut(got.err, "to go on: sqsonce ")
+				if resumes != test.resumes {
+					t.Fatalf("says how it goes on: %t: %s", resumes, got.err)
+				}
+				if !resumes {
+					return
+				}
+				command, _, _ = strings.Cut(command, "\n")
+				sent := len(w.stack.MemSQS.Messages("orders"))
+				if got := w.run(words(command)...); got.code != exitDone {
+					t.Errorf("%s: %+v", command, got)
+				}
+				if n := len(w.stack.MemSQS.Messages("orders")); n != 60 || sent == 0 || sent == 60 || len(w.stack.MemSQS.Messages("orders-dlq")) != 0 {
+					t.Errorf("%d messages, of which %d were sent before", n, sent)
+				}
+			})
+		})
+	}
+}
+
+// An interrupt ends a redrive in part: what it has not sent is visible, and the command that it prints does the rest.
+func TestInterruptedRedrive(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(100)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(3500*time.Millisecond, func() { cancel(errInterrupted) })
+		got := w.runIn(ctx, append(slices.Clone(redriveLine), "--all", "--canary=0", "--rate=10", "--yes")...)
+		sent := len(w.stack.MemSQS.Messages("orders"))
+		if got.code != exitPart || sent < 30 || sent > 50 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
+			t.Errorf("%d sent, %d hidden: %+v", sent, w.hidden("orders-dlq"), got)
+		}
+		_, command, _ := strings.Cut(got.err, "to go on: sqsonce ")
+		command, _, _ = strings.Cut(command, "\n")
+		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS.Messages("orders")) != 100 {
+			t.Errorf("%s: %d sent, %+v", command, len(w.stack.MemSQS.Messages("orders")), got)
+		}
+		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
+		if err != nil || len(journals) != 1 {
+			t.Errorf("journals %q, %v", journals, err)
+		}
+		if lines := w.audited(); len(lines) != 4 || lines[1].Error != "interrupted" || lines[3].Error != "" {
+			t.Errorf("audit %+v", lines)
+		}
+	})
+}
+
+// A second redrive from the same queue is refused; one that was killed is named.
+func TestOneRedriveAtATime(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(10)
+		w.deadLetters(0)
+		folder := filepath.Join(w.folder, "sqsonce")
+		w.must(os.MkdirAll(folder, 0o700))
+		lock, killed, err := lockQueue(folder, w.stack.QueueURL["orders-dlq"])
+		if err != nil || killed != "" {
+			t.Fatal(killed, err)
+		}
+		w.must(lock.set(filepath.Join(folder, "old one.jsonl")))
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitRefused || !strings.Contains(got.err, "another redrive") || w.calls("SendMessageBatch") != 0 {
+			t.Errorf("%+v", got)
+		}
+		w.must(lock.file.Close()) // as a kill does
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || !strings.Contains(got.err, "was killed before: --journal '"+folder+"/old one.jsonl'") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || strings.Contains(got.err, "killed") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// --json prints an object for each thing that happens, when it happens.
+func TestRedriveEvents(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.put("crashed", ops.Crashed)
+		w.deadLetters(25)
+		w.send("orders-dlq", "crashed", "b")
+		w.consume("orders", succeeds)
+		w.terminal, w.answer = true, "y"
+		got := w.redrive("--all", "--json")
+		events, results := map[string]int{}, map[string]string{}
+		for line := range strings.Lines(got.out) {
+			var e struct {
+				V                                int
+				Event, ID, Action, After, Why    string
+				Journal, Run, Queue, Destination string
+				Counts                           []count
+			}
+			w.must(json.Unmarshal([]byte(line), &e))
+			if events[e.Event]++; e.V != 1 {
+				t.Errorf("v is %d", e.V)
+			}
+			switch e.Event {
+			case "result":
+				results[e.ID] = e.Action
+				if e.Action == "redriven" && e.Destination != "orders" || e.Action == "left" && !strings.Contains(e.Why, "--crashed") {
+					t.Errorf("%s", line)
+				}
+			case "end":
+				if len(e.Counts) != 2 || e.Counts[0] != (count{ops.Redriven, 25, ""}) || e.Counts[1].Count != 1 || e.Run == "" {
+					t.Errorf("%s", line)
+				}
+			}
+		}
+		if got.code != exitPart || events["start"] != 1 || events["end"] != 1 || events["result"] != 27 || len(results) != 26 {
+			t.Errorf("%v, %d results: %+v", events, len(results), got)
+		}
+	})
+}
+
+// A result that nobody reads ends the redrive: what is left is given back.
+func TestRedriveBrokenOutput(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(100)
+		a := &app{in: strings.NewReader(""), out: closed{}, err: t.Output(), connect: w.connect, getenv: func(string) string { return w.folder }}
+		code := a.run(context.Background(), append(slices.Clone(redriveLine), "--all", "--canary=0", "--json", "--yes"))
+		if code != exitFailed || w.hidden("orders-dlq") != 0 || len(w.stack.MemSQS.Messages("orders")) > 20 {
+			t.Errorf("exit %d, %d hidden, %d sent", code, w.hidden("orders-dlq"), len(w.stack.MemSQS.Messages("orders")))
+		}
+	})
+}
+
+// How far it is stands on standard error: as a bar on a terminal that knows of how many, else as lines.
+func TestProgress(t *testing.T) {
+	for name, test := range map[string]struct {
+		bars  bool
+		flags []string
+		want  []string
+	}{
+		"bar":      {true, nil, []string{"200 / 200 redriven", "0 came back", "canary "}},
+		"no plan":  {true, []string{"--yes"}, []string{" redriven, 0 left, 0 came back\n", "is completed, after"}},
+		"no bar":   {false, nil, []string{" redriven, 0 left, 0 came back\n", "is completed, after"}},
+		"expected": {false, []string{"--yes", "--expect=200"}, []string{" redriven, 0 left, 0 came back\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.deadLetters(200)
+				w.consume("orders", succeeds)
+				w.terminal, w.bars, w.answer = true, test.bars, "y"
+				got := w.redrive(append([]string{"--all", "--rate=10"}, test.flags...)...)
+				if got.code != exitDone || got.out != "redriven\t200\t\n" {
+					t.Errorf("%+v", got)
+				}
+				for _, text := range test.want {
+					if !strings.Contains(got.err, text) {
+						t.Errorf("no %q in %q", text, got.err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The words of a resume command are those that a shell reads.
+func TestQuoted(t *testing.T) {
+	for s, want := range map[string]string{"--all": "--all", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "billing#o|1": "'billing#o|1'"} {
+		if got := quoted(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}
+
+// What cannot be undone is asked for by number.
+func TestConfirmNumber(t *testing.T) {
+	for _, test := range []struct {
+		n      int
+		answer string // "": nobody can be asked
+		yes    bool
+		expect int
+		code   exitCode
+		asks   string
+	}{
+		{10, "y", false, -1, exitDone, "[y/N]"},
+		{10, "orders-dlq", false, -1, exitRefused, "[y/N]"},
+		{11, "y", false, -1, exitRefused, "Type the queue's name to delete it"},
+		{11, "orders-dlq", false, -1, exitDone, "Type the queue's name"},
+		{10, "n", true, -1, exitDone, ""},
+		{11, "y", true, -1, exitRefused, "Type"},
+		{11, "orders-dlq", true, 11, exitDone, "Type"},
+		{11, "orders-dlq", true, 12, exitRefused, ""},
+		{11, "", true, -1, exitRefused, ""},
+		{11, "", false, 11, exitRefused, ""},
+		{11, "", true, 11, exitDone, ""},
+		{11, "", true, 10, exitRefused, ""},
+		{0, "", true, 0, exitDone, ""},
+	} {
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			var errs strings.Builder
+			a := &app{in: strings.NewReader(test.answer + "\n"), err: &errs, asks: test.answer != "", flags: flags{yes: test.yes, expect: test.expect}}
+			err := a.confirmNumber(t.Context(), "delete", test.n, "orders-dlq")
+			if code := codeOf(t.Context(), err); code != test.code || !strings.Contains(errs.String(), test.asks) || (errs.Len() > 0) != (test.asks != "") {
+				t.Errorf("exit %d, %v, asks %q", code, err, errs.String())
+			}
+		})
+	}
+}

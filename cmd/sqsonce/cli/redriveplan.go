@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// redrivePlan is what a redrive would do now. A dry run of it decides: the same code on the same messages, so nothing here can differ
+// from what it does.
+type redrivePlan struct {
+	V             int           `json:"v"`
+	Event         string        `json:"event"` // "plan"
+	Queue         string        `json:"queue"`
+	Total         int           `json:"total"`   // messages in the queue, about
+	Seen          int           `json:"seen"`    // by the plan
+	Count         int           `json:"redrive"` // would be sent
+	Left          int           `json:"left"`    // selected, and not sent
+	Rate          int           `json:"rate,omitempty"`
+	Canary        int           `json:"canary"`
+	CanaryTimeout float64       `json:"canary_timeout_seconds,omitempty"`
+	Destinations  []destination `json:"destinations"`
+	Groups        []planGroup   `json:"groups"`
+}
+
+// destination is a queue that messages would go to.
+type destination struct {
+	Queue   string `json:"queue"`
+	Count   int    `json:"count"`
+	Waiting int    `json:"waiting"` // before them
+}
+
+// planGroup is the messages of one class and state of which the plan says the same.
+type planGroup struct {
+	Class  string     `json:"class"`
+	Reason string     `json:"reason"`
+	State  ops.State  `json:"state"`
+	Count  int        `json:"count"`
+	Action ops.Action `json:"action"` // planned, left
+	Why    string     `json:"why,omitempty"`
+}
+
+func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options func(*ops.RedriveOptions)) (*redrivePlan, error) {
+	var o ops.RedriveOptions
+	options(&o)
+	report, err := d.Redrive(ctx, options, func(o *ops.RedriveOptions) { o.DryRun = true })
+	if err != nil {
+		return nil, err
+	}
+	p := &redrivePlan{
+		V: 1, Event: "plan", Queue: queueName(url), Total: max(report.Total, len(report.Results)), Seen: len(report.Results),
+		Rate: max(o.Rate, 0), Canary: max(o.Canary, 0), Destinations: []destination{}, Groups: []planGroup{},
+	}
+	if p.Canary > 0 {
+		p.CanaryTimeout = o.CanaryTimeout.Seconds()
+	}
+	for _, res := range report.Results {
+		p.add(res)
+	}
+	slices.SortStableFunc(p.Groups, func(a, b planGroup) int {
+		return cmp.Or(-cmp.Compare(a.Action, b.Action), b.Count-a.Count, cmp.Compare(a.Class, b.Class), cmp.Compare(a.State, b.State))
+	})
+	for i := range p.Destinations {
+		if p.Destinations[i].Waiting, err = a.waiting(ctx, p.Destinations[i].Queue); err != nil {
+			return nil, err
+		}
+		p.Destinations[i].Queue = queueName(p.Destinations[i].Queue)
+	}
+	return p, nil
+}
+
+func (p *redrivePlan) add(res *ops.Result) {
+	g := planGroup{Class: res.Class.ID, Reason: res.Class.Text, State: res.State, Action: res.Action, Why: why(res)}
+	switch {
+	case g.Why == whys[0].why: // not selected
+		return
+	case res.Action == ops.Planned:
+		p.Count++
+		i := slices.IndexFunc(p.Destinations, func(d destination) bool { return d.Queue == res.Destination })
+		if i < 0 {
+			i = len(p.Destinations)
+			p.Destinations = append(p.Destinations, destination{Queue: res.Destination})
+		}
+		p.Destinations[i].Count++
+	default:
+		p.Left++
+	}
+	i := slices.IndexFunc(p.Groups, func(other planGroup) bool {
+		return other.Class == g.Class && other.State == g.State && other.Action == g.Action && other.Why == g.Why
+	})
+	if i < 0 {
+		i = len(p.Groups)
+		p.Groups = append(p.Groups, g)
+	}
+	p.Groups[i].Count++
+}
+
+// waiting returns how many messages a queue has, about.
+func (a *app) waiting(ctx context.Context, url string) (int, error) {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	const name = sqstypes.QueueAttributeNameApproximateNumberOfMessages
+	out, err := s.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{name}})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(out.Attributes[string(name)])
+}
+
+// left is the error of a plan that sends nothing, where there is something that it should send.
+func (p *redrivePlan) left(dryRun bool) error {
+	if dryRun || p.Left == 0 {
+		return nil
+	}
+	return fail(exitPart, "nothing can be redriven: %d messages are left", p.Left)
+}
+
+// showPlan shows the plan beside the question.
+func (a *app) showPlan(p *redrivePlan) {
+	a.note("%s", p)
+	_ = writeTable(a.err, cmp.Or(a.width, 100), planHeader, p.rows(a)) // as a note: the question shows that it cannot be read
+}
+
+// printPlan prints the plan as the result.
+func (a *app) printPlan(p *redrivePlan) error {
+	a.note("%s", p)
+	if a.flags.json {
+		return a.printJSON(p)
+	}
+	return a.printTable(planHeader, p.rows(a))
+}
+
+var planHeader = []string{"CLASS", "COUNT", "STATE", "PLAN", "REASON"}
+
+func (p *redrivePlan) rows(*app) (rows [][]string) {
+	for _, g := range p.Groups {
+		plan, reason := "redrive", g.Reason
+		if g.Action != ops.Planned {
+			plan, reason = "leave", g.Why
+		}
+		rows = append(rows, []string{g.Class, strconv.Itoa(g.Count), string(g.State), plan, reason})
+	}
+	return rows
+}
+
+func (p *redrivePlan) String() string {
+	text := fmt.Sprintf("%s: %d of about %d messages would be redriven", p.Queue, p.Count, p.Total)
+	if p.Left > 0 {
+		text += fmt.Sprintf(", %d that are selected would be left", p.Left)
+	}
+	if hidden := p.Total - p.Seen; hidden > 0 {
+		text += fmt.Sprintf(", %d were not seen: hidden, or behind others of their group", hidden)
+	}
+	text += "; each was received once for this plan."
+	if p.Count == 0 {
+		return text
+	}
+	var to []string
+	for _, d := range p.Destinations {
+		to = append(to, fmt.Sprintf("%d to %s, where about %d wait", d.Count, d.Queue, d.Waiting))
+	}
+	text += " " + strings.Join(to, "; ") + ". "
+	if p.Rate > 0 {
+		text += fmt.Sprintf("%d a second", p.Rate)
+	} else {
+		text += "As fast as SQS takes them"
+	}
+	if p.Canary > 0 {
+		text += fmt.Sprintf(", the first %d as a canary, which must be completed within %s", p.Canary, brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
+	} else {
+		text += ", without a canary"
+	}
+	return text + "."
+}
