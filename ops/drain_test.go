@@ -293,6 +293,9 @@ func TestDrainFaults(t *testing.T) {
 					if tt.err != nil && !errors.Is(err, tt.err) || tt.err == nil && tt.rules == nil && err != nil {
 						t.Errorf("the drain ended with %v", err)
 					}
+					if got := r.Count(ops.Deleted); tt.cancel > 0 && (got != 20 || r.Count(ops.Left) != 10) {
+						t.Errorf("%d deleted, %d left", got, r.Count(ops.Left))
+					}
 					if got := r.Count(ops.Deleted, ops.Undeleted, ops.Left); got != len(r.Results) {
 						t.Errorf("%d results, %d with an action", len(r.Results), got)
 					}
@@ -454,6 +457,24 @@ func TestExportRefusals(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute) // the task ends
+	})
+}
+
+// Behind half a line nothing is written, though the disk has room again.
+func TestArchiveStaysBroken(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(10)
+		file := &disk{full: 1}
+		a := x.archive(filepath.Join(t.TempDir(), "archive"))
+		a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
+		for range 2 {
+			r, err := x.redriver().Export(context.Background(), a, drainAll)
+			if !errors.Is(err, errDiskFull) || r.Count(ops.Left) != 10 || len(x.bodies(x.dlq)) != 10 || file.writes != 1 {
+				t.Errorf("%v, %d left, %d writes", err, r.Count(ops.Left), file.writes)
+			}
+			file.full = 0
+		}
 	})
 }
 
