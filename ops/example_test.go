@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -67,6 +68,38 @@ func ExampleOptions_key() {
 	}
 	// Output:
 	// shipping#shop|order-42: no record: never started
+}
+
+// An event that was done wrongly runs again. It takes 65 s, and more.
+func ExampleDLQ_Replay() {
+	ctx := context.Background()
+	client, dlqURL, store := exampleQueues()
+
+	once, err := dedup.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+	if err != nil {
+		log.Fatal(err)
+	}
+	listing, err := dlq.List(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range listing.Messages {
+		if m.RecordKey != "billing#orders|ord-42" || m.State != ops.Completed {
+			continue
+		}
+		result, err := dlq.Replay(ctx, m, "charged in the wrong currency, refunded by hand", func(o *ops.ReplayOptions) {
+			o.Again = m.Record.Fence // the run that was looked at, and no later one
+			o.Progress = func(w ops.ReplayWait, left time.Duration) { fmt.Println(w, left.Round(time.Second)) }
+		})
+		if errors.Is(err, ops.ErrReopened) {
+			log.Fatal(err) // the same call goes on
+		}
+		fmt.Println(result.Action, result.After, err)
+	}
 }
 
 // exampleQueues returns a dead-letter queue in memory with one event, which has failed in the consumer billing.
