@@ -25,8 +25,8 @@ const (
 	canaryTimeout = 2 * time.Minute
 )
 
-// sendCanaries sends messages one after the other, each when the event of the one before is completed, and returns the rest of the
-// batch when RedriveOptions.Canary events were.
+// sendCanaries sends messages one after the other, each when the event of the one before is completed, and returns the rest of
+// the batch when RedriveOptions.Canary events were.
 func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Message) {
 	for i, m := range batch {
 		if r.canaries >= r.o.Canary {
@@ -60,9 +60,9 @@ func (r *run) awaitCompleted(ctx context.Context, m *Message, res *Result) (err 
 	return nil
 }
 
-// awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and when ctx
-// has ended. The error says so where the delivery has not ended within the timeout. tick is called before each wait, and ends it by an
-// error.
+// awaitEnd waits until the delivery of a copy has ended, and returns what after does, with no error for a completed event, and
+// when ctx has ended. The error says so where the delivery has not ended within the timeout. tick is called before each wait, and
+// ends it by an error.
 func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, tick func(left time.Duration) error) (State, error) {
 	for end := time.Now().Add(timeout); ; {
 		state, why := d.after(ctx, m)
@@ -84,8 +84,8 @@ func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, t
 	}
 }
 
-// after returns the state in which the delivery of a copy has left its event's record, and an error that says so; "" as long as it
-// has not ended, or where the record cannot be read. m is the message as it was when the copy was sent.
+// after returns the state in which the delivery of a copy has left its event's record, and an error that says so; "" as long as
+// it has not ended, or where the record cannot be read. m is the message as it was when the copy was sent.
 func (d *DLQ) after(ctx context.Context, m *Message) (State, error) {
 	now := Message{Message: m.Message, RecordKey: m.RecordKey}
 	if err := d.inspect(ctx, &now); err != nil || now.Record == nil {

@@ -23,8 +23,8 @@
 //
 // # Redriving
 //
-// [DLQ.Redrive] decides about each message by the state of its event, just before it sends it: what is done, or may be, is left. A
-// copy has the event's key, and is deleted from the dead-letter queue once SQS has acknowledged it. It cannot keep the order
+// [DLQ.Redrive] decides about each message by the state of its event, just before it sends it: what is done, or may be, is left.
+// A copy has the event's key, and is deleted from the dead-letter queue once SQS has acknowledged it. It cannot keep the order
 // against what is newer in the source queue: a redriven message comes behind that. A FIFO group of which SQS shows only messages
 // that are left goes no further. AWS's own redrive (StartMessageMoveTask) does none of this.
 //
@@ -34,12 +34,18 @@
 // what was deleted can be read ([ReadArchive]) and sent to the dead-letter queue again ([DLQ.Restore]), as the same event of the same
 // age. Nothing is deleted without a filter, or All. The file has the messages' bodies: its mode is 0600.
 //
+// # Replaying
+//
+// [DLQ.Replay] runs a completed event again, which nothing else does: one that is named, by a message of the dead-letter queue or
+// of an archive, and by the run that is to be repeated. Records have no bodies: an event that is in neither cannot be replayed.
+//
 // # Permissions
 //
 // [Open] needs sqs:GetQueueAttributes, ListDeadLetterSourceQueues and ListMessageMoveTasks, List sqs:GetQueueAttributes,
 // ReceiveMessage and ChangeMessageVisibility, all of them on the dead-letter queue, and what the store's Inspect needs:
 // dynamodb:GetItem. Redrive needs what both need, sqs:DeleteMessage on the dead-letter queue, and sqs:SendMessage and
 // GetQueueAttributes on the queues that messages go back to. Export needs what both need, with Drain also
-// sqs:DeleteMessage, as Delete does. Restore needs what Open needs, and sqs:SendMessage, all on the dead-letter queue. On an encrypted
+// sqs:DeleteMessage, as Delete does. Replay needs what Redrive does, and what the store's Reopen needs:
+// dynamodb:UpdateItem. Restore needs what Open needs, and sqs:SendMessage, all on the dead-letter queue. On an encrypted
 // queue also kms:Decrypt, and kms:GenerateDataKey of those. An error names the action that was refused.
 package ops

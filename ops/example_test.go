@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -124,6 +125,38 @@ func ExampleDLQ_Delete() {
 	// 1 deleted
 	// billing#orders|ord-42 released order-42
 	// 1 restored
+}
+
+// An event that was done wrongly runs again. It takes 65 s, and more.
+func ExampleDLQ_Replay() {
+	ctx := context.Background()
+	client, dlqURL, store := exampleQueues()
+
+	once, err := dedup.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+	if err != nil {
+		log.Fatal(err)
+	}
+	listing, err := dlq.List(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range listing.Messages {
+		if m.RecordKey != "billing#orders|ord-42" || m.State != ops.Completed {
+			continue
+		}
+		result, err := dlq.Replay(ctx, m, "charged in the wrong currency, refunded by hand", func(o *ops.ReplayOptions) {
+			o.Again = m.Record.Fence // the run that was looked at, and no later one
+			o.Progress = func(w ops.ReplayWait, left time.Duration) { fmt.Println(w, left.Round(time.Second)) }
+		})
+		if errors.Is(err, ops.ErrReopened) {
+			log.Fatal(err) // the same call goes on
+		}
+		fmt.Println(result.Action, result.After, err)
+	}
 }
 
 // exampleQueues returns a dead-letter queue in memory with one event, which has failed in the consumer billing.

@@ -25,8 +25,8 @@ var (
 
 // ReplayOptions configure [DLQ.Replay].
 type ReplayOptions struct {
-	// Again names the completed run that is to be repeated: the fence of the event's record as it was looked at, which is the time of
-	// that run in ms. The event does not run once more where it has run since. Default: none, a completed event is refused with
+	// Again names the completed run that is to be repeated: the fence of the event's record as it was looked at, which is the time
+	// of that run in ms. The event does not run once more where it has run since. Default: none, a completed event is refused with
 	// [ErrNotAgain].
 	Again int64
 	// Committed also replays an event whose handler's writes were committed in one transaction with its record: they are made again.
@@ -34,11 +34,11 @@ type ReplayOptions struct {
 	Committed bool
 	// Name is the operator's, for whoever looks at the record: see dedup.ReopenOptions. Default: none.
 	Name string
-	// Timeout bounds the wait for the end of the delivery, which comes behind everything that is in the queue. Default: 2 min. At least
-	// 1 s. Negative: no wait.
+	// Timeout bounds the wait for the end of the delivery, which comes behind everything that is in the queue. Default: 2 min. At
+	// least 1 s. Negative: no wait.
 	Timeout time.Duration
-	// Progress is called at once and each second while the replay waits, with what is left of that at most. It must not block. One that
-	// panics ends the replay. Default: none.
+	// Progress is called at once and each second while the replay waits, with what is left of that at most. It must not block. One
+	// that panics ends the replay. Default: none.
 	Progress func(w ReplayWait, left time.Duration)
 	// SpendReceives also replays from a queue with a redrive policy of its own: a message may be moved on because it was received.
 	// Default: false, such a queue is refused.
@@ -76,9 +76,9 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 // in no queue, such as one of [ReadArchive]. The note says why, for whoever looks at the record, which keeps its first 256 bytes.
 //
 // The record is reopened. Then Replay waits 65 s, since a consumer may remember for a minute that the event was done, and would
-// acknowledge the copy without running it. If the record is still as the reopen left it a copy is sent, as [DLQ.Redrive] sends one.
-// Once SQS has acknowledged that, the message is deleted from the dead-letter queue. Last Replay waits for the end of the delivery:
-// Result.After says what that came to.
+// acknowledge the copy without running it. If the record is still as the reopen left it a copy is sent, as [DLQ.Redrive] sends
+// one. Once SQS has acknowledged that, the message is deleted from the dead-letter queue. Last Replay waits for the end of the
+// delivery: Result.After says what that came to.
 //
 // What is done depends on the state of the event, which is read first, when the message was found, and before the send:
 //
@@ -90,16 +90,17 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 //	Unknown              refused
 //
 // A refusal is [ErrNotAgain], [ErrRanAgain], [ErrCommitted], [ErrState], [ErrNotShown], dedup.ErrChanged (the record changed
-// meanwhile: look again), a [*RefusedError], or what else is wrong with the message; nothing was sent then. [ErrReopened] says that Replay
-// has stopped after the reopen: ctx has ended, a call has failed, or no answer came for the send, which may have been carried out.
-// The same call goes on, with the same MessageDeduplicationId: it reopens nothing, and waits for what is left of 65 s by the clock.
-// It runs nothing twice, whatever was sent, and wherever the process was killed: a run since then has another fence than Again,
-// and is [ErrRanAgain]. The message of that stays in the dead-letter queue, and so does one whose event is run by a delivery that
-// comes in the 65 s. A killed process hides messages for a minute.
+// meanwhile: look again), a [*RefusedError], or what else is wrong with the message; nothing was sent then. [ErrReopened] says
+// that Replay has stopped after the reopen: ctx has ended, a call has failed, or no answer came for the send, which may have been
+// carried out. The same call goes on, with the same MessageDeduplicationId: it reopens nothing, and waits for what is left of 65
+// s by the clock. It runs nothing twice, whatever was sent, and wherever the process was killed: a run since then has another
+// fence than Again, and is [ErrRanAgain]. The message of that stays in the dead-letter queue, and so does one whose event is run
+// by a delivery that comes in the 65 s. A killed process hides messages for a minute.
 //
-// Any delivery of the event after the reopen runs it, and Replay's copy is then acknowledged without a run; so of several replays at
-// once one has its effect. An event that fails again is one of the source queue. The error is [ErrNotCompleted] then, or where the
-// delivery has not ended within Timeout. Timeout bounds that wait alone; the others are bounded by ctx, and by 5 min for the send.
+// Any delivery of the event after the reopen runs it, and Replay's copy is then acknowledged without a run; so of several replays
+// at once one has its effect. An event that fails again is one of the source queue. The error is [ErrNotCompleted] then, or where
+// the delivery has not ended within Timeout. Timeout bounds that wait alone; the others are bounded by ctx, and by 5 min for the
+// send.
 //
 // On FIFO a replayed event comes behind everything that its group has in the queue. Its effect comes after those of newer events,
 // which it may undo: its order is lost. While it fails it holds back its group as any other message does.

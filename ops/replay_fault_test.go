@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,175 +13,6 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
-
-// replayAndDie replays in a process that is killed before or after a request: see process.killAt. It reports whether it was.
-func (e *done) replayAndDie(at int, again func(*ops.ReplayOptions), ended *sync.WaitGroup) bool {
-	e.Helper()
-	p := e.newProcess()
-	d := e.openIn(p)
-	p.killAt = 2*len(p.ops) + at
-	ctx, cancel := context.WithCancel(context.Background())
-	returned := make(chan struct{})
-	ended.Go(func() {
-		_, _ = d.Replay(ctx, e.m, note, again)
-		close(returned)
-	})
-	defer cancel()
-	for {
-		select {
-		case <-returned:
-			return p.dead.Load()
-		case <-time.After(500 * time.Millisecond):
-			if p.dead.Load() {
-				return true
-			}
-		}
-	}
-}
-
-// replayOn makes the same call until there is nothing to go on with.
-func (e *done) replayOn(again func(*ops.ReplayOptions)) {
-	e.Helper()
-	d := e.redriver()
-	var err error
-	for range 20 {
-		if _, err = e.replay(d, again); err == nil || errors.Is(err, ops.ErrRanAgain) || errors.Is(err, ops.ErrNotCompleted) {
-			return
-		}
-		if e.m.ReceiptHandle != "" && len(e.bodies(e.dlq)) == 0 {
-			return // deleted
-		}
-		time.Sleep(20 * time.Second)
-	}
-	e.Errorf("the replay does not end: %v", err)
-}
-
-// A replay that was killed at any request, and was started again, has run the event once more, and once only; a third time it does
-// nothing. SQS's deduplication does not help: not on standard queues, and not after six minutes.
-func TestReplayIsKilled(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		pause    time.Duration
-		consumer bool // runs meanwhile; else it comes when all is sent
-	}{
-		"at once":              {0, true},
-		"later, no consumer":   {6 * time.Minute, false},
-		"at once, no consumer": {0, false},
-	} {
-		for at := 2; at < 30; at++ {
-			eachWay(t, fmt.Sprintf("%s/at=%d/", name, at), func(x *fixture, archived bool) {
-				requests := map[bool]int{false: 11, true: 6}[archived] // at least, where the first look finds that it is done
-				if at >= 2*(requests+1) {
-					return
-				}
-				e := x.doneEvent(archived)
-				again := e.again()
-				if !tt.consumer {
-					e.worker.stop()
-				}
-				var ended sync.WaitGroup
-				if e.replayAndDie(at, again, &ended) {
-					time.Sleep(tt.pause)
-					e.replayOn(again)
-				} else {
-					x.Error("it was not killed")
-				}
-				if !tt.consumer {
-					if n := len(x.bodies(x.url)); n != 1 && (x.fifo && tt.pause == 0 || n != 2) {
-						x.Errorf("%d copies", n)
-					}
-					e.worker = e.newWorker()
-				}
-				time.Sleep(2 * time.Minute)
-				if _, err := e.replay(e.redriver(), again); !errors.Is(err, ops.ErrRanAgain) {
-					x.Errorf("once more: %v", err)
-				}
-				ended.Wait()
-				for _, m := range x.mustList(x.open()) {
-					if m.State != ops.Completed {
-						x.Errorf("%s is left, %s", m.Body, m.State)
-					}
-				}
-				e.wantRuns(2)
-			})
-		}
-	}
-}
-
-// A duplicate that comes while a replay waits, or after it, is swallowed by a worker that remembers the event, or runs it in place of
-// the copy: it runs once more either way.
-func TestReplayAndADuplicate(t *testing.T) {
-	t.Parallel()
-	for _, forgets := range []bool{false, true} {
-		for _, after := range []time.Duration{time.Second, 3 * time.Second, 30 * time.Second, 64 * time.Second, 66 * time.Second, 70 * time.Second} {
-			eachWay(t, fmt.Sprintf("forgets=%t/after=%s/", forgets, after), func(x *fixture, archived bool) {
-				e := x.doneEvent(archived)
-				again := e.again()
-				if forgets {
-					e.worker.stop()
-					e.worker = e.newWorker()
-				}
-				time.AfterFunc(after, func() { x.send(x.url, "a-1") })
-				res, err := e.replay(x.redriver(), again)
-				if err != nil && !errors.Is(err, ops.ErrRanAgain) || (err == nil) != (res.Action == ops.Replayed) {
-					x.Errorf("%+v, %v", res, err)
-				}
-				if n := len(x.bodies(x.dlq)); !archived && (n == 0) != (err == nil) {
-					x.Errorf("%d messages left, %v", n, err)
-				}
-				if swallowed := !forgets && after < 40*time.Second; swallowed && err != nil {
-					x.Errorf("a duplicate that was swallowed: %v", err)
-				}
-				if ran := forgets && after == 30*time.Second; ran && err == nil {
-					x.Error("a copy was sent, though a duplicate has run")
-				}
-				time.Sleep(time.Minute)
-				e.wantRuns(2)
-			})
-		}
-	}
-}
-
-// Of two operators at once one runs the event, whatever they name, and whenever the second one begins.
-func TestReplayByTwo(t *testing.T) {
-	t.Parallel()
-	for _, fifo := range []bool{false, true} {
-		for archived := range 3 { // so many of the two have it from an archive
-			for _, after := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second, 30 * time.Second, 64 * time.Second, forget, 67 * time.Second, 71 * time.Second} {
-				t.Run(fmt.Sprintf("fifo=%t/archived=%d/after=%s", fifo, archived, after), func(t *testing.T) {
-					t.Parallel()
-					bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
-						e := x.doneEvent(false)
-						again := e.again()
-						named := [2]ops.Message{*e.m, *e.m}
-						for i := range archived {
-							named[i].ReceiptHandle = ""
-						}
-						var errs [2]error
-						var both sync.WaitGroup
-						for i := range named {
-							both.Go(func() {
-								d := x.redriver()
-								time.Sleep(time.Duration(i) * after)
-								_, errs[i] = d.Replay(context.Background(), &named[i], note, again)
-							})
-						}
-						both.Wait()
-						for i, err := range errs {
-							if err != nil && !errors.Is(err, dedup.ErrChanged) && !errors.Is(err, ops.ErrNotShown) && !errors.Is(err, ops.ErrRanAgain) && !errors.Is(err, ops.ErrState) {
-								t.Errorf("operator %d: %v", i, err)
-							}
-						}
-						if errs[0] != nil && errs[1] != nil {
-							t.Errorf("%v, and %v", errs[0], errs[1])
-						}
-						e.wantRuns(2)
-					})
-				})
-			}
-		}
-	}
-}
 
 // Whatever fails: the error says so, what is in the dead-letter queue is visible, and the same call goes on to one run more.
 func TestReplayFaults(t *testing.T) {
@@ -280,6 +110,24 @@ func TestReplayIsCancelled(t *testing.T) {
 			e.wantRuns(2)
 		})
 	}
+}
+
+// A context that ends just before the reopen lets nothing be reopened.
+func TestReplayIsCancelledBeforeTheReopen(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		e := x.doneEvent(true)
+		again := e.again()
+		d := x.redriver()
+		e.worker.stop()
+		e.m.Body = strings.Repeat("x", 2<<10) // for which the queue's limit is read
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Nth: 1, Do: fault.Delay, Delay: 3 * time.Second}}})
+		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errCard)
+		defer cancel()
+		if res, err := d.Replay(ctx, e.m, note, again); !errors.Is(err, errCard) || errors.Is(err, ops.ErrReopened) || !e.record().Completed {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
 }
 
 // A reopen that is under way when the context ends is awaited: the error says that it was done.

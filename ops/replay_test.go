@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,112 +16,6 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
-
-const (
-	note      = "charged the wrong card"
-	recordKey = "billing#orders|a-1"
-	forget    = 65 * time.Second
-)
-
-// done is an event a-1 that a worker has completed, and remembers, and a message of it that lies in the dead-letter queue.
-type done struct {
-	*fixture
-	m      *ops.Message // as it was listed
-	worker host
-	mu     sync.Mutex
-	times  []time.Time // of its runs
-	fails  error       // of these
-}
-
-// doneEvent returns one. The message of an archive has no receipt handle, and is in no queue.
-func (x *fixture) doneEvent(archived bool) *done {
-	x.Helper()
-	e := &done{fixture: x}
-	e.worker = e.newWorker()
-	x.send(x.url, "a-1")
-	time.Sleep(10 * time.Second)
-	x.send(x.dlq, "a-1")
-	e.m = x.mustList(x.open())["a-1"]
-	if e.m.State != ops.Completed || e.runs() != 1 {
-		x.Fatalf("%s, %d runs", e.m.State, e.runs())
-	}
-	if archived {
-		e.m.ReceiptHandle, e.m.Record, e.m.State = "", nil, ops.None
-		x.purge()
-	}
-	return e
-}
-
-// purge empties the dead-letter queue.
-func (x *fixture) purge() {
-	x.Helper()
-	if _, err := x.admin.sqs.PurgeQueue(context.Background(), &sqs.PurgeQueueInput{QueueUrl: &x.dlq}); err != nil {
-		x.Fatal(err)
-	}
-}
-
-// newWorker returns one that remembers nothing yet.
-func (e *done) newWorker() host {
-	return e.fixture.worker(e.url, e.guarded(func(_ context.Context, m *sqsonce.Message) error {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if m.Body == "a-1" {
-			e.times = append(e.times, time.Now())
-		}
-		return e.fails
-	}))
-}
-
-func (e *done) runs() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.times)
-}
-
-func (e *done) record() dedup.Record {
-	e.Helper()
-	r, err := e.store(e.admin).Inspect(context.Background(), recordKey)
-	if err != nil {
-		e.Fatal(err)
-	}
-	return r
-}
-
-// again names the run that is completed now.
-func (e *done) again() func(*ops.ReplayOptions) {
-	fence := e.record().Fence
-	return func(o *ops.ReplayOptions) { o.Again = fence }
-}
-
-func (e *done) replay(d *ops.DLQ, optFns ...func(*ops.ReplayOptions)) (ops.Result, error) {
-	return d.Replay(context.Background(), e.m, note, optFns...)
-}
-
-// wantRuns ends the worker, and checks how often the event has run, and that nothing is hidden.
-func (e *done) wantRuns(want int) {
-	e.Helper()
-	time.Sleep(visibility + time.Second)
-	e.worker.stop()
-	if n := e.runs(); n != want {
-		e.Errorf("%d runs, want %d", n, want)
-	}
-	if n := e.hidden(); n != 0 {
-		e.Errorf("%d messages are hidden", n)
-	}
-}
-
-// eachWay is the test on both kinds of queue, with a message of the queue and one of an archive.
-func eachWay(t *testing.T, name string, f func(x *fixture, archived bool)) {
-	t.Helper()
-	for _, fifo := range []bool{false, true} {
-		for _, archived := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%sfifo=%t/archived=%t", name, fifo, archived), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) { f(x, archived) })
-			})
-		}
-	}
-}
 
 // A completed event runs once more: 65 s after the reopen, in a worker that remembers it. Its message is deleted.
 func TestReplay(t *testing.T) {
@@ -228,8 +121,8 @@ func (r *reopener) Reopen(context.Context, dedup.Record, string, ...func(*dedup.
 	return r.err
 }
 
-// Bad arguments are refused all at once, and so is a queue out of which receives may move messages. A message of an archive is not
-// in that queue.
+// Bad arguments are refused all at once, and so is a queue out of which receives may move messages. A message of an archive is
+// not in that queue.
 func TestReplayRefusesArguments(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{}, func(x *fixture) {
@@ -326,7 +219,8 @@ func TestReplayCommitted(t *testing.T) {
 	})
 }
 
-// An event whose key is its message ID keeps it: its worker died before the delete, and SQS has moved it to the dead-letter queue.
+// An event whose key is its message ID keeps it: its worker died before the delete, and SQS has moved it to the dead-letter
+// queue.
 func TestReplayKeepsTheKey(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -375,6 +269,55 @@ func TestReplayWithAnotherClock(t *testing.T) {
 			res, err := e.replay(x.redriver(), e.again())
 			if took := time.Since(start); err != nil || took < forget || took > forget+10*time.Second {
 				t.Errorf("%s behind: %+v, %v after %s", behind, res, err, took)
+			}
+			e.wantRuns(2)
+		})
+	}
+}
+
+// A clock that is behind the store's makes the wait of a replay that goes on no longer.
+func TestReplayGoesOnWithAnotherClock(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{behind: -time.Hour, maxReceives: 100}, func(x *fixture) {
+		e := x.doneEvent(false)
+		store := x.store(x.admin)
+		seen, err := store.Inspect(context.Background(), recordKey) // and the server's clock
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Reopen(context.Background(), seen, "by hand"); err != nil || time.Until(time.UnixMilli(e.record().Fence)) < 59*time.Minute {
+			t.Fatalf("%v, %+v", err, e.record())
+		}
+		start := time.Now()
+		res, err := e.replay(x.redriver())
+		if took := time.Since(start); err != nil || took < forget || took > forget+10*time.Second {
+			t.Errorf("%+v, %v after %s", res, err, took)
+		}
+		e.wantRuns(2)
+	})
+}
+
+// A message is found behind others, which are visible again while it is replayed.
+func TestReplayFindsItsMessage(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		bubble(t, setup{fifo: fifo, maxReceives: 100}, func(x *fixture) {
+			e := x.doneEvent(false)
+			x.purge()
+			for i := range 35 {
+				x.send(x.dlq, fmt.Sprintf("g%d-%d", i/5, i))
+			}
+			x.send(x.dlq, "a-1")
+			e.m.ID = x.sqs.Messages(x.dlq)[35].ID
+			res, err := e.replay(x.redriver(), e.again(), func(o *ops.ReplayOptions) {
+				o.Progress = func(w ops.ReplayWait, _ time.Duration) {
+					if n := x.hidden(); w == ops.UntilForgotten && n != 1 {
+						t.Errorf("%d are hidden", n)
+					}
+				}
+			})
+			if err != nil || len(x.bodies(x.dlq)) != 35 {
+				t.Errorf("%+v, %v, %d left", res, err, len(x.bodies(x.dlq)))
 			}
 			e.wantRuns(2)
 		})

@@ -356,8 +356,8 @@ func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
 	}
 }
 
-// remembered returns how long a consumer may yet remember that the event was done, where its record has been reopened: the fence of
-// that is its time in ms. A clock that is behind the store's makes it no longer.
+// remembered returns how long a consumer may yet remember that the event was done, where its record has been reopened: the fence
+// of that is its time in ms. A clock that is behind the store's makes it no longer.
 func (m *Message) remembered() time.Duration {
 	if !m.reopened() {
 		return 0
