@@ -14,12 +14,12 @@ type createInput struct {
 	Tags       map[string]string `json:"tags"`
 }
 
-func (s *Server) createQueue(_ *call, in *createInput) (*queueOutput, error) {
+func (s *Server) createQueue(c *call, in *createInput) (*queueOutput, error) {
 	out := &queueOutput{}
 	return out, s.update(func(now time.Time) error {
 		q, err := s.create(in, now)
 		if err == nil {
-			out.QueueURL = q.url()
+			out.QueueURL = q.url(c)
 		}
 		return err
 	})
@@ -102,7 +102,7 @@ type getURLInput struct {
 	QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
 }
 
-func (s *Server) getQueueURL(_ *call, in *getURLInput) (*queueOutput, error) {
+func (s *Server) getQueueURL(c *call, in *getURLInput) (*queueOutput, error) {
 	out := &queueOutput{}
 	return out, s.update(func(time.Time) error {
 		q := s.queues[in.QueueName]
@@ -112,7 +112,7 @@ func (s *Server) getQueueURL(_ *call, in *getURLInput) (*queueOutput, error) {
 		if q == nil || in.QueueOwnerAWSAccountID != "" && in.QueueOwnerAWSAccountID != s.opts.Account {
 			return queueDoesNotExist()
 		}
-		out.QueueURL = q.url()
+		out.QueueURL = q.url(c)
 		return nil
 	})
 }
@@ -130,7 +130,7 @@ type listOutput struct {
 
 // listQueues returns up to 1,000 URLs, sorted by queue name. Only with MaxResults is there a token for the next page: the
 // last name of this one.
-func (s *Server) listQueues(_ *call, in *listInput) (*listOutput, error) {
+func (s *Server) listQueues(c *call, in *listInput) (*listOutput, error) {
 	limit, err := intParameter(in.MaxResults, 1000, 1, 1000, "MaxResults")
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *Server) listQueues(_ *call, in *listInput) (*listOutput, error) {
 				}
 				break
 			}
-			out.QueueURLs = append(out.QueueURLs, s.queues[name].url())
+			out.QueueURLs = append(out.QueueURLs, s.queues[name].url(c))
 			last = name
 		}
 		return nil
