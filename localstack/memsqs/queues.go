@@ -30,7 +30,7 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 		return nil, missingParameter("QueueName")
 	}
 	base, suffixed := strings.CutSuffix(in.QueueName, ".fifo")
-	fifo := in.Attributes["FifoQueue"] == "true"
+	fifo := plain("FifoQueue", in.Attributes["FifoQueue"]) == "true"
 	switch {
 	case fifo && (!suffixed || !isName(base) || len(in.QueueName) > 80):
 		return nil, invalidParameter("The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
@@ -39,7 +39,7 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 	}
 	if q := s.queues[in.QueueName]; q != nil {
 		for name, v := range in.Attributes {
-			if q.attrs.set[name] != v {
+			if q.attrs.set[name] != plain(name, v) {
 				return nil, newError("QueueNameExists", "A queue already exists with the same name and a different value for attribute "+name)
 			}
 		}
@@ -80,10 +80,13 @@ type queueOutput struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
-// queue returns the queue of a URL. The host of the URL does not matter.
+// queue returns the queue of a URL, whose host does not matter, or of a name.
 func (s *Server) queue(queueURL string) (*queue, error) {
 	if queueURL == "" {
 		return nil, missingParameter("QueueUrl")
+	}
+	if !strings.ContainsAny(queueURL, "/:") {
+		queueURL = "https://sqs/" + s.opts.Account + "/" + queueURL
 	}
 	u, err := url.Parse(queueURL)
 	if err != nil || u.Host == "" {
