@@ -102,11 +102,15 @@ func (c *call) fails(entry int) bool {
 
 // operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
+	members := awsjson.MembersOf[In]()
 	return func(_ context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
 		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
 		in := new(In)
 		if err := json.Unmarshal(r.Body, in); err != nil {
 			return nil, c.cost, toAWS(err)
+		}
+		if unknown := members.Unknown(r.Body); unknown != "" {
+			return nil, c.cost, unimplemented("the member " + unknown)
 		}
 		out, err := f(c, in)
 		if err != nil {

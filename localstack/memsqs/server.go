@@ -146,14 +146,19 @@ type call struct {
 
 type empty struct{}
 
-// operation decodes the input of f. Unknown members are ignored, as on AWS.
+// operation decodes the input of f. Unknown members are ignored, as on AWS; to one in another case AWS does the same, and a client
+// that has mistaken the case is told.
 func operation[I, O any](f func(c *call, in *I) (*O, error)) awsjson.Operation {
+	members := awsjson.MembersOf[I]()
 	return func(ctx context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
 		c := &call{ctx: ctx, rule: rule, trace: r.Trace, host: r.Host, entries: 1}
 		in := new(I)
 		if len(bytes.TrimSpace(r.Body)) > 0 {
 			if err := json.Unmarshal(r.Body, in); err != nil {
 				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", err.Error())
+			}
+			if path := members.OtherCase(r.Body); path != "" {
+				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", "memsqs does not know the member "+path+": it is known in another case")
 			}
 		}
 		out, err := f(c, in)

@@ -3,7 +3,6 @@ package awsjson
 import (
 	"encoding/xml"
 	"fmt"
-	"mime"
 	"net/http"
 	"strings"
 )
@@ -12,8 +11,8 @@ import (
 // are in the URL, or in a form.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-making-api-requests-xml.html
 func isQuery(r *http.Request) bool {
-	form, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return r.URL.Query().Has("Action") || form == "application/x-www-form-urlencoded"
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") ||
+		r.URL != nil && r.URL.RawQuery != "" && r.URL.Query().Has("Action")
 }
 
 // Health reports whether a request asks for nothing but an answer.
