@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
@@ -26,6 +27,9 @@ type Options struct {
 	Tables []string
 	// Endpoint is the URL of both services. Default: from the environment, otherwise in memory; see [Start].
 	Endpoint string
+	// InMemory runs both services in memory whatever the environment says, for tests that use Stack.MemSQS and MemDynamoDB. It
+	// excludes Endpoint. Default: false.
+	InMemory bool
 	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It has no effect if a
 	// service has an endpoint. Do not set it in a synctest bubble, where sockets do not work. Default: false.
 	HTTP bool
@@ -58,14 +62,14 @@ type Stack struct {
 	// URL is the endpoint of both services for other processes. It is "" in memory without Options.HTTP, and if the two
 	// services have different endpoints.
 	URL string
-	// MemSQS and MemDynamoDB are nil if the service has an endpoint.
+	// MemSQS and MemDynamoDB are nil if the service has an endpoint: a test that needs them sets Options.InMemory.
 	MemSQS      *memsqs.Server
 	MemDynamoDB *memdynamodb.Server
 
 	created []func(context.Context) error // undone by Close, last first
 }
 
-// Start uses the first endpoint that is set: Options.Endpoint, then AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, then
+// Start uses the first endpoint that is set, unless Options.InMemory is: Options.Endpoint, then AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, then
 // AWS_ENDPOINT_URL. A service without an endpoint runs in memory. Start then creates the queues and tables of the options
 // that do not exist. Before it returns an error, it deletes what it created.
 //
@@ -102,9 +106,15 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 
 // connect creates the clients, and the in-memory services for those without an endpoint.
 func (s *Stack) connect(o Options) error {
-	endpoint := os.Getenv("AWS_ENDPOINT_URL")
-	sqsURL := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_SQS"), endpoint)
-	dynamoURL := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), endpoint)
+	var sqsURL, dynamoURL string
+	switch {
+	case o.InMemory && o.Endpoint != "":
+		return fmt.Errorf("localstack: Options.Endpoint is %q, must be empty with InMemory", o.Endpoint)
+	case !o.InMemory:
+		endpoint := os.Getenv("AWS_ENDPOINT_URL")
+		sqsURL = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_SQS"), endpoint)
+		dynamoURL = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), endpoint)
+	}
 
 	var sqsTransport, dynamoTransport http.RoundTripper
 	// Listens before the services exist, because queue URLs begin with the address.
@@ -194,12 +204,12 @@ func credentials() aws.CredentialsProvider {
 	})
 }
 
-// Handler serves both services on one port: the X-Amz-Target header of a call names its service. A GET of any path returns
-// status 200, for health checks.
+// Handler serves both services on one port: the X-Amz-Target header of a call names its service. A GET or HEAD of any path returns
+// status 200, for health checks. Requests of the query protocol get its error, which says what is offered.
 func Handler(q *memsqs.Server, d *memdynamodb.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.Method == http.MethodGet:
+		case awsjson.Health(r):
 			w.WriteHeader(http.StatusOK)
 		case d.Serves(r):
 			d.ServeHTTP(w, r)

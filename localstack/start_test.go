@@ -198,3 +198,16 @@ func TestStartUndoesItself(t *testing.T) {
 		t.Errorf("queues after the failure: %v", out.QueueUrls)
 	}
 }
+
+// InMemory is stronger than the environment.
+func TestInMemoryOption(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	s := start(t, func(o *localstack.Options) { o.InMemory, o.Tables = true, []string{"records"} })
+	defer closeStack(t, s)
+	if s.MemSQS == nil || s.MemDynamoDB == nil {
+		t.Errorf("got MemSQS %v, MemDynamoDB %v, want both", s.MemSQS, s.MemDynamoDB)
+	}
+	if _, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.InMemory, o.Endpoint = true, "http://127.0.0.1:1" }); err == nil || !strings.Contains(err.Error(), "Options.Endpoint") {
+		t.Errorf("got %v, want a refused Options.Endpoint", err)
+	}
+}

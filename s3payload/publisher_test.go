@@ -22,6 +22,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/s3payload"
 )
 
@@ -297,7 +298,7 @@ func TestFailedPutAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, q := newS3("payloads"), newQueue(t, "orders.fifo", nil)
-		q.lose(1)
+		q.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Do: fault.LoseReply}}})
 		p := q.publisher(store.client(func(o *s3.Options) { o.Retryer = aws.NopRetryer{} }), always)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
 		defer cancel()
@@ -310,7 +311,7 @@ func TestFailedPutAfterAnUnknownOutcome(t *testing.T) {
 			t.Errorf("got %v, want an unknown outcome", err)
 		}
 		store.answerWith(nil)
-		q.lose(0)
+		q.srv.Set(fault.Plan{})
 		if _, err := p.Publish(context.Background(), e); err != nil || len(q.srv.Messages(q.url)) != 1 {
 			t.Errorf("got %v and %d messages, want one", err, len(q.srv.Messages(q.url)))
 		}

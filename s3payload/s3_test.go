@@ -16,7 +16,6 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/testserver"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -154,11 +153,6 @@ func newQueue(t *testing.T, name string, attrs map[string]string) *queue {
 		t.Fatal(err)
 	}
 	return q
-}
-
-// lose loses the answers to sends, with that probability.
-func (q *queue) lose(prob float64) {
-	q.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: prob, Do: fault.LoseReply}}})
 }
 
 // text returns n bytes.

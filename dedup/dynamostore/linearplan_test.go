@@ -81,6 +81,9 @@ var genLate = rapid.Custom(func(t *rapid.T) latePacket {
 // faults are the server's. Late packets are the network's, since the history has to know when they arrive.
 func (p linearPlan) faults() fault.Plan {
 	plan := fault.Plan{Seed: p.seed}
+	if p.chance == 0 {
+		return plan
+	}
 	for _, r := range []fault.Rule{
 		{Do: fault.LoseReply}, {Do: fault.Error}, {Do: fault.Error, After: true},
 		{Do: fault.Error, Code: "TransactionConflictException"}, {Do: fault.Error, Code: "ProvisionedThroughputExceededException"},

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +30,8 @@ func TestNext(t *testing.T) {
 		"three from second": {fault.Rule{Nth: 2, Times: 3}, []int{2, 3, 4}},
 		"always":            {fault.Rule{Prob: 1}, []int{1, 2, 3, 4, 5}},
 		"the first two":     {fault.Rule{Prob: 1, Times: 2}, []int{1, 2}},
-		"never":             {fault.Rule{}, nil},
+		"always by default": {fault.Rule{}, []int{1, 2, 3, 4, 5}},
+		"never":             {fault.Rule{Prob: -1}, nil},
 		"own operation":     {fault.Rule{Op: "A", Nth: 1}, []int{1}},
 		"other operation":   {fault.Rule{Op: "B", Nth: 1}, nil},
 	} {
@@ -118,4 +120,25 @@ func TestCallsKeepsOrderAndNumber(t *testing.T) {
 			t.Fatalf("calls (-want +got):\n%s", d)
 		}
 	}
+}
+
+// Ten million calls, no two alike in a row, take no more memory than the record's bound, and the last ones are there.
+func TestRecordIsBounded(t *testing.T) {
+	i := fault.NewInjector(fault.Plan{})
+	const n = 10_000_000
+	for c := range n {
+		i.Record(fault.Call{Op: "A", Entries: c})
+	}
+	calls := i.Calls()
+	if len(calls) < 1<<19 || len(calls) > 1<<20 || calls[len(calls)-1].Entries != n-1 || calls[0].Entries != n-len(calls) {
+		t.Errorf("%d calls, from %d to %d", len(calls), calls[0].Entries, calls[len(calls)-1].Entries)
+	}
+	calls = nil
+	runtime.GC()
+	var heap runtime.MemStats
+	runtime.ReadMemStats(&heap)
+	if heap.HeapAlloc > 150<<20 {
+		t.Errorf("%d MB are in use", heap.HeapAlloc>>20)
+	}
+	runtime.KeepAlive(i)
 }

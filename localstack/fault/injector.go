@@ -11,10 +11,13 @@ type Injector struct {
 	mu      sync.Mutex
 	rules   []Rule
 	rng     *rand.Rand
-	seen    []int // by rule: calls of its Op
-	applied []int // by rule: calls that it applied to
-	calls   []repeatedCall
+	seen    []int          // by rule: calls of its Op
+	applied []int          // by rule: calls that it applied to
+	calls   []repeatedCall // at most mostRecorded
 }
+
+// mostRecorded bounds the memory of a record, to some 60 MB.
+const mostRecorded = 1 << 20
 
 // repeatedCall is n equal calls in a row. Without it the record of a million calls would need much memory.
 type repeatedCall struct {
@@ -66,7 +69,7 @@ func (i *Injector) matchesLocked(n int) bool {
 	if r.Times > 0 && i.applied[n] >= r.Times {
 		return false
 	}
-	return i.rng.Float64() < r.Prob
+	return r.Prob == 0 || i.rng.Float64() < r.Prob
 }
 
 // Record adds a call to the record.
@@ -77,10 +80,14 @@ func (i *Injector) Record(c Call) {
 		i.calls[last].n++
 		return
 	}
+	if len(i.calls) == mostRecorded {
+		i.calls = append(i.calls[:0], i.calls[mostRecorded/2:]...)
+	}
 	i.calls = append(i.calls, repeatedCall{c, 1})
 }
 
-// Calls returns the calls recorded so far, in the order in which they completed.
+// Calls returns the calls recorded so far, in the order in which they completed. Of more than a million it has the last half
+// million at least; equal calls in a row count as one for that.
 func (i *Injector) Calls() []Call {
 	i.mu.Lock()
 	defer i.mu.Unlock()

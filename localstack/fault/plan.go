@@ -16,13 +16,15 @@ type Plan struct {
 
 // Rule is a fault and the calls that it applies to.
 type Rule struct {
-	// Op is the operation, such as "ReceiveMessage". Default: any.
+	// Op is the operation, such as "ReceiveMessage". A service panics for one that it does not have: the rule would never apply,
+	// and the test would prove nothing. Default: any.
 	Op string
 	// Nth is the first call of Op that the rule applies to, counted from 1. Default: 0, Prob selects the calls.
 	// Times is the maximum number of calls that the rule applies to. With Nth these are consecutive calls.
 	// Default: one call with Nth, no limit with Prob.
 	Nth, Times int
-	// Prob is the probability that the rule applies to a call, 0 to 1, if Nth is 0. Default: 0, never.
+	// Prob is the probability that the rule applies to a call, 0 to 1, if Nth is 0. Default: 1, always. A rule that must not apply
+	// has no place in a plan.
 	Prob float64
 	// Do is the fault.
 	Do Kind

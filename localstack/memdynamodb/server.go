@@ -26,6 +26,8 @@ type Options struct {
 	Faults fault.Plan
 	// Now is the server's clock, for TTL, for ClientRequestTokens and for the Date of answers. Default: time.Now.
 	Now func() time.Time
+	// NoRecord leaves Calls empty, for a server that runs for days. Default: false.
+	NoRecord bool
 }
 
 // Server is one AWS account in one region. It is safe for concurrent use. A test in a synctest bubble must call [New]
@@ -52,12 +54,14 @@ func New(optFns ...func(*Options)) *Server {
 	}
 	s := &Server{now: o.Now, tables: map[string]*table{}}
 	s.Server = awsjson.New(awsjson.Service{
+		Name:         "memdynamodb",
 		Target:       "DynamoDB_20120810",
 		Namespace:    "com.amazonaws.dynamodb.v20120810",
 		InternalCode: "InternalServerError",
 		CRC:          true,
 		Operations:   s.operations(),
 		Now:          o.Now,
+		NoRecord:     o.NoRecord,
 	}, o.Faults)
 	return s
 }
@@ -98,11 +102,15 @@ func (c *call) fails(entry int) bool {
 
 // operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
+	members := awsjson.MembersOf[In]()
 	return func(_ context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
 		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
 		in := new(In)
 		if err := json.Unmarshal(r.Body, in); err != nil {
 			return nil, c.cost, toAWS(err)
+		}
+		if unknown := members.Unknown(r.Body); unknown != "" {
+			return nil, c.cost, unimplemented("the member " + unknown)
 		}
 		out, err := f(c, in)
 		if err != nil {

@@ -187,3 +187,18 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// What a request asks for and the server does not have is refused by name, wherever it stands.
+func TestUnknownMembers(t *testing.T) {
+	t.Parallel()
+	srv, _ := start(t)
+	for body, want := range map[string]string{
+		`{"TableName":"orders","Key":{"id":{"S":"a"}},"Segment":1}`:                             "memdynamodb does not implement the member Segment",
+		`{"tableName":"orders","Key":{"id":{"S":"a"}}}`:                                         "memdynamodb does not implement the member tableName",
+		`{"TableName":"orders","Key":{"id":{"S":"a"}},"ExpressionAttributeNames":{"#Any":"x"}}`: "ExpressionAttributeNames can only be specified when using expressions",
+	} {
+		if status, _, answer := send(t, srv, "GetItem", body); status != http.StatusBadRequest || !strings.Contains(answer, want) {
+			t.Errorf("%s: %d %s, want %s", body, status, answer, want)
+		}
+	}
+}

@@ -15,8 +15,8 @@ func (q *queue) checkEntry(e *sendEntry) error {
 	if e.MessageBody == nil || *e.MessageBody == "" {
 		return missingParameter("MessageBody")
 	}
-	if err := checkCharacters(*e.MessageBody, ""); err != nil {
-		return err
+	if bad := badCharacter(*e.MessageBody); bad != "" {
+		return newError("InvalidMessageContents", bad)
 	}
 	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
 		return err
@@ -111,8 +111,8 @@ func checkAttributeValue(name string, a messageAttribute) error {
 		if a.StringValue == nil || *a.StringValue == "" || len(a.BinaryValue) > 0 {
 			return emptyAttribute(name, a.DataType)
 		}
-		if err := checkCharacters(*a.StringValue, " in message attribute '"+name+"'"); err != nil {
-			return err
+		if bad := badCharacter(*a.StringValue); bad != "" {
+			return invalidParameter("%s", bad)
 		}
 		if logical == "Number" && !attributeNumber.MatchString(*a.StringValue) {
 			return invalidParameter("Can't cast the value of message (user) attribute '%s' to a number.", name)
@@ -128,16 +128,16 @@ func checkAttributeValue(name string, a messageAttribute) error {
 }
 
 func emptyAttribute(name, dataType string) *awsjson.Error {
-	return invalidParameter("The message attribute '%s' with type '%s' must contain a non-empty value of that type.", name, dataType)
+	return invalidParameter("Message (user) attribute '%s' must contain a non-empty value of type '%s'.", name, dataType)
 }
 
 func invalidType(name, dataType string) *awsjson.Error {
 	return invalidParameter("The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String. (%s)", name, dataType)
 }
 
-// checkCharacters refuses characters that XML 1.0 does not allow, as SQS does, and bytes that are not UTF-8. where is the
-// end of the error's text.
-func checkCharacters(s, where string) error {
+// badCharacter returns the text of the error for a character that XML 1.0 does not allow, as for bytes that are not UTF-8, or "". The
+// code differs between bodies and attributes.
+func badCharacter(s string) string {
 	for i, r := range s {
 		valid := r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xFFFD || r >= 0x10000
 		if r == utf8.RuneError {
@@ -145,8 +145,8 @@ func checkCharacters(s, where string) error {
 			valid = n > 1 // U+FFFD itself, not a byte that is not UTF-8
 		}
 		if !valid {
-			return newError("InvalidMessageContents", fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U%s.", r, where))
+			return fmt.Sprintf("Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | [#x20 to #xD7FF] | [#xE000 to #xFFFD] | [#x10000 to #x10FFFF]: %U.", r)
 		}
 	}
-	return nil
+	return ""
 }

@@ -1,6 +1,11 @@
 package memsqs
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Quotas of https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-quotas.html and limits of the
 // API reference.
@@ -31,8 +36,12 @@ func isToken(s string) bool {
 	return hasOnly(s, 128, func(c byte) bool { return '!' <= c && c <= '~' })
 }
 
+// isAttributeName checks the name of a message attribute. SQS documents A-Z, a-z and 0-9, and takes the letters of other scripts.
 func isAttributeName(s string) bool {
-	return hasOnly(s, 256, func(c byte) bool { return isAlphanumeric(c) || c == '-' || c == '_' || c == '.' })
+	n := utf8.RuneCountInString(s)
+	return 1 <= n && n <= 256 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsLetter(r) && !('0' <= r && r <= '9') && r != '-' && r != '_' && r != '.'
+	})
 }
 
 func isAlphanumeric(c byte) bool {

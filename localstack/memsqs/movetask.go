@@ -2,7 +2,7 @@ package memsqs
 
 import (
 	"encoding/base64"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -14,7 +14,7 @@ type moveTask struct {
 	handle      string
 	source      *queue
 	destination string // ARN; "": the queue that each message came from
-	perSecond   int
+	perSecond   *int   // as asked; nil: as fast as SQS can
 	status      string
 	failure     string
 	total       int
@@ -36,7 +36,11 @@ func (t *moveTask) step(now time.Time) {
 		return
 	}
 	t.source.advance(now)
-	for range t.perSecond {
+	rate := maxMovesPerSecond
+	if t.perSecond != nil {
+		rate = *t.perSecond
+	}
+	for range rate {
 		next := t.source.order.next(1)
 		if len(next) == 0 {
 			t.status = moveCompleted
@@ -50,6 +54,9 @@ func (t *moveTask) step(now time.Time) {
 		to := t.server.byARN(arn)
 		if to == nil || t.source.deleted {
 			t.status, t.failure = moveFailed, "CouldNotDetermineMessageSource"
+			if arn != "" {
+				t.failure = namespace + "NonExistentQueue"
+			}
 			return
 		}
 		t.source.remove(m)
@@ -79,7 +86,7 @@ type taskHandle struct {
 }
 
 func (s *Server) startMove(_ *call, in *startMoveInput) (*taskHandle, error) {
-	perSecond, err := intParameter(in.PerSecond, maxMovesPerSecond, 1, maxMovesPerSecond, "MaxNumberOfMessagesPerSecond")
+	_, err := intParameter(in.PerSecond, maxMovesPerSecond, 1, maxMovesPerSecond, "MaxNumberOfMessagesPerSecond")
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +112,9 @@ func (s *Server) startMove(_ *call, in *startMoveInput) (*taskHandle, error) {
 			return invalidParameter("There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
 		}
 		t := &moveTask{
-			server: s, source: source, destination: in.DestinationARN, perSecond: perSecond, status: moveRunning, started: now,
+			server: s, source: source, destination: in.DestinationARN, perSecond: in.PerSecond, status: moveRunning, started: now,
 			total:  len(source.messages) - source.inFlight - source.delayed,
-			handle: base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"taskId":"%s","sourceArn":"%s"}`, s.newID(), source.arn)),
+			handle: newMoveHandle(s.newID(), source.arn),
 		}
 		s.moves = append(s.moves, t)
 		out.TaskHandle = t.handle
@@ -121,7 +128,7 @@ type moveResult struct {
 	Status           string
 	SourceARN        string `json:"SourceArn"`
 	DestinationARN   string `json:"DestinationArn,omitempty"`
-	PerSecond        int    `json:"MaxNumberOfMessagesPerSecond"`
+	PerSecond        *int   `json:"MaxNumberOfMessagesPerSecond,omitempty"`
 	Moved            int    `json:"ApproximateNumberOfMessagesMoved"`
 	Total            int    `json:"ApproximateNumberOfMessagesToMove"`
 	FailureReason    string `json:",omitempty"`
@@ -169,6 +176,29 @@ func (t *moveTask) result() moveResult {
 	return r
 }
 
+// moveHandle is what a task handle says, in base64.
+type moveHandle struct {
+	TaskID    string `json:"taskId"`
+	SourceARN string `json:"sourceArn"`
+}
+
+func newMoveHandle(id, sourceARN string) string {
+	raw, _ := json.Marshal(moveHandle{id, sourceARN}) // two strings have JSON
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+func sourceOfMove(handle string) (arn string, err error) {
+	var h moveHandle
+	raw, err := base64.StdEncoding.DecodeString(handle)
+	if err == nil {
+		err = json.Unmarshal(raw, &h)
+	}
+	if err != nil || h.TaskID == "" || h.SourceARN == "" {
+		return "", invalidParameter("Value for parameter TaskHandle is invalid.")
+	}
+	return h.SourceARN, nil
+}
+
 type cancelMoveOutput struct {
 	Moved int `json:"ApproximateNumberOfMessagesMoved"`
 }
@@ -176,6 +206,13 @@ type cancelMoveOutput struct {
 func (s *Server) cancelMove(_ *call, in *taskHandle) (*cancelMoveOutput, error) {
 	out := &cancelMoveOutput{}
 	return out, s.update(func(time.Time) error {
+		sourceARN, err := sourceOfMove(in.TaskHandle)
+		if err != nil {
+			return err
+		}
+		if _, err := s.queueOfARN(sourceARN, "SourceArn"); err != nil {
+			return err
+		}
 		i := slices.IndexFunc(s.moves, func(t *moveTask) bool { return t.handle == in.TaskHandle })
 		if i < 0 {
 			return newError("ResourceNotFoundException", "Task does not exist.")

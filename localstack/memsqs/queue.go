@@ -131,6 +131,10 @@ func (q *queue) markChanged() {
 	}
 }
 
-func (q *queue) url() string {
-	return q.server.opts.BaseURL + "/" + q.server.opts.Account + "/" + q.name
+func (q *queue) url(c *call) string {
+	base := q.server.opts.BaseURL
+	if q.server.opts.OfRequest {
+		base = "http://" + c.host
+	}
+	return base + "/" + q.server.opts.Account + "/" + q.name
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -59,6 +60,7 @@ var fifoOnly = map[string]bool{"FifoQueue": true, "ContentBasedDeduplication": t
 func (a attributes) with(changes map[string]string, fifo bool) (attributes, error) {
 	set := maps.Clone(a.set)
 	for k, v := range changes {
+		v = plain(k, v)
 		if err := checkAttribute(k, v, fifo); err != nil {
 			return a, err
 		}
@@ -67,6 +69,12 @@ func (a attributes) with(changes map[string]string, fifo bool) (attributes, erro
 		} else {
 			set[k] = v
 		}
+	}
+	switch kms := set["KmsMasterKeyId"] != ""; {
+	case kms && plain("SqsManagedSseEnabled", changes["SqsManagedSseEnabled"]) == "true":
+		return a, newError("InvalidAttributeName", "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.")
+	case kms:
+		set["SqsManagedSseEnabled"] = "false"
 	}
 	if set["FifoThroughputLimit"] == "perMessageGroupId" && set["DeduplicationScope"] != scopeGroup {
 		return a, invalidAttributeValue("FifoThroughputLimit")
@@ -82,6 +90,14 @@ func (a attributes) with(changes map[string]string, fifo bool) (attributes, erro
 		out.Redrive, _ = parseRedrive(v) // checked above
 	}
 	return out, nil
+}
+
+// plain returns the value of an attribute as SQS keeps it: it takes booleans in any case.
+func plain(name, value string) string {
+	if lower := strings.ToLower(value); slices.Contains(choices[name], "true") && (lower == "true" || lower == "false") {
+		return lower
+	}
+	return value
 }
 
 func seconds(s string) time.Duration {
@@ -180,8 +196,8 @@ func (s *Server) setQueueAttributes(_ *call, in *setAttributesInput) (*empty, er
 		if len(in.Attributes) == 0 {
 			return missingParameter("Attributes")
 		}
-		if v, ok := in.Attributes["FifoQueue"]; ok && v != q.attrs.set["FifoQueue"] {
-			return invalidAttributeValue("FifoQueue")
+		if v, ok := in.Attributes["FifoQueue"]; ok && q.attrs.FIFO && plain("FifoQueue", v) != "true" {
+			return newError("InvalidAttributeValue", "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
 		}
 		attrs, err := q.attrs.with(in.Attributes, q.attrs.FIFO)
 		if err != nil {

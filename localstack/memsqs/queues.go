@@ -14,12 +14,12 @@ type createInput struct {
 	Tags       map[string]string `json:"tags"`
 }
 
-func (s *Server) createQueue(_ *call, in *createInput) (*queueOutput, error) {
+func (s *Server) createQueue(c *call, in *createInput) (*queueOutput, error) {
 	out := &queueOutput{}
 	return out, s.update(func(now time.Time) error {
 		q, err := s.create(in, now)
 		if err == nil {
-			out.QueueURL = q.url()
+			out.QueueURL = q.url(c)
 		}
 		return err
 	})
@@ -30,7 +30,7 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 		return nil, missingParameter("QueueName")
 	}
 	base, suffixed := strings.CutSuffix(in.QueueName, ".fifo")
-	fifo := in.Attributes["FifoQueue"] == "true"
+	fifo := plain("FifoQueue", in.Attributes["FifoQueue"]) == "true"
 	switch {
 	case fifo && (!suffixed || !isName(base) || len(in.QueueName) > 80):
 		return nil, invalidParameter("The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
@@ -39,7 +39,7 @@ func (s *Server) create(in *createInput, now time.Time) (*queue, error) {
 	}
 	if q := s.queues[in.QueueName]; q != nil {
 		for name, v := range in.Attributes {
-			if q.attrs.set[name] != v {
+			if q.attrs.set[name] != plain(name, v) {
 				return nil, newError("QueueNameExists", "A queue already exists with the same name and a different value for attribute "+name)
 			}
 		}
@@ -80,10 +80,13 @@ type queueOutput struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
-// queue returns the queue of a URL. The host of the URL does not matter.
+// queue returns the queue of a URL, whose host does not matter, or of a name.
 func (s *Server) queue(queueURL string) (*queue, error) {
 	if queueURL == "" {
 		return nil, missingParameter("QueueUrl")
+	}
+	if !strings.ContainsAny(queueURL, "/:") {
+		queueURL = "https://sqs/" + s.opts.Account + "/" + queueURL
 	}
 	u, err := url.Parse(queueURL)
 	if err != nil || u.Host == "" {
@@ -102,7 +105,7 @@ type getURLInput struct {
 	QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
 }
 
-func (s *Server) getQueueURL(_ *call, in *getURLInput) (*queueOutput, error) {
+func (s *Server) getQueueURL(c *call, in *getURLInput) (*queueOutput, error) {
 	out := &queueOutput{}
 	return out, s.update(func(time.Time) error {
 		q := s.queues[in.QueueName]
@@ -112,7 +115,7 @@ func (s *Server) getQueueURL(_ *call, in *getURLInput) (*queueOutput, error) {
 		if q == nil || in.QueueOwnerAWSAccountID != "" && in.QueueOwnerAWSAccountID != s.opts.Account {
 			return queueDoesNotExist()
 		}
-		out.QueueURL = q.url()
+		out.QueueURL = q.url(c)
 		return nil
 	})
 }
@@ -130,7 +133,7 @@ type listOutput struct {
 
 // listQueues returns up to 1,000 URLs, sorted by queue name. Only with MaxResults is there a token for the next page: the
 // last name of this one.
-func (s *Server) listQueues(_ *call, in *listInput) (*listOutput, error) {
+func (s *Server) listQueues(c *call, in *listInput) (*listOutput, error) {
 	limit, err := intParameter(in.MaxResults, 1000, 1, 1000, "MaxResults")
 	if err != nil {
 		return nil, err
@@ -148,7 +151,7 @@ func (s *Server) listQueues(_ *call, in *listInput) (*listOutput, error) {
 				}
 				break
 			}
-			out.QueueURLs = append(out.QueueURLs, s.queues[name].url())
+			out.QueueURLs = append(out.QueueURLs, s.queues[name].url(c))
 			last = name
 		}
 		return nil

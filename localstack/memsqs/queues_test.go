@@ -94,7 +94,7 @@ func TestLookups(t *testing.T) {
 		}
 		for url, code := range map[string]string{
 			"https://sqs.us-east-1.amazonaws.com/000000000000/nowhere": noQueue, "https://sqs.us-east-1.amazonaws.com/111111111111/jobs": noQueue,
-			"jobs": "InvalidAddress", "http://127.0.0.1:1/000000000000/jobs": "", "://": "InvalidAddress",
+			"jobs": "", "nowhere": noQueue, "jobs:1": "InvalidAddress", "http://127.0.0.1:1/000000000000/jobs": "", "://": "InvalidAddress",
 		} {
 			x.url = url
 			if err := x.try("a"); code == "" {

@@ -3,6 +3,7 @@ package memsqs
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,9 @@ func (q *queue) checkReceive(in *receiveInput, rule *fault.Rule) (*receiveReques
 	maximum, errMax := intParameter(in.MaxNumberOfMessages, 1, 1, maxReceive, "MaxNumberOfMessages")
 	visibility, errVisibility := intParameter(in.VisibilityTimeout, int(q.attrs.Visibility/time.Second), 0, maxVisibility, "VisibilityTimeout")
 	wait, errWait := intParameter(in.WaitTimeSeconds, int(q.attrs.Wait/time.Second), 0, maxWait, "WaitTimeSeconds")
+	if errWait != nil {
+		errWait = invalidValue(*in.WaitTimeSeconds, "WaitTimeSeconds", fmt.Sprintf("Must be >= 0 and <= %d, if provided.", maxWait))
+	}
 	system, errSystem := checkSystemNames(append(in.AttributeNames, in.MessageSystemAttributeNames...))
 	if err := cmp.Or(errMax, errVisibility, errWait, checkToken(in.ReceiveRequestAttemptID, "ReceiveRequestAttemptId"), errSystem); err != nil {
 		return nil, err
@@ -147,7 +151,7 @@ func (q *queue) render(got []*message, r *receiveRequest) []receivedMessage {
 	return out
 }
 
-// selectAttributes returns the attributes that a receive requested: by name, by "prefix.*", or all by "All" or ".*".
+// selectAttributes returns the attributes that a receive requested: by name, by "prefix.*", or all by "All", ".*" or "*".
 func selectAttributes(attrs map[string]messageAttribute, names []string) map[string]messageAttribute {
 	if len(attrs) == 0 || len(names) == 0 {
 		return nil
@@ -156,7 +160,7 @@ func selectAttributes(attrs map[string]messageAttribute, names []string) map[str
 	for name, a := range attrs {
 		for _, want := range names {
 			prefix, wild := strings.CutSuffix(want, ".*")
-			if want == "All" || want == name || wild && strings.HasPrefix(name, prefix) {
+			if want == "All" || want == "*" || want == name || wild && strings.HasPrefix(name, prefix) {
 				out[name] = a
 				break
 			}

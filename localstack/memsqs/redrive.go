@@ -105,11 +105,11 @@ type sourcesOutput struct {
 	QueueURLs []string `json:"queueUrls"` // with a lower-case q, as on AWS
 }
 
-func (s *Server) listSources(_ *call, in *queueInput) (*sourcesOutput, error) {
+func (s *Server) listSources(c *call, in *queueInput) (*sourcesOutput, error) {
 	out := &sourcesOutput{QueueURLs: []string{}}
 	return out, s.withQueue(in.QueueURL, func(q *queue, _ time.Time) error {
 		for _, source := range s.sourcesOf(q) {
-			out.QueueURLs = append(out.QueueURLs, source.url())
+			out.QueueURLs = append(out.QueueURLs, source.url(c))
 		}
 		return nil
 	})

@@ -33,6 +33,9 @@ type Options struct {
 	// BaseURL is the part of queue URLs before the account ID. Clients that send to the queue URL itself, instead of to
 	// their endpoint, need the server's address here. Default: "https://sqs.<Region>.amazonaws.com".
 	BaseURL string
+	// OfRequest makes queue URLs begin with the host that the client has called, by HTTP: a server on all addresses of a machine
+	// has several. BaseURL is not used then. Default: false.
+	OfRequest bool
 	// Reorder is how many positions early or late a standard queue may deliver a message, as AWS may. 0 keeps the order of
 	// sending, which AWS does not promise. Default: 0.
 	Reorder int
@@ -44,6 +47,8 @@ type Options struct {
 	// latest receive. A handle whose visibility timeout has ended changes nothing. A consumer must tolerate both answers:
 	// success does not prove that the message is still in flight for it. Default: false, the documented errors.
 	LooseHandles bool
+	// NoRecord leaves Calls empty, for a server that runs for days. Default: false.
+	NoRecord bool
 }
 
 // Server is an SQS in memory. All methods are safe for concurrent use.
@@ -82,12 +87,14 @@ func New(optFns ...func(*Options)) *Server {
 		maxInFlight: maxInFlight,
 	}
 	s.Server = awsjson.New(awsjson.Service{
+		Name:         "memsqs",
 		Target:       "AmazonSQS",
 		Namespace:    "com.amazonaws.sqs",
 		InternalCode: "InternalFailure",
 		Operations:   s.operations(),
 		Injected:     injected,
 		Now:          o.Now,
+		NoRecord:     o.NoRecord,
 	}, o.Faults)
 	return s
 }
@@ -133,19 +140,25 @@ type call struct {
 	ctx     context.Context // ends with the server
 	rule    *fault.Rule
 	trace   string // header X-Amzn-Trace-Id
+	host    string // that the client has called
 	entries int    // for the record of calls
 }
 
 type empty struct{}
 
-// operation decodes the input of f. Unknown members are ignored, as on AWS.
+// operation decodes the input of f. Unknown members are ignored, as on AWS; to one in another case AWS does the same, and a client
+// that has mistaken the case is told.
 func operation[I, O any](f func(c *call, in *I) (*O, error)) awsjson.Operation {
+	members := awsjson.MembersOf[I]()
 	return func(ctx context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
-		c := &call{ctx: ctx, rule: rule, trace: r.Trace, entries: 1}
+		c := &call{ctx: ctx, rule: rule, trace: r.Trace, host: r.Host, entries: 1}
 		in := new(I)
 		if len(bytes.TrimSpace(r.Body)) > 0 {
 			if err := json.Unmarshal(r.Body, in); err != nil {
 				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", err.Error())
+			}
+			if path := members.OtherCase(r.Body); path != "" {
+				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", "memsqs does not know the member "+path+": it is known in another case")
 			}
 		}
 		out, err := f(c, in)

@@ -2,38 +2,68 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/localstack"
 )
 
-func TestServesBothServicesOnOnePort(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
+// started runs the command until the test ends, and returns the first line that it prints, and what it prints besides by then.
+func started(t *testing.T, args ...string) (url, said string) {
+	t.Helper()
+	o, err := parse(append([]string{"-addr", "127.0.0.1:0"}, args...), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
 	in, out := io.Pipe()
+	log := make(lines, 1)
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, out, "127.0.0.1:0", []string{"jobs", "jobs.fifo"}, []string{"records"}) }()
+	go func() { ended <- run(ctx, out, log, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("ended with %v, want nil after a signal", err)
+		}
+	})
+	url, err = bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(url), <-log
+}
 
-	url, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
+
+func TestServesBothServicesOnOnePort(t *testing.T) {
+	ctx := t.Context()
+	url, said := started(t, "-queues", "jobs,jobs.fifo", "-tables", "records")
+	for _, want := range []string{"us-east-1", "AWS_ACCESS_KEY_ID", "--endpoint-url " + url} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q does not name %s", said, want)
+		}
 	}
-	url = strings.TrimSpace(url)
-	health, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	health.Body.Close()
-	if health.StatusCode != http.StatusOK {
-		t.Errorf("GET / returned %s, want 200", health.Status)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		if status, body := do(t, method, url, nil, nil); status != http.StatusOK || body != "" {
+			t.Errorf("%s / returned %d %q, want 200", method, status, body)
+		}
 	}
 
 	stack, err := localstack.Start(ctx, func(o *localstack.Options) { o.Endpoint = url })
@@ -48,10 +78,122 @@ func TestServesBothServicesOnOnePort(t *testing.T) {
 	if _, err := stack.DynamoDB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("records")}); err != nil {
 		t.Errorf("table records: %v", err)
 	}
+}
 
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("ended with %v, want nil after a signal", err)
+func do(t *testing.T, method, url string, header http.Header, body io.Reader) (status int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(r.Header, header)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer resp.Body.Close() // only read
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// What clients other than today's SDKs send is answered in their own protocol, with what is wrong.
+func TestOtherClients(t *testing.T) {
+	t.Parallel()
+	url, _ := started(t, "-queues", "jobs")
+	json := http.Header{"X-Amz-Target": {"AmazonSQS.ListQueues"}, "Authorization": {"x"}}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(`{"QueueNamePrefix":"jobs-"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	zipped := json.Clone()
+	zipped.Set("Content-Encoding", "gzip")
+	for name, w := range map[string]struct {
+		method, path string
+		header       http.Header
+		body         io.Reader
+		status       int
+		has          string
+	}{
+		"a query in the URL": {"GET", "/?Action=ListQueues&Version=2012-11-05", nil, nil, 400, "<Code>InvalidAction</Code>"},
+		"a query as a form":  {"POST", "/", http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, strings.NewReader("Action=Publish"), 400, "does not offer the query protocol"},
+		"no such operation":  {"POST", "/", http.Header{"X-Amz-Target": {"AmazonSQS.AddPermission"}, "Authorization": {"x"}}, strings.NewReader("{}"), 400, "memsqs does not implement the operation AddPermission"},
+		"no such table call": {"POST", "/", http.Header{"X-Amz-Target": {"DynamoDB_20120810.CreateBackup"}, "Authorization": {"x"}}, strings.NewReader("{}"), 400, "memdynamodb does not implement the operation CreateBackup"},
+		"another service":    {"POST", "/", http.Header{"X-Amz-Target": {"Logs_20140328.PutLogEvents"}, "Authorization": {"x"}}, strings.NewReader("{}"), 400, "X-Amz-Target"},
+		"gzip":               {"POST", "/", zipped, &packed, 200, "/jobs-dlq"},
+		"no gzip":            {"POST", "/", zipped, strings.NewReader("{}"), 400, "SerializationException"},
+		"too large":          {"POST", "/", json, io.LimitReader(zeros{}, 64<<20), 413, "RequestEntityTooLarge"},
+	} {
+		status, body := do(t, w.method, url+w.path, w.header, w.body)
+		if status != w.status || !strings.Contains(body, w.has) {
+			t.Errorf("%s: %d %s, want %d with %s", name, status, body, w.status, w.has)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// Queue URLs have the host that the client has called, and nothing is recorded.
+func TestQueueURLs(t *testing.T) {
+	t.Parallel()
+	url, _ := started(t, "-queues", "jobs")
+	other := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	_, body := do(t, http.MethodPost, other, http.Header{"X-Amz-Target": {"AmazonSQS.GetQueueUrl"}, "Authorization": {"x"}}, strings.NewReader(`{"QueueName":"jobs"}`))
+	if want := other + "/000000000000/jobs"; !strings.Contains(body, want) {
+		t.Errorf("%s, want %s", body, want)
+	}
+	if got := localURL(&net.TCPAddr{IP: net.IPv6unspecified, Port: 1}); got != "http://127.0.0.1:1" {
+		t.Errorf("%s", got)
+	}
+}
+
+// Items whose time to live has ended are deleted.
+func TestTTLInterval(t *testing.T) {
+	t.Parallel()
+	url, _ := started(t, "-tables", "records", "-ttl-interval", "1ms")
+	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Endpoint = url })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = stack.DynamoDB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: map[string]ddbtypes.AttributeValue{
+		"id": &ddbtypes.AttributeValueMemberS{Value: "a"}, "expiration": &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Unix()-10, 10)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		out, err := stack.DynamoDB.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("records")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Count == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"jobs":                       `unexpected arguments: ["jobs"]`,
+		"-queues a b":                `unexpected arguments: ["b"]`,
+		"-nothing":                   "not defined: -nothing",
+		"-ttl-interval -1s":          "must be 0 or more",
+		"-queues a -ttl-interval no": "invalid value",
+	} {
+		var said strings.Builder
+		if _, err := parse(strings.Fields(args), &said); err == nil || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: %v, %s, want %s", args, err, &said, want)
+		}
 	}
 }
 
@@ -65,7 +207,7 @@ func TestAddressInUse(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	err = run(t.Context(), io.Discard, strings.TrimPrefix(stack.URL, "http://"), nil, nil)
+	err = run(t.Context(), io.Discard, io.Discard, options{addr: strings.TrimPrefix(stack.URL, "http://")})
 	if err == nil || errors.Is(err, http.ErrServerClosed) {
 		t.Errorf("got %v, want that the address is in use", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"net/http"
@@ -32,7 +33,7 @@ type counter struct {
 func newCounter(rules ...fault.Rule) *counter {
 	c := &counter{}
 	c.Server = awsjson.New(awsjson.Service{
-		Target: "Counter_1", Namespace: "com.example", InternalCode: "InternalFailure", CRC: true,
+		Name: "counter", Target: "Counter_1", Namespace: "com.example", InternalCode: "InternalFailure", CRC: true,
 		Injected: func(code string) *awsjson.Error {
 			if code == "Known" {
 				return &awsjson.Error{Status: 403, Code: code, QueryCode: "Old.Known"}
@@ -110,7 +111,7 @@ func TestAnswers(t *testing.T) {
 		{"Refuse", "{}", 400, map[string]any{"__type": "com.example#Refused", "message": "no", "Item": 1.0}},
 		{"Refuse", "plain", 500, map[string]any{"__type": "com.example#InternalFailure", "message": "oops"}},
 		{"Broken", "", 500, map[string]any{"__type": "com.example#InternalFailure"}},
-		{"Nonsense", "", 400, map[string]any{"__type": "com.example#UnknownOperationException"}},
+		{"Nonsense", "", 400, map[string]any{"__type": "com.example#UnknownOperationException", "message": "counter does not implement the operation Nonsense"}},
 	} {
 		status, out, err := c.call(t, w.op, w.body)
 		if err != nil || status != w.status {
@@ -175,6 +176,43 @@ func TestRefusedRequests(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// A rule for an operation that does not exist would never apply.
+func TestUnknownOperationInAPlan(t *testing.T) {
+	t.Parallel()
+	c := newCounter()
+	defer c.Close()
+	for name, set := range map[string]func(){
+		"New": func() { newCounter(fault.Rule{Op: "Cuont", Do: fault.Reset}) },
+		"Set": func() { c.Set(fault.Plan{Rules: []fault.Rule{{Op: "Count"}, {Op: "Cuont", Do: fault.Reset}}}) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, `Op is "Cuont", which is none of [Broken Count`) {
+					t.Errorf("%s: %s", name, got)
+				}
+			}()
+			set()
+		}()
+	}
+}
+
+// Without a record there are no calls, and faults apply.
+func TestNoRecord(t *testing.T) {
+	t.Parallel()
+	c := awsjson.New(awsjson.Service{Target: "S", InternalCode: "InternalFailure", NoRecord: true, Operations: map[string]awsjson.Operation{
+		"Do": func(context.Context, awsjson.Request, *fault.Rule) (any, awsjson.Cost, error) {
+			return nil, awsjson.Cost{}, nil
+		},
+	}}, fault.Plan{Rules: []fault.Rule{{Do: fault.Error}}})
+	defer c.Close()
+	r := request(t.Context(), "", "{}")
+	r.Header.Set("X-Amz-Target", "S.Do")
+	resp, err := c.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusInternalServerError || len(c.Calls()) != 0 {
+		t.Errorf("%v, %v, %d calls recorded", resp, err, len(c.Calls()))
+	}
+}
 
 func TestFaults(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +28,7 @@ type Operation func(ctx context.Context, in Request, rule *fault.Rule) (out any,
 type Request struct {
 	Body  []byte
 	Trace string // the header X-Amzn-Trace-Id
+	Host  string // that the client has called
 }
 
 // Cost is the Entries and Units of a fault.Call.
@@ -36,6 +39,8 @@ type Cost struct {
 
 // Service describes a service to New.
 type Service struct {
+	// Name is what the service calls itself where it refuses what AWS has and it has not: "memsqs".
+	Name string
 	// Target is the prefix of X-Amz-Target: "AmazonSQS", "DynamoDB_20120810".
 	Target string
 	// Namespace is the prefix of an error's __type: "com.amazonaws.sqs".
@@ -51,6 +56,14 @@ type Service struct {
 	Injected func(code string) *Error
 	// Now is the server's clock, for the Date of responses. Default: time.Now.
 	Now func() time.Time
+	// NoRecord leaves Calls empty. Default: false.
+	NoRecord bool
+}
+
+// unimplemented refuses a part of AWS that the service does not have. The code is that of an operation that AWS does not know. An
+// invented answer would be worse: tests would rely on it.
+func (s *Service) unimplemented(what string) *Error {
+	return Invalid("UnknownOperationException", s.Name+" does not implement "+what)
 }
 
 // Server serves the calls of a service. Create it inside the synctest bubble that uses it.
@@ -68,9 +81,21 @@ func New(svc Service, plan fault.Plan) *Server {
 	if svc.Now == nil {
 		svc.Now = time.Now
 	}
-	s := &Server{Injector: fault.NewInjector(plan), svc: svc}
+	s := &Server{Injector: fault.NewInjector(fault.Plan{}), svc: svc}
+	s.Set(plan)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
+}
+
+// Set replaces the plan of faults, and counts calls from 0 again. It does not change the recorded calls. It panics for a rule whose
+// Op the service does not have.
+func (s *Server) Set(plan fault.Plan) {
+	for i, r := range plan.Rules {
+		if r.Op != "" && s.svc.Operations[r.Op] == nil {
+			panic(fmt.Sprintf("fault.Plan: Rules[%d].Op is %q, which is none of %s", i, r.Op, slices.Sorted(maps.Keys(s.svc.Operations))))
+		}
+	}
+	s.Injector.Set(plan)
 }
 
 // Close ends long polls and pending replays, and waits for them. Later calls are served, but long polls do not wait.
@@ -87,7 +112,7 @@ func (s *Server) Serves(r *http.Request) bool {
 func (s *Server) perform(op string, perform Operation, in Request) response {
 	rule := s.Next(op)
 	cost := Cost{}
-	defer func() { s.Record(fault.Call{Op: op, Entries: cost.Entries, Units: cost.Units, Fault: rule}) }()
+	defer func() { s.record(op, cost, rule) }()
 
 	if rule != nil {
 		switch {
@@ -126,8 +151,14 @@ func (s *Server) replay(op string, perform Operation, in Request, rule *fault.Ru
 			return
 		}
 		_, c, _ := perform(s.ctx, in, nil) // there is no client to respond to
-		s.Record(fault.Call{Op: op, Entries: c.Entries, Units: c.Units, Fault: rule})
+		s.record(op, c, rule)
 	})
+}
+
+func (s *Server) record(op string, c Cost, rule *fault.Rule) {
+	if !s.svc.NoRecord {
+		s.Record(fault.Call{Op: op, Entries: c.Entries, Units: c.Units, Fault: rule})
+	}
 }
 
 // sleep returns false if Close ended it.

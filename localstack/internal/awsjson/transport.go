@@ -3,6 +3,8 @@ package awsjson
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -25,6 +27,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, err := read(r)
 	if err != nil {
 		panic(http.ErrAbortHandler) // the request is incomplete
+	}
+	if len(req.body) > maxRequest {
+		_, _ = io.Copy(io.Discard, r.Body) // a client that still writes would see the closed connection, and no response
 	}
 	out := s.serve(req)
 	if out.reset {
@@ -75,32 +80,52 @@ const maxRequest = 17 << 20 // the largest request is DynamoDB's BatchWriteItem,
 // request is the part of an HTTP request that a call needs.
 type request struct {
 	method, target string
+	query          bool // of the query protocol
 	signed         bool
-	trace          string
+	trace, host    string
 	body           []byte // at most maxRequest + 1 bytes
+	unreadable     error  // why the body was not decoded
 }
 
 func read(r *http.Request) (request, error) {
-	out := request{method: r.Method, target: r.Header.Get("X-Amz-Target"), signed: r.Header.Get("Authorization") != "", trace: r.Header.Get("X-Amzn-Trace-Id")}
+	out := request{
+		method: r.Method, target: r.Header.Get("X-Amz-Target"), query: isQuery(r), signed: r.Header.Get("Authorization") != "",
+		trace: r.Header.Get("X-Amzn-Trace-Id"), host: r.Host,
+	}
 	if r.Body == nil {
 		return out, nil
 	}
-	var err error
-	out.body, err = io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
-	return out, err
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		var err error
+		out.body, err = io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+		return out, err
+	}
+	packed, err := gzip.NewReader(r.Body)
+	if err == nil {
+		out.body, err = io.ReadAll(io.LimitReader(packed, maxRequest+1))
+	}
+	out.unreadable = err
+	return out, nil
 }
 
 func (s *Server) serve(r request) response {
+	if r.query {
+		return s.refuseQuery()
+	}
 	target, op, _ := strings.Cut(r.target, ".")
 	perform := s.svc.Operations[op]
-	if r.method != http.MethodPost || target != s.svc.Target || perform == nil {
-		return s.encodeError(&Error{Code: "UnknownOperationException"})
-	}
-	if len(r.body) > maxRequest {
-		return s.encodeError(&Error{Status: http.StatusRequestEntityTooLarge, Code: "RequestEntityTooLarge"})
+	switch {
+	case r.method != http.MethodPost || target != s.svc.Target:
+		return s.encodeError(&Error{Code: "UnknownOperationException", Message: s.svc.Name + " serves POST with X-Amz-Target: " + s.svc.Target + ".Operation"})
+	case perform == nil:
+		return s.encodeError(s.svc.unimplemented("the operation " + op))
+	case len(r.body) > maxRequest:
+		return s.encodeError(&Error{Status: http.StatusRequestEntityTooLarge, Code: "RequestEntityTooLarge", Message: fmt.Sprintf("The request has more than %d bytes", maxRequest)})
+	case r.unreadable != nil:
+		return s.encodeError(Invalid("SerializationException", "Content-Encoding: "+r.unreadable.Error()))
 	}
 	if !r.signed {
 		return s.encodeError(&Error{Status: http.StatusForbidden, Code: "MissingAuthenticationTokenException", QueryCode: "MissingAuthenticationToken", Message: "Request is missing Authentication Token"})
 	}
-	return s.perform(op, perform, Request{r.body, r.trace})
+	return s.perform(op, perform, Request{r.body, r.trace, r.host})
 }

@@ -109,7 +109,7 @@ func notANumber(x *exam) {
 // (..)." "The name can be up to 256 characters long."
 func illegalNames(x *exam) {
 	q := x.standard()
-	for _, name := range []string{".start", "end.", "two..periods", "AWS.name", "amazon.name", "a b", "ä", strings.Repeat("n", 257)} {
+	for _, name := range []string{".start", "end.", "two..periods", "AWS.name", "amazon.name", "a b", strings.Repeat("n", 257)} {
 		_, err := x.trySend(q, "a", named(name))
 		x.fails("name "+name, err, invalidValue)
 	}
