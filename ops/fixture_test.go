@@ -53,6 +53,7 @@ type fixture struct {
 	url, dlq string
 	admin    *process
 	quiet    *slog.Logger
+	sent     atomic.Int64 // by sendWith
 }
 
 type setup struct {
@@ -131,7 +132,7 @@ func (x *fixture) sendWith(url, body string, attrs map[string]string) {
 		if !found {
 			group = body[:1]
 		}
-		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String("dedup-"+strconv.Itoa(len(x.sqs.Calls())))
+		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String(fmt.Sprint("dedup-", x.sent.Add(1)))
 	}
 	if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
 		x.Fatal(err)

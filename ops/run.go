@@ -304,20 +304,25 @@ func (r *run) closePublishers() {
 	}
 }
 
-// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened. The fence of a reopened
-// record is the time of that in ms.
+// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened, and looks at these records
+// again, as long as one of them was reopened meanwhile. The fence of a reopened record is the time of that in ms.
 func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
-	var reopened []*Message
-	var wait time.Duration
-	for _, m := range batch {
-		if m.State != Released || !strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix) {
-			continue
+	awaited := map[*Message]int64{} // a fence, once: the store's clock may be ahead
+	for !r.o.DryRun && ctx.Err() == nil {
+		var reopened []*Message
+		var wait time.Duration
+		for _, m := range batch {
+			if m.State != Released || !strings.HasPrefix(m.Record.Owner, dedup.OperatorPrefix) || awaited[m] == m.Record.Fence {
+				continue
+			}
+			if left := min(time.Until(time.UnixMilli(m.Record.Fence).Add(remembered)), remembered); left > 0 {
+				reopened, wait = append(reopened, m), max(wait, left)
+				awaited[m] = m.Record.Fence
+			}
 		}
-		if left := min(time.Until(time.UnixMilli(m.Record.Fence).Add(remembered)), remembered); left > 0 {
-			reopened, wait = append(reopened, m), max(wait, left)
+		if len(reopened) == 0 {
+			return
 		}
-	}
-	if len(reopened) > 0 && !r.o.DryRun {
 		host.Wait(ctx, wait)
 		r.d.join(ctx, reopened)
 	}
