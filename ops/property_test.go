@@ -64,7 +64,8 @@ func drawRedrive(rt *rapid.T) redrivePlan {
 	}
 	p := redrivePlan{FIFO: rapid.Bool().Draw(rt, "fifo")}
 	groups := rapid.IntRange(1, 8).Draw(rt, "groups")
-	for i := range rapid.IntRange(1, 60).Draw(rt, "messages") {
+	most := rapid.SampledFrom([]int{6, 15, 15, 60}).Draw(rt, "most") // many messages cost much, and seldom find more
+	for i := range rapid.IntRange(1, most).Draw(rt, "messages") {
 		m := plannedMessage{Body: fmt.Sprintf("g%d-%02d", rapid.IntRange(1, groups).Draw(rt, "group"), i), Event: fmt.Sprint("e", i)}
 		m.State = rapid.SampledFrom([]ops.State{ops.None, ops.None, ops.Released, ops.Released, ops.Completed, ops.Crashed}).Draw(rt, "state")
 		m.Cause = rapid.SampledFrom([]ops.Cause{ops.Sent, ops.Rejected, ops.Rejected, ops.ReceivesUsedUp}).Draw(rt, "cause")

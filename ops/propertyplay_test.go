@@ -185,6 +185,11 @@ func (x *redrivePlay) reopen(m plannedMessage) {
 	}
 }
 
+// killedNotCut is a file of a machine that keeps its power: what a killed process wrote is there.
+type killedNotCut struct{ ops.Appender }
+
+func (killedNotCut) Sync() error { return nil }
+
 // run redrives until the end, or until the process is killed, and returns the journal of that moment.
 func (x *redrivePlay) run(run plannedRun, before []byte) (journal []byte) {
 	p := x.newProcess()
@@ -197,6 +202,7 @@ func (x *redrivePlay) run(run plannedRun, before []byte) (journal []byte) {
 	if err != nil {
 		return before // by a fault
 	}
+	d.WrapJournals(func(f ops.Appender) ops.Appender { return killedNotCut{f} })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel() // what a killed process does from then on has no effect
 	done := make(chan struct{})
