@@ -44,6 +44,7 @@ func (r *run) sendCanaries(ctx context.Context, batch []*Message) (rest []*Messa
 			err = r.awaitCompleted(ctx, m, res)
 			r.tell([]*Result{res})
 			r.d.join(ctx, batch[i+1:]) // it has waited
+			r.awaitReopened(ctx, batch[i+1:])
 		}
 		if err != nil {
 			r.fail(err) // for which the rest is left

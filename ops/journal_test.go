@@ -58,7 +58,8 @@ type killer struct {
 	n       atomic.Int64
 	mu      sync.Mutex
 	journal []byte
-	killed  chan struct{} // closed then
+	killed  chan struct{}   // closed then
+	ids     map[string]bool // of what was received
 }
 
 func (k *killer) kill() {
@@ -93,14 +94,28 @@ func (k *killer) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBa
 
 func (k *killer) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (out *sqs.ReceiveMessageOutput, err error) {
 	k.call(func() { out, err = k.Client.ReceiveMessage(ctx, in, o...) })
+	if err == nil {
+		for _, m := range out.Messages {
+			k.ids[*m.MessageId] = true
+		}
+	}
 	return out, err
+}
+
+func (k *killer) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (out *sqs.ChangeMessageVisibilityBatchOutput, err error) {
+	k.call(func() { out, err = k.Client.ChangeMessageVisibilityBatch(ctx, in, o...) })
+	return out, err
+}
+
+func newKiller(c ops.Client, p *process, path string, at int64) *killer {
+	return &killer{Client: c, p: p, path: path, at: at, killed: make(chan struct{}), ids: map[string]bool{}}
 }
 
 // redriveAndDie redrives in a process that is killed, and returns its journal.
 func (x *fixture) redriveAndDie(at int64) []byte {
 	x.Helper()
 	p := x.newProcess()
-	k := &killer{Client: p.sqs, p: p, at: at, path: filepath.Join(x.TempDir(), "journal"), killed: make(chan struct{})}
+	k := newKiller(p.sqs, p, filepath.Join(x.TempDir(), "journal"), at)
 	d, err := ops.Open(context.Background(), k, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
 	if err != nil {
 		x.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,6 +126,81 @@ func TestRedriveAfterReopen(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if len(runs) != 2 || runs[1].Sub(start) < 60*time.Second {
 			t.Errorf("runs at %v, reopened at %v", runs, start)
+		}
+	})
+}
+
+// So is one whose record is reopened while the message waits: for a canary, for another record that was reopened, or for its own.
+func TestRedriveAfterReopenMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first  time.Duration // when the record is reopened, counted from 1 s before the run
+		second time.Duration // and once more; 0: not
+		canary int
+		after  time.Duration // when the event may run
+	}{
+		"during the canary":  {first: 5 * time.Second, canary: 1, after: 70 * time.Second},
+		"again, in the wait": {second: 40 * time.Second, canary: -1, after: 105 * time.Second},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			var mu sync.Mutex
+			runs := map[string][]time.Duration{}
+			var start time.Time
+			h := x.worker(x.url, x.guarded(func(_ context.Context, m *sqsonce.Message) error {
+				if m.Body == "a1" && !start.IsZero() {
+					time.Sleep(10 * time.Second)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				runs[m.Body] = append(runs[m.Body], time.Since(start))
+				return nil
+			}))
+			defer h.stop()
+			reopen := func() {
+				store := x.store(x.admin)
+				rec, err := store.Inspect(context.Background(), "billing#orders|b1")
+				if err == nil {
+					err = store.Reopen(context.Background(), rec, "again")
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			x.send(x.url, "b1")
+			time.Sleep(30 * time.Second)
+			x.send(x.dlq, "a1", "b1")
+			start = time.Now()
+			time.AfterFunc(tt.first, reopen)
+			if tt.second > 0 {
+				time.AfterFunc(tt.second, reopen)
+			}
+			time.Sleep(time.Second)
+			x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Canary = tt.canary })
+			time.Sleep(20 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if got := runs["b1"]; len(got) < 2 || got[len(got)-1] < tt.after || len(x.bodies(x.dlq)) != 0 {
+				t.Errorf("%s: runs after %v, %q left", name, got, x.bodies(x.dlq))
+			}
+		})
+	}
+}
+
+// A store whose clock is an hour ahead does not make it wait for longer.
+func TestRedriveAfterReopenByAFastClock(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(1)
+		fence := time.Now().Add(time.Hour).UnixMilli()
+		d := x.redriver(func(o *ops.Options) {
+			o.Store = inspector(func(context.Context, string) (dedup.Record, error) {
+				return dedup.Record{Lease: dedup.Lease{Owner: dedup.OperatorPrefix + "/1", Fence: fence}}, nil
+			})
+		})
+		start := time.Now()
+		r := x.redriveAll(d)
+		if took := time.Since(start); r.Count(ops.Redriven) != 1 || took < time.Minute || took > 75*time.Second {
+			t.Errorf("%d redriven in %s", r.Count(ops.Redriven), took)
 		}
 	})
 }
