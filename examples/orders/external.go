@@ -5,21 +5,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sqsonce/sqsonce"
 )
 
 // externalSystem stands for a system that takes no part in our transactions, such as a payment provider. Each call appends
-// a line with the event and the process to a file.
-type externalSystem struct{ file string }
+// a line with the event and the process to a file. Orders of articles that it does not know are rejected.
+type externalSystem struct {
+	file    string
+	unknown string // file of the articles that it does not know, one on each line; "", or no such file: it knows all
+}
 
 // replyTime is the time between the effect of a call and its reply. A process that dies in between cannot know whether
 // the call was made.
 const replyTime = 20 * time.Millisecond
 
 func (s externalSystem) notify(_ context.Context, o Order) error {
+	if err := s.check(o); err != nil {
+		return err
+	}
 	if s.file == "" {
 		return nil
 	}
@@ -32,6 +42,23 @@ func (s externalSystem) notify(_ context.Context, o Order) error {
 		return err
 	}
 	time.Sleep(replyTime)
+	return nil
+}
+
+// check rejects an order that the system would refuse at each try.
+func (s externalSystem) check(o Order) error {
+	if s.unknown == "" {
+		return nil
+	}
+	unknown, err := os.ReadFile(s.unknown)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, l := range o.Lines {
+		if slices.Contains(strings.Fields(string(unknown)), l.SKU) {
+			return sqsonce.Reject(fmt.Errorf("the external system does not know article %s", l.SKU))
+		}
+	}
 	return nil
 }
 

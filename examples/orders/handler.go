@@ -18,6 +18,7 @@ type Config struct {
 	LedgerTable string        // DynamoDB table of the ledger
 	Consumer    string        // part of every record's key
 	Calls       string        // file that stands for an external system; "": none
+	Unknown     string        // file of the articles that the external system does not know, one on each line; "": it knows all
 	Lease       time.Duration // record lease. Default: that of package dedup
 	// Once is a further option of all deduplication, such as the one of package emf. Default: none.
 	Once func(*dedup.Options)
@@ -50,7 +51,7 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := calls.Handler(sqsonce.JSON(externalSystem{file: c.Calls}.notify))
+	call := calls.Handler(sqsonce.JSON(externalSystem{c.Calls, c.Unknown}.notify))
 
 	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		o, err := sqsonce.Decode[Order](m)
@@ -81,7 +82,7 @@ func NewHandlerWithStore(store dedup.Store, c Config, book sqsonce.Handler) (sqs
 		if err := review(ctx, o); err != nil {
 			return err
 		}
-		return externalSystem{file: c.Calls}.notify(ctx, o)
+		return externalSystem{c.Calls, c.Unknown}.notify(ctx, o)
 	}))
 	return func(ctx context.Context, m *sqsonce.Message) error {
 		if err := call(ctx, m); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,58 @@ func TestUnreadableOrderIsRejected(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An order of an article that the external system does not know is rejected, and has no effect. When it is known, the order has both.
+func TestUnknownArticle(t *testing.T) {
+	inMemory(t)
+	for name, newHandlerOf := range map[string]func(*localstack.Stack, Config) (sqsonce.Handler, error){
+		"DynamoDB": func(s *localstack.Stack, c Config) (sqsonce.Handler, error) { return NewHandler(s.DynamoDB, c) },
+		"another store": func(s *localstack.Stack, c Config) (sqsonce.Handler, error) {
+			return NewHandlerWithStore(memstore.New(), c, sqsonce.JSON(func(ctx context.Context, o Order) error {
+				return BookOnce(ctx, s.DynamoDB, "ledger", o)
+			}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c := Config{DedupTable: "dedup", LedgerTable: "ledger", Consumer: "billing", Calls: filepath.Join(dir, "calls"), Unknown: filepath.Join(dir, "unknown")}
+			if err := os.WriteFile(c.Unknown, []byte("TEA-1\nTEA-2\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				_, stack := newHandler(t, "")
+				handler, err := newHandlerOf(stack, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := message(`{"id":"ord-1/placed","account":"acct-1","amount":250,"lines":[{"sku":"MUG-1"},{"sku":"TEA-2"}]}`)
+				err = handler(t.Context(), m)
+				if _, rejected := errors.AsType[*sqsonce.RejectError](err); !rejected || !strings.Contains(err.Error(), "TEA-2") {
+					t.Errorf("got %v, want a reject that names the article", err)
+				}
+				if _, err := os.Stat(c.Calls); err == nil {
+					t.Error("the external system was called about a rejected order")
+				}
+				if ledger, err := ReadLedger(t.Context(), stack.DynamoDB, "ledger"); err != nil || len(ledger) != 0 {
+					t.Errorf("ledger %v (%v), want it empty", ledger, err)
+				}
+				if err := os.Remove(c.Unknown); err != nil {
+					t.Fatal(err)
+				}
+				if err := handler(t.Context(), m); err != nil {
+					t.Error(err)
+				}
+				ledger, err := ReadLedger(t.Context(), stack.DynamoDB, "ledger")
+				if err != nil || ledger["acct-1"].Balance != 250 {
+					t.Errorf("ledger %v (%v), want the order booked", ledger, err)
+				}
+				if made, err := ReadCalls(c.Calls); err != nil || len(made) != 1 {
+					t.Errorf("calls %v (%v), want one", made, err)
+				}
+			})
+		})
+	}
 }
 
 // A booking that fails does not repeat the call. A booking that was made before the handler failed is made once.

@@ -27,11 +27,14 @@ type backend struct {
 	env func(address string) []string
 }
 
+// dynamoWorker is the command with the records in DynamoDB.
+const dynamoWorker = "worker"
+
 func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
 	store := os.Getenv("STORE")
 	switch store {
 	case "", "dynamodb":
-		return &backend{worker: "worker", function: "lambda"}, nil
+		return &backend{worker: dynamoWorker, function: "lambda"}, nil
 	case "redis":
 		s, err := testserver.Redis.Launch(ctx, testserver.AppendOnly)
 		if err != nil {

@@ -1,12 +1,16 @@
 package main
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // outageTime is how long the store is away.
 const outageTime = 10 * time.Second
 
 // incidents are what happens to the processes on their way: the store is away for a while, then a worker and a function are
-// killed. In this order no process starts during the outage: a command that cannot check its store at its start exits.
+// killed. In this order no process starts during the outage: a command that cannot check its store at its start exits. When all
+// else of the standard queue is done, what was rejected there is redriven.
 type incidents struct {
 	p     *processes
 	shown *progress
@@ -15,10 +19,12 @@ type incidents struct {
 	begun  bool             // the outage
 	back   <-chan time.Time // ends the outage; nil: the store is there
 	killed []int            // IDs of the processes
+	mended chan error       // gets the result of the redrive, once; nil: it has not begun
+	over   bool             // the redrive
 }
 
 // next begins the incident that is due when so many events of each queue are booked.
-func (i *incidents) next(booked map[string]int) error {
+func (i *incidents) next(ctx context.Context, booked map[string]int) error {
 	fifo, standard := i.in.loads[0], i.in.loads[1]
 	n, all := fifo.count(booked), len(fifo.events)
 	switch {
@@ -26,11 +32,15 @@ func (i *incidents) next(booked map[string]int) error {
 		i.begin()
 	case i.begun && i.back == nil && len(i.killed) == 0 && n >= all/2:
 		return i.kill(fifo.queue, standard.queue)
+	case len(i.killed) > 0 && i.mended == nil && standard.count(booked) >= len(standard.events)-standard.rejected():
+		// In an empty queue there is nothing that a handler could still reject.
+		if n, err := i.p.stack.messages(ctx, standard.queue); err != nil || n > 0 {
+			return err
+		}
+		return i.mend(ctx)
 	}
 	return nil
 }
-
-func (i *incidents) over() bool { return len(i.killed) > 0 }
 
 func (i *incidents) begin() {
 	i.begun = true

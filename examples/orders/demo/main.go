@@ -1,6 +1,6 @@
 // Command demo runs the orders example under the conditions that double effects: events that are sent twice, handlers that
 // take longer than the visibility timeout, a store that is away for ten seconds, and a worker and a Lambda function that are
-// killed in the middle.
+// killed in the middle. Orders of one article are rejected on the standard queue, and redriven when the cause is mended.
 //
 // It starts SQS and DynamoDB in memory, or uses the endpoint of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
 // AWS_ENDPOINT_URL_DYNAMODB where they differ). It runs the commands publish, worker and lambda, the last behind an event
@@ -13,7 +13,7 @@
 //
 // STACK_OUTPUTS names a JSON file with the outputs of a stack of template.yaml. The demo then uses its queues and tables on
 // AWS, beside its functions, with publishers and workers of its own, one of which it kills. It causes no outage, kills no
-// function and does not count deliveries there; the calls of the functions are not known to it.
+// function, has no order rejected, and does not count deliveries there; the calls of the functions are not known to it.
 //
 // It exits with status 1 where an effect is missing, doubled or out of order, where a dead-letter queue holds a message, and
 // where it is not done in two minutes, or in fifteen with a deployed stack.
@@ -134,6 +134,12 @@ func perform(ctx context.Context, p *processes, in *input) (killed []int, err er
 		case <-todo.back:
 			todo.end()
 			continue
+		case err := <-todo.mended:
+			if err != nil {
+				return nil, fmt.Errorf("redriving: %w", err)
+			}
+			todo.over = true
+			continue
 		case <-tick.C:
 		}
 		booked, err := p.stack.booked(ctx)
@@ -141,10 +147,10 @@ func perform(ctx context.Context, p *processes, in *input) (killed []int, err er
 			return nil, err
 		}
 		shown.show(booked)
-		if err := todo.next(booked); err != nil {
+		if err := todo.next(ctx, booked); err != nil {
 			return nil, err
 		}
-		if !todo.over() || !in.complete(booked) {
+		if !todo.over || !in.complete(booked) {
 			continue
 		}
 		if empty, err := p.stack.drained(ctx); err != nil {
@@ -159,6 +165,9 @@ func perform(ctx context.Context, p *processes, in *input) (killed []int, err er
 // startAll starts two workers, a function and a publisher for each queue.
 func startAll(ctx context.Context, p *processes, in *input) error {
 	if !p.stack.deployed { // else they are running
+		if err := os.WriteFile(p.unknownFile(), []byte(unknownArticle), 0o600); err != nil {
+			return err
+		}
 		if err := p.startFunctions(ctx, in); err != nil {
 			return err
 		}

@@ -32,7 +32,8 @@ const (
 	// minute, and those that were received before for four.
 	queueVisibility = 27 * time.Second
 	batchSize       = 10
-	concurrentCalls = 2 // of each function: the least MaximumConcurrency of a mapping
+	consumer        = "orders" // name in the records
+	concurrentCalls = 2        // of each function: the least MaximumConcurrency of a mapping
 )
 
 // processes are the commands that the demo runs: workers, publishers and functions.
@@ -187,12 +188,15 @@ func (p *processes) killAll() {
 func (p *processes) environment(queue string) []string {
 	env := []string{
 		"QUEUE_URL=" + p.stack.QueueURL[queue], "DLQ_URL=" + p.stack.QueueURL[p.stack.names.dlq(queue)],
-		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=orders",
+		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=" + consumer,
 		"CALLS=" + p.callsFile(), "CONCURRENCY=" + strconv.Itoa(concurrency),
 		"VISIBILITY=" + visibility.String(), "LEASE=" + lease.String(), "BACKOFF=" + longestBackoff.String(),
 	}
 	if p.stack.deployed { // the credentials and endpoints of the demo itself
 		return env
+	}
+	if queue == p.stack.names.standard {
+		env = append(env, "UNKNOWN_ARTICLES="+p.unknownFile())
 	}
 	return slices.Concat(env, []string{
 		"AWS_ENDPOINT_URL_SQS=" + p.stack.counter.url,
@@ -221,10 +225,7 @@ func (p *processes) startFunctions(ctx context.Context, in *input) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &functions{byQueue: map[string]*runtimeapi.Function{}, cancel: cancel, log: log}
 	p.functions = f
-	client := sqs.New(sqs.Options{
-		Region: p.stack.SQS.Options().Region, Credentials: p.stack.SQS.Options().Credentials,
-		BaseEndpoint: aws.String(p.stack.counter.url),
-	})
+	client := p.client()
 	for _, l := range in.loads {
 		function, err := runtimeapi.Start(ctx, filepath.Join(p.bin, p.stack.backend.function), func(o *runtimeapi.Options) {
 			o.Env = p.environment(l.queue)
@@ -250,6 +251,12 @@ func (p *processes) startFunctions(ctx context.Context, in *input) error {
 		})
 	}
 	return nil
+}
+
+// client is a client of SQS whose requests are counted.
+func (p *processes) client() *sqs.Client {
+	o := p.stack.SQS.Options()
+	return sqs.New(sqs.Options{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: aws.String(p.stack.counter.url)})
 }
 
 // kill kills a process of the queue's function with SIGKILL, in the middle of an invocation if there is one.

@@ -60,6 +60,9 @@ func newReport(ctx context.Context, s *stack, in *input, callsFile string, kille
 	r := in.compare(ledger, made, killed)
 	r.deployed = s.deployed
 	r.addOutage(s)
+	if standard := in.loads[1]; !s.deployed && standard.rejected() > 0 && s.counted(standard.dlq).delivered == 0 {
+		r.unexpected = append(r.unexpected, "no order was rejected and redriven")
+	}
 	booked, err := s.booked(ctx)
 	if err != nil {
 		return nil, err

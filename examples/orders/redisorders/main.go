@@ -2,11 +2,15 @@
 // as a worker. The ledger is in DynamoDB, and no transaction spans both: the condition of the booking refuses an order that
 // is booked already.
 //
+//	redisorders               runs the handler
+//	redisorders redrive FILE  redrives the dead-letter queue DLQ_URL; what it deletes is in FILE
+//
 // Environment variables: REDIS_URL (redis://host:port/0), and those of the commands worker and lambda except DEDUP_TABLE.
 package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -19,22 +23,36 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
+	"github.com/sqsonce/sqsonce/examples/orders/redrive"
 	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 )
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	run := workerhost.Run
-	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
-		run = lambdahost.Run
-	}
-	if err := run(log, newHandler); err != nil {
+	if err := run(log); err != nil {
 		log.Error("redisorders has failed", "error", err)
 		os.Exit(1)
 	}
 }
 
-func newHandler(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
+func run(log *slog.Logger) error {
+	store, err := openStore()
+	if err != nil {
+		return err
+	}
+	newHandler := func(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) { return handler(store, cfg, c) }
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "redrive":
+		return redrive.RunFromEnv(store)
+	case len(os.Args) > 1:
+		return fmt.Errorf("unknown argument %q: use redrive or none", os.Args[1])
+	case os.Getenv("AWS_LAMBDA_RUNTIME_API") != "":
+		return lambdahost.Run(log, newHandler)
+	}
+	return workerhost.Run(log, newHandler)
+}
+
+func openStore() (*redisstore.Store, error) {
 	o, err := redis.ParseURL(os.Getenv("REDIS_URL"))
 	if err != nil {
 		return nil, err
@@ -44,9 +62,10 @@ func newHandler(cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := store.Check(context.Background()); err != nil {
-		return nil, err
-	}
+	return store, store.Check(context.Background())
+}
+
+func handler(store *redisstore.Store, cfg aws.Config, c orders.Config) (sqsonce.Handler, error) {
 	once, err := dedup.New(store, c.Consumer, c.Dedup)
 	if err != nil {
 		return nil, err

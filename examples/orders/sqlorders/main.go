@@ -1,9 +1,10 @@
 // Command sqlorders runs the orders handler with its records and its ledger in one relational database: as a Lambda
 // function where Lambda starts it, else as a worker. Record and booking commit together.
 //
-//	sqlorders          runs the handler
-//	sqlorders setup    creates the tables, unless they exist
-//	sqlorders ledger   prints the ledger as JSON
+//	sqlorders               runs the handler
+//	sqlorders setup         creates the tables, unless they exist
+//	sqlorders ledger        prints the ledger as JSON
+//	sqlorders redrive FILE  redrives the dead-letter queue DLQ_URL; what it deletes is in FILE
 //
 // Environment variables: STORE (postgres, mariadb or sqlite), DATABASE_URL (the driver's data source name), and those of
 // the commands worker and lambda except DEDUP_TABLE and LEDGER_TABLE.
@@ -23,6 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
+	"github.com/sqsonce/sqsonce/examples/orders/redrive"
 	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
 )
 
@@ -50,20 +52,31 @@ func run(log *slog.Logger) error {
 			return err
 		}
 		return json.NewEncoder(os.Stdout).Encode(accounts)
+	case len(os.Args) > 1 && os.Args[1] == "redrive":
+		store, err := l.store()
+		if err != nil {
+			return err
+		}
+		return redrive.RunFromEnv(store)
 	case len(os.Args) > 1:
-		return fmt.Errorf("unknown argument %q: use setup, ledger or none", os.Args[1])
+		return fmt.Errorf("unknown argument %q: use setup, ledger, redrive or none", os.Args[1])
 	case os.Getenv("AWS_LAMBDA_RUNTIME_API") != "":
 		return lambdahost.Run(log, newHandler)
 	}
 	return workerhost.Run(log, newHandler)
 }
 
-func (l *ledger) handler(c orders.Config) (sqsonce.Handler, error) {
+func (l *ledger) store() (*sqlstore.Store, error) {
 	store, err := sqlstore.New(l.db, l.dialect)
 	if err != nil {
 		return nil, err
 	}
-	if err := store.Check(context.Background()); err != nil {
+	return store, store.Check(context.Background())
+}
+
+func (l *ledger) handler(c orders.Config) (sqsonce.Handler, error) {
+	store, err := l.store()
+	if err != nil {
 		return nil, err
 	}
 	inbox, err := sqlstore.NewInbox(store, c.Consumer, c.Dedup)

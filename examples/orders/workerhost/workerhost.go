@@ -84,6 +84,7 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 		LedgerTable: os.Getenv("LEDGER_TABLE"),
 		Consumer:    cmp.Or(os.Getenv("CONSUMER"), "orders"),
 		Calls:       os.Getenv("CALLS"),
+		Unknown:     os.Getenv("UNKNOWN_ARTICLES"),
 		Lease:       s.lease,
 	})
 	if err != nil {

@@ -1,0 +1,95 @@
+// Package redrive is what an operator does with a dead-letter queue once the cause is mended: look, redrive, delete what is done.
+package redrive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// Store has the records of the consumer.
+type Store interface {
+	dedup.Store
+	dedup.Inspector
+}
+
+// rounds are enough for messages of one event, of which one runs while the next is looked at.
+const rounds = 10
+
+// RunFromEnv is Run for a command: the queue is that of the environment variable DLQ_URL, the consumer that of CONSUMER, and the archive
+// the second argument. It prints to standard output.
+func RunFromEnv(store Store) error {
+	if len(os.Args) != 3 {
+		return errors.New("usage: redrive FILE, for what is deleted")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	return Run(ctx, sqs.NewFromConfig(cfg), os.Getenv("DLQ_URL"), store, cmp.Or(os.Getenv("CONSUMER"), "orders"), os.Args[2], os.Stdout)
+}
+
+// Run redrives the dead-letter queue of a consumer until it is empty, in ten rounds at most, and prints what it does. What is deleted is first written to the
+// archive, a file.
+func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, consumer, archive string, out io.Writer) (err error) {
+	once, err := dedup.New(store, consumer) // for the keys of the records
+	if err != nil {
+		return err
+	}
+	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+	if err != nil {
+		return err
+	}
+	deleted, err := ops.OpenArchive(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, deleted.Close()) }()
+	for range rounds {
+		listing, err := dlq.List(ctx)
+		if err != nil || listing.Total == 0 {
+			return err
+		}
+		show(out, listing)
+		// Where the handler has rejected an order before it had a record of its own, the record does not exist.
+		sent, err := dlq.Redrive(ctx, func(o *ops.RedriveOptions) { o.NeverStarted = true })
+		if err != nil {
+			return err
+		}
+		// Further messages of events that have run meanwhile: their publisher had sent them twice.
+		done, err := dlq.Delete(ctx, deleted, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.Completed} })
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%d redriven, %d deleted whose event was done\n", sent.Count(ops.Redriven), done.Count(ops.Deleted))
+	}
+	return fmt.Errorf("messages are left after %d rounds: look at them with sqsonce dlq ls", rounds)
+}
+
+// show prints how many messages there are of each reason, and of each state of their events.
+func show(out io.Writer, l ops.Listing) {
+	type kind struct {
+		reason string
+		state  ops.State
+	}
+	count := map[kind]int{}
+	for _, m := range l.Messages {
+		count[kind{m.Class.Text, m.State}]++
+	}
+	for k, n := range count {
+		fmt.Fprintf(out, "%d dead letters (%s): %s\n", n, k.state.Means(), k.reason)
+	}
+}
