@@ -355,7 +355,7 @@ func TestDrainKilled(t *testing.T) {
 						ids[m.ID] = true
 					}
 					p := x.newProcess()
-					k := &killer{Client: p.sqs, p: p, at: at, path: filepath.Join(t.TempDir(), "archive"), killed: make(chan struct{})}
+					k := newKiller(p.sqs, p, filepath.Join(t.TempDir(), "archive"), at)
 					d, err := ops.Open(context.Background(), k, x.dlq)
 					if err != nil {
 						t.Fatal(err)

@@ -389,7 +389,7 @@ func TestRestoreKilled(t *testing.T) {
 					}
 					archive := x.drained(x.redriver())
 					p := x.newProcess()
-					k := &killer{Client: p.sqs, p: p, at: at, path: filepath.Join(t.TempDir(), "journal"), killed: make(chan struct{})}
+					k := newKiller(p.sqs, p, filepath.Join(t.TempDir(), "journal"), at)
 					d, err := ops.Open(context.Background(), k, x.dlq)
 					if err != nil {
 						t.Fatal(err)
