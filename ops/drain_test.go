@@ -282,6 +282,7 @@ func TestDrainFaults(t *testing.T) {
 					}
 					drain := func() (ops.Report, error) {
 						a := x.archive(path)
+						defer a.Close()
 						a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
 						return d.Export(ctx, a, drainAll)
 					}
@@ -496,6 +497,24 @@ func TestArchiveStaysBroken(t *testing.T) {
 			file.full = 0
 		}
 	})
+}
+
+// An archive is open once, and free again when it is closed.
+func TestArchiveInUse(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "archive")
+	for range 2 {
+		a, err := ops.OpenArchive(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ops.OpenArchive(path); !errors.Is(err, ops.ErrInUse) {
+			t.Error(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // broken is a client whose messages have a body that is not UTF-8.
