@@ -282,6 +282,7 @@ func TestDrainFaults(t *testing.T) {
 					}
 					drain := func() (ops.Report, error) {
 						a := x.archive(path)
+						defer a.Close()
 						a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
 						return d.Export(ctx, a, drainAll)
 					}
@@ -381,17 +382,37 @@ func TestDrainKilled(t *testing.T) {
 	}
 }
 
+// What has arrived since the start was not looked at by whoever chose, and stays.
+func TestDrainEnds(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.fill(5)
+		d := x.openHooked(x.newProcess(), func(n int) {
+			for i := range 4 {
+				x.send(x.dlq, fmt.Sprintf("late%d-%d", n, i))
+			}
+		})
+		path := filepath.Join(t.TempDir(), "archive")
+		r, err := d.Export(context.Background(), x.archive(path), drainAll)
+		if err != nil || r.Count(ops.Deleted) != 5 || r.Count(ops.Left) != 4 || !errors.Is(r.Results[8].Err, ops.ErrArrivedLater) || len(x.archived(path)) != 5 || len(x.bodies(x.dlq)) != 4 {
+			t.Errorf("%v, %d deleted, %d left, %d archived, %d there", err, r.Count(ops.Deleted), r.Count(ops.Left), len(x.archived(path)), len(x.bodies(x.dlq)))
+		}
+	})
+}
+
 // A copy of a message that comes again is deleted by a drain, and only by a drain.
 func TestExportOfDuplicates(t *testing.T) {
 	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(10)
-		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: fault.Duplicate, Entries: []int{0, 3}}}})
-		r, err := x.open().Export(context.Background(), x.archive(filepath.Join(t.TempDir(), "archive")))
-		if err != nil || r.Count(ops.Exported) != 10 || len(x.bodies(x.dlq)) < 10 {
-			t.Errorf("%v, %d exported, %d there", err, r.Count(ops.Exported), len(x.bodies(x.dlq)))
-		}
-	})
+	for _, kind := range []fault.Kind{fault.Duplicate, fault.ExpireEarly} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.fill(25)
+			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: kind, Entries: []int{0, 3}}}})
+			r, err := x.open().Export(context.Background(), x.archive(filepath.Join(t.TempDir(), "archive")))
+			if err != nil || r.Count(ops.Exported) == 0 || r.Count(ops.Exported) != len(r.Results) || len(x.bodies(x.dlq)) < 25 {
+				t.Errorf("%v, %d exported of %d, %d there", err, r.Count(ops.Exported), len(r.Results), len(x.bodies(x.dlq)))
+			}
+		})
+	}
 }
 
 // Nothing is deleted that was not meant, and what cannot be done is said before any message is received.
@@ -476,6 +497,24 @@ func TestArchiveStaysBroken(t *testing.T) {
 			file.full = 0
 		}
 	})
+}
+
+// An archive is open once, and free again when it is closed.
+func TestArchiveInUse(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "archive")
+	for range 2 {
+		a, err := ops.OpenArchive(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ops.OpenArchive(path); !errors.Is(err, ops.ErrInUse) {
+			t.Error(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // broken is a client whose messages have a body that is not UTF-8.

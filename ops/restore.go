@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -41,7 +42,7 @@ type RestoreOptions struct {
 	OtherQueue bool
 	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, and after that; each line
 	// is on the disk before the next step. A restore with the journal of one that was killed, or has ended, does not send again what
-	// that has sent. Two restores must not write to one at once. Default: none.
+	// that has sent. It keeps other redrives and restores away as RedriveOptions.Journal does. Default: none.
 	Journal string
 }
 
@@ -63,7 +64,7 @@ type RestoreOptions struct {
 // report says what became of each message that was read, also with an error. Restore again after a kill: with the Journal nothing is
 // sent twice but what was under way; without it SQS drops a second copy on FIFO, for five minutes.
 //
-// A queue out of which a move task takes messages is a [*RefusedError].
+// A queue out of which a move task takes messages is a [*RefusedError], and so is one of another redrive or restore ([ErrTwoAtOnce]).
 func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {
 	var o RestoreOptions
 	for _, fn := range optFns {
@@ -71,6 +72,13 @@ func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*Re
 	}
 	if err := o.resolve(archive); err != nil {
 		return Report{}, err
+	}
+	if o.Journal != "" {
+		unlock, err := d.lockIn("Restore", filepath.Dir(o.Journal))
+		if err != nil {
+			return Report{}, err
+		}
+		defer unlock()
 	}
 	if err := d.checkMoveTasks(ctx, "Restore"); err != nil {
 		return Report{}, err
