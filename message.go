@@ -64,7 +64,7 @@ const (
 	AttrEventType        = "event-type"         // what ByType routes on
 	AttrEventKey         = "event-key"          // a whole key, written verbatim when a message is moved between queues
 	AttrRejectReason     = "reject-reason"      // why a message was sent to the dead-letter queue
-	AttrDeadLetterSource = "dead-letter-source" // the ARN of the queue from which a host sent it there, where there was room
+	AttrDeadLetterSource = "dead-letter-source" // the ARN of the queue from which a host sent it there, where there was room; of a restored message more: see package ops
 	AttrRedriven         = "redriven"           // how often the message was redriven, by which run, and when it was first sent: see package ops
 )
 

@@ -67,7 +67,9 @@ func TestReadArchive(t *testing.T) {
 // What is no line of an archive is an error with its number, and only a last line without its end is one that was not written.
 func TestBadArchives(t *testing.T) {
 	t.Parallel()
-	change := func(old, new string) string { return archiveHead + archiveLine + strings.Replace(archiveLine, old, new, 1) + archiveLine }
+	change := func(old, new string) string {
+		return archiveHead + archiveLine + strings.Replace(archiveLine, old, new, 1) + archiveLine
+	}
 	for name, tt := range map[string]struct {
 		text string
 		line int

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Why a message is left.
@@ -21,8 +18,8 @@ var (
 	ErrHoldOver      = errors.New("no longer certain that the message is hidden from other consumers")
 )
 
-// whyLeft returns why the message is not sent, or nil.
-func (r *run) whyLeft(ctx context.Context, m *Message) error {
+// whyHeld returns what but the message itself holds it back, or nil.
+func (r *run) whyHeld(ctx context.Context, m *Message) error {
 	r.mu.Lock()
 	stopped, failed := r.stopped[m.Group], r.failed
 	r.mu.Unlock()
@@ -38,6 +35,16 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 		return failed
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// whyLeft returns why a redrive does not send the message, or nil.
+func (r *run) whyLeft(ctx context.Context, m *Message) error {
+	if err := r.whyHeld(ctx, m); err != nil {
+		return err
+	}
+	switch {
 	case m.Problem != nil:
 		return m.Problem
 	case r.d.destination(m) == "":
@@ -64,14 +71,3 @@ func (o *RedriveOptions) stateLeft(m *Message) error {
 }
 
 func inState(m *Message) error { return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do()) }
-
-func (o *RedriveOptions) selects(m *Message) (selected bool, err error) {
-	wants := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
-	selected = wants(o.IDs, m.ID) && wants(o.Groups, m.Group) && wants(o.Keys, m.RecordKey) && wants(o.Classes, m.Class.ID) &&
-		(len(o.States) == 0 || slices.Contains(o.States, m.State)) &&
-		(o.SentAfter.IsZero() || m.SentAt.After(o.SentAfter)) && (o.SentBefore.IsZero() || m.SentAt.Before(o.SentBefore))
-	if selected && o.Filter != nil {
-		err = host.Contain(func() error { selected = o.Filter(m); return nil })
-	}
-	return selected, err
-}

@@ -27,12 +27,12 @@ func (r *run) sentOf(batch []*Message) (sent []*Result, tried int) {
 	return sent, tried
 }
 
-// deleteAgain deletes messages that came once more, after their copies were sent: a delete had no effect, or a standard queue has
+// deleteAgain deletes messages that came once more, after their copies were sent, or their lines written: a delete had no effect, or a standard queue has
 // a second copy.
 func (r *run) deleteAgain(ctx context.Context, received []sqstypes.Message) error {
 	var sent []*Result
 	for _, m := range received {
-		if res := r.results[aws.ToString(m.MessageId)]; res != nil && (res.Action == Undeleted || res.Action == Redriven) {
+		if res := r.results[aws.ToString(m.MessageId)]; res != nil && (res.Action == Undeleted || res.Action == r.done) {
 			res.Action = Undeleted
 			sent = append(sent, res)
 		}
@@ -40,7 +40,7 @@ func (r *run) deleteAgain(ctx context.Context, received []sqstypes.Message) erro
 	return r.delete(ctx, sent)
 }
 
-// delete deletes messages whose copies were sent, on a context of its own: ctx may have ended. A handle that may no longer be this
+// delete deletes messages whose copies were sent, or whose lines are on the disk, on a context of its own: ctx may have ended. A handle that may no longer be this
 // run's is not used. Its error ends the run, which would go on to send what it cannot delete.
 func (r *run) delete(ctx context.Context, sent []*Result) error {
 	if len(sent) == 0 {
@@ -60,7 +60,7 @@ func (r *run) delete(ctx context.Context, sent []*Result) error {
 	for _, res := range sent {
 		switch handles := r.held.handles(res.ID); {
 		case deleted[handles[len(handles)-1]]: // the newest one: SQS may accept an older one, and delete nothing
-			res.Action, res.Err = Redriven, nil
+			res.Action, res.Err = r.done, nil
 			line.Deleted = append(line.Deleted, res.ID)
 		case len(open) > 0:
 			res.Err = r.d.failed("DeleteMessage", err)

@@ -1,5 +1,5 @@
 // Package ops shows what lies in a dead-letter queue, and why: each message with its cause, its reason and the record of its
-// event. It sends messages back as the same events.
+// event. It sends messages back as the same events, and keeps in a file what is deleted.
 //
 //	once, err := dedup.New(store, "billing")
 //	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
@@ -28,6 +28,12 @@
 // against what is newer in the source queue: a redriven message comes behind that. A FIFO group of which SQS shows only messages
 // that are left goes no further. AWS's own redrive (StartMessageMoveTask) does none of this.
 //
+// # Archives
+//
+// [DLQ.Export] writes messages to a file, whole; with Drain, and in [DLQ.Delete], it deletes each once its line is on the disk.
+// So what was deleted can be read ([ReadArchive]) and sent to the dead-letter queue again ([DLQ.Restore]), as the same event of
+// the same age. Nothing is deleted without a filter, or All. The file has the messages' bodies: its mode is 0600.
+//
 // # Replaying
 //
 // [DLQ.Replay] runs a completed event again, which nothing else does: one that is named, by a message of the dead-letter queue or
@@ -38,7 +44,8 @@
 // [Open] needs sqs:GetQueueAttributes, ListDeadLetterSourceQueues and ListMessageMoveTasks, List sqs:GetQueueAttributes,
 // ReceiveMessage and ChangeMessageVisibility, all of them on the dead-letter queue, and what the store's Inspect needs:
 // dynamodb:GetItem. Redrive needs what both need, sqs:DeleteMessage on the dead-letter queue, and sqs:SendMessage and
-// GetQueueAttributes on the queues that messages go back to. On an encrypted queue also kms:Decrypt, and kms:GenerateDataKey of
-// those. Replay needs what Redrive does, and what the store's Reopen needs: dynamodb:UpdateItem. An error names the action that
-// was refused.
+// GetQueueAttributes on the queues that messages go back to. Export needs what both need, with Drain also sqs:DeleteMessage, as
+// Delete does. Restore needs what Open needs, and sqs:SendMessage, all on the dead-letter queue. Replay needs what Redrive does,
+// and what the store's Reopen needs: dynamodb:UpdateItem. On an encrypted queue also kms:Decrypt, and kms:GenerateDataKey of
+// those. An error names the action that was refused.
 package ops

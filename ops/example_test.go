@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -68,6 +71,60 @@ func ExampleOptions_key() {
 	}
 	// Output:
 	// shipping#shop|order-42: no record: never started
+}
+
+// A message leaves the dead-letter queue when its line is on the disk, and comes back as the same event.
+func ExampleDLQ_Delete() {
+	ctx := context.Background()
+	client, dlqURL, store := exampleQueues()
+	once, err := dedup.New(store, "billing")
+	if err != nil {
+		log.Fatal(err)
+	}
+	dlq, err := ops.Open(ctx, client, dlqURL, func(o *ops.Options) { o.Key, o.Store = once.Key, store })
+	if err != nil {
+		log.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "orders-dlq.jsonl")
+
+	archive, err := ops.OpenArchive(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := dlq.Delete(ctx, archive, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.Released} })
+	if err := errors.Join(err, archive.Close()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Count(ops.Deleted), "deleted")
+
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	for m, err := range ops.ReadArchive(file) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.RecordKey, m.State, m.Body)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		log.Fatal(err)
+	}
+	report, err = dlq.Restore(ctx, file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Count(ops.Restored), "restored")
+	// Output:
+	// 1 deleted
+	// billing#orders|ord-42 released order-42
+	// 1 restored
 }
 
 // An event that was done wrongly runs again. It takes 65 s, and more.

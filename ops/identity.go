@@ -95,12 +95,9 @@ func (d *DLQ) addHistory(m *Message, c *sqsonce.Message, run string, fits func(s
 	if _, there := m.Attributes[sqsonce.AttrRedriven]; there && h.times == 0 {
 		return // somebody else's
 	}
-	if h.times == 0 {
-		h.first = m.SentAt
-	}
 	with := *c
 	with.Attributes = maps.Clone(c.Attributes)
-	with.Attributes[sqsonce.AttrRedriven] = sqsonce.Attribute{Type: "String", String: fmt.Sprintf("%d %s %d", h.times+1, run, h.first.UnixMilli())}
+	with.Attributes[sqsonce.AttrRedriven] = sqsonce.Attribute{Type: "String", String: fmt.Sprintf("%d %s %d", h.times+1, run, m.firstSent().UnixMilli())}
 	if len(with.Attributes) <= host.MaxAttributes && fits(host.MessageBytes(with.Body, with.Attributes)) {
 		*c = with
 	}

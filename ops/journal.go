@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +10,10 @@ import (
 const journalVersion = 1
 
 // ErrJournal says that a journal is not one of this queue, or cannot be read.
-var ErrJournal = errors.New("ops: not a journal of a redrive from this queue: give another file")
+var ErrJournal = errors.New("ops: not a journal of this operation on this queue: give another file")
 
-// journal is a file with a JSON object in each line: what a redrive is about to send, has sent and has deleted. It has no bodies.
+// journal is a file with a JSON object in each line: what a redrive, or a restore, is about to
+// send, has sent and has deleted. It has no bodies.
 type journal struct {
 	run  string            // the ID of the run that is not done; "" for none
 	sent map[string]string // by the IDs of messages that were sent by earlier processes: the copies' IDs
@@ -21,6 +23,7 @@ type journal struct {
 
 type journalLine struct {
 	Version int      `json:"sqsonce-redrive,omitempty"` // of the first line of each process
+	Restore bool     `json:"restore,omitempty"`         // with Version: the message IDs are those of an archive
 	Queue   string   `json:"queue,omitempty"`
 	Run     string   `json:"run,omitempty"`
 	Send    string   `json:"send,omitempty"` // a message ID
@@ -31,25 +34,37 @@ type journalLine struct {
 }
 
 // openJournal opens or creates the journal. A last line that was not written to its end is removed: it says less than the queue.
-func openJournal(path, queueARN string) (*journal, error) {
+func openJournal(path, queueARN string, restore bool) (*journal, error) {
 	j := &journal{sent: map[string]string{}}
 	file, err := openLines("journal", path, `{"sqsonce-redrive":`, func(l line) error {
-		if err := j.read(l, queueARN); err != nil {
+		if err := j.read(l, queueARN, restore); err != nil {
 			return fmt.Errorf("%w: %s, line %d: %w", ErrJournal, path, l.number, err)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	j.lineFile = file
-	return j, err
+	return j, nil
 }
 
-func (j *journal) read(in line, queueARN string) error {
+// keepJournal opens the run's journal. A run that is not done goes on.
+func (r *run) keepJournal(path string, restore bool) (err error) {
+	if r.journal, err = openJournal(path, r.d.arn, restore); err != nil {
+		return err
+	}
+	r.report.Run = cmp.Or(r.journal.run, r.report.Run)
+	return r.journal.write(journalLine{Version: journalVersion, Restore: restore, Queue: r.d.arn, Run: r.report.Run})
+}
+
+func (j *journal) read(in line, queueARN string, restore bool) error {
 	var l journalLine
 	if err := json.Unmarshal(in.text, &l); err != nil {
 		return err
 	}
-	if (in.number == 1 || l.Version != 0) && (l.Version != journalVersion || l.Queue != queueARN) {
-		return fmt.Errorf("version %d, queue %q", l.Version, l.Queue)
+	if (in.number == 1 || l.Version != 0) && (l.Version != journalVersion || l.Queue != queueARN || l.Restore != restore) {
+		return fmt.Errorf("version %d, queue %q, of a restore: %t", l.Version, l.Queue, l.Restore)
 	}
 	j.add(l)
 	return nil
@@ -72,6 +87,12 @@ func (j *journal) write(l journalLine) error {
 		return nil
 	}
 	return j.lineFile.write(l)
+}
+
+func (j *journal) close() {
+	if j != nil {
+		_ = j.file.Close() // each line is on the disk
+	}
 }
 
 // sentBefore returns the ID of the copy that an earlier process has sent of a message, and whether it has.

@@ -94,6 +94,7 @@ func TestMessagesFindTheirRecords(t *testing.T) {
 							if !errors.Is(m.Problem, ops.ErrDedupIDLost) || m.State != ops.Unknown || m.RecordKey != "" {
 								t.Errorf("%s, key %q, problem %v; want the loss said", m.State, m.RecordKey, m.Problem)
 							}
+							x.roundTrip(func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key })
 							return
 						}
 						if m.State != ops.Released || m.Problem != nil || m.Record == nil || m.Record.Key != m.RecordKey {
@@ -102,6 +103,7 @@ func TestMessagesFindTheirRecords(t *testing.T) {
 						if m.Message.Body != body {
 							t.Errorf("body %q, want it in its envelope", m.Message.Body)
 						}
+						x.roundTrip(func(o *ops.Options) { o.Key = x.once(x.admin, s.opts...).Key })
 					})
 				})
 			}

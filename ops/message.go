@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,25 +63,27 @@ const (
 
 // newMessage returns what a received message says by itself.
 func (d *DLQ) newMessage(in sqstypes.Message) *Message {
-	moved := in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)]
 	m := &Message{Message: *sqsworker.MessageOf(in, ""), State: Unknown}
-	_, rejected := m.Attributes[sqsonce.AttrRejectReason]
-	source := m.Attributes[sqsonce.AttrDeadLetterSource].String
-	switch {
-	case moved != "": // a reject-reason is of an earlier visit
-		m.Cause, m.QueueARN = ReceivesUsedUp, moved
-	case source != "":
-		m.Cause, m.QueueARN = Rejected, source
-	case rejected:
-		m.Cause, m.QueueARN = Rejected, d.source
-	default:
-		m.Cause, m.QueueARN = Sent, d.source
-	}
+	m.Cause, m.QueueARN = d.cameFrom(m.Attributes, in.Attributes[string(sqstypes.MessageSystemAttributeNameDeadLetterQueueSourceArn)])
 	m.Redriven = historyOf(m.Attributes).times
 	if d.retention > 0 && !m.SentAt.IsZero() {
 		m.LostAt = m.SentAt.Add(d.retention)
 	}
 	return m
+}
+
+// cameFrom returns how a message came to the queue, and from which one. moved is its DeadLetterQueueSourceArn.
+func (d *DLQ) cameFrom(attrs map[string]sqsonce.Attribute, moved string) (Cause, string) {
+	if moved != "" { // a reject-reason, or a dead-letter-source, is of an earlier visit
+		return ReceivesUsedUp, moved
+	}
+	if o := originOf(attrs); o.cause != "" {
+		return o.cause, cmp.Or(o.source, d.source)
+	}
+	if _, rejected := attrs[sqsonce.AttrRejectReason]; rejected {
+		return Rejected, d.source
+	}
+	return Sent, d.source
 }
 
 // recordKey returns the key of the event's record. Where something is missing that the consumer had, the key function is asked
@@ -167,11 +170,7 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
 		m.State = None
-		first := m.SentAt
-		if h := historyOf(m.Attributes); h.times > 0 && h.first.Before(first) {
-			first = h.first
-		}
-		m.Expired = now.Sub(first) > d.opts.Retention-expiryMargin
+		m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin
 	case err != nil:
 		return err
 	default:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -14,18 +13,9 @@ const (
 	defaultMaxRedriven = 3
 )
 
-// RedriveOptions configure [DLQ.Redrive]. A message is selected if all of the filters that are set select it.
+// RedriveOptions configure [DLQ.Redrive].
 type RedriveOptions struct {
-	// Classes are IDs of reason classes. Default: all.
-	Classes []string
-	// States of the messages' events. Default: all; which of them are sent is another matter.
-	States []State
-	// IDs, Keys and Groups are message IDs, record keys and groups. Default: all.
-	IDs, Keys, Groups []string
-	// SentAfter and SentBefore bound the time of sending, exclusively: see Message.SentAt. Default: no bound.
-	SentAfter, SentBefore time.Time
-	// Filter is called for each message that the other filters select, concurrently. It must not change the message. Default: none.
-	Filter func(*Message) bool
+	Selection
 
 	// DryRun decides about all messages that SQS shows, and gives them back. Default: false.
 	DryRun bool
@@ -69,7 +59,7 @@ type RedriveOptions struct {
 }
 
 func (o *RedriveOptions) resolve(hasStore bool) error {
-	errs := []error{resolveHold("RedriveOptions.Hold", &o.Hold)}
+	errs := []error{o.Selection.resolve("RedriveOptions", false), resolveHold("RedriveOptions.Hold", &o.Hold)}
 	o.MaxRedriven = cmp.Or(o.MaxRedriven, defaultMaxRedriven)
 	o.Rate = cmp.Or(o.Rate, defaultRate)
 	if o.Canary > 0 && !hasStore {
@@ -80,11 +70,6 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 	}
 	if o.CanaryTimeout = cmp.Or(o.CanaryTimeout, canaryTimeout); o.CanaryTimeout < time.Second {
 		errs = append(errs, badField("RedriveOptions.CanaryTimeout", "is %s, must be at least 1s", o.CanaryTimeout))
-	}
-	for _, s := range o.States {
-		if !slices.Contains(States(), s) {
-			errs = append(errs, badField("RedriveOptions.States", "has %.64q, which is no state", string(s)))
-		}
 	}
 	if o.Journal != "" && o.DryRun {
 		errs = append(errs, badField("RedriveOptions.Journal", "is set, must not be in a dry run"))
@@ -153,14 +138,9 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 	}
 	r := newRun(d, o, Report{Run: rand.Text(), Total: visible + hidden})
 	if o.Journal != "" {
-		if r.journal, err = openJournal(o.Journal, d.arn); err != nil {
-			return Report{}, err
-		}
-		defer r.journal.file.Close() // each line is on the disk
-		if r.journal.run != "" {
-			r.report.Run = r.journal.run
-		}
-		if err := r.journal.write(journalLine{Version: journalVersion, Queue: d.arn, Run: r.report.Run}); err != nil {
+		err := r.keepJournal(o.Journal, false)
+		defer r.journal.close()
+		if err != nil {
 			return Report{}, err
 		}
 	}

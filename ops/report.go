@@ -1,39 +1,48 @@
 package ops
 
-// Action is what a redrive, or a replay, did with a message.
+// Action is what became of a message.
 type Action string
 
-// The actions. A message that has one of the last four is in the dead-letter queue as it was.
+// The actions. A message that a redrive has given one of the last four is in the dead-letter queue as it was.
 const (
+	Exported       Action = "exported"        // its line is in the archive, and it is in the dead-letter queue as it was
+	Deleted        Action = "deleted"         // its line is in the archive, and it was deleted
+	Restored       Action = "restored"        // the dead-letter queue has a copy of it again
 	Redriven       Action = "redriven"        // SQS has its copy, and it was deleted
 	Replayed       Action = "replayed"        // SQS has its copy, and it is not in the dead-letter queue: DLQ.Replay
-	Undeleted      Action = "undeleted"       // SQS has its copy, and it is still in the dead-letter queue: Err says why
+	Undeleted      Action = "undeleted"       // SQS has its copy, or the archive its line, and it is still in the dead-letter queue: Err says why
 	UnknownOutcome Action = "unknown_outcome" // SQS may have its copy
 	SendFailed     Action = "send_failed"     // SQS did not take its copy
-	Left           Action = "left"            // it was not sent: Err says why
-	Planned        Action = "planned"         // it would have been sent: RedriveOptions.DryRun
+	Left           Action = "left"            // it was not sent, and not archived: Err says why
+	Planned        Action = "planned"         // it would have been sent, or archived: DryRun
 )
 
-// Result is what a redrive, or a replay, did with one message.
+// Result is what became of one message.
 type Result struct {
-	ID, Group string // of the message in the dead-letter queue
+	ID, Group string // of the message in the dead-letter queue, or in the archive
 	RecordKey string
 	State     State // when it was decided about
 	Class     Class
 	Action    Action
-	Err       error  // why it is not Redriven, Replayed or Planned
+	Err       error  // why it is none of Redriven, Exported, Deleted, Restored, Replayed and Planned
 	SentID    string // the message ID of its copy
 	After     State  // Completed, Released or Crashed: what the copy's delivery came to, where that was watched
 }
 
-// Report is what a redrive did. It has one result for each message that it saw.
+// Report is what a redrive, an export, a delete or a restore did. It has one result for each message that it saw.
 type Report struct {
-	// Run is the run's ID, which is in the redriven attribute of what it sent.
+	// Run is the run's ID, which is in the redriven attribute of what a redrive sent, and in the lines of an archive.
 	Run string
-	// Total is how many messages the queue had at the start, by SQS's approximate count. No more are redriven. What is not in
-	// Results was hidden: by another consumer, or in FIFO groups behind messages that were left.
+	// Total is how many messages the queue had at the start, by SQS's approximate count. No more are redriven, or archived. What is
+	// not in Results was hidden: by another consumer, or in FIFO groups behind messages that were left. Of a restore it is how many
+	// messages were read.
 	Total int
-	// Results are in the order in which SQS returned the messages.
+	// Behind is how many messages of a FIFO queue an export or a delete has not seen: SQS did not show them, behind what it left.
+	Behind int
+	// Torn is the number of the archive's last line, where that was not written to its end. An export or a delete has removed it, a
+	// restore does not use it: its message was not deleted for it. 0: there was none.
+	Torn int
+	// Results are in the order in which SQS returned the messages, or in that of the archive.
 	Results []*Result
 }
 

@@ -30,10 +30,13 @@ const (
 	sendGrace = 20 * time.Second
 )
 
-// run is a redrive. One goroutine receives, and deletes; others send, a group each.
+// run is a redrive, or an export. One goroutine receives, and deletes; others send, a group each.
 type run struct {
 	d       *DLQ
 	o       RedriveOptions
+	handle  func(context.Context, []*Message) error                 // of messages that are new; process: a redrive's
+	attempt func(context.Context, *Message) (Action, string, error) // to send one; try: a redrive's
+	done    Action                                                  // of a message that was handled and deleted
 	report  Report
 	held    *held
 	journal *journal            // nil: none
@@ -56,8 +59,10 @@ type run struct {
 }
 
 func newRun(d *DLQ, o RedriveOptions, report Report) *run {
-	return &run{d: d, o: o, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, left: map[string][]string{}, looks: map[string]int{},
+	r := &run{d: d, o: o, done: Redriven, report: report, held: newHeld(d, o.Hold), results: map[string]*Result{}, left: map[string][]string{}, looks: map[string]int{},
 		stopped: map[string]error{}, publishers: map[string]*fifo.Publisher{}}
+	r.handle, r.attempt = r.process, r.try
+	return r
 }
 
 // redrive ends with everything that was not deleted given back.
@@ -81,7 +86,7 @@ func (r *run) redrive(ctx context.Context) (err error) {
 func (r *run) next(ctx context.Context) (more bool, err error) {
 	if batch := r.first; batch != nil {
 		r.first = nil
-		if err := r.process(ctx, batch); err != nil {
+		if err := r.handle(ctx, batch); err != nil {
 			return false, err
 		}
 		_, err := r.uncover(ctx, nil, batch)
@@ -102,7 +107,7 @@ func (r *run) next(ctx context.Context) (more bool, err error) {
 		if err := r.deleteAgain(ctx, received); err != nil {
 			r.fail(err) // for which the batch is left
 		}
-		if err := r.process(ctx, batch); err != nil {
+		if err := r.handle(ctx, batch); err != nil {
 			return false, err
 		}
 		uncovered, err := r.uncover(ctx, groupsOf(received), batch)
@@ -199,9 +204,9 @@ func (r *run) inLine(batch []*Message) (lines [][]*Message) {
 func (r *run) one(ctx context.Context, m *Message, res *Result) {
 	res.RecordKey, res.State, res.Class = m.RecordKey, m.State, m.Class
 	if res.Action == "" {
-		res.Action, res.SentID, res.Err = r.try(ctx, m)
+		res.Action, res.SentID, res.Err = r.attempt(ctx, m)
 	}
-	if !r.d.fifo || res.Action == Undeleted || res.Action == Planned {
+	if !r.d.fifo || res.Action == Undeleted || res.Action == Restored || res.Action == Planned {
 		return
 	}
 	r.mu.Lock()
@@ -217,25 +222,32 @@ func (r *run) try(ctx context.Context, m *Message) (Action, string, error) {
 	if err := r.whyLeft(ctx, m); err != nil {
 		return Left, "", err
 	}
-	p, err := r.publisher(r.d.destination(m))
+	return r.send(ctx, m, r.d.destination(m), dedupID(&m.Message), func(fits func(size int) bool) (*sqsonce.Message, error) {
+		return r.d.copyOf(m, r.report.Run, fits)
+	})
+}
+
+// send sends a copy of a message to a queue, between two lines of the journal.
+func (r *run) send(ctx context.Context, m *Message, url, dedupID string, copyOf func(fits func(size int) bool) (*sqsonce.Message, error)) (Action, string, error) {
+	p, err := r.publisher(url)
 	if err != nil {
 		r.fail(err)
 		return Left, "", err
 	}
-	c, err := r.d.copyOf(m, r.report.Run, func(size int) bool { return p.Fits(ctx, int64(size)) })
+	c, err := copyOf(func(size int) bool { return p.Fits(ctx, int64(size)) })
 	switch {
 	case err != nil:
 		return Left, "", err
 	case r.o.DryRun:
 		return Planned, "", nil
-	case !r.held.has(m.ID):
+	case r.held != nil && !r.held.has(m.ID):
 		return Left, "", r.held.over()
 	}
 	if err := r.journal.write(journalLine{Send: m.ID}); err != nil {
 		r.fail(err)
 		return Left, "", err
 	}
-	action, copyID, err := forward(ctx, p, c, dedupID(&m.Message))
+	action, copyID, err := forward(ctx, p, c, dedupID)
 	if action == Undeleted {
 		err = r.journal.write(journalLine{Sent: m.ID, Copy: copyID})
 	}

@@ -1,0 +1,507 @@
+package ops_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+var errDiskFull = errors.New("no space left on device")
+
+// archive opens an archive, which the end of the test closes.
+func (x *fixture) archive(path string) *ops.Archive {
+	x.Helper()
+	a, err := ops.OpenArchive(path)
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// archived returns the messages of an archive, of which a last line may be torn.
+func (x *fixture) archived(path string) (all []*ops.Archived) {
+	x.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		x.Fatal(err)
+	}
+	if all, err = readArchive(string(text)); err != nil && !errors.Is(err, ops.ErrTornLine) {
+		x.Fatal(err)
+	}
+	return all
+}
+
+// drainAll deletes all that SQS shows.
+func drainAll(o *ops.ExportOptions) { o.Drain, o.All = true, true }
+
+// Without Drain an export makes a listing's calls, and what it writes is what a listing shows.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		bubble(t, setup{fifo: fifo}, func(x *fixture) {
+			for i := range 25 {
+				x.send(x.dlq, fmt.Sprintf("a-%02d", i))
+			}
+			x.fill(13)
+			d, path := x.open(), filepath.Join(t.TempDir(), "archive")
+			l, err := x.list(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stopWatching := x.watch()
+			r, err := d.Export(context.Background(), x.archive(path))
+			stopWatching()
+			if err != nil || r.Total != 38 || r.Behind != l.Behind || r.Count(ops.Exported) != len(l.Messages) || len(r.Results) != len(l.Messages) || x.hidden() != 0 {
+				t.Errorf("fifo %t: %+v, %v; a listing of %d, %d behind", fifo, r, err, len(l.Messages), l.Behind)
+			}
+			var want, got []ops.Message
+			for _, m := range l.Messages {
+				want = append(want, *m)
+			}
+			for _, a := range x.archived(path) {
+				if got = append(got, a.Message); a.Run != r.Run || a.Queue != arnPrefix+x.named("jobs-dlq") || time.Since(a.At) > time.Minute {
+					t.Errorf("%+v", a)
+				}
+			}
+			byID := cmpopts.SortSlices(func(a, b ops.Message) bool { return a.ID < b.ID })
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ops.Message{}, "ReceiptHandle", "ReceiveCount", "Record", "LostAt"), byID); diff != "" {
+				t.Errorf("fifo %t: listed, and archived:\n%s", fifo, diff)
+			}
+			for _, m := range got {
+				if m.ReceiveCount != 2 {
+					t.Errorf("receive count %d", m.ReceiveCount)
+				}
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// deletes are the calls of something that deletes. PurgeQueue is none of them.
+var deletes = append(slices.Clone(looks), "DeleteMessageBatch")
+
+// Only what is selected is deleted, however deep it lies, and what is left keeps its order.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		bubble(t, setup{fifo: fifo}, func(x *fixture) {
+			var left []string
+			for i := range 60 {
+				state := ops.Completed
+				if i%20 == 0 {
+					state = ops.Released
+				}
+				if body := fmt.Sprintf("%s-%02d", state, i); i%20 == 0 {
+					x.sendTo("g", body)
+					left = append(left, body)
+				} else {
+					x.sendTo("g", body)
+				}
+			}
+			p := x.newProcess()
+			d, path := x.openIn(p, stateStore), filepath.Join(t.TempDir(), "archive")
+			completed := func(o *ops.DeleteOptions) { o.States = []ops.State{ops.Completed} }
+			planned, err := d.Delete(context.Background(), nil, completed, func(o *ops.DeleteOptions) { o.DryRun = true })
+			if n := planned.Count(ops.Planned); err != nil || n == 0 || n+planned.Count(ops.Left) != len(planned.Results) || len(x.bodies(x.dlq)) != 60 {
+				t.Errorf("fifo %t, dry: %d planned, %v", fifo, n, err)
+			}
+			r, err := d.Delete(context.Background(), x.archive(path), completed)
+			if err != nil || r.Count(ops.Deleted) != 57 || r.Count(ops.Left) != 3 || r.Behind != 0 || x.hidden() != 0 {
+				t.Errorf("fifo %t: %d deleted, %d left, %d behind, %v", fifo, r.Count(ops.Deleted), r.Count(ops.Left), r.Behind, err)
+			}
+			x.wantBodies(x.dlq, strings.Join(left, " "))
+			for _, a := range x.archived(path) {
+				if a.State != ops.Completed {
+					t.Errorf("%s is archived", a.Body)
+				}
+			}
+			if n := len(x.archived(path)); n != 57 {
+				t.Errorf("%d archived", n)
+			}
+			for _, op := range p.ops {
+				if !slices.Contains(deletes, op) {
+					t.Errorf("%s was called", op)
+				}
+			}
+		})
+	}
+}
+
+// sendTo sends a message of a group to the dead-letter queue.
+func (x *fixture) sendTo(group, body string) {
+	x.Helper()
+	in := &sqs.SendMessageInput{QueueUrl: &x.dlq, MessageBody: &body, MessageAttributes: attributes(map[string]sqsonce.Attribute{
+		sqsonce.AttrEventID: {Type: "String", String: body}, sqsonce.AttrEventSource: {Type: "String", String: "orders"},
+	})}
+	if x.fifo {
+		in.MessageGroupId, in.MessageDeduplicationId = &group, &body
+	}
+	if _, err := x.admin.sqs.SendMessage(context.Background(), in); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// disk is the file of an archive, and knows what would be there after a power cut.
+type disk struct {
+	ops.Appender
+	mu              sync.Mutex
+	written, synced bytes.Buffer
+	writes, syncs   int
+	full, bad       int // the write, and the sync, that fails, as all do after it; 0: none
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.writes++; d.full > 0 && d.writes >= d.full {
+		n, _ := d.Appender.Write(p[:len(p)/2-7]) // not at the end of a line
+		return n, errDiskFull
+	}
+	d.written.Write(p)
+	return d.Appender.Write(p)
+}
+
+func (d *disk) Sync() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.syncs++; d.bad > 0 && d.syncs >= d.bad {
+		return errDiskFull
+	}
+	_, _ = d.written.WriteTo(&d.synced)
+	return d.Appender.Sync()
+}
+
+func (d *disk) has(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return bytes.Contains(d.synced.Bytes(), []byte(`"id":"`+id+`"`))
+}
+
+// onDisk is a client that deletes only what is on the disk.
+type onDisk struct {
+	ops.Client
+	x    *fixture
+	disk *disk
+	mu   sync.Mutex
+	ids  map[string]string // by receipt handle
+}
+
+func (c *onDisk) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := c.Client.ReceiveMessage(ctx, in, o...)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, m := range out.Messages {
+			c.ids[*m.ReceiptHandle] = *m.MessageId
+		}
+	}
+	return out, err
+}
+
+func (c *onDisk) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	c.mu.Lock()
+	for _, e := range in.Entries {
+		if id := c.ids[*e.ReceiptHandle]; !c.disk.has(id) {
+			c.x.Errorf("%s is deleted before its line is on the disk", id)
+		}
+	}
+	c.mu.Unlock()
+	return c.Client.DeleteMessageBatch(ctx, in, o...)
+}
+
+// Whatever fails, nothing is deleted without its line on the disk, and the next drain to the same file has the rest.
+func TestDrainFaults(t *testing.T) {
+	t.Parallel()
+	const n = 35
+	type faults struct {
+		rules     []fault.Rule
+		full, bad int
+		cancel    int // before this receive
+		err       error
+	}
+	for name, tt := range map[string]faults{
+		"no fault":                 {},
+		"a full disk":              {full: 3, err: errDiskFull},
+		"a disk that cannot sync":  {bad: 2, err: errDiskFull},
+		"cancelled":                {cancel: 3, err: context.Canceled},
+		"throttled receives":       {rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 0.5, Do: fault.Error, Code: "RequestThrottled"}}},
+		"throttled deletes":        {rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 0.5, Do: fault.Error, Code: "RequestThrottled"}}},
+		"throttled records":        {rules: []fault.Rule{{Op: "GetItem", Prob: 0.5, Do: fault.Error, Code: "ThrottlingException"}}},
+		"all deletes are refused":  {rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}},
+		"lost replies of deletes":  {rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 0.5, Do: fault.LoseReply}}},
+		"deletes that fail":        {rules: []fault.Rule{{Op: "DeleteMessageBatch", Nth: 1, Times: 4, Do: fault.FailEntries, Entries: []int{1}}}},
+		"deletes without answer":   {rules: []fault.Rule{{Op: "DeleteMessageBatch", Nth: 1, Times: 4, Do: fault.DropEntries, Entries: []int{0}}}},
+		"always visible early":     {rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: fault.ExpireEarly}}},
+		"duplicates":               {rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 0.4, Do: fault.Duplicate, Entries: []int{0, 3}}}},
+		"lost replies of receives": {rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Do: fault.LoseReply}}},
+		"slow records":             {rules: []fault.Rule{{Op: "GetItem", Nth: 1, Times: 20, Do: fault.Delay, Delay: 100 * time.Second}}},
+	} {
+		for _, fifo := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: fifo}, func(x *fixture) {
+					ids := map[string]bool{}
+					for i := range n {
+						x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%4, i))
+					}
+					for _, m := range x.sqs.Messages(x.dlq) {
+						ids[m.ID] = true
+					}
+					path := filepath.Join(t.TempDir(), "archive")
+					file := &disk{full: tt.full, bad: tt.bad}
+					ctx, cancel := context.WithCancel(context.Background())
+					p := x.newProcess()
+					client := &onDisk{Client: &hooked{Client: p.sqs, before: func(n int) {
+						if n == tt.cancel {
+							cancel()
+						}
+					}}, x: x, disk: file, ids: map[string]string{}}
+					d, err := ops.Open(ctx, client, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(p).Key, x.store(p) })
+					if err != nil {
+						t.Fatal(err)
+					}
+					drain := func() (ops.Report, error) {
+						a := x.archive(path)
+						a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
+						return d.Export(ctx, a, drainAll)
+					}
+					x.sqs.Set(fault.Plan{Rules: tt.rules})
+					x.ddb.Set(fault.Plan{Rules: tt.rules})
+					r, err := drain()
+					x.sqs.Set(fault.Plan{})
+					x.ddb.Set(fault.Plan{})
+					if tt.err != nil && !errors.Is(err, tt.err) || tt.err == nil && tt.rules == nil && err != nil {
+						t.Errorf("the drain ended with %v", err)
+					}
+					if got := r.Count(ops.Deleted); tt.cancel > 0 && (got != 20 || r.Count(ops.Left) != 10) {
+						t.Errorf("%d deleted, %d left", got, r.Count(ops.Left))
+					}
+					if got := r.Count(ops.Deleted, ops.Undeleted, ops.Left); got != len(r.Results) {
+						t.Errorf("%d results, %d with an action", len(r.Results), got)
+					}
+					x.nothingLost(path, ids)
+					there := map[string]bool{}
+					for _, m := range x.sqs.Messages(x.dlq) {
+						there[m.ID] = true
+					}
+					for _, res := range r.Results {
+						if name != "duplicates" && res.Action == ops.Deleted && there[res.ID] || res.Action == ops.Left && !there[res.ID] || (res.Err == nil) != (res.Action == ops.Deleted) {
+							t.Errorf("%s is %s, %v; in the queue: %t", res.ID, res.Action, res.Err, there[res.ID])
+						}
+					}
+					ctx, file.full, file.bad = context.Background(), 0, 0
+					time.Sleep(3 * time.Minute) // what could not be given back is visible
+					if r, err = drain(); err != nil || len(x.bodies(x.dlq)) != 0 {
+						t.Errorf("the second drain: %v, %d left", err, len(x.bodies(x.dlq)))
+					}
+					if torn := tt.full > 0; torn != (r.Torn > 0) {
+						t.Errorf("torn: %d", r.Torn)
+					}
+					x.nothingLost(path, ids)
+				})
+			})
+		}
+	}
+}
+
+// nothingLost: each message is in the queue, or whole in the archive.
+func (x *fixture) nothingLost(path string, ids map[string]bool) {
+	x.Helper()
+	found := map[string]bool{}
+	for _, m := range x.sqs.Messages(x.dlq) {
+		found[m.ID] = true
+	}
+	for _, a := range x.archived(path) {
+		found[a.ID] = true
+	}
+	if diff := cmp.Diff(ids, found); diff != "" {
+		x.Errorf("in the queue or in the archive:\n%s", diff)
+	}
+}
+
+// A drain that is killed, at any call, has deleted nothing that is not in the archive, and the next one goes on.
+func TestDrainKilled(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for at := int64(2); at < 16; at++ {
+			t.Run(fmt.Sprintf("fifo=%t/at=%d", fifo, at), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: fifo}, func(x *fixture) {
+					ids := map[string]bool{}
+					for i := range 25 {
+						x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%3, i))
+					}
+					for _, m := range x.sqs.Messages(x.dlq) {
+						ids[m.ID] = true
+					}
+					p := x.newProcess()
+					k := &killer{Client: p.sqs, p: p, at: at, path: filepath.Join(t.TempDir(), "archive"), killed: make(chan struct{})}
+					d, err := ops.Open(context.Background(), k, x.dlq)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithCancel(context.Background())
+					time.AfterFunc(time.Minute, cancel)
+					_, _ = d.Export(ctx, x.archive(k.path), drainAll)
+					k.kill()
+					path := filepath.Join(t.TempDir(), "archive")
+					if err := os.WriteFile(path, append(k.journal, archiveLine[:100]...), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					x.nothingLost(path, ids)
+					time.Sleep(2 * time.Minute)
+					r, err := x.redriver().Export(context.Background(), x.archive(path), drainAll)
+					if err != nil || r.Torn == 0 || len(x.bodies(x.dlq)) != 0 {
+						t.Errorf("%v, torn %d, %d left", err, r.Torn, len(x.bodies(x.dlq)))
+					}
+					x.nothingLost(path, ids)
+				})
+			})
+		}
+	}
+}
+
+// A copy of a message that comes again is deleted by a drain, and only by a drain.
+func TestExportOfDuplicates(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(10)
+		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: fault.Duplicate, Entries: []int{0, 3}}}})
+		r, err := x.open().Export(context.Background(), x.archive(filepath.Join(t.TempDir(), "archive")))
+		if err != nil || r.Count(ops.Exported) != 10 || len(x.bodies(x.dlq)) < 10 {
+			t.Errorf("%v, %d exported, %d there", err, r.Count(ops.Exported), len(x.bodies(x.dlq)))
+		}
+	})
+}
+
+// Nothing is deleted that was not meant, and what cannot be done is said before any message is received.
+func TestExportRefusals(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		none   bool // no archive
+		export func(*ops.ExportOptions)
+		del    func(*ops.DeleteOptions)
+		want   string
+	}{
+		"delete without a selection":  {del: func(*ops.DeleteOptions) {}, want: "DeleteOptions.Selection"},
+		"delete of an empty list":     {del: func(o *ops.DeleteOptions) { o.IDs = []string{} }, want: "DeleteOptions.Selection"},
+		"drain without a selection":   {export: func(o *ops.ExportOptions) { o.Drain = true }, want: "ExportOptions.Selection"},
+		"all, and a filter":           {del: func(o *ops.DeleteOptions) { o.All, o.Groups = true, []string{"g"} }, want: "DeleteOptions.All"},
+		"no state":                    {export: func(o *ops.ExportOptions) { o.States = []ops.State{"x"} }, want: "ExportOptions.States"},
+		"a short hold":                {export: func(o *ops.ExportOptions) { o.Hold = time.Second }, want: "ExportOptions.Hold"},
+		"export without an archive":   {none: true, export: func(*ops.ExportOptions) {}, want: "archive"},
+		"delete without an archive":   {none: true, del: func(o *ops.DeleteOptions) { o.All = true }, want: "archive"},
+		"a short hold, of the delete": {del: func(o *ops.DeleteOptions) { o.Hold = time.Second }, want: "DeleteOptions.Hold"},
+	} {
+		bubble(t, setup{}, func(x *fixture) {
+			x.fill(1)
+			p := x.newProcess()
+			d := x.openIn(p)
+			var a *ops.Archive
+			if !tt.none {
+				a = x.archive(filepath.Join(t.TempDir(), "archive"))
+			}
+			var err error
+			if tt.del != nil {
+				_, err = d.Delete(context.Background(), a, tt.del)
+			} else {
+				_, err = d.Export(context.Background(), a, tt.export)
+			}
+			if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok || !strings.Contains(err.Error(), tt.want) || p.requests("ReceiveMessage") > 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(20)
+		p := x.newProcess()
+		d, a := x.openIn(p), x.archive(filepath.Join(t.TempDir(), "archive"))
+		x.create("last-dlq", nil)
+		x.set(x.dlq, x.redrive("last-dlq", 3))
+		chained := x.openIn(p)
+		_, errChained := chained.Export(context.Background(), a)
+		_, errDelete := chained.Delete(context.Background(), a, func(o *ops.DeleteOptions) { o.All = true })
+		if !errors.Is(errChained, ops.ErrChained) || !errors.Is(errDelete, ops.ErrChained) || !strings.Contains(errDelete.Error(), "Delete refused") {
+			t.Errorf("%v, %v", errChained, errDelete)
+		}
+		if r, err := chained.Export(context.Background(), a, func(o *ops.ExportOptions) { o.SpendReceives = true }); err != nil || r.Count(ops.Exported) != 20 {
+			t.Errorf("%v, %+v", err, r)
+		}
+		x.set(x.dlq, map[string]string{"RedrivePolicy": ""})
+		if _, err := x.admin.sqs.StartMessageMoveTask(context.Background(), &sqs.StartMessageMoveTaskInput{
+			SourceArn: aws.String(arnPrefix + "jobs-dlq"), DestinationArn: aws.String(arnPrefix + "jobs"), MaxNumberOfMessagesPerSecond: aws.Int32(1),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Export(context.Background(), a); !errors.Is(err, ops.ErrMoveTask) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute) // the task ends
+	})
+}
+
+// Behind half a line nothing is written, though the disk has room again.
+func TestArchiveStaysBroken(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(10)
+		file := &disk{full: 1}
+		a := x.archive(filepath.Join(t.TempDir(), "archive"))
+		a.Over(func(f ops.Appender) ops.Appender { file.Appender = f; return file })
+		for range 2 {
+			r, err := x.redriver().Export(context.Background(), a, drainAll)
+			if !errors.Is(err, errDiskFull) || r.Count(ops.Left) != 10 || len(x.bodies(x.dlq)) != 10 || file.writes != 1 {
+				t.Errorf("%v, %d left, %d writes", err, r.Count(ops.Left), file.writes)
+			}
+			file.full = 0
+		}
+	})
+}
+
+// broken is a client whose messages have a body that is not UTF-8.
+type broken struct{ ops.Client }
+
+func (c broken) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := c.Client.ReceiveMessage(ctx, in, o...)
+	for i := range out.Messages {
+		out.Messages[i].Body = aws.String("\xff" + *out.Messages[i].Body)
+	}
+	return out, err
+}
+
+// A message that its line does not give back as it is, is left.
+func TestNotArchived(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(2)
+		d, err := ops.Open(context.Background(), broken{x.newProcess().sqs}, x.dlq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "archive")
+		r, err := d.Export(context.Background(), x.archive(path), drainAll)
+		if err != nil || r.Count(ops.Left) != 2 || !errors.Is(r.Results[0].Err, ops.ErrNotArchived) || len(x.bodies(x.dlq)) != 2 || len(x.archived(path)) != 0 {
+			t.Errorf("%v, %+v", err, r.Results)
+		}
+	})
+}

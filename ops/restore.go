@@ -1,0 +1,231 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Why a message of an archive is left.
+var (
+	ErrOtherQueue = errors.New("archived from another dead-letter queue: give the archive of this one, or set RestoreOptions.OtherQueue")
+	ErrOtherKind  = errors.New("archived from a queue of the other kind: standard or FIFO")
+	ErrAgeLost    = errors.New("no room for the attribute that says when it was first sent: a redrive could take the event for one that never ran, while its record has expired")
+)
+
+// longestRetention is the longest that a queue keeps a message.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+const longestRetention = 14 * 24 * time.Hour
+
+// RestoreOptions configure [DLQ.Restore].
+type RestoreOptions struct {
+	// Selection selects by what the archive says: States are those of the time of the export.
+	Selection
+
+	// DryRun decides about all messages, and sends none. Default: false.
+	DryRun bool
+	// SkipAhead also restores messages of a FIFO group behind one that was left, and so gives up its order; not behind one whose
+	// outcome is unknown. Default: false, what is left holds back its group.
+	SkipAhead bool
+	// OtherQueue also restores what was archived from another dead-letter queue of the same kind. Default: false, that is left.
+	OtherQueue bool
+	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, and after that; each line
+	// is on the disk before the next step. A restore with the journal of one that was killed, or has ended, does not send again what
+	// that has sent. Two restores must not write to one at once. Default: none.
+	Journal string
+}
+
+// Restore sends messages of an archive to the dead-letter queue again. A copy has the body, the attributes, the group and the trace
+// header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key where the event's key would
+// change otherwise. So List shows it with the key, the source, the cause and the reason that it had. Its message ID is new, and it is
+// kept as long as one that was sent now. What would lose its key is left ([ErrNoRoom], [ErrKeyChanges], [ErrNoSource]), and so is
+// what was archived from another queue ([ErrOtherQueue], [ErrOtherKind]). Where only the dead-letter-source has no room, the message
+// is sent without, unless it is so old that its event's record may expire before the message does ([ErrAgeLost]).
+//
+// On FIFO the messages of a group are sent one after the other, in the order of the archive. One that is left, also by the filters,
+// holds back those behind it, unless SkipAhead; one of another queue does not. A message that is in the archive twice is restored
+// once, in its first place. Restore does not look whether a message is in the queue yet, as those of an export without Drain are:
+// that would be two messages of one event, of which the consumer's deduplication runs one.
+//
+// It reads the archive once, ten messages at a time, and looks at no records. A line that cannot be read ends it with an
+// [*ArchiveError]; what was before that line is restored, but a last line without its end is only said: Report.Torn. A queue that
+// takes no messages ends it, one message that SQS refuses does not. When ctx ends no more is sent; what is under way has 20 s. The
+// report says what became of each message that was read, also with an error. Restore again after a kill: with the Journal nothing is
+// sent twice but what was under way; without it SQS drops a second copy on FIFO, for five minutes.
+//
+// A queue out of which a move task takes messages is a [*RefusedError].
+func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {
+	var o RestoreOptions
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if err := o.resolve(archive); err != nil {
+		return Report{}, err
+	}
+	if err := d.checkMoveTasks(ctx, "Restore"); err != nil {
+		return Report{}, err
+	}
+	r := newRun(d, RedriveOptions{Selection: o.Selection, DryRun: o.DryRun, SkipAhead: o.SkipAhead}, Report{Run: rand.Text()})
+	s := &restore{run: r, otherQueue: o.OtherQueue, from: map[*Message]*Archived{}}
+	r.held, r.attempt = nil, s.try // nothing is received
+	if o.Journal != "" {
+		err := r.keepJournal(o.Journal, true)
+		defer r.journal.close()
+		if err != nil {
+			return Report{}, err
+		}
+	}
+	err := errors.Join(s.restore(ctx, archive), context.Cause(ctx))
+	if err == nil {
+		err = r.journal.write(journalLine{Done: true})
+	}
+	return r.report, err
+}
+
+func (o *RestoreOptions) resolve(archive io.Reader) error {
+	errs := []error{o.Selection.resolve("RestoreOptions", false)}
+	if host.IsNil(archive) {
+		errs = append(errs, badField("archive", "is nil, must be the reader of an archive's file"))
+	}
+	if o.Journal != "" && o.DryRun {
+		errs = append(errs, badField("RestoreOptions.Journal", "is set, must not be in a dry run"))
+	}
+	return errors.Join(errs...)
+}
+
+// restore is a run that sends what is in an archive.
+type restore struct {
+	*run
+	otherQueue bool
+	from       map[*Message]*Archived // of a batch
+}
+
+func (s *restore) restore(ctx context.Context, archive io.Reader) error {
+	defer s.closePublishers()
+	var batch []*Message
+	for a, err := range ReadArchive(archive) {
+		if torn, ok := errors.AsType[*ArchiveError](err); ok && torn.Err == ErrTornLine {
+			s.report.Torn = torn.Line
+			break
+		}
+		if err != nil {
+			return errors.Join(s.sendAll(ctx, batch), err)
+		}
+		if s.results[a.ID] == nil && s.add(a) {
+			batch = append(batch, &a.Message)
+		}
+		if len(batch) == host.MaxBatch {
+			if err := s.sendAll(ctx, batch); err != nil || ctx.Err() != nil {
+				return err
+			}
+			batch = nil
+		}
+	}
+	return s.sendAll(ctx, batch)
+}
+
+// add makes the result of a message, and reports whether the message is one of this queue.
+func (s *restore) add(a *Archived) bool {
+	res := &Result{ID: a.ID, Group: a.Group, RecordKey: a.RecordKey, State: a.State, Class: a.Class}
+	s.results[a.ID], s.from[&a.Message] = res, a
+	s.report.Results = append(s.report.Results, res)
+	s.report.Total++
+	switch copyID, sent := s.journal.sentBefore(a.ID); {
+	case sent:
+		res.Action, res.SentID = Restored, copyID
+	case a.Queue != s.d.arn && !s.otherQueue:
+		res.Action, res.Err = Left, ErrOtherQueue
+	case host.IsFIFO(a.Queue) != s.d.fifo:
+		res.Action, res.Err = Left, ErrOtherKind
+	}
+	return res.Action != Left
+}
+
+// sendAll sends the messages of a batch, those of a FIFO group one after the other.
+func (s *restore) sendAll(ctx context.Context, batch []*Message) error {
+	lines := s.inLine(batch)
+	inParallel(len(lines), len(lines), func(i int) {
+		for _, m := range lines[i] {
+			s.one(ctx, m, s.results[m.ID])
+		}
+	})
+	clear(s.from)
+	return s.failed
+}
+
+func (s *restore) try(ctx context.Context, m *Message) (Action, string, error) {
+	if err := s.whyHeld(ctx, m); err != nil {
+		return Left, "", err
+	}
+	action, copyID, err := s.send(ctx, m, s.d.url, restoreDedupID(s.from[m]), func(fits func(size int) bool) (*sqsonce.Message, error) {
+		return s.d.restoredCopy(m, fits)
+	})
+	if action == Undeleted {
+		action = Restored
+	}
+	return action, copyID, err
+}
+
+// restoredCopy returns what is sent for a message of an archive.
+func (d *DLQ) restoredCopy(archived *Message, fits func(size int) bool) (*sqsonce.Message, error) {
+	m := *archived
+	m.QueueARN = cmp.Or(m.QueueARN, d.source)
+	c := m.Message
+	for _, withOrigin := range []bool{true, false} {
+		if c.Attributes = maps.Clone(m.Attributes); c.Attributes == nil {
+			c.Attributes = map[string]sqsonce.Attribute{}
+		}
+		if withOrigin {
+			c.Attributes[sqsonce.AttrDeadLetterSource] = d.originAttribute(&m)
+		}
+		if err := d.keepRestoredKey(&m, &c); err != nil {
+			return nil, err
+		}
+		if len(c.Attributes) <= host.MaxAttributes && fits(host.MessageBytes(c.Body, c.Attributes)) {
+			return &c, d.keepsAge(&m, &c)
+		}
+	}
+	return nil, ErrNoRoom
+}
+
+// keepRestoredKey gives the copy the key of the message, in the queue that List will find for it. A message without a key, such as
+// one whose key function fails, has none that could be lost. But where the key depends on a queue that is not known, that may make it of
+// the message ID.
+func (d *DLQ) keepRestoredKey(m *Message, c *sqsonce.Message) error {
+	if _, err := d.recordKey(m); err != nil {
+		if errors.Is(err, ErrNoSource) {
+			return err
+		}
+		return nil
+	}
+	_, c.QueueARN = d.cameFrom(c.Attributes, "")
+	return d.keepKey(m, c)
+}
+
+// keepsAge returns an error if the copy could be taken for a message that is too new to have had a record which has expired.
+func (d *DLQ) keepsAge(m *Message, c *sqsonce.Message) error {
+	now := time.Now()
+	sent := Message{Message: *c}
+	sent.SentAt = now
+	expires := m.firstSent().Add(d.opts.Retention - expiryMargin)
+	if sent.firstSent().After(m.firstSent()) && now.Add(longestRetention).After(expires) {
+		return ErrAgeLost
+	}
+	return nil
+}
+
+// restoreDedupID returns the MessageDeduplicationId of a restored message: the same one each time that this line is restored.
+func restoreDedupID(a *Archived) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(a.Run), a.Run, a.ID))
+	return "restore|" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,59 @@
+package ops
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Selection selects messages: those that all of the filters that are set select.
+type Selection struct {
+	// Classes are IDs of reason classes. Default: all.
+	Classes []string
+	// States of the messages' events. Default: all. What else decides about a message is said at the operation.
+	States []State
+	// IDs, Keys and Groups are message IDs, record keys and groups. Default: all.
+	IDs, Keys, Groups []string
+	// SentAfter and SentBefore bound the time of sending, exclusively: see Message.SentAt. Default: no bound.
+	SentAfter, SentBefore time.Time
+	// Filter is called for each message that the other filters select, concurrently. It must not change the message. Default: none.
+	Filter func(*Message) bool
+	// All says that no filter is meant to be set. What deletes messages for good, [DLQ.Delete] and ExportOptions.Drain, needs it
+	// where none is. Default: false.
+	All bool
+}
+
+// empty reports whether no filter is set. A list without an entry is none.
+func (s *Selection) empty() bool {
+	return len(s.Classes)+len(s.States)+len(s.IDs)+len(s.Keys)+len(s.Groups) == 0 && s.SentAfter.IsZero() && s.SentBefore.IsZero() && s.Filter == nil
+}
+
+// resolve reports what cannot be used. of is the name of the options.
+func (s *Selection) resolve(of string, deletes bool) error {
+	var errs []error
+	for _, state := range s.States {
+		if !slices.Contains(States(), state) {
+			errs = append(errs, badField(of+".States", "has %.64q, which is no state", string(state)))
+		}
+	}
+	switch {
+	case s.All && !s.empty():
+		errs = append(errs, badField(of+".All", "is set, must not be where a filter is"))
+	case deletes && !s.All && s.empty():
+		errs = append(errs, badField(of+".Selection", "has no filter: set one, or All if each message is meant"))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Selection) selects(m *Message) (selected bool, err error) {
+	wants := func(list []string, text string) bool { return len(list) == 0 || slices.Contains(list, text) }
+	selected = wants(s.IDs, m.ID) && wants(s.Groups, m.Group) && wants(s.Keys, m.RecordKey) && wants(s.Classes, m.Class.ID) &&
+		(len(s.States) == 0 || slices.Contains(s.States, m.State)) &&
+		(s.SentAfter.IsZero() || m.SentAt.After(s.SentAfter)) && (s.SentBefore.IsZero() || m.SentAt.Before(s.SentBefore))
+	if selected && s.Filter != nil {
+		err = host.Contain(func() error { selected = s.Filter(m); return nil })
+	}
+	return selected, err
+}
