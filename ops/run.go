@@ -323,16 +323,22 @@ func (r *run) closePublishers() {
 	}
 }
 
-// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened.
+// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened, and looks at these
+// records again, as long as one of them was reopened meanwhile.
 func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
-	var reopened []*Message
-	var wait time.Duration
-	for _, m := range batch {
-		if left := m.remembered(); left > 0 {
-			reopened, wait = append(reopened, m), max(wait, left)
+	awaited := map[*Message]int64{} // a fence, once: the store's clock may be ahead
+	for !r.o.DryRun && ctx.Err() == nil {
+		var reopened []*Message
+		var wait time.Duration
+		for _, m := range batch {
+			if left := m.remembered(); left > 0 && awaited[m] != m.Record.Fence {
+				reopened, wait = append(reopened, m), max(wait, left)
+				awaited[m] = m.Record.Fence
+			}
 		}
-	}
-	if len(reopened) > 0 && !r.o.DryRun {
+		if len(reopened) == 0 {
+			return
+		}
 		host.Wait(ctx, wait)
 		r.d.join(ctx, reopened)
 	}
