@@ -18,6 +18,7 @@ var testPackages = map[string]string{
 	"host":        "internal/host",
 	"hosttest":    "internal/hosttest",
 	"lambda":      "lambda",
+	"ops":         "ops",
 	"settle":      "internal/settle",
 	"redisstore":  "dedup/redisstore",
 	"sqlstore":    "dedup/sqlstore",

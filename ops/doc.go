@@ -30,9 +30,9 @@
 //
 // # Archives
 //
-// [DLQ.Export] writes messages to a file, whole; with Drain, and in [DLQ.Delete], it deletes each once its line is on the disk. So
-// what was deleted can be read ([ReadArchive]) and sent to the dead-letter queue again ([DLQ.Restore]), as the same event of the same
-// age. Nothing is deleted without a filter, or All. The file has the messages' bodies: its mode is 0600.
+// [DLQ.Export] writes messages to a file, whole; with Drain, and in [DLQ.Delete], it deletes each once its line is on the disk.
+// So what was deleted can be read ([ReadArchive]) and sent to the dead-letter queue again ([DLQ.Restore]), as the same event of
+// the same age. Nothing is deleted without a filter, or All. The file has the messages' bodies: its mode is 0600.
 //
 // # Replaying
 //
@@ -44,8 +44,8 @@
 // [Open] needs sqs:GetQueueAttributes, ListDeadLetterSourceQueues and ListMessageMoveTasks, List sqs:GetQueueAttributes,
 // ReceiveMessage and ChangeMessageVisibility, all of them on the dead-letter queue, and what the store's Inspect needs:
 // dynamodb:GetItem. Redrive needs what both need, sqs:DeleteMessage on the dead-letter queue, and sqs:SendMessage and
-// GetQueueAttributes on the queues that messages go back to. Export needs what both need, with Drain also
-// sqs:DeleteMessage, as Delete does. Replay needs what Redrive does, and what the store's Reopen needs:
-// dynamodb:UpdateItem. Restore needs what Open needs, and sqs:SendMessage, all on the dead-letter queue. On an encrypted
-// queue also kms:Decrypt, and kms:GenerateDataKey of those. An error names the action that was refused.
+// GetQueueAttributes on the queues that messages go back to. Export needs what both need, with Drain also sqs:DeleteMessage, as
+// Delete does. Restore needs what Open needs, and sqs:SendMessage, all on the dead-letter queue. Replay needs what Redrive does,
+// and what the store's Reopen needs: dynamodb:UpdateItem. On an encrypted queue also kms:Decrypt, and kms:GenerateDataKey of
+// those. An error names the action that was refused.
 package ops
