@@ -247,12 +247,17 @@ func idsOf(r ops.Report) map[string]bool {
 	return ids
 }
 
-// checkSums: a report has one result with one action for each message.
+// checkSums: a report has one result with one action for each message, and a reason for each that is still there.
 func (x *fixture) checkSums(r ops.Report) {
 	x.Helper()
 	ids := idsOf(r)
 	if n := r.Count(ops.Redriven, ops.Undeleted, ops.UnknownOutcome, ops.SendFailed, ops.Left); n != len(r.Results) || len(ids) != n {
 		x.Errorf("%d results of %d messages, %d with an action", len(r.Results), len(ids), n)
+	}
+	for _, res := range r.Results {
+		if (res.Err == nil) != (res.Action == ops.Redriven) {
+			x.Errorf("%s is %s: %v", res.ID, res.Action, res.Err)
+		}
 	}
 }
 
