@@ -30,6 +30,7 @@ type redrivePlan struct {
 	Away      plannedTime   // the store
 	Reopens   []plannedTime // by an operator, of the event of message Of
 	Copies    []plannedTime // a producer sends the event of message Of once more
+	Rejects   []int         // the next run of the event of such a message is rejected
 	LateStart time.Duration // of the consumer
 	Take      time.Duration // of its handler
 	Runs      []plannedRun  // and one more, without faults
@@ -93,6 +94,9 @@ func drawRedrive(rt *rapid.T) redrivePlan {
 	p.Reopens = drawTimes(5, "reopens")
 	if !p.FIFO { // there it would come before its group
 		p.Copies = drawTimes(3, "copies")
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "reject") == 0 {
+		p.Rejects = rapid.SliceOfN(rapid.IntRange(0, len(p.Messages)-1), 1, 4).Draw(rt, "rejects")
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "late") == 0 {
 		p.LateStart = seconds(10*60, "late by")

@@ -172,8 +172,8 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 		r.results[m.ID] = res
 		r.report.Results = append(r.report.Results, res)
 	}
-	batch = r.sendCanaries(ctx, batch)
-	lines := r.inLine(batch)
+	rest := r.sendCanaries(ctx, batch)
+	lines := r.inLine(rest)
 	inParallel(len(lines), len(lines), func(i int) {
 		for _, m := range lines[i] {
 			r.one(ctx, m, r.results[m.ID])
@@ -183,7 +183,7 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 	if r.o.Rate > 0 {
 		r.allowed = start.Add(time.Duration(tried) * time.Second / time.Duration(r.o.Rate))
 	}
-	r.watch(batch)
+	r.watch(rest)
 	err := r.delete(ctx, sent)
 	r.tell(r.report.Results[first:])
 	return errors.Join(r.failed, err)

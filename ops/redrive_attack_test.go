@@ -1,0 +1,214 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// refusing is a client of which SQS refuses an action from some call on.
+type refusing struct {
+	ops.Client
+	op, code string
+	nth      int64
+	n        atomic.Int64
+}
+
+func (c *refusing) refuse(op string) error {
+	if op != c.op || c.code == "" || c.n.Add(1) < c.nth {
+		return nil
+	}
+	return &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusForbidden}},
+		Err:      &smithy.GenericAPIError{Code: c.code, Message: "refused"},
+	}
+}
+
+func (c *refusing) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	if err := c.refuse("ReceiveMessage"); err != nil {
+		return nil, err
+	}
+	return c.Client.ReceiveMessage(ctx, in, o...)
+}
+
+func (c *refusing) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	if err := c.refuse("SendMessage"); err != nil {
+		return nil, err
+	}
+	return c.Client.SendMessageBatch(ctx, in, o...)
+}
+
+func (c *refusing) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	if err := c.refuse("DeleteMessage"); err != nil {
+		return nil, err
+	}
+	return c.Client.DeleteMessageBatch(ctx, in, o...)
+}
+
+func (c *refusing) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	if err := c.refuse("ChangeMessageVisibility"); err != nil {
+		return nil, err
+	}
+	return c.Client.ChangeMessageVisibilityBatch(ctx, in, o...)
+}
+
+// From some call on SQS denies one action, or throttles it: the run ends, with the action's name, and gives back what it can. When SQS
+// answers again the next run finishes, and each event has its effect once.
+func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	const n = 35
+	for _, op := range []string{"ReceiveMessage", "SendMessage", "DeleteMessage", "ChangeMessageVisibility"} {
+		for _, code := range []string{"AccessDenied", "RequestThrottled"} {
+			for _, fifo := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/fifo=%t", op, code, fifo), func(t *testing.T) {
+					t.Parallel()
+					bubble(t, setup{fifo: fifo}, func(x *fixture) {
+						for i := range n {
+							x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%4, i))
+						}
+						effects, stop := x.effects()
+						c := &refusing{Client: x.newProcess().sqs, op: op, code: code, nth: 3}
+						if op == "ChangeMessageVisibility" {
+							c.nth = 1 // the only one
+						}
+						w := x.wired(c)
+						d, err := ops.Open(context.Background(), w, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
+						if err != nil {
+							t.Fatal(err)
+						}
+						journal := filepath.Join(t.TempDir(), "journal")
+						redrive := func() (ops.Report, error) {
+							return d.Redrive(context.Background(), func(o *ops.RedriveOptions) { o.NeverStarted, o.Journal, o.Rate = true, journal, 5 })
+						}
+						start := time.Now()
+						r, err := redrive()
+						took := time.Since(start)
+						x.checkSums(r)
+						left := r.Count(ops.Left, ops.Undeleted, ops.UnknownOutcome, ops.SendFailed)
+						if changes := op == "ChangeMessageVisibility"; !changes || left > 0 {
+							if err == nil || !strings.Contains(err.Error(), "sqs:"+op) || !strings.Contains(err.Error(), code) {
+								t.Errorf("error %v", err)
+							}
+							if hidden := x.hidden(); !changes && hidden != 0 || changes && !strings.Contains(err.Error(), fmt.Sprint(hidden, " messages stay hidden until")) {
+								t.Errorf("%d messages are hidden; %v", hidden, err)
+							}
+						}
+						if took > 6*time.Minute {
+							t.Errorf("ended after %s", took)
+						}
+						c.code = ""
+						time.Sleep(time.Minute) // Hold
+						if r, err = redrive(); err != nil {
+							t.Error(err)
+						}
+						time.Sleep(time.Minute)
+						stop()
+						if len(effects) != n || len(x.bodies(x.dlq)) != 0 {
+							t.Errorf("%d effects of %d, %q left", len(effects), n, x.bodies(x.dlq))
+						}
+						for body, times := range effects {
+							if times != 1 || w.sent[body] != 1 {
+								t.Errorf("%s was sent %d times, and had its effect %d times", body, w.sent[body], times)
+							}
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// The user's code panics, or ends its goroutine, for one message: that is left, with the reason, and so is what comes behind it in its
+// FIFO group. The others go back.
+func TestRedriveWithBadUserCode(t *testing.T) {
+	t.Parallel()
+	const bad = "g1-1"
+	isBad := func(m *sqsonce.Message) bool { return m.Body == bad }
+	for name, end := range map[string]func(){"panics": func() { panic("boom") }, "ends": runtime.Goexit} {
+		for of, set := range map[string]func(*ops.Options, *ops.RedriveOptions){
+			"Filter": func(_ *ops.Options, r *ops.RedriveOptions) {
+				r.Filter = func(m *ops.Message) bool {
+					if isBad(&m.Message) {
+						end()
+					}
+					return true
+				}
+			},
+			"Key": func(o *ops.Options, _ *ops.RedriveOptions) {
+				key := o.Key
+				o.Key = func(m *sqsonce.Message) (string, error) {
+					if isBad(m) {
+						end()
+					}
+					return key(m)
+				}
+			},
+			"Key, of the copy": func(o *ops.Options, _ *ops.RedriveOptions) {
+				key := o.Key
+				o.Key = func(m *sqsonce.Message) (string, error) {
+					if isBad(m) && m.ID == "redriven" {
+						end()
+					}
+					return key(m)
+				}
+			},
+			"Store": func(o *ops.Options, _ *ops.RedriveOptions) {
+				store := o.Store
+				o.Store = inspector(func(ctx context.Context, key string) (dedup.Record, error) {
+					if strings.HasSuffix(key, bad) {
+						end()
+					}
+					return store.Inspect(ctx, key)
+				})
+			},
+		} {
+			for _, fifo := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s/fifo=%t", of, name, fifo), func(t *testing.T) {
+					t.Parallel()
+					bubble(t, setup{fifo: fifo}, func(x *fixture) {
+						x.send(x.dlq, "g0-1", "g1-0", bad, "g1-2", "g2-1")
+						redrive := func(r *ops.RedriveOptions) {}
+						d := x.redriver(func(o *ops.Options) {
+							redrive = func(r *ops.RedriveOptions) { set(o, r) }
+							set(o, &ops.RedriveOptions{})
+						})
+						r := x.redriveAll(d, redrive)
+						want, left := "g0-1 g1-0 g1-2 g2-1", 1
+						if fifo {
+							want, left = "g0-1 g1-0 g2-1", 2
+						}
+						got := x.bodies(x.url)
+						slices.Sort(got)
+						if strings.Join(got, " ") != want {
+							t.Errorf("sent %q", got)
+						}
+						if r.Count(ops.Left) != left {
+							t.Errorf("%d left", r.Count(ops.Left))
+						}
+						for _, res := range r.Results {
+							if res.Action == ops.Left && (res.Err == nil || errors.Is(res.Err, ops.ErrNotSelected)) {
+								t.Errorf("%s: %v", res.ID, res.Err)
+							}
+						}
+					})
+				})
+			}
+		}
+	}
+}
