@@ -96,7 +96,7 @@ func (w *world) deadLetter(n int, v *verdict) (bodies []string) {
 	w.Helper()
 	send := func(from, to int) {
 		for i := from; i < to; i++ {
-			w.send(w.queue, fmt.Sprintf("g%d-%04d", i%40, i), i/40)
+			w.send(w.queue, fmt.Sprintf("g%d-%04d", i%40, i), i)
 		}
 	}
 	send(0, n/2)
