@@ -69,7 +69,7 @@ func TestRedrive(t *testing.T) {
 	}{
 		{"", "y", "", exitUsage, 0, "--all"},
 		{"--yes", "", "", exitUsage, 0, "--all"},
-		{"--all", "y", asks, exitPart, 3, "1 messages were selected and not redriven"},
+		{"--all", "y", asks, exitPart, 3, "1 selected messages were not redriven"},
 		{"--all", "n", asks, exitRefused, 0, "not confirmed"},
 		{"--all", "\n", asks, exitRefused, 0, "not confirmed"},
 		{"--all", "", "", exitRefused, 0, "--yes"},
@@ -310,6 +310,24 @@ func TestRedriveBrokenOutput(t *testing.T) {
 		code := a.run(context.Background(), append(slices.Clone(redriveLine), "--all", "--canary=0", "--json", "--yes"))
 		if code != exitFailed || w.hidden("orders-dlq") != 0 || len(w.stack.MemSQS.Messages("orders")) > 20 {
 			t.Errorf("exit %d, %d hidden, %d sent", code, w.hidden("orders-dlq"), len(w.stack.MemSQS.Messages("orders")))
+		}
+	})
+}
+
+// What a redrive has not seen it does not call done.
+func TestRedriveUnseen(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(20)
+		w.stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Do: fault.LoseReply}}})
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitPart || !strings.Contains(got.err, "10 not seen: hidden") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.redrive("--all", "--canary=0"); got.code != exitPart || !strings.Contains(got.err, "10 were not seen") {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(time.Minute)
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || len(w.stack.MemSQS.Messages("orders")) != 20 {
+			t.Errorf("%+v", got)
 		}
 	})
 }

@@ -120,10 +120,10 @@ func (a *app) waiting(ctx context.Context, url string) (int, error) {
 
 // left is the error of a plan that sends nothing, where there is something that it should send.
 func (p *redrivePlan) left(dryRun bool) error {
-	if dryRun || p.Left == 0 {
+	if dryRun || p.Left == 0 && p.Seen == p.Total {
 		return nil
 	}
-	return fail(exitPart, "nothing can be redriven: %d messages are left", p.Left)
+	return fail(exitPart, "nothing can be redriven: %d selected messages are left, and %d were not seen", p.Left, p.Total-p.Seen)
 }
 
 // showPlan shows the plan beside the question.
@@ -160,7 +160,7 @@ func (p *redrivePlan) String() string {
 		text += fmt.Sprintf(", %d that are selected would be left", p.Left)
 	}
 	if hidden := p.Total - p.Seen; hidden > 0 {
-		text += fmt.Sprintf(", %d were not seen: hidden, or behind others of their group", hidden)
+		text += fmt.Sprintf(", %d were not seen: %s", hidden, notSeen)
 	}
 	text += "; each was received once for this plan."
 	if p.Count == 0 {

@@ -16,6 +16,8 @@ import (
 // mostNamed is how many messages are named whose redrive has failed. --json names all.
 const mostNamed = 20
 
+const notSeen = "hidden, by another consumer or a killed redrive, or behind others of their group"
+
 // redrive is a redrive that is under way.
 type redrive struct {
 	a       *app
@@ -135,7 +137,9 @@ func countsOf(r ops.Report) []count {
 		}
 		counts[i].Count++
 	}
-	slices.SortStableFunc(counts, func(a, b count) int { return cmp.Or(-cmp.Compare(a.Action, b.Action), b.Count-a.Count, cmp.Compare(a.Why, b.Why)) })
+	slices.SortStableFunc(counts, func(a, b count) int {
+		return cmp.Or(-cmp.Compare(a.Action, b.Action), b.Count-a.Count, cmp.Compare(a.Why, b.Why))
+	})
 	return counts
 }
 
@@ -171,8 +175,13 @@ func (r *redrive) print(report ops.Report, counts []count, failed error) error {
 		r.nameFailed(report)
 	}
 	a.note("journal %s", r.journal)
-	if failed == nil && left > 0 {
-		err = errors.Join(err, fail(exitPart, "%d messages were selected and not redriven", left))
+	unseen := max(report.Total-len(report.Results), 0)
+	switch {
+	case failed != nil:
+	case unseen > 0:
+		err = errors.Join(err, fail(exitPart, "%d selected messages were not redriven, and %d not seen: %s", left, unseen, notSeen))
+	case left > 0:
+		err = errors.Join(err, fail(exitPart, "%d selected messages were not redriven", left))
 	}
 	if failed != nil && report.Run != "" && !stopped(failed) {
 		a.note("to go on: %s", r.resume())
