@@ -207,8 +207,8 @@ func (d *DLQ) restoredCopy(archived *Message, fits func(size int) bool) (*sqsonc
 }
 
 // keepRestoredKey gives the copy the key of the message, in the queue that List will find for it. A message without a key, such as
-// one whose key function fails, has none that could be lost. But where the key depends on a queue that is not known, that may make it of
-// the message ID.
+// one whose key function fails, has none that could be lost. But where the key depends on a queue that is not known, it may be made of
+// the message ID, too.
 func (d *DLQ) keepRestoredKey(m *Message, c *sqsonce.Message) error {
 	if _, err := d.recordKey(m); err != nil {
 		if errors.Is(err, ErrNoSource) {
