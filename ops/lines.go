@@ -80,8 +80,8 @@ type appender interface {
 	Close() error
 }
 
-// openLines opens or creates a file, with mode 0600, locks it, and calls read with each of its lines. head is how the first one begins. A last
-// line that was not written to its end is removed, once read has accepted the others: nothing was done that depends on it.
+// openLines opens or creates a file, with mode 0600, locks it, and calls read with each of its lines. head is how the first one
+// begins. A last line that was not written to its end is removed, once read has accepted the others: nothing depends on it.
 func openLines(what, path, head string, read func(line) error) (*lineFile, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
