@@ -50,9 +50,9 @@ type RestoreOptions struct {
 // trace header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key where the event's
 // key would change otherwise. So List shows it with the key, the source, the cause and the reason that it had. Its message ID is
 // new, and it is kept as long as one that was sent now. What would lose its key is left ([ErrNoRoom], [ErrKeyChanges],
-// [ErrNoSource]), and so is what was archived from another queue ([ErrOtherQueue], [ErrOtherKind]). Where only the dead-letter-
-// source has no room, the message is sent without, unless it is so old that its event's record may expire before the message does
-// ([ErrAgeLost]).
+// [ErrNoSource]), and so is what was archived from another queue ([ErrOtherQueue], [ErrOtherKind]). Where only the
+// dead-letter-source has no room, the message is sent without, unless it is so old that its event's record may expire before the
+// message does ([ErrAgeLost]).
 //
 // On FIFO the messages of a group are sent one after the other, in the order of the archive. One that is left, also by the
 // filters, holds back those behind it, unless SkipAhead; one of another queue does not. A message that is in the archive twice is
