@@ -84,7 +84,7 @@ func drawLetter(rt *rapid.T) letter {
 // without room for what keeps that is left where it is.
 func TestRoundTripProperties(t *testing.T) {
 	t.Parallel()
-	const most = 100 // of the package's draws: each takes as long as several redrives
+	const most = 50 // of the package's draws: each takes as long as several redrives
 	draws, failed := 0, false
 	rapid.Check(t, func(rt *rapid.T) {
 		l := drawLetter(rt)
