@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	defaultLease     = 30 * time.Second
-	leastLease       = time.Second
-	defaultRetention = 29 * 24 * time.Hour
+	defaultLease = 30 * time.Second
+	leastLease   = time.Second
 	// leastRetention is longer than a delayed copy of a request can live: AWS refuses a signature that is minutes old.
 	leastRetention     = time.Hour
 	defaultCallTimeout = 5 * time.Second
@@ -133,7 +132,7 @@ func (o *Options) resolve(s Store, consumer string) error {
 	}
 
 	o.Lease = cmp.Or(o.Lease, defaultLease)
-	o.Retention = cmp.Or(o.Retention, defaultRetention)
+	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)
 	o.CallTimeout = cmp.Or(o.CallTimeout, defaultCallTimeout)
 	o.Wait = cmp.Or(o.Wait, defaultWait)
 	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)

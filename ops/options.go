@@ -28,10 +28,7 @@ type Client interface {
 
 var _ Client = (*sqs.Client)(nil)
 
-const (
-	defaultRetention = 29 * 24 * time.Hour
-	leastRetention   = time.Hour
-)
+const leastRetention = time.Hour
 
 // Options configure [Open].
 type Options struct {
@@ -74,7 +71,7 @@ func (o *Options) resolve(c Client, dlqURL string) error {
 	if o.Store != nil && o.Key == nil {
 		errs = append(errs, badField("Options.Key", "is nil, must be set where Options.Store is: the Key of a dedup.Once"))
 	}
-	if o.Retention = cmp.Or(o.Retention, defaultRetention); o.Retention < leastRetention {
+	if o.Retention = cmp.Or(o.Retention, host.DefaultRetention); o.Retention < leastRetention {
 		errs = append(errs, badField("Options.Retention", "is %s, must be at least %s", o.Retention, leastRetention))
 	}
 	if o.Source != "" {

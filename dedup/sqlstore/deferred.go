@@ -31,9 +31,6 @@ type Deferred struct {
 	stmts     deferredStatements
 }
 
-// defaultRetention is that of dedup.Options.
-const defaultRetention = 29 * 24 * time.Hour
-
 // NewDeferred returns a deferred inbox for the consumer: see [dedup.New] for the name and the keys. Of the options it uses
 // Key, Validate, TrustDedupID, Retention, CallTimeout and ErrorText. Retention counts from the arrival, and again from when the
 // event is done. Hooks are not called. The error joins one [*sqsonce.FieldError] per argument that cannot be used.
@@ -51,7 +48,7 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 	}
 	return &Deferred{
 		store: s, consumer: consumer, keys: keys, validate: o.Validate, errorText: o.ErrorText, stmts: newDeferredStatements(s.dialect),
-		retention: cmp.Or(o.Retention, defaultRetention), wait: cmp.Or(o.CallTimeout, cleanupTimeout),
+		retention: cmp.Or(o.Retention, host.DefaultRetention), wait: cmp.Or(o.CallTimeout, cleanupTimeout),
 	}, nil
 }
 

@@ -2,6 +2,9 @@ package host
 
 import "time"
 
+// DefaultRetention is that of dedup.Options, and of all that deals with its records.
+const DefaultRetention = 29 * 24 * time.Hour
+
 // returnMargin is the longest visibility timeout: a message can be in flight for so long when its retention ends.
 const returnMargin = 12 * time.Hour
 

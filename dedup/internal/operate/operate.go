@@ -14,10 +14,10 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/internal/failure"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
-	defaultRetention = 29 * 24 * time.Hour
 	leastRetention   = time.Hour
 	mostName         = 128
 	defaultReadUnits = 100
@@ -42,7 +42,7 @@ func NewReopening(pkg string, seen dedup.Record, note string, optFns []func(*ded
 			errs = append(errs, &sqsonce.FieldError{Package: pkg, Field: field, Problem: problem})
 		}
 	}
-	o.Retention = cmp.Or(o.Retention, defaultRetention)
+	o.Retention = cmp.Or(o.Retention, host.DefaultRetention)
 	refuse(seen.Key == "", "seen.Key", "is empty")
 	refuse(seen.Owner == "", "seen.Owner", "is empty: the record was written by a program that does not check ownership; delete it")
 	refuse(o.Retention < leastRetention, "ReopenOptions.Retention", "is less than 1 h")
