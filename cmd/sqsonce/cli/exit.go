@@ -86,7 +86,8 @@ func denied(err error) bool {
 func explain(err error) string {
 	text := err.Error()
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok && denied(err) {
-		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), op.OperationName)
+		// An action of SQS covers its batches too.
+		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), strings.TrimSuffix(op.OperationName, "Batch"))
 	}
 	switch {
 	case errors.Is(err, ops.ErrNotDeadLetter):

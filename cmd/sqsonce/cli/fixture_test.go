@@ -36,6 +36,7 @@ type world struct {
 	stack  *localstack.Stack
 	store  *dynamostore.Store
 	opts   Options
+	calls  *calls
 	folder string // $XDG_STATE_HOME
 
 	// Of the next commands.
@@ -82,7 +83,7 @@ func newWorld(t *testing.T, http bool) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{T: t, stack: stack, store: store, env: map[string]string{"USER": "ann"}, folder: t.TempDir(), caller: func(context.Context) (string, error) { return callerARN, nil }}
+	return &world{T: t, stack: stack, store: store, env: map[string]string{"USER": "ann"}, folder: t.TempDir(), calls: &calls{}, caller: func(context.Context) (string, error) { return callerARN, nil }}
 }
 
 // result is what a command printed, and its exit code.
@@ -96,6 +97,7 @@ func (w *world) run(args ...string) result { return w.runIn(context.Background()
 
 func (w *world) runIn(ctx context.Context, args ...string) result {
 	var out, err bytes.Buffer
+	w.calls.begin(args)
 	a := &app{
 		opts: w.opts, in: strings.NewReader(w.answer + "\n"), out: &out, err: &err, asks: w.terminal, width: w.width,
 		bars: w.bars, connect: w.connect,
@@ -114,8 +116,9 @@ const callerARN = "arn:aws:sts::000000000000:assumed-role/operators/ann"
 
 func (w *world) connect(context.Context) (*services, error) {
 	return &services{
-		region: "us-east-1", sqs: w.stack.SQS, dynamo: w.stack.DynamoDB,
-		caller: w.caller,
+		region: "us-east-1", caller: w.caller,
+		sqs:    sqs.New(w.stack.SQS.Options(), func(o *sqs.Options) { o.HTTPClient = recorder{w.calls, o.HTTPClient} }),
+		dynamo: dynamodb.New(w.stack.DynamoDB.Options(), func(o *dynamodb.Options) { o.HTTPClient = recorder{w.calls, o.HTTPClient} }),
 	}, nil
 }
 

@@ -53,6 +53,9 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 	var o ops.RedriveOptions
 	options(&o)
 	report, err := d.Redrive(ctx, options, func(o *ops.RedriveOptions) { o.DryRun = true })
+	if err == nil {
+		err = deniedOf(report)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -178,6 +178,8 @@ func (r *redrive) print(report ops.Report, counts []count, failed error) error {
 	unseen := max(report.Total-len(report.Results), 0)
 	switch {
 	case failed != nil:
+	case deniedOf(report) != nil:
+		err = errors.Join(err, fail(exitDenied, "%d selected messages were not redriven: %w", left, deniedOf(report)))
 	case unseen > 0:
 		err = errors.Join(err, fail(exitPart, "%d selected messages were not redriven, and %d not seen: %s", left, unseen, notSeen))
 	case left > 0:
@@ -187,6 +189,16 @@ func (r *redrive) print(report ops.Report, counts []count, failed error) error {
 		a.note("to go on: %s", r.resume())
 	}
 	return err
+}
+
+// deniedOf returns an error by which AWS has denied what was needed for a message.
+func deniedOf(report ops.Report) error {
+	for _, res := range report.Results {
+		if denied(res.Err) {
+			return res.Err
+		}
+	}
+	return nil
 }
 
 // nameFailed names messages of which somebody should know.
