@@ -54,6 +54,9 @@ func (r *run) keepJournal(path string, restore bool) (err error) {
 	if r.journal, err = openJournal(path, r.d.arn, restore); err != nil {
 		return err
 	}
+	if r.d.journalFile != nil {
+		r.journal.file = r.d.journalFile(r.journal.file)
+	}
 	r.report.Run = cmp.Or(r.journal.run, r.report.Run)
 	return r.journal.write(journalLine{Version: journalVersion, Restore: restore, Queue: r.d.arn, Run: r.report.Run})
 }

@@ -84,6 +84,9 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 		return nil, fmt.Errorf("ops: %s: %w", what, err)
 	}
 	f := &lineFile{what: what, file: file}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe or a device has no end
+		return nil, errors.Join(f.failed(fmt.Errorf("%s is no regular file: %w", path, os.ErrInvalid)), err, file.Close())
+	}
 	if err := f.readAll(file, head, read); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

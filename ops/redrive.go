@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"path/filepath"
 	"time"
 )
 
@@ -39,7 +40,8 @@ type RedriveOptions struct {
 	// completed within CanaryTimeout, ends the redrive with [ErrCanary]. Default: 1, where Options.Store is set; none in a dry run.
 	// Negative: none.
 	Canary int
-	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue. Default: 2 min. At least 1 s.
+	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue: see Report.Waiting. Default:
+	// 2 min. At least 1 s.
 	CanaryTimeout time.Duration
 	// MaxRedriven leaves messages that were redriven so often before. Default: 3. Negative: no limit.
 	MaxRedriven int
@@ -50,8 +52,9 @@ type RedriveOptions struct {
 	Hold time.Duration
 	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, after that, and when it was
 	// deleted; each line is on the disk before the next step. Bodies are not in it. A redrive with the journal of one that was killed
-	// deletes what that has sent, without a second send, whatever the filters are. Two redrives must not write to one at once.
-	// Default: none.
+	// deletes what that has sent, without a second send, whatever the filters are. While it runs a lock file of the queue's name, in
+	// the journal's folder, refuses other redrives with a journal there: [ErrTwoAtOnce]. On Windows, and without a journal, nothing
+	// does; each redrive then sees what the other one has not hidden. Default: none.
 	Journal string
 	// SpendReceives also redrives from a queue with a redrive policy of its own: a message may be moved on because it was received.
 	// Default: false, such a queue is refused.
@@ -117,7 +120,7 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // Journal no second copy is sent, but of what was under way. A journal that cannot be written ends the redrive.
 //
 // A queue with a redrive policy of its own, or out of which a move task takes messages, is a [*RefusedError], and so is one whose
-// first 21 messages have no records ([ErrNoRecords]).
+// first 21 messages have no records ([ErrNoRecords]), or from which another process redrives ([ErrTwoAtOnce]).
 func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
 	var o RedriveOptions
 	for _, fn := range optFns {
@@ -128,6 +131,13 @@ func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Rep
 	}
 	if d.chained && !o.SpendReceives {
 		return Report{}, &RefusedError{"Redrive", d.arn, ErrChained}
+	}
+	if o.Journal != "" {
+		unlock, err := d.lockIn("Redrive", filepath.Dir(o.Journal))
+		if err != nil {
+			return Report{}, err
+		}
+		defer unlock()
 	}
 	if err := d.checkMoveTasks(ctx, "Redrive"); err != nil {
 		return Report{}, err

@@ -36,6 +36,8 @@ type Report struct {
 	// not in Results was hidden: by another consumer, or in FIFO groups behind messages that were left. Of a restore it is how many
 	// messages were read.
 	Total int
+	// Waiting has the queues that its messages go back to. It needs sqs:GetQueueAttributes there, and goes on without.
+	Waiting []Waiting
 	// Behind is how many messages of a FIFO queue an export or a delete has not seen: SQS did not show them, behind what it left.
 	Behind int
 	// Torn is the number of the archive's last line, where that was not written to its end. An export or a delete has removed it, a

@@ -160,6 +160,7 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 	start := time.Now()
 	r.d.join(ctx, batch)
 	r.awaitReopened(ctx, batch)
+	r.readWaiting(ctx, batch)
 	for _, m := range batch {
 		res := &Result{ID: m.ID, Group: m.Group}
 		if copyID, sent := r.journal.sentBefore(m.ID); sent {

@@ -35,6 +35,27 @@ func TestLogHandler(t *testing.T) {
 	}
 }
 
+// Attributes and groups of the logger stay where they are, and the trace is outside of the groups.
+func TestLogHandlerGroups(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}}))
+	noTime := slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	log := slog.New(LogHandler(slog.NewJSONHandler(&out, &noTime))).With("a", 1).WithGroup("g").With("b", 2)
+	log.WithGroup("other").InfoContext(ctx, "not seen by the next line", "x", 0)
+	out.Reset()
+	log.WithGroup("h").InfoContext(ctx, "m", "c", 3)
+	const want = `{"level":"INFO","msg":"m","a":1,"trace_id":"01000000000000000000000000000000","span_id":"0200000000000000","trace_flags":"00","g":{"b":2,"h":{"c":3}}}` + "\n"
+	if out.String() != want {
+		t.Errorf("%s, want %s", &out, want)
+	}
+}
+
 func TestLogHandlerIsAHandler(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -332,3 +332,22 @@ func TestGlobalProviders(t *testing.T) {
 		t.Errorf("spans %v", spans)
 	}
 }
+
+// A typed nil is refused before anything is made, each with its name.
+func TestTypedNilOptions(t *testing.T) {
+	t.Parallel()
+	_, err := otelsqs.New(func(o *otelsqs.Options) {
+		o.TracerProvider, o.MeterProvider = (*sdktrace.TracerProvider)(nil), (*sdkmetric.MeterProvider)(nil)
+		o.Propagator = (*nilPropagator)(nil)
+	})
+	for _, field := range []string{"TracerProvider", "MeterProvider", "Propagator"} {
+		if err == nil || !strings.Contains(err.Error(), "Options."+field+": is a nil *") {
+			t.Errorf("%v does not name %s", err, field)
+		}
+	}
+	if _, ok := errors.AsType[*sqsonce.FieldError](err); !ok {
+		t.Errorf("%T, want a FieldError", err)
+	}
+}
+
+type nilPropagator struct{ propagation.TraceContext }

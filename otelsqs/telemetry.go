@@ -2,6 +2,8 @@ package otelsqs
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -11,7 +13,9 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -67,7 +71,8 @@ type Telemetry struct {
 	errorTypeFailed sync.Once
 }
 
-// New makes the tracer and the instruments. The error joins those of the MeterProvider.
+// New makes the tracer and the instruments. It returns a [*sqsonce.FieldError] for each option that is a typed nil, joined, or the
+// errors of the MeterProvider.
 func New(optFns ...func(*Options)) (*Telemetry, error) {
 	var o Options
 	for _, fn := range optFns {
@@ -78,6 +83,9 @@ func New(optFns ...func(*Options)) (*Telemetry, error) {
 	}
 	if o.MeterProvider == nil {
 		o.MeterProvider = otel.GetMeterProvider()
+	}
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	t := &Telemetry{
 		tracer: o.TracerProvider.Tracer(ScopeName, trace.WithSchemaURL(semconv.SchemaURL)),
@@ -92,6 +100,19 @@ func New(optFns ...func(*Options)) (*Telemetry, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+func (o *Options) check() error {
+	var problems []error
+	check := func(field string, value any) {
+		if value != nil && host.IsNil(value) {
+			problems = append(problems, &sqsonce.FieldError{Package: "otelsqs", Field: field, Problem: fmt.Sprintf("is a nil %T", value)})
+		}
+	}
+	check("Options.TracerProvider", o.TracerProvider)
+	check("Options.MeterProvider", o.MeterProvider)
+	check("Options.Propagator", o.Propagator)
+	return errors.Join(problems...)
 }
 
 // flushError reports a failed export once: each invocation would fail alike.

@@ -127,48 +127,66 @@ func (s *session) Write(p []byte) (int, error) {
 
 var consoleBlocks = regexp.MustCompile("(?s)```console\n(.*?)```")
 
-// run types the commands of the console blocks. A line below a command is output that must come before the next one is typed;
-// "..." stands for anything at its end.
+// run types the commands of the console blocks. The lines below a command are output that must come before the next one is typed, in
+// any order: a handler's output and the lines of the worker's log are written at the same time. "..." stands for anything at a line's
+// end.
 func (s *session) run(t *testing.T, page string) {
 	t.Helper()
 	commands := 0
+	var output []string
 	for _, block := range consoleBlocks.FindAllStringSubmatch(page, -1) {
 		for line := range strings.Lines(strings.ReplaceAll(block[1], ":4566", ":"+s.port)) {
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
-				commands++
+				s.expect(t, output...)
+				commands, output = commands+1, nil
 				if _, err := fmt.Fprint(s.stdin, command); err != nil {
 					t.Fatalf("%q: %v\n%s", command, err, s.text())
 				}
 				continue
 			}
-			s.expect(t, strings.TrimSuffix(strings.TrimSpace(line), " ..."))
+			output = append(output, strings.TrimSuffix(strings.TrimSpace(line), " ..."))
 		}
 	}
+	s.expect(t, output...)
 	if commands == 0 {
 		t.Fatal("no commands: nothing was checked")
 	}
 }
 
-// expect waits for text in the output, behind what was expected before.
-func (s *session) expect(t *testing.T, text string) {
+// expect waits for texts in the output, in any order, behind what was expected before.
+func (s *session) expect(t *testing.T, texts ...string) {
 	t.Helper()
+	missing := ""
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		s.mu.Lock()
-		i := strings.Index(s.output.String()[s.read:], text)
-		if i >= 0 {
-			s.read += i + len(text)
-		}
-		s.mu.Unlock()
-		if i >= 0 {
+		if missing = s.find(texts); missing == "" {
 			return
 		}
 		select {
 		case err := <-s.ended:
-			t.Fatalf("the shell has ended (%v) before %q:\n%s", err, text, s.text())
+			t.Fatalf("the shell has ended (%v) before %q:\n%s", err, missing, s.text())
 		default:
 		}
 	}
-	t.Fatalf("no %q in the output:\n%s", text, s.text())
+	t.Fatalf("no %q in the output:\n%s", missing, s.text())
+}
+
+// find returns a text that is not there yet, or "" and goes on behind the last one. Each stands for itself: a text that is expected
+// twice must be there twice.
+func (s *session) find(texts []string) (missing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	behind, from := s.read, map[string]int{}
+	for _, text := range texts {
+		start := max(s.read, from[text])
+		i := strings.Index(s.output.String()[start:], text)
+		if i < 0 {
+			return text
+		}
+		from[text] = start + i + len(text)
+		behind = max(behind, from[text])
+	}
+	s.read = behind
+	return ""
 }
 
 func (s *session) text() string {

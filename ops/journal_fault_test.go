@@ -1,0 +1,198 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+var errDisk = errors.New("no space left on device")
+
+// badDisk is a journal's file on a disk that fails at a write or a sync.
+type badDisk struct {
+	ops.Appender
+	failWrite, failSync int  // the number of the call; 0: none
+	half                bool // it writes half of the line
+	once                bool // it does not fail again
+
+	mu            sync.Mutex
+	writes, syncs int
+	failed        bool
+	written, safe string // what a machine that loses its power keeps is safe
+}
+
+func (d *badDisk) Write(text []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writes++
+	if d.failed && !d.once {
+		return 0, errDisk
+	}
+	if d.writes != d.failWrite {
+		d.written += string(text)
+		return len(text), nil
+	}
+	n := 0
+	if d.failed = true; d.half {
+		n = len(text) / 2
+	}
+	d.written += string(text[:n])
+	return n, errDisk
+}
+
+func (d *badDisk) Sync() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.syncs++; d.failed && !d.once || d.syncs == d.failSync {
+		d.failed = true
+		return errDisk
+	}
+	d.safe = d.written
+	return nil
+}
+
+func (d *badDisk) has(line string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Contains(d.safe, line)
+}
+
+// journalled is a client that sees whether each step has its line on the disk.
+type journalled struct {
+	ops.Client
+	x    *fixture
+	disk *badDisk
+	mu   sync.Mutex
+	ids  map[string]string // by body, and by receipt handle
+}
+
+func (c *journalled) want(line, of string) {
+	c.mu.Lock()
+	id := c.ids[of]
+	c.mu.Unlock()
+	if id == "" || !c.disk.has(fmt.Sprintf(`{"%s":"%s"`, line, id)) {
+		c.x.Errorf("no line %s of %s, %s is on the disk", line, of, id)
+	}
+}
+
+func (c *journalled) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := c.Client.ReceiveMessage(ctx, in, o...)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, m := range out.Messages {
+			c.ids[*m.Body], c.ids[*m.ReceiptHandle] = *m.MessageId, *m.MessageId
+		}
+	}
+	return out, err
+}
+
+func (c *journalled) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, o ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	for _, e := range in.Entries {
+		c.want("send", *e.MessageBody)
+	}
+	return c.Client.SendMessageBatch(ctx, in, o...)
+}
+
+func (c *journalled) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	for _, e := range in.Entries {
+		c.want("sent", *e.ReceiptHandle)
+	}
+	return c.Client.DeleteMessageBatch(ctx, in, o...)
+}
+
+// A disk that is full, or fails, at any line: nothing is sent or deleted without its line on the disk, the run ends with the error,
+// and gives back what it has not deleted. With what is left of the journal the next run goes on, and sends only those messages a second
+// time whose sending was under way.
+func TestJournalFails(t *testing.T) {
+	t.Parallel()
+	const n = 6
+	for name, disk := range map[string]func(at int) *badDisk{
+		"full":            func(at int) *badDisk { return &badDisk{failWrite: at} },
+		"full in a line":  func(at int) *badDisk { return &badDisk{failWrite: at, half: true} },
+		"full for a time": func(at int) *badDisk { return &badDisk{failWrite: at, half: true, once: true} },
+		"sync":            func(at int) *badDisk { return &badDisk{failSync: at} },
+		"sync, once":      func(at int) *badDisk { return &badDisk{failSync: at, once: true} },
+	} {
+		for _, fifo := range []bool{false, true} {
+			for at := 1; at <= 17; at++ { // there are 17 lines at most
+				t.Run(fmt.Sprintf("%s/fifo=%t/at=%d", name, fifo, at), func(t *testing.T) {
+					t.Parallel()
+					bubble(t, setup{fifo: fifo}, func(x *fixture) {
+						for i := range n {
+							x.send(x.dlq, fmt.Sprintf("g%d-%02d", i%2, i))
+						}
+						d := disk(at)
+						c := &journalled{Client: x.newProcess().sqs, x: x, disk: d, ids: map[string]string{}}
+						dlq, err := ops.Open(context.Background(), c, x.dlq, func(o *ops.Options) { o.Key, o.Store = x.once(x.admin).Key, x.store(x.admin) })
+						if err != nil {
+							t.Fatal(err)
+						}
+						dlq.WrapJournals(func(f ops.Appender) ops.Appender { d.Appender = f; return d })
+						path := filepath.Join(t.TempDir(), "journal")
+						r, err := dlq.Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = path })
+						if errors.Is(err, errDisk) != d.failed || err != nil && !strings.Contains(err.Error(), "journal") {
+							t.Errorf("error %v, disk failed: %t", err, d.failed)
+						}
+						x.checkReport(r)
+						if x.hidden() != 0 {
+							t.Errorf("%d messages are hidden", x.hidden())
+						}
+						left := d.written
+						if at%2 == 0 {
+							left = d.safe // and the power went
+						}
+						if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(6 * time.Minute) // SQS's deduplication does not help
+						x.redriveAll(x.redriver(), func(o *ops.RedriveOptions) { o.Journal = path })
+						left = left[:strings.LastIndexByte(left, '\n')+1]
+						underWay := strings.Count(left, `{"send"`) - strings.Count(left, `{"sent"`)
+						copies := x.bodies(x.url)
+						distinct := map[string]bool{}
+						for _, body := range copies {
+							distinct[body] = true
+						}
+						if len(distinct) != n || len(copies)-n > underWay || len(x.bodies(x.dlq)) != 0 {
+							t.Errorf("%d events, %d copies, %d were under way, %d left", len(distinct), len(copies), underWay, len(x.bodies(x.dlq)))
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// What is no file, or cannot be opened, is refused before anything is received.
+func TestJournalIsNoFile(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	kinds := map[string]error{"": nil, "missing/journal": os.ErrNotExist}
+	if runtime.GOOS != "windows" {
+		if err := os.Symlink("/dev/zero", filepath.Join(folder, "endless")); err != nil {
+			t.Fatal(err)
+		}
+		kinds["endless"] = os.ErrInvalid
+	}
+	bubble(t, setup{}, func(x *fixture) {
+		x.fill(1)
+		for name, want := range kinds {
+			_, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Journal = filepath.Join(folder, name) })
+			if err == nil || want != nil && !errors.Is(err, want) || x.sqs.Messages(x.dlq)[0].ReceiveCount != 0 {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	})
+}
