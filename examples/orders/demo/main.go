@@ -16,7 +16,7 @@
 // function, has no order rejected, and does not count deliveries there; the calls of the functions are not known to it.
 //
 // It exits with status 1 where an effect is missing, doubled or out of order, where a dead-letter queue holds a message, and
-// where it is not done in two minutes, or in fifteen with a deployed stack.
+// where it is not done in three minutes, or in fifteen with a deployed stack.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 const (
 	concurrency = 16
 	visibility  = 6 * time.Second // less than a manual review takes
-	deadline    = 2 * time.Minute
+	deadline    = 3 * time.Minute
 	// deployedDeadline is for requests over the internet, and messages that wait for the visibility timeout of template.yaml.
 	deployedDeadline = 15 * time.Minute
 	// lease is longer than the outage, also where a third of it has passed and its renewal is due: completions are retried

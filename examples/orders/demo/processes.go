@@ -196,7 +196,7 @@ func (p *processes) environment(queue string) []string {
 		return env
 	}
 	if queue == p.stack.names.standard {
-		env = append(env, "UNKNOWN_ARTICLES="+p.unknownFile())
+		env = append(env, "UNKNOWN_SKUS="+p.unknownFile())
 	}
 	return slices.Concat(env, []string{
 		"AWS_ENDPOINT_URL_SQS=" + p.stack.counter.url,

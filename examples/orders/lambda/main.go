@@ -7,7 +7,7 @@
 //	LEDGER_TABLE             DynamoDB table of the ledger
 //	CONSUMER                 orders
 //	CALLS                    file that stands for an external system; none
-//	UNKNOWN_ARTICLES         file of the articles that the external system does not know; it knows all
+//	UNKNOWN_SKUS             file of the articles that the external system does not know; it knows all
 //	DEAD_LETTER_QUEUE        URL of the queue for rejected messages; that of the queue's redrive policy
 //	POWERTOOLS_SERVICE_NAME  dimension "service" of the metrics; the function's name, which the alarms of template.yaml expect
 //

@@ -34,7 +34,7 @@ func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.H
 		LedgerTable: os.Getenv("LEDGER_TABLE"),
 		Consumer:    cmp.Or(os.Getenv("CONSUMER"), "orders"),
 		Calls:       os.Getenv("CALLS"),
-		Unknown:     os.Getenv("UNKNOWN_ARTICLES"),
+		Unknown:     os.Getenv("UNKNOWN_SKUS"),
 		Once:        metrics.Once,
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -24,8 +25,12 @@ type Store interface {
 	dedup.Inspector
 }
 
-// rounds are enough for messages of one event, of which one runs while the next is looked at.
-const rounds = 10
+const (
+	// rounds are enough for messages of one event, of which one runs while the next is looked at, and for hidden ones.
+	rounds = 20
+	// hold is short: messages of a receive whose answer was lost are hidden for so long.
+	hold = 20 * time.Second
+)
 
 // RunFromEnv is Run for a command: the queue is that of the environment variable DLQ_URL, the consumer that of CONSUMER, and the archive
 // the second argument. It prints to standard output.
@@ -42,8 +47,8 @@ func RunFromEnv(store Store) error {
 	return Run(ctx, sqs.NewFromConfig(cfg), os.Getenv("DLQ_URL"), store, cmp.Or(os.Getenv("CONSUMER"), "orders"), os.Args[2], os.Stdout)
 }
 
-// Run redrives the dead-letter queue of a consumer until it is empty, in ten rounds at most, and prints what it does. What is deleted is first written to the
-// archive, a file.
+// Run redrives the dead-letter queue of a consumer until it is empty, or for 20 rounds, and prints what it does. All that is in the
+// queue must have been rejected before it had any effect. What is deleted is first written to the archive, a file.
 func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, consumer, archive string, out io.Writer) (err error) {
 	once, err := dedup.New(store, consumer) // for the keys of the records
 	if err != nil {
@@ -59,18 +64,24 @@ func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, con
 	}
 	defer func() { err = errors.Join(err, deleted.Close()) }()
 	for range rounds {
-		listing, err := dlq.List(ctx)
+		listing, err := dlq.List(ctx, func(o *ops.ListOptions) { o.Hold = hold })
 		if err != nil || listing.Total == 0 {
 			return err
 		}
+		if len(listing.Messages) == 0 {
+			continue
+		}
 		show(out, listing)
-		// Where the handler has rejected an order before it had a record of its own, the record does not exist.
-		sent, err := dlq.Redrive(ctx, func(o *ops.RedriveOptions) { o.NeverStarted = true })
+		sent, err := dlq.Redrive(ctx, func(o *ops.RedriveOptions) {
+			o.NeverStarted = true // a handler may reject an order before it acquires the record
+			o.Crashed = true      // the store was away when the record was to be released; what is rejected has had no effect
+			o.Hold = hold
+		})
 		if err != nil {
 			return err
 		}
 		// Further messages of events that have run meanwhile: their publisher had sent them twice.
-		done, err := dlq.Delete(ctx, deleted, func(o *ops.DeleteOptions) { o.States = []ops.State{ops.Completed} })
+		done, err := dlq.Delete(ctx, deleted, func(o *ops.DeleteOptions) { o.States, o.Hold = []ops.State{ops.Completed}, hold })
 		if err != nil {
 			return err
 		}

@@ -3,18 +3,18 @@
 //
 // Environment variables, with their defaults:
 //
-//	QUEUE_URL         URL of the queue
-//	DEDUP_TABLE       DynamoDB table of the records
-//	LEDGER_TABLE      DynamoDB table of the ledger
-//	CONSUMER          orders
-//	CALLS             file that stands for an external system; none
-//	UNKNOWN_ARTICLES  file of the articles that the external system does not know, one on each line; it knows all
-//	CONCURRENCY       10
-//	VISIBILITY        visibility timeout, as a Go duration; that of package sqsworker
-//	LEASE             record lease, as a Go duration; that of package dedup
-//	STOP_TIMEOUT      how long handlers may go on after a signal, as a Go duration; that of package sqsworker
-//	HEALTH_ADDR       address that serves /live and /ready, such as :8080; none
-//	BACKOFF           longest delay after a try that failed, as a Go duration: 1 s, doubled with each try; package sqsworker's own
+//	QUEUE_URL     URL of the queue
+//	DEDUP_TABLE   DynamoDB table of the records
+//	LEDGER_TABLE  DynamoDB table of the ledger
+//	CONSUMER      orders
+//	CALLS         file that stands for an external system; none
+//	UNKNOWN_SKUS  file of the articles that the external system does not know, one on each line; it knows all
+//	CONCURRENCY   10
+//	VISIBILITY    visibility timeout, as a Go duration; that of package sqsworker
+//	LEASE         record lease, as a Go duration; that of package dedup
+//	STOP_TIMEOUT  how long handlers may go on after a signal, as a Go duration; that of package sqsworker
+//	HEALTH_ADDR   address that serves /live and /ready, such as :8080; none
+//	BACKOFF       longest delay after a try that failed, as a Go duration: 1 s, doubled with each try; package sqsworker's own
 //
 // and those of the AWS SDK, such as AWS_REGION and AWS_ENDPOINT_URL.
 //

@@ -84,7 +84,7 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 		LedgerTable: os.Getenv("LEDGER_TABLE"),
 		Consumer:    cmp.Or(os.Getenv("CONSUMER"), "orders"),
 		Calls:       os.Getenv("CALLS"),
-		Unknown:     os.Getenv("UNKNOWN_ARTICLES"),
+		Unknown:     os.Getenv("UNKNOWN_SKUS"),
 		Lease:       s.lease,
 	})
 	if err != nil {
