@@ -39,11 +39,12 @@ func (e *ArchiveError) Error() string { return fmt.Sprintf("ops: archive, line %
 func (e *ArchiveError) Unwrap() error { return e.Err }
 
 // Archive is a file to which [DLQ.Export] and [DLQ.Delete] write messages, whole, each in a line of JSON. It is safe for concurrent
-// use by one process; two processes must not write to one file at once.
+// use.
 type Archive struct{ lines *lineFile }
 
 // OpenArchive creates the file, with mode 0600, or opens an archive to append to it. A last line that was not written to its end is
-// removed: see [Report].Torn. Anything else that is no archive is an [*ArchiveError] with [ErrArchive], and not changed.
+// removed: see [Report].Torn. Anything else that is no archive is an [*ArchiveError] with [ErrArchive], and not changed. A file is
+// open once at a time: [ErrInUse].
 func OpenArchive(path string) (*Archive, error) {
 	empty := true
 	lines, err := openLines("archive", path, archiveHead, func(l line) error {

@@ -13,7 +13,8 @@ import (
 
 const deleteTimeout = 20 * time.Second
 
-// sentOf returns the results of those messages that SQS has a copy of, and that are not deleted, and how many it was asked to take.
+// sentOf returns the results of those messages that SQS has a copy of, and that are not deleted, and how many it was asked to
+// take.
 func (r *run) sentOf(batch []*Message) (sent []*Result, tried int) {
 	for _, m := range batch {
 		res := r.results[m.ID]
@@ -27,8 +28,8 @@ func (r *run) sentOf(batch []*Message) (sent []*Result, tried int) {
 	return sent, tried
 }
 
-// deleteAgain deletes messages that came once more, after their copies were sent, or their lines written: a delete had no effect, or a standard queue has
-// a second copy.
+// deleteAgain deletes messages that came once more, after their copies were sent, or their lines written: a delete had no effect,
+// or a standard queue has a second copy.
 func (r *run) deleteAgain(ctx context.Context, received []sqstypes.Message) error {
 	var sent []*Result
 	for _, m := range received {
@@ -40,8 +41,8 @@ func (r *run) deleteAgain(ctx context.Context, received []sqstypes.Message) erro
 	return r.delete(ctx, sent)
 }
 
-// delete deletes messages whose copies were sent, or whose lines are on the disk, on a context of its own: ctx may have ended. A handle that may no longer be this
-// run's is not used. Its error ends the run, which would go on to send what it cannot delete.
+// delete deletes messages whose copies were sent, or whose lines are on the disk, on a context of its own: ctx may have ended. A
+// handle that may no longer be this run's is not used. Its error ends the run, which would go on to send what it cannot delete.
 func (r *run) delete(ctx context.Context, sent []*Result) error {
 	if len(sent) == 0 {
 		return nil

@@ -49,8 +49,9 @@ type DeleteOptions struct {
 // It ends when two receives have found nothing more, or after as many messages as the queue had at the start. Of a FIFO queue
 // without Drain SQS shows ten messages of a group at most: Report.Behind counts the others. With Drain it shows more as messages
 // are deleted, but for what lies behind ten that are not selected. A failed call of SQS ends it, and so does an archive that cannot
-// be written, such as one on a full disk; what is not on the disk then stays. When ctx ends nothing more is written. The report says
-// what became of each message, also with an error.
+// be written, such as one on a full disk; what is not on the disk then stays. Without Drain all messages are in flight at once, of
+// which SQS allows 120,000: the export of a longer queue ends there. When ctx ends nothing more is written. The report says what
+// became of each message, also with an error.
 //
 // A queue with a redrive policy of its own, or out of which a move task takes messages, is a [*RefusedError].
 func (d *DLQ) Export(ctx context.Context, archive *Archive, optFns ...func(*ExportOptions)) (Report, error) {

@@ -12,8 +12,8 @@ const journalVersion = 1
 // ErrJournal says that a journal is not one of this queue, or cannot be read.
 var ErrJournal = errors.New("ops: not a journal of this operation on this queue: give another file")
 
-// journal is a file with a JSON object in each line: what a redrive, or a restore, is about to
-// send, has sent and has deleted. It has no bodies.
+// journal is a file with a JSON object in each line: what a redrive, or a restore, is about to send, has sent and has deleted. It has
+// no bodies.
 type journal struct {
 	run  string            // the ID of the run that is not done; "" for none
 	sent map[string]string // by the IDs of messages that were sent by earlier processes: the copies' IDs

@@ -3,6 +3,7 @@ package ops
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 
 // mostLine is longer than any line that is written: one of a message of 1 MiB whose every character is escaped.
 const mostLine = 16 << 20
+
+// ErrInUse says that an archive or a journal is open in another process, or in this one. Windows does not tell.
+var ErrInUse = errors.New("something else writes to the file: wait until that has ended, or give another file")
 
 var errLongLine = fmt.Errorf("longer than %d bytes", mostLine)
 
@@ -76,8 +80,8 @@ type appender interface {
 	Close() error
 }
 
-// openLines opens or creates a file, with mode 0600, and calls read with each of its lines. head is how the first one begins. A last
-// line that was not written to its end is removed, once read has accepted the others: nothing was done that depends on it.
+// openLines opens or creates a file, with mode 0600, locks it, and calls read with each of its lines. head is how the first one
+// begins. A last line that was not written to its end is removed, once read has accepted the others: nothing depends on it.
 func openLines(what, path, head string, read func(line) error) (*lineFile, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -86,6 +90,10 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 	f := &lineFile{what: what, file: file}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe or a device has no end
 		return nil, errors.Join(f.failed(fmt.Errorf("%s is no regular file: %w", path, os.ErrInvalid)), err, file.Close())
+	}
+	// Else a second process could remove a line that the first one has yet to end.
+	if locked, err := tryLock(file); err != nil || !locked {
+		return nil, errors.Join(f.failed(fmt.Errorf("%s: %w", path, cmp.Or(err, ErrInUse))), file.Close())
 	}
 	if err := f.readAll(file, head, read); err != nil {
 		return nil, errors.Join(err, file.Close())

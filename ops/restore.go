@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -41,29 +42,31 @@ type RestoreOptions struct {
 	OtherQueue bool
 	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, and after that; each line
 	// is on the disk before the next step. A restore with the journal of one that was killed, or has ended, does not send again what
-	// that has sent. Two restores must not write to one at once. Default: none.
+	// that has sent. It keeps other redrives and restores away as RedriveOptions.Journal does. Default: none.
 	Journal string
 }
 
-// Restore sends messages of an archive to the dead-letter queue again. A copy has the body, the attributes, the group and the trace
-// header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key where the event's key would
-// change otherwise. So List shows it with the key, the source, the cause and the reason that it had. Its message ID is new, and it is
-// kept as long as one that was sent now. What would lose its key is left ([ErrNoRoom], [ErrKeyChanges], [ErrNoSource]), and so is
-// what was archived from another queue ([ErrOtherQueue], [ErrOtherKind]). Where only the dead-letter-source has no room, the message
-// is sent without, unless it is so old that its event's record may expire before the message does ([ErrAgeLost]).
+// Restore sends messages of an archive to the dead-letter queue again. A copy has the body, the attributes, the group and the
+// trace header of its message, a dead-letter-source of the form "source cause first-sent-ms", and an event-key where the event's
+// key would change otherwise. So List shows it with the key, the source, the cause and the reason that it had. Its message ID is
+// new, and it is kept as long as one that was sent now. What would lose its key is left ([ErrNoRoom], [ErrKeyChanges],
+// [ErrNoSource]), and so is what was archived from another queue ([ErrOtherQueue], [ErrOtherKind]). Where only the
+// dead-letter-source has no room, the message is sent without, unless it is so old that its event's record may expire before the
+// message does ([ErrAgeLost]).
 //
-// On FIFO the messages of a group are sent one after the other, in the order of the archive. One that is left, also by the filters,
-// holds back those behind it, unless SkipAhead; one of another queue does not. A message that is in the archive twice is restored
-// once, in its first place. Restore does not look whether a message is in the queue yet, as those of an export without Drain are:
-// that would be two messages of one event, of which the consumer's deduplication runs one.
+// On FIFO the messages of a group are sent one after the other, in the order of the archive. One that is left, also by the
+// filters, holds back those behind it, unless SkipAhead; one of another queue does not. A message that is in the archive twice is
+// restored once, in its first place. Restore does not look whether a message is in the queue yet, as those of an export without
+// Drain are: that would be two messages of one event, of which the consumer's deduplication runs one.
 //
 // It reads the archive once, ten messages at a time, and looks at no records. A line that cannot be read ends it with an
 // [*ArchiveError]; what was before that line is restored, but a last line without its end is only said: Report.Torn. A queue that
 // takes no messages ends it, one message that SQS refuses does not. When ctx ends no more is sent; what is under way has 20 s. The
-// report says what became of each message that was read, also with an error. Restore again after a kill: with the Journal nothing is
-// sent twice but what was under way; without it SQS drops a second copy on FIFO, for five minutes.
+// report says what became of each message that was read, also with an error. Restore again after a kill: with the Journal nothing
+// is sent twice but what was under way; without it SQS drops a second copy on FIFO, for five minutes.
 //
-// A queue out of which a move task takes messages is a [*RefusedError].
+// A queue out of which a move task takes messages is a [*RefusedError], and so is one of another redrive or restore
+// ([ErrTwoAtOnce]).
 func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*RestoreOptions)) (Report, error) {
 	var o RestoreOptions
 	for _, fn := range optFns {
@@ -71,6 +74,13 @@ func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*Re
 	}
 	if err := o.resolve(archive); err != nil {
 		return Report{}, err
+	}
+	if o.Journal != "" {
+		unlock, err := d.lockIn("Restore", filepath.Dir(o.Journal))
+		if err != nil {
+			return Report{}, err
+		}
+		defer unlock()
 	}
 	if err := d.checkMoveTasks(ctx, "Restore"); err != nil {
 		return Report{}, err
@@ -199,8 +209,8 @@ func (d *DLQ) restoredCopy(archived *Message, fits func(size int) bool) (*sqsonc
 }
 
 // keepRestoredKey gives the copy the key of the message, in the queue that List will find for it. A message without a key, such as
-// one whose key function fails, has none that could be lost. But where the key depends on a queue that is not known, that may make it of
-// the message ID.
+// one whose key function fails, has none that could be lost. But where the key depends on a queue that is not known, it may be
+// made of the message ID, too.
 func (d *DLQ) keepRestoredKey(m *Message, c *sqsonce.Message) error {
 	if _, err := d.recordKey(m); err != nil {
 		if errors.Is(err, ErrNoSource) {
