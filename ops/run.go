@@ -304,8 +304,8 @@ func (r *run) closePublishers() {
 	}
 }
 
-// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened, and looks at these records
-// again, as long as one of them was reopened meanwhile. The fence of a reopened record is the time of that in ms.
+// awaitReopened waits until no consumer can remember that an event was done whose record has been reopened, and looks at these
+// records again, as long as one of them was reopened meanwhile. The fence of a reopened record is the time of that in ms.
 func (r *run) awaitReopened(ctx context.Context, batch []*Message) {
 	awaited := map[*Message]int64{} // a fence, once: the store's clock may be ahead
 	for !r.o.DryRun && ctx.Err() == nil {
