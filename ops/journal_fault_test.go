@@ -112,9 +112,9 @@ func (c *journalled) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessa
 	return c.Client.DeleteMessageBatch(ctx, in, o...)
 }
 
-// A disk that is full, or fails, at any line: nothing is sent or deleted without its line on the disk, the run ends with the error,
-// and gives back what it has not deleted. With what is left of the journal the next run goes on, and sends only those messages a second
-// time whose sending was under way.
+// A disk that is full, or fails, at any line: nothing is sent or deleted without its line on the disk, the run ends with the
+// error, and gives back what it has not deleted. With what is left of the journal the next run goes on, and sends only those
+// messages a second time whose sending was under way.
 func TestJournalFails(t *testing.T) {
 	t.Parallel()
 	const n = 6

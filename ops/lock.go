@@ -11,9 +11,9 @@ import (
 )
 
 // lockIn keeps other processes of this machine, and other calls in this one, from the queue until the function that it returns is
-// called. The lock is that of a file beside the journal. It has the queue's name, not the journal's: of two runs from one queue each
-// may have a journal of its own. It stays empty, and is not removed: another process may have opened it to lock it. The system gives
-// the lock back when its process ends, however it does.
+// called. The lock is that of a file beside the journal. It has the queue's name, not the journal's: of two runs from one queue
+// each may have a journal of its own. It stays empty, and is not removed: another process may have opened it to lock it. The
+// system gives the lock back when its process ends, however it does.
 func (d *DLQ) lockIn(operation, folder string) (unlock func(), err error) {
 	queue, err := host.ParseQueueARN(d.arn)
 	if err != nil {

@@ -95,8 +95,8 @@ func TestTwoProcesses(t *testing.T) {
 	})
 }
 
-// Two redrives in one process are two as well. Those of other queues, in other folders, and without a journal are not refused, and
-// none is when the first has ended.
+// Two redrives in one process are two as well. Those of other queues, in other folders, and without a journal are not refused,
+// and none is when the first has ended.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	needsLocks(t)

@@ -138,8 +138,9 @@ func drawFaults(rt *rapid.T, most int, codes []string, operations ...string) (ru
 	return rules
 }
 
-// TestRedriveProperties: whatever fails, whoever else acts, and whenever a redrive is killed, no event is lost, none has its effect
-// twice, none that was done runs unless its record is reopened, and the effects of a FIFO group come in the order of the queue.
+// TestRedriveProperties: whatever fails, whoever else acts, and whenever a redrive is killed, no event is lost, none has its
+// effect twice, none that was done runs unless its record is reopened, and the effects of a FIFO group come in the order of the
+// queue.
 func TestRedriveProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -35,7 +35,8 @@ type redrivePlay struct {
 }
 
 func (x *redrivePlay) play() {
-	// Block: a consumer that cannot complete a record for longer than its lease would have the effect once more, whoever sent the event.
+	// Block: a consumer that cannot complete a record for longer than its lease would have the effect once more, whoever sent the
+	// event.
 	x.once = x.fixture.once(x.newProcess(), func(o *dedup.Options) { o.OnCrash = dedup.Block })
 	x.effects, x.last, x.reopened = map[string]int{}, map[string]string{}, map[string]bool{}
 	x.rejects, x.back = map[string]int{}, map[string]int{}

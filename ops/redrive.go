@@ -40,8 +40,8 @@ type RedriveOptions struct {
 	// completed within CanaryTimeout, ends the redrive with [ErrCanary]. Default: 1, where Options.Store is set; none in a dry run.
 	// Negative: none.
 	Canary int
-	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue: see Report.Waiting. Default:
-	// 2 min. At least 1 s.
+	// CanaryTimeout bounds the wait for one canary, which comes behind everything that is in the queue: see Report.Waiting.
+	// Default: 2 min. At least 1 s.
 	CanaryTimeout time.Duration
 	// MaxRedriven leaves messages that were redriven so often before. Default: 3. Negative: no limit.
 	MaxRedriven int
@@ -52,9 +52,10 @@ type RedriveOptions struct {
 	Hold time.Duration
 	// Journal is a file, made with mode 0600, in which each message ID is written before its copy is sent, after that, and when it was
 	// deleted; each line is on the disk before the next step. Bodies are not in it. A redrive with the journal of one that was killed
-	// deletes what that has sent, without a second send, whatever the filters are. While it runs a lock file of the queue's name, in
-	// the journal's folder, refuses other redrives with a journal there: [ErrTwoAtOnce]. On Windows, and without a journal, nothing
-	// does; each redrive then sees what the other one has not hidden. Default: none.
+	// deletes what that has sent, without a second send, whatever the filters are. While it runs, the lock of a file with the
+	// queue's name in the journal's folder refuses other redrives with a journal there: [ErrTwoAtOnce]. On Windows it does not: two
+	// redrives must not write to one journal at once. Without a journal each of two redrives sees what the other has not hidden.
+	// Default: none.
 	Journal string
 	// SpendReceives also redrives from a queue with a redrive policy of its own: a message may be moved on because it was received.
 	// Default: false, such a queue is refused.

@@ -68,8 +68,8 @@ func (c *refusing) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.Cha
 	return c.Client.ChangeMessageVisibilityBatch(ctx, in, o...)
 }
 
-// From some call on SQS denies one action, or throttles it: the run ends, with the action's name, and gives back what it can. When SQS
-// answers again the next run finishes, and each event has its effect once.
+// From some call on SQS denies one action, or throttles it: the run ends, with the action's name, and gives back what it can.
+// When SQS answers again the next run finishes, and each event has its effect once.
 func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	const n = 35
@@ -134,8 +134,8 @@ func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
 	}
 }
 
-// The user's code panics, or ends its goroutine, for one message: that is left, with the reason, and so is what comes behind it in its
-// FIFO group. The others go back.
+// The user's code panics, or ends its goroutine, for one message: that is left, with the reason, and so is what comes behind it
+// in its FIFO group. The others go back.
 func TestRedriveWithBadUserCode(t *testing.T) {
 	t.Parallel()
 	const bad = "g1-1"

@@ -9,8 +9,8 @@ import (
 // waitingTimeout bounds the reading of a source queue's depth, which is not needed.
 const waitingTimeout = 5 * time.Second
 
-// Waiting is how many messages a redrive found in a queue that messages go back to, just before it decided about the first of these.
-// What is redriven comes behind them, a canary too.
+// Waiting is how many messages a redrive found in a queue that messages go back to, just before it decided about the first of
+// these. What is redriven comes behind them, a canary too.
 type Waiting struct {
 	QueueURL string
 	Messages int   // visible ones, by SQS's approximate count
