@@ -54,7 +54,7 @@ func TestOperate(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command(os.Args[0], args...)
-		cmd.Env = append(os.Environ(), asCommand+"=1", "DATABASE="+file, "AWS_ENDPOINT_URL="+stack.URL, "AWS_REGION=us-east-1",
+		cmd.Env = append(os.Environ(), asCommand+"=1", "DATABASE="+file, "AWS_ENDPOINT_URL="+stack.URL, "AWS_REGION=us-east-1", "XDG_STATE_HOME="+t.TempDir(),
 			"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test")
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs

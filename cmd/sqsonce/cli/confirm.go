@@ -40,8 +40,8 @@ func (a *app) confirm(ctx context.Context, q question) error {
 // mostByYes is how many messages a y is enough for.
 const mostByYes = 10
 
-// confirmNumber asks before what cannot be undone: y for a few messages, else the queue's name. Where nobody can be asked the number
-// must have been said beforehand.
+// confirmNumber asks before what cannot be undone: y for a few messages, else the queue's name. Where nobody can be asked the
+// number must have been said beforehand.
 func (a *app) confirmNumber(ctx context.Context, verb string, n int, queue string) error {
 	if err := a.expected(n); err != nil {
 		return err

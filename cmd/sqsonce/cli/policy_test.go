@@ -67,8 +67,8 @@ func (r recorder) Do(req *http.Request) (*http.Response, error) {
 	return r.to.Do(req)
 }
 
-// TestMain compares the policies of docs/operating.md with what the commands of all tests have called: each of these is allowed, and
-// nothing else is where all tests were run. Who acts has both policies.
+// TestMain compares the policies of docs/operating.md with what the commands of all tests have called: each of these is allowed,
+// and nothing else is where all tests were run. Who acts has both policies.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	read, act := allowedBy("read"), allowedBy("act")

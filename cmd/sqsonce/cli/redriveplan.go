@@ -15,8 +15,8 @@ import (
 	"github.com/sqsonce/sqsonce/ops"
 )
 
-// redrivePlan is what a redrive would do now. A dry run of it decides: the same code on the same messages, so nothing here can differ
-// from what it does.
+// redrivePlan is what a redrive would do now. A dry run of it decides: by the same code on the same messages, so the plan is what
+// is done, unless something changes meanwhile.
 type redrivePlan struct {
 	V             int           `json:"v"`
 	Event         string        `json:"event"` // "plan"

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// --json prints an object for each thing that happens, when it happens.
+func TestRedriveEvents(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.put("crashed", ops.Crashed)
+		w.deadLetters(25)
+		w.send("orders-dlq", "crashed", "b")
+		w.consume("orders", succeeds)
+		w.terminal, w.answer = true, "y"
+		got := w.redrive("--all", "--json")
+		events, results := map[string]int{}, map[string]string{}
+		for line := range strings.Lines(got.out) {
+			var e struct {
+				V                                int
+				Event, ID, Action, After, Why    string
+				Journal, Run, Queue, Destination string
+				Counts                           []count
+			}
+			w.must(json.Unmarshal([]byte(line), &e))
+			if events[e.Event]++; e.V != 1 {
+				t.Errorf("v is %d", e.V)
+			}
+			switch e.Event {
+			case "result":
+				results[e.ID] = e.Action
+				if e.Action == "redriven" && e.Destination != "orders" || e.Action == "left" && !strings.Contains(e.Why, "--crashed") {
+					t.Errorf("%s", line)
+				}
+			case "end":
+				if len(e.Counts) != 2 || e.Counts[0] != (count{ops.Redriven, 25, ""}) || e.Counts[1].Count != 1 || e.Run == "" {
+					t.Errorf("%s", line)
+				}
+			}
+		}
+		if got.code != exitPart || events["start"] != 1 || events["end"] != 1 || events["result"] != 27 || len(results) != 26 {
+			t.Errorf("%v, %d results: %+v", events, len(results), got)
+		}
+	})
+}
+
+// A result that nobody reads ends the redrive: what is left is given back.
+func TestRedriveBrokenOutput(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(100)
+		a := &app{in: strings.NewReader(""), out: closed{}, err: t.Output(), connect: w.connect, getenv: func(string) string { return w.folder }}
+		code := a.run(context.Background(), append(slices.Clone(redriveLine), "--all", "--canary=0", "--json", "--yes"))
+		if code != exitFailed || w.hidden("orders-dlq") != 0 || len(w.stack.MemSQS.Messages("orders")) > 20 {
+			t.Errorf("exit %d, %d hidden, %d sent", code, w.hidden("orders-dlq"), len(w.stack.MemSQS.Messages("orders")))
+		}
+	})
+}
+
+// What a redrive has not seen it does not call done.
+func TestRedriveUnseen(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(20)
+		w.stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Do: fault.LoseReply}}})
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitPart || !strings.Contains(got.err, "10 not seen: hidden") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.redrive("--all", "--canary=0"); got.code != exitPart || !strings.Contains(got.err, "10 were not seen") {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(time.Minute)
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || len(w.stack.MemSQS.Messages("orders")) != 20 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// How far it is stands on standard error: as a bar on a terminal that knows of how many, else as lines.
+func TestProgress(t *testing.T) {
+	for name, test := range map[string]struct {
+		bars  bool
+		flags []string
+		want  []string
+	}{
+		"bar":      {true, nil, []string{"200 / 200 redriven", "0 came back", "canary "}},
+		"no plan":  {true, []string{"--yes"}, []string{" redriven, 0 left, 0 came back\n", "is completed, after"}},
+		"no bar":   {false, nil, []string{" redriven, 0 left, 0 came back\n", "is completed, after"}},
+		"expected": {false, []string{"--yes", "--expect=200"}, []string{" redriven, 0 left, 0 came back\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.deadLetters(200)
+				w.consume("orders", succeeds)
+				w.terminal, w.bars, w.answer = true, test.bars, "y"
+				got := w.redrive(append([]string{"--all", "--rate=10"}, test.flags...)...)
+				if got.code != exitDone || got.out != "redriven\t200\t\n" {
+					t.Errorf("%+v", got)
+				}
+				for _, text := range test.want {
+					if !strings.Contains(got.err, text) {
+						t.Errorf("no %q in %q", text, got.err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The words of a resume command are those that a shell reads.
+func TestQuoted(t *testing.T) {
+	for s, want := range map[string]string{"--all": "--all", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "billing#o|1": "'billing#o|1'"} {
+		if got := quoted(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}
