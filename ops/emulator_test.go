@@ -22,8 +22,6 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
-
 const noSource = "does not name the source queue: taken for sent by somebody"
 
 var motoKnown = map[string]string{

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 		unlock()
 		return
 	}
-	os.Exit(m.Run())
+	testserver.Main(m)
 }
 
 func needsLocks(t *testing.T) {
