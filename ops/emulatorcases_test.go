@@ -126,8 +126,8 @@ func (e *effects) handle(_ context.Context, m *sqsonce.Message) error {
 	return nil
 }
 
-// redriven runs a consumer whose handler has been mended, redrives, and waits until the consumer has got everything. What is left is
-// still in the dead-letter queue.
+// redriven runs a consumer whose handler has been mended, redrives, and waits until the consumer has got everything. What is left
+// is still in the dead-letter queue.
 func (x *fixture) redriven(redriven, left int) []string {
 	x.Helper()
 	var e effects

@@ -53,7 +53,8 @@ func (i *incidents) mend(ctx context.Context) error {
 	return nil
 }
 
-// redrive redrives the standard queue's dead letters: in this process, or with a database or Redis in the command that links its client.
+// redrive redrives the standard queue's dead letters: in this process, or, with a database or Redis, in the command that links its
+// client.
 func (p *processes) redrive(ctx context.Context, out io.Writer) error {
 	n, archive := p.stack.names, filepath.Join(p.dir, "deleted.jsonl")
 	if command := p.stack.backend.worker; command != dynamoWorker {

@@ -32,8 +32,8 @@ const (
 	hold = 20 * time.Second
 )
 
-// RunFromEnv is Run for a command: the queue is that of the environment variable DLQ_URL, the consumer that of CONSUMER, and the archive
-// the second argument. It prints to standard output.
+// RunFromEnv is Run for a command: the queue is that of the environment variable DLQ_URL, the consumer that of CONSUMER, and the
+// archive the second argument. It prints to standard output.
 func RunFromEnv(store Store) error {
 	if len(os.Args) != 3 {
 		return errors.New("usage: redrive FILE, for what is deleted")
