@@ -114,7 +114,7 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // a wait: the third that fails again ends the redrive ([ErrFailsYet]).
 //
 // On FIFO the messages of a group are sent one after the other, in the queue's order. One that is left holds back those behind it,
-// unless SkipAhead. So does one whose outcome is unknown: SQS has not answered for 285 s, or ctx has ended meanwhile. It stays, and
+// unless its event is completed, or SkipAhead. So does one whose outcome is unknown: SQS has not answered for 285 s, or ctx has ended meanwhile. It stays, and
 // the next redrive sends it with the same MessageDeduplicationId; what comes of two copies is up to the consumer's deduplication.
 //
 // It ends when two receives have found nothing more, or after as many messages as the queue had at the start. A failed call of SQS

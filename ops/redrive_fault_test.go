@@ -227,32 +227,42 @@ func TestRedriveOrder(t *testing.T) {
 	for i := range 30 {
 		ids = append(ids, fmt.Sprintf("%c-%02d", 'a'+i%3, i))
 	}
-	completed := func(ids ...string) func(o *ops.Options) {
+	records := func(completed, crashed []string) func(o *ops.Options) {
 		return func(o *ops.Options) {
 			o.Store = inspector(func(_ context.Context, key string) (dedup.Record, error) {
-				if _, id, _ := strings.Cut(key, "|"); slices.Contains(ids, id) {
-					return dedup.Record{Lease: dedup.Lease{Owner: "w1"}, Completed: true}, nil
+				_, id, _ := strings.Cut(key, "|")
+				switch of := (dedup.Record{Lease: dedup.Lease{Owner: "w1"}}); {
+				case slices.Contains(completed, id):
+					of.Completed = true
+					return of, nil
+				case slices.Contains(crashed, id):
+					of.Until = time.Now().Add(-time.Minute)
+					return of, nil
 				}
 				return dedup.Record{}, dedup.ErrNotFound
 			})
 		}
 	}
+	skipAhead := func(o *ops.RedriveOptions) { o.SkipAhead = true }
+	nine := []string{"a-00", "a-03", "a-06", "a-09", "a-12", "a-15", "a-18", "a-21", "a-24"}
 	for name, tt := range map[string]struct {
-		done []string
-		set  func(*ops.RedriveOptions)
-		left string // what stays
+		done, crashed []string
+		set           func(*ops.RedriveOptions)
+		left          string // what stays
 	}{
-		"all":                     {},
-		"one is left":             {done: []string{"b-13"}, left: "b-13 b-16 b-19 b-22 b-25 b-28"},
-		"one is left, skip ahead": {done: []string{"b-13"}, left: "b-13", set: func(o *ops.RedriveOptions) { o.SkipAhead = true }},
-		"nine are left, skip ahead": {done: []string{"a-00", "a-03", "a-06", "a-09", "a-12", "a-15", "a-18", "a-21", "a-24"}, left: "a-00 a-03 a-06 a-09 a-12 a-15 a-18 a-21 a-24",
-			set: func(o *ops.RedriveOptions) { o.SkipAhead = true }},
+		"all":                       {},
+		"one is left":               {crashed: []string{"b-13"}, left: "b-13 b-16 b-19 b-22 b-25 b-28"},
+		"one is left, skip ahead":   {crashed: []string{"b-13"}, left: "b-13", set: skipAhead},
+		"nine are left, skip ahead": {crashed: nine, left: strings.Join(nine, " "), set: skipAhead},
+		"one is done":               {done: []string{"b-13"}, left: "b-13"},
+		"nine are done":             {done: nine, left: strings.Join(nine, " ")},
+		"one is done, one is left":  {done: []string{"b-01", "b-16"}, crashed: []string{"b-13"}, left: "b-01 b-13 b-16 b-19 b-22 b-25 b-28"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, setup{fifo: true}, func(x *fixture) {
 				x.send(x.dlq, ids...)
-				d, w := x.openWired(completed(tt.done...))
+				d, w := x.openWired(records(tt.done, tt.crashed))
 				r := x.redriveAll(d, func(o *ops.RedriveOptions) {
 					if tt.set != nil {
 						tt.set(o)
@@ -271,7 +281,7 @@ func TestRedriveOrder(t *testing.T) {
 					last[body[0]] = body
 				}
 				for _, res := range r.Results {
-					if res.Action == ops.Left && errors.Is(res.Err, ops.ErrHeldBehind) == (res.State == ops.Completed) {
+					if res.Action == ops.Left && errors.Is(res.Err, ops.ErrHeldBehind) == errors.Is(res.Err, ops.ErrState) {
 						t.Errorf("%s: %v", res.ID, res.Err)
 					}
 				}

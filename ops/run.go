@@ -230,7 +230,8 @@ func (r *run) one(ctx context.Context, m *Message, res *Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left[m.Group] = append(r.left[m.Group], m.ID)
-	if r.stopped[m.Group] == nil && (!r.o.SkipAhead || res.Action == UnknownOutcome) {
+	done := r.done == Redriven && res.Action == Left && res.State == Completed // its effect has its place before what is sent now
+	if r.stopped[m.Group] == nil && !done && (!r.o.SkipAhead || res.Action == UnknownOutcome) {
 		r.stopped[m.Group] = fmt.Errorf("%w: message %s", ErrHeldBehind, m.ID)
 	}
 }

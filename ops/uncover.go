@@ -11,11 +11,11 @@ import (
 // mostLooks is how often what is left of a group is given back, and received again, without a message that is new.
 const mostLooks = 3
 
-// uncover gives back what is left of FIFO groups, under SkipAhead, and reports whether it did: SQS shows no more of a group while
-// messages of it are hidden. The groups are those of a receive, by message, in order. It is of use for those of which the receive
-// had new messages, and for the last one, where the receive ended with its tenth message.
+// uncover gives back what is left of FIFO groups that go on, and reports whether it did: SQS shows no more of a group while messages
+// of it are hidden. The groups are those of a receive, by message, in order. It is of use for those of which the receive had new
+// messages, and for the last one, where the receive ended with its tenth message.
 func (r *run) uncover(ctx context.Context, groups []string, batch []*Message) (gaveBack bool, err error) {
-	if !r.d.fifo || !r.o.SkipAhead {
+	if !r.d.fifo {
 		return false, nil
 	}
 	again := map[string]bool{}
@@ -29,6 +29,9 @@ func (r *run) uncover(ctx context.Context, groups []string, batch []*Message) (g
 	}
 	var left []*heldMessage
 	for group := range again {
+		if r.stopped[group] != nil && !r.o.SkipAhead {
+			continue
+		}
 		for _, id := range r.left[group] {
 			left = append(left, r.held.handles(id)...)
 		}
