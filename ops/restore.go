@@ -87,7 +87,7 @@ func (d *DLQ) Restore(ctx context.Context, archive io.Reader, optFns ...func(*Re
 	}
 	r := newRun(d, RedriveOptions{Selection: o.Selection, DryRun: o.DryRun, SkipAhead: o.SkipAhead}, Report{Run: rand.Text()})
 	s := &restore{run: r, otherQueue: o.OtherQueue, from: map[*Message]*Archived{}}
-	r.held, r.attempt = nil, s.try // nothing is received
+	r.held, r.attempt, r.done = nil, s.try, Restored // nothing is received
 	if o.Journal != "" {
 		err := r.keepJournal(o.Journal, true)
 		defer r.journal.close()

@@ -29,7 +29,7 @@ func (r *run) uncover(ctx context.Context, groups []string, batch []*Message) (g
 	}
 	var left []*heldMessage
 	for group := range again {
-		if r.stopped[group] != nil && !r.o.SkipAhead {
+		if !r.goesOn(group) {
 			continue
 		}
 		for _, id := range r.left[group] {
@@ -40,6 +40,11 @@ func (r *run) uncover(ctx context.Context, groups []string, batch []*Message) (g
 		return false, nil
 	}
 	return true, r.held.giveBackThese(ctx, left)
+}
+
+// goesOn reports whether messages behind those that are left of a group may be sent.
+func (r *run) goesOn(group string) bool {
+	return r.o.SkipAhead || r.done == Redriven && !r.o.DryRun && r.stopped[group] == nil
 }
 
 // groupsOf returns the group of each message.
