@@ -53,6 +53,9 @@ var localstackKnown = map[string]string{
 	"wire/queue URL missing":                                      "answers that the queue does not exist",
 	"wire/errors have the codes of the Query protocol":            "accepts a delay of 901 s",
 	"wire/errors in a batch have bare codes":                      "accepts a delay of 901 s",
+	"recorded/one encryption at a time":                           "accepts both",
+	"recorded/KMS ends the encryption by SQS":                     "keeps both",
+	"recorded/move whose destination was deleted":                 "names the error by its shape",
 }
 
 var motoKnown = map[string]string{
@@ -154,6 +157,13 @@ var elasticmqKnown = map[string]string{
 	"wire/errors have their types":                                otherCode,
 	"wire/errors have the codes of the Query protocol":            "sends no query codes",
 	"wire/errors in a batch have bare codes":                      otherCode,
+	"recorded/attribute without a value":                          "refuses it with another code",
+	"recorded/attributes by an asterisk":                          "returns none",
+	"recorded/kind of a queue cannot change":                      "answers success, and changes nothing",
+	"recorded/one encryption at a time":                           "has no encryption",
+	"recorded/KMS ends the encryption by SQS":                     "has no encryption",
+	"recorded/move handle that is none":                           "takes it for an unknown task",
+	"recorded/move whose destination was deleted":                 "goes on",
 }
 
 const (
@@ -276,4 +286,12 @@ var fauxqsKnown = map[string]string{
 	"wire/errors have their types":                                 takesGarbage,
 	"wire/errors have the codes of the Query protocol":             "calls QueueAlreadyExists QueueNameExists",
 	"wire/errors in a batch have bare codes":                       takesGarbage,
+	"recorded/attribute without a value":                           "accepts it",
+	"recorded/attributes by an asterisk":                           "returns none",
+	"recorded/kind of a queue cannot change":                       "refuses it with another code",
+	"recorded/one encryption at a time":                            "does not know SqsManagedSseEnabled",
+	"recorded/KMS ends the encryption by SQS":                      "does not know SqsManagedSseEnabled",
+	"recorded/move handle that is none":                            noMoves,
+	"recorded/speed of a move where it was asked for":              noMoves,
+	"recorded/move whose destination was deleted":                  noMoves,
 }

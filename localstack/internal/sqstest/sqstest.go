@@ -114,7 +114,7 @@ func cases() []testCase {
 	return slices.Concat(
 		messageCases, attributeCases, contentCases, sizeCases, batchCases, batchErrorCases, visibilityCases, visibilityLimitCases, handleCases,
 		deleteCases, pollCases, delayCases, queueCases, queueAttributeCases, purgeCases, retentionCases, redriveCases,
-		redrivePolicyCases, moveCases, groupCases, groupLockCases, groupHandleCases, tokenCases, dedupCases, dedupScopeCases, attemptCases, fairCases, wireCases,
+		redrivePolicyCases, moveCases, groupCases, groupLockCases, groupHandleCases, tokenCases, dedupCases, dedupScopeCases, attemptCases, fairCases, wireCases, recordedCases,
 	)
 }
 
