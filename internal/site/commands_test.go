@@ -53,6 +53,7 @@ func TestCommandsSeesWhatIsBroken(t *testing.T) {
 		"`go get github.com/sqsonce/sqsonce/dedup/sqlitestore@latest`":  "sqlitestore",
 		"`go run github.com/sqsonce/sqsonce/localstack/cmd/aws@latest`": "cmd/aws",
 		"```console\n$ bin/localaws -queue orders\n```":                 "-queue",
+		"```console\n$ bin/sqsonce dlq ls --klass x\n```":               "--klass",
 		"```console\n$ cd bench && go run . -fast\n```":                 "-fast",
 		"```console\n$ cd benches\n```":                                 "benches",
 		"```console\n$ kubectl apply -f deploy/k8s/\n```":               "deploy/k8s",
@@ -275,10 +276,17 @@ func (c *checker) program(name string) string {
 	return ""
 }
 
-var flagNames = regexp.MustCompile(`\.(?:Bool|Duration|Float64|Func|Int|Int64|String|Uint|BoolFunc)(?:Var)?\((?:&[\w.]+, )?"([\w-]+)"`)
+var flagNames = regexp.MustCompile(`\.(?:Bool|Duration|Float64|Func|Int|Int64|String|StringArray|Uint|BoolFunc)?(?:Var)?\((?:&?[\w.]+, )?"([\w-]+)"`)
 
+// flagsOf are the flags of the program in a folder, and of the package cli beside it, which is all of a program without its options.
 func (c *checker) flagsOf(dir string) (names []string) {
-	for _, name := range c.mainFiles(dir) {
+	files := c.mainFiles(dir)
+	for name := range c.files {
+		if path.Dir(name) == path.Join(dir, "cli") && path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
+			files = append(files, name)
+		}
+	}
+	for _, name := range files {
 		for _, m := range flagNames.FindAllSubmatch(c.files[name].Data, -1) {
 			names = append(names, string(m[1]))
 		}
