@@ -11,17 +11,20 @@ import (
 
 // Main is the TestMain of a package that shares servers between its tests ([Emulator.Shared], [Database.Shared]): it runs
 // the tests and stops the servers.
-func Main(m *testing.M) {
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for a TestMain that has more to do. It returns the exit code.
+func Run(m *testing.M) int {
 	if err := checkMode(mode()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+		return 2
 	}
 	code := m.Run()
 	if err := stopShared(); err != nil {
 		fmt.Fprintln(os.Stderr, "testserver:", err)
 		code = max(code, 1)
 	}
-	os.Exit(code)
+	return code
 }
 
 // Values of EMULATORS. "" is the default.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -191,7 +192,7 @@ func TestExamples(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	w.consume("orders", func(context.Context, *sqsonce.Message) error { return nil })
-	id := ""
+	t.Chdir(t.TempDir()) // for archives
 	walk((&app{}).root(), func(c *cobra.Command) {
 		if c.HasSubCommands() {
 			return
@@ -201,13 +202,22 @@ func TestExamples(t *testing.T) {
 		}
 		for line := range strings.Lines(c.Example) {
 			if len(w.stack.MemSQS.Messages("orders-dlq")) == 0 { // the first, or one was redriven
-				id = w.send("orders-dlq", "ord-42", "b", sqsonce.AttrRejectReason, "card provider: status 503 for order 17")
+				w.send("orders-dlq", "ord-42", "b", sqsonce.AttrRejectReason, "card provider: status 503 for order 17")
 			}
-			line = messageID.ReplaceAllString(strings.TrimSpace(line), id)
+			line = messageID.ReplaceAllString(strings.TrimSpace(line), w.stack.MemSQS.Messages("orders-dlq")[0].ID)
 			t.Run(line, func(t *testing.T) {
 				w := *w
 				w.T = t
-				w.left("ord-42", strings.Contains(line, "record free") || strings.Contains(line, "--state crashed"))
+				switch {
+				case strings.Contains(line, "record free"), strings.Contains(line, "--state crashed"):
+					w.left("ord-42", "dead", ops.Crashed)
+				case strings.Contains(line, "--completed"):
+					w.left("ord-42", "dead", ops.Completed)
+				case strings.Contains(line, "replay"): // one that goes on with another
+					w.left("ord-42", dedup.OperatorPrefix+"ann/1", ops.Released)
+				default:
+					w.left("ord-42", "dead", ops.Released)
+				}
 				var out, errs strings.Builder
 				a := &app{in: strings.NewReader("y\n"), out: &out, err: &errs, asks: true, getenv: os.Getenv, connect: connect}
 				args, ok := strings.CutPrefix(line, "sqsonce ")
@@ -219,21 +229,24 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// left makes the record of an event as it is an hour after its handler failed, or its consumer died.
-func (w *world) left(event string, crashed bool) {
+// left makes the record of an event as it is an hour after its handler failed or succeeded, or its consumer died.
+func (w *world) left(event, owner string, state ops.State) {
 	w.Helper()
 	past := time.Now().Add(-time.Hour)
-	until := int64(0)
-	if crashed {
+	until, status := int64(0), "INPROGRESS"
+	switch state {
+	case ops.Crashed:
 		until = past.UnixMilli()
+	case ops.Completed:
+		status = "COMPLETED"
 	}
 	number := func(n int64) ddbtypes.AttributeValue {
 		return &ddbtypes.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 	}
 	_, err := w.stack.DynamoDB.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("dedup"), Item: map[string]ddbtypes.AttributeValue{
 		"id":                     &ddbtypes.AttributeValueMemberS{Value: consumer + "#orders|" + event},
-		"status":                 &ddbtypes.AttributeValueMemberS{Value: "INPROGRESS"},
-		"owner":                  &ddbtypes.AttributeValueMemberS{Value: "dead"},
+		"status":                 &ddbtypes.AttributeValueMemberS{Value: status},
+		"owner":                  &ddbtypes.AttributeValueMemberS{Value: owner},
 		"fence":                  number(past.UnixMilli()),
 		"in_progress_expiration": number(until),
 		"expiration":             number(time.Now().Add(24 * time.Hour).Unix()),
@@ -277,6 +290,9 @@ func TestCompletion(t *testing.T) {
 		{[]string{"dlq", "ls", "--state", ""}, "crashed\n"},
 		{[]string{"dlq", "ls", "--queue", ""}, ":4\n"}, // no files
 		{[]string{"record", "show", ""}, ":4\n"},
+		{[]string{"dlq", "export", ""}, "jsonl\n:8\n"},
+		{[]string{"dlq", "delete", "--archive", ""}, "jsonl\n:8\n"},
+		{[]string{"dlq", "delete", "--state", ""}, "crashed\n"},
 	} {
 		if got := run(append([]string{"__complete"}, test.args...)...); !strings.Contains(got, test.want) {
 			t.Errorf("%q completes %q, want %q", test.args, got, test.want)

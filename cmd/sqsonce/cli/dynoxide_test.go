@@ -18,8 +18,6 @@ import (
 	"github.com/sqsonce/sqsonce/ops"
 )
 
-func TestMain(m *testing.M) { testserver.Main(m) }
-
 // The record commands on dynoxide, an implementation of DynamoDB that has no code in common with the one in memory.
 func TestRecordOnDynoxide(t *testing.T) {
 	clearEnvironment(t)
@@ -43,7 +41,7 @@ func newWorldOn(t *testing.T, line *testserver.Line) *world {
 	t.Cleanup(front.Close)
 	o := w.stack.DynamoDB.Options()
 	o.HTTPClient = &http.Client{Transport: front}
-	w.stack = &localstack.Stack{DynamoDB: dynamodb.New(o)}
+	w.stack = &localstack.Stack{SQS: w.stack.SQS, DynamoDB: dynamodb.New(o)}
 	w.must(dynamostore.CreateTable(context.Background(), w.stack.DynamoDB, "dedup"))
 	var err error
 	w.store, err = dynamostore.New(w.stack.DynamoDB, "dedup")

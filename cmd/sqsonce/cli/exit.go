@@ -54,6 +54,10 @@ func codeOf(ctx context.Context, err error) exitCode {
 	switch {
 	case denied(err):
 		return exitDenied
+	case errors.Is(err, ops.ErrReopened) || errors.Is(err, ops.ErrNotCompleted):
+		return exitPart
+	case slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) }):
+		return exitRefused
 	case refused || errors.Is(err, dedup.ErrChanged) || errors.Is(err, sqsonce.ErrInProgress):
 		return exitRefused
 	case field:
@@ -63,6 +67,12 @@ func codeOf(ctx context.Context, err error) exitCode {
 	default:
 		return exitFailed
 	}
+}
+
+// refusals are what ops does not do to a message.
+var refusals = []error{
+	ops.ErrNotAgain, ops.ErrRanAgain, ops.ErrCommitted, ops.ErrState, ops.ErrNotShown, ops.ErrOtherKey, ops.ErrNoDestination, ops.ErrNoRoom,
+	ops.ErrKeyChanges, ops.ErrNoSource,
 }
 
 // deniedCodes are those of AWS's errors that end with other credentials or another policy.

@@ -69,10 +69,13 @@ func (a *app) retentionFlag(c *cobra.Command) {
 // actFlags adds the flags of commands that change something.
 func (a *app) actFlags(c *cobra.Command) *cobra.Command {
 	a.confirmFlags(c)
-	f := c.Flags()
-	f.StringVar(&a.flags.operator, "operator", "", "your `name`, which the record's owner shows (default $USER)")
+	a.operatorFlag(c)
 	a.retentionFlag(c)
 	return a.recordFlags(c)
+}
+
+func (a *app) operatorFlag(c *cobra.Command) {
+	c.Flags().StringVar(&a.flags.operator, "operator", "", "your `name`, which the record's owner shows (default $USER)")
 }
 
 // confirmFlags adds those of commands that ask first.

@@ -82,6 +82,20 @@ func TestGoldenRedrive(t *testing.T) {
 	})
 }
 
+func TestGoldenArchive(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fill()
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.golden("dlq-export-pipe", w.run("dlq", "export", w.archive()))
+		w.golden("dlq-export-json", w.run("dlq", "export", w.archive(), "--state", "none", "--json"))
+		w.golden("dlq-delete-dry-json", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--dry-run", "--json"))
+		w.golden("dlq-delete-pipe", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--yes", "--expect", "1"))
+		w.golden("dlq-delete-json", w.run("dlq", "delete", "--archive", w.archive(), "--state", "foreign", "--yes", "--expect", "1", "--json"))
+		w.width, w.terminal, w.answer = 100, true, "y"
+		w.golden("dlq-delete-terminal", w.run("dlq", "delete", "--archive", w.archive(), "--class", "31ee0f"))
+	})
+}
+
 // Nothing there is [], not a sentence, and no header.
 func TestGoldenEmpty(t *testing.T) {
 	bubble(t, func(w *world) {

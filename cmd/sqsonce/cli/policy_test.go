@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -30,7 +31,7 @@ var made = struct {
 // begin says which policy the next command needs: none where "orders" is taken for a dead-letter queue.
 func (c *calls) begin(args []string) {
 	c.policy = "act"
-	if len(args) > 1 && (args[1] == "ls" || args[1] == "show") {
+	if len(args) > 1 && (args[1] == "ls" || args[1] == "show" || args[1] == "export" && !slices.Contains(args, "--drain")) {
 		c.policy = "read"
 	}
 	if i := slices.Index(args, "--dlq"); i >= 0 && args[i+1] == "orders" {
@@ -70,7 +71,7 @@ func (r recorder) Do(req *http.Request) (*http.Response, error) {
 // TestMain compares the policies of docs/operating.md with what the commands of all tests have called: each of these is allowed,
 // and nothing else is where all tests were run. Who acts has both policies.
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := testserver.Run(m)
 	read, act := allowedBy("read"), allowedBy("act")
 	for action := range act {
 		if read[action] {
@@ -130,13 +131,15 @@ func allowedBy(name string) map[string]bool {
 func TestDenied(t *testing.T) {
 	looks := []string{"sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks", "sqs:ReceiveMessage", "dynamodb:GetItem"}
 	for command, actions := range map[string][]string{
-		"dlq ls":                         append([]string{"sqs:ChangeMessageVisibility"}, looks...),
-		"dlq redrive --all --dry-run":    append([]string{"sqs:ChangeMessageVisibility"}, looks...),
-		"dlq redrive --all --yes":        append([]string{"sqs:SendMessage", "sqs:DeleteMessage"}, looks...),
-		"record show orders|e":           {"dynamodb:GetItem"},
-		"record ls":                      {"dynamodb:Scan"},
-		"record free orders|e --yes":     {"dynamodb:GetItem", "dynamodb:UpdateItem"},
-		"record complete orders|e --yes": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+		"dlq ls":                      append([]string{"sqs:ChangeMessageVisibility"}, looks...),
+		"dlq redrive --all --dry-run": append([]string{"sqs:ChangeMessageVisibility"}, looks...),
+		"dlq redrive --all --yes":     append([]string{"sqs:SendMessage", "sqs:DeleteMessage"}, looks...),
+		"dlq export ARCHIVE":          append([]string{"sqs:ChangeMessageVisibility"}, looks...),
+		"dlq delete --archive ARCHIVE --all --yes --expect 3": append([]string{"sqs:DeleteMessage"}, looks...),
+		"record show orders|e":                                {"dynamodb:GetItem"},
+		"record ls":                                           {"dynamodb:Scan"},
+		"record free orders|e --yes":                          {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+		"record complete orders|e --yes":                      {"dynamodb:GetItem", "dynamodb:UpdateItem"},
 	} {
 		for _, action := range actions {
 			t.Run(command+"/"+action, func(t *testing.T) {
@@ -155,7 +158,7 @@ func TestDenied(t *testing.T) {
 					} else {
 						w.stack.MemDynamoDB.Set(plan)
 					}
-					if got := w.run(strings.Fields(command)...); got.code != exitDenied || !strings.Contains(got.err, "needs: "+action+"\n") {
+					if got := w.run(strings.Fields(strings.ReplaceAll(command, "ARCHIVE", w.archive()))...); got.code != exitDenied || !strings.Contains(got.err, "needs: "+action+"\n") {
 						t.Errorf("%+v", got)
 					}
 				})

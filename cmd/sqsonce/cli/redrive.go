@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -14,10 +13,7 @@ import (
 )
 
 type redriveFlags struct {
-	classes, ids, keys, groups                                []string
-	state                                                     states
-	after, before                                             moment
-	all                                                       bool
+	selection
 	crashed, expired, withoutRecords, neverStarted, skipAhead bool
 	rate, canary, maxRedriven                                 int
 	canaryTimeout, hold                                       time.Duration
@@ -25,7 +21,7 @@ type redriveFlags struct {
 }
 
 func (a *app) dlqRedrive() *cobra.Command {
-	f := redriveFlags{state: states{of: ops.States()}}
+	f := redriveFlags{selection: newSelection()}
 	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to the queues that they came from, as the same events, and deletes each one when SQS has its copy. What runs
 or has run is left: see --crashed and --expired. Which messages are meant must be said, if only by --all.
 
@@ -38,15 +34,8 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
   sqsonce dlq redrive --queue orders --consumer billing --table dedup --sent-after 3d --dry-run`,
 		cobra.NoArgs, nil)
 	c.RunE = a.command("", "", "", "", nil, func(ctx context.Context, _ []string) error { return a.redrive(ctx, f, c.Flags().Changed("canary")) }).RunE
+	f.flags(c)
 	flags := c.Flags()
-	flags.StringArrayVar(&f.classes, "class", nil, "only the class with this `ID`; can be repeated, as --id, --key and --group")
-	f.state.add(c, "only events in this state")
-	flags.StringArrayVar(&f.ids, "id", nil, "only the message with this `ID`")
-	flags.StringArrayVar(&f.keys, "key", nil, "only messages of the event with this `key`")
-	flags.StringArrayVar(&f.groups, "group", nil, "only messages of this FIFO `group`")
-	flags.Var(&f.after, "sent-after", "only messages sent after this time, as 2026-01-31T12:00:00Z, or so long ago, as 12h or 3d")
-	flags.Var(&f.before, "sent-before", "only messages sent before this time")
-	flags.BoolVar(&f.all, "all", false, "all messages")
 	flags.BoolVar(&f.crashed, "crashed", false, "also send events whose consumer died while it ran: they may have had their effect, and run again")
 	flags.BoolVar(&f.expired, "expired", false, "also send messages so old that their record may be gone: they may be done, and run again")
 	flags.BoolVar(&f.withoutRecords, "without-records", false, "send without a look at records, where there is no --consumer")
@@ -84,7 +73,7 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 			return err
 		}
 		if a.flags.dryRun || p.Count == 0 {
-			return errors.Join(a.printPlan(p), p.left(a.flags.dryRun))
+			return errors.Join(a.printPlan(p), p.none(a.flags.dryRun))
 		}
 		if err := a.expected(p.Count); err != nil {
 			return err
@@ -96,25 +85,20 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 		total = p.Count
 	}
 	signal.Ignore(syscall.SIGPIPE) // a result that nobody reads is an error, after which all is given back
-	r := &redrive{a: a, d: d, url: url, options: options, total: total, journal: f.journal}
-	return r.run(ctx)
+	r := &redrive{&work{a: a, operation: "redrive", done: ops.Redriven, url: url, total: total, journal: f.journal}, d, options}
+	return r.withJournal(ctx, r.redrive)
 }
 
 // checkRedrive refuses what the flags do not say clearly.
 func (a *app) checkRedrive(f *redriveFlags, canarySet bool) error {
-	filtered := f.classes != nil || f.state.values != nil || f.ids != nil || f.keys != nil || f.groups != nil ||
-		!time.Time(f.after).IsZero() || !time.Time(f.before).IsZero()
+	if err := f.check(a, true); err != nil {
+		return err
+	}
 	switch {
-	case !filtered && !f.all:
-		return fail(exitUsage, "which messages? Set --class, --state, --id, --key, --group, --sent-after or --sent-before, or --all")
-	case filtered && f.all:
-		return fail(exitUsage, "--all is not all beside another filter")
 	case a.flags.consumer == "" && !f.withoutRecords:
 		return fail(exitUsage, "whose records? Set --consumer, or --without-records: then also what is done is sent, which the consumer drops")
 	case a.flags.consumer != "" && f.withoutRecords:
 		return fail(exitUsage, "--without-records is for a redrive without --consumer")
-	case a.flags.consumer == "" && (f.keys != nil || f.state.values != nil):
-		return fail(exitUsage, "--key and --state need --consumer")
 	case f.journal != "" && a.flags.dryRun:
 		return fail(exitUsage, "--journal is not for a dry run")
 	}
@@ -126,17 +110,9 @@ func (a *app) checkRedrive(f *redriveFlags, canarySet bool) error {
 
 // redriveOptions returns what the flags say to ops. Its 0 is the default.
 func (a *app) redriveOptions(ctx context.Context, f redriveFlags) (func(*ops.RedriveOptions), error) {
-	var keys []string
-	for _, arg := range f.keys {
-		store, err := a.openStore(ctx)
-		if err != nil {
-			return nil, err
-		}
-		key, err := a.recordKey(store, arg)
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, key)
+	selection, err := f.of(ctx, a)
+	if err != nil {
+		return nil, err
 	}
 	none := func(n int) int {
 		if n == 0 {
@@ -145,48 +121,9 @@ func (a *app) redriveOptions(ctx context.Context, f redriveFlags) (func(*ops.Red
 		return n
 	}
 	return func(o *ops.RedriveOptions) {
-		o.Classes, o.States, o.IDs, o.Keys, o.Groups = f.classes, f.state.values, f.ids, keys, f.groups
-		o.SentAfter, o.SentBefore = time.Time(f.after), time.Time(f.before)
+		o.Selection = selection
 		o.Crashed, o.Expired, o.WithoutRecords, o.NeverStarted, o.SkipAhead = f.crashed, f.expired, f.withoutRecords, f.neverStarted, f.skipAhead
 		o.Rate, o.Canary, o.MaxRedriven = none(f.rate), none(f.canary), none(f.maxRedriven)
 		o.CanaryTimeout, o.Hold, o.SpendReceives = f.canaryTimeout, f.hold, a.flags.spendReceives
 	}, nil
 }
-
-// whys are the reasons why ops leaves a message, in this command's words.
-var whys = []struct {
-	err error
-	why string
-}{
-	{ops.ErrNotSelected, "not selected"},
-	{ops.ErrNoDestination, "nothing says which queue it came from: --source"},
-	{ops.ErrNoSource, "its key depends on the queue, and nothing says which one it came from: --source"},
-	{ops.ErrTooOften, "redriven too often before: --max-redriven"},
-	{ops.ErrArrivedLater, "came after the start"},
-	{ops.ErrCameBack, "redriven by this run, and came back"},
-	{ops.ErrHeldBehind, "behind a message of its group that was not redriven: --skip-ahead"},
-}
-
-// why says why a message was not redriven, in the same words for all messages of which that is so.
-func why(res *ops.Result) string {
-	for _, w := range whys {
-		if errors.Is(res.Err, w.err) {
-			return w.why
-		}
-	}
-	switch {
-	case res.Err == nil:
-		return ""
-	case !errors.Is(res.Err, ops.ErrState):
-		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
-	case res.State == ops.Crashed:
-		return string(res.State) + ": " + res.State.Do() + "; --crashed sends it all the same"
-	case res.State == ops.None:
-		return "so old that its record may be gone: find out whether it was done; --expired sends it all the same"
-	default:
-		return string(res.State) + ": " + res.State.Do()
-	}
-}
-
-// queueName is the last part of a queue's URL.
-func queueName(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }

@@ -240,7 +240,7 @@ func TestOneRedriveAtATime(t *testing.T) {
 			t.Fatal(killed, err)
 		}
 		w.must(lock.set(filepath.Join(folder, "old one.jsonl")))
-		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitRefused || !strings.Contains(got.err, "another redrive") || len(w.stack.MemSQS.Messages("orders")) != 0 {
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitRefused || !strings.Contains(got.err, "another redrive or restore") || len(w.stack.MemSQS.Messages("orders")) != 0 {
 			t.Errorf("%+v", got)
 		}
 		w.must(lock.file.Close()) // as a kill does

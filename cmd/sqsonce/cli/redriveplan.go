@@ -15,21 +15,25 @@ import (
 	"github.com/sqsonce/sqsonce/ops"
 )
 
-// redrivePlan is what a redrive would do now. A dry run of it decides: by the same code on the same messages, so the plan is what
-// is done, unless something changes meanwhile.
-type redrivePlan struct {
+// queuePlan is what would be done now. A dry run of it decides: by the same code on the same messages, so the plan is what is
+// done, unless something changes meanwhile.
+type queuePlan struct {
 	V             int           `json:"v"`
-	Event         string        `json:"event"` // "plan"
+	Event         string        `json:"event"`     // "plan"
+	Operation     string        `json:"operation"` // "redrive", "export", "delete", "restore"
 	Queue         string        `json:"queue"`
-	Total         int           `json:"total"`   // messages in the queue, about
-	Seen          int           `json:"seen"`    // by the plan
-	Count         int           `json:"redrive"` // would be sent
-	Left          int           `json:"left"`    // selected, and not sent
+	Total         int           `json:"total"` // messages in the queue, about, or in the archive
+	Seen          int           `json:"seen"`  // by the plan
+	Count         int           `json:"count"` // would be sent, archived or deleted
+	Left          int           `json:"left"`  // selected, and left
 	Rate          int           `json:"rate,omitempty"`
-	Canary        int           `json:"canary"`
+	Canary        int           `json:"canary,omitempty"`
 	CanaryTimeout float64       `json:"canary_timeout_seconds,omitempty"`
-	Destinations  []destination `json:"destinations"`
+	Destinations  []destination `json:"destinations,omitempty"` // of a redrive
 	Groups        []planGroup   `json:"groups"`
+
+	done    ops.Action
+	planned map[string]bool // message IDs
 }
 
 // destination is a queue that messages would go to.
@@ -49,7 +53,7 @@ type planGroup struct {
 	Why    string     `json:"why,omitempty"`
 }
 
-func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options func(*ops.RedriveOptions)) (*redrivePlan, error) {
+func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options func(*ops.RedriveOptions)) (*queuePlan, error) {
 	var o ops.RedriveOptions
 	options(&o)
 	report, err := d.Redrive(ctx, options, func(o *ops.RedriveOptions) { o.DryRun = true })
@@ -59,19 +63,10 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 	if err != nil {
 		return nil, err
 	}
-	p := &redrivePlan{
-		V: 1, Event: "plan", Queue: queueName(url), Total: max(report.Total, len(report.Results)), Seen: len(report.Results),
-		Rate: max(o.Rate, 0), Canary: max(o.Canary, 0), Destinations: []destination{}, Groups: []planGroup{},
-	}
-	if p.Canary > 0 {
+	p := newQueuePlan("redrive", ops.Redriven, url, report)
+	if p.Rate, p.Canary = max(o.Rate, 0), max(o.Canary, 0); p.Canary > 0 {
 		p.CanaryTimeout = o.CanaryTimeout.Seconds()
 	}
-	for _, res := range report.Results {
-		p.add(res)
-	}
-	slices.SortStableFunc(p.Groups, func(a, b planGroup) int {
-		return cmp.Or(-cmp.Compare(a.Action, b.Action), b.Count-a.Count, cmp.Compare(a.Class, b.Class), cmp.Compare(a.State, b.State))
-	})
 	for i := range p.Destinations {
 		if p.Destinations[i].Waiting, err = a.waiting(ctx, p.Destinations[i].Queue); err != nil {
 			return nil, err
@@ -81,13 +76,31 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 	return p, nil
 }
 
-func (p *redrivePlan) add(res *ops.Result) {
+func newQueuePlan(operation string, done ops.Action, url string, report ops.Report) *queuePlan {
+	p := &queuePlan{
+		V: 1, Event: "plan", Operation: operation, Queue: queueName(url), Total: max(report.Total, len(report.Results)), Seen: len(report.Results),
+		Groups: []planGroup{}, done: done, planned: map[string]bool{},
+	}
+	for _, res := range report.Results {
+		p.add(res)
+	}
+	slices.SortStableFunc(p.Groups, func(a, b planGroup) int {
+		return cmp.Or(-cmp.Compare(a.Action, b.Action), b.Count-a.Count, cmp.Compare(a.Class, b.Class), cmp.Compare(a.State, b.State))
+	})
+	return p
+}
+
+func (p *queuePlan) add(res *ops.Result) {
 	g := planGroup{Class: res.Class.ID, Reason: res.Class.Text, State: res.State, Action: res.Action, Why: why(res)}
 	switch {
 	case g.Why == whys[0].why: // not selected
 		return
 	case res.Action == ops.Planned:
 		p.Count++
+		p.planned[res.ID] = true
+		if p.done != ops.Redriven {
+			break
+		}
 		i := slices.IndexFunc(p.Destinations, func(d destination) bool { return d.Queue == res.Destination })
 		if i < 0 {
 			i = len(p.Destinations)
@@ -121,34 +134,34 @@ func (a *app) waiting(ctx context.Context, url string) (int, error) {
 	return strconv.Atoi(out.Attributes[string(name)])
 }
 
-// left is the error of a plan that sends nothing, where there is something that it should send.
-func (p *redrivePlan) left(dryRun bool) error {
+// none is the error of a plan that does nothing, where there is something that it should do.
+func (p *queuePlan) none(dryRun bool) error {
 	if dryRun || p.Left == 0 && p.Seen == p.Total {
 		return nil
 	}
-	return fail(exitPart, "nothing can be redriven: %d selected messages are left, and %d were not seen", p.Left, p.Total-p.Seen)
+	return fail(exitPart, "nothing can be %s: %d selected messages are left, and %d were not seen", p.done, p.Left, p.Total-p.Seen)
 }
 
 // showPlan shows the plan beside the question.
-func (a *app) showPlan(p *redrivePlan) {
+func (a *app) showPlan(p *queuePlan) {
 	a.note("%s", p)
-	_ = writeTable(a.err, cmp.Or(a.width, 100), planHeader, p.rows(a)) // as a note: the question shows that it cannot be read
+	_ = writeTable(a.err, cmp.Or(a.width, 100), planHeader, p.rows()) // as a note: the question shows that it cannot be read
 }
 
 // printPlan prints the plan as the result.
-func (a *app) printPlan(p *redrivePlan) error {
+func (a *app) printPlan(p *queuePlan) error {
 	a.note("%s", p)
 	if a.flags.json {
 		return a.printJSON(p)
 	}
-	return a.printTable(planHeader, p.rows(a))
+	return a.printTable(planHeader, p.rows())
 }
 
 var planHeader = []string{"CLASS", "COUNT", "STATE", "PLAN", "REASON"}
 
-func (p *redrivePlan) rows(*app) (rows [][]string) {
+func (p *queuePlan) rows() (rows [][]string) {
 	for _, g := range p.Groups {
-		plan, reason := "redrive", g.Reason
+		plan, reason := p.Operation, g.Reason
 		if g.Action != ops.Planned {
 			plan, reason = "leave", g.Why
 		}
@@ -157,16 +170,19 @@ func (p *redrivePlan) rows(*app) (rows [][]string) {
 	return rows
 }
 
-func (p *redrivePlan) String() string {
-	text := fmt.Sprintf("%s: %d of about %d messages would be redriven", p.Queue, p.Count, p.Total)
+func (p *queuePlan) String() string {
+	text := fmt.Sprintf("%s: %d of about %d messages would be %s", p.Queue, p.Count, p.Total, p.done)
 	if p.Left > 0 {
 		text += fmt.Sprintf(", %d that are selected would be left", p.Left)
 	}
 	if hidden := p.Total - p.Seen; hidden > 0 {
 		text += fmt.Sprintf(", %d were not seen: %s", hidden, notSeen)
 	}
+	if p.done == ops.Restored {
+		return text + "."
+	}
 	text += "; each was received once for this plan."
-	if p.Count == 0 {
+	if p.Count == 0 || p.done != ops.Redriven {
 		return text
 	}
 	var to []string

@@ -36,7 +36,7 @@ func noState(err error) error {
 // errLocked says that another process has the lock.
 var errLocked = errors.New("locked")
 
-// runLock is held by the one process of this computer that redrives from a queue. It names the journal of that, which stays there
+// runLock is held by the one process of this computer that redrives from a queue, or restores to it. It names the journal of that, which stays there
 // when the process is killed.
 type runLock struct{ file *os.File }
 
@@ -49,7 +49,7 @@ func lockQueue(folder, url string) (*runLock, string, error) {
 	}
 	if err := lockFile(file); err != nil {
 		if errors.Is(err, errLocked) {
-			err = fail(exitRefused, "another redrive from this queue runs on this computer")
+			err = fail(exitRefused, "another redrive or restore of this queue runs on this computer")
 		}
 		return nil, "", errors.Join(err, file.Close())
 	}
@@ -75,8 +75,8 @@ func (l *runLock) set(journal string) error {
 func (l *runLock) end() error { return errors.Join(l.file.Truncate(0), l.file.Close()) }
 
 // newJournal returns the path of a file that does not exist.
-func newJournal(folder, queue string) string {
-	name := fmt.Sprintf("redrive-%s-%s-%s.jsonl", fileName(queue), time.Now().UTC().Format("20060102-150405"), rand.Text()[:5])
+func newJournal(folder, operation, queue string) string {
+	name := fmt.Sprintf("%s-%s-%s-%s.jsonl", operation, fileName(queue), time.Now().UTC().Format("20060102-150405"), rand.Text()[:5])
 	return filepath.Join(folder, name)
 }
 

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+type archiveFlags struct {
+	selection
+	drain, completed bool
+	hold             time.Duration
+	archive          string
+}
+
+func (a *app) dlqExport() *cobra.Command {
+	f := archiveFlags{selection: newSelection()}
+	c := a.command("export FILE", "Write messages of a dead-letter queue to a file", `Writes messages to a file, whole: it has the bodies, and its user alone can read it. More exports may write to one file, one after
+the other. `+looking+`
+
+With --drain each message is deleted when its line is on the disk; then which messages are meant must be said, if only by --all, and a
+plan is shown first. Without filters all messages are exported.
+
+Lines in a pipe: what was done, of how many messages, why. With --json: one object for each message, and more at start and end.`,
+		`  sqsonce dlq export --queue orders --consumer billing --table dedup orders.jsonl
+  sqsonce dlq export --queue orders --consumer billing --table dedup --class 7f0044 --drain orders.jsonl`,
+		cobra.ExactArgs(1), nil)
+	c.RunE = a.command("", "", "", "", nil, func(ctx context.Context, args []string) error {
+		f.archive = args[0]
+		return a.export(ctx, f)
+	}).RunE
+	c.ValidArgsFunction = archiveNames
+	f.flags(c)
+	c.Flags().BoolVar(&f.drain, "drain", false, "delete each message when its line is on the disk")
+	a.expectFlag(c)
+	return a.archivingFlags(c, &f)
+}
+
+func (a *app) dlqDelete() *cobra.Command {
+	f := archiveFlags{selection: newSelection(), drain: true}
+	c := a.command("delete", "Delete messages of a dead-letter queue, into a file", `Writes messages to the file of --archive, whole, and deletes each one when its line is on the disk. Which messages are meant must be
+said, if only by --all. dlq restore sends them to the dead-letter queue again.
+
+First the messages are received, as by dlq ls, for a plan and a question; what was not in the plan stays. Where nobody can be asked
+--yes and --expect are needed. On FIFO SQS shows ten messages of a group at a time: the same again deletes the next ones.
+
+Lines in a pipe: what was done, of how many messages, why. With --json: one object for each message, and more at start and end.`,
+		`  sqsonce dlq delete --queue orders --consumer billing --table dedup --completed --archive done.jsonl
+  sqsonce dlq delete --queue orders --consumer billing --table dedup --class 7f0044 --archive wrong.jsonl`,
+		cobra.NoArgs, nil)
+	c.RunE = a.command("", "", "", "", nil, func(ctx context.Context, _ []string) error { return a.delete(ctx, f) }).RunE
+	f.flags(c)
+	c.Flags().StringVar(&f.archive, "archive", "", "the `file` that they are written to")
+	_ = c.MarkFlagRequired("archive")
+	_ = c.MarkFlagFilename("archive", "jsonl") // fail for flags that do not exist
+	c.Flags().BoolVar(&f.completed, "completed", false, "only messages whose event is done: --state completed")
+	c.MarkFlagsMutuallyExclusive("completed", "state")
+	a.expectFlag(c)
+	return a.archivingFlags(c, &f)
+}
+
+// archiveNames completes the name of an archive's file.
+func archiveNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func (a *app) archivingFlags(c *cobra.Command, f *archiveFlags) *cobra.Command {
+	c.Flags().DurationVar(&f.hold, "hold", time.Minute, "for how long messages are hidden at most where the command is killed")
+	a.confirmFlags(c)
+	return a.queueFlags(c)
+}
+
+// export asks before a drain only: without, nothing is changed.
+func (a *app) export(ctx context.Context, f archiveFlags) error {
+	if err := f.check(a, f.drain); err != nil {
+		return err
+	}
+	e, err := a.newExport(ctx, f, "export")
+	if err != nil {
+		return err
+	}
+	if f.drain && (!a.flags.yes || a.flags.expect >= 0) || a.flags.dryRun || a.flags.expect >= 0 {
+		ask := func(p *queuePlan) error {
+			if err := a.expected(p.Count); err != nil || !f.drain {
+				return err
+			}
+			a.showPlan(p)
+			return a.confirm(ctx, question{verb: "drain"})
+		}
+		if ready, err := e.plan(ctx, ask); !ready {
+			return err
+		}
+	}
+	return e.run(ctx)
+}
+
+// delete always has a plan, whose number somebody has said, or been asked about.
+func (a *app) delete(ctx context.Context, f archiveFlags) error {
+	if f.completed {
+		f.state.values = []ops.State{ops.Completed}
+	}
+	if err := f.check(a, true); err != nil {
+		return err
+	}
+	e, err := a.newExport(ctx, f, "delete")
+	if err != nil {
+		return err
+	}
+	ready, err := e.plan(ctx, func(p *queuePlan) error {
+		a.showPlan(p)
+		return a.confirmNumber(ctx, "delete", p.Count, p.Queue)
+	})
+	if !ready {
+		return err
+	}
+	return e.run(ctx)
+}
+
+// export is an export, or a delete.
+type export struct {
+	*work
+	d      *ops.DLQ
+	o      ops.ExportOptions
+	states []ops.State // nil: all
+
+	mu       sync.Mutex
+	selected []*ops.Message  // of the last call, but for their states
+	planned  map[string]bool // message IDs; nil: there was no plan
+}
+
+// selects is the filter of messages, of those that the other ones select. It has that of states: one whose record could not be read
+// is not known to be none that is meant.
+func (e *export) selects(m *ops.Message) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.selected = append(e.selected, m)
+	if e.states != nil && !slices.Contains(e.states, m.State) {
+		return false
+	}
+	if e.planned != nil && !e.planned[m.ID] {
+		e.unplanned.Add(1)
+		return false
+	}
+	return true
+}
+
+func (a *app) newExport(ctx context.Context, f archiveFlags, operation string) (*export, error) {
+	d, url, err := a.openDLQ(ctx)
+	if err != nil {
+		return nil, err
+	}
+	selection, err := f.of(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if f.archive, err = filepath.Abs(f.archive); err != nil {
+		return nil, err
+	}
+	done := ops.Exported
+	if f.drain {
+		done = ops.Deleted
+	}
+	w := &work{a: a, operation: operation, done: done, url: url, archive: f.archive}
+	e := &export{work: w, d: d, states: selection.States}
+	selection.States, selection.All, selection.Filter = nil, false, e.selects
+	e.o = ops.ExportOptions{Selection: selection, Drain: f.drain, Hold: f.hold, SpendReceives: a.flags.spendReceives}
+	return e, nil
+}
+
+// plan asks whether what a dry run has found is to be done, and reports whether it is. What comes later is not: it is not what
+// the answer was about.
+func (e *export) plan(ctx context.Context, ask func(*queuePlan) error) (ready bool, err error) {
+	report, err := e.call(ctx, nil, func(o *ops.ExportOptions) { o.DryRun = true })
+	if err == nil {
+		err = unread(e.selected)
+	}
+	if err != nil {
+		return false, err
+	}
+	p := newQueuePlan(e.operation, e.done, e.url, report)
+	if e.a.flags.dryRun {
+		return false, e.a.printPlan(p)
+	}
+	if p.Count == 0 {
+		return false, errors.Join(e.a.expected(0), e.a.printPlan(p), p.none(false))
+	}
+	if err := ask(p); err != nil {
+		return false, err
+	}
+	e.total, e.planned = p.Count, p.planned
+	return true, nil
+}
+
+func (e *export) call(ctx context.Context, archive *ops.Archive, optFns ...func(*ops.ExportOptions)) (ops.Report, error) {
+	o := e.o
+	e.selected = nil
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	if e.operation != "delete" {
+		return e.d.Export(ctx, archive, func(to *ops.ExportOptions) { *to = o })
+	}
+	return e.d.Delete(ctx, archive, func(to *ops.DeleteOptions) {
+		to.Selection, to.DryRun, to.Hold, to.SpendReceives = o.Selection, o.DryRun, o.Hold, o.SpendReceives
+	})
+}
+
+// run writes to the archive. What changes nothing in the queue is not in the audit.
+func (e *export) run(ctx context.Context) (err error) {
+	archive, err := ops.OpenArchive(e.archive)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, archive.Close()) }()
+	do := func(ctx context.Context) (ops.Report, error) { return e.events(e.call(ctx, archive)) }
+	if e.o.Drain {
+		return errors.Join(e.audited(ctx, "archive "+e.archive, do), unread(e.selected))
+	}
+	report, err := do(ctx)
+	return errors.Join(err, e.print(report, countsOf(report), err), unread(e.selected))
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// mostNamed is how many messages are named of which something has failed. --json names all.
+const mostNamed = 20
+
+const notSeen = "hidden, by another consumer or a killed redrive, or behind others of their group"
+
+// work is an operation on many messages that is under way.
+type work struct {
+	a         *app
+	operation string     // "redrive"
+	done      ops.Action // what becomes of a message
+	url       string
+	total     int          // messages that are planned; 0: not known
+	journal   string       // "": a new one, or none
+	given     bool         // the journal is the user's
+	archive   string       // "": none
+	unplanned atomic.Int64 // messages that were left because they came after the plan
+}
+
+// start is the first line of --json.
+func (r *work) start() any {
+	return struct {
+		V         int    `json:"v"`
+		Event     string `json:"event"`
+		Operation string `json:"operation"`
+		Queue     string `json:"queue"`
+		Journal   string `json:"journal,omitempty"`
+		Archive   string `json:"archive,omitempty"`
+	}{1, "start", r.operation, queueName(r.url), r.journal, r.archive}
+}
+
+// events prints what has become of each message, where that is known only now.
+func (r *work) events(report ops.Report, err error) (ops.Report, error) {
+	if !r.a.flags.json {
+		return report, err
+	}
+	events := []any{r.start()}
+	for _, res := range report.Results {
+		events = append(events, newResultJSON(res))
+	}
+	for _, event := range events {
+		if printErr := r.a.printEvent(event); printErr != nil {
+			return report, errors.Join(err, printErr)
+		}
+	}
+	return report, err
+}
+
+// withJournal runs do with a journal, under a lock.
+func (r *work) withJournal(ctx context.Context, do func(context.Context) (ops.Report, error)) (err error) {
+	folder, err := r.a.stateFolder()
+	if err != nil {
+		return err
+	}
+	lock, killed, err := lockQueue(folder, r.url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.end()) }()
+	if r.given = r.journal != ""; !r.given {
+		r.journal = newJournal(folder, r.operation, queueName(r.url))
+	}
+	if r.journal, err = filepath.Abs(r.journal); err != nil {
+		return err
+	}
+	if killed != "" && killed != r.journal {
+		r.a.note("a redrive or restore of this queue was killed before: --journal %s goes on with it, and sends nothing twice", quoted(killed))
+	}
+	if err := lock.set(r.journal); err != nil {
+		return err
+	}
+	return r.audited(ctx, "journal "+r.journal, do)
+}
+
+// audited runs do with two lines in the audit, and prints what it did.
+func (r *work) audited(ctx context.Context, note string, do func(context.Context) (ops.Report, error)) error {
+	change, err := r.a.audit(ctx, auditLine{What: "dlq " + r.operation, Queue: r.url, Note: note})
+	if err != nil {
+		return err
+	}
+	report, err := do(ctx)
+	counts := countsOf(report)
+	return errors.Join(err, r.print(report, counts, err), change.end(counts, err))
+}
+
+// print prints the result, and says with which command an end before the end goes on.
+func (r *work) print(report ops.Report, counts []count, failed error) error {
+	a, left := r.a, 0
+	for _, c := range counts {
+		if c.Action != r.done && c.Why != whys[0].why {
+			left += c.Count
+		}
+	}
+	var err error
+	if a.flags.json {
+		out := struct {
+			V       int     `json:"v"`
+			Event   string  `json:"event"`
+			Run     string  `json:"run,omitempty"`
+			Total   int     `json:"total"`
+			Counts  []count `json:"counts"`
+			Journal string  `json:"journal,omitempty"`
+			Archive string  `json:"archive,omitempty"`
+			Torn    int     `json:"torn,omitempty"`
+			Error   string  `json:"error,omitempty"`
+		}{1, "end", report.Run, report.Total, counts, r.journal, r.archive, report.Torn, ""}
+		if failed != nil {
+			out.Error = failed.Error()
+		}
+		err = a.printEvent(out)
+	} else {
+		var rows [][]string
+		for _, c := range counts {
+			rows = append(rows, []string{string(c.Action), strconv.Itoa(c.Count), c.Why})
+		}
+		err = a.printTable([]string{"ACTION", "COUNT", "WHY"}, rows)
+		r.nameFailed(report)
+	}
+	if r.journal != "" {
+		a.note("journal %s", r.journal)
+	}
+	if r.archive != "" {
+		a.note("archive %s", r.archive)
+	}
+	if report.Torn > 0 {
+		a.note("line %d of the archive was not written to its end, and counts for nothing: its message was not deleted", report.Torn)
+	}
+	unseen := max(report.Total-len(report.Results), 0)
+	switch {
+	case failed != nil:
+	case deniedOf(report) != nil:
+		err = errors.Join(err, fail(exitDenied, "%d selected messages were not %s: %w", left, r.done, deniedOf(report)))
+	case unseen > 0:
+		err = errors.Join(err, fail(exitPart, "%d selected messages were not %s, and %d not seen: %s", left, r.done, unseen, notSeen))
+	case r.unplanned.Load() > 0:
+		err = errors.Join(err, fail(exitPart, "%d selected messages were not %s, and %d that the plan has not seen: the same again", left, r.done, r.unplanned.Load()))
+	case left > 0:
+		err = errors.Join(err, fail(exitPart, "%d selected messages were not %s", left, r.done))
+	}
+	if failed != nil && report.Run != "" && !stopped(failed) {
+		a.note("to go on: %s", r.resume(report.Count(r.done)))
+	}
+	return err
+}
+
+// deniedOf returns an error by which AWS has denied what was needed for a message.
+func deniedOf(report ops.Report) error {
+	for _, res := range report.Results {
+		if denied(res.Err) {
+			return res.Err
+		}
+	}
+	return nil
+}
+
+// nameFailed names messages of which somebody should know.
+func (r *work) nameFailed(report ops.Report) {
+	n := 0
+	for _, res := range report.Results {
+		if res.Action == r.done || res.Action == ops.Left {
+			continue
+		}
+		if n++; n <= mostNamed {
+			r.a.note("message %s: %s: %v", res.ID, res.Action, res.Err)
+		}
+	}
+	if n > mostNamed {
+		r.a.note("and %d more", n-mostNamed)
+	}
+}
+
+// stopped says of an error that the redrive did not fail: the same again is of no use, or is another run.
+func stopped(err error) bool {
+	_, refused := errors.AsType[*ops.RefusedError](err)
+	return refused || errors.Is(err, ops.ErrCanary) || errors.Is(err, ops.ErrFailsYet) || errors.Is(err, ops.ErrJournal)
+}
+
+// resume is the command line with the journal. So many messages are done, and no longer expected.
+func (r *work) resume(done int) string {
+	args := slices.Clone(r.a.args)
+	if r.a.flags.expect >= 0 {
+		left := strconv.Itoa(max(r.a.flags.expect-done, 0))
+		for i, arg := range args {
+			if arg == "--expect" && i+1 < len(args) {
+				args[i+1] = left
+			} else if strings.HasPrefix(arg, "--expect=") {
+				args[i] = "--expect=" + left
+			}
+		}
+	}
+	if r.journal != "" && !r.given {
+		args = append(args, "--journal", r.journal)
+	}
+	return commandLine(args)
+}
+
+// commandLine is a command as it is typed.
+func commandLine(args []string) string {
+	words := []string{"sqsonce"}
+	for _, arg := range args {
+		words = append(words, quoted(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word as a shell takes it.
+func quoted(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
