@@ -114,9 +114,9 @@ func (o *output) String() string {
 // eventually waits until ok, for two minutes at most.
 func (w *world) eventually(what string, ok func() bool) {
 	w.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.Fatalf("not within two minutes: %s", what)
+			w.Fatalf("not within five minutes: %s", what)
 		}
 	}
 }
