@@ -19,7 +19,6 @@ type pageInput struct {
 	ConsistentRead         bool
 	ReturnConsumedCapacity string
 	placeholders
-	legacy
 }
 
 // pageOutput is the result of Query and of Scan.
@@ -73,9 +72,6 @@ func (src *source) key(item attr.Map) attr.Map {
 // mu.
 func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
-		return nil, err
-	}
-	if err := in.refuse(); err != nil {
 		return nil, err
 	}
 	if in.Limit != nil && *in.Limit < 1 {

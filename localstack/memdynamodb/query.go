@@ -16,9 +16,6 @@ type queryInput struct {
 }
 
 func (s *Server) query(c *call, in *queryInput) (any, error) {
-	if err := in.refuse(); err != nil {
-		return nil, err
-	}
 	if in.KeyConditionExpression == nil {
 		return nil, validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}

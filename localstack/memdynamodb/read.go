@@ -17,7 +17,6 @@ type getItemInput struct {
 	readInput
 	ConsistentRead         bool
 	ReturnConsumedCapacity string
-	legacy
 }
 
 type getItemOutput struct {
@@ -85,9 +84,6 @@ func (r *read) get() (part *attr.Map, size int) {
 
 func (s *Server) getItem(c *call, in *getItemInput) (any, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
-		return nil, err
-	}
-	if err := in.refuse(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

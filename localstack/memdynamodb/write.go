@@ -14,7 +14,6 @@ type writeInput struct {
 	ReturnValues                string
 	ReturnConsumedCapacity      string
 	ReturnItemCollectionMetrics string
-	legacy
 }
 
 type writeOutput struct {
@@ -72,10 +71,7 @@ func (in *writeInput) validate(returns []string) error {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return err
 	}
-	if err := validMetrics(in.ReturnItemCollectionMetrics); err != nil {
-		return err
-	}
-	return in.refuse()
+	return validMetrics(in.ReturnItemCollectionMetrics)
 }
 
 // change is one action on one item: of a call for one item, a batch, a transaction or a statement.
@@ -112,9 +108,25 @@ type changeInput struct {
 	placeholders
 }
 
+// otherVerbs returns a member that is there and that the verb does not have, or "".
+func (in *changeInput) otherVerbs(v verb) string {
+	switch {
+	case in.Item != nil && v != put:
+		return "Item"
+	case in.Key != nil && v == put:
+		return "Key"
+	case in.UpdateExpression != nil && v != update:
+		return "UpdateExpression"
+	}
+	return ""
+}
+
 // newChange reads a change and refuses what is wrong in every table. [change.fit] refuses what is wrong in this one. The
 // caller holds mu.
 func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
+	if other := in.otherVerbs(v); other != "" {
+		return nil, unimplemented("the member " + other + " here")
+	}
 	c := &change{verb: v, env: in.env(), keyFields: in.Key}
 	switch in.ReturnValuesOnConditionCheckFailure {
 	case "ALL_OLD":

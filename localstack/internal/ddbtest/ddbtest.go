@@ -74,7 +74,7 @@ type testCase struct {
 
 func cases() []testCase {
 	return slices.Concat(
-		tableCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
+		tableCases, updateTableCases, settingCases, tagCases, backupCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
 		conditionCases(), functionCases(), refusedConditionCases(), placeholderCases(), reservedCases,
 		updateExpressionCases(), refusedUpdateCases(), projectionCases,
 		keyCases, numberCases(), valueCases, sizeCases,

@@ -6,6 +6,7 @@ const (
 	operators   = "does not count operators"
 	types       = "does not look at the types of values before it has the item"
 	texts       = "has a text of its own where AWS documents another"
+	backups     = "knows no continuous backups"
 	unused      = "does not look for unused placeholders where there is no update expression"
 )
 
@@ -23,6 +24,22 @@ var dynoxideKnown = map[string]string{
 	"transaction/refused as a whole":                                 "takes an action that is a put and a delete at once",
 	"transact get/in the order asked for, missing ones too":          "adds the key to a projection without it",
 	"table/named by its ARN":                                         "takes names only",
+	"update table/an index added has the items that fit":             "puts items in an index whose values cannot be its keys",
+	"update table/indexes refused":                                   "takes the definition of an attribute with another type",
+	"update table/throughput":                                        "does not change the throughput of an index",
+	"update table/throughput refused":                                "takes an index added while the throughput changes",
+	"update table/to on demand and back":                             "keeps the throughput of an index on demand",
+	"setting/table class":                                            texts,
+	"setting/encryption":                                             "does not change the encryption",
+	"setting/encryption refused":                                     "takes it",
+	"setting/no stream":                                              "takes it",
+	"tag/fifty":                                                      texts,
+	"tag/of no table":                                                "denies access",
+	"tag/refused, and nothing is tagged":                             texts,
+	"tag/refused at creation, and there is no table":                 "creates the table",
+	"tag/responses have no body":                                     "returns an empty object",
+	"backup/point-in-time recovery is switched":                      backups,
+	"backup/refused":                                                 backups,
 	"ttl/disabled already":                                           "takes it",
 	"ttl/enabled and described":                                      "takes it twice",
 	"query/refused":                                                  "compares a key with values of another type",
