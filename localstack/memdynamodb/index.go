@@ -206,12 +206,18 @@ func (ix *index) projects(t *table, name string) bool {
 // checkIndexKeys refuses an item with an attribute that cannot be the key of an index that has the attribute as a key.
 func (t *table) checkIndexKeys(item attr.Map) error {
 	for i := range t.indexes {
-		ix := &t.indexes[i]
-		for _, name := range ix.keys.names() {
-			if v := item.Get(name); v != nil {
-				if err := ix.checkKey(name, v); err != nil {
-					return err
-				}
+		if err := t.indexes[i].checkKeys(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ix *index) checkKeys(item attr.Map) error {
+	for _, name := range ix.keys.names() {
+		if v := item.Get(name); v != nil {
+			if err := ix.checkKey(name, v); err != nil {
+				return err
 			}
 		}
 	}

@@ -1,8 +1,11 @@
 package memdynamodb
 
 import (
+	"errors"
 	"slices"
+	"strings"
 
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
@@ -96,6 +99,9 @@ func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, 
 	if err := src.checkStartKey(in.ExclusiveStartKey); err != nil {
 		return nil, err
 	}
+	if err := src.checkProjected(); err != nil {
+		return nil, err
+	}
 	return src, in.checkSelect(src)
 }
 
@@ -145,7 +151,34 @@ func (src *source) checkStartKey(start attr.Map) error {
 	if len(start) != len(want) {
 		return validation("The provided starting key is invalid: The provided key element does not match the schema")
 	}
+	_, err := src.table.keys.valid(start)
+	if src.index != nil && err == nil {
+		err = src.index.checkKeys(start)
+	}
+	if e, ok := errors.AsType[*awsjson.Error](err); ok {
+		return validation("The provided starting key is invalid: %s", e.Message)
+	}
 	return nil
+}
+
+// checkProjected refuses a projection of attributes that the index does not have.
+func (src *source) checkProjected() error {
+	if src.index == nil {
+		return nil
+	}
+	var missing []string
+	for _, p := range src.paths {
+		if name := p[0].Name; !src.index.projects(src.table, name) && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case missing == nil:
+		return nil
+	case src.index.local:
+		return unimplemented("attributes of the table fetched through a local secondary index")
+	}
+	return validation(invalidParameters+"Global secondary index %s does not project [%s]", src.index.name, strings.Join(missing, ", "))
 }
 
 // checkSelect checks Select against the rest of the request.

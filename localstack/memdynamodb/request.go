@@ -47,6 +47,15 @@ func validCapacity(asked string) error {
 	return constraint(asked, "returnConsumedCapacity", "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]")
 }
 
+// validOnFailure checks ReturnValuesOnConditionCheckFailure.
+func validOnFailure(asked string) error {
+	switch asked {
+	case "", "NONE", "ALL_OLD":
+		return nil
+	}
+	return constraint(asked, "returnValuesOnConditionCheckFailure", "Member must satisfy enum value set: [ALL_OLD, NONE]")
+}
+
 // validMetrics checks ReturnItemCollectionMetrics.
 func validMetrics(asked string) error {
 	if asked != "" && asked != "NONE" {

@@ -3,8 +3,9 @@
 //
 // Every write is atomic, and every later read sees it, eventually consistent reads too. Tables and indexes are active
 // from the moment they are created. Items expire only when [Server.SweepTTL] is called: AWS promises no more than "within
-// a few days", so a test chooses the moment. What the server does not implement it refuses by name, with
-// UnknownOperationException.
+// a few days", so a test chooses the moment. Throughput, encryption, table class and point-in-time recovery are kept and
+// described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
+// name with UnknownOperationException.
 package memdynamodb
 
 import (

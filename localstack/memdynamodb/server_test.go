@@ -123,6 +123,12 @@ func TestBadRequests(t *testing.T) {
 		{"BatchExecuteStatement", `{"Statements":[{"Statement":"DELETE FROM orders WHERE id=?","Parameters":7}]}`, `SerializationException`},
 		{"BatchGetItem", `{"RequestItems":{"orders":null}}`, `ValidationException`},
 		{"Query", `{"TableName":"orders","KeyConditionExpression":"id = :v","ExpressionAttributeValues":{":v":null}}`, `SerializationException`},
+		{"Query", `{"TableName":"orders","Limit":"1"}`, `STRING_VALUE cannot be converted to Integer`},
+		{"CreateTable", `{"TableName":"new","ProvisionedThroughput":{"ReadCapacityUnits":1.5}}`, `NUMBER_VALUE cannot be converted to Long`},
+		{"CreateTable", `{"TableName":"new","KeySchema":"id"}`, `STRING_VALUE cannot be converted to a structure, map or list`},
+		{"TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":["orders"]}}]}`, `Start of list found where not expected.`},
+		{"PutItem", `null`, `SerializationException`},
+		{"PutItem", "{\"TableName\":\"orders\",\"Item\":{\"id\":{\"S\":\"\xff\"}}}", `SerializationException`},
 		{"RestoreTable", `{}`, `UnknownOperationException`},
 	} {
 		status, _, body := send(t, srv, tt.op, tt.body)
@@ -191,6 +197,30 @@ func FuzzRequests(f *testing.F) {
 			t.Errorf("status %d with %s", status, answer)
 		}
 	})
+}
+
+// A member of another verb, which AWS would not look at, is refused by name.
+func TestMembersOfOtherVerbs(t *testing.T) {
+	t.Parallel()
+	srv, _ := start(t)
+	const key, item = `"TableName":"orders","Key":{"id":{"S":"a"}}`, `"TableName":"orders","Item":{"id":{"S":"a"}}`
+	for _, tt := range []struct{ op, body, want string }{
+		{"PutItem", `{` + item + `,"Key":{"id":{"S":"a"}}}`, "the member Key here"},
+		{"PutItem", `{` + item + `,"UpdateExpression":"SET v = v"}`, "the member UpdateExpression here"},
+		{"UpdateItem", `{` + key + `,"Item":{"id":{"S":"a"}}}`, "the member Item here"},
+		{"DeleteItem", `{` + key + `,"UpdateExpression":"SET v = v"}`, "the member UpdateExpression here"},
+		{"TransactWriteItems", `{"TransactItems":[{"Put":{` + item + `,"Key":{"id":{"S":"a"}}}}]}`, "the member Key here"},
+		{"TransactWriteItems", `{"TransactItems":[{"ConditionCheck":{` + key + `,"ConditionExpression":"attribute_exists(id)","UpdateExpression":"SET v = v"}}]}`, "the member UpdateExpression here"},
+		{"TransactWriteItems", `{"TransactItems":[{"Put":{` + item + `,"ReturnValues":"ALL_OLD"}}]}`, "the member Put.ReturnValues"},
+	} {
+		status, _, answer := send(t, srv, tt.op, tt.body)
+		if want := "memdynamodb does not implement " + tt.want; status != http.StatusBadRequest || !strings.Contains(answer, want) {
+			t.Errorf("%s %s: %d %s, want %s", tt.op, tt.body, status, answer, want)
+		}
+	}
+	if items := srv.Items("orders"); len(items) != 0 {
+		t.Errorf("a refused request wrote %s", items)
+	}
 }
 
 // What a request asks for and the server does not have is refused by name, wherever it stands.

@@ -244,7 +244,9 @@ func cancelled(reasons []reason) error {
 	return &awsjson.Error{
 		Code:    "TransactionCanceledException",
 		Message: "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]",
-		Fields:  map[string]any{"CancellationReasons": reasons},
+		// As AWS returned it: https://github.com/boto/boto3/issues/2657
+		MessageName: "Message",
+		Fields:      map[string]any{"CancellationReasons": reasons},
 	}
 }
 

@@ -56,6 +56,22 @@ func TestRefusedByName(t *testing.T) {
 	wantRefusal(t, "two partition keys", err, "UnknownOperationException: memdynamodb does not implement keys of several attributes")
 }
 
+// AWS would read them from the table.
+func TestAttributesBesideALocalIndex(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	if err := indexed(t, c); err != nil {
+		t.Fatal(err)
+	}
+	in := &dynamodb.ScanInput{TableName: aws.String("indexed"), IndexName: aws.String("by_y"), ProjectionExpression: aws.String("y, v")}
+	_, err := c.Scan(t.Context(), in)
+	wantRefusal(t, "not projected", err, "UnknownOperationException: memdynamodb does not implement attributes of the table fetched through a local secondary index")
+	in.ProjectionExpression = aws.String("y, pos, id")
+	if _, err := c.Scan(t.Context(), in); err != nil {
+		t.Errorf("keys: %v", err)
+	}
+}
+
 func TestLocalIndexesStay(t *testing.T) {
 	t.Parallel()
 	_, c := start(t)

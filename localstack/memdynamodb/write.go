@@ -127,13 +127,9 @@ func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
 	if other := in.otherVerbs(v); other != "" {
 		return nil, unimplemented("the member " + other + " here")
 	}
-	c := &change{verb: v, env: in.env(), keyFields: in.Key}
-	switch in.ReturnValuesOnConditionCheckFailure {
-	case "ALL_OLD":
-		c.returnOld = true
-	case "", "NONE":
-	default:
-		return nil, constraint(in.ReturnValuesOnConditionCheckFailure, "returnValuesOnConditionCheckFailure", "Member must satisfy enum value set: [ALL_OLD, NONE]")
+	c := &change{verb: v, env: in.env(), keyFields: in.Key, returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"}
+	if err := validOnFailure(in.ReturnValuesOnConditionCheckFailure); err != nil {
+		return nil, err
 	}
 	if err := validTable(in.TableName); err != nil {
 		return nil, err

@@ -62,8 +62,8 @@ func (e *Env) Check(expressions ...Expression) error {
 	}
 	var unused []string
 	for n, name := range e.Names {
-		if name == "" {
-			return &Error{`ExpressionAttributeNames contains invalid value: Empty attribute name; key: "` + n + `"`}
+		if err := attr.CheckName(name); err != nil {
+			return &Error{`ExpressionAttributeNames contains invalid value: ` + err.Error() + `; key: "` + n + `"`}
 		}
 		if err := checkPlaceholder("ExpressionAttributeNames", n, '#'); err != nil {
 			return err

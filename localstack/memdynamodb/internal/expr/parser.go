@@ -14,6 +14,7 @@ const (
 	maxOperators  = 300
 	maxIn         = 100
 	maxPath       = 32
+	maxListIndex  = 1<<32 - 2
 )
 
 // parser is a recursive descent over the tokens of one expression. Its methods panic with *Error at the first mistake,
@@ -150,7 +151,7 @@ func (p *parser) path() Path {
 				p.syntax()
 			}
 			i, err := strconv.Atoi(t.text)
-			if err != nil {
+			if err != nil || len(t.text) > len("4294967294") || i > maxListIndex {
 				p.fail("List index is not within the allowable range; index: [%s]", t.text)
 			}
 			p.advance()
