@@ -203,6 +203,22 @@ func (ix *index) projects(t *table, name string) bool {
 	return ix.projection.ProjectionType == "ALL" || slices.Contains(t.keys.names(), name) || slices.Contains(ix.keys.names(), name) || slices.Contains(ix.projection.NonKeyAttributes, name)
 }
 
+// checkNested refuses paths into key attributes, which are no lists or maps. attributes are those into which there are paths.
+func (t *table) checkNested(attributes []string) error {
+	const text = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
+	for _, name := range attributes {
+		if slices.Contains(t.keys.names(), name) {
+			return validation(text+"Key: %s", name)
+		}
+		for i := range t.indexes {
+			if slices.Contains(t.indexes[i].keys.names(), name) {
+				return validation(text+"IndexKey: %s", name)
+			}
+		}
+	}
+	return nil
+}
+
 // checkIndexKeys refuses an item with an attribute that cannot be the key of an index that has the attribute as a key.
 func (t *table) checkIndexKeys(item attr.Map) error {
 	for i := range t.indexes {

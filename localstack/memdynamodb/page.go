@@ -43,6 +43,7 @@ type source struct {
 	filter *expr.Condition
 	env    *expr.Env
 	paths  []expr.Path
+	nested []string // the attributes into which the expressions have paths
 }
 
 func (src *source) keys() *schema {
@@ -96,6 +97,9 @@ func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, 
 			return nil, validation("Consistent reads are not supported on global secondary indexes")
 		}
 	}
+	if err := src.table.checkNested(src.nested); err != nil {
+		return nil, err
+	}
 	if err := src.checkStartKey(in.ExclusiveStartKey); err != nil {
 		return nil, err
 	}
@@ -129,6 +133,7 @@ func (src *source) expressions(in *pageInput, keyCondition *expr.KeyCondition) (
 		}
 		used = append(used, p)
 	}
+	src.nested = src.env.Nested(used...)
 	return in.check(used...)
 }
 

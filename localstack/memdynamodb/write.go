@@ -84,6 +84,7 @@ type change struct {
 	env       *expr.Env
 	condition *expr.Condition // nil: none
 	update    *expr.Update    // nil: an update without an expression, or no update
+	nested    []string        // the attributes into which the expressions have paths
 	returnOld bool            // ReturnValuesOnConditionCheckFailure is ALL_OLD
 
 	old, new attr.Map // the item before and after, set by evaluate; nil: no item
@@ -172,12 +173,16 @@ func (c *change) parse(in *changeInput) (err error) {
 			return err
 		}
 	}
+	c.nested = c.env.Nested(used...)
 	return in.check(used...)
 }
 
 // fit refuses a change that the table's keys do not allow, and sets the change's key. A transaction is cancelled by it
 // before any condition is evaluated.
 func (c *change) fit() (err error) {
+	if err := c.table.checkNested(c.nested); err != nil {
+		return err
+	}
 	if c.verb != put {
 		if c.key, err = c.table.keys.ofKey(c.keyFields); err != nil || c.update == nil {
 			return err

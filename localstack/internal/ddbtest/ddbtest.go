@@ -77,7 +77,7 @@ func cases() []testCase {
 		tableCases, updateTableCases, settingCases, tagCases, backupCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
 		conditionCases(), functionCases(), refusedConditionCases(), placeholderCases(), reservedCases,
 		updateExpressionCases(), refusedUpdateCases(), projectionCases,
-		keyCases, numberCases(), valueCases, sizeCases, nameCases,
+		keyCases, nestedKeyCases, numberCases(), valueCases, sizeCases, nameCases,
 		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases,
 		statementCases, refusedStatementCases(), batchStatementCases,
 		queryCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),

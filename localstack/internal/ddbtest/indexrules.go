@@ -151,6 +151,35 @@ var indexRuleCases = []testCase{
 	}},
 }
 
+// architect/dynalite test/getItem.js and test/scan.js: should return ValidationException for non-scalar key access, and index access;
+// scylladb/scylladb test/alternator/test_gsi.py, test_gsi_wrong_type_attribute_update_nested.
+var nestedKeyCases = []testCase{
+	{name: "key/no paths into it", run: func(x *exam) {
+		x.useStrings(everything)
+		x.fill(m{"id": "a", "pos": "1", "owner": "me", "rank": "1"})
+		key := m{"id": "a", "pos": "1"}
+		for attribute, kind := range map[string]string{"id": "Key", "pos": "Key", "owner": "IndexKey", "rank": "IndexKey"} {
+			for _, path := range []string{"#k.b.c", "#k[0]"} {
+				text := "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: " + kind + ": " + attribute
+				names := map[string]string{"#k": attribute}
+				_, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(key), ProjectionExpression: &path, ExpressionAttributeNames: names})
+				x.refused(err, invalid, text)
+				filter := "attribute_exists(" + path + ")"
+				_, err = x.scanned(func(in *dynamodb.ScanInput) { in.FilterExpression, in.ExpressionAttributeNames = &filter, names })
+				x.refused(err, invalid, text)
+				_, err = x.scanned(func(in *dynamodb.ScanInput) { in.ProjectionExpression, in.ExpressionAttributeNames = &path, names })
+				x.refused(err, invalid, text)
+				x.refused(x.update(key, args{update: "SET v = :v", condition: filter, names: names, values: m{":v": 1}}).err, invalid, text)
+				x.refused(x.put(m{"id": "a", "pos": "1"}, args{condition: "NOT " + filter, names: names}).err, invalid, text)
+				x.refused(x.remove(key, args{condition: "NOT " + filter, names: names}).err, invalid, text)
+				x.refused(x.update(key, args{update: "SET v = if_not_exists(" + path + ", :v)", names: names, values: m{":v": 1}}).err, invalid, text)
+				x.refused(x.update(key, args{update: "SET " + path + " = :v", names: names, values: m{":v": 1}}).err, invalid)
+			}
+		}
+		x.stored(key, m{"id": "a", "pos": "1", "owner": "me", "rank": "1"})
+	}},
+}
+
 // architect/dynalite test/query.js and test/scan.js: should return ValidationException for ExclusiveStartKey ...
 var startKeyCases = []testCase{
 	{name: "start key/of a query refused", run: func(x *exam) {

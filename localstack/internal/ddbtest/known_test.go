@@ -31,6 +31,7 @@ var dynoxideKnown = map[string]string{
 	"name/a projected attribute of 256 bytes":                        anyName,
 	"name/a TTL attribute of 256 bytes":                              anyName,
 	"name/none in a statement":                                       anyName,
+	"key/no paths into it":                                           "takes them in a Query of the table and in an update",
 	"start key/of a query refused":                                   startKeys,
 	"start key/of a scan refused":                                    startKeys,
 	"start key/of another segment":                                   startKeys,

@@ -162,6 +162,9 @@ func (p *parser) path() Path {
 				p.fail("The document path has too many nesting elements; nesting levels: %d", len(path))
 			}
 			p.paths = append(p.paths, path)
+			if len(path) > 1 {
+				use(&p.nested, path[0].Name)
+			}
 			return path
 		}
 	}
