@@ -1,6 +1,7 @@
 package memdynamodb_test
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,26 @@ func TestLocalIndexesStay(t *testing.T) {
 	}
 }
 
+func TestTwentyIndexes(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	add := func(name string) error {
+		_, err := c.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+			TableName: orders, AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
+			GlobalSecondaryIndexUpdates: []ddbtypes.GlobalSecondaryIndexUpdate{{Create: &ddbtypes.CreateGlobalSecondaryIndexAction{
+				IndexName: &name, KeySchema: []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}}, Projection: &ddbtypes.Projection{ProjectionType: "ALL"},
+			}}},
+		})
+		return err
+	}
+	for i := range 20 {
+		if err := add(fmt.Sprint("index", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRefusal(t, "one more", add("more"), "LimitExceededException")
+}
+
 // A table's description has an ID like AWS's. A deleted table's has no schema.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
@@ -171,6 +192,10 @@ func TestTimesOfDescriptions(t *testing.T) {
 		}
 		within(enabled, enabled)
 		time.Sleep(time.Hour)
+		within(enabled, enabled.Add(55*time.Minute))
+		if _, err := c.UpdateContinuousBackups(ctx, in); err != nil { // again
+			t.Fatal(err)
+		}
 		within(enabled, enabled.Add(55*time.Minute))
 		time.Sleep(71 * time.Hour)
 		within(enabled.Add(24*time.Hour), enabled.Add(72*time.Hour-5*time.Minute))

@@ -3,6 +3,7 @@ package ddbtest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -83,7 +84,11 @@ var tagCases = []testCase{
 		x.ok(x.tag(numberedTags(20, 50)))
 		x.tagged(numberedTags(0, 50))
 		x.refused(x.tag(numberedTags(50, 51)), invalid, "Number of Tags exceed the current limit for the provided ResourceArn")
+		x.refused(x.tag(map[string]string{"0": "changed", "50": "50"}), invalid, "Number of Tags exceed the current limit for the provided ResourceArn")
+		x.tagged(numberedTags(0, 50))
 		x.ok(x.tag(numberedTags(0, 50)))
+		x.tagged(numberedTags(0, 50))
+		x.refused(x.untag(slices.Collect(maps.Keys(numberedTags(0, 51)))...), invalid, "Number of Tags exceed the current limit for the provided ResourceArn")
 		x.tagged(numberedTags(0, 50))
 	}},
 	{name: "tag/refused, and nothing is tagged", run: func(x *exam) { // DDB-TABLE-109 and 442

@@ -219,6 +219,7 @@ var updateTableCases = []testCase{
 			{setIndex("by_owner", 0, 1), "Member must have value greater than or equal to 1"},
 			{all(bill("", unitsOf(9, 9)), addIndex("by_x", "x:S")), "You cannot create or delete index while updating table IOPS"},
 			{addIndex("by_x", "x:S"), "Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: by_x"},
+			{all(setIndex("by_owner", 9, 9), addIndex("by_x", "x:S")), "Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: by_x"}, // all or nothing
 			{bill("DOG", nil), "billingMode"},
 		} {
 			x.refused(x.change(c.set), invalid, c.text)
