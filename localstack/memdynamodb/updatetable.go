@@ -203,8 +203,8 @@ func (t *table) change(in *updateTableInput, now time.Time) error {
 	return nil
 }
 
-// bill changes the billing mode and the table's throughput. A table that becomes provisioned gets the throughput of all its indexes
-// in the same request.
+// bill changes the billing mode and the table's throughput. A table that becomes provisioned gets the throughput of all its
+// indexes in the same request.
 func (t *table) bill(in *updateTableInput, now time.Time) error {
 	was, p := t.onDemand(), in.ProvisionedThroughput
 	becomes := was && in.BillingMode == "" || in.BillingMode == onDemand

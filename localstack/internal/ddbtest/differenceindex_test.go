@@ -43,7 +43,7 @@ func (g *gen) changeOfIndexes() wireRequest {
 	return wireRequest{"UpdateTable", wire{"AttributeDefinitions": definitions, "GlobalSecondaryIndexUpdates": []wire{{"Create": ix}}}}
 }
 
-// indexQuery draws a query of an index. Neither its order nor its costs are compared, since items with one key have no order there.
+// indexQuery draws a query of an index. Neither its order nor its costs are compared: items with one key have no order there.
 func (g *gen) indexQuery() wire {
 	name := pick(g, "by_one", "by_one", "by_two")
 	keys := g.indexes[name]

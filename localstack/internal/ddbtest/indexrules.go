@@ -151,8 +151,8 @@ var indexRuleCases = []testCase{
 	}},
 }
 
-// architect/dynalite test/getItem.js and test/scan.js: should return ValidationException for non-scalar key access, and index access;
-// scylladb/scylladb test/alternator/test_gsi.py, test_gsi_wrong_type_attribute_update_nested.
+// architect/dynalite test/getItem.js and test/scan.js: should return ValidationException for non-scalar key access, and for
+// non-scalar index access; scylladb/scylladb test/alternator/test_gsi.py, test_gsi_wrong_type_attribute_update_nested.
 var nestedKeyCases = []testCase{
 	{name: "key/no paths into it", run: func(x *exam) {
 		x.useStrings(everything)

@@ -160,8 +160,8 @@ func (x *exam) recoverable() *ddbtypes.PointInTimeRecoveryDescription {
 	return out.ContinuousBackupsDescription.PointInTimeRecoveryDescription
 }
 
-// Recorded: localstack/localstack tests/aws/services/dynamodb/test_dynamodb.snapshot.json, test_continuous_backup_update; texts and
-// the period: ack-api-quirks, "RecoveryPeriodInDays: defaults to 35".
+// Recorded: localstack/localstack tests/aws/services/dynamodb/test_dynamodb.snapshot.json, test_continuous_backup_update. Texts
+// and the period: ack-api-quirks, "RecoveryPeriodInDays: defaults to 35".
 var backupCases = []testCase{
 	{name: "backup/point-in-time recovery is switched", run: func(x *exam) {
 		x.use("id:S")
