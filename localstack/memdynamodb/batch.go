@@ -1,7 +1,6 @@
 package memdynamodb
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -23,7 +22,6 @@ type keysAndAttributes struct {
 	ConsistentRead           bool              `json:",omitempty"`
 	ProjectionExpression     *string           `json:",omitempty"`
 	ExpressionAttributeNames map[string]string `json:",omitempty"`
-	AttributesToGet          json.RawMessage   `json:",omitempty"`
 }
 
 type batchGetOutput struct {
@@ -42,9 +40,6 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 	for _, k := range in.RequestItems {
 		if k == nil || len(k.Keys) == 0 {
 			return nil, required("requestItems.member.keys")
-		}
-		if k.AttributesToGet != nil {
-			return nil, unimplemented("the legacy parameter AttributesToGet")
 		}
 		n += len(k.Keys)
 	}

@@ -1,6 +1,7 @@
 package memdynamodb
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
@@ -14,61 +15,157 @@ type index struct {
 	schema     []keyElement
 	keys       schema
 	projection projection
-	throughput throughput
+	throughput capacityUnits // of a global index
 }
 
+type projection struct {
+	ProjectionType   string
+	NonKeyAttributes []string `json:",omitempty"`
+}
+
+type localIndexInput struct {
+	IndexName  string
+	KeySchema  []keyElement
+	Projection *projection
+}
+
+// indexInput is a global index of a request.
 type indexInput struct {
-	IndexName             string
-	KeySchema             []keyElement
-	Projection            *projection
+	localIndexInput
 	ProvisionedThroughput *throughput
 }
 
 const (
 	maxGlobalIndexes = 20
 	maxLocalIndexes  = 5
+	maxProjected     = 20 // names in a NonKeyAttributes
 )
 
 func (t *table) addIndexes(in *createTableInput, types map[string]string) error {
-	if len(in.GlobalSecondaryIndexes) > maxGlobalIndexes || len(in.LocalSecondaryIndexes) > maxLocalIndexes {
-		return validation(invalidParameters + "Number of secondary indexes exceeds per-table limit")
-	}
-	for i, of := range [][]indexInput{in.GlobalSecondaryIndexes, in.LocalSecondaryIndexes} {
-		for _, x := range of {
-			ix := index{name: x.IndexName, local: i == 1, schema: x.KeySchema}
-			if err := ix.define(t, x, types); err != nil {
+	if in.LocalSecondaryIndexes != nil {
+		switch n := len(*in.LocalSecondaryIndexes); {
+		case n == 0:
+			return validation(invalidParameters + "List of LocalSecondaryIndexes is empty")
+		case t.keys.sort == "":
+			return validation(invalidParameters + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex")
+		case n > maxLocalIndexes:
+			return validation(invalidParameters + "Number of LocalSecondaryIndexes exceeds per-table limit of 5")
+		}
+		for i := range *in.LocalSecondaryIndexes {
+			x := &(*in.LocalSecondaryIndexes)[i]
+			if err := x.valid(fmt.Sprintf("localSecondaryIndexes.%d.member.", i+1)); err != nil {
 				return err
 			}
-			t.indexes = append(t.indexes, ix)
+			if err := t.addIndex(x, types, true); err != nil {
+				return err
+			}
+		}
+	}
+	if in.GlobalSecondaryIndexes == nil {
+		return nil
+	}
+	switch n := len(*in.GlobalSecondaryIndexes); {
+	case n == 0:
+		return validation(invalidParameters + "List of GlobalSecondaryIndexes is empty")
+	case n > maxGlobalIndexes:
+		return validation(invalidParameters + "GlobalSecondaryIndex count exceeds the per-table limit of 20")
+	}
+	for i := range *in.GlobalSecondaryIndexes {
+		x := &(*in.GlobalSecondaryIndexes)[i]
+		if err := x.valid(fmt.Sprintf("globalSecondaryIndexes.%d.member.", i+1)); err != nil {
+			return err
+		}
+		switch p := x.ProvisionedThroughput; {
+		case t.onDemand() && p != nil:
+			return validation(invalidParameters+"ProvisionedThroughput should not be specified for index: %s when BillingMode is PAY_PER_REQUEST", x.IndexName)
+		case !t.onDemand() && p == nil:
+			return validation(invalidParameters+"ProvisionedThroughput is not specified for index: %s", x.IndexName)
+		}
+		if err := t.addIndex(&x.localIndexInput, types, false); err != nil {
+			return err
+		}
+		if x.ProvisionedThroughput != nil {
+			t.indexes[len(t.indexes)-1].throughput.set(x.ProvisionedThroughput)
 		}
 	}
 	return nil
 }
 
-func (ix *index) define(t *table, x indexInput, types map[string]string) (err error) {
-	if err := validName(x.IndexName); err != nil {
-		return err
-	}
-	if t.index(x.IndexName) != nil {
-		return validation(invalidParameters+"Duplicate index name: %s", x.IndexName)
+// addIndex adds an index whose input is valid.
+func (t *table) addIndex(x *localIndexInput, types map[string]string, local bool) (err error) {
+	ix := index{name: x.IndexName, local: local, schema: x.KeySchema, projection: *x.Projection}
+	if t.index(ix.name) != nil {
+		return validation(invalidParameters+"Duplicate index name: %s", ix.name)
 	}
 	if ix.keys, err = newSchema(x.KeySchema, types); err != nil {
 		return err
 	}
-	if ix.local && (ix.keys.partition != t.keys.partition || ix.keys.sort == "" || t.keys.sort == "") {
-		return validation(invalidParameters+"Table KeySchema does not have a range key, or index %s does not share its hash key and add a range key, which is required when specifying a LocalSecondaryIndex", x.IndexName)
-	}
 	switch {
-	case x.Projection == nil:
-		return required("projection")
-	case !slices.Contains([]string{"ALL", "INCLUDE", "KEYS_ONLY"}, x.Projection.ProjectionType):
-		return validation(invalidParameters+"Unknown ProjectionType: %s", x.Projection.ProjectionType)
-	case (x.Projection.ProjectionType == "INCLUDE") != (len(x.Projection.NonKeyAttributes) > 0):
-		return validation(invalidParameters+"ProjectionType is %s, but NonKeyAttributes is %v", x.Projection.ProjectionType, x.Projection.NonKeyAttributes)
+	case local && ix.keys.sort == "":
+		return validation(invalidParameters+"Index KeySchema does not have a range key for index: %s", ix.name)
+	case local && ix.keys.partition != t.keys.partition:
+		return validation(invalidParameters+"Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s", ix.name, ix.keys.partition, t.keys.partition)
 	}
-	ix.projection = *x.Projection
+	t.indexes = append(t.indexes, ix)
+	return nil
+}
+
+// valid checks a global index without a look at its table. member begins the paths of its members in the request.
+func (x *indexInput) valid(member string) error {
+	if err := x.localIndexInput.valid(member); err != nil {
+		return err
+	}
+	hashes := 0
+	for _, e := range x.KeySchema {
+		if e.KeyType == "HASH" {
+			hashes++
+		}
+	}
+	if len(x.KeySchema) > 2 || hashes > 1 {
+		return unimplemented("keys of several attributes (" + member + "keySchema)")
+	}
 	if x.ProvisionedThroughput != nil {
-		ix.throughput = *x.ProvisionedThroughput
+		return x.ProvisionedThroughput.valid(member + "provisionedThroughput")
+	}
+	return nil
+}
+
+func (x *localIndexInput) valid(member string) error {
+	if err := validNameOf(x.IndexName, member+"indexName"); err != nil {
+		return err
+	}
+	switch p := x.Projection; {
+	case len(x.KeySchema) == 0:
+		return required(member + "keySchema")
+	case p == nil:
+		return required(member + "projection")
+	case p.ProjectionType == "":
+		return validation(invalidParameters + "Unknown ProjectionType: null")
+	case !slices.Contains([]string{"ALL", "INCLUDE", "KEYS_ONLY"}, p.ProjectionType):
+		return constraint(p.ProjectionType, member+"projection.projectionType", "Member must satisfy enum value set: [ALL, INCLUDE, KEYS_ONLY]")
+	}
+	return x.Projection.valid(member + "projection.nonKeyAttributes")
+}
+
+// valid checks the projected attributes, whose path in the request is member.
+func (p *projection) valid(member string) error {
+	switch n := len(p.NonKeyAttributes); {
+	case p.NonKeyAttributes != nil && n == 0:
+		return constraint("[]", member, "Member must have length greater than or equal to 1")
+	case n > maxProjected:
+		return constraint(p.NonKeyAttributes, member, "Member must have length less than or equal to 20")
+	case p.ProjectionType == "INCLUDE" && n == 0:
+		return validation(invalidParameters + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+	case p.ProjectionType != "INCLUDE" && n > 0:
+		return validation(invalidParameters+"ProjectionType is %s, but NonKeyAttributes is specified", p.ProjectionType)
+	}
+	for i, name := range p.NonKeyAttributes {
+		if err := validAttributeName(name, fmt.Sprintf("%s.%d.member", member, i+1)); err != nil {
+			return err
+		}
+		if slices.Contains(p.NonKeyAttributes[:i], name) {
+			return validation(invalidParameters+"Duplicate element in NonKeyAttributes: %s", name)
+		}
 	}
 	return nil
 }
@@ -85,7 +182,7 @@ func (t *table) index(name string) *index {
 // project is the part of an item that is in the index, nil if the item is not in it.
 func (ix *index) project(t *table, item attr.Map) attr.Map {
 	for _, name := range ix.keys.names() {
-		if item.Get(name) == nil {
+		if v := item.Get(name); v == nil || ix.checkKey(name, v) != nil { // it may be older than the index
 			return nil
 		}
 	}
@@ -101,25 +198,70 @@ func (ix *index) project(t *table, item attr.Map) attr.Map {
 	return out
 }
 
-// checkIndexKeys refuses an item with a key attribute of an index that has the wrong type or is empty.
-func (t *table) checkIndexKeys(item attr.Map) error {
-	for i := range t.indexes {
-		ix := &t.indexes[i]
-		for _, name := range ix.keys.names() {
-			v := item.Get(name)
-			if v == nil {
-				continue
-			}
-			if v.Type() != ix.keys.types[name] {
-				return validation(invalidParameters+"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", name, ix.keys.types[name], v.Type(), ix.name)
-			}
-			if v == attr.String("") || v == attr.Binary("") {
-				return validation("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty string value. IndexName: %s, IndexKey: %s", ix.name, name)
+// projects reports whether the index has the attribute of its items.
+func (ix *index) projects(t *table, name string) bool {
+	return ix.projection.ProjectionType == "ALL" || slices.Contains(t.keys.names(), name) || slices.Contains(ix.keys.names(), name) || slices.Contains(ix.projection.NonKeyAttributes, name)
+}
+
+// checkNested refuses paths into key attributes, which are no lists or maps. attributes are those into which there are paths.
+func (t *table) checkNested(attributes []string) error {
+	const text = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
+	for _, name := range attributes {
+		if slices.Contains(t.keys.names(), name) {
+			return validation(text+"Key: %s", name)
+		}
+		for i := range t.indexes {
+			if slices.Contains(t.indexes[i].keys.names(), name) {
+				return validation(text+"IndexKey: %s", name)
 			}
 		}
 	}
 	return nil
 }
+
+// checkIndexKeys refuses an item with an attribute that cannot be the key of an index that has the attribute as a key.
+func (t *table) checkIndexKeys(item attr.Map) error {
+	for i := range t.indexes {
+		if err := t.indexes[i].checkKeys(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ix *index) checkKeys(item attr.Map) error {
+	for _, name := range ix.keys.names() {
+		if v := item.Get(name); v != nil {
+			if err := ix.checkKey(name, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkKey refuses a value of a key attribute that has the wrong type, is empty or too long.
+func (ix *index) checkKey(name string, v attr.Value) error {
+	if v.Type() != ix.keys.types[name] {
+		return validation(invalidParameters+"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", name, ix.keys.types[name], v.Type(), ix.name)
+	}
+	switch v {
+	case attr.String(""):
+		return validation(emptyIndexKey+"string value. IndexName: %s, IndexKey: %s", ix.name, name)
+	case attr.Binary(""):
+		return validation(emptyIndexKey+"binary value. IndexName: %s, IndexKey: %s", ix.name, name)
+	}
+	limit := maxPartitionKey
+	if name != ix.keys.partition {
+		limit = maxSortKey
+	}
+	if size := attr.Size(v); size > limit {
+		return validation(invalidParameters+"Size limit exceeded for Index Key %s Actual Size: %d bytes Max Size: %d bytes IndexName: %s", name, size, limit, ix.name)
+	}
+	return nil
+}
+
+const emptyIndexKey = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty "
 
 // indexUnits adds what a write consumes in the indexes: nothing if the item in the index does not change, two writes if
 // it moves to another key.
@@ -137,7 +279,7 @@ func (t *table) indexUnits(u *units, before, after attr.Map) {
 	}
 }
 
-func (ix *index) describe(t *table) any {
+func (ix *index) describe(t *table) map[string]any {
 	out := map[string]any{
 		"IndexName": ix.name, "IndexArn": t.TableArn + "/index/" + ix.name, "KeySchema": ix.schema, "Projection": ix.projection,
 	}
@@ -151,8 +293,5 @@ func (ix *index) describe(t *table) any {
 		}
 	}
 	out["ItemCount"], out["IndexSizeBytes"] = count, size
-	if !ix.local {
-		out["IndexStatus"], out["ProvisionedThroughput"] = "ACTIVE", ix.throughput
-	}
 	return out
 }

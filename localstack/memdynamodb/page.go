@@ -1,8 +1,11 @@
 package memdynamodb
 
 import (
+	"errors"
 	"slices"
+	"strings"
 
+	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
@@ -19,7 +22,6 @@ type pageInput struct {
 	ConsistentRead         bool
 	ReturnConsumedCapacity string
 	placeholders
-	legacy
 }
 
 // pageOutput is the result of Query and of Scan.
@@ -41,6 +43,7 @@ type source struct {
 	filter *expr.Condition
 	env    *expr.Env
 	paths  []expr.Path
+	nested []string // the attributes into which the expressions have paths
 }
 
 func (src *source) keys() *schema {
@@ -75,9 +78,6 @@ func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, 
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return nil, err
 	}
-	if err := in.refuse(); err != nil {
-		return nil, err
-	}
 	if in.Limit != nil && *in.Limit < 1 {
 		return nil, constraint(*in.Limit, "limit", "Member must have value greater than or equal to 1")
 	}
@@ -97,7 +97,13 @@ func (s *Server) open(in *pageInput, keyCondition *expr.KeyCondition) (*source, 
 			return nil, validation("Consistent reads are not supported on global secondary indexes")
 		}
 	}
+	if err := src.table.checkNested(src.nested); err != nil {
+		return nil, err
+	}
 	if err := src.checkStartKey(in.ExclusiveStartKey); err != nil {
+		return nil, err
+	}
+	if err := src.checkProjected(); err != nil {
 		return nil, err
 	}
 	return src, in.checkSelect(src)
@@ -127,6 +133,7 @@ func (src *source) expressions(in *pageInput, keyCondition *expr.KeyCondition) (
 		}
 		used = append(used, p)
 	}
+	src.nested = src.env.Nested(used...)
 	return in.check(used...)
 }
 
@@ -149,7 +156,34 @@ func (src *source) checkStartKey(start attr.Map) error {
 	if len(start) != len(want) {
 		return validation("The provided starting key is invalid: The provided key element does not match the schema")
 	}
+	_, err := src.table.keys.valid(start)
+	if src.index != nil && err == nil {
+		err = src.index.checkKeys(start)
+	}
+	if e, ok := errors.AsType[*awsjson.Error](err); ok {
+		return validation("The provided starting key is invalid: %s", e.Message)
+	}
 	return nil
+}
+
+// checkProjected refuses a projection of attributes that the index does not have.
+func (src *source) checkProjected() error {
+	if src.index == nil {
+		return nil
+	}
+	var missing []string
+	for _, p := range src.paths {
+		if name := p[0].Name; !src.index.projects(src.table, name) && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case missing == nil:
+		return nil
+	case src.index.local:
+		return unimplemented("attributes of the table fetched through a local secondary index")
+	}
+	return validation(invalidParameters+"Global secondary index %s does not project [%s]", src.index.name, strings.Join(missing, ", "))
 }
 
 // checkSelect checks Select against the rest of the request.

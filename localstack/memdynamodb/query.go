@@ -16,9 +16,6 @@ type queryInput struct {
 }
 
 func (s *Server) query(c *call, in *queryInput) (any, error) {
-	if err := in.refuse(); err != nil {
-		return nil, err
-	}
 	if in.KeyConditionExpression == nil {
 		return nil, validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}
@@ -52,6 +49,9 @@ func (s *Server) query(c *call, in *queryInput) (any, error) {
 		order = func(a, b attr.Map) int { return src.inPartition(b, a) }
 	}
 	if start := in.ExclusiveStartKey; start != nil {
+		if keys.sort != "" && !wanted.Sort.Matches(start.Get(keys.sort)) {
+			return nil, validation("The provided starting key does not match the range key predicate")
+		}
 		if keyText(start.Get(keys.partition)) != keyText(wanted.Partition) {
 			return nil, validation("The provided starting key is outside query boundaries based on provided conditions")
 		}
@@ -138,6 +138,9 @@ func (s *Server) scan(c *call, in *scanInput) (any, error) {
 	var from key
 	if start != nil {
 		from = src.table.keys.at(start)
+		if of > 1 && hashOf(from.partition)/width != uint64(segment) {
+			return nil, validation("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", of, segment)
+		}
 	}
 	var candidates []attr.Map
 	size, full := 0, false

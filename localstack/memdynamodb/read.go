@@ -17,7 +17,6 @@ type getItemInput struct {
 	readInput
 	ConsistentRead         bool
 	ReturnConsumedCapacity string
-	legacy
 }
 
 type getItemOutput struct {
@@ -40,7 +39,7 @@ func (s *Server) newRead(in *readInput) (*read, error) {
 	if in.Key == nil {
 		return nil, required("key")
 	}
-	paths, err := in.paths(in.ProjectionExpression)
+	paths, nested, err := in.paths(in.ProjectionExpression)
 	if err != nil {
 		return nil, err
 	}
@@ -48,24 +47,27 @@ func (s *Server) newRead(in *readInput) (*read, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.checkNested(nested); err != nil {
+		return nil, err
+	}
 	k, err := t.keys.ofKey(in.Key)
 	return &read{t, k, paths}, err
 }
 
-// paths parses a projection expression. It must use all the placeholders: a read has no other expression.
-func (p *placeholders) paths(expression *string) ([]expr.Path, error) {
+// paths parses a projection expression, and returns also the attributes into which it has paths. It must use all the placeholders:
+// a read has no other expression.
+func (p *placeholders) paths(expression *string) (paths []expr.Path, nested []string, err error) {
 	if expression == nil {
-		return nil, p.check()
+		return nil, nil, p.check()
 	}
 	x, err := expr.ParseProjection(*expression)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	paths, err := x.Bind(p.env())
-	if err != nil {
-		return nil, err
+	if paths, err = x.Bind(p.env()); err != nil {
+		return nil, nil, err
 	}
-	return paths, p.check(x)
+	return paths, p.env().Nested(x), p.check(x)
 }
 
 // get returns the part of the item that was asked for, nil if there is no item, and the size of the whole item, which is
@@ -85,9 +87,6 @@ func (r *read) get() (part *attr.Map, size int) {
 
 func (s *Server) getItem(c *call, in *getItemInput) (any, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
-		return nil, err
-	}
-	if err := in.refuse(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

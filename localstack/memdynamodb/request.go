@@ -1,7 +1,6 @@
 package memdynamodb
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -39,27 +38,6 @@ func (p *placeholders) check(expressions ...expr.Expression) error {
 	return p.env().Check(expressions...)
 }
 
-// legacy are the parameters of DynamoDB's API before expressions.
-// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LegacyConditionalParameters.html
-type legacy struct {
-	Expected, AttributeUpdates, ConditionalOperator, AttributesToGet, KeyConditions, QueryFilter, ScanFilter json.RawMessage
-}
-
-func (l *legacy) refuse() error {
-	for _, m := range []struct {
-		name  string
-		value json.RawMessage
-	}{
-		{"Expected", l.Expected}, {"AttributeUpdates", l.AttributeUpdates}, {"ConditionalOperator", l.ConditionalOperator},
-		{"AttributesToGet", l.AttributesToGet}, {"KeyConditions", l.KeyConditions}, {"QueryFilter", l.QueryFilter}, {"ScanFilter", l.ScanFilter},
-	} {
-		if m.value != nil && string(m.value) != "null" {
-			return unimplemented("the legacy parameter " + m.name)
-		}
-	}
-	return nil
-}
-
 // validCapacity checks ReturnConsumedCapacity.
 func validCapacity(asked string) error {
 	switch asked {
@@ -67,6 +45,15 @@ func validCapacity(asked string) error {
 		return nil
 	}
 	return constraint(asked, "returnConsumedCapacity", "Member must satisfy enum value set: [INDEXES, TOTAL, NONE]")
+}
+
+// validOnFailure checks ReturnValuesOnConditionCheckFailure.
+func validOnFailure(asked string) error {
+	switch asked {
+	case "", "NONE", "ALL_OLD":
+		return nil
+	}
+	return constraint(asked, "returnValuesOnConditionCheckFailure", "Member must satisfy enum value set: [ALL_OLD, NONE]")
 }
 
 // validMetrics checks ReturnItemCollectionMetrics.
@@ -120,12 +107,6 @@ func toAWS(err error) error {
 	}
 	if e, ok := errors.AsType[*attr.SyntaxError](err); ok {
 		return awsjson.Invalid("SerializationException", e.Message)
-	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return awsjson.Invalid("SerializationException", fmt.Sprintf("%s value cannot be converted to %s", e.Value, e.Type))
-	}
-	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return awsjson.Invalid("SerializationException", "")
 	}
 	return err
 }

@@ -3,8 +3,9 @@
 //
 // Every write is atomic, and every later read sees it, eventually consistent reads too. Tables and indexes are active
 // from the moment they are created. Items expire only when [Server.SweepTTL] is called: AWS promises no more than "within
-// a few days", so a test chooses the moment. What the server does not implement it refuses by name, with
-// UnknownOperationException.
+// a few days", so a test chooses the moment. Throughput, encryption, table class and point-in-time recovery are kept and
+// described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
+// name with UnknownOperationException.
 package memdynamodb
 
 import (
@@ -68,24 +69,30 @@ func New(optFns ...func(*Options)) *Server {
 
 func (s *Server) operations() map[string]awsjson.Operation {
 	return map[string]awsjson.Operation{
-		"CreateTable":           operation(s.createTable),
-		"DescribeTable":         operation(s.describeTable),
-		"DeleteTable":           operation(s.deleteTable),
-		"ListTables":            operation(s.listTables),
-		"UpdateTimeToLive":      operation(s.updateTimeToLive),
-		"DescribeTimeToLive":    operation(s.describeTimeToLive),
-		"GetItem":               operation(s.getItem),
-		"PutItem":               operation(s.putItem),
-		"UpdateItem":            operation(s.updateItem),
-		"DeleteItem":            operation(s.deleteItem),
-		"Query":                 operation(s.query),
-		"Scan":                  operation(s.scan),
-		"BatchGetItem":          operation(s.batchGetItem),
-		"BatchWriteItem":        operation(s.batchWriteItem),
-		"TransactWriteItems":    operation(s.transactWriteItems),
-		"TransactGetItems":      operation(s.transactGetItems),
-		"ExecuteStatement":      operation(s.executeStatement),
-		"BatchExecuteStatement": operation(s.batchExecuteStatement),
+		"CreateTable":               operation(s.createTable),
+		"UpdateTable":               operation(s.updateTable),
+		"DescribeTable":             operation(s.describeTable),
+		"DeleteTable":               operation(s.deleteTable),
+		"ListTables":                operation(s.listTables),
+		"UpdateTimeToLive":          operation(s.updateTimeToLive),
+		"DescribeTimeToLive":        operation(s.describeTimeToLive),
+		"TagResource":               operation(s.tagResource),
+		"UntagResource":             operation(s.untagResource),
+		"ListTagsOfResource":        operation(s.listTags),
+		"UpdateContinuousBackups":   operation(s.updateContinuousBackups),
+		"DescribeContinuousBackups": operation(s.describeContinuousBackups),
+		"GetItem":                   operation(s.getItem),
+		"PutItem":                   operation(s.putItem),
+		"UpdateItem":                operation(s.updateItem),
+		"DeleteItem":                operation(s.deleteItem),
+		"Query":                     operation(s.query),
+		"Scan":                      operation(s.scan),
+		"BatchGetItem":              operation(s.batchGetItem),
+		"BatchWriteItem":            operation(s.batchWriteItem),
+		"TransactWriteItems":        operation(s.transactWriteItems),
+		"TransactGetItems":          operation(s.transactGetItems),
+		"ExecuteStatement":          operation(s.executeStatement),
+		"BatchExecuteStatement":     operation(s.batchExecuteStatement),
 	}
 }
 
@@ -102,21 +109,33 @@ func (c *call) fails(entry int) bool {
 
 // operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
-	members := awsjson.MembersOf[In]()
+	decode := decoder[In]()
 	return func(_ context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
 		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
 		in := new(In)
-		if err := json.Unmarshal(r.Body, in); err != nil {
+		err := decode(r.Body, in)
+		if err != nil {
 			return nil, c.cost, toAWS(err)
-		}
-		if unknown := members.Unknown(r.Body); unknown != "" {
-			return nil, c.cost, unimplemented("the member " + unknown)
 		}
 		out, err := f(c, in)
 		if err != nil {
 			return nil, c.cost, toAWS(err)
 		}
 		return out, c.cost, nil
+	}
+}
+
+// decoder returns a function that reads a JSON object, and refuses members that the server does not have.
+func decoder[In any]() func(body []byte, in *In) error {
+	members := awsjson.MembersOf[In]()
+	return func(body []byte, in *In) error {
+		if err := awsjson.Decode(body, in); err != nil {
+			return err
+		}
+		if unknown := members.Unknown(body); unknown != "" {
+			return unimplemented("the member " + unknown)
+		}
+		return nil
 	}
 }
 

@@ -206,6 +206,9 @@ func (st *statement) parse(in *statementInput) (err error) {
 	if in.Parameters.err != nil {
 		return in.Parameters.err
 	}
+	if err := validOnFailure(in.ReturnValuesOnConditionCheckFailure); err != nil {
+		return err
+	}
 	if st.Statement, err = expr.ParseStatement(in.Statement, in.Parameters.values); err != nil {
 		return err
 	}

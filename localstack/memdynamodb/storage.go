@@ -18,6 +18,9 @@ type table struct {
 	indexes []index
 	ttl     string // the TTL attribute; "": TTL is off
 
+	recovery recovery
+	tags     []tag
+
 	partitions map[string]*partition
 	inOrder    []*partition // in Scan's order, a cache of ordered; nil: not computed
 	count      int

@@ -2,34 +2,30 @@ package memdynamodb
 
 import (
 	"crypto/rand"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 )
 
 type keyElement struct{ AttributeName, KeyType string }
 type attributeDefinition struct{ AttributeName, AttributeType string }
-type throughput struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
-type projection struct {
-	ProjectionType   string
-	NonKeyAttributes []string `json:",omitempty"`
-}
 
-// description is the part of a TableDescription that CreateTable sets and that does not change.
+// description is the part of a TableDescription that does not come from the items.
 type description struct {
 	TableName                 string
 	TableArn                  string
 	TableId                   string
-	AttributeDefinitions      []attributeDefinition
-	KeySchema                 []keyElement
-	ProvisionedThroughput     throughput
-	BillingModeSummary        *billing `json:",omitempty"`
+	AttributeDefinitions      []attributeDefinition `json:",omitempty"`
+	KeySchema                 []keyElement          `json:",omitempty"`
+	ProvisionedThroughput     capacityUnits
+	BillingModeSummary        *billing    `json:",omitempty"`
+	TableClassSummary         *tableClass `json:",omitempty"`
+	SSEDescription            *encryption `json:",omitempty"`
 	DeletionProtectionEnabled bool
 }
-
-type billing struct{ BillingMode string }
 
 type createTableInput struct {
 	TableName                 string
@@ -37,41 +33,39 @@ type createTableInput struct {
 	KeySchema                 []keyElement
 	BillingMode               string
 	ProvisionedThroughput     *throughput
-	GlobalSecondaryIndexes    []indexInput
-	LocalSecondaryIndexes     []indexInput
+	GlobalSecondaryIndexes    *[]indexInput
+	LocalSecondaryIndexes     *[]localIndexInput
 	DeletionProtectionEnabled bool
-	StreamSpecification       *struct{ StreamEnabled bool }
+	StreamSpecification       *streamInput
+	SSESpecification          *encryptionInput
+	TableClass                string
+	Tags                      []tag
 }
 
 const arnPrefix = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
 func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
-	if err := validName(in.TableName); err != nil {
+	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	if in.StreamSpecification != nil && in.StreamSpecification.StreamEnabled {
-		return nil, unimplemented("streams")
-	}
-	t := &table{created: s.now(), partitions: map[string]*partition{}}
+	now := s.now()
+	t := &table{created: now, partitions: map[string]*partition{}}
 	t.description = description{
 		TableName:                 in.TableName,
 		TableArn:                  arnPrefix + in.TableName,
-		TableId:                   strings.ToLower(rand.Text()),
+		TableId:                   newUUID(),
 		AttributeDefinitions:      in.AttributeDefinitions,
 		KeySchema:                 in.KeySchema,
 		DeletionProtectionEnabled: in.DeletionProtectionEnabled,
+		SSEDescription:            in.SSESpecification.described(),
 	}
-	switch {
-	case in.BillingMode == "PAY_PER_REQUEST" && in.ProvisionedThroughput != nil:
-		return nil, validation(invalidParameters + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
-	case in.BillingMode == "PAY_PER_REQUEST":
-		t.BillingModeSummary = &billing{"PAY_PER_REQUEST"}
-	case in.BillingMode != "" && in.BillingMode != "PROVISIONED":
-		return nil, constraint(in.BillingMode, "billingMode", "Member must satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]")
-	case in.ProvisionedThroughput == nil:
-		return nil, validation(invalidParameters + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
-	default:
-		t.ProvisionedThroughput = *in.ProvisionedThroughput
+	if in.TableClass != "" {
+		t.TableClassSummary = &tableClass{TableClass: in.TableClass}
+	}
+	if in.BillingMode == onDemand {
+		t.BillingModeSummary = &billing{onDemand, seconds(now)}
+	} else {
+		t.ProvisionedThroughput.set(in.ProvisionedThroughput)
 	}
 	types, err := attributeTypes(in.AttributeDefinitions)
 	if err != nil {
@@ -86,6 +80,9 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 	if err := allUsed(t, in.AttributeDefinitions); err != nil {
 		return nil, err
 	}
+	if t.tags, err = merged(nil, in.Tags); err != nil {
+		return nil, err
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,82 +90,65 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 		return nil, awsjson.Invalid("ResourceInUseException", "Table already exists: "+in.TableName)
 	}
 	s.tables[in.TableName] = t
-	return map[string]any{"TableDescription": t.describe("CREATING")}, nil
+	return map[string]any{"TableDescription": t.describe("CREATING", now)}, nil
 }
 
-func attributeTypes(defs []attributeDefinition) (map[string]string, error) {
-	if len(defs) == 0 {
-		return nil, required("attributeDefinitions")
+// validate checks what needs no look at the keys.
+func (in *createTableInput) validate() error {
+	if err := validName(in.TableName); err != nil {
+		return err
 	}
-	types := map[string]string{}
-	for _, d := range defs {
-		if !slices.Contains([]string{"B", "N", "S"}, d.AttributeType) {
-			return nil, constraint(d.AttributeType, "attributeDefinitions.1.member.attributeType", "Member must satisfy enum value set: [B, N, S]")
-		}
-		if types[d.AttributeName] != "" {
-			return nil, validation("Cannot have two attributes with the same name")
-		}
-		types[d.AttributeName] = d.AttributeType
+	if err := validBilling(in.BillingMode); err != nil {
+		return err
 	}
-	return types, nil
+	switch pt := in.ProvisionedThroughput; {
+	case in.BillingMode == onDemand && pt != nil:
+		return validation(invalidParameters + noUnitsOnDemand)
+	case in.BillingMode != onDemand && pt == nil:
+		return validation(invalidParameters + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+	case pt != nil:
+		if err := pt.valid("provisionedThroughput"); err != nil {
+			return err
+		}
+	}
+	if st := in.StreamSpecification; st != nil {
+		if err := st.refuse(); err != nil {
+			return err
+		}
+		if st.StreamViewType != "" {
+			return validation(invalidParameters + "Table is being created with a stream disabled, UpdateViewType should not be specified")
+		}
+	}
+	if err := validClass(in.TableClass); err != nil {
+		return err
+	}
+	return in.SSESpecification.valid()
 }
 
-// newSchema reads a key schema: a partition key and at most one sort key, whose types AttributeDefinitions gives.
-func newSchema(elements []keyElement, types map[string]string) (schema, error) {
-	k := schema{types: map[string]string{}}
-	switch {
-	case len(elements) == 0:
-		return k, required("keySchema")
-	case len(elements) > 2:
-		return k, constraint(elements, "keySchema", "Member must have length less than or equal to 2")
-	case elements[0].KeyType != "HASH":
-		return k, validation("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
-	case len(elements) == 2 && elements[1].KeyType != "RANGE":
-		return k, validation("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
-	case len(elements) == 2 && elements[0].AttributeName == elements[1].AttributeName:
-		return k, validation("Both the Hash Key and the Range Key element in the KeySchema have the same name")
-	}
-	k.partition = elements[0].AttributeName
-	if len(elements) == 2 {
-		k.sort = elements[1].AttributeName
-	}
-	for _, name := range k.names() {
-		if types[name] == "" {
-			return k, validation(invalidParameters+"Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]", strings.Join(k.names(), ", "), strings.Join(slices.Sorted(maps.Keys(types)), ", "))
-		}
-		k.types[name] = types[name]
-	}
-	return k, nil
+// newUUID returns a random UUID, of version 4.
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // returns no errors
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// allUsed refuses the definition of an attribute that is not a key of the table or of an index.
-func allUsed(t *table, defs []attributeDefinition) error {
-	used := map[string]bool{}
-	for _, name := range t.keys.names() {
-		used[name] = true
-	}
-	for i := range t.indexes {
-		for _, name := range t.indexes[i].keys.names() {
-			used[name] = true
-		}
-	}
-	if len(used) == len(defs) {
-		return nil
-	}
-	return validation(invalidParameters + "Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
-}
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // validName checks a table's name.
-func validName(name string) error {
+func validName(name string) error { return validNameOf(name, "tableName") }
+
+// validNameOf checks the name of a table or index. member is its path in the request.
+func validNameOf(name, member string) error {
 	switch {
 	case name == "":
-		return required("tableName")
+		return required(member)
 	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "":
-		return constraint(name, "tableName", "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
+		return constraint(name, member, "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
 	case len(name) < 3:
-		return constraint(name, "tableName", "Member must have length greater than or equal to 3")
+		return constraint(name, member, "Member must have length greater than or equal to 3")
 	case len(name) > 255:
-		return constraint(name, "tableName", "Member must have length less than or equal to 255")
+		return constraint(name, member, "Member must have length less than or equal to 255")
 	}
 	return nil
 }
@@ -189,24 +169,32 @@ func (s *Server) table(name string) (*table, error) {
 // validTable checks the name or ARN of a table.
 func validTable(name string) error { return validName(strings.TrimPrefix(name, arnPrefix)) }
 
-// describe returns the TableDescription.
-func (t *table) describe(status string) any {
-	out := struct {
-		description
-		TableStatus            string
-		CreationDateTime       float64
-		ItemCount              int
-		TableSizeBytes         int
-		GlobalSecondaryIndexes []any `json:",omitempty"`
-		LocalSecondaryIndexes  []any `json:",omitempty"`
-	}{t.description, status, float64(t.created.UnixMilli()) / 1000, t.count, t.bytes, nil, nil}
+// tableDescription is the TableDescription of a response.
+type tableDescription struct {
+	description
+	TableStatus            string
+	CreationDateTime       float64 `json:",omitempty"`
+	ItemCount              int
+	TableSizeBytes         int
+	GlobalSecondaryIndexes []map[string]any `json:",omitempty"`
+	LocalSecondaryIndexes  []map[string]any `json:",omitempty"`
+}
+
+func (t *table) describe(status string, now time.Time) *tableDescription {
+	out := &tableDescription{description: t.description, TableStatus: status, CreationDateTime: seconds(t.created), ItemCount: t.count, TableSizeBytes: t.bytes}
+	out.ProvisionedThroughput = t.ProvisionedThroughput.at(now)
 	for i := range t.indexes {
 		ix := &t.indexes[i]
 		if ix.local {
 			out.LocalSecondaryIndexes = append(out.LocalSecondaryIndexes, ix.describe(t))
-		} else {
-			out.GlobalSecondaryIndexes = append(out.GlobalSecondaryIndexes, ix.describe(t))
+			continue
 		}
+		d := ix.describe(t)
+		d["IndexStatus"], d["ProvisionedThroughput"] = "ACTIVE", ix.throughput.at(now)
+		if status == "CREATING" {
+			d["IndexStatus"] = status
+		}
+		out.GlobalSecondaryIndexes = append(out.GlobalSecondaryIndexes, d)
 	}
 	return out
 }
@@ -218,7 +206,7 @@ func (s *Server) describeTable(_ *call, in *tableInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"Table": t.describe("ACTIVE")}, nil
+	return map[string]any{"Table": t.describe("ACTIVE", s.now())}, nil
 }
 
 // namedTable is table with the name in the error's message, which the operations on tables have.
@@ -241,7 +229,11 @@ func (s *Server) deleteTable(_ *call, in *tableInput) (any, error) {
 		return nil, validation("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 	}
 	delete(s.tables, t.TableName)
-	return map[string]any{"TableDescription": t.describe("DELETING")}, nil
+	// AWS leaves out the schema, the indexes and the time of creation.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html#API_DeleteTable_Examples
+	out := &tableDescription{description: t.description, TableStatus: "DELETING", ItemCount: t.count, TableSizeBytes: t.bytes}
+	out.AttributeDefinitions, out.KeySchema, out.ProvisionedThroughput = nil, nil, t.ProvisionedThroughput.at(s.now())
+	return map[string]any{"TableDescription": out}, nil
 }
 
 type listTablesInput struct {

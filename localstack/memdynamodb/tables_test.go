@@ -42,8 +42,8 @@ func TestTables(t *testing.T) {
 	}
 	_, err = c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("ledger")})
 	wantRefusal(t, "deleted", err, "ResourceNotFoundException: Requested resource not found: Table: ledger not found")
-	_, err = c.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: orders})
-	wantRefusal(t, "unknown operation", err, "UnknownOperationException")
+	_, err = c.CreateBackup(ctx, &dynamodb.CreateBackupInput{TableName: orders, BackupName: aws.String("one")})
+	wantRefusal(t, "unknown operation", err, "UnknownOperationException: memdynamodb does not implement the operation CreateBackup")
 }
 
 func TestTTL(t *testing.T) {

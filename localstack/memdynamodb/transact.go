@@ -31,6 +31,8 @@ type transactWriteItem struct {
 	Put, Update, Delete, ConditionCheck *changeInput
 }
 
+var decodeAction = decoder[transactWriteItem]()
+
 type transactWriteOutput struct {
 	ConsumedCapacity []*consumedCapacity `json:",omitempty"`
 }
@@ -105,7 +107,10 @@ func (s *Server) changes(actions []json.RawMessage) ([]*change, error) {
 	size := 0
 	for _, raw := range actions {
 		var a transactWriteItem
-		if err := json.Unmarshal(raw, &a); err != nil {
+		if string(raw) == "null" {
+			raw = json.RawMessage("{}")
+		}
+		if err := decodeAction(raw, &a); err != nil {
 			return nil, err
 		}
 		v, in, err := a.only()
@@ -239,7 +244,9 @@ func cancelled(reasons []reason) error {
 	return &awsjson.Error{
 		Code:    "TransactionCanceledException",
 		Message: "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]",
-		Fields:  map[string]any{"CancellationReasons": reasons},
+		// As AWS returned it: https://github.com/boto/boto3/issues/2657
+		MessageName: "Message",
+		Fields:      map[string]any{"CancellationReasons": reasons},
 	}
 }
 

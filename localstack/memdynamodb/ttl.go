@@ -19,11 +19,11 @@ type updateTimeToLiveInput struct {
 
 func (s *Server) updateTimeToLive(_ *call, in *updateTimeToLiveInput) (any, error) {
 	spec := in.TimeToLiveSpecification
-	switch {
-	case spec == nil:
+	if spec == nil {
 		return nil, required("timeToLiveSpecification")
-	case spec.AttributeName == "":
-		return nil, constraint("", "timeToLiveSpecification.attributeName", "Member must have length greater than or equal to 1")
+	}
+	if err := validAttributeName(spec.AttributeName, "timeToLiveSpecification.attributeName"); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

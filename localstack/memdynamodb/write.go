@@ -14,7 +14,6 @@ type writeInput struct {
 	ReturnValues                string
 	ReturnConsumedCapacity      string
 	ReturnItemCollectionMetrics string
-	legacy
 }
 
 type writeOutput struct {
@@ -72,10 +71,7 @@ func (in *writeInput) validate(returns []string) error {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return err
 	}
-	if err := validMetrics(in.ReturnItemCollectionMetrics); err != nil {
-		return err
-	}
-	return in.refuse()
+	return validMetrics(in.ReturnItemCollectionMetrics)
 }
 
 // change is one action on one item: of a call for one item, a batch, a transaction or a statement.
@@ -88,6 +84,7 @@ type change struct {
 	env       *expr.Env
 	condition *expr.Condition // nil: none
 	update    *expr.Update    // nil: an update without an expression, or no update
+	nested    []string        // the attributes into which the expressions have paths
 	returnOld bool            // ReturnValuesOnConditionCheckFailure is ALL_OLD
 
 	old, new attr.Map // the item before and after, set by evaluate; nil: no item
@@ -112,16 +109,28 @@ type changeInput struct {
 	placeholders
 }
 
+// otherVerbs returns a member that is there and that the verb does not have, or "".
+func (in *changeInput) otherVerbs(v verb) string {
+	switch {
+	case in.Item != nil && v != put:
+		return "Item"
+	case in.Key != nil && v == put:
+		return "Key"
+	case in.UpdateExpression != nil && v != update:
+		return "UpdateExpression"
+	}
+	return ""
+}
+
 // newChange reads a change and refuses what is wrong in every table. [change.fit] refuses what is wrong in this one. The
 // caller holds mu.
 func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
-	c := &change{verb: v, env: in.env(), keyFields: in.Key}
-	switch in.ReturnValuesOnConditionCheckFailure {
-	case "ALL_OLD":
-		c.returnOld = true
-	case "", "NONE":
-	default:
-		return nil, constraint(in.ReturnValuesOnConditionCheckFailure, "returnValuesOnConditionCheckFailure", "Member must satisfy enum value set: [ALL_OLD, NONE]")
+	if other := in.otherVerbs(v); other != "" {
+		return nil, unimplemented("the member " + other + " here")
+	}
+	c := &change{verb: v, env: in.env(), keyFields: in.Key, returnOld: in.ReturnValuesOnConditionCheckFailure == "ALL_OLD"}
+	if err := validOnFailure(in.ReturnValuesOnConditionCheckFailure); err != nil {
+		return nil, err
 	}
 	if err := validTable(in.TableName); err != nil {
 		return nil, err
@@ -164,12 +173,16 @@ func (c *change) parse(in *changeInput) (err error) {
 			return err
 		}
 	}
+	c.nested = c.env.Nested(used...)
 	return in.check(used...)
 }
 
 // fit refuses a change that the table's keys do not allow, and sets the change's key. A transaction is cancelled by it
 // before any condition is evaluated.
 func (c *change) fit() (err error) {
+	if err := c.table.checkNested(c.nested); err != nil {
+		return err
+	}
 	if c.verb != put {
 		if c.key, err = c.table.keys.ofKey(c.keyFields); err != nil || c.update == nil {
 			return err

@@ -160,5 +160,5 @@ func TestWriteRefused(t *testing.T) {
 	_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item{"id": str("a")}, ExpressionAttributeValues: item{":v": num("1")}})
 	wantRefusal(t, "values without expression", err, "ValidationException: ExpressionAttributeValues can only be specified when using expressions")
 	_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item{"id": str("a")}, Expected: map[string]ddbtypes.ExpectedAttributeValue{"id": {Exists: aws.Bool(false)}}})
-	wantRefusal(t, "legacy", err, "UnknownOperationException: memdynamodb does not implement the legacy parameter Expected")
+	wantRefusal(t, "legacy", err, "UnknownOperationException: memdynamodb does not implement the member Expected")
 }

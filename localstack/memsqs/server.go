@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -154,8 +153,8 @@ func operation[I, O any](f func(c *call, in *I) (*O, error)) awsjson.Operation {
 		c := &call{ctx: ctx, rule: rule, trace: r.Trace, host: r.Host, entries: 1}
 		in := new(I)
 		if len(bytes.TrimSpace(r.Body)) > 0 {
-			if err := json.Unmarshal(r.Body, in); err != nil {
-				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", err.Error())
+			if err := awsjson.Decode(r.Body, in); err != nil {
+				return nil, awsjson.Cost{Entries: 1}, err
 			}
 			if path := members.OtherCase(r.Body); path != "" {
 				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", "memsqs does not know the member "+path+": it is known in another case")

@@ -3,6 +3,7 @@
 package awsjson
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -187,7 +188,15 @@ func (s *Server) injected(r *fault.Rule) *Error {
 	return e
 }
 
+// NoBody is the output of an operation whose response has no body.
+var NoBody = noBody{}
+
+type noBody struct{}
+
 func marshal(out any) ([]byte, error) {
+	if out == NoBody {
+		return nil, nil
+	}
 	if out == nil {
 		return []byte("{}"), nil
 	}
@@ -201,7 +210,7 @@ func (s *Server) encodeError(err error) response {
 	}
 	out := map[string]any{"__type": s.svc.Namespace + "#" + e.Code}
 	if e.Message != "" {
-		out["message"] = e.Message
+		out[cmp.Or(e.MessageName, "message")] = e.Message
 	}
 	for k, v := range e.Fields {
 		out[k] = v
@@ -241,6 +250,8 @@ type Error struct {
 	// QueryCode is the code of the old Query protocol, for the header x-amzn-query-error. Default: no header.
 	QueryCode string
 	Message   string
+	// MessageName is the name of the message's member. Default: "message".
+	MessageName string
 	// Fields are further members of the shape, such as DynamoDB's Item and CancellationReasons.
 	Fields map[string]any
 }

@@ -100,6 +100,62 @@ var capacityCases = []testCase{
 		equal(x, "6 KB", read(true), 2)
 		equal(x, "6 KB, stale", read(false), 1)
 	}},
+	{name: "capacity/a scan by the sum of its items, before filter and projection", run: func(x *exam) { // nubo-db/dynamodb-conformance, scan/consumedCapacity.test.ts
+		x.use("id:S")
+		read := func(change ...func(*dynamodb.ScanInput)) float64 {
+			out, err := x.scanned(func(in *dynamodb.ScanInput) {
+				in.ReturnConsumedCapacity, in.ConsistentRead = total, aws.Bool(true)
+				for _, f := range change {
+					f(in)
+				}
+			})
+			x.ok(err)
+			return units(out.ConsumedCapacity)
+		}
+		stale := func(in *dynamodb.ScanInput) { in.ConsistentRead = nil }
+		x.fill(sized("a", 100))
+		equal(x, "one item", read(), 1)
+		equal(x, "one item, stale", read(stale), 0.5)
+		x.fill(sized("b", 4000), sized("c", 4000), sized("d", 4000))
+		equal(x, "12,100 bytes", read(), 3)
+		equal(x, "12,100 bytes, stale", read(stale), 1.5)
+		equal(x, "filtered", read(func(in *dynamodb.ScanInput) { in.FilterExpression = aws.String("attribute_not_exists(id)") }), 3)
+		equal(x, "projected", read(func(in *dynamodb.ScanInput) { in.ProjectionExpression = aws.String("id") }), 3)
+		equal(x, "counted", read(func(in *dynamodb.ScanInput) { in.Select = "COUNT" }), 3)
+	}},
+	{name: "capacity/no kinds outside of transactions", run: func(x *exam) { // paritysuite/dynamodb-conformance issue 69
+		x.use("id:S")
+		for _, asked := range []ddbtypes.ReturnConsumedCapacity{total, "INDEXES"} {
+			put := x.put(m{"id": "a"}, args{capacity: asked}).capacity
+			get, err := x.client().GetItem(x.ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: attributes(m{"id": "a"}), ReturnConsumedCapacity: asked})
+			x.ok(err)
+			scan, err := x.scanned(func(in *dynamodb.ScanInput) { in.ReturnConsumedCapacity = asked })
+			x.ok(err)
+			for _, c := range []*ddbtypes.ConsumedCapacity{put, get.ConsumedCapacity, scan.ConsumedCapacity} {
+				equal(x, "kinds", c.ReadCapacityUnits == nil && c.WriteCapacityUnits == nil, true)
+			}
+		}
+	}},
+	{name: "capacity/of both kinds of indexes", run: func(x *exam) { // nubo-db/dynamodb-conformance, putItem/indexConsumedCapacity.test.ts
+		x.useStrings(ddbtypes.Projection{ProjectionType: "INCLUDE", NonKeyAttributes: []string{"v"}})
+		key := m{"id": "a", "pos": "1"}
+		names := map[string]string{"#owner": "owner", "#rank": "rank"}
+		x.fill(m{"id": "a", "pos": "1", "owner": "me", "rank": "1", "v": "1", "w": "1"})
+		for _, c := range []struct {
+			update                    string
+			table, global, local, all float64
+		}{
+			{"SET w = :v", 1, 0, 0, 1}, {"SET v = :v", 1, 1, 1, 3}, {"SET #owner = :v", 1, 2, 0, 3}, {"SET #rank = :v", 1, 2, 2, 5}, {"REMOVE #owner", 1, 1, 0, 2}, {"REMOVE #rank", 1, 0, 1, 2},
+		} {
+			a := x.update(key, args{update: c.update, names: names, values: m{":v": "new"}, capacity: "INDEXES"})
+			x.ok(a.err)
+			equal(x, c.update+", table", aws.ToFloat64(a.capacity.Table.CapacityUnits), c.table)
+			equal(x, c.update+", global", aws.ToFloat64(a.capacity.GlobalSecondaryIndexes["gsi"].CapacityUnits), c.global)
+			equal(x, c.update+", local", aws.ToFloat64(a.capacity.LocalSecondaryIndexes["lsi"].CapacityUnits), c.local)
+			equal(x, c.update+", total", units(a.capacity), c.all)
+			equal(x, c.update+", only what it costs", len(a.capacity.GlobalSecondaryIndexes) == 1, c.global > 0)
+		}
+	}},
 	{name: "capacity/a batch by its parts", run: func(x *exam) {
 		x.use("id:S")
 		out, err := x.client().BatchWriteItem(x.ctx, &dynamodb.BatchWriteItemInput{

@@ -74,12 +74,12 @@ type testCase struct {
 
 func cases() []testCase {
 	return slices.Concat(
-		tableCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
+		tableCases, updateTableCases, settingCases, tagCases, backupCases, ttlCases, putCases, getCases, updateCases, deleteCases, returnCases,
 		conditionCases(), functionCases(), refusedConditionCases(), placeholderCases(), reservedCases,
 		updateExpressionCases(), refusedUpdateCases(), projectionCases,
-		keyCases, numberCases(), valueCases, sizeCases,
+		keyCases, nestedKeyCases, numberCases(), valueCases, sizeCases, nameCases,
 		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases,
 		statementCases, refusedStatementCases(), batchStatementCases,
-		queryCases, scanCases, indexCases, capacityCases, transactCapacityCases, wireCases(),
+		queryCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),
 	)
 }

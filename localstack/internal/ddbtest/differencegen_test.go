@@ -13,6 +13,7 @@ import (
 // program is a table and requests on it. All of it is drawn before anything is sent.
 type program struct {
 	table    []string
+	indexes  []wire // global
 	requests []wireRequest
 }
 
@@ -48,6 +49,12 @@ type wire = map[string]any
 var genProgram = rapid.Custom(func(t *rapid.T) program {
 	p := program{table: rapid.SampledFrom([][]string{{"id:S"}, {"id:S", "pos:N"}, {"id:N"}, {"id:B", "pos:S"}}).Draw(t, "table")}
 	g := &gen{T: t, table: p.table}
+	if g.chance(50) {
+		p.indexes = []wire{g.index("by_one")}
+		for range 3 { // to read from the index
+			p.requests = append(p.requests, wireRequest{"PutItem", wire{"Item": g.item()}})
+		}
+	}
 	for range rapid.IntRange(1, 12).Draw(t, "requests") {
 		p.requests = append(p.requests, g.request())
 	}
@@ -60,6 +67,8 @@ type gen struct {
 	table  []string
 	values wire // of the request's placeholders
 	names  map[string]string
+
+	indexes map[string][]string // the keys of those that were drawn
 }
 
 func pick[T any](g *gen, from ...T) T { return rapid.SampledFrom(from).Draw(g.T, "pick") }
@@ -84,6 +93,9 @@ func (g *gen) item() wire {
 		if g.chance(70) {
 			i[name] = g.value(2)
 		}
+	}
+	if g.indexes != nil && g.chance(70) { // for keys of indexes
+		i["a1"], i["b1"] = wire{"S": pick(g, "a", "a", "b")}, wire{"N": pick(g, "1", "1", "2", "10")}
 	}
 	if g.chance(60) { // for paths
 		i["c1"] = wire{"L": []any{g.value(0), g.value(1), g.value(1)}}
@@ -164,6 +176,9 @@ func (g *gen) attribute() string {
 
 func (g *gen) path() string {
 	p := g.attribute()
+	if g.indexes != nil && strings.Trim(p, "#a1b") == "" && g.chance(95) {
+		return p // a path into a key is refused
+	}
 	for g.chance(25) {
 		p += pick(g, ".x", ".y", "[0]", "[1]")
 	}
@@ -172,9 +187,23 @@ func (g *gen) path() string {
 
 func (g *gen) request() wireRequest {
 	g.values, g.names = wire{}, map[string]string{}
-	switch op := pick(g, "PutItem", "UpdateItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "TransactWriteItems"); op {
+	ops := []string{"PutItem", "UpdateItem", "UpdateItem", "UpdateItem", "DeleteItem", "GetItem", "Query", "Scan", "TransactWriteItems", "UpdateTable"}
+	if g.indexes != nil {
+		ops = append(ops, "PutItem", "IndexQuery", "IndexQuery", "IndexScan", "UpdateTable")
+	}
+	switch op := pick(g, ops...); op {
 	case "TransactWriteItems":
 		return g.transaction()
+	case "UpdateTable":
+		return g.changeOfIndexes()
+	case "IndexQuery":
+		return g.finish("Query", g.indexQuery())
+	case "IndexScan":
+		in := wire{"IndexName": pick(g, "by_one", "by_one", "by_two")}
+		if g.chance(40) {
+			in["FilterExpression"] = g.condition(2)
+		}
+		return g.finish("Scan", in)
 	case "GetItem":
 		in := wire{"Key": g.key(), "ConsistentRead": true, "ReturnConsumedCapacity": "TOTAL"}
 		if g.chance(50) {

@@ -61,13 +61,15 @@ func schema(keys ...string) (elements []ddbtypes.KeySchemaElement, definitions [
 	return elements, definitions
 }
 
-// create creates a table that is billed on demand, under a random name, waits until it exists, and deletes it when the case
+// create creates a table, by default billed on demand under a random name, waits until it exists, and deletes it when the case
 // ends. It is the table of later calls.
 func (x *exam) create(in *dynamodb.CreateTableInput) string {
 	if in.TableName == nil {
 		in.TableName = aws.String(x.newName())
 	}
-	in.BillingMode = ddbtypes.BillingModePayPerRequest
+	if in.BillingMode == "" {
+		in.BillingMode = ddbtypes.BillingModePayPerRequest
+	}
 	_, err := x.client().CreateTable(x.ctx, in)
 	x.ok(err)
 	x.table = *in.TableName
@@ -80,6 +82,19 @@ func (x *exam) create(in *dynamodb.CreateTableInput) string {
 	})
 	x.ok(wait.Wait(x.ctx, &dynamodb.DescribeTableInput{TableName: in.TableName}, time.Minute))
 	return x.table
+}
+
+// until waits for what a service does in the background.
+func (x *exam) until(what string, done func() bool) {
+	for i := range 15 * 60 {
+		if done() {
+			return
+		}
+		if i > 0 {
+			x.advance(time.Second)
+		}
+	}
+	x.fatalf("never %s", what)
 }
 
 // ok expects a call to have succeeded.

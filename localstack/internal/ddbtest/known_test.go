@@ -6,6 +6,9 @@ const (
 	operators   = "does not count operators"
 	types       = "does not look at the types of values before it has the item"
 	texts       = "has a text of its own where AWS documents another"
+	anyName     = "takes a name of any length"
+	startKeys   = "takes a start key that cannot be"
+	backups     = "knows no continuous backups"
 	unused      = "does not look for unused placeholders where there is no update expression"
 )
 
@@ -23,6 +26,43 @@ var dynoxideKnown = map[string]string{
 	"transaction/refused as a whole":                                 "takes an action that is a put and a delete at once",
 	"transact get/in the order asked for, missing ones too":          "adds the key to a projection without it",
 	"table/named by its ARN":                                         "takes names only",
+	"name/65,536 bytes or none":                                      anyName,
+	"name/a key of 256 bytes or none":                                anyName,
+	"name/a projected attribute of 256 bytes":                        anyName,
+	"name/a TTL attribute of 256 bytes":                              anyName,
+	"name/none in a statement":                                       anyName,
+	"key/no paths into it":                                           "takes them in a Query of the table and in an update",
+	"start key/of a query refused":                                   startKeys,
+	"start key/of a scan refused":                                    startKeys,
+	"start key/of another segment":                                   startKeys,
+	"index/keys of 2,048 and 1,024 bytes":                            "takes any length",
+	"index/projections refused":                                      "takes duplicates",
+	"index/definitions refused":                                      "takes an empty list",
+	"index/attributes that it does not project":                      "leaves them out",
+	"wire/a deleted table's description":                             "describes all",
+	"wire/PutItem with null":                                         "takes it for an empty request",
+	"wire/PutItem with null in white space":                          "takes it for an empty request",
+	"wire/PutItem with a name not in UTF-8":                          "returns no JSON",
+	"wire/PutItem with a value not in UTF-8":                         "returns no JSON",
+	"wire/UpdateContinuousBackups with no setting":                   backups,
+	"refused update/REMOVE els[4294967295]":                          "takes any index",
+	"refused update/REMOVE els[12345678901234]":                      "takes any index",
+	"update table/an index added has the items that fit":             "puts items in an index whose values cannot be its keys",
+	"update table/indexes refused":                                   "takes the definition of an attribute with another type",
+	"update table/throughput":                                        "does not change the throughput of an index",
+	"update table/throughput refused":                                "takes an index added while the throughput changes",
+	"update table/to on demand and back":                             "keeps the throughput of an index on demand",
+	"setting/table class":                                            texts,
+	"setting/encryption":                                             "does not change the encryption",
+	"setting/encryption refused":                                     "takes it",
+	"setting/no stream":                                              "takes it",
+	"tag/fifty":                                                      texts,
+	"tag/of no table":                                                "denies access",
+	"tag/refused, and nothing is tagged":                             texts,
+	"tag/refused at creation, and there is no table":                 "creates the table",
+	"tag/responses have no body":                                     "returns an empty object",
+	"backup/point-in-time recovery is switched":                      backups,
+	"backup/refused":                                                 backups,
 	"ttl/disabled already":                                           "takes it",
 	"ttl/enabled and described":                                      "takes it twice",
 	"query/refused":                                                  "compares a key with values of another type",

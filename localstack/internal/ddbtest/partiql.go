@@ -93,6 +93,8 @@ var statementCases = []testCase{
 		_, err := x.executeWith(&dynamodb.ExecuteStatementInput{ReturnValuesOnConditionCheckFailure: allOld}, `UPDATE "T" SET w=1 WHERE id='a' AND v=2`)
 		x.refused(err, conditionFailed)
 		x.same("the item", failedItem(err), m{"id": "a", "v": 1})
+		_, err = x.executeWith(&dynamodb.ExecuteStatementInput{ReturnValuesOnConditionCheckFailure: "DOG"}, `UPDATE "T" SET w=1 WHERE id='a'`)
+		x.refused(err, invalid)
 	}},
 	{name: "statement/returning", run: func(x *exam) {
 		x.use("id:S")

@@ -2,6 +2,7 @@ package ddbtest
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ func (x *exam) tryCreate(change func(*dynamodb.CreateTableInput)) error {
 	return err
 }
 
+var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 var tableCases = []testCase{
 	{name: "table/described as created", run: func(x *exam) {
 		name := x.use("id:S", "pos:N")
@@ -39,6 +42,10 @@ var tableCases = []testCase{
 		equal(x, "hash key", aws.ToString(t.KeySchema[0].AttributeName)+" "+string(t.KeySchema[0].KeyType), "id HASH")
 		equal(x, "range key", aws.ToString(t.KeySchema[1].AttributeName)+" "+string(t.KeySchema[1].KeyType), "pos RANGE")
 		equal(x, "attributes", len(t.AttributeDefinitions), 2)
+		if id := aws.ToString(t.TableId); !uuid.MatchString(id) {
+			x.fatalf("ID %q, want a UUID", id)
+		}
+		equal(x, "decreases", aws.ToInt64(t.ProvisionedThroughput.NumberOfDecreasesToday), 0)
 		equal(x, "billing", t.BillingModeSummary.BillingMode, ddbtypes.BillingModePayPerRequest)
 		if !strings.HasSuffix(aws.ToString(t.TableArn), ":table/"+name) {
 			x.fatalf("ARN: got %s, want one that ends in the name", aws.ToString(t.TableArn))
@@ -61,8 +68,13 @@ var tableCases = []testCase{
 			"one attribute for both":  func(in *dynamodb.CreateTableInput) { in.KeySchema, _ = schema("id:S", "id:S") },
 			"an empty key schema":     func(in *dynamodb.CreateTableInput) { in.KeySchema = []ddbtypes.KeySchemaElement{} },
 			"an unknown billing mode": func(in *dynamodb.CreateTableInput) { in.BillingMode = "DOG" },
-			"throughput billed twice": func(in *dynamodb.CreateTableInput) { in.ProvisionedThroughput = throughput() },
+			"throughput billed twice": func(in *dynamodb.CreateTableInput) { in.ProvisionedThroughput = unitsOf(1, 1) },
 			"no throughput":           func(in *dynamodb.CreateTableInput) { in.BillingMode = "PROVISIONED" },
+			"no read units":           func(in *dynamodb.CreateTableInput) { in.BillingMode, in.ProvisionedThroughput = "", unitsOf(0, 1) },
+			"negative write units":    func(in *dynamodb.CreateTableInput) { in.BillingMode, in.ProvisionedThroughput = "", unitsOf(1, -1) },
+			"too many units": func(in *dynamodb.CreateTableInput) {
+				in.BillingMode, in.ProvisionedThroughput = "", unitsOf(1, 1_000_000_000_001)
+			},
 		} {
 			if err := x.tryCreate(change); err == nil {
 				x.fatalf("%s: got a table, want %s", what, invalid)
@@ -121,10 +133,6 @@ var tableCases = []testCase{
 		x.fill(m{"id": "a"})
 		x.stored(m{"id": "a"}, m{"id": "a"})
 	}},
-}
-
-func throughput() *ddbtypes.ProvisionedThroughput {
-	return &ddbtypes.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(1), WriteCapacityUnits: aws.Int64(1)}
 }
 
 func (x *exam) setTTL(attribute string, enabled bool) error {

@@ -104,9 +104,51 @@ func wireCases() []testCase {
 			equal(x, "body", string(bytes.TrimSpace(r.body)), "{}")
 		}},
 	}
+	all = append(all, testCase{name: "wire/a cancelled transaction's shape", run: func(x *exam) { // recorded: boto/boto3 issue 2657
+		x.use("id:S")
+		x.fill(m{"id": "a"})
+		r := x.send("TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"`+x.table+`","Item":{"id":{"S":"a"}},"ConditionExpression":"attribute_not_exists(id)","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}}]}`)
+		equal(x, "status", r.status, http.StatusBadRequest)
+		var e map[string]any
+		x.ok(json.Unmarshal(r.body, &e))
+		text, _ := json.Marshal(e) // of what was JSON, with its names sorted
+		equal(x, "body", string(text), `{"CancellationReasons":[{"Code":"ConditionalCheckFailed","Item":{"id":{"S":"a"}},"Message":"The conditional request failed"}],`+
+			`"Message":"Transaction cancelled, please refer cancellation reasons for specific reasons [ConditionalCheckFailed]","__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException"}`)
+	}}, testCase{name: "wire/a failed condition's shape", run: func(x *exam) { // AWS, API_PutItem, Errors: Item is the item that failed the check
+		x.use("id:S")
+		x.fill(m{"id": "a"})
+		put := `{"TableName":"` + x.table + `","Item":{"id":{"S":"a"}},"ConditionExpression":"attribute_not_exists(id)"`
+		const failed = `"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed"}`
+		for more, want := range map[string]string{`}`: "{" + failed, `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`: `{"Item":{"id":{"S":"a"}},` + failed} {
+			var e map[string]any
+			x.ok(json.Unmarshal(x.send("PutItem", put+more).body, &e))
+			text, _ := json.Marshal(e)
+			equal(x, "body", string(text), want)
+		}
+	}}, testCase{name: "wire/a deleted table's description", run: func(x *exam) { // AWS, API_DeleteTable, Examples
+		x.use("id:S")
+		var out struct{ TableDescription map[string]any }
+		x.ok(json.Unmarshal(x.send("DeleteTable", `{"TableName":"`+x.table+`"}`).body, &out))
+		d := out.TableDescription
+		for _, name := range []string{"ItemCount", "ProvisionedThroughput", "TableArn", "TableId", "TableName", "TableSizeBytes", "TableStatus"} {
+			if d[name] == nil {
+				x.fatalf("no %s in %v", name, d)
+			}
+		}
+		for _, name := range []string{"KeySchema", "AttributeDefinitions", "CreationDateTime"} {
+			if d[name] != nil {
+				x.fatalf("%s in %v", name, d)
+			}
+		}
+		equal(x, "decreases", d["ProvisionedThroughput"].(map[string]any)["NumberOfDecreasesToday"], any(0.0))
+	}})
 	item := func(v string) string { return `{"TableName":"T","Item":{"id":{"S":"a"},"v":` + v + `}}` }
 	for _, c := range []struct{ what, op, body, code string }{
 		{"no JSON", "PutItem", `{`, syntax}, {"nothing", "PutItem", ``, syntax}, {"a string", "PutItem", `"x"`, syntax}, {"something after it", "PutItem", `{}}`, syntax},
+		{"null", "PutItem", `null`, syntax}, {"null in white space", "PutItem", " null\n", syntax}, {"a value not in UTF-8", "PutItem", item(`{"S":"` + "\xff" + `"}`), syntax}, {"a name not in UTF-8", "PutItem", item(`{"M":{"` + "\xc3\x28" + `":{"S":"a"}}}`), syntax},
+		{"a throughput of one kind", "CreateTable", `{"TableName":"new","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"ProvisionedThroughput":{"ReadCapacityUnits":1}}`, invalid},
+		{"an empty throughput", "UpdateTable", `{"TableName":"T","ProvisionedThroughput":{}}`, invalid}, {"no tags", "TagResource", `{"ResourceArn":"ARN"}`, invalid}, {"no ARN", "TagResource", `{"Tags":[{"Key":"k","Value":"v"}]}`, invalid},
+		{"a tag without a value", "TagResource", `{"ResourceArn":"ARN","Tags":[{"Key":"k"}]}`, invalid}, {"no setting", "UpdateContinuousBackups", `{"TableName":"T"}`, invalid},
 		{"a name that is a number", "PutItem", `{"TableName":1,"Item":{"id":{"S":"a"}}}`, syntax}, {"an item that is a list", "PutItem", `{"TableName":"T","Item":[]}`, syntax}, {"an item that is a string", "PutItem", `{"TableName":"T","Item":"x"}`, syntax},
 		{"a value that is a string", "PutItem", item(`"x"`), syntax}, {"S that is a number", "PutItem", item(`{"S":1}`), syntax}, {"N that is a number", "PutItem", item(`{"N":1}`), syntax}, {"BOOL that is a string", "PutItem", item(`{"BOOL":"x"}`), syntax},
 		{"SS that is a string", "PutItem", item(`{"SS":"x"}`), syntax}, {"L that is a map", "PutItem", item(`{"L":{}}`), syntax}, {"M that is a list", "PutItem", item(`{"M":[]}`), syntax}, {"bytes not in base64", "PutItem", item(`{"B":"%%%"}`), syntax},
@@ -117,7 +159,7 @@ func wireCases() []testCase {
 	} {
 		all = append(all, testCase{name: "wire/" + c.op + " with " + c.what, run: func(x *exam) {
 			x.use("id:S")
-			r := x.send(c.op, strings.ReplaceAll(c.body, `"T"`, `"`+x.table+`"`))
+			r := x.send(c.op, strings.NewReplacer(`"T"`, `"`+x.table+`"`, `"ARN"`, `"`+*x.arn()+`"`).Replace(c.body))
 			equal(x, "code", r.code(), c.code)
 			equal(x, "status", r.status, http.StatusBadRequest)
 		}})

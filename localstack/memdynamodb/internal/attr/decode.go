@@ -151,6 +151,9 @@ func (d *decoder) list(depth int) (List, error) {
 func (d *decoder) fields(depth int) (Map, error) {
 	var all Map
 	err := d.object(func(name string) error {
+		if err := CheckName(name); err != nil {
+			return err
+		}
 		v, err := d.value(depth)
 		// The items of a table have the same names. With unique.Make they share the text of each name.
 		all = append(all, Field{unique.Make(name).Value(), v})
@@ -168,6 +171,21 @@ func (d *decoder) fields(depth int) (Map, error) {
 		}
 	}
 	return m, nil
+}
+
+// maxName is the limit of an attribute's name, in bytes.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html#limits-naming-rules
+const maxName = 64<<10 - 1
+
+// CheckName returns an [InvalidError] for what cannot be the name of an attribute.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return &InvalidError{"Empty attribute name"}
+	case len(name) > maxName:
+		return &InvalidError{"Attribute name is too large, must be less than 65536 bytes"}
+	}
+	return nil
 }
 
 // set reads the members of a set, which has at least one member and none twice.

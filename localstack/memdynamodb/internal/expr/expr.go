@@ -20,8 +20,9 @@ func (e *Error) Error() string { return e.Message }
 // Expression is any parsed expression.
 type Expression interface{ uses() *refs }
 
-// refs are the placeholders that an expression uses, in the order in which they first appear in it.
-type refs struct{ names, values []string }
+// refs are the placeholders that an expression uses, in the order in which they first appear in it, and the names with which its
+// paths into lists and maps begin.
+type refs struct{ names, values, nested []string }
 
 func (r *refs) uses() *refs { return r }
 
@@ -36,6 +37,17 @@ func (e *Env) name(n string) string {
 		return e.Names[n]
 	}
 	return n
+}
+
+// Nested returns the attributes into which the expressions have paths.
+func (e *Env) Nested(expressions ...Expression) []string {
+	var names []string
+	for _, x := range expressions {
+		for _, n := range x.uses().nested {
+			use(&names, e.name(n))
+		}
+	}
+	return names
 }
 
 // defined refuses placeholders that have no name or value.
@@ -62,8 +74,8 @@ func (e *Env) Check(expressions ...Expression) error {
 	}
 	var unused []string
 	for n, name := range e.Names {
-		if name == "" {
-			return &Error{`ExpressionAttributeNames contains invalid value: Empty attribute name; key: "` + n + `"`}
+		if err := attr.CheckName(name); err != nil {
+			return &Error{`ExpressionAttributeNames contains invalid value: ` + err.Error() + `; key: "` + n + `"`}
 		}
 		if err := checkPlaceholder("ExpressionAttributeNames", n, '#'); err != nil {
 			return err

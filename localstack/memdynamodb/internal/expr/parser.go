@@ -14,6 +14,7 @@ const (
 	maxOperators  = 300
 	maxIn         = 100
 	maxPath       = 32
+	maxListIndex  = 1<<32 - 2
 )
 
 // parser is a recursive descent over the tokens of one expression. Its methods panic with *Error at the first mistake,
@@ -150,7 +151,7 @@ func (p *parser) path() Path {
 				p.syntax()
 			}
 			i, err := strconv.Atoi(t.text)
-			if err != nil {
+			if err != nil || len(t.text) > len("4294967294") || i > maxListIndex {
 				p.fail("List index is not within the allowable range; index: [%s]", t.text)
 			}
 			p.advance()
@@ -161,6 +162,9 @@ func (p *parser) path() Path {
 				p.fail("The document path has too many nesting elements; nesting levels: %d", len(path))
 			}
 			p.paths = append(p.paths, path)
+			if len(path) > 1 {
+				use(&p.nested, path[0].Name)
+			}
 			return path
 		}
 	}

@@ -183,6 +183,9 @@ func (p *parser) tuple(env *Env) attr.Map {
 		if t.kind != tokValue || !ok {
 			p.syntax()
 		}
+		if err := attr.CheckName(string(name)); err != nil {
+			panic(&Error{err.Error()})
+		}
 		p.advance()
 		p.want(":")
 		m = m.With(string(name), p.mustConstant(env))
