@@ -66,7 +66,7 @@ changed since it was looked at; 6 credentials or permission.`
 	root.PersistentFlags().DurationVar(&a.flags.timeout, "timeout", 0, "end the command after this time (default: none)")
 	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive(), a.dlqExport(), a.dlqDelete())
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
-	root.AddCommand(dlq, record, a.version())
+	root.AddCommand(dlq, record, a.replay(), a.version())
 	walk(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if _, set := c.GetFlagCompletionFunc(f.Name); !set {

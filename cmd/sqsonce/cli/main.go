@@ -15,6 +15,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,7 @@ func interruptible() context.Context {
 type app struct {
 	opts     Options
 	in       io.Reader
+	answers  *bufio.Reader // of in; nil: nothing was asked
 	out, err io.Writer
 	asks     bool // somebody is there to answer a question
 	bars     bool // standard error is a terminal
