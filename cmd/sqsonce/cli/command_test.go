@@ -295,6 +295,9 @@ func TestCompletion(t *testing.T) {
 		{[]string{"dlq", "ls", "--queue", ""}, ":4\n"}, // no files
 		{[]string{"record", "show", ""}, ":4\n"},
 		{[]string{"dlq", "export", ""}, "jsonl\n:8\n"},
+		{[]string{"dlq", "restore", ""}, "jsonl\n:8\n"},
+		{[]string{"replay", "--archive", ""}, "jsonl\n:8\n"},
+		{[]string{"replay", ""}, ":4\n"},
 		{[]string{"dlq", "delete", "--archive", ""}, "jsonl\n:8\n"},
 		{[]string{"dlq", "delete", "--state", ""}, "crashed\n"},
 	} {
