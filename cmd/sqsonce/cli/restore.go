@@ -37,7 +37,8 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
 	f.flags(c)
 	c.Flags().BoolVar(&f.skipAhead, "skip-ahead", false, "also send what lies behind messages of its FIFO group that are left: the order is given up")
 	c.Flags().BoolVar(&f.otherQueue, "other-queue", false, "also send what was archived from another dead-letter queue")
-	c.Flags().StringVar(&f.journal, "journal", "", "the `file` of the journal; one of a restore that was interrupted: go on with that (default a new one beside the audit)")
+	c.Flags().StringVar(&f.journal, "journal", "",
+		"the `file` of the journal; one of a restore that was interrupted: go on with that (default a new one beside the audit)")
 	_ = c.MarkFlagFilename("journal", "jsonl") // fails for a flag that does not exist
 	a.confirmFlags(c)
 	a.expectFlag(c)
