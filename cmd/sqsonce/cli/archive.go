@@ -135,8 +135,8 @@ type export struct {
 	planned  map[string]bool // message IDs; nil: there was no plan
 }
 
-// selects is the filter of messages, of those that the other ones select. It has that of states: one whose record could not be read
-// is not known to be none that is meant.
+// selects is the filter of messages, of those that the other ones select. It has that of states: one whose record could not be
+// read is not known to be none that is meant.
 func (e *export) selects(m *ops.Message) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

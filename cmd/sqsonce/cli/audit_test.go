@@ -71,6 +71,7 @@ func TestNoChangeWithoutAudit(t *testing.T) {
 	for name, inTheWay := range map[string]string{"no folder": "sqsonce", "no file": "sqsonce/audit.jsonl/x"} {
 		for command, args := range map[string][]string{
 			"free": {"record", "free", "billing#orders|e0", "--table", "dedup"}, "complete": {"record", "complete", "billing#orders|e0", "--table", "dedup"},
+			"drain":   append([]string{"dlq", "export", filepath.Join(t.TempDir(), "a.jsonl"), "--drain", "--all"}, redriveLine[2:]...),
 			"redrive": append([]string{"--crashed", "--all", "--canary=0"}, redriveLine...),
 		} {
 			t.Run(name+"/"+command, func(t *testing.T) {

@@ -52,8 +52,8 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 
 func (a *app) root() *cobra.Command {
 	root := group("sqsonce", "Look into dead-letter queues, and at the records of events")
-	root.Long = `sqsonce shows what lies in a dead-letter queue and why, sends messages back as the same events, and reads, frees and completes the
-records of events.
+	root.Long = `sqsonce shows what lies in a dead-letter queue and why, sends messages back as the same events, archives, deletes and restores them,
+runs an event again, and reads, frees and completes the records of events.
 
 Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. All else goes to standard
 error. SQSONCE_QUEUE, SQSONCE_CONSUMER and SQSONCE_TABLE stand for the flags of the same names. Region, credentials and endpoints
@@ -64,9 +64,9 @@ changed since it was looked at; 6 credentials or permission.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.flags.json, "json", false, "print one JSON object")
 	root.PersistentFlags().DurationVar(&a.flags.timeout, "timeout", 0, "end the command after this time (default: none)")
-	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive(), a.dlqExport(), a.dlqDelete())
+	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive(), a.dlqExport(), a.dlqDelete(), a.dlqRestore())
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
-	root.AddCommand(dlq, record, a.version())
+	root.AddCommand(dlq, record, a.replay(), a.version())
 	walk(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if _, set := c.GetFlagCompletionFunc(f.Name); !set {

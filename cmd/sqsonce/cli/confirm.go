@@ -66,9 +66,12 @@ func (a *app) expected(n int) error {
 
 // readLine returns the answer, or an error when ctx ends first. The read goes on until the process ends.
 func (a *app) readLine(ctx context.Context) (string, error) {
+	if a.answers == nil { // one for all answers: it may have read more than one
+		a.answers = bufio.NewReader(a.in)
+	}
 	lines := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(a.in).ReadString('\n') // an error is no answer, and so a no
+		line, _ := a.answers.ReadString('\n') // an error is no answer, and so a no
 		lines <- strings.TrimSpace(line)
 	}()
 	select {

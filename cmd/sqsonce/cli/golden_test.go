@@ -93,6 +93,29 @@ func TestGoldenArchive(t *testing.T) {
 		w.golden("dlq-delete-json", w.run("dlq", "delete", "--archive", w.archive(), "--state", "foreign", "--yes", "--expect", "1", "--json"))
 		w.width, w.terminal, w.answer = 100, true, "y"
 		w.golden("dlq-delete-terminal", w.run("dlq", "delete", "--archive", w.archive(), "--class", "31ee0f"))
+		w.golden("dlq-restore-terminal", w.run("dlq", "restore", w.archive(), "--class", "31ee0f"))
+		w.width, w.terminal = 0, false
+		w.golden("dlq-restore-dry-json", w.run("dlq", "restore", w.archive(), "--dry-run", "--json"))
+		w.golden("dlq-restore-pipe", w.run("dlq", "restore", w.archive(), "--state", "foreign", "--yes"))
+		w.golden("dlq-restore-json", w.run("dlq", "restore", w.archive(), "--state", "completed", "--yes", "--json"))
+	})
+}
+
+func TestGoldenReplay(t *testing.T) {
+	bubble(t, func(w *world) {
+		ids := w.fill()
+		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+		w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil })
+		id, key := ids[ops.Completed], consumer+"#orders|completed"
+		line := func(flags string) []string { return w.replayLine(id, key, flags+noted) }
+		w.golden("replay-refused-pipe", w.run(line("ID")...))
+		w.golden("replay-dry-json", w.run(line("ID --again FENCE --dry-run --json")...))
+		w.golden("replay-pipe", w.run(line("ID --again FENCE --yes")...))
+		id = w.send("orders-dlq", "completed", "b")
+		w.golden("replay-json", w.run(line("ID --again FENCE --yes --json")...))
+		id = w.send("orders-dlq", "completed", "b")
+		w.width, w.terminal, w.bars, w.answer = 100, true, true, key
+		w.golden("replay-terminal", w.run(line("ID --again FENCE")...))
 	})
 }
 

@@ -11,10 +11,11 @@
 // Results go to standard output, all else to standard error: as a table on a terminal, as lines with tabs in a pipe, or with
 // --json as one object, whose v is the version of its form; one that changes many messages prints such a line for each.
 // There is no configuration file. What is changed is written into audit.jsonl in $XDG_STATE_HOME/sqsonce (default
-// ~/.local/state/sqsonce), beside the journals of redrives: without that nothing is changed.
+// ~/.local/state/sqsonce), beside the journals of redrives and restores: without that nothing is changed.
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,7 @@ func interruptible() context.Context {
 type app struct {
 	opts     Options
 	in       io.Reader
+	answers  *bufio.Reader // of in; nil: nothing was asked
 	out, err io.Writer
 	asks     bool // somebody is there to answer a question
 	bars     bool // standard error is a terminal

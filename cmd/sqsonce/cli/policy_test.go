@@ -136,6 +136,7 @@ func TestDenied(t *testing.T) {
 		"dlq redrive --all --yes":     append([]string{"sqs:SendMessage", "sqs:DeleteMessage"}, looks...),
 		"dlq export ARCHIVE":          append([]string{"sqs:ChangeMessageVisibility"}, looks...),
 		"dlq delete --archive ARCHIVE --all --yes --expect 3": append([]string{"sqs:DeleteMessage"}, looks...),
+		"dlq restore ARCHIVE --yes":                           {"sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks", "sqs:SendMessage"},
 		"record show orders|e":                                {"dynamodb:GetItem"},
 		"record ls":                                           {"dynamodb:Scan"},
 		"record free orders|e --yes":                          {"dynamodb:GetItem", "dynamodb:UpdateItem"},
@@ -147,6 +148,9 @@ func TestDenied(t *testing.T) {
 					w.put("e", ops.Crashed)
 					w.deadLetters(3)
 					w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
+					if strings.Contains(command, "restore") {
+						w.dlq("export ARCHIVE")
+					}
 					service, op, _ := strings.Cut(action, ":")
 					switch op {
 					case "SendMessage", "DeleteMessage", "ChangeMessageVisibility":

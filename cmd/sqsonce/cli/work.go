@@ -49,7 +49,11 @@ func (r *work) events(report ops.Report, err error) (ops.Report, error) {
 	}
 	events := []any{r.start()}
 	for _, res := range report.Results {
-		events = append(events, newResultJSON(res))
+		e := newResultJSON(res)
+		if r.done == ops.Restored {
+			e.Destination = queueName(r.url)
+		}
+		events = append(events, e)
 	}
 	for _, event := range events {
 		if printErr := r.a.printEvent(event); printErr != nil {

@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+type replayFlags struct {
+	note, archive, id string
+	again             int64
+	committed         bool
+	wait              time.Duration
+}
+
+func (a *app) replay() *cobra.Command {
+	var f replayFlags
+	c := a.command("replay [MESSAGE-ID]", "Run a completed event again, from a message of it", `Runs one completed event a second time: from a message of the dead-letter queue, or with --archive and --id from one of a file that dlq
+export or dlq delete wrote. Its effect is made once more. Without --again nothing is done, and the command is printed that has it: it names
+the run that is to be repeated, so that the same command again repeats no other.
+
+The record is reopened: from then on any delivery of the event runs it. 65 s later, when no consumer remembers any more that the event was
+done, a copy is sent to the queue that the message came from, and the message is deleted. Then the end of its delivery is awaited. A
+replay that was interrupted says with which command it goes on. On FIFO the effect comes after those of newer events.
+
+Lines in a pipe: message, key, what was done, what became of the event. With --json: one object for each thing that happens.`,
+		"  sqsonce replay --queue orders --consumer billing --table dedup --note 'charge was refunded' --again 1767222000000 11111111-1111-1111-1111-111111111111",
+		cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error { return a.runReplay(ctx, args, f) })
+	flags := c.Flags()
+	flags.StringVar(&f.note, "note", "", "why, for whoever looks at the record: `text`")
+	_ = c.MarkFlagRequired("note")
+	flags.Int64Var(&f.again, "again", 0, "the `fence` of the completed run that is to be repeated")
+	flags.BoolVar(&f.committed, "committed", false, "also where the handler's writes were committed with the record: they are made again")
+	flags.StringVar(&f.archive, "archive", "", "the `file` with the message, instead of the dead-letter queue")
+	_ = c.MarkFlagFilename("archive", "jsonl") // fail for flags that do not exist
+	flags.StringVar(&f.id, "id", "", "the `ID` of the message in the file")
+	c.MarkFlagsRequiredTogether("archive", "id")
+	flags.DurationVar(&f.wait, "wait", 2*time.Minute, "how long the run may take, behind all that waits in the queue; 0: do not wait for it")
+	a.limitFlag(c)
+	a.confirmFlags(c)
+	a.operatorFlag(c)
+	return a.queueFlags(c)
+}
+
+func (a *app) runReplay(ctx context.Context, args []string, f replayFlags) error {
+	switch {
+	case (len(args) == 0) == (f.archive == ""):
+		return fail(exitUsage, "which message? Give its ID, or --archive and --id")
+	case strings.TrimSpace(f.note) == "":
+		return fail(exitUsage, "--note is empty: why does it run again?")
+	case a.flags.consumer == "":
+		return fail(exitUsage, "whose event? Set --consumer or SQSONCE_CONSUMER")
+	}
+	d, url, err := a.openDLQ(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := a.replayed(ctx, d, args, f)
+	if err != nil {
+		return err
+	}
+	store, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := read(ctx, store, m.RecordKey)
+	if err != nil {
+		return err
+	}
+	if err := a.planReplay(r, f); err != nil {
+		return err
+	}
+	if a.flags.dryRun {
+		return a.printReplay(ops.Result{ID: m.ID, Group: m.Group, RecordKey: r.Key, State: r.state, Action: ops.Planned})
+	}
+	if err := a.confirmReplay(ctx, r); err != nil {
+		return err
+	}
+	change, err := a.audit(ctx, auditLine{What: "replay", Queue: url, Key: r.Key, Note: f.note, Before: r.state, After: ops.Completed})
+	if err != nil {
+		return err
+	}
+	res, err := a.callReplay(ctx, d, url, m, f)
+	printErr := a.printReplay(res)
+	if errors.Is(err, ops.ErrReopened) || err != nil && res.Action == ops.Left && codeOf(ctx, err) != exitRefused {
+		a.note("to go on: %s", commandLine(a.args))
+	}
+	return errors.Join(err, printErr, change.end(res.After, err))
+}
+
+// replayed returns the message that is meant.
+func (a *app) replayed(ctx context.Context, d *ops.DLQ, args []string, f replayFlags) (m *ops.Message, err error) {
+	if f.archive != "" {
+		m, err = archivedMessage(f.archive, f.id)
+	} else {
+		m, err = a.listed(ctx, d, args[0])
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Problem != nil && (denied(m.Problem) || m.RecordKey == ""):
+		return nil, m.Problem
+	case m.RecordKey == "":
+		return nil, fail(exitRefused, "message %s was archived without its key: dlq restore it, and replay it from the dead-letter queue", m.ID)
+	}
+	return m, nil
+}
+
+func (a *app) listed(ctx context.Context, d *ops.DLQ, id string) (*ops.Message, error) {
+	l, err := d.List(ctx, func(o *ops.ListOptions) { o.Limit, o.SpendReceives = a.flags.limit, a.flags.spendReceives })
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(l.Messages, func(m *ops.Message) bool { return m.ID == id })
+	if i < 0 {
+		return nil, fail(exitFailed, "message %s is not among the %d that were read", id, len(l.Messages))
+	}
+	return l.Messages[i], nil
+}
+
+// archivedMessage returns the first message with the ID, as dlq restore.
+func archivedMessage(path, id string) (*ops.Message, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fail(exitFailed, "the archive cannot be read: %w", err)
+	}
+	defer file.Close()
+	for m, err := range ops.ReadArchive(file) {
+		if err != nil {
+			return nil, err
+		}
+		if m.ID == id {
+			return &m.Message, nil
+		}
+	}
+	return nil, fail(exitFailed, "message %s is not in %s", id, path)
+}
+
+// planReplay says what is to be done, or why it is not.
+func (a *app) planReplay(r seen, f replayFlags) error {
+	a.note("%s is %s: %s", r.Key, r.state, r.state.Means())
+	ran := time.UnixMilli(r.Fence).UTC().Format(time.RFC3339)
+	switch {
+	case r.state == ops.Released && strings.HasPrefix(r.Owner, dedup.OperatorPrefix):
+		a.note("replay: its record was reopened, so that it runs again: that goes on")
+		return nil
+	case r.state != ops.Completed:
+		return fail(exitRefused, "replay is for a completed event, and %s is %s: %s", r.Key, r.state, r.state.Do())
+	case f.again > 0 && r.Fence > f.again:
+		return fail(exitRefused, "%w: at %s", ops.ErrRanAgain, ran)
+	case r.Fence != f.again || r.Committed && !f.committed:
+		what := "it is completed, by the run of " + ran
+		if r.Committed {
+			what += ", and its effect was committed with the record"
+		}
+		return fail(exitRefused, "%s. To make its effect once more:\n  %s", what, againCommand(a.args, r))
+	}
+	a.note("replay: its run of %s is repeated: its effect is made once more, 65 s after the record is reopened", ran)
+	return nil
+}
+
+// againCommand is the command line with the fence of the record.
+func againCommand(args []string, r seen) string {
+	var words []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--again":
+			i++
+		case strings.HasPrefix(args[i], "--again="), strings.HasPrefix(args[i], "--committed"):
+		default:
+			words = append(words, args[i])
+		}
+	}
+	words = append(words, "--again", strconv.FormatInt(r.Fence, 10))
+	if r.Committed {
+		words = append(words, "--committed")
+	}
+	return commandLine(words)
+}
+
+// confirmReplay asks for the key where a completed event is to run, and once more where its effect was committed.
+func (a *app) confirmReplay(ctx context.Context, r seen) error {
+	q := question{verb: "replay"}
+	if r.state != ops.Completed {
+		return a.confirm(ctx, q)
+	}
+	if q.typed, q.what = r.Key, "the key"; !r.Committed || !a.asks {
+		return a.confirm(ctx, q)
+	}
+	if err := a.confirm(ctx, q); err != nil {
+		return err
+	}
+	a.note("replay: the handler's writes were committed with the record, and are made again")
+	return a.confirm(ctx, question{verb: "replay"})
+}
+
+func (a *app) callReplay(ctx context.Context, d *ops.DLQ, url string, m *ops.Message, f replayFlags) (ops.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	event := func(v any) {
+		if !a.flags.json {
+			return
+		}
+		if err := a.printEvent(v); err != nil {
+			cancel(err)
+		}
+	}
+	event(struct {
+		V         int    `json:"v"`
+		Event     string `json:"event"`
+		Operation string `json:"operation"`
+		Queue     string `json:"queue"`
+		ID        string `json:"id"`
+		Key       string `json:"key"`
+	}{1, "start", "replay", queueName(url), m.ID, m.RecordKey})
+	c := countdown{a: a}
+	res, err := d.Replay(ctx, m, f.note, func(o *ops.ReplayOptions) {
+		o.Again, o.Committed, o.Name, o.SpendReceives, o.Timeout = f.again, f.committed, a.flags.operator, a.flags.spendReceives, f.wait
+		if f.wait == 0 {
+			o.Timeout = -1 // 0 is its default
+		}
+		o.Progress = func(w ops.ReplayWait, left time.Duration) {
+			if w != c.wait {
+				event(struct {
+					V       int            `json:"v"`
+					Event   string         `json:"event"`
+					Until   ops.ReplayWait `json:"until"`
+					Seconds float64        `json:"seconds"` // at most
+				}{1, "wait", w, left.Seconds()})
+			}
+			c.show(w, left)
+		}
+	})
+	c.end()
+	return res, err
+}
+
+// printReplay prints what was done.
+func (a *app) printReplay(res ops.Result) error {
+	if a.flags.json {
+		return a.printEvent(newResultJSON(&res))
+	}
+	return a.printTable([]string{"MESSAGE", "KEY", "ACTION", "AFTER"}, [][]string{{res.ID, res.RecordKey, string(res.Action), string(res.After)}})
+}
+
+// countdown shows on standard error what a replay waits for: on a terminal as one line, else as it begins, and its last second.
+type countdown struct {
+	a    *app
+	wait ops.ReplayWait // "": nothing was shown
+}
+
+func (c *countdown) show(w ops.ReplayWait, left time.Duration) {
+	first := w != c.wait
+	if first {
+		c.end()
+		c.wait = w
+	}
+	text := "until the copy is sent: a consumer may remember for so long that the event was done"
+	if w == ops.UntilEnded {
+		text = "at most until the run has ended: its copy is in the queue"
+	}
+	text = fmt.Sprintf("%.0f s %s", left.Seconds(), text)
+	switch {
+	case c.a.bars:
+		fmt.Fprintf(c.a.err, "\r\x1b[K%s", text)
+	case first || left <= time.Second:
+		c.a.note("%s", text)
+	}
+}
+
+// end ends the line.
+func (c *countdown) end() {
+	if c.a.bars && c.wait != "" {
+		fmt.Fprintln(c.a.err)
+	}
+}

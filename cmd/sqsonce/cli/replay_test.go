@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+const noted = " --note refunded"
+
+// replayLine is a replay. ID, ARCHIVE and FENCE in it are replaced.
+func (w *world) replayLine(id, key, line string) []string {
+	w.Helper()
+	r, err := w.store.Inspect(context.Background(), key)
+	if !errors.Is(err, dedup.ErrNotFound) {
+		w.must(err)
+	}
+	words := strings.NewReplacer("ID", id, "ARCHIVE", w.archive(), "FENCE", strconv.FormatInt(r.Fence, 10)).Replace(line)
+	return append(append([]string{"replay"}, redriveLine[2:]...), strings.Fields(words)...)
+}
+
+// counted runs a consumer of "orders", and counts its runs.
+func (w *world) counted() *atomic.Int32 {
+	runs := &atomic.Int32{}
+	w.consume("orders", func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
+	return runs
+}
+
+// What a replay does with flags, states and answers: its question, its exit code, and whether the event has run.
+func TestReplay(t *testing.T) {
+	for _, test := range []struct {
+		flags    string
+		state    ops.State // of the event
+		answer   string    // on a terminal; "": there is none; KEY: the key
+		question string
+		code     exitCode
+		runs     int32
+		says     string
+	}{
+		{"ID" + noted + " --again FENCE", ops.Completed, "KEY", asksKey, exitDone, 1, "its effect is made once more"},
+		{"ID" + noted + " --again FENCE", ops.Completed, "y", asksKey, exitRefused, 0, "not confirmed"},
+		{"ID" + noted + " --again FENCE --yes", ops.Completed, "y", asksKey, exitRefused, 0, "not confirmed"},
+		{"ID" + noted + " --again FENCE --yes", ops.Completed, "", "", exitDone, 1, ""},
+		{"ID" + noted + " --again FENCE", ops.Completed, "", "", exitRefused, 0, "--yes"},
+		{"ID" + noted + " --again FENCE --dry-run", ops.Completed, "KEY", "", exitDone, 0, "is repeated"},
+		{"ID" + noted + " --again FENCE --yes --wait 0", ops.Completed, "", "", exitDone, 1, ""},
+		{"ID" + noted + " --again FENCE --yes --committed", ops.Completed, "", "", exitDone, 1, ""},
+		{"ID" + noted, ops.Completed, "KEY", "", exitRefused, 0, "--again FENCE\n"},
+		{"ID" + noted + " --yes", ops.Completed, "", "", exitRefused, 0, "--again FENCE\n"},
+		{"ID" + noted + " --again 17 --yes", ops.Completed, "", "", exitRefused, 0, "has run again since"},
+		{"ID" + noted + " --again 99999999999999 --yes", ops.Completed, "", "", exitRefused, 0, "--again FENCE\n"},
+		{"ID" + noted + " --again FENCE --yes", ops.Released, "", "", exitRefused, 0, "redrive it"},
+		{"ID" + noted + " --yes", ops.None, "", "", exitRefused, 0, "redrive it"},
+		{"ID" + noted + " --again FENCE --yes", ops.Crashed, "", "", exitRefused, 0, "crashed"},
+		{"ID" + noted + " --again FENCE --yes", ops.Running, "", "", exitRefused, 0, "wait"},
+		{"ID" + noted + " --again FENCE --yes", ops.Foreign, "", "", exitRefused, 0, "program"},
+		{"ID --again FENCE", ops.Completed, "KEY", "", exitUsage, 0, "note"},
+		{"ID --again FENCE --note=", ops.Completed, "KEY", "", exitUsage, 0, "--note is empty"},
+		{noted + " --again FENCE", ops.Completed, "KEY", "", exitUsage, 0, "which message"},
+		{"ID ID" + noted, ops.Completed, "KEY", "", exitUsage, 0, "arg"},
+		{"ID" + noted + " --archive ARCHIVE --id ID", ops.Completed, "KEY", "", exitUsage, 0, "which message"},
+		{"--archive ARCHIVE" + noted, ops.Completed, "KEY", "", exitUsage, 0, "id"},
+		{"ID --consumer=" + noted, ops.Completed, "KEY", "", exitUsage, 0, "--consumer"},
+		{"ID --wait 1ms --yes --again FENCE" + noted, ops.Completed, "", "", exitUsage, 0, "Timeout"},
+		{"nothing" + noted, ops.Completed, "KEY", "", exitFailed, 0, "not among"},
+		{"--archive ARCHIVE --id ID" + noted + " --again FENCE", ops.Completed, "KEY", asksKey, exitDone, 1, ""},
+		{"--archive ARCHIVE --id ID" + noted, ops.Completed, "KEY", "", exitRefused, 0, "--again FENCE\n"},
+		{"--archive ARCHIVE --id nothing" + noted, ops.Completed, "KEY", "", exitFailed, 0, "is not in"},
+		{"--archive ARCHIVE.gz --id ID" + noted, ops.Completed, "KEY", "", exitFailed, 0, "cannot be read"},
+	} {
+		t.Run(test.flags+"/"+string(test.state)+test.answer, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				id, key := w.send("orders-dlq", "e", "b"), w.put("e", test.state)
+				runs := w.counted()
+				if strings.Contains(test.flags, "ARCHIVE --id") {
+					w.dlq("export ARCHIVE")
+				}
+				line := w.replayLine(id, key, test.flags)
+				fence := w.replayLine(id, key, "FENCE")
+				w.terminal, w.answer = test.answer != "", strings.ReplaceAll(test.answer, "KEY", key)
+				got := w.run(line...)
+				time.Sleep(10 * time.Second)
+				says := strings.ReplaceAll(test.says, "FENCE", fence[len(fence)-1])
+				if got.code != test.code || runs.Load() != test.runs || !strings.Contains(got.err, says) {
+					t.Errorf("exit %d, %d runs, want %d, %d with %q: %s%s", got.code, runs.Load(), test.code, test.runs, says, got.out, got.err)
+				}
+				asked := strings.Contains(got.err, asksYesNo) || strings.Contains(got.err, asksKey)
+				if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
+					t.Errorf("asks %q, want %q", got.err, test.question)
+				}
+				gone := test.runs == 1 && !strings.Contains(test.flags, "--archive")
+				if (left(t, w) == 0) != gone || w.hidden("orders-dlq") != 0 {
+					t.Errorf("%d left, %d hidden", left(t, w), w.hidden("orders-dlq"))
+				}
+				lines := w.audited()
+				if test.runs == 1 && (len(lines) != 2 || lines[0].What != "replay" || lines[0].Note != "refunded" || lines[0].Before != "completed" || lines[0].Key != key) {
+					t.Errorf("audit %+v", lines)
+				}
+				if strings.Contains(test.says, "FENCE") { // the command that was printed does it
+					w.terminal = false
+					if got := w.run(append(againLine(t, got.err), "--yes")...); got.code != exitDone || runs.Load() != 1 {
+						t.Errorf("%d runs: %+v", runs.Load(), got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// againLine returns the command that a refusal names.
+func againLine(t *testing.T, text string) []string {
+	t.Helper()
+	_, command, found := strings.Cut(text, "once more:\n  sqsonce ")
+	if !found {
+		t.Fatalf("no command in %s", text)
+	}
+	command, _, _ = strings.Cut(command, "\n")
+	return words(command)
+}
+
+// An interrupt in the 65 s sends nothing; the command that is printed goes on, and the event runs once more, once.
+func TestInterruptedReplay(t *testing.T) {
+	for name, bars := range map[string]bool{"terminal": true, "pipe": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.Completed)
+				runs := w.counted()
+				ctx, cancel := context.WithCancelCause(context.Background())
+				w.caller = func(context.Context) (string, error) {
+					time.AfterFunc(30*time.Second, func() { cancel(errInterrupted) })
+					return callerARN, nil
+				}
+				w.bars = bars
+				got := w.runIn(ctx, w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")...)
+				_, command, found := strings.Cut(got.err, "to go on: sqsonce ")
+				command, _, _ = strings.Cut(command, "\n")
+				if got.code != exitPart || runs.Load() != 0 || left(t, w) != 1 || w.hidden("orders-dlq") != 0 || !found || !strings.Contains(command, "--again ") {
+					t.Fatalf("%d runs, %d left, %d hidden: %+v", runs.Load(), left(t, w), w.hidden("orders-dlq"), got)
+				}
+				got = w.run(words(command)...)
+				if got.code != exitDone || runs.Load() != 1 || left(t, w) != 0 || !strings.Contains(got.err, "that goes on") {
+					t.Errorf("%d runs: %+v", runs.Load(), got)
+				}
+				rewritten := strings.Count(got.err, "\r\x1b[K")
+				lines := strings.Count(got.err, "until the copy is sent")
+				if bars != (rewritten > 30) || !bars && (rewritten != 0 || lines != 2) {
+					t.Errorf("%d times rewritten, %d lines: %q", rewritten, lines, got.err)
+				}
+				w.send("orders-dlq", "e", "b")
+				if got := w.run(words(command)...); got.code == exitDone || runs.Load() != 1 {
+					t.Errorf("%d runs: %+v", runs.Load(), got)
+				}
+			})
+		})
+	}
+}
+
+// What fails on the way: its exit code, and whether the same command is named.
+func TestReplayFails(t *testing.T) {
+	refuse := func(op, code string) fault.Plan {
+		return fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: code}}}
+	}
+	for name, test := range map[string]struct {
+		sqs, dynamo fault.Plan
+		fails       bool
+		code        exitCode
+		says        string
+		resumes     bool
+	}{
+		"reopen denied":    {dynamo: refuse("UpdateItem", "AccessDeniedException"), code: exitDenied, says: "dynamodb:UpdateItem", resumes: true},
+		"reopen fails":     {dynamo: refuse("UpdateItem", "InternalServerError"), code: exitFailed, says: "not known", resumes: true},
+		"send denied":      {sqs: refuse("SendMessageBatch", "AccessDeniedException"), code: exitDenied, says: "sqs:SendMessage", resumes: true},
+		"send fails":       {sqs: refuse("SendMessageBatch", "InvalidAddress"), code: exitPart, says: "reopened", resumes: true},
+		"record not read":  {dynamo: refuse("GetItem", "InternalServerError"), code: exitFailed},
+		"record denied":    {dynamo: refuse("GetItem", "AccessDeniedException"), code: exitDenied, says: "dynamodb:GetItem"},
+		"fails again":      {fails: true, code: exitPart, says: "not completed"},
+		"delete is denied": {sqs: refuse("DeleteMessageBatch", "AccessDeniedException"), code: exitDenied, says: "sqs:DeleteMessage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.Completed)
+				if test.fails {
+					w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("17") })
+				}
+				line := w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")
+				w.stack.MemSQS.Set(test.sqs)
+				w.stack.MemDynamoDB.Set(test.dynamo)
+				got := w.run(line...)
+				w.stack.MemSQS.Set(fault.Plan{})
+				w.stack.MemDynamoDB.Set(fault.Plan{})
+				if got.code != test.code || !strings.Contains(got.err, test.says) || strings.Contains(got.err, "to go on: sqsonce replay ") != test.resumes || w.hidden("orders-dlq") != 0 {
+					t.Errorf("%d hidden: %+v", w.hidden("orders-dlq"), got)
+				}
+				if test.resumes {
+					runs := w.counted()
+					if got := w.run(line...); got.code != exitDone || runs.Load() != 1 {
+						t.Errorf("%d runs: %+v", runs.Load(), got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What has run again while the question was open is refused, and does not run once more.
+func TestReplayRanMeanwhile(t *testing.T) {
+	bubble(t, func(w *world) {
+		id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.Completed)
+		var errs strings.Builder
+		a := w.app(key)
+		a.err, a.in = &errs, onRead{func() {
+			ctx := context.Background()
+			time.Sleep(time.Second)
+			r, err := w.store.Inspect(ctx, key)
+			w.must(err)
+			w.must(w.store.Reopen(ctx, r, "by another operator"))
+			time.Sleep(time.Second)
+			w.put("e", ops.Completed)
+		}, a.in}
+		code := a.run(context.Background(), w.replayLine(id, key, "ID"+noted+" --again FENCE"))
+		if code != exitRefused || !strings.Contains(errs.String(), "has run again") || strings.Contains(errs.String(), "to go on") || len(w.stack.MemSQS.Messages("orders")) != 0 {
+			t.Errorf("exit %d: %s", code, errs.String())
+		}
+		if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {
+			t.Errorf("audit %+v", lines)
+		}
+	})
+}
+
+// An effect that was committed with the record is made again by a flag of its own, and a second answer.
+func TestReplayCommitted(t *testing.T) {
+	bubble(t, func(w *world) {
+		r := seen{dedup.Record{Lease: dedup.Lease{Key: "billing#e", Fence: 5}, Committed: true}, ops.Completed}
+		a := w.app("")
+		a.args = []string{"replay", "1", "--again=5", "--note", "was refunded"}
+		err := a.planReplay(r, replayFlags{again: 5})
+		if codeOf(context.Background(), err) != exitRefused || !strings.HasSuffix(err.Error(), "sqsonce replay 1 --note 'was refunded' --again 5 --committed") {
+			t.Errorf("%v", err)
+		}
+		if err := a.planReplay(r, replayFlags{again: 5, committed: true}); err != nil {
+			t.Error(err)
+		}
+		for answers, want := range map[string]exitCode{"billing#e\ny": exitDone, "billing#e\nn": exitRefused, "y\ny": exitRefused, "billing#e\nbilling#e": exitRefused} {
+			if err := w.app(answers).confirmReplay(context.Background(), r); codeOf(context.Background(), err) != want {
+				t.Errorf("%q: %v", answers, err)
+			}
+		}
+	})
+}
+
+// An archive that was written without the consumer's name has no keys.
+func TestReplayWithoutKey(t *testing.T) {
+	bubble(t, func(w *world) {
+		id, key := w.send("orders-dlq", "e", "b"), w.put("e", ops.Completed)
+		w.dlq("export ARCHIVE --consumer=")
+		if _, err := os.Stat(w.archive()); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.run(w.replayLine(id, key, "--archive ARCHIVE --id ID"+noted)...); got.code != exitRefused || !strings.Contains(got.err, "dlq restore") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
