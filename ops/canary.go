@@ -74,7 +74,7 @@ func (d *DLQ) awaitEnd(ctx context.Context, m *Message, timeout time.Duration, t
 		case state != "":
 			return state, why
 		case left <= 0:
-			return "", fmt.Errorf("record %s within %s", m.RecordKey, timeout)
+			return "", fmt.Errorf("record %s within %s: does a consumer run whose records have such keys?", m.RecordKey, timeout)
 		}
 		if tick != nil {
 			if err := tick(left); err != nil {

@@ -154,6 +154,17 @@ func TestSeveralSources(t *testing.T) {
 			"no room for the source": {problem: ops.ErrNoSource}, "sent": {problem: ops.ErrNoSource}, "message ID": {problem: ops.ErrNoSource},
 			"no source needed": {"", "billing#orders|1", nil},
 		})
+		wrong := want{queue: other, problem: ops.ErrOtherSource}
+		check(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs"} }), map[string]want{
+			"moved": wrong, "rejected": wrong, "sent": {problem: ops.ErrNoSource}, "no source needed": {problem: ops.ErrNoSource},
+		})
+		check(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs", other} }), map[string]want{"moved": known, "rejected": known})
+		r := x.redriveAll(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs"} }))
+		for _, res := range r.Results {
+			if res.Action != ops.Left || !errors.Is(res.Err, ops.ErrNotSelected) && !errors.Is(res.Err, ops.ErrNoSource) {
+				t.Errorf("%+v", res)
+			}
+		}
 		check(x.open(func(o *ops.Options) { o.Source = other }), map[string]want{
 			"moved": known, "rejected": known, "no room for the source": known, "sent": known, "no source needed": {other, "billing#orders|1", nil},
 		})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,7 @@ type Message struct {
 // Problems of a message: its key is not known.
 var (
 	ErrNoSource    = errors.New("the event's key depends on the queue, and nothing says which one the message came from: set Options.Source")
+	ErrOtherSource = errors.New("it came from a queue that is none of Options.Sources: its records are those of that queue's consumer")
 	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
 )
 
@@ -143,7 +145,7 @@ func (d *DLQ) join(ctx context.Context, messages []*Message) {
 	var away atomic.Int64
 	inParallel(len(messages), inspectsAtOnce, func(i int) {
 		m := messages[i]
-		if d.opts.Key != nil {
+		if m.Problem = d.checkSource(m); m.Problem == nil && d.opts.Key != nil {
 			m.RecordKey, m.Problem = d.recordKey(m)
 		}
 		if d.opts.Store != nil && m.RecordKey != "" {
@@ -158,6 +160,18 @@ func (d *DLQ) join(ctx context.Context, messages []*Message) {
 		}
 		m.explain()
 	})
+}
+
+// checkSource returns an error for a message that is not one of Options.Sources.
+func (d *DLQ) checkSource(m *Message) error {
+	switch {
+	case len(d.opts.Sources) == 0 || slices.Contains(d.opts.Sources, m.QueueARN):
+		return nil
+	case m.QueueARN == "":
+		return ErrNoSource
+	default:
+		return fmt.Errorf("%w: %s", ErrOtherSource, m.QueueARN)
+	}
 }
 
 func (d *DLQ) inspect(ctx context.Context, m *Message) error {

@@ -46,6 +46,10 @@ type Options struct {
 	// Source is the ARN of the queue of messages that do not say which one they came from. Default: where the dead-letter queue
 	// has one source that one, else none.
 	Source string
+	// Sources are the ARNs of the queues whose consumer Key and Store are of: the messages of other queues are judged by its records
+	// otherwise. Those have the Problem [ErrOtherSource], and no operation selects them; where nothing says which queue a message
+	// came from it is [ErrNoSource]. Default: all queues.
+	Sources []string
 	// NotDeadLetter accepts a queue that no queue names as its dead-letter queue: one that only hosts send to. Default: false, it
 	// is refused.
 	NotDeadLetter bool
@@ -79,6 +83,11 @@ func (o *Options) resolve(c Client, dlqURL string) error {
 			errs = append(errs, badField("Options.Source", "is %.256q, must be a queue's ARN", o.Source))
 		} else if host.IsFIFO(o.Source) != host.IsFIFO(dlqURL) {
 			errs = append(errs, badField("Options.Source", "is %s, must be of the same kind as the dead-letter queue: standard or FIFO", o.Source))
+		}
+	}
+	for i, arn := range o.Sources {
+		if _, err := host.ParseQueueARN(arn); err != nil {
+			errs = append(errs, badField(fmt.Sprintf("Options.Sources[%d]", i), "is %.256q, must be a queue's ARN", arn))
 		}
 	}
 	return errors.Join(errs...)

@@ -48,6 +48,9 @@ func (s *Selection) resolve(of string, deletes bool) error {
 }
 
 func (s *Selection) selects(m *Message) (selected bool, err error) {
+	if errors.Is(m.Problem, ErrOtherSource) {
+		return false, nil
+	}
 	wants := func(list []string, text string) bool { return len(list) == 0 || slices.Contains(list, text) }
 	selected = wants(s.IDs, m.ID) && wants(s.Groups, m.Group) && wants(s.Keys, m.RecordKey) && wants(s.Classes, m.Class.ID) &&
 		(len(s.States) == 0 || slices.Contains(s.States, m.State)) &&

@@ -48,12 +48,20 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 		return err
 	}
 	var found []*ops.Message
+	others := 0
 	for _, m := range listing.Messages {
+		if errors.Is(m.Problem, ops.ErrOtherSource) {
+			others++
+			continue
+		}
 		if (f.class == "" || f.class == m.Class.ID) && (f.state.values == nil || slices.Contains(f.state.values, m.State)) {
 			found = append(found, m)
 		}
 	}
 	a.summary(listing, url)
+	if others > 0 {
+		a.note("%d of them came from other queues, and are not shown: --dlq %s", others, queueName(url))
+	}
 	switch {
 	case a.flags.json:
 		err = errors.Join(err, a.printJSON(newListingJSON(listing, url, found, f.messages)))
@@ -65,8 +73,12 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	if err == nil {
 		err = unread(found)
 	}
-	if err == nil && f.exitCode && len(found) > 0 {
+	switch {
+	case err != nil || !f.exitCode:
+	case len(found) > 0:
 		return &exitError{code: exitFound}
+	case !listing.Complete || listing.Hidden > 0:
+		return fail(exitPart, "none found, but not all messages were read")
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,8 @@ func (s *selection) check(a *app, needed bool) error {
 	switch {
 	case needed && !s.filtered() && !s.all:
 		return fail(exitUsage, "which messages? Set --class, --state, --id, --key, --group, --sent-after or --sent-before, or --all")
+	case slices.Contains(slices.Concat(s.classes, s.ids, s.keys, s.groups), ""):
+		return fail(exitUsage, "--class, --id, --key or --group is empty: is a variable not set?")
 	case s.filtered() && s.all:
 		return fail(exitUsage, "--all is not all beside another filter")
 	case a.flags.consumer == "" && (s.keys != nil || s.state.values != nil):

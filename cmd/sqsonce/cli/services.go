@@ -116,13 +116,16 @@ func (a *app) openDLQ(ctx context.Context) (*ops.DLQ, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	url, err := s.deadLetterURL(ctx, a.flags.queue, a.flags.dlq)
+	url, source, err := s.deadLetterURL(ctx, a.flags.queue, a.flags.dlq)
 	if err != nil {
 		return nil, "", err
 	}
 	d, err := ops.Open(ctx, s.sqs, url, join, func(o *ops.Options) {
 		o.NoUnwrap, o.Retention, o.Source = a.opts.NoUnwrap, time.Duration(a.flags.retention), a.flags.source
 		o.NotDeadLetter = a.flags.notDeadLetter
+		if source != "" {
+			o.Sources = []string{source}
+		}
 	})
 	return d, url, err
 }
@@ -144,31 +147,32 @@ func (a *app) join(ctx context.Context) (func(*ops.Options), error) {
 	return func(o *ops.Options) { o.Key, o.Store = once.Key, store }, nil
 }
 
-// deadLetterURL returns the URL of dlq, else that of the dead-letter queue of queue.
-func (s *services) deadLetterURL(ctx context.Context, queue, dlq string) (string, error) {
+// deadLetterURL returns the URL of dlq, else that of the dead-letter queue of queue, and the ARN of that queue.
+func (s *services) deadLetterURL(ctx context.Context, queue, dlq string) (url, source string, err error) {
 	if dlq != "" {
-		return s.queueURL(ctx, dlq)
+		url, err = s.queueURL(ctx, dlq)
+		return url, "", err
 	}
-	url, err := s.queueURL(ctx, queue)
-	if err != nil {
-		return "", err
+	if url, err = s.queueURL(ctx, queue); err != nil {
+		return "", "", err
 	}
 	out, err := s.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameRedrivePolicy},
+		QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameRedrivePolicy, sqstypes.QueueAttributeNameQueueArn},
 	})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	arn := ""
 	if text := out.Attributes[string(sqstypes.QueueAttributeNameRedrivePolicy)]; text != "" {
 		if arn, _, err = host.ParseRedrivePolicy(text); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 	if arn == "" {
-		return "", fail(exitRefused, "queue %s has no redrive policy, so no dead-letter queue; if it is one itself: --dlq %s", queue, queue)
+		return "", "", fail(exitRefused, "queue %s has no redrive policy, so no dead-letter queue; if it is one itself: --dlq %s", queue, queue)
 	}
-	return s.queueURL(ctx, arn)
+	url, err = s.queueURL(ctx, arn)
+	return url, out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)], err
 }
 
 // queueURL returns the URL of the queue with a name, URL or ARN.
