@@ -99,6 +99,7 @@ var (
 		"CreateTable", "DeleteTable", "DescribeTable", "ListTables", "UpdateTable", "UpdateTimeToLive", "DescribeTimeToLive",
 		"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan", "BatchGetItem", "BatchWriteItem",
 		"TransactGetItems", "TransactWriteItems", "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
+		"TagResource", "UntagResource", "ListTagsOfResource", "DescribeContinuousBackups", "UpdateContinuousBackups",
 	}
 )
 
