@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // mostLine is longer than any line that is written: one of a message of 1 MiB whose every character is escaped.
@@ -92,7 +94,7 @@ func openLines(what, path, head string, read func(line) error) (*lineFile, error
 		return nil, errors.Join(f.failed(fmt.Errorf("%s is no regular file: %w", path, os.ErrInvalid)), err, file.Close())
 	}
 	// Else a second process could remove a line that the first one has yet to end.
-	if locked, err := tryLock(file); err != nil || !locked {
+	if locked, err := host.TryLock(file); err != nil || !locked {
 		return nil, errors.Join(f.failed(fmt.Errorf("%s: %w", path, cmp.Or(err, ErrInUse))), file.Close())
 	}
 	if err := f.readAll(file, head, read); err != nil {

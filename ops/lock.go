@@ -24,7 +24,7 @@ func (d *DLQ) lockIn(operation, folder string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("ops: lock: %w", err)
 	}
-	locked, err := tryLock(file)
+	locked, err := host.TryLock(file)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("ops: lock: %s: %w", file.Name(), err)

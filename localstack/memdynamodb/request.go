@@ -87,11 +87,7 @@ func tableNotFound() *awsjson.Error {
 	return awsjson.Invalid("ResourceNotFoundException", "Requested resource not found")
 }
 
-// unimplemented refuses a part of DynamoDB that this server does not have. The code is that of an operation that
-// DynamoDB does not know. An invented answer would be worse: tests would rely on it.
-func unimplemented(what string) *awsjson.Error {
-	return awsjson.Invalid("UnknownOperationException", "memdynamodb does not implement "+what)
-}
+func unimplemented(what string) *awsjson.Error { return awsjson.Unimplemented(serviceName, what) }
 
 // toAWS gives an error the code that it has in DynamoDB. Errors of other kinds stay as they are, and the client gets
 // InternalServerError.

@@ -44,6 +44,8 @@ type Server struct {
 	tokens tokens
 }
 
+const serviceName = "memdynamodb"
+
 // New returns a server without tables. Close it to end the calls that wait in it.
 func New(optFns ...func(*Options)) *Server {
 	o := Options{Now: time.Now}
@@ -55,7 +57,7 @@ func New(optFns ...func(*Options)) *Server {
 	}
 	s := &Server{now: o.Now, tables: map[string]*table{}}
 	s.Server = awsjson.New(awsjson.Service{
-		Name:         "memdynamodb",
+		Name:         serviceName,
 		Target:       "DynamoDB_20120810",
 		Namespace:    "com.amazonaws.dynamodb.v20120810",
 		InternalCode: "InternalServerError",

@@ -119,7 +119,7 @@ func (a *app) summary(l ops.Listing, url string) {
 	if strings.HasSuffix(url, ".fifo") {
 		kind = "FIFO"
 	}
-	text := url[strings.LastIndexByte(url, '/')+1:] + " (" + kind + "): " + strconv.Itoa(len(l.Messages)) + " messages"
+	text := queueName(url) + " (" + kind + "): " + strconv.Itoa(len(l.Messages)) + " messages"
 	if l.Complete {
 		text += ", all that there are"
 	} else {

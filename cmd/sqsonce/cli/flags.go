@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -165,4 +166,4 @@ func (s *states) add(c *cobra.Command, usage string) {
 }
 
 // orDefault is dedup's.
-func (d days) orDefault() time.Duration { return cmp.Or(time.Duration(d), 29*24*time.Hour) }
+func (d days) orDefault() time.Duration { return cmp.Or(time.Duration(d), host.DefaultRetention) }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // stateFolder makes the folder of journals and of the audit, which its user alone can read.
@@ -33,9 +35,6 @@ func noState(err error) error {
 	return fail(exitFailed, "nothing was changed: what is done is written down first, and cannot be: %w; XDG_STATE_HOME says where", err)
 }
 
-// errLocked says that another process has the lock.
-var errLocked = errors.New("locked")
-
 // runLock is held by the one process of this computer that redrives from a queue, or restores to it. It names the journal of that, which stays there
 // when the process is killed.
 type runLock struct{ file *os.File }
@@ -47,10 +46,11 @@ func lockQueue(folder, url string) (*runLock, string, error) {
 	if err != nil {
 		return nil, "", noState(err)
 	}
-	if err := lockFile(file); err != nil {
-		if errors.Is(err, errLocked) {
-			err = fail(exitRefused, "another redrive or restore of this queue runs on this computer")
-		}
+	locked, err := host.TryLock(file) // of two redrives where files have no lock, each sends what SQS hides from the other one
+	if err == nil && !locked {
+		err = fail(exitRefused, "another redrive or restore of this queue runs on this computer")
+	}
+	if err != nil {
 		return nil, "", errors.Join(err, file.Close())
 	}
 	last, err := io.ReadAll(file)

@@ -61,10 +61,10 @@ type Service struct {
 	NoRecord bool
 }
 
-// unimplemented refuses a part of AWS that the service does not have. The code is that of an operation that AWS does not know. An
+// Unimplemented refuses a part of AWS that a service does not have. The code is that of an operation that AWS does not know. An
 // invented answer would be worse: tests would rely on it.
-func (s *Service) unimplemented(what string) *Error {
-	return Invalid("UnknownOperationException", s.Name+" does not implement "+what)
+func Unimplemented(service, what string) *Error {
+	return Invalid("UnknownOperationException", service+" does not implement "+what)
 }
 
 // Server serves the calls of a service. Create it inside the synctest bubble that uses it.

@@ -118,7 +118,7 @@ func (s *Server) serve(r request) response {
 	case r.method != http.MethodPost || target != s.svc.Target:
 		return s.encodeError(&Error{Code: "UnknownOperationException", Message: s.svc.Name + " serves POST with X-Amz-Target: " + s.svc.Target + ".Operation"})
 	case perform == nil:
-		return s.encodeError(s.svc.unimplemented("the operation " + op))
+		return s.encodeError(Unimplemented(s.svc.Name, "the operation "+op))
 	case len(r.body) > maxRequest:
 		return s.encodeError(&Error{Status: http.StatusRequestEntityTooLarge, Code: "RequestEntityTooLarge", Message: fmt.Sprintf("The request has more than %d bytes", maxRequest)})
 	case r.unreadable != nil:

@@ -1,14 +1,14 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package ops
+package host
 
 import (
 	"os"
 	"syscall"
 )
 
-// tryLock locks a file that nobody has locked, for as long as it is open.
-func tryLock(file *os.File) (locked bool, err error) {
+// TryLock locks a file that nobody has locked, for as long as it is open.
+func TryLock(file *os.File) (locked bool, err error) {
 	for {
 		switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
 		case nil:
