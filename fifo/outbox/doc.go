@@ -1,0 +1,2 @@
+// Package outbox publishes events that were committed with a transaction.
+package outbox

@@ -1,0 +1,104 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqsonce/sqsonce/fifo"
+)
+
+// Entry is a committed event that is still in its outbox.
+type Entry struct {
+	fifo.Event
+	// Source is the namespace that the event was written for. A [Relay] with another one does not send it.
+	Source string
+	// Seq is the event's place in its group. The store made it or was given it; it is never used again.
+	Seq int64
+	// Age is how long ago the event was committed, by the store's clock (DynamoDB: the writer's). It may be below zero.
+	Age time.Duration
+	// Parked says that SQS refused the event for good, and what its group does since. Default: not parked.
+	Parked Policy
+	// Reason is why, at most 256 bytes of UTF-8.
+	Reason string
+}
+
+// Policy is what a group does whose next event SQS refuses for good.
+type Policy int
+
+const (
+	// Halt: nothing of the group is sent until an operator decides.
+	Halt Policy = iota + 1
+	// Skip: the group goes on without the event; sent later, it is out of order.
+	Skip
+)
+
+// MaxSkipped is how many skipped events of a group a [Store] returns beside the others. A group with more of them halts.
+const MaxSkipped = 100
+
+// Store is one outbox: the committed events of one queue. Each sentence has a case in package outboxtest. All methods are
+// safe for concurrent use, in any number of processes.
+type Store interface {
+	// Groups returns groups with events, at most limit, those after a cursor in an order of the store's own; next is "" at
+	// the end, and after "" is the beginning. It may miss what was just committed and name what was just deleted. An event that
+	// stays is found in the end. A page may be empty before the end.
+	Groups(ctx context.Context, after string, limit int) (found []Group, next string, err error)
+	// Claim returns those of the groups that nobody has claimed, and claims them for a while. It keeps relays from doing the
+	// same work, and nothing more: a store may return all of them.
+	Claim(ctx context.Context, groups []string, lease time.Duration) ([]string, error)
+	// Unclaim ends claims of this store early. It never ends the claim of another.
+	Unclaim(ctx context.Context, groups []string) error
+	// Read returns the group's events from its first, in the order of their commits: at most limit that are not skipped,
+	// halted ones among them, and at most [MaxSkipped] skipped ones.
+	// Whatever was committed before the last of them is among them or was deleted after SQS confirmed it. known is what the
+	// caller knows of the group. [ErrUnsettled]: it cannot say so at the moment. An event that it cannot decode is a
+	// [*BrokenError], beside the events before it.
+	Read(ctx context.Context, group Group, known Known, limit int) ([]Entry, error)
+	// Delete removes events that SQS confirmed. One that is gone is no error, and one that is not the same event stays. It
+	// returns those that may still be there: none with a nil error.
+	Delete(ctx context.Context, es []Entry) (left []Entry, err error)
+	// Park marks an event that is there and is not parked; one that is gone stays gone, and one that is parked keeps its mark.
+	// Neither is an error. A reason is cut at 256 bytes, between characters.
+	Park(ctx context.Context, e Entry, p Policy, reason string) error
+	// Unpark removes the mark of a parked event, and Discard removes a parked event. They return [ErrNotParked] for one that
+	// is not parked, and [ErrNotFound] for one that is gone or is not the same event.
+	Unpark(ctx context.Context, e Entry) error
+	Discard(ctx context.Context, e Entry) error
+	// Parked returns parked events, the oldest first, at most limit.
+	Parked(ctx context.Context, limit int) ([]Entry, error)
+}
+
+// Group is one that a sweep has found, or a doorbell named.
+type Group struct {
+	Name   string
+	Last   int64         // the highest Seq that was seen; 0: not known
+	Age    time.Duration // of the oldest event of it that was seen; 0: not known
+	Parked Policy        // of its first event that was seen
+}
+
+// Known is what a relay has learnt of a group in this process.
+type Known struct {
+	Confirmed int64 // the highest Seq that SQS confirmed to this relay; 0: none
+	Seen      int64 // the highest Seq that a Read or Groups, which had ended by now, returned; 0: none
+}
+
+var (
+	// ErrUnsettled says that a transaction before the group's first visible event may not be visible yet: read again later.
+	ErrUnsettled = errors.New("outbox: an earlier transaction of the group is not settled")
+	// ErrNotParked: Unpark and Discard found an event that is not parked.
+	ErrNotParked = errors.New("outbox: the event is not parked")
+	// ErrNotFound: the event is not in the outbox.
+	ErrNotFound = errors.New("outbox: no such event")
+	// ErrDenied says that the store refuses the operation for good: a permission is missing, the table is not there, the
+	// server is read-only. A relay whose delete is refused so stops: it would publish the same events again and again.
+	ErrDenied = errors.New("outbox: the store refuses the operation")
+)
+
+// BrokenError says that a group has an event that cannot be decoded, or is of a later version. Its group waits; others go on.
+type BrokenError struct {
+	Group string
+	Seq   int64
+	Err   error
+}
+
+func (e *BrokenError) Unwrap() error { return e.Err }
