@@ -268,7 +268,7 @@ func (n *night) wantVisible(t *testing.T, queue string, want int) {
 func (n *night) messages(t *testing.T, queue string) map[string]string {
 	t.Helper()
 	ids := map[string]string{}
-	for _, m := range n.MemSQS.Messages(queue) {
+	for _, m := range n.MemSQS().Messages(queue) {
 		ids[m.Body] = m.ID
 	}
 	return ids

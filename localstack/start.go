@@ -27,8 +27,8 @@ type Options struct {
 	Tables []string
 	// Endpoint is the URL of both services. Default: from the environment, otherwise in memory; see [Start].
 	Endpoint string
-	// InMemory runs both services in memory whatever the environment says, for tests that use Stack.MemSQS and MemDynamoDB. It
-	// excludes Endpoint. Default: false.
+	// InMemory runs both services in memory whatever the environment says, for tests that use [Stack.MemSQS] and
+	// [Stack.MemDynamoDB]. It excludes Endpoint. Default: false.
 	InMemory bool
 	// HTTP makes the in-memory services also listen on a free port of 127.0.0.1, for other processes. It has no effect if a
 	// service has an endpoint. Do not set it in a synctest bubble, where sockets do not work. Default: false.
@@ -62,16 +62,39 @@ type Stack struct {
 	// URL is the endpoint of both services for other processes. It is "" in memory without Options.HTTP, and if the two
 	// services have different endpoints.
 	URL string
-	// MemSQS and MemDynamoDB are nil if the service has an endpoint: a test that needs them sets Options.InMemory.
-	MemSQS      *memsqs.Server
-	MemDynamoDB *memdynamodb.Server
+
+	sqsEndpoint, dynamoEndpoint string         // "": the service runs in memory
+	memSQS                      *memsqs.Server // nil with an endpoint
+	memDynamoDB                 *memdynamodb.Server
 
 	created []func(context.Context) error // undone by Close, last first
 }
 
-// Start uses the first endpoint that is set, unless Options.InMemory is: Options.Endpoint, then AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, then
-// AWS_ENDPOINT_URL. A service without an endpoint runs in memory. Start then creates the queues and tables of the options
-// that do not exist. Before it returns an error, it deletes what it created.
+// MemSQS returns the SQS in memory, to inject faults and to read its state. It panics if SQS has an endpoint: a test that calls
+// it sets Options.InMemory.
+func (s *Stack) MemSQS() *memsqs.Server {
+	if s.memSQS == nil {
+		panic(notInMemory("SQS", s.sqsEndpoint, "MemSQS"))
+	}
+	return s.memSQS
+}
+
+// MemDynamoDB returns the DynamoDB in memory, to inject faults and to read its state. It panics if DynamoDB has an endpoint: a
+// test that calls it sets Options.InMemory.
+func (s *Stack) MemDynamoDB() *memdynamodb.Server {
+	if s.memDynamoDB == nil {
+		panic(notInMemory("DynamoDB", s.dynamoEndpoint, "MemDynamoDB"))
+	}
+	return s.memDynamoDB
+}
+
+func notInMemory(service, endpoint, method string) string {
+	return fmt.Sprintf("localstack: %s has the endpoint %s: set Options.InMemory to use %s", service, endpoint, method)
+}
+
+// Start uses the first endpoint that is set: Options.Endpoint, then AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL_DYNAMODB, then
+// AWS_ENDPOINT_URL. A service without an endpoint runs in memory, as both do with Options.InMemory. Start then creates the
+// queues and tables of the options that do not exist. Before it returns an error, it deletes what it created.
 //
 // With an endpoint the credentials are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, by default "test".
 // The region is AWS_REGION or AWS_DEFAULT_REGION, by default us-east-1.
@@ -115,6 +138,7 @@ func (s *Stack) connect(o Options) error {
 		sqsURL = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_SQS"), endpoint)
 		dynamoURL = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), endpoint)
 	}
+	s.sqsEndpoint, s.dynamoEndpoint = sqsURL, dynamoURL
 
 	var sqsTransport, dynamoTransport http.RoundTripper
 	// Listens before the services exist, because queue URLs begin with the address.
@@ -127,14 +151,14 @@ func (s *Stack) connect(o Options) error {
 		s.URL = "http://" + l.Addr().String()
 	}
 	if sqsURL == "" {
-		s.MemSQS = memsqs.New(func(o *memsqs.Options) { o.BaseURL = s.URL })
-		sqsTransport = s.MemSQS
-		s.undo(func(context.Context) error { s.MemSQS.Close(); return nil })
+		s.memSQS = memsqs.New(func(o *memsqs.Options) { o.BaseURL = s.URL })
+		sqsTransport = s.memSQS
+		s.undo(func(context.Context) error { s.memSQS.Close(); return nil })
 	}
 	if dynamoURL == "" {
-		s.MemDynamoDB = memdynamodb.New()
-		dynamoTransport = s.MemDynamoDB
-		s.undo(func(context.Context) error { s.MemDynamoDB.Close(); return nil })
+		s.memDynamoDB = memdynamodb.New()
+		dynamoTransport = s.memDynamoDB
+		s.undo(func(context.Context) error { s.memDynamoDB.Close(); return nil })
 	}
 	if l != nil {
 		s.serve(l)
@@ -154,7 +178,7 @@ func (s *Stack) connect(o Options) error {
 }
 
 func (s *Stack) serve(l net.Listener) {
-	server := &http.Server{Handler: Handler(s.MemSQS, s.MemDynamoDB)}
+	server := &http.Server{Handler: Handler(s.memSQS, s.memDynamoDB)}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	s.undo(func(context.Context) error {

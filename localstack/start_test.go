@@ -39,6 +39,28 @@ func noEndpoint(t *testing.T) {
 	}
 }
 
+// wantInMemory expects the services without an endpoint in memory, and of the others a panic that names the endpoint.
+func wantInMemory(t *testing.T, s *localstack.Stack, sqsEndpoint, dynamoEndpoint string) {
+	t.Helper()
+	want := func(method, service, endpoint string, call func() bool) {
+		t.Helper()
+		defer func() {
+			t.Helper()
+			text := "localstack: " + service + " has the endpoint " + endpoint + ": set Options.InMemory to use " + method
+			if got := recover(); got != any(text) && endpoint != "" {
+				t.Errorf("%s: got panic %v, want %q", method, got, text)
+			} else if got != nil && endpoint == "" {
+				t.Errorf("%s: got panic %v, want a server", method, got)
+			}
+		}()
+		if !call() {
+			t.Errorf("%s: got nil", method)
+		}
+	}
+	want("MemSQS", "SQS", sqsEndpoint, func() bool { return s.MemSQS() != nil })
+	want("MemDynamoDB", "DynamoDB", dynamoEndpoint, func() bool { return s.MemDynamoDB() != nil })
+}
+
 func TestInMemoryInVirtualTime(t *testing.T) {
 	noEndpoint(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +69,9 @@ func TestInMemoryInVirtualTime(t *testing.T) {
 			o.Tables = []string{"records"}
 		})
 		defer closeStack(t, s)
-		if s.MemSQS == nil || s.MemDynamoDB == nil || s.URL != "" {
-			t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want both in memory and no URL", s.MemSQS, s.MemDynamoDB, s.URL)
+		wantInMemory(t, s, "", "")
+		if s.URL != "" {
+			t.Errorf("URL %q, want none", s.URL)
 		}
 		url := aws.String(s.QueueURL["jobs"])
 		if _, err := s.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("hello")}); err != nil {
@@ -90,7 +113,7 @@ func TestMessageMovesToTheDeadLetterQueue(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := len(s.MemSQS.Messages(tt.dlq)); got != 1 {
+			if got := len(s.MemSQS().Messages(tt.dlq)); got != 1 {
 				t.Errorf("%s holds %d messages, want 1", tt.dlq, got)
 			}
 		})
@@ -134,8 +157,9 @@ func TestEndpoint(t *testing.T) {
 		o.Queues = []localstack.Queue{{Name: "theirs"}, {Name: "ours"}}
 		o.Tables = []string{"theirs", "ours"}
 	})
-	if s.MemSQS != nil || s.MemDynamoDB != nil || s.URL != server.URL {
-		t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want the endpoint %s", s.MemSQS, s.MemDynamoDB, s.URL, server.URL)
+	wantInMemory(t, s, server.URL, server.URL)
+	if s.URL != server.URL {
+		t.Errorf("URL %q, want the endpoint %s", s.URL, server.URL)
 	}
 	closeStack(t, s)
 
@@ -166,8 +190,9 @@ func TestOneServiceAtAnEndpoint(t *testing.T) {
 		o.Tables = []string{"records"}
 	})
 	defer closeStack(t, s)
-	if s.MemSQS == nil || s.MemDynamoDB != nil || s.URL != "" {
-		t.Errorf("got MemSQS %v, MemDynamoDB %v, URL %q; want only SQS in memory and no common URL", s.MemSQS, s.MemDynamoDB, s.URL)
+	wantInMemory(t, s, "", server.URL)
+	if s.URL != "" {
+		t.Errorf("URL %q, want none in common", s.URL)
 	}
 	if _, err := server.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("records")}); err != nil {
 		t.Errorf("table at the endpoint: %v", err)
@@ -204,9 +229,7 @@ func TestInMemoryOption(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
 	s := start(t, func(o *localstack.Options) { o.InMemory, o.Tables = true, []string{"records"} })
 	defer closeStack(t, s)
-	if s.MemSQS == nil || s.MemDynamoDB == nil {
-		t.Errorf("got MemSQS %v, MemDynamoDB %v, want both", s.MemSQS, s.MemDynamoDB)
-	}
+	wantInMemory(t, s, "", "")
 	if _, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.InMemory, o.Endpoint = true, "http://127.0.0.1:1" }); err == nil || !strings.Contains(err.Error(), "Options.Endpoint") {
 		t.Errorf("got %v, want a refused Options.Endpoint", err)
 	}

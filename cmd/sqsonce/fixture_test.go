@@ -140,7 +140,7 @@ func (w *world) send(queue, body string, n int) {
 }
 
 func (w *world) hidden() (n int) {
-	for _, m := range w.stack.MemSQS.Messages(w.dlq) {
+	for _, m := range w.stack.MemSQS().Messages(w.dlq) {
 		if m.InFlight {
 			n++
 		}

@@ -52,9 +52,9 @@ func TestKilledRedrives(t *testing.T) {
 					t.Fatalf("exit %d: %s", code, p.err)
 				}
 				w.deleteDone()
-				return len(w.stack.MemSQS.Messages(w.dlq)) == 0
+				return len(w.stack.MemSQS().Messages(w.dlq)) == 0
 			})
-			w.eventually("the queue is empty", func() bool { return len(w.stack.MemSQS.Messages(w.queue)) == 0 })
+			w.eventually("the queue is empty", func() bool { return len(w.stack.MemSQS().Messages(w.queue)) == 0 })
 			text := v.text(want)
 			t.Logf("%d events, %d of %d redrives killed, %d messages hidden after the last one: %s", len(want), killed, kills, held, text)
 			if text != "0 lost, 0 doubled, 0 out of order" || killed < kills/2 {
@@ -128,12 +128,12 @@ func (w *world) deadLetter(n int, v *verdict) (bodies []string) {
 		if _, err := w.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.stack.QueueURL[w.queue]), MaxNumberOfMessages: 10}); err != nil {
 			w.Fatal(err)
 		}
-		return len(w.stack.MemSQS.Messages(w.queue)) == 0
+		return len(w.stack.MemSQS().Messages(w.queue)) == 0
 	})
 	w.consume(v.handle)
 	send(n/2, n)
-	w.eventually("all are dead-lettered", func() bool { return len(w.stack.MemSQS.Messages(w.dlq)) == n })
-	for _, m := range w.stack.MemSQS.Messages(w.dlq) {
+	w.eventually("all are dead-lettered", func() bool { return len(w.stack.MemSQS().Messages(w.dlq)) == n })
+	for _, m := range w.stack.MemSQS().Messages(w.dlq) {
 		bodies = append(bodies, m.Body)
 	}
 	return bodies

@@ -24,13 +24,13 @@ func TestInterrupt(t *testing.T) {
 			w.send(w.dlq, "e"+strconv.Itoa(i), 0)
 		}
 		p := w.redrive("--all", "--canary=0", "--never-started", "--rate=50", "--hold=10s", "--yes", "--source", "arn:aws:sqs:us-east-1:000000000000:orders")
-		w.eventually("some are sent", func() bool { return len(w.stack.MemSQS.Messages("orders")) > 0 })
+		w.eventually("some are sent", func() bool { return len(w.stack.MemSQS().Messages("orders")) > 0 })
 		if err := p.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
 		code, errs := p.end(), p.err.String()
-		sent := len(w.stack.MemSQS.Messages("orders"))
-		if code != 4 || sent == 80 || w.hidden() != 0 || len(w.stack.MemSQS.Messages(w.dlq)) != 80-sent || !strings.HasPrefix(p.out.String(), "redriven\t"+strconv.Itoa(sent)) {
+		sent := len(w.stack.MemSQS().Messages("orders"))
+		if code != 4 || sent == 80 || w.hidden() != 0 || len(w.stack.MemSQS().Messages(w.dlq)) != 80-sent || !strings.HasPrefix(p.out.String(), "redriven\t"+strconv.Itoa(sent)) {
 			t.Errorf("exit %d, %d sent, %d hidden: %s%s", code, sent, w.hidden(), p.out, errs)
 		}
 		_, command, found := strings.Cut(errs, "to go on: ")
@@ -41,13 +41,13 @@ func TestInterrupt(t *testing.T) {
 		w.eventually("the same command again does the rest", func() bool { // the answer to a receive may be lost: then it says so
 			again := w.start(exec.Command("sh", "-c", `sqsonce() { "$0" "$@"; }; `+command, os.Args[0]))
 			code := again.end()
-			left := len(w.stack.MemSQS.Messages(w.dlq))
+			left := len(w.stack.MemSQS().Messages(w.dlq))
 			if code != 0 && code != 4 || (code == 0) != (left == 0) {
 				t.Errorf("%s\nexit %d, %d left: %s%s", command, code, left, again.out, again.err)
 			}
 			return code != 4
 		})
-		if n := len(w.stack.MemSQS.Messages("orders")); n != 80 {
+		if n := len(w.stack.MemSQS().Messages("orders")); n != 80 {
 			t.Errorf("%d messages", n)
 		}
 	}
@@ -59,7 +59,7 @@ func TestSecondInterrupt(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		w := newWorld(t, "orders")
 		w.send(w.dlq, "e", 0)
-		w.stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Minute}}})
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Minute}}})
 		p := w.redrive("--all", "--canary=0", "--never-started", "--yes")
 		w.eventually("the message is hidden", func() bool { return w.hidden() == 1 })
 		if err := p.Process.Signal(os.Interrupt); err != nil {
@@ -69,7 +69,7 @@ func TestSecondInterrupt(t *testing.T) {
 		if err := p.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
-		if code := p.end(); code != want || len(w.stack.MemSQS.Messages(w.dlq)) != 1 {
+		if code := p.end(); code != want || len(w.stack.MemSQS().Messages(w.dlq)) != 1 {
 			t.Errorf("exit %d, want %d: %s", code, want, p.err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestClosedPipe(t *testing.T) {
 	if code := p.end(); code != 1 || w.hidden() != 0 || !strings.Contains(p.err.String(), "broken pipe") {
 		t.Errorf("exit %d, %d hidden: %s", code, w.hidden(), p.err)
 	}
-	if n := len(w.stack.MemSQS.Messages("orders")) + len(w.stack.MemSQS.Messages(w.dlq)); n != 80 {
+	if n := len(w.stack.MemSQS().Messages("orders")) + len(w.stack.MemSQS().Messages(w.dlq)); n != 80 {
 		t.Errorf("%d messages", n)
 	}
 }

@@ -57,7 +57,7 @@ func TestWorkerActions(t *testing.T) {
 			}
 			used.runWorker(t, stack, *url)
 		}
-		if dead := stack.MemSQS.Messages("orders-dlq"); len(dead) != 2 {
+		if dead := stack.MemSQS().Messages("orders-dlq"); len(dead) != 2 {
 			t.Fatalf("%d messages in the dead-letter queue, want the two that are not JSON", len(dead))
 		}
 		if got := slices.Sorted(maps.Keys(used.actions)); !slices.Equal(got, workerActions) {

@@ -115,11 +115,11 @@ func TestUnavailable(t *testing.T) {
 						t.Fatal(err)
 					}
 					tt.fault.Op = op
-					stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{tt.fault}})
+					stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{tt.fault}})
 					if err := book(); err == nil || errors.Is(err, sqsonce.ErrUnavailable) == tt.available {
 						t.Errorf("%s: got %v, want an error that matches ErrUnavailable: %t", op, err, !tt.available)
 					}
-					stack.MemDynamoDB.Set(fault.Plan{})
+					stack.MemDynamoDB().Set(fault.Plan{})
 					if err := book(); err != nil {
 						t.Errorf("%s: %v afterwards, want nil", op, err)
 					}

@@ -46,7 +46,7 @@ func TestOwnHandler(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					return nil
 				}
-				stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{rule}})
+				stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{rule}})
 				for i := range 10 {
 					time.AfterFunc(time.Duration(i)*time.Second, func() { send(t, stack, fmt.Sprintf("order %d", i)) })
 				}
@@ -54,7 +54,7 @@ func TestOwnHandler(t *testing.T) {
 				if n := charged.Load(); n != 10 {
 					t.Errorf("charged %d times, want 10", n)
 				}
-				if remaining := stack.MemSQS.Messages("orders"); len(remaining) > 0 {
+				if remaining := stack.MemSQS().Messages("orders"); len(remaining) > 0 {
 					t.Errorf("messages remain in the queue: %+v", remaining)
 				}
 			})
@@ -81,7 +81,7 @@ func TestOwnHandlerAfterACrash(t *testing.T) {
 		}
 
 		runWorkers(t, stack, store, charge, 5*time.Minute)
-		if remaining := stack.MemSQS.Messages("orders"); charged != 1 || len(remaining) > 0 {
+		if remaining := stack.MemSQS().Messages("orders"); charged != 1 || len(remaining) > 0 {
 			t.Errorf("charged %d times, %d messages remain, want 1 and 0", charged, len(remaining))
 		}
 	})
@@ -96,13 +96,13 @@ func TestOwnHandlerInAnOutage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Error}}})
-		time.AfterFunc(15*time.Minute, func() { stack.MemDynamoDB.Set(fault.Plan{}) })
+		stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Error}}})
+		time.AfterFunc(15*time.Minute, func() { stack.MemDynamoDB().Set(fault.Plan{}) })
 		for i := range 10 {
 			send(t, stack, fmt.Sprintf("order %d", i))
 		}
 		runWorkers(t, stack, store, charge, 20*time.Minute)
-		if n, dead := charged.Load(), stack.MemSQS.Messages("orders-dlq"); n != 10 || len(dead) > 0 {
+		if n, dead := charged.Load(), stack.MemSQS().Messages("orders-dlq"); n != 10 || len(dead) > 0 {
 			t.Errorf("charged %d times, %d messages in the dead-letter queue, want 10 and 0", n, len(dead))
 		}
 	})
@@ -144,7 +144,7 @@ func TestOwnFunction(t *testing.T) {
 		err = esm.Run(ctx, stack.SQS, esm.Config{
 			QueueURL: stack.QueueURL["orders"], FunctionTimeout: 5 * time.Second, ReportBatchItemFailures: true,
 		}, invoke)
-		if remaining := stack.MemSQS.Messages("orders"); err != nil || len(remaining) > 0 || tries["order 3"] != 2 || tries["order 4"] != 1 {
+		if remaining := stack.MemSQS().Messages("orders"); err != nil || len(remaining) > 0 || tries["order 3"] != 2 || tries["order 4"] != 1 {
 			t.Errorf("%v, %d messages remain, tries %v; want one for each and two for order 3", err, len(remaining), tries)
 		}
 	})

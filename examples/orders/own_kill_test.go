@@ -47,7 +47,7 @@ func TestOwnHandlerAfterAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	startOwnWorker(t, stack, charges)
-	eventually(t, "the queue is empty", func() bool { return len(stack.MemSQS.Messages("orders")) == 0 })
+	eventually(t, "the queue is empty", func() bool { return len(stack.MemSQS().Messages("orders")) == 0 })
 
 	all := readCharges(t, charges)
 	distinct := map[string]bool{}

@@ -173,7 +173,7 @@ func TestTemplateActions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if dead := stack.MemSQS.Messages("orders-dlq"); len(dead) != 1 {
+		if dead := stack.MemSQS().Messages("orders-dlq"); len(dead) != 1 {
 			t.Fatalf("%d messages in the dead-letter queue, want the one that is not JSON", len(dead))
 		}
 
@@ -184,7 +184,7 @@ func TestTemplateActions(t *testing.T) {
 		for _, service := range []struct {
 			prefix string
 			calls  []fault.Call
-		}{{"sqs:", stack.MemSQS.Calls()}, {"dynamodb:", stack.MemDynamoDB.Calls()}} {
+		}{{"sqs:", stack.MemSQS().Calls()}, {"dynamodb:", stack.MemDynamoDB().Calls()}} {
 			for _, c := range service.calls {
 				used = append(used, service.prefix+action(c.Op))
 			}

@@ -58,9 +58,9 @@ func Run(t *testing.T, step Step) {
 		}
 		s := Stack{Stack: stack, URL: stack.QueueURL[Queue], ARN: "arn:aws:sqs:us-east-1:000000000000:" + Queue}
 		if step.Fails {
-			stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 1, Times: 2, Do: fault.ExpireEarly}}})
+			stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 1, Times: 2, Do: fault.ExpireEarly}}})
 		} else if step.Twice {
-			stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 1, Times: 2, Do: fault.Duplicate}}})
+			stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 1, Times: 2, Do: fault.Duplicate}}})
 		}
 		effects := step.run(t, s)
 		for _, id := range events {
@@ -69,7 +69,7 @@ func Run(t *testing.T, step Step) {
 			}
 		}
 		for _, name := range []string{Queue, Queue + "-dlq"} {
-			if left := stack.MemSQS.Messages(name); len(left) > 0 {
+			if left := stack.MemSQS().Messages(name); len(left) > 0 {
 				t.Errorf("%d messages left in %s", len(left), name)
 			}
 		}

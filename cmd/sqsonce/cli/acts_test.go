@@ -86,10 +86,10 @@ func TestActs(t *testing.T) {
 			bubble(t, func(w *world) {
 				key := w.put("e", test.state)
 				w.terminal, w.answer = test.answer != "", strings.ReplaceAll(test.answer, "KEY", key)
-				before := len(w.stack.MemDynamoDB.Calls())
+				before := len(w.stack.MemDynamoDB().Calls())
 				got := w.run(append(append([]string{"record"}, strings.Fields(test.command)...), "--table", "dedup", key)...)
 				var calls []string
-				for _, c := range w.stack.MemDynamoDB.Calls()[before:] {
+				for _, c := range w.stack.MemDynamoDB().Calls()[before:] {
 					calls = append(calls, c.Op)
 				}
 				if got.code != test.code {
@@ -151,7 +151,7 @@ func TestInterruptedWrite(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				key := w.put("e", ops.Crashed)
-				w.stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Times: 9, Do: fault.Delay, Delay: 500 * time.Millisecond}}})
+				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Nth: 1, Times: 9, Do: fault.Delay, Delay: 500 * time.Millisecond}}})
 				ctx, cancel := context.WithCancel(context.Background())
 				time.AfterFunc(200*time.Millisecond, cancel)
 				if got := w.runIn(ctx, "record", command, key, "--table", "dedup", "--yes"); got.code != exitDone || ctx.Err() == nil {
@@ -230,9 +230,9 @@ func TestLostAnswers(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				key := w.put("e", ops.Crashed)
-				w.stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Prob: 1, Do: fault.Reset}}})
+				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "UpdateItem", Prob: 1, Do: fault.Reset}}})
 				got := w.run("record", command, key, "--table", "dedup", "--yes")
-				w.stack.MemDynamoDB.Set(fault.Plan{})
+				w.stack.MemDynamoDB().Set(fault.Plan{})
 				if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "look again") {
 					t.Errorf("%+v", got)
 				}

@@ -108,7 +108,7 @@ func TestExportAndDelete(t *testing.T) {
 				if asked != (test.question != "") || !strings.Contains(got.err, test.question) {
 					t.Errorf("asks %q, want %q", got.err, test.question)
 				}
-				if left := len(w.stack.MemSQS.Messages("orders-dlq")); left != test.left || len(w.archived()) != test.archived || w.hidden("orders-dlq") != 0 {
+				if left := len(w.stack.MemSQS().Messages("orders-dlq")); left != test.left || len(w.archived()) != test.archived || w.hidden("orders-dlq") != 0 {
 					t.Errorf("%d are left, %d hidden, %d archived", left, w.hidden("orders-dlq"), len(w.archived()))
 				}
 				if lines := w.audited(); (len(lines) == 2) != (test.says == "Hold" || left(t, w) < test.messages+1) || len(lines) == 1 {
@@ -119,7 +119,10 @@ func TestExportAndDelete(t *testing.T) {
 	}
 }
 
-func left(t *testing.T, w *world) int { t.Helper(); return len(w.stack.MemSQS.Messages("orders-dlq")) }
+func left(t *testing.T, w *world) int {
+	t.Helper()
+	return len(w.stack.MemSQS().Messages("orders-dlq"))
+}
 
 // What comes between the plan and the answer is not deleted: the answer was not about it.
 func TestDeleteOnlyPlanned(t *testing.T) {
@@ -185,7 +188,7 @@ func TestDeleteFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				ids := w.deadLetters(50)
-				w.stack.MemSQS.Set(test.sqs)
+				w.stack.MemSQS().Set(test.sqs)
 				ctx, cancel := context.WithCancelCause(context.Background())
 				defer cancel(nil)
 				if test.stop {
@@ -196,7 +199,7 @@ func TestDeleteFails(t *testing.T) {
 					}
 				}
 				got := w.dlqIn(ctx, "delete --archive ARCHIVE --all --yes --expect 50")
-				w.stack.MemSQS.Set(fault.Plan{})
+				w.stack.MemSQS().Set(fault.Plan{})
 				if got.code != test.code || !strings.Contains(got.err, test.says) || w.hidden("orders-dlq") != 0 {
 					t.Errorf("%d hidden: %+v", w.hidden("orders-dlq"), got)
 				}
@@ -250,7 +253,7 @@ func TestRecordsNotRead(t *testing.T) {
 			bubble(t, func(w *world) {
 				w.deadLetters(3)
 				w.terminal, w.answer = true, "y"
-				w.stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
+				w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: "InternalServerError"}}})
 				got := w.dlq(command)
 				if got.code != exitPart || !strings.Contains(got.err, "the records of 3 messages were not read") || left(t, w) != 3 || len(w.archived()) != archived {
 					t.Errorf("%d left, %d archived: %+v", left(t, w), len(w.archived()), got)

@@ -81,17 +81,17 @@ func TestNoChangeWithoutAudit(t *testing.T) {
 					path := filepath.Join(w.folder, filepath.FromSlash(inTheWay))
 					w.must(os.MkdirAll(filepath.Dir(path), 0o700))
 					w.must(os.WriteFile(path, nil, 0o600))
-					writes := len(w.stack.MemDynamoDB.Calls())
+					writes := len(w.stack.MemDynamoDB().Calls())
 					got := w.run(append(args, "--yes")...)
 					if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, "nothing was changed") || !strings.Contains(got.err, "XDG_STATE_HOME") {
 						t.Errorf("%+v", got)
 					}
-					for _, c := range w.stack.MemDynamoDB.Calls()[writes:] {
+					for _, c := range w.stack.MemDynamoDB().Calls()[writes:] {
 						if c.Op != "GetItem" {
 							t.Errorf("called %s", c.Op)
 						}
 					}
-					if len(w.stack.MemSQS.Messages("orders-dlq")) != 1 || len(w.stack.MemSQS.Messages("orders")) != 0 || w.hidden("orders-dlq") != 0 {
+					if len(w.stack.MemSQS().Messages("orders-dlq")) != 1 || len(w.stack.MemSQS().Messages("orders")) != 0 || w.hidden("orders-dlq") != 0 {
 						t.Error("the message was sent, or is hidden")
 					}
 				})

@@ -80,8 +80,8 @@ func TestExitCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				w.send("orders-dlq", "e", "b")
-				w.stack.MemSQS.Set(test.sqs)
-				w.stack.MemDynamoDB.Set(test.dynamo)
+				w.stack.MemSQS().Set(test.sqs)
+				w.stack.MemDynamoDB().Set(test.dynamo)
 				w.env = test.env
 				got := w.run(test.args...)
 				if got.code != test.code || !strings.Contains(got.err, test.says) {
@@ -98,14 +98,14 @@ func TestInterruptedListing(t *testing.T) {
 		for range 25 {
 			w.send("orders-dlq", "e", "b")
 		}
-		w.stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Times: 9, Do: fault.Delay, Delay: 2 * time.Second}}})
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Times: 9, Do: fault.Delay, Delay: 2 * time.Second}}})
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Second, cancel)
 		got := w.runIn(ctx, "dlq", "ls", "--queue", "orders")
 		if got.code != exitPart || !strings.Contains(got.err, "messages of about 25") || got.out == "" {
 			t.Errorf("%+v", got)
 		}
-		for _, m := range w.stack.MemSQS.Messages("orders-dlq") {
+		for _, m := range w.stack.MemSQS().Messages("orders-dlq") {
 			if m.InFlight {
 				t.Errorf("message %s is hidden", m.ID)
 			}
@@ -118,7 +118,7 @@ func TestTimeout(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.send("orders-dlq", "e", "b")
 		got := w.run("dlq", "ls", "--queue", "orders", "--timeout", "1s")
-		if got.code != exitFailed || !strings.Contains(got.err, "deadline") || w.stack.MemSQS.Messages("orders-dlq")[0].InFlight {
+		if got.code != exitFailed || !strings.Contains(got.err, "deadline") || w.stack.MemSQS().Messages("orders-dlq")[0].InFlight {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -201,10 +201,10 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has no example, or no description", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
-			if len(w.stack.MemSQS.Messages("orders-dlq")) == 0 { // the first, or one was redriven
+			if len(w.stack.MemSQS().Messages("orders-dlq")) == 0 { // the first, or one was redriven
 				w.send("orders-dlq", "ord-42", "b", sqsonce.AttrRejectReason, "card provider: status 503 for order 17")
 			}
-			id := w.stack.MemSQS.Messages("orders-dlq")[0].ID
+			id := w.stack.MemSQS().Messages("orders-dlq")[0].ID
 			if strings.Contains(line, "replay") { // of an event that the consumer does not remember
 				id = w.send("orders-dlq", "ord-43", "b")
 			}
@@ -356,26 +356,26 @@ func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
 func TestLookingChangesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		ids := w.fill()
-		before := w.stack.MemSQS.Messages("orders-dlq")
-		items := len(w.stack.MemDynamoDB.Calls())
+		before := w.stack.MemSQS().Messages("orders-dlq")
+		items := len(w.stack.MemDynamoDB().Calls())
 		flags := []string{"--queue", "orders", "--consumer", consumer, "--table", "dedup"}
 		w.run(append([]string{"dlq", "ls"}, flags...)...)
 		w.run(append([]string{"dlq", "show", ids[ops.Crashed]}, flags...)...)
 		w.run("record", "show", "billing#orders|crashed", "--table", "dedup")
 		w.run("record", "ls", "--table", "dedup")
-		for _, c := range w.stack.MemDynamoDB.Calls()[items:] {
+		for _, c := range w.stack.MemDynamoDB().Calls()[items:] {
 			if c.Op != "GetItem" && c.Op != "Scan" {
 				t.Errorf("looking called %s", c.Op)
 			}
 		}
-		after := w.stack.MemSQS.Messages("orders-dlq")
+		after := w.stack.MemSQS().Messages("orders-dlq")
 		for i := range after {
 			if after[i].InFlight || after[i].ReceiveCount != before[i].ReceiveCount+2 || after[i].ID != before[i].ID {
 				t.Errorf("message %+v, was %+v", after[i], before[i])
 			}
 		}
 		var calls []string
-		for _, c := range w.stack.MemSQS.Calls() {
+		for _, c := range w.stack.MemSQS().Calls() {
 			calls = append(calls, c.Op)
 		}
 		for _, op := range []string{"DeleteMessage", "DeleteMessageBatch", "PurgeQueue", "StartMessageMoveTask"} {

@@ -158,9 +158,9 @@ func TestDenied(t *testing.T) {
 					}
 					plan := fault.Plan{Rules: []fault.Rule{{Op: op, Prob: 1, Do: fault.Error, Code: "AccessDeniedException"}}}
 					if service == "sqs" {
-						w.stack.MemSQS.Set(plan)
+						w.stack.MemSQS().Set(plan)
 					} else {
-						w.stack.MemDynamoDB.Set(plan)
+						w.stack.MemDynamoDB().Set(plan)
 					}
 					if got := w.run(strings.Fields(strings.ReplaceAll(command, "ARCHIVE", w.archive()))...); got.code != exitDenied || !strings.Contains(got.err, "needs: "+action+"\n") {
 						t.Errorf("%+v", got)

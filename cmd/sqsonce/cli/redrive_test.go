@@ -36,7 +36,7 @@ func (w *world) deadLetters(n int) (ids []string) {
 }
 
 func (w *world) hidden(queue string) (n int) {
-	for _, m := range w.stack.MemSQS.Messages(queue) {
+	for _, m := range w.stack.MemSQS().Messages(queue) {
 		if m.InFlight {
 			n++
 		}
@@ -114,7 +114,7 @@ func TestRedrive(t *testing.T) {
 				if asked := strings.Contains(got.err, asks); asked != (test.question != "") {
 					t.Errorf("asks %q, want %q", got.err, test.question)
 				}
-				if left := len(w.stack.MemSQS.Messages("orders-dlq")); left != 4-test.sent || w.hidden("orders-dlq") != 0 {
+				if left := len(w.stack.MemSQS().Messages("orders-dlq")); left != 4-test.sent || w.hidden("orders-dlq") != 0 {
 					t.Errorf("%d are left, %d hidden, want %d sent", left, w.hidden("orders-dlq"), test.sent)
 				}
 				if lines := w.audited(); (len(lines) == 2) != strings.Contains(got.err, "journal "+w.folder) || len(lines) == 1 {
@@ -168,9 +168,9 @@ func TestRedriveFails(t *testing.T) {
 					canary = "--canary=1"
 					w.consume("orders", test.handler)
 				}
-				w.stack.MemSQS.Set(test.sqs)
+				w.stack.MemSQS().Set(test.sqs)
 				got := w.redrive("--all", "--yes", canary)
-				w.stack.MemSQS.Set(fault.Plan{})
+				w.stack.MemSQS().Set(fault.Plan{})
 				if got.code != test.code {
 					t.Errorf("exit %d: %s", got.code, got.err)
 				}
@@ -190,11 +190,11 @@ func TestRedriveFails(t *testing.T) {
 					return
 				}
 				command, _, _ = strings.Cut(command, "\n")
-				sent := len(w.stack.MemSQS.Messages("orders"))
+				sent := len(w.stack.MemSQS().Messages("orders"))
 				if got := w.run(words(command)...); got.code != exitDone {
 					t.Errorf("%s: %+v", command, got)
 				}
-				if n := len(w.stack.MemSQS.Messages("orders")); n != 60 || sent == 0 || sent == 60 || len(w.stack.MemSQS.Messages("orders-dlq")) != 0 {
+				if n := len(w.stack.MemSQS().Messages("orders")); n != 60 || sent == 0 || sent == 60 || len(w.stack.MemSQS().Messages("orders-dlq")) != 0 {
 					t.Errorf("%d messages, of which %d were sent before", n, sent)
 				}
 			})
@@ -209,14 +209,14 @@ func TestInterruptedRedrive(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(3500*time.Millisecond, func() { cancel(errInterrupted) })
 		got := w.runIn(ctx, append(slices.Clone(redriveLine), "--all", "--canary=0", "--rate=10", "--yes")...)
-		sent := len(w.stack.MemSQS.Messages("orders"))
+		sent := len(w.stack.MemSQS().Messages("orders"))
 		if got.code != exitPart || sent < 30 || sent > 50 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "sqsonce: interrupted") {
 			t.Errorf("%d sent, %d hidden: %+v", sent, w.hidden("orders-dlq"), got)
 		}
 		_, command, _ := strings.Cut(got.err, "to go on: sqsonce ")
 		command, _, _ = strings.Cut(command, "\n")
-		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS.Messages("orders")) != 100 {
-			t.Errorf("%s: %d sent, %+v", command, len(w.stack.MemSQS.Messages("orders")), got)
+		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders")) != 100 {
+			t.Errorf("%s: %d sent, %+v", command, len(w.stack.MemSQS().Messages("orders")), got)
 		}
 		journals, err := filepath.Glob(filepath.Join(w.folder, "sqsonce", "redrive-orders-dlq-*.jsonl"))
 		if err != nil || len(journals) != 1 {
@@ -240,7 +240,7 @@ func TestOneRedriveAtATime(t *testing.T) {
 			t.Fatal(killed, err)
 		}
 		w.must(lock.set(filepath.Join(folder, "old one.jsonl")))
-		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitRefused || !strings.Contains(got.err, "another redrive or restore") || len(w.stack.MemSQS.Messages("orders")) != 0 {
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitRefused || !strings.Contains(got.err, "another redrive or restore") || len(w.stack.MemSQS().Messages("orders")) != 0 {
 			t.Errorf("%+v", got)
 		}
 		w.must(lock.file.Close()) // as a kill does

@@ -57,8 +57,8 @@ func TestRedriveBrokenOutput(t *testing.T) {
 		w.deadLetters(100)
 		a := &app{in: strings.NewReader(""), out: closed{}, err: t.Output(), connect: w.connect, getenv: func(string) string { return w.folder }}
 		code := a.run(context.Background(), append(slices.Clone(redriveLine), "--all", "--canary=0", "--json", "--yes"))
-		if code != exitFailed || w.hidden("orders-dlq") != 0 || len(w.stack.MemSQS.Messages("orders")) > 20 {
-			t.Errorf("exit %d, %d hidden, %d sent", code, w.hidden("orders-dlq"), len(w.stack.MemSQS.Messages("orders")))
+		if code != exitFailed || w.hidden("orders-dlq") != 0 || len(w.stack.MemSQS().Messages("orders")) > 20 {
+			t.Errorf("exit %d, %d hidden, %d sent", code, w.hidden("orders-dlq"), len(w.stack.MemSQS().Messages("orders")))
 		}
 	})
 }
@@ -67,7 +67,7 @@ func TestRedriveBrokenOutput(t *testing.T) {
 func TestRedriveUnseen(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(20)
-		w.stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Do: fault.LoseReply}}})
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Do: fault.LoseReply}}})
 		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitPart || !strings.Contains(got.err, "10 not seen: hidden") {
 			t.Errorf("%+v", got)
 		}
@@ -75,7 +75,7 @@ func TestRedriveUnseen(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(time.Minute)
-		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || len(w.stack.MemSQS.Messages("orders")) != 20 {
+		if got := w.redrive("--all", "--canary=0", "--yes"); got.code != exitDone || len(w.stack.MemSQS().Messages("orders")) != 20 {
 			t.Errorf("%+v", got)
 		}
 	})

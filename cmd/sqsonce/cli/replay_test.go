@@ -193,11 +193,11 @@ func TestReplayFails(t *testing.T) {
 					w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("17") })
 				}
 				line := w.replayLine(id, key, "ID"+noted+" --again FENCE --yes")
-				w.stack.MemSQS.Set(test.sqs)
-				w.stack.MemDynamoDB.Set(test.dynamo)
+				w.stack.MemSQS().Set(test.sqs)
+				w.stack.MemDynamoDB().Set(test.dynamo)
 				got := w.run(line...)
-				w.stack.MemSQS.Set(fault.Plan{})
-				w.stack.MemDynamoDB.Set(fault.Plan{})
+				w.stack.MemSQS().Set(fault.Plan{})
+				w.stack.MemDynamoDB().Set(fault.Plan{})
 				if got.code != test.code || !strings.Contains(got.err, test.says) || strings.Contains(got.err, "to go on: sqsonce replay ") != test.resumes || w.hidden("orders-dlq") != 0 {
 					t.Errorf("%d hidden: %+v", w.hidden("orders-dlq"), got)
 				}
@@ -228,7 +228,7 @@ func TestReplayRanMeanwhile(t *testing.T) {
 			w.put("e", ops.Completed)
 		}, a.in}
 		code := a.run(context.Background(), w.replayLine(id, key, "ID"+noted+" --again FENCE"))
-		if code != exitRefused || !strings.Contains(errs.String(), "has run again") || strings.Contains(errs.String(), "to go on") || len(w.stack.MemSQS.Messages("orders")) != 0 {
+		if code != exitRefused || !strings.Contains(errs.String(), "has run again") || strings.Contains(errs.String(), "to go on") || len(w.stack.MemSQS().Messages("orders")) != 0 {
 			t.Errorf("exit %d: %s", code, errs.String())
 		}
 		if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {

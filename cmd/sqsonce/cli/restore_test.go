@@ -54,7 +54,7 @@ func TestRestore(t *testing.T) {
 				if got.code != test.code || !strings.Contains(got.err, test.says) || strings.Contains(got.err, asksYesNo) != test.asks {
 					t.Errorf("exit %d, want %d with %q: %s%s", got.code, test.code, test.says, got.out, got.err)
 				}
-				if n := left(t, w) + len(w.stack.MemSQS.Messages("orders-dlq.fifo")); n != test.restored {
+				if n := left(t, w) + len(w.stack.MemSQS().Messages("orders-dlq.fifo")); n != test.restored {
 					t.Errorf("%d restored", n)
 				}
 				if n := len(w.audited()) - before; (n == 2) != strings.Contains(got.err, "journal "+w.folder) || n == 1 {
@@ -70,7 +70,7 @@ func TestInterruptedRestore(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.deadLetters(60)
 		w.dlq("delete --archive ARCHIVE --all --yes --expect 60")
-		w.stack.MemSQS.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Do: fault.Delay, Delay: time.Second}}})
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Do: fault.Delay, Delay: time.Second}}})
 		ctx, cancel := context.WithCancelCause(context.Background())
 		w.caller = func(context.Context) (string, error) {
 			time.AfterFunc(2500*time.Millisecond, func() { cancel(errInterrupted) })
@@ -83,7 +83,7 @@ func TestInterruptedRestore(t *testing.T) {
 		if got.code != exitPart || sent == 0 || sent == 60 || !strings.Contains(command, "--journal "+filepath.Join(w.folder, "sqsonce", "restore-orders-dlq-")) {
 			t.Fatalf("%d sent: %+v", sent, got)
 		}
-		w.stack.MemSQS.Set(fault.Plan{})
+		w.stack.MemSQS().Set(fault.Plan{})
 		if got := w.run(words(command)...); got.code != exitDone || left(t, w) != 60 || !strings.HasPrefix(got.out, "restored\t60\t") {
 			t.Errorf("%s: %d sent, %+v", command, left(t, w), got)
 		}

@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 		stopped := make(chan error, 1)
 		go func() { stopped <- w.Run(running) }()
 		time.Sleep(10 * time.Minute) // the same event is not rejected twice at once
-		if n := len(stack.MemSQS.Messages("orders-dlq")); n != 3 {
+		if n := len(stack.MemSQS().Messages("orders-dlq")); n != 3 {
 			t.Errorf("%d dead letters, want 3", n)
 		}
 		mended = true
@@ -82,7 +82,7 @@ func TestRun(t *testing.T) {
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
-		if left := len(stack.MemSQS.Messages("orders-dlq")) + len(stack.MemSQS.Messages("orders")); left != 0 || ran != 1 {
+		if left := len(stack.MemSQS().Messages("orders-dlq")) + len(stack.MemSQS().Messages("orders")); left != 0 || ran != 1 {
 			t.Errorf("%d messages left, and the event ran %d times, want none and once", left, ran)
 		}
 		want := "3 dead letters (failed; its next delivery runs it): sqsonce: rejected: unknown article *\n1 redriven, 2 deleted whose event was done\n"

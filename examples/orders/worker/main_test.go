@@ -79,7 +79,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := stack.MemSQS.Messages("orders"); ledger["acct-1"].Balance != 250 || len(left) != 0 {
+	if left := stack.MemSQS().Messages("orders"); ledger["acct-1"].Balance != 250 || len(left) != 0 {
 		t.Errorf("after the stop the ledger has %+v and the queue %+v, want the order booked and deleted", ledger, left)
 	}
 }

@@ -153,7 +153,7 @@ func runFunction(t *testing.T, what string, messages int) (out string, invocatio
 			return response, err
 		})
 	}()
-	for len(stack.MemSQS.Messages("orders")) > 0 && ctx.Err() == nil {
+	for len(stack.MemSQS().Messages("orders")) > 0 && ctx.Err() == nil {
 		time.Sleep(20 * time.Millisecond)
 	}
 	stop()

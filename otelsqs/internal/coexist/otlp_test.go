@@ -84,7 +84,7 @@ func TestOTLP(t *testing.T) {
 	running, stop := context.WithTimeout(ctx, time.Minute)
 	flushed := make(chan error, 1)
 	go func() {
-		for len(p.stack.MemSQS.Messages("orders")) > 0 && running.Err() == nil {
+		for len(p.stack.MemSQS().Messages("orders")) > 0 && running.Err() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 		flushed <- metrics.ForceFlush(running) // with what is asked of a worker while it runs
