@@ -184,22 +184,27 @@ func TestOneServiceAtAnEndpoint(t *testing.T) {
 	noEndpoint(t)
 	server := start(t, func(o *localstack.Options) { o.HTTP = true })
 	defer closeStack(t, server)
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", server.URL)
-	s := start(t, func(o *localstack.Options) {
-		o.Queues = []localstack.Queue{{Name: "jobs"}}
-		o.Tables = []string{"records"}
-	})
-	defer closeStack(t, s)
-	wantInMemory(t, s, "", server.URL)
-	if s.URL != "" {
-		t.Errorf("URL %q, want none in common", s.URL)
-	}
-	if _, err := server.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("records")}); err != nil {
-		t.Errorf("table at the endpoint: %v", err)
-	}
-	_, err := server.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("jobs")})
-	if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); !missing {
-		t.Errorf("queue at the endpoint: got %v, want none", err)
+	for _, tt := range []struct{ variable, sqs, dynamoDB string }{{"AWS_ENDPOINT_URL_SQS", server.URL, ""}, {"AWS_ENDPOINT_URL_DYNAMODB", "", server.URL}} {
+		t.Run(tt.variable, func(t *testing.T) {
+			t.Setenv(tt.variable, server.URL)
+			s := start(t, func(o *localstack.Options) {
+				o.Queues = []localstack.Queue{{Name: "jobs"}}
+				o.Tables = []string{"records"}
+			})
+			defer closeStack(t, s)
+			wantInMemory(t, s, tt.sqs, tt.dynamoDB)
+			if s.URL != "" {
+				t.Errorf("URL %q, want none in common", s.URL)
+			}
+			_, err := server.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("jobs")})
+			if _, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err); missing != (tt.sqs == "") {
+				t.Errorf("queue at the endpoint: got %v", err)
+			}
+			_, err = server.DynamoDB.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("records")})
+			if _, missing := errors.AsType[*ddbtypes.ResourceNotFoundException](err); missing != (tt.dynamoDB == "") {
+				t.Errorf("table at the endpoint: got %v", err)
+			}
+		})
 	}
 }
 
