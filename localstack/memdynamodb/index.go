@@ -38,7 +38,8 @@ type indexInput struct {
 const (
 	maxGlobalIndexes = 20
 	maxLocalIndexes  = 5
-	maxProjected     = 20 // names in a NonKeyAttributes
+	maxProjected     = 20  // names in a NonKeyAttributes
+	maxProjectedAll  = 100 // names in all NonKeyAttributes of a table; a name in two of them counts twice
 )
 
 func (t *table) addIndexes(in *createTableInput, types map[string]string) error {
@@ -107,6 +108,13 @@ func (t *table) addIndex(x *localIndexInput, types map[string]string, local bool
 		return validation(invalidParameters+"Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s", ix.name, ix.keys.partition, t.keys.partition)
 	}
 	t.indexes = append(t.indexes, ix)
+	projected := 0
+	for _, ix := range t.indexes {
+		projected += len(ix.projection.NonKeyAttributes)
+	}
+	if projected > maxProjectedAll { // the text is ours: AWS's is not known
+		return validation(invalidParameters+"NonKeyAttributes of all indexes have %d names, must be at most %d", projected, maxProjectedAll)
+	}
 	return nil
 }
 

@@ -242,8 +242,8 @@ func (t *table) changeIndex(u indexUpdate, definitions []attributeDefinition, no
 		return validation("Attempting to create an index which already exists")
 	case u.Create != nil:
 		return t.createIndex(u.Create, definitions)
-	case ix == nil:
-		return tableNotFound()
+	case ix == nil: // for Update as for Delete, whatever the billing mode: DDB-TABLE-161 of ack-api-quirks
+		return awsjson.Invalid("ResourceNotFoundException", "Requested resource not found: Index "+u.name()+" for table "+t.TableName)
 	case ix.local && u.Delete != nil:
 		return validation("Cannot delete an index that is not a GlobalSecondaryIndex: %s", ix.name)
 	case ix.local:
@@ -258,7 +258,9 @@ func (t *table) changeIndex(u indexUpdate, definitions []attributeDefinition, no
 	return ix.throughput.change(u.Update.ProvisionedThroughput, "index "+ix.name, now)
 }
 
-// createIndex adds an index to a table. Items whose values cannot be its keys are not in it.
+// createIndex adds an index to a table. Items whose values cannot be its keys stay in the table and are not in it. From then on
+// every write of such an item is refused, also an update of its other attributes.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.OnlineOps.ViolationDetection.html
 func (t *table) createIndex(in *indexInput, definitions []attributeDefinition) error {
 	global := 0
 	for i := range t.indexes {
