@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
@@ -34,12 +35,8 @@ func (s *Server) query(c *call, in *queryInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if src.filter != nil {
-		for _, name := range keys.names() {
-			if src.filter.Mentions(src.env, name) {
-				return nil, validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
-			}
-		}
+	if err := src.checkFilter(); err != nil {
+		return nil, err
 	}
 	backwards := in.ScanIndexForward != nil && !*in.ScanIndexForward
 	candidates := src.partition(wanted)
@@ -58,6 +55,28 @@ func (s *Server) query(c *call, in *queryInput) (any, error) {
 		candidates = after(candidates, func(item attr.Map) int { return order(item, start) })
 	}
 	return src.page(c, &in.pageInput, candidates), nil
+}
+
+// checkFilter refuses what the filter of a Query must not name: the key attributes, and attributes that the index does not have. For
+// a Scan of the index the latter are attributes that no item has.
+// https://github.com/sensedeep/dynamodb-onetable/issues/377 has AWS's error for a global index. DynamoDB Local, and PartiQL on AWS
+// (nubo-db/dynamodb-conformance, partiqlIndexQualifier.test.ts), have it for local ones too, and only where a partition is read.
+func (src *source) checkFilter() error {
+	if src.filter == nil {
+		return nil
+	}
+	named := src.filter.Attributes(src.env)
+	for _, name := range src.keys().names() {
+		if slices.Contains(named, name) {
+			return validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
+		}
+	}
+	missing := slices.DeleteFunc(named, func(name string) bool { return src.index == nil || src.index.projects(src.table, name) })
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return validation(invalidParameters+"Secondary index %s does not project one or more filter attributes: [%s]", src.index.name, strings.Join(missing, ", "))
 }
 
 // partition returns the items of one partition of the table or index that meet the sort condition, in the partition's

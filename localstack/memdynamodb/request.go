@@ -3,6 +3,7 @@ package memdynamodb
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
@@ -58,8 +59,22 @@ func validOnFailure(asked string) error {
 
 // validMetrics checks ReturnItemCollectionMetrics.
 func validMetrics(asked string) error {
-	if asked != "" && asked != "NONE" {
+	switch asked {
+	case "", "NONE":
+		return nil
+	case "SIZE":
 		return unimplemented("ReturnItemCollectionMetrics")
+	}
+	return constraint(asked, "returnItemCollectionMetrics", "Member must satisfy enum value set: [SIZE, NONE]")
+}
+
+// validLength checks a text that may be left out, and must not be empty.
+func validLength(text *string, member string, longest int) error {
+	switch {
+	case text != nil && *text == "":
+		return constraint("", member, "Member must have length greater than or equal to 1")
+	case text != nil && len(*text) > longest:
+		return constraint(*text, member, fmt.Sprintf("Member must have length less than or equal to %d", longest))
 	}
 	return nil
 }
@@ -76,7 +91,31 @@ func constraint(value any, member, rule string) *awsjson.Error {
 	if value != nil {
 		shown = fmt.Sprintf("'%v'", value)
 	}
-	return validation("1 validation error detected: Value %s at '%s' failed to satisfy constraint: %s", shown, member, rule)
+	return validation(oneError+"Value %s at '%s' failed to satisfy constraint: %s", shown, member, rule)
+}
+
+const oneError = "1 validation error detected: "
+
+// constraints is one error of all that break a [constraint], as AWS returns it. Another error comes before them.
+func constraints(errs ...error) error {
+	var broken []string
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		e, ok := errors.AsType[*awsjson.Error](err)
+		if !ok || !strings.HasPrefix(e.Message, oneError) {
+			return err
+		}
+		broken = append(broken, strings.TrimPrefix(e.Message, oneError))
+	}
+	switch len(broken) {
+	case 0:
+		return nil
+	case 1:
+		return validation("%s", oneError+broken[0])
+	}
+	return validation("%d validation errors detected: %s", len(broken), strings.Join(broken, "; "))
 }
 
 func required(member string) *awsjson.Error {

@@ -104,6 +104,8 @@ func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	srv, _ := start(t)
 	for _, tt := range []struct{ op, body, want string }{
+		{"TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"orders","Key":{"id":{"S":"a"}}}},{"Update":{"TableName":"orders","Key":{"id":{"S":"b"}}}}]}`, `transactItems.2.member.update.updateExpression`},
+		{"TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"orders","Key":{"id":{"S":"a"}}}},{"ConditionCheck":{"TableName":"orders","Key":{"id":{"S":"b"}}}}]}`, `transactItems.2.member.conditionCheck.conditionExpression`},
 		{"PutItem", `{`, `SerializationException`},
 		{"PutItem", ``, `SerializationException`},
 		{"PutItem", `{"TableName":7}`, `SerializationException`},

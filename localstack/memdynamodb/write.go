@@ -122,9 +122,18 @@ func (in *changeInput) otherVerbs(v verb) string {
 	return ""
 }
 
-// newChange reads a change and refuses what is wrong in every table. [change.fit] refuses what is wrong in this one. The
-// caller holds mu.
+// newChange reads a change of a table that exists. The caller holds mu.
 func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
+	c, err := readChange(v, in)
+	if err != nil {
+		return nil, err
+	}
+	c.table, err = s.table(in.TableName)
+	return c, err
+}
+
+// readChange refuses what is wrong in every table. [change.fit] refuses what is wrong in the change's own, which is not set yet.
+func readChange(v verb, in *changeInput) (*change, error) {
 	if other := in.otherVerbs(v); other != "" {
 		return nil, unimplemented("the member " + other + " here")
 	}
@@ -143,12 +152,7 @@ func (s *Server) newChange(v verb, in *changeInput) (*change, error) {
 	case in.Key == nil:
 		return nil, required("key")
 	}
-	if err := c.parse(in); err != nil {
-		return nil, err
-	}
-	var err error
-	c.table, err = s.table(in.TableName)
-	return c, err
+	return c, c.parse(in)
 }
 
 func (c *change) parse(in *changeInput) (err error) {

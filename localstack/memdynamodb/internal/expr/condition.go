@@ -183,13 +183,11 @@ func (p *parser) predicate(name string) node {
 	return functionNode{name, args}
 }
 
-// Mentions reports whether a path of the condition begins with the attribute. The filter of a Query must not name key
-// attributes.
-func (c *Condition) Mentions(e *Env, attribute string) bool {
+// Attributes returns the attributes with which the paths of the condition begin, each once.
+func (c *Condition) Attributes(e *Env) []string {
+	var names []string
 	for _, p := range c.paths {
-		if e.name(p[0].Name) == attribute {
-			return true
-		}
+		use(&names, e.name(p[0].Name))
 	}
-	return false
+	return names
 }
