@@ -78,7 +78,7 @@ func cases() []testCase {
 		conditionCases(), functionCases(), refusedConditionCases(), placeholderCases(), reservedCases,
 		updateExpressionCases(), refusedUpdateCases(), projectionCases,
 		keyCases, nestedKeyCases, numberCases(), valueCases, sizeCases, nameCases,
-		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases,
+		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases, orderCases,
 		statementCases, refusedStatementCases(), batchStatementCases,
 		queryCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),
 	)

@@ -56,6 +56,51 @@ var indexRuleCases = []testCase{
 		x.create(in)
 		x.refused(x.put(m{"id": "a", "owner": []byte{}}).err, invalid, "cannot contain an empty binary value. IndexName: gsi, IndexKey: owner")
 	}},
+	{name: "index/a filter on attributes that it does not project", run: func(x *exam) { // sensedeep/dynamodb-onetable issue 377; error-messages/partiqlIndexQualifier.test.ts
+		x.useStrings(ddbtypes.Projection{ProjectionType: "INCLUDE", NonKeyAttributes: []string{"v"}})
+		x.fill(m{"id": "a", "pos": "1", "owner": "me", "rank": "1", "v": 1, "w": 2})
+		partitions := map[string]func(*dynamodb.QueryInput){
+			"gsi": func(*dynamodb.QueryInput) {},
+			"lsi": func(in *dynamodb.QueryInput) {
+				in.KeyConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues = aws.String("id = :me"), nil, attributes(m{":me": "a"})
+			},
+		}
+		for index, partition := range partitions {
+			query := func(filter string) (*dynamodb.QueryOutput, error) {
+				return x.owned(partition, func(in *dynamodb.QueryInput) { in.IndexName, in.FilterExpression = &index, &filter })
+			}
+			for _, filter := range []string{"attribute_exists(w)", "attribute_exists(v) OR attribute_exists(w.x)"} {
+				_, err := query(filter)
+				x.refused(err, invalid, "One or more parameter values were invalid: Secondary index "+index+" does not project one or more filter attributes: [w]")
+			}
+			out, err := query("attribute_exists(v)")
+			x.ok(err)
+			equal(x, index+", projected", out.Count, 1)
+			// A scan finds no such attribute in any item.
+			for filter, count := range map[string]int32{"attribute_exists(w)": 0, "attribute_not_exists(w)": 1, "attribute_exists(v)": 1} {
+				out, err := x.scanned(func(in *dynamodb.ScanInput) { in.IndexName, in.FilterExpression = &index, &filter })
+				x.ok(err)
+				equal(x, index+" scanned, "+filter, out.Count, count)
+			}
+		}
+	}},
+	{name: "index/a hundred projected names in all", run: func(x *exam) { // AWS, ServiceQuotas: a name in two indexes counts twice
+		project := func(each ...int) *dynamodb.CreateTableInput {
+			in := &dynamodb.CreateTableInput{TableName: aws.String(x.newName()), BillingMode: "PAY_PER_REQUEST"}
+			in.KeySchema, in.AttributeDefinitions = schema("id:S")
+			for i, n := range each {
+				p := &ddbtypes.Projection{ProjectionType: "INCLUDE"}
+				for name := range n {
+					p.NonKeyAttributes = append(p.NonKeyAttributes, fmt.Sprint(name))
+				}
+				in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, ddbtypes.GlobalSecondaryIndex{IndexName: aws.String(fmt.Sprint("gsi", i)), KeySchema: in.KeySchema, Projection: p})
+			}
+			return in
+		}
+		_, err := x.client().CreateTable(x.ctx, project(20, 20, 20, 20, 20, 1))
+		x.refused(err, invalid)
+		x.create(project(20, 20, 20, 20, 19, 1))
+	}},
 	{name: "index/projections refused", run: func(x *exam) { // ack-api-quirks DDB-TABLE-126
 		var many []string
 		for i := range 21 {

@@ -52,6 +52,15 @@ func numberCases() []testCase {
 	}})
 }
 
+// nested returns a text within so many lists.
+func nested(levels int) any {
+	v := any("deep")
+	for range levels {
+		v = l{v}
+	}
+	return v
+}
+
 var valueCases = []testCase{
 	{name: "value/empty strings, bytes, lists and maps", run: func(x *exam) {
 		x.use("id:S")
@@ -71,19 +80,12 @@ var valueCases = []testCase{
 			x.refused(x.update(m{"id": "a"}, args{update: "SET v = :v", values: m{":v": v}}).err, invalid)
 		}
 	}},
-	{name: "value/null is true", run: func(x *exam) {
+	{name: "value/null is true", run: func(x *exam) { // architect/dynalite test/putItem.js
 		x.use("id:S")
-		x.refused(x.put(m{"id": "a", "v": raw{&ddbtypes.AttributeValueMemberNULL{Value: false}}}).err, invalid)
+		x.refused(x.put(m{"id": "a", "v": raw{&ddbtypes.AttributeValueMemberNULL{Value: false}}}).err, invalid, "Null attribute value types must have the value of true")
 	}},
 	{name: "value/32 levels", run: func(x *exam) {
 		x.use("id:S")
-		nested := func(levels int) any {
-			v := any("deep")
-			for range levels {
-				v = l{v}
-			}
-			return v
-		}
 		x.ok(x.put(m{"id": "a", "v": nested(31)}).err)
 		x.refused(x.put(m{"id": "a", "v": nested(33)}).err, invalid, "Nesting Levels have exceeded supported limits")
 	}},

@@ -106,6 +106,11 @@ var updateTableCases = []testCase{
 		x.ok(x.change(addIndex("by_x", "x:S")))
 		x.list("index", x.in("by_x"), m{"id": "a", "x": "hello"})
 		x.refused(x.put(m{"id": "f", "x": 3}).err, invalid, "mismatch")
+		// AWS, GSI.OnlineOps.ViolationDetection: writes of items that violate the index's keys are rejected from now on.
+		x.refused(x.update(m{"id": "b"}, args{update: "SET v = :v", values: m{":v": 1}}).err, invalid, "mismatch")
+		x.ok(x.update(m{"id": "b"}, args{update: "SET x = :v", values: m{":v": "mended"}}).err)
+		x.ok(x.remove(m{"id": "e"}).err)
+		x.list("index then", x.in("by_x"), m{"id": "a", "x": "hello"}, m{"id": "b", "x": "mended"})
 		x.fill(m{"id": "g"})
 		t, err := x.describe(x.table)
 		x.ok(err)
@@ -146,7 +151,8 @@ var updateTableCases = []testCase{
 			{all(addIndex("by_x", "x:S"), dropIndex("by_owner")), "LimitExceededException", "Only 1 online index"},
 			{all(dropIndex("by_x"), dropIndex("by_owner")), "LimitExceededException", "Only 1 online index"},
 			{all(dropIndex("by_owner"), dropIndex("by_owner")), invalid, "Only one global secondary index update per index is allowed simultaneously. Index: by_owner"},
-			{dropIndex("none"), notFound, ""}, // test_updatetable_delete_missing_gsi
+			{dropIndex("none"), notFound, "Requested resource not found: Index none for table " + x.table}, // DDB-TABLE-161
+			{setIndex("none", 1, 1), notFound, "Requested resource not found: Index none for table " + x.table},
 			{setIndex("by_owner", 1, 1), invalid, "The only Updates for index: by_owner"},
 			{func(in *dynamodb.UpdateTableInput) { in.GlobalSecondaryIndexUpdates = indexUpdates{{}} }, invalid, "must not be null"},
 			{all(addIndex("by_x", "x:S"), dropIndex("by_owner"), func(in *dynamodb.UpdateTableInput) {
@@ -205,6 +211,26 @@ var updateTableCases = []testCase{
 		p = t.ProvisionedThroughput
 		equal(x, "decreases then", aws.ToInt64(p.NumberOfDecreasesToday), 1)
 		equal(x, "a decrease", p.LastDecreaseDateTime != nil, true)
+	}},
+	{name: "update table/four decreases a day", run: func(x *exam) { // DDB-TABLE-157 and 184. It fails where midnight UTC comes between
+		x.useProvisioned()
+		for _, p := range []*ddbtypes.ProvisionedThroughput{unitsOf(4, 4), unitsOf(3, 6), unitsOf(3, 5), unitsOf(2, 3)} {
+			x.ok(x.change(bill("", p)))
+		}
+		const text = "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first 4 decreases, each subsequent decrease in the same UTC day can be performed at most once every 3600 seconds. Number of decreases today: 4. Last decrease at "
+		for _, c := range []func(*dynamodb.UpdateTableInput){
+			bill("", unitsOf(2, 2)), bill("", unitsOf(9, 2)), all(bill("", unitsOf(1, 1)), setIndex("by_owner", 1, 3)),
+		} {
+			x.refused(x.change(c), "LimitExceededException", text)
+		}
+		equal(x, "unchanged", x.throughput(), "2/3 2/3")
+		x.ok(x.change(bill("", unitsOf(3, 4))))
+		x.ok(x.change(setIndex("by_owner", 1, 3))) // an index has decreases of its own
+		equal(x, "changed", x.throughput(), "3/4 1/3")
+		t, err := x.describe(x.table)
+		x.ok(err)
+		equal(x, "decreases", aws.ToInt64(t.ProvisionedThroughput.NumberOfDecreasesToday), 4)
+		equal(x, "decreases of the index", aws.ToInt64(t.GlobalSecondaryIndexes[0].ProvisionedThroughput.NumberOfDecreasesToday), 1)
 	}},
 	{name: "update table/throughput refused", run: func(x *exam) { // updateTable.js; DDB-TABLE-174
 		x.useProvisioned()
