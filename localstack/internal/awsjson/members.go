@@ -1,6 +1,7 @@
 package awsjson
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"reflect"
@@ -136,18 +137,22 @@ func (m *Members) each() *Members {
 func (s *scanner) name() []byte {
 	s.at++
 	start := s.at
-	for s.text[s.at] != '"' {
-		if s.text[s.at] == '\\' {
-			s.at++
+	for {
+		end := s.at + bytes.IndexByte(s.text[s.at:], '"')
+		s.at = end + 1
+		escapes := end
+		for escapes > start && s.text[escapes-1] == '\\' {
+			escapes--
 		}
-		s.at++
+		if (end-escapes)%2 == 0 { // else the quote is escaped
+			return s.text[start:end]
+		}
 	}
-	s.at++
-	return s.text[start : s.at-1]
 }
 
+// space skips white space: outside of strings nothing else in JSON is below it.
 func (s *scanner) space() {
-	for strings.IndexByte(" \t\r\n", s.text[s.at]) >= 0 {
+	for s.text[s.at] <= ' ' {
 		s.at++
 	}
 }
