@@ -81,6 +81,13 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, err
 }
 
+// services returns services that keep no record of calls, which would grow for weeks.
+func services() (*memsqs.Server, *memdynamodb.Server) {
+	q := memsqs.New(func(o *memsqs.Options) { o.OfRequest, o.NoRecord = true, true })
+	d := memdynamodb.New(func(o *memdynamodb.Options) { o.NoRecord = true })
+	return q, d
+}
+
 // Of a server that runs for weeks: none for the response, since a poll waits 20 s, and a client may wait longer for what it asks.
 const (
 	headerTimeout = 10 * time.Second
@@ -88,18 +95,21 @@ const (
 	idleTimeout   = 5 * time.Minute // SDKs keep connections for 90 s
 )
 
+func newServer(q *memsqs.Server, d *memdynamodb.Server) *http.Server {
+	return &http.Server{
+		Handler: localstack.Handler(q, d), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+	}
+}
+
 func run(ctx context.Context, out, log io.Writer, o options) error {
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
 		return err
 	}
-	q := memsqs.New(func(o *memsqs.Options) { o.OfRequest, o.NoRecord = true, true })
-	d := memdynamodb.New(func(o *memdynamodb.Options) { o.NoRecord = true })
+	q, d := services()
 	defer q.Close()
 	defer d.Close()
-	server := &http.Server{
-		Handler: localstack.Handler(q, d), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
-	}
+	server := newServer(q, d)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 

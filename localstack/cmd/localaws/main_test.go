@@ -141,7 +141,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// Queue URLs have the host that the client has called, and nothing is recorded.
+// Queue URLs have the host that the client has called.
 func TestQueueURLs(t *testing.T) {
 	t.Parallel()
 	url, _ := started(t, "-queues", "jobs")
