@@ -276,3 +276,10 @@ func newHandler(t *testing.T, calls string, optFns ...func(*localstack.Options))
 func message(body string) *sqsonce.Message {
 	return &sqsonce.Message{ID: "m-1", QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", Body: body, ReceiveCount: 1}
 }
+
+// inMemory makes localstack.Start, and the processes that a test starts, ignore the endpoints of the environment.
+func inMemory(t *testing.T) {
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB"} {
+		t.Setenv(name, "")
+	}
+}

@@ -152,9 +152,9 @@ func TestOwnFunction(t *testing.T) {
 
 // withQueue runs f in virtual time, with a queue named orders and a table of records.
 func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
-	inMemory(t)
 	synctest.Test(t, func(t *testing.T) {
 		stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+			o.InMemory = true // although AWS_ENDPOINT_URL may be set
 			o.Queues, o.Tables = []localstack.Queue{{Name: "orders"}}, []string{"dedup"}
 		})
 		if err != nil {
@@ -165,13 +165,6 @@ func withQueue(t *testing.T, f func(*testing.T, *localstack.Stack)) {
 			t.Error(err)
 		}
 	})
-}
-
-// inMemory makes localstack.Start ignore the endpoints of the environment: a synctest bubble cannot wait for sockets.
-func inMemory(t *testing.T) {
-	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB"} {
-		t.Setenv(name, "")
-	}
 }
 
 // once returns h with its records in store. Each process has its own; in production the store outlives the processes.
