@@ -76,6 +76,11 @@ func (c *capacityUnits) set(p *throughput) {
 	c.ReadCapacityUnits, c.WriteCapacityUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
 }
 
+// take sets the units and the number of decreases to those of another throughput.
+func (c *capacityUnits) take(o capacityUnits) {
+	c.ReadCapacityUnits, c.WriteCapacityUnits, c.NumberOfDecreasesToday = o.ReadCapacityUnits, o.WriteCapacityUnits, o.NumberOfDecreasesToday
+}
+
 // change sets another throughput. It refuses the same one: AWS does. what is "table" or "index" and its name.
 func (c *capacityUnits) change(p *throughput, what string, now time.Time) error {
 	*c = c.at(now)

@@ -30,7 +30,8 @@ type indexUpdate struct {
 	Delete *struct{ IndexName string }
 }
 
-// updateTable makes all the changes or none. They hold from now on, a new index has its items: only the response says UPDATING.
+// updateTable makes all the changes or none. They hold from now on, a new index has its items: only the response says UPDATING, and
+// has the units of before.
 func (s *Server) updateTable(_ *call, in *updateTableInput) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -46,12 +47,30 @@ func (s *Server) updateTable(_ *call, in *updateTableInput) (any, error) {
 	if err := next.change(in, now); err != nil {
 		return nil, err
 	}
+	was := *t
 	*t = next
 	status := "UPDATING"
 	if in.DeletionProtectionEnabled != nil { // alone, as validate has seen
 		status = "ACTIVE"
 	}
-	return map[string]any{"TableDescription": t.describe(status, now)}, nil
+	out := t.describe(status, now)
+	if was.onDemand() == t.onDemand() {
+		out.withUnitsOf(&was, now)
+	}
+	return map[string]any{"TableDescription": out}, nil
+}
+
+// withUnitsOf gives the description the units and numbers of decreases that the table and its indexes had before. Times are those of
+// the change. So AWS answers: DDB-TABLE-165 and 184 of ack-api-quirks.
+func (d *tableDescription) withUnitsOf(was *table, now time.Time) {
+	d.ProvisionedThroughput.take(was.ProvisionedThroughput.at(now))
+	for _, ix := range d.GlobalSecondaryIndexes {
+		if old := was.index(ix["IndexName"].(string)); old != nil {
+			units := ix["ProvisionedThroughput"].(capacityUnits)
+			units.take(old.throughput.at(now))
+			ix["ProvisionedThroughput"] = units
+		}
+	}
 }
 
 // validate checks what needs no look at the table.
