@@ -18,6 +18,12 @@ func (x *exam) change(set func(*dynamodb.UpdateTableInput)) error {
 	if _, err := x.client().UpdateTable(x.ctx, in); err != nil {
 		return err
 	}
+	x.active()
+	return nil
+}
+
+// active waits until the table and its indexes are active.
+func (x *exam) active() {
 	x.until("active", func() bool {
 		t, err := x.describe(x.table)
 		x.ok(err)
@@ -27,7 +33,6 @@ func (x *exam) change(set func(*dynamodb.UpdateTableInput)) error {
 		}
 		return active
 	})
-	return nil
 }
 
 // addIndex returns the action that adds an index with the keys, and their definitions.
@@ -212,6 +217,21 @@ var updateTableCases = []testCase{
 		equal(x, "decreases then", aws.ToInt64(p.NumberOfDecreasesToday), 1)
 		equal(x, "a decrease", p.LastDecreaseDateTime != nil, true)
 	}},
+	{name: "update table/the response has the units of before", run: func(x *exam) { // DDB-TABLE-165 and 184
+		x.useProvisioned()
+		in := &dynamodb.UpdateTableInput{TableName: &x.table}
+		all(bill("", unitsOf(4, 5)), setIndex("by_owner", 1, 9))(in)
+		out, err := x.client().UpdateTable(x.ctx, in)
+		x.ok(err)
+		table, index := out.TableDescription.ProvisionedThroughput, out.TableDescription.GlobalSecondaryIndexes[0].ProvisionedThroughput
+		equal(x, "read units", aws.ToInt64(table.ReadCapacityUnits), 5)
+		equal(x, "decreases", aws.ToInt64(table.NumberOfDecreasesToday), 0)
+		equal(x, "a decrease", table.LastDecreaseDateTime != nil, true)
+		equal(x, "read units of the index", aws.ToInt64(index.ReadCapacityUnits), 2)
+		equal(x, "write units of the index", aws.ToInt64(index.WriteCapacityUnits), 3)
+		x.active()
+		equal(x, "then", x.throughput(), "4/5 1/9")
+	}},
 	{name: "update table/four decreases a day", run: func(x *exam) { // DDB-TABLE-157 and 184. It fails where midnight UTC comes between
 		x.useProvisioned()
 		for _, p := range []*ddbtypes.ProvisionedThroughput{unitsOf(4, 4), unitsOf(3, 6), unitsOf(3, 5), unitsOf(2, 3)} {
@@ -255,7 +275,10 @@ var updateTableCases = []testCase{
 	{name: "update table/to on demand and back", run: func(x *exam) { // DDB-TABLE-152
 		x.useProvisioned()
 		x.refused(x.change(bill("PAY_PER_REQUEST", unitsOf(1, 1))), invalid, "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
-		x.ok(x.change(bill("PAY_PER_REQUEST", nil)))
+		out, err := x.client().UpdateTable(x.ctx, &dynamodb.UpdateTableInput{TableName: &x.table, BillingMode: "PAY_PER_REQUEST"})
+		x.ok(err)
+		equal(x, "units in the response", aws.ToInt64(out.TableDescription.ProvisionedThroughput.ReadCapacityUnits), 0) // DDB-TABLE-183
+		x.active()
 		equal(x, "on demand", x.throughput(), "0/0 0/0")
 		t, err := x.describe(x.table)
 		x.ok(err)
