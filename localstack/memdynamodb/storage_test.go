@@ -5,9 +5,12 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 // conditionalPut is a request to put a record of the idempotency protocol with the key n.
@@ -52,6 +55,36 @@ func overhead(t testing.TB, n int) float64 {
 	}
 	runtime.KeepAlive(srv)
 	return float64(int64(held)-aws.ToInt64(out.Table.TableSizeBytes)) / float64(n)
+}
+
+// TestMemoryOfTokens: tokens of transactions are forgotten after twenty minutes at most.
+func TestMemoryOfTokens(t *testing.T) {
+	now := time.Now()
+	srv := memdynamodb.New(func(o *memdynamodb.Options) { o.Now, o.NoRecord = func() time.Time { return now }, true })
+	defer srv.Close()
+	createTable(t, client(srv), "orders", "id", "")
+	transact := func(n int) {
+		t.Helper()
+		body := `{"ClientRequestToken":"token ` + strconv.Itoa(n) + `","TransactItems":[{"Put":{"TableName":"orders","Item":{"id":{"S":"a"}}}}]}`
+		if status, _, text := send(t, srv, "TransactWriteItems", body); status != http.StatusOK {
+			t.Fatal(text)
+		}
+	}
+	const n = 20_000
+	transact(0)
+	before := heap()
+	for i := range n {
+		transact(1 + i)
+	}
+	held := int64(heap() - before)
+	for i := range 2 {
+		now = now.Add(10 * time.Minute)
+		transact(n + 1 + i)
+	}
+	if left := int64(heap() - before); held < n*40 || left > held/4 {
+		t.Errorf("%d tokens hold %d bytes, and twenty minutes later %d", n, held, left)
+	}
+	runtime.KeepAlive(srv)
 }
 
 func heap() uint64 {

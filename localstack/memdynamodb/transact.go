@@ -270,7 +270,10 @@ const tokenLife = 10 * time.Minute
 
 // tokens are the ClientRequestTokens of the transactions that were made. The token of a cancelled transaction is not
 // among them: its repetition is a new attempt.
-type tokens map[string]usedToken
+type tokens struct {
+	recent, older map[string]usedToken // older ones are forgotten at once: SDKs send a token with every transaction, and a map keeps its memory
+	since         time.Time            // when the recent ones began
+}
 
 type usedToken struct {
 	request [sha256.Size]byte
@@ -278,11 +281,14 @@ type usedToken struct {
 }
 
 // done reports whether the transaction was already made under its token, within tokenLife.
-func (k tokens) done(in *transactWriteInput, now time.Time) (bool, error) {
+func (k *tokens) done(in *transactWriteInput, now time.Time) (bool, error) {
 	if in.ClientRequestToken == nil {
 		return false, nil
 	}
-	used, ok := k[*in.ClientRequestToken]
+	used, ok := k.recent[*in.ClientRequestToken]
+	if !ok {
+		used, ok = k.older[*in.ClientRequestToken]
+	}
 	if !ok || !now.Before(used.until) {
 		return false, nil
 	}
@@ -292,20 +298,15 @@ func (k tokens) done(in *transactWriteInput, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// add stores the token of a transaction that was made, and deletes tokens older than tokenLife.
+// add stores the token of a transaction that was made, for tokenLife at least.
 func (k *tokens) add(in *transactWriteInput, now time.Time) {
 	if in.ClientRequestToken == nil {
 		return
 	}
-	if *k == nil {
-		*k = tokens{}
+	if k.recent == nil || now.Sub(k.since) >= tokenLife {
+		k.older, k.recent, k.since = k.recent, map[string]usedToken{}, now
 	}
-	for t, used := range *k {
-		if !now.Before(used.until) {
-			delete(*k, t)
-		}
-	}
-	(*k)[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife)}
+	k.recent[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife)}
 }
 
 // digest is equal for requests with equal actions. The order of the members of an object does not count: clients write Go
