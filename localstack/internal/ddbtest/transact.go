@@ -289,6 +289,22 @@ var tokenCases = []testCase{
 		add()
 		x.stored(m{"id": "a"}, m{"id": "a", "v": 2})
 	}},
+	{name: "token/for ten minutes beside others", minutes: true, run: func(x *exam) {
+		x.use("id:S")
+		add := func(token string) {
+			x.ok(x.transactToken(token, x.txUpdate(m{"id": token}, args{update: "ADD v :v", values: m{":v": 1}})))
+		}
+		for i := range 13 { // minutes
+			add(fmt.Sprint("token-", i))
+			for again := max(0, i-9); again < i; again++ {
+				add(fmt.Sprint("token-", again))
+			}
+			for made := range i {
+				x.stored(m{"id": fmt.Sprint("token-", made)}, m{"id": fmt.Sprint("token-", made), "v": 1})
+			}
+			x.advance(time.Minute)
+		}
+	}},
 }
 
 func (x *exam) txGet(key m, projection string) ddbtypes.TransactGetItem {
