@@ -269,10 +269,11 @@ func cancelled(reasons []reason) error {
 const tokenLife = 10 * time.Minute
 
 // tokens are the ClientRequestTokens of the transactions that were made. The token of a cancelled transaction is not
-// among them: its repetition is a new attempt.
+// among them: its repetition is a new attempt. The older ones are forgotten all at once: SDKs send a token with every transaction,
+// too many to look at each time, and a map does not shrink.
 type tokens struct {
-	recent, older map[string]usedToken // older ones are forgotten at once: SDKs send a token with every transaction, and a map keeps its memory
-	since         time.Time            // when the recent ones began
+	recent, older map[string]usedToken
+	since         time.Time // when the recent ones began
 }
 
 type usedToken struct {
