@@ -36,6 +36,7 @@ type Lane struct {
 // it again is no error. A hook must not call it.
 func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 	internal, closeLane := p.openLane(ctx)
+	internal.gathers = true // before it has an entry
 	ended := make(chan struct{}, 1)
 	stop := context.AfterFunc(internal.ctx, func() {
 		defer func() { ended <- struct{}{} }()
@@ -65,6 +66,15 @@ func (l *Lane) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 		return nil, err
 	}
 	return en.pending, nil
+}
+
+// gather has the head of a group, whose entry before it was sent, wait for other requests that are in flight: their groups will be
+// ready then too. Else requests would become smaller and smaller, as groups end, and never larger. Alone it does not wait.
+// The caller holds the lock.
+func (p *Publisher) gather(g *group) {
+	if head := g.head(); head != nil && head.lane.gathers && p.requests > 1 {
+		head.due = time.Now().Add(gatherTime)
+	}
 }
 
 // openLane returns a lane that ends with ctx, or when Close cancels all requests. Until closeLane nobody ends its entries then.
