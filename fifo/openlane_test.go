@@ -89,17 +89,20 @@ func TestAPageOfAGroup(t *testing.T) {
 func TestFlushOpensNoGroupOfALane(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
-		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 2 })
+		p := x.publisher(func(o *fifo.Options) { o.MaxMessages = 3 })
 		l, closeLane := p.OpenLane(x.Context())
 		defer closeLane()
 		first := x.enqueueTo(l, event("lane", 1), event("lane", 2))
+		x.enqueueTo(l, event("resumed", 1))
 		time.Sleep(time.Second)
+		p.Resume("resumed")
+		x.expect("result", []string{"refused"}, x.results(first[:1]))
 		for n := range 5 {
 			x.enqueue(p, event(fmt.Sprint("g", n), 1))
 			time.Sleep(time.Second)
 		}
-		if err := p.Flush(x.Context()); len(split(err)) != 2 {
-			x.Errorf("Flush: %v, want two failures and a number", err)
+		if err := p.Flush(x.Context()); len(split(err)) != 3 {
+			x.Errorf("Flush: %v, want three failures and a number", err)
 		}
 		if _, err := l.Enqueue(x.Context(), event("lane", 2)); !errors.Is(err, fifo.ErrGroupHalted) {
 			x.Errorf("Enqueue behind an unread failure: %v, want ErrGroupHalted", err)
@@ -110,7 +113,8 @@ func TestFlushOpensNoGroupOfALane(t *testing.T) {
 				x.Error(err)
 			}
 		}
-		x.expect("results", []string{"refused", "halted"}, x.results(first))
+		x.expect("of the group that was opened by Resume", []string{"sent"}, x.results(x.enqueueTo(l, event("resumed", 1))))
+		x.expect("result", []string{"halted"}, x.results(first[1:]))
 		x.expect("again", []string{"sent", "sent"}, x.results(x.enqueueTo(l, event("lane", 1), event("lane", 2))))
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
@@ -226,6 +230,43 @@ func TestALaneEndsBesideAnother(t *testing.T) {
 				}
 			}, rule)
 		})
+	}
+}
+
+// What is sent on for others may fail without its caller: its group is open when theirs have read their results.
+func TestWhatIsSentOnFails(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		p := x.publisher()
+		short, closeShort := p.OpenLane(x.Context())
+		long, closeLong := p.OpenLane(x.Context())
+		defer closeLong()
+		x.enqueueTo(short, event("g", 1))
+		others := x.enqueueTo(long, event("g", 2))
+		time.Sleep(500 * time.Millisecond)
+		closeShort()
+		x.expect("results", []string{"halted"}, x.results(others))
+		x.srv.Set(fault.Plan{})
+		x.expect("again", []string{"sent", "sent"}, x.results(x.enqueueTo(long, event("g", 1), event("g", 2))))
+	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.LoseReply})
+}
+
+// A read of the queue's limit that a lane's event has begun ends before close returns: after its answer, or with the context.
+func TestALaneAwaitsTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []time.Duration{time.Second, time.Minute} {
+		bubble(t, orders, func(x *fixture) {
+			p := x.publisher()
+			ctx, cancel := context.WithTimeout(x.Context(), timeout)
+			defer cancel()
+			l, closeLane := p.OpenLane(ctx)
+			x.expect("results", []string{"sent"}, x.results(x.enqueueTo(l, sized("g", 3000))))
+			start := time.Now()
+			closeLane()
+			if took := time.Since(start); took > min(timeout, 3*time.Second) || !p.Idle() {
+				x.Errorf("close took %v with a context of %v, idle: %t", took, timeout, p.Idle())
+			}
+		}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 3 * time.Second})
 	}
 }
 
