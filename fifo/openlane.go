@@ -61,6 +61,9 @@ func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 // with [Pending.Wait], or the lane is closed; [Publisher.Flush] does not read them. An event that Enqueue itself refuses halts
 // nothing: do not enqueue those that must come behind it.
 func (l *Lane) Enqueue(ctx context.Context, e Event) (*Pending, error) {
+	if l.publisher == nil {
+		return nil, notSent(&e, badField("Lane", "was not made by OpenLane"))
+	}
 	en, err := l.publisher.enqueue(ctx, l.lane, &entry{event: e}, nil, 0)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -267,6 +268,14 @@ func TestALaneAwaitsTheLimit(t *testing.T) {
 				x.Errorf("close took %v with a context of %v, idle: %t", took, timeout, p.Idle())
 			}
 		}, fault.Rule{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: 3 * time.Second})
+	}
+}
+
+func TestALaneOfNoPublisher(t *testing.T) {
+	t.Parallel()
+	_, err := new(fifo.Lane).Enqueue(t.Context(), event("g", 1))
+	if fe, ok := errors.AsType[*sqsonce.FieldError](err); !ok || fe.Field != "Lane" || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
+		t.Errorf("Enqueue: %v, want ErrNotSent and a FieldError", err)
 	}
 }
 
