@@ -415,3 +415,24 @@ func TestNothingOfALaneIsLeft(t *testing.T) {
 			fault.Rule{Op: "SendMessageBatch", Prob: 0.2, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{0}})
 	}
 }
+
+// On a standard queue nothing is behind anything.
+func TestALaneOnAStandardQueue(t *testing.T) {
+	t.Parallel()
+	bubble(t, standard, func(x *fixture) {
+		p := x.publisher()
+		l, closeLane := p.OpenLane(x.Context())
+		defer closeLane()
+		var page []fifo.Event
+		for n := range 10 {
+			page = append(page, event("g", n))
+		}
+		start := time.Now()
+		x.expect("results", []string{"sent", "refused", "sent", "sent", "sent", "sent", "sent", "sent", "sent", "sent"}, x.results(x.enqueueTo(l, page...)))
+		x.expect("again", []string{"sent"}, x.results(x.enqueueTo(l, event("g", 1))))
+		if took := time.Since(start); took != 10*time.Millisecond {
+			x.Errorf("took %v, want 10ms: ten do not wait, one does", took)
+		}
+		x.expect("requests", []int{10, 1}, x.sizes())
+	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{1}})
+}
