@@ -1,6 +1,10 @@
 package fifo
 
-import "time"
+import (
+	"errors"
+	"slices"
+	"time"
+)
 
 // fail ends an entry with an error, and all entries behind it in its group: they would be delivered before it if it was
 // published again. The caller holds the lock.
@@ -43,11 +47,16 @@ func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	}
 	e.leaveLane()
 	p.forgetLane(e.lane)
-	p.recent.end(e, err == nil || e.unknown, r.Sequence, time.Now())
+	// SQS has dropped an event with a conflict. Were it remembered as sent, the next answer to it would pass for a success.
+	maybeSent := err == nil || e.unknown && !errors.Is(err, ErrDedupConflict)
+	p.recent.end(e, maybeSent, r.Sequence, time.Now())
 	p.capacity.free(e.size)
 	p.stats.count(e.pending.err)
 	if e.hooked != nil {
 		p.answered = append(p.answered, e)
+		if e.lane != p.shared {
+			e.lane.answering = append(slices.DeleteFunc(e.lane.answering, (*Pending).isDone), e.pending)
+		}
 	} else {
 		close(e.pending.done)
 	}
