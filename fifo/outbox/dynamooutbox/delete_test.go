@@ -1,0 +1,231 @@
+package dynamooutbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func many(n int) []int {
+	seqs := make([]int, n)
+	for i := range seqs {
+		seqs[i] = i + 1
+	}
+	return seqs
+}
+
+// A page is deleted by its keys, 25 a request, and nothing beside it.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", many(60)...)
+		b.put("h", 1, 2)
+		b.wantOps("BatchWriteItem BatchWriteItem BatchWriteItem", func() {
+			b.remove("g", append(many(52), 60)...)
+		})
+		b.wantStored("orders#g 53, orders#g 54, orders#g 55, orders#g 56, orders#g 57, orders#g 58, orders#g 59, orders#h 1, orders#h 2")
+		b.remove("g", 1, 2, 53, 53) // two are gone, and one is named twice
+		b.wantOps("", func() { b.remove("g") })
+		b.wantStored("orders#g 54, orders#g 55, orders#g 56, orders#g 57, orders#g 58, orders#g 59, orders#h 1, orders#h 2")
+	})
+}
+
+// Pages of several groups that come at the same time share requests.
+func TestDeletesShareRequests(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		const groups, page = 64, 10
+		for g := range groups {
+			b.put(fmt.Sprint("g", g), many(page)...)
+		}
+		calls := b.calls(func() {
+			var wg sync.WaitGroup
+			for g := range groups {
+				wg.Go(func() { b.remove(fmt.Sprint("g", g), many(page)...) })
+			}
+			wg.Wait()
+		})
+		if got, want := len(calls), (groups*page+maxDeletes-1)/maxDeletes; got != want {
+			b.Errorf("%d requests for %d events, want %d", got, groups*page, want)
+		}
+		b.wantStored("")
+	})
+}
+
+// A lone delete is sent after the linger, and leaves nothing behind.
+func TestLoneDelete(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1)
+		began := time.Now()
+		b.remove("g", 1)
+		if d := time.Since(began); d != deleteLinger {
+			b.Errorf("took %v, want %v", d, deleteLinger)
+		}
+	})
+}
+
+// What DynamoDB leaves unprocessed is left, with an error, and nothing else is.
+func TestUnprocessedDeletes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", many(30)...)
+		b.faults(fault.Rule{Op: "BatchWriteItem", Nth: 1, Do: fault.FailEntries, Entries: []int{0, 7}})
+		left, err := b.box.Delete(b.Context(), entries("g", many(30)...))
+		if got := describe(left, err); got != "1 8 error" || !errors.Is(err, errUnprocessed) {
+			b.Errorf("got %q (%v), want 1 and 8 left unprocessed", got, err)
+		}
+		b.wantStored("orders#g 1, orders#g 8")
+		b.remove("g", 1, 8)
+		b.wantStored("")
+	})
+}
+
+func TestDeleteFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rule fault.Rule
+		want string
+	}{
+		"denied":     {fault.Rule{Do: fault.Error, Code: "AccessDeniedException"}, "denied"},
+		"no table":   {fault.Rule{Do: fault.Error, Code: "ResourceNotFoundException"}, "denied"},
+		"throttled":  {fault.Rule{Do: fault.Error, Code: "ProvisionedThroughputExceededException"}, "error"},
+		"expired":    {fault.Rule{Do: fault.Error, Code: "ExpiredTokenException"}, "error"},
+		"internal":   {fault.Rule{Do: fault.Error}, "error"},
+		"reset":      {fault.Rule{Do: fault.Reset}, "error"},
+		"lost reply": {fault.Rule{Do: fault.LoseReply}, "error"},
+		"no answer":  {fault.Rule{Do: fault.Delay, Delay: time.Hour}, "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				b.put("g", many(30)...)
+				c.rule.Op, c.rule.Prob = "BatchWriteItem", 1
+				b.faults(c.rule)
+				began := time.Now()
+				left, err := b.box.Delete(b.Context(), entries("g", many(30)...))
+				if got := describe(nil, err); got != c.want || len(left) != 30 {
+					b.Errorf("got %d left and %v, want 30 and %s", len(left), err, c.want)
+				}
+				if d := time.Since(began); d > callTimeout+deleteLinger {
+					b.Errorf("took %v, want at most %v", d, callTimeout+deleteLinger)
+				}
+				b.faults()
+				b.remove("g", many(30)...)
+				b.wantStored("")
+			})
+		})
+	}
+}
+
+// deleteLens is a client whose BatchWriteItem a test answers.
+type deleteLens struct {
+	Client
+	write func(context.Context, *dynamodb.BatchWriteItemInput, func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error)
+}
+
+func (l *deleteLens) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	return l.write(ctx, in, func() (*dynamodb.BatchWriteItemOutput, error) { return l.Client.BatchWriteItem(ctx, in, optFns...) })
+}
+
+// An answer that says nothing that can be understood leaves everything.
+func TestLyingDelete(t *testing.T) {
+	t.Parallel()
+	unprocessed := func(w ddbtypes.WriteRequest) (*dynamodb.BatchWriteItemOutput, error) {
+		return &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]ddbtypes.WriteRequest{testTable: {w}}}, nil
+	}
+	for name, write := range map[string]func() (*dynamodb.BatchWriteItemOutput, error){
+		"neither": func() (*dynamodb.BatchWriteItemOutput, error) { return nil, nil },
+		"panic":   func() (*dynamodb.BatchWriteItemOutput, error) { panic("wrapper") },
+		"a put": func() (*dynamodb.BatchWriteItemOutput, error) {
+			return unprocessed(ddbtypes.WriteRequest{PutRequest: &ddbtypes.PutRequest{}})
+		},
+		"nothing": func() (*dynamodb.BatchWriteItemOutput, error) { return unprocessed(ddbtypes.WriteRequest{}) },
+		"another event": func() (*dynamodb.BatchWriteItemOutput, error) {
+			return unprocessed(ddbtypes.WriteRequest{DeleteRequest: &ddbtypes.DeleteRequest{Key: keyOf("orders#g", 9)}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				o := b.outbox(&deleteLens{b.ddb, func(context.Context, *dynamodb.BatchWriteItemInput, func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
+					return write()
+				}}, testBox)
+				left, err := o.Delete(b.Context(), entries("g", 1, 2))
+				if got := describe(left, err); got != "1 2 error" {
+					b.Errorf("got %q, want both left and an error", got)
+				}
+			})
+		})
+	}
+}
+
+// One caller's end does not end a request that another waits for. A request that nobody waits for ends.
+func TestDeleteAndContexts(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1)
+		b.put("h", 1)
+		ended := 0
+		slow := &deleteLens{b.ddb, func(ctx context.Context, _ *dynamodb.BatchWriteItemInput, next func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
+			select {
+			case <-time.After(5 * time.Second):
+				return next()
+			case <-ctx.Done():
+				ended++
+				return nil, ctx.Err()
+			}
+		}}
+		o := b.outbox(slow, testBox)
+		wait := func(d time.Duration, group string, want string, wantTook time.Duration) {
+			ctx, cancel := context.WithTimeout(b.Context(), d)
+			defer cancel()
+			began := time.Now()
+			left, err := o.Delete(ctx, entries(group, 1))
+			if got := describe(left, err); got != want {
+				b.Errorf("Delete of %s with %v: got %q (%v), want %q", group, d, got, err, want)
+			}
+			if took := time.Since(began); took != wantTook {
+				b.Errorf("Delete of %s with %v took %v, want %v", group, d, took, wantTook)
+			}
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { wait(time.Second, "g", "1 error", time.Second) })
+		wg.Go(func() { wait(time.Minute, "h", "", 5*time.Second+deleteLinger) })
+		wg.Wait()
+		b.wantStored("") // also the event of the caller that did not wait
+		if ended != 0 {
+			b.Error("the request ended with one caller's context, and another one waited")
+		}
+		b.put("g", 2)
+		wait(time.Second, "g", "1 error", time.Second)
+		if ended != 1 {
+			b.Errorf("%d requests were ended, want the one that nobody waited for", ended)
+		}
+		b.wantOps("", func() { wait(deleteLinger/2, "g", "1 error", deleteLinger/2) }) // not sent yet
+		time.Sleep(time.Minute)
+		b.wantOps("", synctest.Wait)
+	})
+}
+
+// An event that is deleted late is the same event: its key is never written again. A relay's other events stay.
+func TestLateDelete(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1)
+		b.faults(fault.Rule{Op: "BatchWriteItem", Nth: 1, Do: fault.Replay, Delay: time.Minute})
+		b.remove("g", 1)
+		b.put("g", 2)
+		time.Sleep(time.Hour)
+		b.wantStored("orders#g 2")
+	})
+}
