@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -39,38 +38,30 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// Pages of several groups that come at the same time share requests.
-func TestDeletesShareRequests(t *testing.T) {
+// Events of several groups share requests.
+func TestDeleteOfSeveralGroups(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bed) {
-		const groups, page = 64, 10
+		const groups, page = 20, 10
+		var es []outbox.Entry
 		for g := range groups {
 			b.put(fmt.Sprint("g", g), many(page)...)
+			es = append(es, entries(fmt.Sprint("g", g), many(page)...)...)
 		}
+		b.faults(fault.Rule{Op: "BatchWriteItem", Prob: 1, Do: fault.Delay, Delay: time.Second})
+		began := time.Now()
 		calls := b.calls(func() {
-			var wg sync.WaitGroup
-			for g := range groups {
-				wg.Go(func() { b.remove(fmt.Sprint("g", g), many(page)...) })
+			if left, err := b.box.Delete(b.Context(), es); err != nil || left != nil {
+				b.Errorf("got %d left, %v", len(left), err)
 			}
-			wg.Wait()
 		})
-		if got, want := len(calls), (groups*page+maxDeletes-1)/maxDeletes; got != want {
+		if got, want := len(calls), groups*page/maxDeletes; got != want {
 			b.Errorf("%d requests for %d events, want %d", got, groups*page, want)
 		}
-		b.wantStored("")
-	})
-}
-
-// A lone delete is sent after the linger, and leaves nothing behind.
-func TestLoneDelete(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("g", 1)
-		began := time.Now()
-		b.remove("g", 1)
-		if d := time.Since(began); d != deleteLinger {
-			b.Errorf("took %v, want %v", d, deleteLinger)
+		if d := time.Since(began); d != time.Second {
+			b.Errorf("took %v, want the time of one request", d)
 		}
+		b.wantStored("")
 	})
 }
 
@@ -78,15 +69,33 @@ func TestLoneDelete(t *testing.T) {
 func TestUnprocessedDeletes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bed) {
-		b.put("g", many(30)...)
+		b.put("g", many(25)...)
 		b.faults(fault.Rule{Op: "BatchWriteItem", Nth: 1, Do: fault.FailEntries, Entries: []int{0, 7}})
-		left, err := b.box.Delete(b.Context(), entries("g", many(30)...))
+		left, err := b.box.Delete(b.Context(), entries("g", many(25)...))
 		if got := describe(left, err); got != "1 8 error" || !errors.Is(err, errUnprocessed) {
 			b.Errorf("got %q (%v), want 1 and 8 left unprocessed", got, err)
 		}
 		b.wantStored("orders#g 1, orders#g 8")
 		b.remove("g", 1, 8)
 		b.wantStored("")
+	})
+}
+
+// Of three requests one fails: its events are left, and no others.
+func TestOneRequestFails(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", many(60)...)
+		o := b.outbox(&deleteLens{b.ddb, func(_ context.Context, in *dynamodb.BatchWriteItemInput, next func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
+			if seqOf(in.RequestItems[testTable][0].DeleteRequest.Key) == 26 {
+				return nil, &ddbtypes.InternalServerError{}
+			}
+			return next()
+		}}, testBox)
+		left, err := o.Delete(b.Context(), entries("g", many(60)...))
+		if len(left) != 25 || left[0].Seq != 26 || left[24].Seq != 50 || err == nil {
+			b.Errorf("got %d left from %d, %v, want 26 to 50", len(left), left[0].Seq, err)
+		}
 	})
 }
 
@@ -116,8 +125,8 @@ func TestDeleteFails(t *testing.T) {
 				if got := describe(nil, err); got != c.want || len(left) != 30 {
 					b.Errorf("got %d left and %v, want 30 and %s", len(left), err, c.want)
 				}
-				if d := time.Since(began); d > callTimeout+deleteLinger {
-					b.Errorf("took %v, want at most %v", d, callTimeout+deleteLinger)
+				if d := time.Since(began); d > callTimeout {
+					b.Errorf("took %v, want at most %v", d, callTimeout)
 				}
 				b.faults()
 				b.remove("g", many(30)...)
@@ -167,54 +176,6 @@ func TestLyingDelete(t *testing.T) {
 			})
 		})
 	}
-}
-
-// One caller's end does not end a request that another waits for. A request that nobody waits for ends.
-func TestDeleteAndContexts(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(b *bed) {
-		b.put("g", 1)
-		b.put("h", 1)
-		ended := 0
-		slow := &deleteLens{b.ddb, func(ctx context.Context, _ *dynamodb.BatchWriteItemInput, next func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
-			select {
-			case <-time.After(5 * time.Second):
-				return next()
-			case <-ctx.Done():
-				ended++
-				return nil, ctx.Err()
-			}
-		}}
-		o := b.outbox(slow, testBox)
-		wait := func(d time.Duration, group string, want string, wantTook time.Duration) {
-			ctx, cancel := context.WithTimeout(b.Context(), d)
-			defer cancel()
-			began := time.Now()
-			left, err := o.Delete(ctx, entries(group, 1))
-			if got := describe(left, err); got != want {
-				b.Errorf("Delete of %s with %v: got %q (%v), want %q", group, d, got, err, want)
-			}
-			if took := time.Since(began); took != wantTook {
-				b.Errorf("Delete of %s with %v took %v, want %v", group, d, took, wantTook)
-			}
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() { wait(time.Second, "g", "1 error", time.Second) })
-		wg.Go(func() { wait(time.Minute, "h", "", 5*time.Second+deleteLinger) })
-		wg.Wait()
-		b.wantStored("") // also the event of the caller that did not wait
-		if ended != 0 {
-			b.Error("the request ended with one caller's context, and another one waited")
-		}
-		b.put("g", 2)
-		wait(time.Second, "g", "1 error", time.Second)
-		if ended != 1 {
-			b.Errorf("%d requests were ended, want the one that nobody waited for", ended)
-		}
-		b.wantOps("", func() { wait(deleteLinger/2, "g", "1 error", deleteLinger/2) }) // not sent yet
-		time.Sleep(time.Minute)
-		b.wantOps("", synctest.Wait)
-	})
 }
 
 // An event that is deleted late is the same event: its key is never written again. A relay's other events stay.

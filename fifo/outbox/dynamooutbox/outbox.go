@@ -36,13 +36,12 @@ var _ Client = (*dynamodb.Client)(nil)
 // Outbox is one of the table's outboxes: the events of one queue. It is an [outbox.Store]. It is safe for concurrent use,
 // there is nothing to close, and between calls it has no goroutine.
 type Outbox struct {
-	client  Client
-	caller  caller
-	table   string
-	source  string
-	prefix  string // of the partition keys: the outbox's name and '#'
-	deletes deletes
-	probes  atomic.Int64
+	client Client
+	caller caller
+	table  string
+	source string
+	prefix string // of the partition keys: the outbox's name and '#'
+	probes atomic.Int64
 }
 
 var _ outbox.Store = (*Outbox)(nil)
