@@ -90,7 +90,7 @@ func ExampleOutbox_Put() {
 
 	handler := inbox.Handler(func(_ context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
 		const version = 1 // read from the charge, in a program that charges more than once
-		event, err := box.Put(fifo.Event{ID: "charge of " + m.Body, Group: m.Body, Body: `{"cents":4200}`}, version)
+		event, err := box.Put(fifo.Event{ID: m.Body + "/charged", Group: m.Body, Body: `{"cents":4200}`}, version)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func ExampleOutbox_Put() {
 	}
 	// Output:
 	// groups with events: 1
-	// ord-42 sha256|ee9d {"cents":4200}
+	// ord-42 billing|ord-42/charged {"cents":4200}
 }
 
 // The main function of a relay in Lambda. The table's stream invokes it, with ReportBatchItemFailures and a filter on INSERT, and

@@ -43,28 +43,11 @@ func newBed(t *testing.T) *bed {
 	b := &bed{T: t, srv: memdynamodb.New()}
 	t.Cleanup(b.srv.Close)
 	b.ddb = clientOf(b.srv, "http://dynamodb.local")
-	if err := CreateTable(t.Context(), withoutStream{b.ddb}, testTable); err != nil {
+	if err := CreateTable(t.Context(), b.ddb, testTable); err != nil {
 		t.Fatal(err)
 	}
 	b.box = b.outbox(b.ddb, testBox)
 	return b
-}
-
-// withoutStream makes a table without a stream, and hides that.
-type withoutStream struct{ TableClient }
-
-func (w withoutStream) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, optFns ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
-	c := *in
-	c.StreamSpecification = nil
-	return w.TableClient.CreateTable(ctx, &c, optFns...)
-}
-
-func (w withoutStream) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, optFns ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	out, err := w.TableClient.DescribeTable(ctx, in, optFns...)
-	if err == nil {
-		out.Table.StreamSpecification = &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(true)}
-	}
-	return out, err
 }
 
 // inBubble runs a test with a bed in virtual time.

@@ -32,7 +32,7 @@ var _ TableClient = (*dynamodb.Client)(nil)
 
 // CreateTable makes the table: the key is pk (S) and seq (N), billing is on demand, there is no TTL, and a stream of KEYS_ONLY.
 // It waits at most 2 min until the table is active, and can be repeated: a table that exists is used, and [ErrKeySchema] or
-// [ErrStream] is returned where it is of another kind.
+// [ErrStream] is returned where it is of another kind. It does not see a TTL: [Outbox.Check] does.
 //
 // Create production tables with the tool of your infrastructure: the package documentation has the schema.
 func CreateTable(ctx context.Context, c TableClient, table string) error {
