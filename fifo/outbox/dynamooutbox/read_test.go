@@ -72,6 +72,23 @@ func TestReadManySkipped(t *testing.T) {
 	})
 }
 
+// A page is one consistent Query; with skipped events before it there is one more.
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.box = b.outbox(&lens{Client: b.ddb, query: func(in *dynamodb.QueryInput, next func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+			if !aws.ToBool(in.ConsistentRead) {
+				b.Error("a Query without ConsistentRead")
+			}
+			return next()
+		}}, testBox)
+		b.put("g", many(70)...)
+		b.wantOps("Query", func() { b.read("g", outbox.Known{}, 10) })
+		b.park("g", outbox.Skip, many(50)...)
+		b.wantOps("Query Query", func() { b.read("g", outbox.Known{}, 10) })
+	})
+}
+
 // The event before the first one is asked for only where nothing else says that it is settled.
 func TestProbe(t *testing.T) {
 	t.Parallel()

@@ -94,6 +94,23 @@ func TestBusyRequests(t *testing.T) {
 	})
 }
 
+// A relay with nothing to do makes one Scan a second, and nothing else.
+func TestIdleRelay(t *testing.T) {
+	t.Parallel()
+	inRig(t, func(x *rig) {
+		ctx, cancel := context.WithTimeout(x.Context(), 100*time.Second)
+		defer cancel()
+		calls := x.calls(func() {
+			if err := x.relay(x.box).Run(ctx); err != nil {
+				x.Error(err)
+			}
+		})
+		if n := strings.Count(ops(calls), "Scan"); n != len(calls) || n < 90 || n > 112 {
+			x.Errorf("%d Scans of %d calls in 100 s, want about 100 and nothing else", n, len(calls))
+		}
+	})
+}
+
 // A relay that may not delete stops after its first page: the events are in the queue once, and nothing is sent again.
 func TestDeleteIsDenied(t *testing.T) {
 	t.Parallel()
