@@ -68,11 +68,16 @@ func num(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemb
 // send sends a plain request, without the SDK's own checks and CPU time.
 func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, header http.Header, answer string) {
 	t.Helper()
+	return sendTo(t, srv, "DynamoDB_20120810", op, body)
+}
+
+func sendTo(t testing.TB, srv *memdynamodb.Server, target, op, body string) (status int, header http.Header, answer string) {
+	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	r.Header.Set("X-Amz-Target", target+"."+op)
 	r.Header.Set("Authorization", "test")
 	resp, err := srv.RoundTrip(r)
 	if err != nil {
