@@ -405,6 +405,27 @@ func TestStreamPagesBySize(t *testing.T) {
 	}
 }
 
+// TestClosedShardPages: a closed shard ends behind its last record, not before.
+func TestClosedShardPages(t *testing.T) {
+	t.Parallel()
+	s := startStream(t)
+	s.put("a", "b")
+	if err := s.srv.ReplaceShards("orders", 1); err != nil {
+		t.Fatal(err)
+	}
+	it, err := s.iterator(s.shards()[0].ShardId, "TRIM_HORIZON", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} {
+		out, err := s.c.GetRecords(t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: it, Limit: aws.Int32(1)})
+		if err != nil || len(out.Records) != 1 || (out.NextShardIterator != nil) != want {
+			t.Fatalf("%d records, error %v, goes on is %v, want 1 and %v", len(out.Records), err, out.NextShardIterator != nil, want)
+		}
+		it = out.NextShardIterator
+	}
+}
+
 // TestStreamFaults: the plan knows the operations of streams, and its record has them.
 func TestStreamFaults(t *testing.T) {
 	t.Parallel()
