@@ -44,7 +44,7 @@ func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error
 		return nil, err
 	}
 	c.cost.Entries = len(in.TransactItems)
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	changes, err := s.changes(in.TransactItems)
 	if err == nil {
@@ -78,10 +78,11 @@ func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error
 	if err := cancelled(reasons); err != nil {
 		return nil, err
 	}
-	for _, ch := range changes {
-		ch.apply()
+	tx := s.decide(c, changes)
+	s.tokens.add(in, s.now(), tx)
+	if c.rule != nil && c.rule.After {
+		s.finish(c, tx)
 	}
-	s.tokens.add(in, s.now())
 	return transactWriteOutput{y.consumed(in.ReturnConsumedCapacity, true)}, nil
 }
 
@@ -205,9 +206,12 @@ var reasonMessages = map[string]string{
 
 // reason evaluates the change.
 func (c *change) reason() reason {
-	err := c.evaluate()
+	err := c.attempt()
 	if err == nil {
 		return reason{Code: "None"}
+	}
+	if err == errConflict {
+		return conflict()
 	}
 	if err == errCondition {
 		r := reason{Code: "ConditionalCheckFailed", Message: errCondition.Message}
@@ -279,6 +283,7 @@ type tokens struct {
 type usedToken struct {
 	request [sha256.Size]byte
 	until   time.Time
+	tx      *transaction
 }
 
 // done reports whether the transaction was already made under its token, within tokenLife.
@@ -296,18 +301,21 @@ func (k *tokens) done(in *transactWriteInput, now time.Time) (bool, error) {
 	if used.request != in.digest() {
 		return false, awsjson.Invalid("IdempotentParameterMismatchException", "The request uses the same client token as a previous, but non-identical request. Do not reuse a client token with different requests, unless the requests are identical")
 	}
+	if used.tx.left > 0 {
+		return false, awsjson.Invalid("TransactionInProgressException", "The transaction with the given request token is already in progress.")
+	}
 	return true, nil
 }
 
 // add stores the token of a transaction that was made, for tokenLife at least.
-func (k *tokens) add(in *transactWriteInput, now time.Time) {
+func (k *tokens) add(in *transactWriteInput, now time.Time, tx *transaction) {
 	if in.ClientRequestToken == nil {
 		return
 	}
 	if k.recent == nil || now.Sub(k.since) >= tokenLife {
 		k.older, k.recent, k.since = k.recent, map[string]usedToken{}, now
 	}
-	k.recent[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife)}
+	k.recent[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife), tx}
 }
 
 // digest is equal for requests with equal actions. The order of the members of an object does not count: clients write Go
@@ -345,7 +353,7 @@ func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 	if err := constraints(validCapacity(in.ReturnConsumedCapacity), validActions(n)); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	reads := make([]*read, n)
 	for i, item := range in.TransactItems {
@@ -361,7 +369,13 @@ func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 		}
 		reads[i] = r
 	}
-	if err := cancelled(injectedReasons(c.rule, n)); err != nil {
+	reasons := injectedReasons(c.rule, n)
+	for i, r := range reads {
+		if reasons[i].Code == "None" && r.table.ongoing[r.key] {
+			reasons[i] = conflict()
+		}
+	}
+	if err := cancelled(reasons); err != nil {
 		return nil, err
 	}
 	out := transactGetOutput{Responses: make([]itemResponse, n)}
