@@ -209,10 +209,7 @@ func orderGroup(m *sqsonce.Message) string {
 	return m.Group
 }
 
-func columnText(text string) string {
-	const limit = 128
-	return strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), limit)], "\x00", ""), "")
-}
+func columnText(text string) string { return sqldb.Cut(text, 128) }
 
 // decode restores the message of a row. Its receive count is the row's attempts.
 func decode(messageID string, payload []byte, attributes string, attempts int) (*sqsonce.Message, error) {

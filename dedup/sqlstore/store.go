@@ -108,8 +108,4 @@ func checkText(field, text string, limit int) error {
 // maxError is how much of a failure's text is stored, in bytes.
 const maxError = 256
 
-// errorText shortens a failure's text to whole characters that every database accepts.
-func errorText(err error) string {
-	text := strings.ReplaceAll(err.Error()[:min(len(err.Error()), maxError)], "\x00", "")
-	return strings.ToValidUTF8(text, "")
-}
+func errorText(err error) string { return sqldb.Cut(err.Error(), maxError) }
