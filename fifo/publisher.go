@@ -190,7 +190,7 @@ func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, e *entry, after *Pe
 	if e.hooked != nil {
 		p.fit(e)
 	}
-	if err := p.reserveCapacity(ctx, e.size); err != nil {
+	if err := p.reserveCapacity(ctx, l, e.size); err != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.publishError(e, withOutcome(p.outcome(e), err))
@@ -226,6 +226,9 @@ func (p *Publisher) unchecked(ev *Event) *entry {
 func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	if p.closed {
 		return withOutcome(p.outcome(e), ErrClosed)
+	}
+	if why := l.why(); why != nil { // cancelLane, which would end the entry, may have had the lock
+		return because(p.outcome(e), why)
 	}
 	if after != nil && after.hasResult && after.err != nil {
 		return haltedBehind(after.event, reasonOf(after.err), p.outcome(e))
