@@ -188,6 +188,12 @@ func (s *Store) Groups(ctx context.Context, after string, limit int) (found []ou
 			break
 		}
 		found = append(found, g)
+		if len(s.groups[name]) > 100 && s.has("finds a large group twice") && len(found) < limit {
+			found = append(found, g)
+		}
+	}
+	if s.has("finds a group that is not there") && after == "" {
+		found = append(found, outbox.Group{Name: "none"})
 	}
 	return found, next, nil
 }
@@ -196,6 +202,9 @@ func (s *Store) Groups(ctx context.Context, after string, limit int) (found []ou
 func (s *Store) Claim(ctx context.Context, groups []string, lease time.Duration) (claimed []string, err error) {
 	if err := s.begin(ctx, "Claim"); err != nil {
 		return nil, err
+	}
+	if len(groups) == 0 && s.has("refuses a call without groups") {
+		return nil, errors.New("refstore: no group")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,6 +262,9 @@ func (s *Store) read(g outbox.Group, k outbox.Known, limit int) (es []outbox.Ent
 	defer s.mu.Unlock()
 	others, skipped := 0, 0
 	rows := s.rows(g.Name)
+	if len(rows) == 0 && s.has("reads another group") {
+		rows = s.rows("other")
+	}
 	if s.has("reads backwards") {
 		slices.Reverse(rows)
 	}
@@ -336,6 +348,9 @@ func (s *Store) Delete(ctx context.Context, es []outbox.Entry) ([]outbox.Entry, 
 func (s *Store) delete(es []outbox.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(es) == 0 && s.has("deletes all for want of names") {
+		clear(s.groups)
+	}
 	for i, e := range es {
 		switch r := s.groups[e.Group][e.Seq]; {
 		case s.has("deletes by range"):
