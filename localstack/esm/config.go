@@ -43,13 +43,20 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// ConfigError is a setting that Lambda refuses when a mapping is created. Run returns one per bad field, joined.
+// ConfigError is a setting that Lambda refuses when a mapping is created. Run and RunStream return one per bad field, joined.
 type ConfigError struct {
 	Field   string // "BatchSize"
 	Problem string
+
+	stream bool // of a StreamConfig
 }
 
-func (e *ConfigError) Error() string { return "esm: Config." + e.Field + ": " + e.Problem }
+func (e *ConfigError) Error() string {
+	if e.stream {
+		return "esm: StreamConfig." + e.Field + ": " + e.Problem
+	}
+	return "esm: Config." + e.Field + ": " + e.Problem
+}
 
 // Limits of https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html and of Lambda's API reference.
 const (

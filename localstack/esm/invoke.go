@@ -22,12 +22,19 @@ var ErrThrottled = errors.New("esm: function throttled")
 
 var errGoexit = errors.New("function called runtime.Goexit")
 
+// function is an Invoker and the timeout of what it invokes.
+type function struct {
+	invoke   Invoker
+	timeout  time.Duration
+	timesOut bool // InvokerTimesOut
+}
+
 // call invokes once. It ignores the cancellation of ctx: an invocation that has started completes.
-func (m *mapping) call(ctx context.Context, event []byte) ([]byte, error) {
+func (f *function) call(ctx context.Context, event []byte) ([]byte, error) {
 	ctx = context.WithoutCancel(ctx)
-	if !m.cfg.InvokerTimesOut {
+	if !f.timesOut {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, m.cfg.FunctionTimeout)
+		ctx, cancel = context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 	}
 	type result struct {
@@ -43,7 +50,7 @@ func (m *mapping) call(ctx context.Context, event []byte) ([]byte, error) {
 			}
 			done <- r
 		}()
-		response, err := m.invoke(ctx, event)
+		response, err := f.invoke(ctx, event)
 		r = result{response, err}
 	}()
 
@@ -51,7 +58,7 @@ func (m *mapping) call(ctx context.Context, event []byte) ([]byte, error) {
 	case r := <-done:
 		// Compares times instead of ctx.Err: at the exact deadline the timer of ctx may not have fired yet.
 		if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-			return nil, timeoutError(m.cfg.FunctionTimeout) // Lambda has killed the function
+			return nil, timeoutError(f.timeout) // Lambda has killed the function
 		}
 		if r.err == nil && len(r.response) > maxPayload {
 			return nil, fmt.Errorf("response of %d bytes exceeds the 6 MB of a synchronous invocation", len(r.response))
@@ -59,7 +66,7 @@ func (m *mapping) call(ctx context.Context, event []byte) ([]byte, error) {
 		return r.response, r.err
 	case <-ctx.Done():
 		// Lambda kills the process. A Go function cannot be killed: it continues, and its result is ignored.
-		return nil, timeoutError(m.cfg.FunctionTimeout)
+		return nil, timeoutError(f.timeout)
 	}
 }
 
@@ -94,7 +101,7 @@ func (m *mapping) callUntil(ctx context.Context, expiry time.Time, event []byte)
 		if !time.Now().Before(expiry) {
 			return nil, errExpired
 		}
-		response, err := m.call(ctx, event)
+		response, err := m.function.call(ctx, event)
 		if !errors.Is(err, ErrThrottled) {
 			return response, err
 		}

@@ -53,7 +53,7 @@ func Run(ctx context.Context, c Client, cfg Config, invoke Invoker) error {
 	if err := checkVisibility(cfg, q); err != nil {
 		return err
 	}
-	m := &mapping{client: c, cfg: cfg, queue: q, invoke: invoke, log: cfg.Logger.With("queue", q.arn)}
+	m := &mapping{client: c, cfg: cfg, queue: q, function: function{invoke, cfg.FunctionTimeout, cfg.InvokerTimesOut}, log: cfg.Logger.With("queue", q.arn)}
 	m.deleter = deleter{client: c, url: q.url, log: m.log}
 	receives := &counter{}
 	if cfg.fifo() {
@@ -70,7 +70,7 @@ type mapping struct {
 	client     Client
 	cfg        Config
 	queue      queue
-	invoke     Invoker
+	function   function
 	deleter    deleter
 	groups     *groups       // nil on a standard queue
 	visibility time.Duration // of a received message

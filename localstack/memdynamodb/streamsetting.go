@@ -59,7 +59,6 @@ func (s *Server) setStream(t *table, in *streamInput) {
 
 // enableStream gives the table a new stream. Its label is its time of creation, in milliseconds.
 func (s *Server) enableStream(t *table, view string) {
-	s.trimStreams()
 	const layout = "2006-01-02T15:04:05.000"
 	label := s.at.UTC()
 	arn := func() string { return t.TableArn + "/stream/" + label.Format(layout) }
