@@ -1,0 +1,259 @@
+package outbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+// fixture is SQS and an outbox in memory.
+type fixture struct {
+	*testing.T
+	srv   *memsqs.Server
+	sqs   *sqs.Client
+	url   string
+	table *refstore.Table
+	ops   *operations
+	log   *lockedBuffer
+}
+
+// bubble runs f in virtual time.
+func bubble(t *testing.T, f func(x *fixture), faults ...fault.Rule) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, "orders.fifo")
+		x.srv.Set(fault.Plan{Rules: faults})
+		f(x)
+		x.srv.Close()
+	})
+}
+
+func newFixture(t *testing.T, queue string) *fixture {
+	t.Helper()
+	srv := memsqs.New()
+	x := &fixture{T: t, srv: srv, sqs: newClient(srv), table: refstore.NewTable(), ops: &operations{}, log: &lockedBuffer{}}
+	x.table.Before = x.ops.before
+	x.url = x.create(queue)
+	return x
+}
+
+func (x *fixture) create(queue string) string {
+	x.Helper()
+	attrs := map[string]string{}
+	if strings.HasSuffix(queue, ".fifo") {
+		attrs["FifoQueue"] = "true"
+	}
+	out, err := x.sqs.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: &queue, Attributes: attrs})
+	if err != nil {
+		x.Fatalf("CreateQueue: %v", err)
+	}
+	return *out.QueueUrl
+}
+
+func newClient(transport http.RoundTripper) *sqs.Client {
+	return sqs.New(sqs.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String("http://sqs.local"),
+		HTTPClient:   &http.Client{Transport: transport},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
+	})
+}
+
+func (x *fixture) publisher(optFns ...func(*fifo.Options)) *fifo.Publisher {
+	x.Helper()
+	p, err := fifo.NewPublisher(x.sqs, x.url, refstore.Source, append([]func(*fifo.Options){func(o *fifo.Options) {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}}, optFns...)...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return p
+}
+
+// relay returns a relay with a store and a publisher of its own, as that of another process.
+func (x *fixture) relay(optFns ...func(*outbox.Options)) *outbox.Relay {
+	x.Helper()
+	return x.relayOf(x.table.Open(), optFns...)
+}
+
+func (x *fixture) relayOf(s outbox.Store, optFns ...func(*outbox.Options)) *outbox.Relay {
+	x.Helper()
+	r, err := outbox.NewRelay(s, x.publisher(), append([]func(*outbox.Options){func(o *outbox.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(x.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}}, optFns...)...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return r
+}
+
+// commit commits n events of each group, one transaction each, with numbers that go on.
+func (x *fixture) commit(n int, groups ...string) {
+	for range n {
+		for _, g := range groups {
+			x.table.Commit(event(g, x.ops.next(g)))
+		}
+	}
+}
+
+// event returns an event whose body is its ID.
+func event(group string, n int) fifo.Event {
+	id := fmt.Sprintf("%s/v%d", group, n)
+	return fifo.Event{ID: id, Group: group, Body: id}
+}
+
+// queued returns the bodies of a group's messages in the queue's order.
+func (x *fixture) queued(group string) (bodies []string) {
+	for _, m := range x.srv.Messages(x.url) {
+		if m.Group == group {
+			bodies = append(bodies, m.Body)
+		}
+	}
+	return bodies
+}
+
+// wantQueued expects events 1 to n of a group in the queue, each once, and its outbox empty.
+func (x *fixture) wantQueued(group string, n int) {
+	x.Helper()
+	var want []string
+	for i := range n {
+		want = append(want, event(group, i+1).Body)
+	}
+	if got := x.queued(group); !slices.Equal(got, want) {
+		x.Errorf("group %s: queue has %v, want %v", group, got, want)
+	}
+	if left := x.table.Events(group); len(left) > 0 {
+		x.Errorf("group %s: outbox has %d events from %d, want none", group, len(left), left[0].Seq)
+	}
+}
+
+// requests returns the number of SendMessageBatch requests that reached the queue.
+func (x *fixture) requests() (n int) {
+	for _, c := range x.srv.Calls() {
+		if c.Op == "SendMessageBatch" {
+			n++
+		}
+	}
+	return n
+}
+
+// operations counts the calls of the store, and can make them fail.
+type operations struct {
+	mu      sync.Mutex
+	counts  map[string]int
+	numbers map[string]int
+	fail    func(op string) error // nil: none fails
+}
+
+func (o *operations) before(op string) error {
+	o.mu.Lock()
+	if o.counts == nil {
+		o.counts = make(map[string]int)
+	}
+	o.counts[op]++
+	fail := o.fail
+	o.mu.Unlock()
+	if fail != nil {
+		return fail(op)
+	}
+	return nil
+}
+
+func (o *operations) next(group string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.numbers == nil {
+		o.numbers = make(map[string]int)
+	}
+	o.numbers[group]++
+	return o.numbers[group]
+}
+
+// failing has f decide of each call from now on; nil: none fails.
+func (o *operations) failing(f func(op string) error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail = f
+}
+
+// of returns how often an operation was called, and forgets it.
+func (o *operations) of(op string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := o.counts[op]
+	delete(o.counts, op)
+	return n
+}
+
+func (o *operations) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.counts)
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// lines returns how many lines have the text.
+func (b *lockedBuffer) lines(text string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range strings.Lines(b.buf.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// run starts Run; stop ends it and returns its error and how long it took.
+func (x *fixture) run(r *outbox.Relay) (stop func() (error, time.Duration)) {
+	ctx, cancel := context.WithCancel(x.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	return func() (error, time.Duration) {
+		start := time.Now()
+		cancel()
+		return <-done, time.Since(start)
+	}
+}
+
+func groupNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("g%03d", i))
+	}
+	return names
+}

@@ -1,0 +1,235 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// One lone event: one read, one request, one delete.
+func TestDrainOneEvent(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay()
+		x.commit(1, "g")
+		if err := r.Drain(x.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		x.wantQueued("g", 1)
+		got := map[string]int{}
+		for _, op := range []string{"Groups", "Claim", "Unclaim", "Read", "Delete", "Park"} {
+			got[op] = x.ops.of(op)
+		}
+		got["SendMessageBatch"] = x.requests()
+		want := map[string]int{"Groups": 0, "Claim": 1, "Unclaim": 0, "Read": 1, "Delete": 1, "Park": 0, "SendMessageBatch": 1}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if s := r.Stats(); s.Published != 1 || s.Deleted != 1 || s.Reads != 1 || s.Undeleted != 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+// 64 groups with a page each: 0.10 to 0.12 requests an event, one read a page, and deletes that pages share.
+func TestRequestsOfManyGroups(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"Drain", "Sweep"} {
+		bubble(t, func(x *fixture) {
+			r := x.relay(func(o *outbox.Options) { o.Settle = -1 })
+			names := groupNames(64)
+			x.commit(30, names...)
+			var err error
+			if op == "Drain" {
+				err = r.Drain(x.Context(), names...)
+			} else {
+				_, err = r.Sweep(x.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, g := range names {
+				x.wantQueued(g, 30)
+			}
+			const events = 64 * 30
+			if n := x.requests(); n < events/10 || n > events*12/100 {
+				t.Errorf("%s: %d requests for %d events, want 0.10 to 0.12 each", op, n, events)
+			}
+			if n := x.ops.of("Read"); n > events/10+64 {
+				t.Errorf("%s: %d reads, want at most %d", op, n, events/10+64)
+			}
+			if n := x.ops.of("Delete"); n > events/20 {
+				t.Errorf("%s: %d deletes, want at most %d: those of several groups in one", op, n, events/20)
+			}
+		})
+	}
+}
+
+func TestNewRelayReportsAllBadArguments(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		var nilStore *nothing
+		_, err := outbox.NewRelay(nilStore, nil, func(o *outbox.Options) {
+			*o = outbox.Options{Groups: -1, Page: 1001, Poll: time.Microsecond, Lease: time.Second, MaxAge: time.Hour, OnRefused: 7}
+		})
+		want := []string{"store", "publisher", "Options.Groups", "Options.Page", "Options.Poll", "Options.Lease", "Options.MaxAge", "Options.OnRefused"}
+		if diff := cmp.Diff(want, fields(err)); diff != "" {
+			t.Errorf("fields (-want +got):\n%s", diff)
+		}
+		p, err := fifo.NewPublisher(x.sqs, x.url, "payments")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := outbox.NewRelay(x.table.Open(), p); !cmp.Equal(fields(err), []string{"publisher"}) {
+			t.Errorf("another namespace: %v, want a FieldError of publisher", err)
+		}
+		r := x.relay()
+		if err := r.Drain(x.Context(), "a", ""); !cmp.Equal(fields(err), []string{"groups[1]"}) || x.ops.of("Claim") != 0 {
+			t.Errorf("Drain of an empty name: %v, want a FieldError before any call", err)
+		}
+		if err := r.Drain(x.Context()); err != nil {
+			t.Errorf("Drain of nothing: %v", err)
+		}
+		if _, err := r.Parked(x.Context(), 0); !cmp.Equal(fields(err), []string{"limit"}) {
+			t.Errorf("Parked of limit 0: %v, want a FieldError", err)
+		}
+	})
+}
+
+type nothing struct{ outbox.Store }
+
+func fields(err error) (names []string) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			names = append(names, fields(e)...)
+		}
+		return names
+	}
+	if fe, ok := errors.AsType[*sqsonce.FieldError](err); ok {
+		names = append(names, fe.Field)
+	}
+	return names
+}
+
+// An idle Run looks for groups once a Poll, and does nothing else; nothing is left of it.
+func TestIdleRun(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		stop := x.run(x.relay())
+		time.Sleep(1000 * time.Second)
+		if err, took := stop(); err != nil || took != 0 {
+			t.Errorf("Run: %v after %v, want nil at once", err, took)
+		}
+		if n := x.ops.of("Groups"); n < 950 || n > 1050 {
+			t.Errorf("%d calls of Groups in 1000 s, want about 1000", n)
+		}
+		for _, op := range []string{"Claim", "Read", "Delete", "Parked"} {
+			if n := x.ops.of(op); n != 0 {
+				t.Errorf("%d calls of %s", n, op)
+			}
+		}
+		if n := x.requests(); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		synctest.Wait()
+	})
+}
+
+// Run finds what was committed, whoever rings.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay()
+		x.commit(25, "a", "b")
+		stop := x.run(r)
+		time.Sleep(3 * time.Second)
+		x.wantQueued("a", 25)
+		x.wantQueued("b", 25)
+		x.commit(3, "c")
+		start := time.Now()
+		r.Ring("c")
+		synctest.Wait()
+		time.Sleep(50 * time.Millisecond)
+		x.wantQueued("c", 3)
+		if time.Since(start) > 100*time.Millisecond {
+			t.Errorf("took %v after the bell", time.Since(start))
+		}
+		if err, _ := stop(); err != nil {
+			t.Error(err)
+		}
+		if n := x.log.lines("outbox: swept"); n != 1 {
+			t.Errorf("%d lines with the backlog, want one a minute:\n%s", n, x.log)
+		}
+	})
+}
+
+// A group of 10,000 events delays 199 others by a page at a time.
+func TestAHotGroupDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(x *fixture, r *outbox.Relay){
+		"Run": func(x *fixture, r *outbox.Relay) {
+			stop := x.run(r)
+			time.Sleep(20 * time.Second)
+			if err, _ := stop(); err != nil {
+				x.Error(err)
+			}
+		},
+		"Sweep": func(x *fixture, r *outbox.Relay) {
+			ctx, cancel := context.WithTimeout(x.Context(), 30*time.Second)
+			defer cancel()
+			if _, err := r.Sweep(ctx); err == nil {
+				x.Error("Sweep: nil, though the hot group was not drained")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(x *fixture) {
+				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Do: fault.Delay, Delay: 20 * time.Millisecond}}})
+				r := x.relay(func(o *outbox.Options) { o.Groups, o.Settle = 4, -1 })
+				names := groupNames(200)
+				x.commit(10_000, names[0])
+				x.commit(2, names[1:]...)
+				call(x, r)
+				for _, g := range names[1:] {
+					x.wantQueued(g, 2)
+				}
+				if n := len(x.queued(names[0])); n < 100 || n == 10_000 {
+					x.Errorf("%d events of the hot group, want that it goes on beside the others and is not finished", n)
+				}
+			})
+		})
+	}
+}
+
+// The memory of a relay does not grow with the backlog of a group.
+func TestContextOfDrainEnds(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay()
+		x.commit(5, "g")
+		ctx, cancel := context.WithTimeoutCause(x.Context(), 90*time.Second, errEnough)
+		defer cancel()
+		start := time.Now()
+		err := r.Drain(ctx, "g")
+		if took := time.Since(start); took > 95*time.Second || err == nil {
+			t.Errorf("Drain: %v after %v, want an error when its context ends", err, took)
+		}
+		synctest.Wait()
+		if got := len(x.table.Events("g")); got != 5 {
+			t.Errorf("%d events are left, want 5", got)
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Do: fault.Reset})
+}
+
+var errEnough = fmt.Errorf("enough")
