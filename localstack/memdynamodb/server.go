@@ -1,16 +1,21 @@
-// Package memdynamodb is DynamoDB in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over HTTP, or
+// Package memdynamodb is DynamoDB and its streams in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over HTTP, or
 // is the http.RoundTripper of a real SDK client. It works with virtual time and injects faults.
 //
-// Every write is atomic, and every later read sees it, eventually consistent reads too. Tables and indexes are active
+// Every write is atomic, and every later read sees it, eventually consistent reads too, but for a transaction that the
+// fault HalfApplied delays. Tables and indexes are active
 // from the moment they are created. Items expire only when [Server.SweepTTL] is called: AWS promises no more than "within
 // a few days", so a test chooses the moment. Throughput, encryption, table class and point-in-time recovery are kept and
 // described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
 // name with UnknownOperationException.
+//
+// A stream has its records at once, and keeps them for 24 hours by the clock. The order is that of AWS: by item only. Records
+// of one transaction are in an order that Faults.Seed draws. A new stream has one shard; [Server.ReplaceShards] makes others.
 package memdynamodb
 
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -23,6 +28,11 @@ type Options struct {
 	// Faults are the faults to inject. FailEntries makes BatchWriteItem and BatchGetItem leave the entries unprocessed.
 	// It cancels TransactWriteItems and TransactGetItems, with the rule's Code as the reason of the entries, and fails
 	// the statements of a BatchExecuteStatement with that Code. Without a Code it is TransactionConflict.
+	// HalfApplied shows a transaction as AWS may show it between its decision and its last write: Query, Scan, GetItem and
+	// BatchGetItem, consistent ones too, see what is applied and not yet the rest; an item that is not yet applied refuses
+	// other writes and transactional reads with TransactionConflict, also one that a Put is to create; BatchWriteItem leaves it
+	// unprocessed, and a repetition with the ClientRequestToken is a TransactionInProgressException. The time is that of Now.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
 	// Default: no faults.
 	Faults fault.Plan
 	// Now is the server's clock, for TTL, for ClientRequestTokens and for the Date of answers. Default: time.Now.
@@ -42,6 +52,12 @@ type Server struct {
 	mu     sync.Mutex
 	tables map[string]*table
 	tokens tokens
+	late   []*lateChange // of transactions that are ongoing, in the order of their times
+	at     time.Time     // of the change that is made now, set by lock
+
+	streams  []*stream // in the order of their creation
+	sequence uint64    // the last sequence number of a stream
+	shuffle  *rand.Rand
 }
 
 const serviceName = "memdynamodb"
@@ -55,7 +71,7 @@ func New(optFns ...func(*Options)) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{now: o.Now, tables: map[string]*table{}}
+	s := &Server{now: o.Now, tables: map[string]*table{}, shuffle: rand.New(rand.NewPCG(o.Faults.Seed, 0x73747265))}
 	s.Server = awsjson.New(awsjson.Service{
 		Name:         serviceName,
 		Target:       "DynamoDB_20120810",
@@ -63,6 +79,7 @@ func New(optFns ...func(*Options)) *Server {
 		InternalCode: "InternalServerError",
 		CRC:          true,
 		Operations:   s.operations(),
+		Others:       map[string]map[string]awsjson.Operation{"DynamoDBStreams_20120810": s.streamOperations()},
 		Now:          o.Now,
 		NoRecord:     o.NoRecord,
 	}, o.Faults)
@@ -98,8 +115,18 @@ func (s *Server) operations() map[string]awsjson.Operation {
 	}
 }
 
+func (s *Server) streamOperations() map[string]awsjson.Operation {
+	return map[string]awsjson.Operation{
+		"ListStreams":      operation(s.listStreams),
+		"DescribeStream":   operation(s.describeStream),
+		"GetShardIterator": operation(s.getShardIterator),
+		"GetRecords":       operation(s.getRecords),
+	}
+}
+
 // call is one request: the fault rule that applies to it, nil for none, and what it consumes.
 type call struct {
+	ctx  context.Context // ends when the server is closed
 	rule *fault.Rule
 	cost awsjson.Cost
 }
@@ -112,8 +139,8 @@ func (c *call) fails(entry int) bool {
 // operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
 	decode := decoder[In]()
-	return func(_ context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
-		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
+	return func(ctx context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
+		c := &call{ctx: ctx, rule: rule, cost: awsjson.Cost{Entries: 1}}
 		in := new(In)
 		err := decode(r.Body, in)
 		if err != nil {
@@ -144,7 +171,7 @@ func decoder[In any]() func(body []byte, in *In) error {
 // Items returns the items of a table in the order of Scan, for assertions. Each is in DynamoDB's JSON form:
 // {"id":{"S":"a"}}. A table that does not exist has none.
 func (s *Server) Items(tableName string) []json.RawMessage {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	var items []json.RawMessage
 	if t := s.tables[tableName]; t != nil {

@@ -21,9 +21,12 @@ type description struct {
 	AttributeDefinitions      []attributeDefinition `json:",omitempty"`
 	KeySchema                 []keyElement          `json:",omitempty"`
 	ProvisionedThroughput     capacityUnits
-	BillingModeSummary        *billing    `json:",omitempty"`
-	TableClassSummary         *tableClass `json:",omitempty"`
-	SSEDescription            *encryption `json:",omitempty"`
+	BillingModeSummary        *billing             `json:",omitempty"`
+	TableClassSummary         *tableClass          `json:",omitempty"`
+	SSEDescription            *encryption          `json:",omitempty"`
+	StreamSpecification       *streamSpecification `json:",omitempty"`
+	LatestStreamArn           string               `json:",omitempty"` // of a disabled stream too
+	LatestStreamLabel         string               `json:",omitempty"`
 	DeletionProtectionEnabled bool
 }
 
@@ -49,7 +52,7 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 		return nil, err
 	}
 	now := s.now()
-	t := &table{created: now, partitions: map[string]*partition{}}
+	t := &table{created: now, partitions: map[string]*partition{}, ongoing: map[key]bool{}}
 	t.description = description{
 		TableName:                 in.TableName,
 		TableArn:                  arnPrefix + in.TableName,
@@ -84,12 +87,13 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 		return nil, err
 	}
 
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	if s.tables[in.TableName] != nil {
 		return nil, awsjson.Invalid("ResourceInUseException", "Table already exists: "+in.TableName)
 	}
 	s.tables[in.TableName] = t
+	s.setStream(t, in.StreamSpecification)
 	return map[string]any{"TableDescription": t.describe("CREATING", now)}, nil
 }
 
@@ -111,13 +115,8 @@ func (in *createTableInput) validate() error {
 			return err
 		}
 	}
-	if st := in.StreamSpecification; st != nil {
-		if err := st.refuse(); err != nil {
-			return err
-		}
-		if st.StreamViewType != "" {
-			return validation(invalidParameters + "Table is being created with a stream disabled, UpdateViewType should not be specified")
-		}
+	if err := in.StreamSpecification.valid(); err != nil {
+		return err
 	}
 	if err := validClass(in.TableClass); err != nil {
 		return err
@@ -200,7 +199,7 @@ func (t *table) describe(status string, now time.Time) *tableDescription {
 }
 
 func (s *Server) describeTable(_ *call, in *tableInput) (any, error) {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
@@ -219,7 +218,7 @@ func (s *Server) namedTable(name string) (*table, error) {
 }
 
 func (s *Server) deleteTable(_ *call, in *tableInput) (any, error) {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
@@ -229,6 +228,7 @@ func (s *Server) deleteTable(_ *call, in *tableInput) (any, error) {
 		return nil, validation("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 	}
 	delete(s.tables, t.TableName)
+	s.disableStream(t)
 	// AWS leaves out the schema, the indexes and the time of creation.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html#API_DeleteTable_Examples
 	out := &tableDescription{description: t.description, TableStatus: "DELETING", ItemCount: t.count, TableSizeBytes: t.bytes}
@@ -254,7 +254,7 @@ func (s *Server) listTables(_ *call, in *listTablesInput) (any, error) {
 	if limit < 1 || limit > 100 {
 		return nil, constraint(limit, "limit", "Member must be between 1 and 100")
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	out := listTablesOutput{TableNames: []string{}}
 	for name := range s.tables {
