@@ -104,6 +104,11 @@ var dependencyRules = []struct {
 		only:   []string{},
 		reason: "the runner of suites knows no rule of ours",
 	},
+	{
+		pkg:    module + "/internal/outboxmodel",
+		only:   []string{},
+		reason: "the protocol's model must not share our code, or it would share our bugs",
+	},
 }
 
 const sdk = "github.com/aws/aws-sdk-go-v2"

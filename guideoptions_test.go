@@ -22,6 +22,8 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -44,6 +46,18 @@ var optionTables = []optionTable{
 	}},
 	{"publisher", "fifo", "fifo.Options", func(set func(any)) error {
 		_, err := fifo.NewPublisher(&sqs.Client{}, optionsQueue, "orders", func(o *fifo.Options) { set(o) })
+		return err
+	}},
+	{"outbox", "fifo/outbox", "outbox.Options", func(set func(any)) error {
+		box, err := dynamooutbox.New(&dynamodb.Client{}, "outbox", "orders", "shop")
+		if err != nil {
+			return err
+		}
+		p, err := fifo.NewPublisher(&sqs.Client{}, optionsQueue, "shop")
+		if err != nil {
+			return err
+		}
+		_, err = outbox.NewRelay(box, p, func(o *outbox.Options) { set(o) })
 		return err
 	}},
 	{"stores", "dedup", "dedup.Options", func(set func(any)) error {

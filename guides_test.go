@@ -26,6 +26,10 @@ var guides = map[string]struct{ folders, code []string }{
 		[]string{"dedup/example_test.go", "outcome_test.go", "localstack/example_test.go", "examples/orders/own_*_test.go", "dedup/memstore/memstore_test.go"},
 	},
 	"publisher": {[]string{"fifo"}, []string{"fifo/example_test.go", "example_test.go"}},
+	"outbox": {
+		[]string{"fifo/outbox", "fifo/outbox/dynamooutbox", "dedup/sqlstore/sqloutbox"},
+		[]string{"fifo/outbox/*/example*_test.go", "dedup/sqlstore/sqloutbox/example*_test.go"},
+	},
 }
 
 func page(name string) string { return "docs/" + name + ".md" }
@@ -58,7 +62,7 @@ type guideCode struct {
 
 func readGuideCode(t *testing.T) guideCode {
 	t.Helper()
-	c := guideCode{comments: map[string]string{}, protocol: readText(t, "docs/protocol.md")}
+	c := guideCode{comments: map[string]string{}, protocol: readText(t, "docs/protocol.md") + readText(t, "docs/protocol-outbox.md")}
 	c.names, c.texts = readCode()
 	for name, g := range guides {
 		for _, folder := range g.folders {
@@ -70,8 +74,9 @@ func readGuideCode(t *testing.T) guideCode {
 
 // problems says what is wrong with a guide. What it has in backquotes exists, if it is a Go name or a log line of ours. Each IAM
 // action that the comments of its code name is on the page. Each number with a unit, and each above 999, is in these comments or
-// in the protocol, whose clauses have tests.
+// in the protocols, whose clauses have tests.
 func (c *guideCode) problems(name, text string) (found []string) {
+	text = modelRun.ReplaceAllString(testName.ReplaceAllString(text, ""), "") // see TestOutboxPagesNameTheirTests
 	for _, m := range inBackquotes.FindAllStringSubmatch(text, -1) {
 		if goName.MatchString(m[1]) && !c.names[m[1]] {
 			found = append(found, m[1]+" does not exist")
@@ -88,7 +93,7 @@ func (c *guideCode) problems(name, text string) (found []string) {
 	known := quantity.FindAllString(c.comments[name]+c.protocol, -1)
 	for _, q := range quantity.FindAllString(prose(text), -1) {
 		if !slices.Contains(known, q) {
-			found = append(found, q+" is in no comment of its code, nor in the protocol")
+			found = append(found, q+" is in no comment of its code, nor in the protocols")
 		}
 	}
 	return found
@@ -200,6 +205,10 @@ func TestGuideChecksSeeBrokenCopies(t *testing.T) {
 		{"stores", "| `Poll` | 1 s |", "| `Poll` | 2 s |", "Poll: default"},
 		{"stores", "| at least 1 s | how long", "| at least 2 s | how long", "Lease: limits"},
 		{"stores", "most 25; negative: no batches", "most 100; negative: no batches", "MaxBatch: limits"},
+		{"outbox", "| `Page` | 10 |", "| `Page` | 11 |", "Page: default"},
+		{"outbox", "least 10 s; most 2 min", "least 10 s; most 5 min", "MaxAge: limits"},
+		{"outbox", "| `dynamodb:PutItem` on", "| `dynamodb:Put` on", "dynamodb:PutItem is missing"},
+		{"outbox", "{Put: paid},", "{Put: payed},", "in no example:"},
 		{"testing", "`fault.Replay`", "`fault.Repeat`", "fault.Repeat does not exist"},
 		{"worker", "| `sqsworker.Options` |", "| `Options` |", "no table of sqsworker.Options"},
 	} {

@@ -1,82 +1,165 @@
 package sqsonce_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/internal/outboxmodel"
 )
 
-// testPackages are the folders of the packages that docs/protocol.md names tests of.
+// testPackages are the folders of the packages that the pages of the protocols name tests of.
 var testPackages = map[string]string{
-	"sqsonce":     ".",
-	"dedup":       "dedup",
-	"deadletter":  "internal/deadletter",
-	"dynamostore": "dedup/dynamostore",
-	"fifo":        "fifo",
-	"host":        "internal/host",
-	"hosttest":    "internal/hosttest",
-	"lambda":      "lambda",
-	"ops":         "ops",
-	"settle":      "internal/settle",
-	"redisstore":  "dedup/redisstore",
-	"sqlstore":    "dedup/sqlstore",
-	"sqsworker":   "sqsworker",
-	"thaw":        "internal/thaw",
+	"sqsonce":      ".",
+	"dedup":        "dedup",
+	"deadletter":   "internal/deadletter",
+	"dynamooutbox": "fifo/outbox/dynamooutbox",
+	"dynamostore":  "dedup/dynamostore",
+	"fifo":         "fifo",
+	"host":         "internal/host",
+	"hosttest":     "internal/hosttest",
+	"lambda":       "lambda",
+	"ops":          "ops",
+	"outbox":       "fifo/outbox",
+	"settle":       "internal/settle",
+	"redisstore":   "dedup/redisstore",
+	"sqloutbox":    "dedup/sqlstore/sqloutbox",
+	"sqlstore":     "dedup/sqlstore",
+	"sqsworker":    "sqsworker",
+	"thaw":         "internal/thaw",
 }
 
 var (
-	clause    = regexp.MustCompile(`^- \*\*(\d+\.\d+)\*\* `)
+	clause    = regexp.MustCompile(`^- \*\*(\d+\.\d+|[A-Z]\d)\*\* `)
 	testName  = regexp.MustCompile("`([a-z]+)\\.((?:Test|Fuzz)[A-Za-z0-9]+)`")
 	storeCase = regexp.MustCompile(`"([a-z ]+/[^"]+)"`)
+	modelRun  = regexp.MustCompile("`outboxmodel: ([^`]+)`")
 )
 
-// leastClauses is how many there are at least: fewer are a sign that none is recognised.
-const leastClauses = 50
+// protocols are the pages, and how many clauses each has at least: fewer are a sign that none is recognised.
+var protocols = map[string]int{"docs/protocol.md": 50, "docs/protocol-outbox.md": 40}
 
-// Each clause of docs/protocol.md names tests, and they exist: functions of the packages, and cases of storetest.
+// The trace that the page tells is the model's.
+func TestProtocolTellsTheModelsTrace(t *testing.T) {
+	t.Parallel()
+	if trace := readText(t, "internal/outboxmodel/testdata/N5.txt"); !strings.Contains(readText(t, "docs/protocol-outbox.md"), "```\n"+trace+"```\n") {
+		t.Errorf("docs/protocol-outbox.md does not have this trace:\n%s", trace)
+	}
+}
+
+// Each clause of the protocols names what fails without it, and that exists.
 func TestProtocolNamesItsTests(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
+	known := readCitations(t)
+	for page, leastClauses := range protocols {
+		clauses := 0
+		for line := range strings.Lines(readText(t, page)) {
+			m := clause.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			clauses++
+			_, tests, _ := strings.Cut(line, "Tests: ")
+			named, problems := known.in(tests)
+			for _, problem := range problems {
+				t.Errorf("%s %s: %s", page, m[1], problem)
+			}
+			if named == 0 {
+				t.Errorf("%s %s: nothing is named that fails without it", page, m[1])
+			}
+		}
+		if clauses < leastClauses {
+			t.Errorf("%s: %d clauses, want at least %d: were they renamed?", page, clauses, leastClauses)
+		}
 	}
-	sources := map[string]string{}
+}
+
+// What the text between the clauses, and the page about the outbox, name as a reason exists too.
+func TestOutboxPagesNameTheirTests(t *testing.T) {
+	t.Parallel()
+	known := readCitations(t)
+	for page, least := range map[string]int{"docs/protocol-outbox.md": 50, "docs/outbox.md": 15} {
+		named, problems := known.in(readText(t, page))
+		for _, problem := range problems {
+			t.Errorf("%s: %s", page, problem)
+		}
+		if named < least {
+			t.Errorf("%s: %d tests and runs, want at least %d: were they recognised?", page, named, least)
+		}
+	}
+}
+
+// A name that is wrong is seen, and a run that holds is no reason.
+func TestCitationsSeeWrongNames(t *testing.T) {
+	t.Parallel()
+	known := readCitations(t)
+	for text, want := range map[string]string{
+		"`outbox.TestNothing`":       "there is no outbox.TestNothing",
+		"`nowhere.TestRun`":          "package nowhere is not in testPackages",
+		`outboxtest "read/sideways"`: `no suite has a case "read/sideways"`,
+		"`outboxmodel: N99`":         "the model has no run N99",
+	} {
+		if _, problems := known.in(text); len(problems) != 1 || problems[0] != want {
+			t.Errorf("%s: %q, want %q", text, problems, want)
+		}
+	}
+	if named, _ := known.in("`outboxmodel: D1`, `outboxmodel: N6a`"); named != 0 {
+		t.Errorf("%d of two runs that hold count as failing without a clause", named)
+	}
+}
+
+// citations are what pages may name as failing without a clause: functions of the packages, cases of storetest and of outboxtest,
+// runs of the outbox's model.
+type citations struct {
+	tests  map[string]string // sources, by package
+	suites string
+	runs   map[string]outboxmodel.Fault
+}
+
+func readCitations(t *testing.T) citations {
+	t.Helper()
+	c := citations{tests: map[string]string{}, runs: map[string]outboxmodel.Fault{}}
 	for pkg, dir := range testPackages {
-		sources[pkg] = readAll(t, filepath.Join(dir, "*_test.go"))
+		c.tests[pkg] = readAll(t, filepath.Join(dir, "*_test.go"))
 	}
-	storetest := readAll(t, "dedup/storetest/*.go")
-	clauses := 0
-	for line := range strings.Lines(string(text)) {
-		m := clause.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		clauses++
-		_, tests, ok := strings.Cut(line, "Tests: ")
-		named := testName.FindAllStringSubmatch(tests, -1)
-		cases := storeCase.FindAllStringSubmatch(tests, -1)
-		if !ok || len(named)+len(cases) == 0 {
-			t.Errorf("clause %s names no test", m[1])
-		}
-		for _, n := range named {
-			source, known := sources[n[1]]
-			if !known {
-				t.Errorf("clause %s: package %s is not in testPackages", m[1], n[1])
-			} else if !strings.Contains(source, "\nfunc "+n[2]+"(") {
-				t.Errorf("clause %s: there is no %s.%s", m[1], n[1], n[2])
-			}
-		}
-		for _, c := range cases {
-			if !strings.Contains(storetest, `name: "`+c[1]+`"`) {
-				t.Errorf("clause %s: storetest has no case %q", m[1], c[1])
-			}
+	c.suites = readAll(t, "dedup/storetest/*.go") + readAll(t, "fifo/outbox/outboxtest/*.go")
+	for _, r := range outboxmodel.Runs {
+		c.runs[r.Name] = r.Want
+	}
+	return c
+}
+
+// in returns how many a text names that show something to fail, and what is wrong with the names.
+func (c *citations) in(text string) (named int, problems []string) {
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	for _, m := range testName.FindAllStringSubmatch(text, -1) {
+		named++
+		source, known := c.tests[m[1]]
+		if !known {
+			wrong("package %s is not in testPackages", m[1])
+		} else if !strings.Contains(source, "\nfunc "+m[2]+"(") {
+			wrong("there is no %s.%s", m[1], m[2])
 		}
 	}
-	if clauses < leastClauses {
-		t.Errorf("%d clauses, want at least %d: were they renamed?", clauses, leastClauses)
+	for _, m := range storeCase.FindAllStringSubmatch(text, -1) {
+		named++
+		if !strings.Contains(c.suites, `name: "`+m[1]+`"`) {
+			wrong("no suite has a case %q", m[1])
+		}
 	}
+	for _, m := range modelRun.FindAllStringSubmatch(text, -1) {
+		fault, known := c.runs[m[1]]
+		if !known {
+			wrong("the model has no run %s", m[1])
+		}
+		if fault != outboxmodel.None { // a run that holds shows nothing of a clause
+			named++
+		}
+	}
+	return named, problems
 }
 
 func readAll(t *testing.T, pattern string) string {

@@ -1,0 +1,5 @@
+//go:build race
+
+package outboxmodel
+
+const raceDetector = true
