@@ -108,6 +108,10 @@ build-OrdersFunction build-OrdersFifoFunction:
 	cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 \
 		go build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $(ARTIFACTS_DIR)/bootstrap ./orders/lambda
 
+build-OutboxRelayFunction:
+	cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 \
+		go build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $(ARTIFACTS_DIR)/bootstrap ./orders/outboxrelay
+
 .PHONY: template
 template: ## Check and build template.yaml with cfn-lint and SAM, and check deploy/ (needs Python; prints SKIP where they cannot be installed)
 	.ci/template
