@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -51,6 +52,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 	}
 	_, field := errors.AsType[*sqsonce.FieldError](err)
 	_, refused := errors.AsType[*ops.RefusedError](err)
+	_, broken := errors.AsType[*outbox.BrokenError](err)
 	switch {
 	case denied(err):
 		return exitDenied
@@ -60,6 +62,10 @@ func codeOf(ctx context.Context, err error) exitCode {
 		return exitRefused
 	case refused || errors.Is(err, dedup.ErrChanged) || errors.Is(err, sqsonce.ErrInProgress):
 		return exitRefused
+	case errors.Is(err, outbox.ErrNotParked), errors.Is(err, outbox.ErrNotFound):
+		return exitRefused
+	case errors.Is(err, outbox.ErrUnsettled) || broken:
+		return exitPart
 	case field:
 		return exitUsage
 	case errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, ops.ErrCanary) || errors.Is(err, ops.ErrFailsYet):
