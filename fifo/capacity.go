@@ -65,7 +65,7 @@ func (c *capacity) grant() {
 }
 
 // reserveCapacity waits until there is capacity for one message of size bytes.
-func (p *Publisher) reserveCapacity(ctx context.Context, size int64) error {
+func (p *Publisher) reserveCapacity(ctx context.Context, l *lane, size int64) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("fifo: nothing was sent: %w", foreign(context.Cause(ctx)))
 	}
@@ -81,6 +81,8 @@ func (p *Publisher) reserveCapacity(ctx context.Context, size int64) error {
 		return nil
 	case <-ctx.Done():
 		err = because(ErrBufferFull, foreign(context.Cause(ctx)))
+	case <-l.ctx.Done():
+		err = because(ErrBufferFull, l.why())
 	case <-p.closing:
 		err = ErrClosed
 	}

@@ -27,6 +27,7 @@ type attemptResult struct {
 	proof               proof
 	messageID, sequence string // with provesSent
 	err                 error
+	ofEvent             bool // with provesRefused: for what the event is, and for nothing else
 }
 
 // classify returns what the failure of a whole request proves. Unless it is certain that SQS refused the request before it
@@ -72,7 +73,7 @@ func classifyEntry(f sqstypes.BatchResultErrorEntry) attemptResult {
 	if !f.SenderFault || isThrottle(err.Code) {
 		return attemptResult{proof: provesNotSent, err: err}
 	}
-	return attemptResult{proof: provesRefused, err: err}
+	return attemptResult{proof: provesRefused, err: err, ofEvent: !isOfRequest(err.Code)}
 }
 
 // isCode reports whether the response has an error code. The SDK sets UnknownError if it has none.
@@ -126,11 +127,26 @@ func mayBeOneEntry(err error) bool {
 	if !ok || httpStatus(err) != 400 {
 		return false
 	}
-	if strings.Contains(strings.ToLower(api.ErrorCode()), "kms") {
-		return false // the queue's key: KmsDisabled, KMS.NotFoundException
+	return !isOfRequest(api.ErrorCode())
+}
+
+// isOfRequest reports whether a code refuses a request whatever its entries are.
+func isOfRequest(code string) bool {
+	if strings.Contains(strings.ToLower(code), "kms") {
+		return true // the queue's key: KmsDisabled, KMS.NotFoundException
 	}
-	code := shortCode(api.ErrorCode())
-	return !requestCodes[code] && !expiryCodes[code] && !signatureCodes[code]
+	code = shortCode(code)
+	return requestCodes[code] || expiryCodes[code] || signatureCodes[code]
+}
+
+// eventCodes refuse a request for what its entries are. The others that mayBeOneEntry admits do not say: InvalidParameterValue
+// may be the event's fault or the queue's.
+var eventCodes = map[string]bool{"InvalidMessageContents": true, "BatchRequestTooLong": true}
+
+// isOfEvent reports whether a refusal of a request with one entry is one of the event.
+func isOfEvent(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && mayBeOneEntry(err) && eventCodes[shortCode(api.ErrorCode())]
 }
 
 // shortCode removes the prefix that some codes have: AWS.SimpleQueueService.NonExistentQueue, KMS.ThrottlingException.

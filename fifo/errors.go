@@ -12,21 +12,23 @@ import (
 // either ErrNotSent or ErrUnknownOutcome:
 //
 //	the event                                           matches
-//	has a bad field                                     ErrNotSent, *sqsonce.FieldError
+//	has a bad field                                     ErrNotSent, ErrRefused, *sqsonce.FieldError
 //	found the publisher closed                          ErrNotSent, ErrClosed
 //	waited for capacity, and its context ended          ErrNotSent, ErrBufferFull
-//	has the ID of another event                         ErrNotSent, ErrDedupConflict
-//	was given a reason by Refuse                        ErrNotSent, the reason
+//	has the ID of another event                         ErrNotSent, ErrRefused, ErrDedupConflict
+//	was given a reason by Event.Refused                 ErrNotSent, the reason; ErrRefused if that is a FieldError
 //	is behind one of its group that failed              ErrNotSent, ErrGroupHalted
 //	was not in flight when its caller's context ended   ErrNotSent
-//	was refused by SQS, or had no way to it             ErrNotSent
+//	was refused by SQS, and nothing but the event       ErrNotSent, ErrRefused
+//	was in a request that was refused                   ErrNotSent
+//	had no way to SQS                                   ErrNotSent
 //	had no certain answer while its window was open     ErrUnknownOutcome
 //	had none when its caller's context ended            ErrUnknownOutcome
 //	had none when the context of Close ended            ErrUnknownOutcome, ErrClosed
 //
 // An event that an earlier call may have put into the queue matches ErrUnknownOutcome in place of ErrNotSent, in every row but
 // those of FieldError and ErrDedupConflict, whose events are not the one that may be in the queue. This publisher remembers it
-// for five minutes; it knows nothing of other publishers.
+// for five minutes; it knows nothing of other publishers. No event that may be in the queue matches ErrRefused.
 var (
 	// ErrBufferFull says that the context ended while the event waited for capacity: Options.MaxMessages or
 	// Options.MaxBytes is reached.
@@ -49,6 +51,12 @@ var (
 	// ErrDedupConflict says that an event with the same ID and another group, type, body or attributes was published less than
 	// five minutes ago, or that SQS answered with the sequence number of such an event: it answers success and drops the second.
 	ErrDedupConflict = errors.New("fifo: not sent: another event with the same ID was published less than 5 minutes ago")
+	// ErrRefused says, beside ErrNotSent or ErrDedupConflict, that this event itself is refused for good: published again as it
+	// is, it fails again. SQS refused its entry of a request as the sender's fault, and not to throttle; it has a bad field
+	// ([*sqsonce.FieldError]); another event has its ID; or it was alone in a request that SQS refused for its contents or its
+	// size. A refusal of the request (access, queue, key, signature) is none, also where SQS says it of an entry: it says
+	// nothing of the event. Where a refused request may mean either, it is none too.
+	ErrRefused = errors.New("fifo: the event is refused")
 	// ErrClosed says that the publisher was closed before it accepted the event, or before the event had a result.
 	ErrClosed = errors.New("fifo: publisher is closed")
 )
@@ -132,7 +140,7 @@ func foreign(err error) error {
 func (e *foreignError) Error() string { return e.err.Error() }
 
 func (e *foreignError) Is(target error) (is bool) {
-	for _, own := range []error{ErrBufferFull, ErrNotSent, ErrUnknownOutcome, ErrGroupHalted, ErrDedupConflict, ErrClosed} {
+	for _, own := range []error{ErrBufferFull, ErrNotSent, ErrUnknownOutcome, ErrGroupHalted, ErrDedupConflict, ErrRefused, ErrClosed} {
 		if target == own {
 			return false
 		}
@@ -165,6 +173,32 @@ func (e *certainError) Error() string {
 }
 
 func (e *certainError) Unwrap() []error { return []error{e.outcome, e.reason} }
+
+// refusal is a reason that also matches ErrRefused. Its text is that of the reason.
+type refusal struct{ error }
+
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// badEvent returns the error of an event that is not accepted since it can never be sent as it is. The same event may have been
+// sent before the queue's limit was known, or before a program refused it: it is not refused then.
+func (p *Publisher) badEvent(e *entry, err error) *PublishError {
+	if p.client != nil { // else nothing is said of the event
+		p.mu.Lock()
+		p.recent.forget(time.Now()) // as accept does
+		if p.outcome(e) == ErrNotSent {
+			err = refusal{err}
+		}
+		p.mu.Unlock()
+	}
+	return notSent(&e.event, err)
+}
+
+// notSent returns the error of an event that is certainly not in the queue.
+func notSent(e *Event, reason error) *PublishError {
+	return &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, reason)}
+}
 
 // haltedBehind has the text of the earlier event's error only: a later event does not match its ErrUnknownOutcome.
 func haltedBehind(earlier string, err, outcome error) error {

@@ -3,6 +3,7 @@ package fifo_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
 				return publish(x, p, x.Context(), fifo.Event{ID: "1", Group: "g"})
 			},
-			want: []error{fifo.ErrNotSent},
+			want: []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},
 		"closed": {
 			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
@@ -56,7 +57,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 				other.Body = "another"
 				return errors.Join(publish(x, p, x.Context(), event("g", 1)), publish(x, p, x.Context(), other))
 			},
-			want: []error{fifo.ErrNotSent, fifo.ErrDedupConflict},
+			want: []error{fifo.ErrNotSent, fifo.ErrRefused, fifo.ErrDedupConflict},
 		},
 		"behind one that failed": {
 			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
@@ -78,7 +79,30 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 				return publish(x, p, x.Context(), event("g", 1))
 			},
 			rules: []fault.Rule{refused},
+			want:  []error{fifo.ErrNotSent, fifo.ErrRefused},
+		},
+		"in a request that was refused": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				return publish(x, p, x.Context(), event("g", 1))
+			},
+			rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}},
 			want:  []error{fifo.ErrNotSent},
+		},
+		"a reason": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				e := event("g", 1)
+				e.Refused = errCancelled
+				return publish(x, p, x.Context(), e)
+			},
+			want: []error{fifo.ErrNotSent},
+		},
+		"a reason that is a bad field": {
+			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
+				e := event("g", 1)
+				e.Refused = &sqsonce.FieldError{Package: "fifo_test", Field: "Event.Body"}
+				return publish(x, p, x.Context(), e)
+			},
+			want: []error{fifo.ErrNotSent, fifo.ErrRefused},
 		},
 		"no answer in the window": {
 			run: func(x *fixture, p *fifo.Publisher, _ context.Context) error {
@@ -112,7 +136,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 				err := tt.run(x, p, second)
 				for _, reason := range []error{
 					fifo.ErrNotSent, fifo.ErrUnknownOutcome, fifo.ErrClosed, fifo.ErrBufferFull, fifo.ErrDedupConflict, fifo.ErrGroupHalted,
-					context.DeadlineExceeded,
+					fifo.ErrRefused, context.DeadlineExceeded,
 				} {
 					want := false
 					for _, w := range tt.want {
@@ -126,7 +150,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 				if !ok || pe.FirstAttempt.IsZero() != errors.Is(err, fifo.ErrNotSent) {
 					x.Errorf("%v: first attempt %v", err, pe.FirstAttempt)
 				}
-				if _, ok := errors.AsType[*sqsonce.FieldError](err); ok != (name == "bad field") {
+				if _, ok := errors.AsType[*sqsonce.FieldError](err); ok != strings.HasSuffix(name, "bad field") {
 					x.Errorf("%v: a FieldError: %t", err, ok)
 				}
 				_ = p.Close(second)
@@ -140,7 +164,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 func TestForeignErrorsSayNothing(t *testing.T) {
 	t.Parallel()
 	misleading := errors.Join(fifo.ErrUnknownOutcome, fifo.ErrNotSent, fifo.ErrClosed, fifo.ErrGroupHalted, fifo.ErrBufferFull,
-		fifo.ErrDedupConflict, &fifo.PublishError{EventID: "another"}, errCancelled)
+		fifo.ErrDedupConflict, fifo.ErrRefused, &fifo.PublishError{EventID: "another"}, errCancelled)
 	for name, cause := range map[string]error{"misleading": misleading, "panics": brokenError{}} {
 		for call, f := range map[string]func(*fifo.Publisher, context.Context) error{
 			"Publish": func(p *fifo.Publisher, ctx context.Context) error {
@@ -176,7 +200,7 @@ func TestForeignErrorsSayNothing(t *testing.T) {
 						}
 					}
 					if certain != 1 || errors.Is(err, fifo.ErrGroupHalted) || errors.Is(err, fifo.ErrBufferFull) ||
-						errors.Is(err, fifo.ErrDedupConflict) || errors.Is(err, fifo.ErrClosed) != (call == "Close") {
+						errors.Is(err, fifo.ErrDedupConflict) || errors.Is(err, fifo.ErrRefused) || errors.Is(err, fifo.ErrClosed) != (call == "Close") {
 						x.Errorf("matches %d of ErrNotSent and ErrUnknownOutcome: %v", certain, err)
 					}
 					if pe, ok := errors.AsType[*fifo.PublishError](err); !ok || pe.EventID != event("g", 1).ID {

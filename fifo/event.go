@@ -44,6 +44,19 @@ type Event struct {
 	Refused error
 }
 
+// Check returns the error with which [Publisher.Publish] would refuse the event on any FIFO queue, before it sends anything: a
+// [*PublishError], which matches [ErrNotSent] and wraps one [*sqsonce.FieldError] per bad field, joined, or Refused. It is for a
+// program that stores events and publishes them later. Group is required. The size is checked against SQS's 1 MiB; a queue's own
+// limit may be less. A namespace that [NewPublisher] would refuse is a FieldError and no PublishError. Check makes no call.
+func (e Event) Check(namespace string) error {
+	if err := checkNamespace(namespace); err != nil {
+		return err
+	}
+	// That of a publisher that has sent nothing, to a queue with the highest limit.
+	p := &Publisher{client: &safeClient{}, namespace: namespace, fifo: true, limit: sizeLimit{bytes: maxMessageBytes}}
+	return p.check(&entry{event: e})
+}
+
 // DedupID returns the MessageDeduplicationId of an event: [sqsonce.EventKey] of the namespace and the event's ID, which is
 // also the key of the event's record. An empty id is [sqsonce.ErrNoEventID].
 func DedupID(namespace, id string) (string, error) { return sqsonce.EventKey(namespace, id) }

@@ -64,9 +64,15 @@ func (p *Publisher) failed(e *entry, halted int) {
 		l.unread++
 		pending.latch = l
 	}
-	if len(p.unread) < p.opts.MaxMessages {
+	switch {
+	case e.lane != p.shared: // its caller reads it, or closes the lane: Flush does not
+		if e.lane.unread == nil {
+			e.lane.unread = make(map[*Pending]struct{})
+		}
+		e.lane.unread[pending], pending.lane = struct{}{}, e.lane
+	case len(p.unread) < p.opts.MaxMessages:
 		p.unread[pending] = struct{}{}
-	} else {
+	default:
 		p.more++
 		pending.counted = p.flushed
 	}
@@ -79,6 +85,9 @@ func (p *Publisher) markRead(pending *Pending) {
 	}
 	pending.read = true
 	delete(p.unread, pending)
+	if pending.lane != nil {
+		delete(pending.lane.unread, pending)
+	}
 	if pending.counted == p.flushed {
 		p.more--
 	}
@@ -116,10 +125,29 @@ func (p *Publisher) readAll() (errs []error) {
 	if p.more > 0 {
 		errs = append(errs, fmt.Errorf("fifo: %d more events failed: see the log, or Options.OnFailure", p.more))
 		p.more = 0
-		clear(p.latches)
+		p.unlatch()
 	}
 	p.flushed++
 	return errs
+}
+
+// unlatch opens the groups but those of failed events that only the callers of their lanes read: a group that was opened too
+// early would have a later event before the failed one. The caller holds the lock.
+func (p *Publisher) unlatch() {
+	kept := make(map[string]*latch)
+	for l := range p.lanes {
+		for pending := range l.unread {
+			latch := pending.latch
+			if latch == nil || p.latches[pending.group] != latch {
+				continue // Resume has removed it
+			}
+			if kept[pending.group] == nil {
+				kept[pending.group], latch.unread = latch, 0
+			}
+			latch.unread++
+		}
+	}
+	p.latches = kept
 }
 
 // reports are calls of Options.OnFailure, in their order. One goroutine makes them, which ends when there is none: the function

@@ -11,18 +11,20 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// lane is the entries of one caller. Publish and Enqueue share one lane. Each call of PublishAll has its own, because its
-// entries get their results when the call's context ends. A request takes entries of all lanes. A lane belongs to the
+// lane is the entries of one caller. Publish and Enqueue share one lane. Each [Lane] and each call of PublishAll has its own,
+// because its entries get their results when its context ends. A request takes entries of all lanes. A lane belongs to the
 // publisher's mutex.
 type lane struct {
-	ctx     context.Context // of the caller; when it ends, no entry of the lane is sent again
-	base    context.Context // of the publisher: the same
-	linger  time.Duration
-	flush   bool                // no linger
-	closed  bool                // no entry comes any more
-	entries map[*entry]struct{} // without a result
-	ready   list.List           // of *group, whose heads are of this lane: the longest ready first
-	place   *list.Element       // in ready.lanes, while a group is ready
+	ctx       context.Context // of the caller; when it ends, no entry of the lane is sent again
+	base      context.Context // of the publisher: the same
+	linger    time.Duration
+	flush     bool                  // no linger
+	closed    bool                  // no entry comes any more
+	entries   map[*entry]struct{}   // without a result
+	unread    map[*Pending]struct{} // failed, not those of the shared lane: what is unread there is in failures
+	answering []*Pending            // have a result, and its hooks may run; not those of the shared lane
+	ready     list.List             // of *group, whose heads are of this lane: the longest ready first
+	place     *list.Element         // in ready.lanes, while a group is ready
 }
 
 func newLane(ctx, base context.Context, linger time.Duration) *lane {

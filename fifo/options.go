@@ -73,12 +73,21 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 		arn, known := host.ARNOfURL(queueURL)
 		add(known && arn.Region != region, "queueURL", "is of region %s, the client's is %s: make the client with the queue's region", arn.Region, region)
 	}
-	add(!namespaces.MatchString(namespace), "namespace", "is %.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -", namespace)
+	if err := checkNamespace(namespace); err != nil {
+		errs = append(errs, err)
+	}
 	add(o.InFlight < 0, "Options.InFlight", "is %d, must be positive", o.InFlight)
 	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)
 	add(o.MaxBytes < maxMessageBytes, "Options.MaxBytes", "is %d, must be at least %d, the size of the largest message", o.MaxBytes, maxMessageBytes)
 	add(o.AttemptTimeout < 0 || o.AttemptTimeout > maxAttemptTimeout, "Options.AttemptTimeout", "is %v, must be positive and at most 1m", o.AttemptTimeout)
 	return errors.Join(errs...)
+}
+
+func checkNamespace(namespace string) error {
+	if !namespaces.MatchString(namespace) {
+		return badField("namespace", "is %.128q, must be 1 to 48 of A-Z a-z 0-9 . _ : / -", namespace)
+	}
+	return nil
 }
 
 func badField(field, format string, args ...any) error {

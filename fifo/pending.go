@@ -16,6 +16,7 @@ type Pending struct {
 	read      bool   // a caller has the result, or was told that it is unknown
 	serial    uint64 // of its entry
 	latch     *latch // set by a failure
+	lane      *lane  // set by a failure; nil: the shared one
 	counted   int    // in failures.more, while failures.flushed has this value
 }
 

@@ -14,7 +14,7 @@ import (
 func (p *Publisher) Check(e Event) (key string, size int64, err error) {
 	en := &entry{event: e}
 	if err := p.fill(en); err != nil {
-		return "", 0, &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, err)}
+		return "", 0, p.badEvent(en, err)
 	}
 	return en.key, en.size, nil
 }
@@ -34,7 +34,7 @@ func (p *Publisher) refusedError(e *Event) error {
 		return nil
 	}
 	if _, bad := errors.AsType[*sqsonce.FieldError](e.Refused); bad {
-		return &PublishError{EventID: e.ID, Group: e.Group, Err: withOutcome(ErrNotSent, foreign(e.Refused))}
+		return p.badEvent(p.unchecked(e), foreign(e.Refused))
 	}
 	return p.neverAccepted(e, foreign(e.Refused))
 }

@@ -93,6 +93,15 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 	return p, nil
 }
 
+// QueueURL returns the URL of the queue.
+func (p *Publisher) QueueURL() string { return p.queueURL }
+
+// Namespace returns the namespace of the events' keys.
+func (p *Publisher) Namespace() string { return p.namespace }
+
+// FIFO reports whether the queue is a FIFO queue.
+func (p *Publisher) FIFO() bool { return p.fifo }
+
 // Publish sends one event and waits for its result. Its error is a [*PublishError].
 //
 // ctx ends the wait and not the send. An event that is not in flight yet is not sent: [ErrNotSent]. An event that may have
@@ -148,6 +157,21 @@ func (p *Publisher) enqueue(ctx context.Context, l *lane, e *entry, after *Pendi
 	return e, nil
 }
 
+// check fills an entry. It returns an error for what can never be sent.
+func (p *Publisher) check(e *entry) error {
+	if err := p.refusedError(&e.event); err != nil {
+		return err
+	}
+	err := p.fill(e)
+	if err == nil {
+		err = p.checkSize(e)
+	}
+	if err != nil {
+		return p.badEvent(e, err)
+	}
+	return nil
+}
+
 // notAccepted gives an event that was not accepted its result.
 func (p *Publisher) notAccepted(h *hookedEvent, err error) {
 	p.mu.Lock()
@@ -159,21 +183,14 @@ func (p *Publisher) notAccepted(h *hookedEvent, err error) {
 }
 
 func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, e *entry, after *Pending, waiters int) error {
-	if err := p.refusedError(&e.event); err != nil {
+	if err := p.check(e); err != nil {
 		return err
-	}
-	err := p.fill(e)
-	if err == nil {
-		err = p.checkSize(e)
-	}
-	if err != nil {
-		return &PublishError{EventID: e.event.ID, Group: e.event.Group, Err: withOutcome(ErrNotSent, err)}
 	}
 	e.pending.waiters = waiters
 	if e.hooked != nil {
 		p.fit(e)
 	}
-	if err := p.reserveCapacity(ctx, e.size); err != nil {
+	if err := p.reserveCapacity(ctx, l, e.size); err != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.publishError(e, withOutcome(p.outcome(e), err))
@@ -190,19 +207,28 @@ func (p *Publisher) tryEnqueue(ctx context.Context, l *lane, e *entry, after *Pe
 
 // neverAccepted returns the error of an event that was not looked at.
 func (p *Publisher) neverAccepted(ev *Event, why error) error {
+	e := p.unchecked(ev)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.publishError(e, because(p.outcome(e), why))
+}
+
+// unchecked returns an entry that is known by its key at most.
+func (p *Publisher) unchecked(ev *Event) *entry {
 	e := &entry{event: *ev}
 	if key, err := DedupID(p.namespace, ev.ID); err == nil {
 		e.keyHash = hashKey(key)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.publishError(e, because(p.outcome(e), why))
+	return e
 }
 
 // accept puts an entry into its group. The caller holds the lock.
 func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	if p.closed {
 		return withOutcome(p.outcome(e), ErrClosed)
+	}
+	if why := l.why(); why != nil { // cancelLane, which would end the entry, may have had the lock
+		return because(p.outcome(e), why)
 	}
 	if after != nil && after.hasResult && after.err != nil {
 		return haltedBehind(after.event, reasonOf(after.err), p.outcome(e))
@@ -213,7 +239,7 @@ func (p *Publisher) accept(e *entry, l *lane, after *Pending) error {
 	}
 	now := time.Now()
 	if !p.recent.begin(e, now) {
-		return withOutcome(ErrNotSent, ErrDedupConflict)
+		return withOutcome(ErrNotSent, refusal{ErrDedupConflict})
 	}
 	p.serial++
 	e.serial, e.pending.serial, e.accepted, e.due = p.serial, p.serial, now, now.Add(max(l.linger, 0))

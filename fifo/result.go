@@ -1,6 +1,9 @@
 package fifo
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // fail ends an entry with an error, and all entries behind it in its group: they would be delivered before it if it was
 // published again. The caller holds the lock.
@@ -48,6 +51,9 @@ func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	p.stats.count(e.pending.err)
 	if e.hooked != nil {
 		p.answered = append(p.answered, e)
+		if e.lane != p.shared {
+			e.lane.answering = append(slices.DeleteFunc(e.lane.answering, (*Pending).isDone), e.pending)
+		}
 	} else {
 		close(e.pending.done)
 	}

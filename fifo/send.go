@@ -134,6 +134,7 @@ func (p *Publisher) try(parent context.Context, a *attempt) {
 	if r.proof == provesUnsigned && parent.Err() != nil {
 		r.proof = provesNotSent // the caller ended it
 	}
+	r.ofEvent = r.proof == provesRefused && len(a.batch) == 1 && isOfEvent(err)
 	a.results = slices.Repeat([]attemptResult{r}, len(a.batch))
 	a.again = divide(a.batch, r)
 }
@@ -189,7 +190,11 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 		p.throttle.n = 0
 		p.unsigned = unsigned{}
 		if p.fifo && p.recent.isDropped(e, r.sequence) {
-			p.fail(e, withOutcome(ErrNotSent, ErrDedupConflict))
+			var err error = refusal{ErrDedupConflict}
+			if e.unknown { // an earlier attempt may reach SQS after it has forgotten the other event
+				err = ErrDedupConflict
+			}
+			p.fail(e, withOutcome(ErrNotSent, err))
 			return
 		}
 		e.openWindow()
@@ -197,7 +202,11 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 		p.finish(e, p.receipt(e, r), nil)
 		return
 	case r.proof == provesRefused:
-		p.fail(e, p.finalError(e, nil))
+		err := p.finalError(e, nil)
+		if r.ofEvent && errors.Is(err, ErrNotSent) { // else an earlier call may have sent it
+			err = refusal{err}
+		}
+		p.fail(e, err)
 		return
 	case e.lane.hasEnded() && p.cancel(e):
 		return

@@ -21,9 +21,6 @@ type Stats struct {
 	Oldest       time.Duration // now: since the oldest pending event was accepted
 }
 
-// QueueURL returns the URL of the queue.
-func (p *Publisher) QueueURL() string { return p.queueURL }
-
 // Stats returns the counters and gauges. It looks at each pending event.
 func (p *Publisher) Stats() Stats {
 	p.mu.Lock()

@@ -1,6 +1,9 @@
 package outbox
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 func (e *BrokenError) Error() string {
 	return fmt.Sprintf("outbox: event %d of group %.128q cannot be read: %v", e.Seq, e.Group, e.Err)
@@ -16,3 +19,7 @@ type HaltedError struct {
 func (e *HaltedError) Error() string {
 	return fmt.Sprintf("outbox: group %.128q is halted by event %.128q (%d), which SQS refused: %s", e.Group, e.EventID, e.Seq, e.Reason)
 }
+
+// ErrWrongSource says that an event is of another namespace than the relay's publisher. It is neither sent nor parked, and its group
+// waits: another namespace is another MessageDeduplicationId and another key of the consumer's record, and everything would run twice.
+var ErrWrongSource = errors.New("outbox: event of another namespace")

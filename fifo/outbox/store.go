@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
@@ -37,7 +38,11 @@ const (
 const MaxSkipped = 100
 
 // Store is one outbox: the committed events of one queue. Each sentence has a case in package outboxtest. All methods are
-// safe for concurrent use, in any number of processes.
+// safe for concurrent use, in any number of processes. They return soon after their context has ended, and do nothing if it
+// ended before.
+//
+// A store may have two more methods. Source() string returns the namespace that its events are written for: [NewRelay] refuses
+// a publisher with another one. Probes() int64 counts its requests of the kind of [Stats].Probes.
 type Store interface {
 	// Groups returns groups with events, at most limit, those after a cursor in an order of the store's own; next is "" at
 	// the end, and after "" is the beginning. It may miss what was just committed and name what was just deleted. An event that
@@ -51,11 +56,14 @@ type Store interface {
 	// Read returns the group's events from its first, in the order of their commits: at most limit that are not skipped,
 	// halted ones among them, and at most [MaxSkipped] skipped ones.
 	// Whatever was committed before the last of them is among them or was deleted after SQS confirmed it. known is what the
-	// caller knows of the group. [ErrUnsettled]: it cannot say so at the moment. An event that it cannot decode is a
-	// [*BrokenError], beside the events before it.
+	// caller knows of the group. Fewer than limit that are not skipped, and no error: there was nothing behind them when it
+	// looked. An error may come beside events, which are then the group's first and may be sent: [ErrUnsettled] if more may
+	// follow, for which it cannot say so at the moment, or not in this call; [ErrManySkipped] if the next one is skipped and
+	// over [MaxSkipped]; a [*BrokenError] if the next one cannot be decoded.
 	Read(ctx context.Context, group Group, known Known, limit int) ([]Entry, error)
-	// Delete removes events that SQS confirmed. One that is gone is no error, and one that is not the same event stays. It
-	// returns those that may still be there: none with a nil error.
+	// Delete removes events that SQS confirmed, of one group or of several. It looks at Group, Seq and ID alone. One that is
+	// gone is no error, and one that is not the same event stays. It returns those that may still be there: none with a nil
+	// error. [ErrDenied] beside them: they will be there for as long as nobody changes a permission.
 	Delete(ctx context.Context, es []Entry) (left []Entry, err error)
 	// Park marks an event that is there and is not parked; one that is gone stays gone, and one that is parked keeps its mark.
 	// Neither is an error. A reason is cut at 256 bytes, between characters.
@@ -85,6 +93,8 @@ type Known struct {
 var (
 	// ErrUnsettled says that a transaction before the group's first visible event may not be visible yet: read again later.
 	ErrUnsettled = errors.New("outbox: an earlier transaction of the group is not settled")
+	// ErrManySkipped says that a group has more than [MaxSkipped] skipped events: it waits for an operator.
+	ErrManySkipped = fmt.Errorf("outbox: the group has more than %d skipped events", MaxSkipped)
 	// ErrNotParked: Unpark and Discard found an event that is not parked.
 	ErrNotParked = errors.New("outbox: the event is not parked")
 	// ErrNotFound: the event is not in the outbox.

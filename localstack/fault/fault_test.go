@@ -3,6 +3,7 @@ package fault_test
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -141,4 +142,47 @@ func TestRecordIsBounded(t *testing.T) {
 		t.Errorf("%d MB are in use", heap.HeapAlloc>>20)
 	}
 	runtime.KeepAlive(i)
+}
+
+// TestHalfAppliedThatDoesNothing: a plan with a rule that can change nothing is no plan.
+func TestHalfAppliedThatDoesNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule fault.Rule
+		want any
+	}{
+		{fault.Rule{Do: fault.HalfApplied, Delay: 1}, "fault.Plan: Rules[0] is HalfApplied: Op must be TransactWriteItems"},
+		{fault.Rule{Op: "PutItem", Do: fault.HalfApplied, Delay: 1}, "fault.Plan: Rules[0] is HalfApplied: Op must be TransactWriteItems"},
+		{fault.Rule{Op: "TransactWriteItems", Do: fault.HalfApplied}, "fault.Plan: Rules[0] is HalfApplied: Delay and Delays are missing"},
+		{fault.Rule{Op: "TransactWriteItems", Do: fault.HalfApplied, Delay: 1}, nil},
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != c.want {
+					t.Errorf("%+v: panic %v, want %v", c.rule, got, c.want)
+				}
+			}()
+			fault.NewInjector(fault.Plan{Rules: []fault.Rule{c.rule}})
+		}()
+	}
+}
+
+// TestLateness: Entries choose who is late, Delays say how late, and a drawn time is within Delay.
+func TestLateness(t *testing.T) {
+	t.Parallel()
+	i := fault.NewInjector(fault.Plan{})
+	if d := cmp.Diff([]time.Duration{0, 2, 0, 0}, i.Lateness(&fault.Rule{Entries: []int{1, 2}, Delays: []time.Duration{1, 2}}, 4)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	drawn := map[time.Duration]bool{}
+	for range 1000 {
+		late := i.Lateness(&fault.Rule{Entries: []int{1}, Delay: 2}, 2)
+		if late[0] != 0 {
+			t.Fatalf("position 0 is late by %s", late[0])
+		}
+		drawn[late[1]] = true
+	}
+	if d := cmp.Diff(map[time.Duration]bool{0: true, 1: true, 2: true}, drawn); d != "" {
+		t.Errorf("drawn (-want +got):\n%s", d)
+	}
 }

@@ -1,9 +1,11 @@
 package fault
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Injector applies a plan to the calls of a service and records them. It is safe for concurrent use.
@@ -32,8 +34,14 @@ func NewInjector(p Plan) *Injector {
 	return i
 }
 
-// Set replaces the plan, and counts calls from 0 again. It does not change the recorded calls.
+// Set replaces the plan, and counts calls from 0 again. It does not change the recorded calls. It panics for a rule of
+// HalfApplied that would do nothing: the test would prove nothing.
 func (i *Injector) Set(p Plan) {
+	for n := range p.Rules {
+		if why := p.Rules[n].invalid(); why != "" {
+			panic(fmt.Sprintf("fault.Plan: Rules[%d] is HalfApplied: %s", n, why))
+		}
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.rules = slices.Clone(p.Rules)
@@ -70,6 +78,23 @@ func (i *Injector) matchesLocked(n int) bool {
 		return false
 	}
 	return r.Prob == 0 || i.rng.Float64() < r.Prob
+}
+
+// Lateness returns for each of n actions how late a rule of HalfApplied applies it.
+func (i *Injector) Lateness(r *Rule, n int) []time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	late := make([]time.Duration, n)
+	for at := range late {
+		switch {
+		case !r.Hits(at):
+		case r.Delays == nil:
+			late[at] = time.Duration(i.rng.Int64N(int64(r.Delay) + 1))
+		case at < len(r.Delays):
+			late[at] = r.Delays[at]
+		}
+	}
+	return late
 }
 
 // Record adds a call to the record.

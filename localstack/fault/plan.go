@@ -34,12 +34,15 @@ type Rule struct {
 	// Code is the error code for Error and FailEntries. Default: the service's internal error.
 	Code string
 	// Entries are positions, from 0: for FailEntries and DropEntries of the entries in the batch, for Duplicate and
-	// ExpireEarly of the messages received. Default: all.
+	// ExpireEarly of the messages received, for HalfApplied of the actions that are applied late. Default: all.
 	Entries []int
-	// Delay is for the kind Delay the time before the effect of the call, or after it, and for Replay the time until the
-	// repetition.
+	// Delay is for the kind Delay the time before the effect of the call, or after it, for Replay the time until the
+	// repetition, and for HalfApplied the most that an action is late: each draws its own time.
 	// Default: 0.
 	Delay time.Duration
+	// Delays are for HalfApplied how late each action is, by its position; those beyond the end are not late. Default: drawn
+	// from 0 to Delay.
+	Delays []time.Duration
 }
 
 // Kind is a kind of fault.
@@ -65,9 +68,13 @@ const (
 	Duplicate
 	// ExpireEarly ends the visibility timeout of the received messages at once (SQS).
 	ExpireEarly
+	// HalfApplied applies the actions of a TransactWriteItems one by one after the transaction was decided (DynamoDB). The
+	// call is answered when it is decided, or with After when all of it is applied. Op must be TransactWriteItems, and there
+	// must be a Delay or Delays: without them the rule would do nothing.
+	HalfApplied
 )
 
-var kindNames = [...]string{"none", "Error", "LoseReply", "Reset", "Delay", "FailEntries", "DropEntries", "Replay", "Duplicate", "ExpireEarly"}
+var kindNames = [...]string{"none", "Error", "LoseReply", "Reset", "Delay", "FailEntries", "DropEntries", "Replay", "Duplicate", "ExpireEarly", "HalfApplied"}
 
 // String returns the kind's name.
 func (k Kind) String() string {
@@ -75,6 +82,19 @@ func (k Kind) String() string {
 		return "unknown"
 	}
 	return kindNames[k]
+}
+
+// invalid says what makes a rule of HalfApplied useless, "" for nothing.
+func (r *Rule) invalid() string {
+	switch {
+	case r.Do != HalfApplied:
+		return ""
+	case r.Op != "TransactWriteItems":
+		return "Op must be TransactWriteItems"
+	case r.Delay <= 0 && len(r.Delays) == 0:
+		return "Delay and Delays are missing"
+	}
+	return ""
 }
 
 // Hits reports whether the rule applies to position i: of an entry in a batch, or of a received message.

@@ -45,7 +45,7 @@ func (s *Server) updateContinuousBackups(_ *call, in *updateBackupsInput) (any, 
 			return nil, validation("Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery.")
 		}
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.backedUp(in.TableName)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) updateContinuousBackups(_ *call, in *updateBackupsInput) (any, 
 }
 
 func (s *Server) describeContinuousBackups(_ *call, in *tableInput) (any, error) {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.backedUp(in.TableName)
 	if err != nil {

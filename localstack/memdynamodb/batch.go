@@ -50,7 +50,7 @@ func (s *Server) batchGetItem(c *call, in *batchGetInput) (any, error) {
 	case n > maxBatchGet:
 		return nil, validation("Too many items requested for the BatchGetItem call")
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	out := batchGetOutput{Responses: map[string][]attr.Map{}, UnprocessedKeys: map[string]*keysAndAttributes{}}
 	var y tally
@@ -139,7 +139,7 @@ func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
 	case n > maxBatchWrite:
 		return nil, validation("Too many items requested for the BatchWriteItem call")
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	names := slices.Sorted(maps.Keys(in.RequestItems))
 	var all []*change
@@ -156,12 +156,13 @@ func (s *Server) batchWriteItem(c *call, in *batchWriteInput) (any, error) {
 	for _, name := range names {
 		for _, request := range in.RequestItems[name] {
 			ch := all[entry]
-			if c.fails(entry) {
+			err := ch.attempt()
+			switch {
+			case c.fails(entry) || err == errConflict: // the operation has no error for a conflict
 				out.UnprocessedItems[name] = append(out.UnprocessedItems[name], request)
-			} else {
-				if err := ch.evaluate(); err != nil {
-					return nil, err
-				}
+			case err != nil:
+				return nil, err
+			default:
 				ch.apply()
 				y.add(ch.table, ch.units())
 			}

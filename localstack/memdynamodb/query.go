@@ -23,7 +23,7 @@ func (s *Server) query(c *call, in *queryInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	src, err := s.open(&in.pageInput, condition)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Server) scan(c *call, in *scanInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	src, err := s.open(&in.pageInput, nil)
 	if err != nil {

@@ -89,7 +89,7 @@ func (s *Server) getItem(c *call, in *getItemInput) (any, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	r, err := s.newRead(&in.readInput)
 	if err != nil {

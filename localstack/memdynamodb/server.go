@@ -1,7 +1,8 @@
 // Package memdynamodb is DynamoDB in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over HTTP, or
 // is the http.RoundTripper of a real SDK client. It works with virtual time and injects faults.
 //
-// Every write is atomic, and every later read sees it, eventually consistent reads too. Tables and indexes are active
+// Every write is atomic, and every later read sees it, eventually consistent reads too, but for a transaction that the
+// fault HalfApplied delays. Tables and indexes are active
 // from the moment they are created. Items expire only when [Server.SweepTTL] is called: AWS promises no more than "within
 // a few days", so a test chooses the moment. Throughput, encryption, table class and point-in-time recovery are kept and
 // described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
@@ -23,6 +24,11 @@ type Options struct {
 	// Faults are the faults to inject. FailEntries makes BatchWriteItem and BatchGetItem leave the entries unprocessed.
 	// It cancels TransactWriteItems and TransactGetItems, with the rule's Code as the reason of the entries, and fails
 	// the statements of a BatchExecuteStatement with that Code. Without a Code it is TransactionConflict.
+	// HalfApplied shows a transaction as AWS may show it between its decision and its last write: Query, Scan, GetItem and
+	// BatchGetItem, consistent ones too, see what is applied and not yet the rest; an item that is not yet applied refuses
+	// other writes and transactional reads with TransactionConflict, also one that a Put is to create; BatchWriteItem leaves it
+	// unprocessed, and a repetition with the ClientRequestToken is a TransactionInProgressException. The time is that of Now.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
 	// Default: no faults.
 	Faults fault.Plan
 	// Now is the server's clock, for TTL, for ClientRequestTokens and for the Date of answers. Default: time.Now.
@@ -42,6 +48,7 @@ type Server struct {
 	mu     sync.Mutex
 	tables map[string]*table
 	tokens tokens
+	late   []*lateChange // of transactions that are ongoing, in the order of their times
 }
 
 const serviceName = "memdynamodb"
@@ -100,6 +107,7 @@ func (s *Server) operations() map[string]awsjson.Operation {
 
 // call is one request: the fault rule that applies to it, nil for none, and what it consumes.
 type call struct {
+	ctx  context.Context // ends when the server is closed
 	rule *fault.Rule
 	cost awsjson.Cost
 }
@@ -112,8 +120,8 @@ func (c *call) fails(entry int) bool {
 // operation reads the request for f, and gives the errors of f the codes that they have in DynamoDB.
 func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
 	decode := decoder[In]()
-	return func(_ context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
-		c := &call{rule: rule, cost: awsjson.Cost{Entries: 1}}
+	return func(ctx context.Context, r awsjson.Request, rule *fault.Rule) (any, awsjson.Cost, error) {
+		c := &call{ctx: ctx, rule: rule, cost: awsjson.Cost{Entries: 1}}
 		in := new(In)
 		err := decode(r.Body, in)
 		if err != nil {
@@ -144,7 +152,7 @@ func decoder[In any]() func(body []byte, in *In) error {
 // Items returns the items of a table in the order of Scan, for assertions. Each is in DynamoDB's JSON form:
 // {"id":{"S":"a"}}. A table that does not exist has none.
 func (s *Server) Items(tableName string) []json.RawMessage {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	var items []json.RawMessage
 	if t := s.tables[tableName]; t != nil {

@@ -56,7 +56,7 @@ func (s *Server) executeStatement(c *call, in *executeStatementInput) (any, erro
 	if err := st.parse(&in.statementInput); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	if err := s.locate(&st); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 	}
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
 	statements := make([]*statement, n) // nil: the statement has failed
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	for i := range in.Statements {
 		st := &statement{}
@@ -242,9 +242,15 @@ func (s *Server) locate(st *statement) (err error) {
 // is, an UPDATE where none is.
 func (st *statement) run() (item *attr.Map, u units, err error) {
 	c := &st.change
-	err = c.evaluate()
+	if st.reads() {
+		err = c.evaluate()
+	} else {
+		err = c.attempt()
+	}
 	u = c.units()
 	switch {
+	case err == errConflict:
+		return nil, u, err
 	case st.reads():
 		u = units{read: readUnits(c.old.Size(), st.consistent)}
 		if err != nil || c.old == nil { // a false condition is no error of a SELECT

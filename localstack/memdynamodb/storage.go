@@ -21,6 +21,7 @@ type table struct {
 	recovery recovery
 	tags     []tag
 
+	ongoing    map[key]bool // items for which a transaction is ongoing
 	partitions map[string]*partition
 	inOrder    []*partition // in Scan's order, a cache of ordered; nil: not computed
 	count      int

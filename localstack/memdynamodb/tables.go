@@ -49,7 +49,7 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 		return nil, err
 	}
 	now := s.now()
-	t := &table{created: now, partitions: map[string]*partition{}}
+	t := &table{created: now, partitions: map[string]*partition{}, ongoing: map[key]bool{}}
 	t.description = description{
 		TableName:                 in.TableName,
 		TableArn:                  arnPrefix + in.TableName,
@@ -84,7 +84,7 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 		return nil, err
 	}
 
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	if s.tables[in.TableName] != nil {
 		return nil, awsjson.Invalid("ResourceInUseException", "Table already exists: "+in.TableName)
@@ -200,7 +200,7 @@ func (t *table) describe(status string, now time.Time) *tableDescription {
 }
 
 func (s *Server) describeTable(_ *call, in *tableInput) (any, error) {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *Server) namedTable(name string) (*table, error) {
 }
 
 func (s *Server) deleteTable(_ *call, in *tableInput) (any, error) {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *Server) listTables(_ *call, in *listTablesInput) (any, error) {
 	if limit < 1 || limit > 100 {
 		return nil, constraint(limit, "limit", "Member must be between 1 and 100")
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	out := listTablesOutput{TableNames: []string{}}
 	for name := range s.tables {

@@ -39,7 +39,7 @@ func (s *Server) tagResource(_ *call, in *tagResourceInput) (any, error) {
 	if len(in.Tags) == 0 {
 		return nil, validation("Atleast one Tag needs to be provided as Input.")
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.resource(in.ResourceArn)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) untagResource(_ *call, in *untagResourceInput) (any, error) {
 			return nil, validation("The Tag Key provided is invalid, Key: %s", key)
 		}
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.resource(in.ResourceArn)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) untagResource(_ *call, in *untagResourceInput) (any, error) {
 
 // listTags returns all tags: AWS returned fifty on one page.
 func (s *Server) listTags(_ *call, in *listTagsInput) (any, error) {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.resource(in.ResourceArn)
 	if err != nil {

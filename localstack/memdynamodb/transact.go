@@ -44,7 +44,7 @@ func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error
 		return nil, err
 	}
 	c.cost.Entries = len(in.TransactItems)
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	changes, err := s.changes(in.TransactItems)
 	if err == nil {
@@ -78,10 +78,11 @@ func (s *Server) transactWriteItems(c *call, in *transactWriteInput) (any, error
 	if err := cancelled(reasons); err != nil {
 		return nil, err
 	}
-	for _, ch := range changes {
-		ch.apply()
+	tx := s.decide(c, changes)
+	s.tokens.add(in, s.now(), tx)
+	if c.rule != nil && c.rule.After {
+		s.finish(c, tx)
 	}
-	s.tokens.add(in, s.now())
 	return transactWriteOutput{y.consumed(in.ReturnConsumedCapacity, true)}, nil
 }
 
@@ -191,9 +192,12 @@ var reasonMessages = map[string]string{
 
 // reason evaluates the change.
 func (c *change) reason() reason {
-	err := c.evaluate()
+	err := c.attempt()
 	if err == nil {
 		return reason{Code: "None"}
+	}
+	if err == errConflict {
+		return conflict()
 	}
 	if err == errCondition {
 		r := reason{Code: "ConditionalCheckFailed", Message: errCondition.Message}
@@ -261,6 +265,7 @@ type tokens map[string]usedToken
 type usedToken struct {
 	request [sha256.Size]byte
 	until   time.Time
+	tx      *transaction
 }
 
 // done reports whether the transaction was already made under its token, within tokenLife.
@@ -275,11 +280,14 @@ func (k tokens) done(in *transactWriteInput, now time.Time) (bool, error) {
 	if used.request != in.digest() {
 		return false, awsjson.Invalid("IdempotentParameterMismatchException", "The request uses the same client token as a previous, but non-identical request. Do not reuse a client token with different requests, unless the requests are identical")
 	}
+	if used.tx.left > 0 {
+		return false, awsjson.Invalid("TransactionInProgressException", "The transaction with the given request token is already in progress.")
+	}
 	return true, nil
 }
 
 // add stores the token of a transaction that was made, and deletes tokens older than tokenLife.
-func (k *tokens) add(in *transactWriteInput, now time.Time) {
+func (k *tokens) add(in *transactWriteInput, now time.Time, tx *transaction) {
 	if in.ClientRequestToken == nil {
 		return
 	}
@@ -291,7 +299,7 @@ func (k *tokens) add(in *transactWriteInput, now time.Time) {
 			delete(*k, t)
 		}
 	}
-	(*k)[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife)}
+	(*k)[*in.ClientRequestToken] = usedToken{in.digest(), now.Add(tokenLife), tx}
 }
 
 // digest is equal for requests with equal actions. The order of the members of an object does not count: clients write Go
@@ -332,7 +340,7 @@ func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 	if err := validCapacity(in.ReturnConsumedCapacity); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	reads := make([]*read, n)
 	for i, item := range in.TransactItems {
@@ -348,7 +356,13 @@ func (s *Server) transactGetItems(c *call, in *transactGetInput) (any, error) {
 		}
 		reads[i] = r
 	}
-	if err := cancelled(injectedReasons(c.rule, n)); err != nil {
+	reasons := injectedReasons(c.rule, n)
+	for i, r := range reads {
+		if reasons[i].Code == "None" && r.table.ongoing[r.key] {
+			reasons[i] = conflict()
+		}
+	}
+	if err := cancelled(reasons); err != nil {
 		return nil, err
 	}
 	out := transactGetOutput{Responses: make([]itemResponse, n)}

@@ -25,7 +25,7 @@ func (s *Server) updateTimeToLive(_ *call, in *updateTimeToLiveInput) (any, erro
 	if err := validAttributeName(spec.AttributeName, "timeToLiveSpecification.attributeName"); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
@@ -52,7 +52,7 @@ type timeToLiveDescription struct {
 }
 
 func (s *Server) describeTimeToLive(_ *call, in *tableInput) (any, error) {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {
@@ -73,7 +73,7 @@ const fiveYears = 5 * 365 * 24 * time.Hour
 // time within a few days. An item is expired when its TTL attribute is a number, in seconds since 1970, that is in the
 // past, by at most five years.
 func (s *Server) SweepTTL() int {
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	now, n := s.now(), 0
 	for _, t := range s.tables {
@@ -82,8 +82,9 @@ func (s *Server) SweepTTL() int {
 		}
 		for _, p := range t.ordered() {
 			for i := len(p.items) - 1; i >= 0; i-- {
-				if item := p.items[i]; expired(item.Get(t.ttl), now) {
-					t.set(t.keys.at(item), nil)
+				item := p.items[i]
+				if k := t.keys.at(item); expired(item.Get(t.ttl), now) && !t.ongoing[k] {
+					t.set(k, nil)
 					n++
 				}
 			}

@@ -35,7 +35,7 @@ func (s *Server) updateTable(_ *call, in *updateTableInput) (any, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	t, err := s.namedTable(in.TableName)
 	if err != nil {

@@ -37,7 +37,7 @@ func (s *Server) write(c *call, v verb, in *writeInput, returns ...string) (any,
 	if err := in.validate(returns); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
+	s.lock()
 	defer s.mu.Unlock()
 	ch, err := s.newChange(v, &in.changeInput)
 	if err == nil {
@@ -46,7 +46,7 @@ func (s *Server) write(c *call, v verb, in *writeInput, returns ...string) (any,
 	if err != nil {
 		return nil, err
 	}
-	err = ch.evaluate()
+	err = ch.attempt()
 	if err == errCondition {
 		c.cost.Units = ch.units().write // nothing was written to an index
 		return nil, ch.conditionFailed()
@@ -203,6 +203,14 @@ func (c *change) fit() (err error) {
 
 // errCondition is returned by evaluate if the condition is false. Callers add what the request asked for.
 var errCondition = &awsjson.Error{Code: "ConditionalCheckFailedException", Message: "The conditional request failed"}
+
+// attempt is evaluate for a change that is to be made: another transaction for the item refuses it.
+func (c *change) attempt() error {
+	if c.table.ongoing[c.key] {
+		return errConflict
+	}
+	return c.evaluate()
+}
 
 // evaluate sets old and new. The table does not change before apply.
 func (c *change) evaluate() error {

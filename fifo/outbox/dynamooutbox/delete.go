@@ -1,0 +1,102 @@
+package dynamooutbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// maxDeletes is DynamoDB's limit for a BatchWriteItem.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
+const maxDeletes = 25
+
+// errUnprocessed says that DynamoDB did not make a write of a batch, for its rate as a rule.
+var errUnprocessed = errors.New("left unprocessed by DynamoDB")
+
+// Delete implements [outbox.Store] by BatchWriteItem, 25 events of any groups a request, all requests at once. There is no
+// condition: the key is the event's identity, since a seq is never used again, see [Outbox.Put]. So the entry's ID is not
+// looked at, and a delete that comes late finds its event or nothing. After a restore of the table that is not so: stop the
+// relays before it.
+func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.Entry, err error) {
+	var keys []eventKey
+	position := make(map[eventKey]int, len(es))
+	for _, e := range es {
+		k := o.eventKey(e)
+		if _, twice := position[k]; !twice { // DynamoDB refuses a batch with two writes of an item
+			position[k] = len(keys)
+			keys = append(keys, k)
+		}
+	}
+	results := make([]error, len(keys)) // by position
+	var wg sync.WaitGroup
+	for n := 0; n < len(keys); n += maxDeletes {
+		end := min(n+maxDeletes, len(keys))
+		wg.Go(func() { o.deleteBatch(ctx, keys[n:end], results[n:end]) })
+	}
+	wg.Wait()
+	for _, e := range es {
+		if results[position[o.eventKey(e)]] != nil {
+			left = append(left, e)
+		}
+	}
+	return left, o.explain("BatchWriteItem", joinDistinct(results))
+}
+
+type eventKey struct {
+	pk  string
+	seq int64
+}
+
+func (o *Outbox) eventKey(e outbox.Entry) eventKey { return eventKey{o.partition(e.Group), e.Seq} }
+
+// deleteBatch sends one request, and says of each key why its item may still be there.
+func (o *Outbox) deleteBatch(ctx context.Context, keys []eventKey, results []error) {
+	writes := make([]ddbtypes.WriteRequest, len(keys))
+	for i, k := range keys {
+		writes[i].DeleteRequest = &ddbtypes.DeleteRequest{Key: keyOf(k.pk, k.seq)}
+	}
+	fail := func(err error) {
+		for i := range results {
+			results[i] = err
+		}
+	}
+	out, err := call(ctx, &o.caller, o.client.BatchWriteItem, &dynamodb.BatchWriteItemInput{
+		RequestItems: map[string][]ddbtypes.WriteRequest{o.table: writes},
+	})
+	if err != nil {
+		fail(err)
+		return
+	}
+	for _, unprocessed := range out.UnprocessedItems {
+		for _, w := range unprocessed {
+			var k eventKey
+			if w.DeleteRequest != nil {
+				k = eventKey{stringOf(w.DeleteRequest.Key[attrPK]), seqOf(w.DeleteRequest.Key)}
+			}
+			i := slices.Index(keys, k)
+			if i < 0 { // it is not known which one it stands for
+				fail(fmt.Errorf("%w: it leaves event %d of %.128q, which was not in the request", errAnswer, k.seq, k.pk))
+				return
+			}
+			results[i] = errUnprocessed
+		}
+	}
+}
+
+// joinDistinct joins errors, those that follow an equal one once.
+func joinDistinct(all []error) error {
+	var distinct []error
+	for _, err := range all {
+		if err != nil && (len(distinct) == 0 || distinct[len(distinct)-1] != err) {
+			distinct = append(distinct, err)
+		}
+	}
+	return errors.Join(distinct...)
+}

@@ -1,0 +1,285 @@
+package dynamooutbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// sweep follows the cursors to the end.
+func (b *bed) sweep(o *Outbox, limit int) (all []outbox.Group, pages int) {
+	b.Helper()
+	after := ""
+	for {
+		found, next, err := o.Groups(b.Context(), after, limit)
+		if err != nil {
+			b.Fatalf("Groups after %q: %v", after, err)
+		}
+		if len(found) > limit {
+			b.Fatalf("Groups returned %d groups, want at most %d", len(found), limit)
+		}
+		all = append(all, found...)
+		if pages++; next == "" {
+			return all, pages
+		}
+		after = next
+	}
+}
+
+func names(groups []outbox.Group) string {
+	var all []string
+	for _, g := range groups {
+		all = append(all, g.Name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// Every group is found once, whatever the limit, and none of another outbox of the table.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		other := b.outbox(b.ddb, "orders2")
+		var want []string
+		for g := range 30 {
+			name := fmt.Sprintf("g%02d", g)
+			want = append(want, name)
+			for n := range g%4 + 1 {
+				b.put(name, n+1)
+				if err := b.tryWrite(other, event("other-"+name, n+1), int64(n+1)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		for _, limit := range []int{1, 2, 7, 30, 100} {
+			all, _ := b.sweep(b.box, limit)
+			if got := names(all); got != strings.Join(want, " ") {
+				b.Errorf("limit %d: got %s", limit, got)
+			}
+		}
+		all, _ := b.sweep(other, 64)
+		if got := names(all); strings.Count(got, "other-g") != 30 || len(all) != 30 {
+			b.Errorf("the other outbox has %s", got)
+		}
+	})
+}
+
+// What is said of a group is of its first event and its last.
+func TestGroupFigures(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("a", 3)
+		time.Sleep(time.Minute)
+		b.put("a", 4, 5)
+		b.put("b", 1, 2)
+		b.park("b", outbox.Halt, 1)
+		b.put("c", 1, 2)
+		b.park("c", outbox.Skip, 1)
+		time.Sleep(time.Second)
+		it := encode(b.box.partition("d"), 1, source, event("d", 1), time.Now())
+		it[attrCreatedAt], it[attrVersion] = text("now"), number(2)
+		b.set(it)
+		all, _ := b.sweep(b.box, 64)
+		slices.SortFunc(all, func(x, y outbox.Group) int { return strings.Compare(x.Name, y.Name) })
+		want := []outbox.Group{
+			{Name: "a", Last: 5, Age: 61 * time.Second},
+			{Name: "b", Last: 2, Age: time.Second, Parked: outbox.Halt},
+			{Name: "c", Last: 2, Age: time.Second, Parked: outbox.Skip},
+			{Name: "d", Last: 1}, // Read says what is wrong with it
+		}
+		if !slices.Equal(all, want) {
+			b.Errorf("got %v, want %v", all, want)
+		}
+	})
+}
+
+// A group costs a sweep one page, however many events it has, and so does one of another outbox.
+func TestLongGroupCostsAPage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		const events = 5000
+		other := b.outbox(b.ddb, "other")
+		for _, o := range []*Outbox{b.box, other} {
+			for n := range events {
+				b.set(encode(o.partition("long"), int64(n+1), source, event("long", n+1), time.Now()))
+			}
+		}
+		b.put("short", 1)
+		calls := b.calls(func() {
+			if all, _ := b.sweep(b.box, 64); names(all) != "long short" {
+				b.Errorf("got %s", names(all))
+			}
+		})
+		if len(calls) > 4 {
+			b.Errorf("%d Scans, want at most 4: %d events", len(calls), 2*events)
+		}
+	})
+}
+
+// A sweep of an empty table is one request.
+func TestIdleSweep(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) { b.wantOps("Scan", func() { b.sweep(b.box, 64) }) })
+}
+
+// A call reads a bounded number of pages, and goes on where it ended.
+func TestGroupsIsBounded(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		other := b.outbox(b.ddb, "other")
+		for n := range 100 {
+			if err := b.tryWrite(other, event(fmt.Sprint("g", n), 1), 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.put("mine", 1)
+		most := 0
+		after, found := "", ""
+		for {
+			var next string
+			n := len(b.calls(func() {
+				gs, to, err := b.box.Groups(b.Context(), after, 2)
+				if err != nil {
+					b.Fatal(err)
+				}
+				found, next = found+names(gs), to
+			}))
+			if most = max(most, n); next == "" {
+				break
+			}
+			after = next
+		}
+		if most != mostScans || found != "mine" {
+			b.Errorf("at most %d Scans in a call, and %q found, want %d and mine", most, found, mostScans)
+		}
+	})
+}
+
+// Groups come and go during a sweep: one that stays is found.
+func TestGroupsThatStay(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		for g := range 40 {
+			b.put(fmt.Sprintf("g%02d", g), 1, 2)
+		}
+		after, seen := "", map[string]bool{}
+		for page := 0; ; page++ {
+			found, next, err := b.box.Groups(b.Context(), after, 3)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, g := range found {
+				seen[g.Name] = true
+				b.remove(g.Name, 1, 2) // also the one that the cursor names
+			}
+			b.put(fmt.Sprint("new", page), 1)
+			if after = next; next == "" {
+				break
+			}
+		}
+		for g := range 40 {
+			if name := fmt.Sprintf("g%02d", g); !seen[name] {
+				b.Errorf("%s was not found", name)
+			}
+		}
+	})
+}
+
+// scanLens is a client whose Scan a test answers.
+type scanLens struct {
+	Client
+	scan func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error)
+}
+
+func (l *scanLens) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return l.scan(in)
+}
+
+func TestGroupsFails(t *testing.T) {
+	t.Parallel()
+	for name, scan := range map[string]func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error){
+		"neither": func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error) { return nil, nil },
+		"panic":   func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error) { panic("wrapper") },
+		"another outbox": func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
+			return &dynamodb.ScanOutput{Items: []item{keyOf("x#g", 1)}}, nil
+		},
+		"nil item": func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
+			return &dynamodb.ScanOutput{Items: []item{nil}}, nil
+		},
+		"the same page for ever": func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
+			return &dynamodb.ScanOutput{LastEvaluatedKey: keyOf("x#g", 1)}, nil
+		},
+		"no end": func(*dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
+			return &dynamodb.ScanOutput{LastEvaluatedKey: item{attrPK: (*ddbtypes.AttributeValueMemberS)(nil)}}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				o := b.outbox(&scanLens{b.ddb, scan}, testBox)
+				if found, next, err := o.Groups(b.Context(), "", 64); err == nil || found != nil || next != "" {
+					b.Errorf("Groups: got %v, %q, %v, want an error alone", found, next, err)
+				}
+				if found, err := o.Parked(b.Context(), 64); err == nil || found != nil {
+					b.Errorf("Parked: got %v, %v, want an error alone", found, err)
+				}
+			})
+		})
+	}
+	inBubble(t, func(b *bed) {
+		for code, want := range map[string]string{"AccessDeniedException": "denied", "ResourceNotFoundException": "denied", "InternalServerError": "error", "ThrottlingException": "error", "ExpiredTokenException": "error"} {
+			b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
+			_, _, err := b.box.Groups(b.Context(), "", 64)
+			if got := describe(nil, err); got != want {
+				b.Errorf("%s: got %v, want %s", code, err, want)
+			}
+		}
+		b.faults()
+		for _, limit := range []int{0, -1} {
+			if _, _, err := b.box.Groups(b.Context(), "", limit); fields(err) != "limit" {
+				b.Errorf("limit %d: got %v, want a FieldError", limit, err)
+			}
+			b.wantRead("g", outbox.Known{}, limit, "bad argument")
+			if _, err := b.box.Parked(b.Context(), limit); fields(err) != "limit" {
+				b.Errorf("limit %d: got %v, want a FieldError", limit, err)
+			}
+		}
+	})
+}
+
+// Two outboxes of a table have groups of the same name, and one name is the beginning of the other.
+func TestOutboxesShareATable(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		for _, name := range []string{"orders", "order", "orders-eu"} {
+			o := b.outbox(b.ddb, name)
+			if err := b.tryWrite(o, fifo.Event{ID: name, Group: "g", Body: "{}"}, 1); err != nil {
+				b.Fatal(err)
+			}
+			if err := o.Park(b.Context(), outbox.Entry{Event: fifo.Event{ID: name, Group: "g"}, Seq: 1}, outbox.Halt, ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, name := range []string{"orders", "order", "orders-eu"} {
+			o := b.outbox(b.ddb, name)
+			es, err := o.Read(b.Context(), outbox.Group{Name: "g"}, outbox.Known{}, 9)
+			parked, err2 := o.Parked(b.Context(), 9)
+			groups, _ := b.sweep(o, 9)
+			if err != nil || err2 != nil || len(es) != 1 || es[0].ID != name || len(parked) != 1 || parked[0].ID != name || len(groups) != 1 {
+				b.Errorf("%s: got %v, %v, %v, %v, %v", name, es, err, parked, err2, groups)
+			}
+		}
+		b.remove("g", 1)
+		b.wantStored("order#g 1, orders-eu#g 1")
+	})
+}

@@ -1,0 +1,184 @@
+package dynamooutbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func at(group, id string, seq int64) outbox.Entry {
+	return outbox.Entry{Event: fifo.Event{ID: id, Group: group}, Seq: seq}
+}
+
+// A mark is written on the event that is there and has none, and on nothing else.
+func TestPark(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1, 2)
+		for _, e := range []outbox.Entry{at("g", "g/v1", 9), at("h", "h/v1", 1), at("g", "another", 1)} {
+			if err := b.box.Park(b.Context(), e, outbox.Halt, "no"); err != nil {
+				b.Errorf("Park of %v: got %v, want nil", e, err)
+			}
+		}
+		b.wantRead("g", outbox.Known{}, 9, "1 2")
+		b.wantStored("orders#g 1, orders#g 2")
+		b.park("g", outbox.Halt, 1)
+		if err := b.box.Park(b.Context(), at("g", "g/v1", 1), outbox.Skip, "another reason"); err != nil {
+			b.Error(err)
+		}
+		es, _ := b.box.Read(b.Context(), outbox.Group{Name: "g"}, outbox.Known{}, 1)
+		if len(es) != 1 || es[0].Parked != outbox.Halt || es[0].Reason != "refused" {
+			b.Errorf("got %v, want the first mark", es)
+		}
+		for _, p := range []outbox.Policy{0, 3, -1} {
+			if err := b.box.Park(b.Context(), at("g", "g/v2", 2), p, ""); fields(err) != "policy" {
+				b.Errorf("policy %d: got %v, want a FieldError", p, err)
+			}
+		}
+	})
+}
+
+func TestReasonIsCut(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                                 "",
+		strings.Repeat("a", 256):           strings.Repeat("a", 256),
+		strings.Repeat("a", 257):           strings.Repeat("a", 256),
+		"a" + strings.Repeat("é", 200):     "a" + strings.Repeat("é", 127),
+		"a\xff":                            "a\uFFFD",
+		strings.Repeat("a", 255) + "\xff":  strings.Repeat("a", 255),
+		strings.Repeat("😀", 64) + "behind": strings.Repeat("😀", 64),
+	} {
+		if got := cut(in); got != want || !utf8.ValidString(got) || len(got) > 256 {
+			t.Errorf("%.20q of %d bytes: got %d bytes, want %d", in, len(in), len(got), len(want))
+		}
+	}
+}
+
+// Unpark and Discard do something only to a parked event.
+func TestUnparkAndDiscard(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1, 2, 3)
+		b.park("g", outbox.Halt, 1)
+		b.park("g", outbox.Skip, 2)
+		both := func(e outbox.Entry, want error) {
+			b.Helper()
+			for name, f := range map[string]func() error{
+				"Unpark": func() error { return b.box.Unpark(b.Context(), e) }, "Discard": func() error { return b.box.Discard(b.Context(), e) },
+			} {
+				if err := f(); !errors.Is(err, want) {
+					b.Errorf("%s of %s %d: got %v, want %v", name, e.ID, e.Seq, err, want)
+				}
+			}
+		}
+		both(at("g", "g/v3", 3), outbox.ErrNotParked)
+		both(at("g", "g/v9", 9), outbox.ErrNotFound)
+		both(at("g", "another", 1), outbox.ErrNotFound)
+		both(at("g", "", 1), outbox.ErrNotFound)
+		b.wantRead("g", outbox.Known{}, 9, "1h 2s 3")
+		if err := b.box.Unpark(b.Context(), at("g", "g/v1", 1)); err != nil {
+			b.Error(err)
+		}
+		if err := b.box.Discard(b.Context(), at("g", "g/v2", 2)); err != nil {
+			b.Error(err)
+		}
+		b.wantRead("g", outbox.Known{}, 9, "1 unsettled")
+		for _, raw := range b.srv.Items(testTable) {
+			if s := string(raw); strings.Contains(s, attrParked) || strings.Contains(s, attrError) {
+				b.Errorf("a mark is left: %s", s)
+			}
+		}
+		both(at("g", "g/v1", 1), outbox.ErrNotParked)
+		both(at("g", "g/v2", 2), outbox.ErrNotFound)
+	})
+}
+
+// Unpark and Discard are one request, whose repetition after a lost reply says that it is done.
+func TestOperatorsRequestIsRepeated(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1, 2)
+		b.park("g", outbox.Halt, 1, 2)
+		b.faults(fault.Rule{Nth: 1, Do: fault.LoseReply})
+		if err := b.box.Unpark(b.Context(), at("g", "g/v1", 1)); !errors.Is(err, outbox.ErrNotParked) {
+			b.Errorf("Unpark: got %v, want ErrNotParked", err)
+		}
+		b.faults(fault.Rule{Nth: 1, Do: fault.LoseReply})
+		if err := b.box.Discard(b.Context(), at("g", "g/v2", 2)); !errors.Is(err, outbox.ErrNotFound) {
+			b.Errorf("Discard: got %v, want ErrNotFound", err)
+		}
+		b.wantRead("g", outbox.Known{}, 9, "1")
+		b.faults(fault.Rule{Nth: 1, Do: fault.LoseReply})
+		b.park("g", outbox.Halt, 1)
+		b.wantRead("g", outbox.Known{}, 9, "1h")
+	})
+}
+
+// The oldest first, at most limit, of this outbox, over all pages.
+func TestParked(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		body := strings.Repeat("b", 300<<10) // a page of a Scan has 1 MB
+		for n := range 12 {
+			e := event(fmt.Sprint("g", n), 1)
+			e.Body = body
+			b.write(e, 1)
+			if n != 5 {
+				b.park(e.Group, outbox.Halt+outbox.Policy(n%2), 1)
+			}
+			time.Sleep(time.Second)
+		}
+		list := func(limit int) string {
+			es, err := b.box.Parked(b.Context(), limit)
+			if err != nil {
+				b.Error(err)
+			}
+			var all []string
+			for _, e := range es {
+				all = append(all, fmt.Sprintf("%s%.1s", e.Group, strings.ToLower(policies[e.Parked])))
+			}
+			return strings.Join(all, " ")
+		}
+		for limit, want := range map[int]string{1: "g0h", 3: "g0h g1s g2h", 100: "g0h g1s g2h g3s g4h g6h g7s g8h g9s g10h g11s"} {
+			if got := list(limit); got != want {
+				b.Errorf("limit %d: got %s, want %s", limit, got, want)
+			}
+		}
+		it := encode(b.box.partition("broken"), 1, source, event("broken", 1), time.Now())
+		it[attrVersion], it[attrParked] = number(2), text("HALT")
+		b.set(it)
+		es, err := b.box.Parked(b.Context(), 2)
+		if e, ok := errors.AsType[*outbox.BrokenError](err); !ok || e.Group != "broken" || len(es) != 2 {
+			b.Errorf("got %d events and %v, want 2 and that one cannot be read", len(es), err)
+		}
+	})
+}
+
+func TestParkFails(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1)
+		for code, want := range map[string]string{"AccessDeniedException": "denied", "ThrottlingException": "error"} {
+			b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: code})
+			_, listing := b.box.Parked(b.Context(), 1)
+			for name, err := range map[string]error{
+				"Park":    b.box.Park(b.Context(), at("g", "g/v1", 1), outbox.Halt, ""),
+				"Unpark":  b.box.Unpark(b.Context(), at("g", "g/v1", 1)),
+				"Discard": b.box.Discard(b.Context(), at("g", "g/v1", 1)),
+				"Parked":  listing,
+			} {
+				if got := describe(nil, err); got != want || errors.Is(err, outbox.ErrNotFound) || errors.Is(err, outbox.ErrNotParked) {
+					b.Errorf("%s of %s: got %v, want %s", code, name, err, want)
+				}
+			}
+		}
+	})
+}

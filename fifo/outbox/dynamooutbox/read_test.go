@@ -1,0 +1,359 @@
+package dynamooutbox
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// The run begins at the lowest seq, has no gap behind an event that is to be sent, and ends at the limit.
+func TestReadRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		put        []int
+		skip, halt []int
+		known      outbox.Known
+		limit      int
+		want       string
+	}{
+		"none":                            {limit: 3, want: ""},
+		"from 1":                          {put: []int{1, 2, 3}, limit: 3, want: "1 2 3"},
+		"limit":                           {put: []int{1, 2, 3}, limit: 2, want: "1 2"},
+		"later start":                     {put: []int{7, 8}, limit: 9, want: "7 8"},
+		"a gap":                           {put: []int{1, 2, 4, 5}, limit: 9, want: "1 2 unsettled"},
+		"a gap at the limit":              {put: []int{1, 2, 4}, limit: 2, want: "1 2"},
+		"skipped do not count":            {put: []int{1, 2, 3, 4}, skip: []int{1, 3}, limit: 2, want: "1s 2 3s 4"},
+		"skipped at the end":              {put: []int{1, 2, 3}, skip: []int{2, 3}, limit: 9, want: "1 2s 3s"},
+		"later ones than skipped are out": {put: []int{1, 2, 7, 8}, skip: []int{2}, halt: nil, limit: 9, want: "1 2s unsettled"},
+		"a gap behind skipped ones":       {put: []int{2, 4, 7, 8}, skip: []int{2, 4}, limit: 9, want: "2s 4s 7 8"},
+		"only skipped":                    {put: []int{2, 4}, skip: []int{2, 4}, limit: 1, want: "2s 4s"},
+		"halted ones count":               {put: []int{3, 4, 5}, halt: []int{3}, limit: 2, want: "3h 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				b.put("g", c.put...)
+				b.park("g", outbox.Skip, c.skip...)
+				b.park("g", outbox.Halt, c.halt...)
+				b.put("h", 1) // another group
+				b.wantRead("g", c.known, c.limit, c.want)
+			})
+		})
+	}
+}
+
+// A group with more skipped events than a Read returns: first those before the event to send, then nothing to send.
+func TestReadManySkipped(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		var seqs []int
+		for n := range outbox.MaxSkipped + 2 {
+			seqs = append(seqs, n+1)
+		}
+		b.put("g", seqs...)
+		b.park("g", outbox.Skip, seqs[:outbox.MaxSkipped]...)
+		if got, want := b.read("g", outbox.Known{}, 1), "100s 101"; !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q at the end", got, want)
+		}
+		b.park("g", outbox.Skip, 101)
+		got := b.read("g", outbox.Known{}, 1)
+		if n := strings.Count(got, "s "); n != outbox.MaxSkipped || !strings.HasSuffix(got, "100s many skipped") {
+			t.Errorf("got %d skipped and %q, want 100 and that there are more", n, got)
+		}
+	})
+}
+
+// The event before the first one is asked for only where nothing else says that it is settled.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		put, skip, halt []int
+		known           outbox.Known
+		want            string
+	}{
+		"seq 1":                            {put: []int{1}, want: "Query"},
+		"none":                             {want: "Query"},
+		"later":                            {put: []int{2}, want: "Query TransactGetItems"},
+		"confirmed by the caller":          {put: []int{5}, known: outbox.Known{Confirmed: 4}, want: "Query"},
+		"a later one confirmed":            {put: []int{5}, known: outbox.Known{Confirmed: 9}, want: "Query"},
+		"an earlier one confirmed":         {put: []int{5}, known: outbox.Known{Confirmed: 3}, want: "Query TransactGetItems"},
+		"seen is not confirmed":            {put: []int{5}, known: outbox.Known{Seen: 9}, want: "Query TransactGetItems"},
+		"skipped before":                   {put: []int{4, 5}, skip: []int{4}, want: "Query"},
+		"skipped, but not the one before":  {put: []int{3, 5}, skip: []int{3}, want: "Query TransactGetItems"},
+		"the first is halted":              {put: []int{5}, halt: []int{5}, want: "Query"},
+		"a later one than first is halted": {put: []int{5, 6}, halt: []int{6}, want: "Query TransactGetItems"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				b.put("g", c.put...)
+				b.park("g", outbox.Skip, c.skip...)
+				b.park("g", outbox.Halt, c.halt...)
+				before := b.box.Probes()
+				b.wantOps(c.want, func() { b.read("g", c.known, 9) })
+				if got, want := b.box.Probes()-before, int64(strings.Count(c.want, "Transact")); got != want {
+					t.Errorf("Probes counts %d, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Transactions that are decided reach their items one by one: event 2 before event 1, by which its condition was met.
+func TestHalfAppliedTransaction(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1)
+		b.remove("g", 1) // the group is not new: its first visible event is a later one
+		b.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.HalfApplied, Delays: []time.Duration{time.Minute}})
+		b.put("g", 2) // decided, and not yet there
+		b.wantRead("g", outbox.Known{}, 9, "")
+		b.put("g", 3)
+		if got, err := b.getItem("g", 2); err != nil || got {
+			t.Fatalf("GetItem of event 2: got %v, %v: the test would not see a probe by GetItem", got, err)
+		}
+		b.wantRead("g", outbox.Known{}, 9, "unsettled")
+		b.wantRead("g", outbox.Known{Confirmed: 1}, 9, "unsettled")
+		time.Sleep(time.Minute)
+		b.wantRead("g", outbox.Known{}, 9, "2 3")
+	})
+}
+
+func (b *bed) getItem(group string, seq int64) (bool, error) {
+	out, err := b.ddb.GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String(testTable), Key: keyOf(b.box.partition(group), seq), ConsistentRead: aws.Bool(true)})
+	return err == nil && len(out.Item) > 0, err
+}
+
+// lens is a client that shows the outbox something else than what is there.
+type lens struct {
+	Client
+	query func(in *dynamodb.QueryInput, next func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error)
+	get   func(next func() (*dynamodb.TransactGetItemsOutput, error)) (*dynamodb.TransactGetItemsOutput, error)
+}
+
+func (l *lens) Query(ctx context.Context, in *dynamodb.QueryInput, optFns ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	next := func() (*dynamodb.QueryOutput, error) { return l.Client.Query(ctx, in, optFns...) }
+	if l.query == nil {
+		return next()
+	}
+	return l.query(in, next)
+}
+
+func (l *lens) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	next := func() (*dynamodb.TransactGetItemsOutput, error) { return l.Client.TransactGetItems(ctx, in, optFns...) }
+	if l.get == nil {
+		return next()
+	}
+	return l.get(next)
+}
+
+// A Query that was made beside the commits shows 6 and not 5, which the probe finds: the group is read again, and not for ever.
+func TestReadAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 5, 6)
+		queries, hide := 0, 1
+		b.box = b.outbox(&lens{Client: b.ddb, query: func(_ *dynamodb.QueryInput, next func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+			out, err := next()
+			if queries++; err == nil && queries <= hide {
+				out.Items = out.Items[1:]
+			}
+			return out, err
+		}}, testBox)
+		b.wantRead("g", outbox.Known{}, 9, "5 6")
+		queries, hide = 0, 1000
+		b.wantRead("g", outbox.Known{}, 9, "unsettled")
+		if queries != mostReads {
+			t.Errorf("%d queries, want %d", queries, mostReads)
+		}
+	})
+}
+
+// What the probe's failure means. Nothing of the group is returned in any case.
+func TestProbeFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rule fault.Rule
+		want string
+	}{
+		"conflict":            {fault.Rule{Do: fault.FailEntries}, "unsettled"},
+		"cancelled, throttle": {fault.Rule{Do: fault.FailEntries, Code: "ThrottlingError"}, "unsettled"},
+		"cancelled, capacity": {fault.Rule{Do: fault.FailEntries, Code: "ProvisionedThroughputExceeded"}, "unsettled"},
+		"cancelled, other":    {fault.Rule{Do: fault.FailEntries, Code: "ValidationError"}, "error"},
+		"throttled":           {fault.Rule{Do: fault.Error, Code: "ThrottlingException"}, "unsettled"},
+		"capacity":            {fault.Rule{Do: fault.Error, Code: "ProvisionedThroughputExceededException"}, "unsettled"},
+		"rate":                {fault.Rule{Do: fault.Error, Code: "RequestLimitExceeded"}, "unsettled"},
+		"denied":              {fault.Rule{Do: fault.Error, Code: "AccessDeniedException"}, "denied"},
+		"internal":            {fault.Rule{Do: fault.Error}, "error"},
+		"reset":               {fault.Rule{Do: fault.Reset}, "error"},
+		"no answer":           {fault.Rule{Do: fault.Delay, Delay: time.Hour}, "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				b.put("g", 5)
+				c.rule.Op, c.rule.Prob = "TransactGetItems", 1
+				b.faults(c.rule)
+				began := time.Now()
+				b.wantRead("g", outbox.Known{}, 9, c.want)
+				if d := time.Since(began); d > callTimeout {
+					t.Errorf("Read took %v, want at most %v", d, callTimeout)
+				}
+				b.faults()
+				b.wantRead("g", outbox.Known{}, 9, "5")
+			})
+		})
+	}
+}
+
+// An item that cannot be decoded ends the run; what is before it may be sent.
+func TestBrokenItem(t *testing.T) {
+	t.Parallel()
+	good := func() item { return encode("orders#g", 2, source, event("g", 2), time.Now()) }
+	for name, spoil := range map[string]func(it item){
+		"later version":            func(it item) { it[attrVersion] = number(2) },
+		"no version":               func(it item) { delete(it, attrVersion) },
+		"version is text":          func(it item) { it[attrVersion] = text("1") },
+		"no id":                    func(it item) { delete(it, attrID) },
+		"no source":                func(it item) { delete(it, attrSource) },
+		"no payload":               func(it item) { delete(it, attrPayload) },
+		"payload is binary":        func(it item) { it[attrPayload] = &ddbtypes.AttributeValueMemberB{Value: []byte("{}")} },
+		"no time":                  func(it item) { delete(it, attrCreatedAt) },
+		"fraction":                 func(it item) { it[attrCreatedAt] = &ddbtypes.AttributeValueMemberN{Value: "1.5"} },
+		"type is a number":         func(it item) { it[attrType] = number(1) },
+		"trace is null":            func(it item) { it[attrTrace] = &ddbtypes.AttributeValueMemberNULL{Value: true} },
+		"unknown mark":             func(it item) { it[attrParked] = text("WAIT") },
+		"mark is a list":           func(it item) { it[attrParked] = &ddbtypes.AttributeValueMemberL{} },
+		"attributes are text":      func(it item) { it[attrAttributes] = text("{}") },
+		"attribute is text":        func(it item) { it[attrAttributes] = &ddbtypes.AttributeValueMemberM{Value: item{"a": text("b")}} },
+		"attribute without a type": func(it item) { it[attrAttributes] = attributeOf(item{attrAttrValue: text("b")}) },
+		"attribute without value":  func(it item) { it[attrAttributes] = attributeOf(item{attrAttrType: text("String")}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				it := good()
+				spoil(it)
+				b.put("g", 1, 3)
+				b.set(it)
+				es, err := b.box.Read(b.Context(), outbox.Group{Name: "g"}, outbox.Known{}, 9)
+				if got := describe(es, err); got != "1 broken" {
+					t.Errorf("got %q, want event 1 and a broken one", got)
+				}
+				if e, ok := errors.AsType[*outbox.BrokenError](err); !ok || e.Group != "g" || e.Seq != 2 {
+					t.Errorf("got error %v, want a BrokenError of event 2 of g", err)
+				}
+				b.put("h", 1)
+				b.wantRead("h", outbox.Known{}, 9, "1")
+			})
+		})
+	}
+}
+
+func attributeOf(it item) ddbtypes.AttributeValue {
+	return &ddbtypes.AttributeValueMemberM{Value: item{"a": &ddbtypes.AttributeValueMemberM{Value: it}}}
+}
+
+// Answers that are none of DynamoDB's are errors. Nothing is sent by them, nothing hangs, and nothing panics.
+func TestLyingClient(t *testing.T) {
+	t.Parallel()
+	first := func(b *bed) item { return encode(b.box.partition("g"), 1, source, event("g", 1), time.Now()) }
+	for name, query := range map[string]func(b *bed) (*dynamodb.QueryOutput, error){
+		"neither answer nor error": func(*bed) (*dynamodb.QueryOutput, error) { return nil, nil },
+		"panic":                    func(*bed) (*dynamodb.QueryOutput, error) { panic("wrapper") },
+		"nil item":                 func(*bed) (*dynamodb.QueryOutput, error) { return &dynamodb.QueryOutput{Items: []item{nil}}, nil },
+		"nil values": func(*bed) (*dynamodb.QueryOutput, error) {
+			return &dynamodb.QueryOutput{Items: []item{{attrPK: (*ddbtypes.AttributeValueMemberS)(nil), attrSeq: nil}}}, nil
+		},
+		"another group": func(b *bed) (*dynamodb.QueryOutput, error) {
+			return &dynamodb.QueryOutput{Items: []item{encode(b.box.partition("x"), 1, source, event("x", 1), time.Now())}}, nil
+		},
+		"twice": func(b *bed) (*dynamodb.QueryOutput, error) {
+			return &dynamodb.QueryOutput{Items: []item{first(b), first(b)}}, nil
+		},
+		"the first page for ever": func(b *bed) (*dynamodb.QueryOutput, error) {
+			return &dynamodb.QueryOutput{Items: []item{first(b)}, LastEvaluatedKey: keyOf(b.box.partition("g"), 1)}, nil
+		},
+		"empty pages for ever": func(b *bed) (*dynamodb.QueryOutput, error) {
+			return &dynamodb.QueryOutput{LastEvaluatedKey: keyOf(b.box.partition("g"), 1)}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				b.box = b.outbox(&lens{Client: b.ddb, query: func(*dynamodb.QueryInput, func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+					return query(b)
+				}}, testBox)
+				b.wantRead("g", outbox.Known{}, 9, "error")
+			})
+		})
+	}
+	for name, get := range map[string]func() (*dynamodb.TransactGetItemsOutput, error){
+		"no probe":    func() (*dynamodb.TransactGetItemsOutput, error) { return &dynamodb.TransactGetItemsOutput{}, nil },
+		"nil probe":   func() (*dynamodb.TransactGetItemsOutput, error) { return nil, nil },
+		"panic probe": func() (*dynamodb.TransactGetItemsOutput, error) { panic("wrapper") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(b *bed) {
+				b.put("g", 5)
+				b.box = b.outbox(&lens{Client: b.ddb, get: func(func() (*dynamodb.TransactGetItemsOutput, error)) (*dynamodb.TransactGetItemsOutput, error) {
+					return get()
+				}}, testBox)
+				b.wantRead("g", outbox.Known{}, 9, "error")
+			})
+		})
+	}
+}
+
+// What is read is what was put.
+func TestReadRoundTrip(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		e := fullEvent()
+		b.write(e, 1)
+		time.Sleep(90 * time.Second)
+		es, err := b.box.Read(b.Context(), outbox.Group{Name: e.Group}, outbox.Known{}, 1)
+		if err != nil || len(es) != 1 {
+			t.Fatalf("got %d events, %v", len(es), err)
+		}
+		wantEntry(b.T, es[0], outbox.Entry{Event: e, Source: source, Seq: 1, Age: 90 * time.Second})
+	})
+}
+
+// A context that has ended sends nothing.
+func TestEndedContext(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.put("g", 1)
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		e := entries("g", 1)[0]
+		b.wantOps("", func() {
+			for name, f := range map[string]func() error{
+				"Groups":  func() error { _, _, err := b.box.Groups(ctx, "", 1); return err },
+				"Claim":   func() error { _, err := b.box.Claim(ctx, []string{"g"}, time.Second); return err },
+				"Read":    func() error { _, err := b.box.Read(ctx, outbox.Group{Name: "g"}, outbox.Known{}, 1); return err },
+				"Delete":  func() error { _, err := b.box.Delete(ctx, []outbox.Entry{e}); return err },
+				"Park":    func() error { return b.box.Park(ctx, e, outbox.Halt, "") },
+				"Unpark":  func() error { return b.box.Unpark(ctx, e) },
+				"Discard": func() error { return b.box.Discard(ctx, e) },
+				"Parked":  func() error { _, err := b.box.Parked(ctx, 1); return err },
+				"Check":   func() error { return b.box.Check(ctx) },
+			} {
+				if err := f(); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: got %v, want context.Canceled", name, err)
+				}
+			}
+		})
+	})
+}

@@ -1,0 +1,59 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// The keys of log lines. Those of the line "outbox: swept" are read by metric filters: they do not change.
+const (
+	keyGroup    = "group"
+	keyEvent    = "event"
+	keySequence = "sequence"
+	keyError    = "error"
+	keyGroups   = "groups"
+	keyOldest   = "oldest_seconds"
+	keyHalted   = "halted"
+	keySkipped  = "skipped"
+)
+
+// logEvery is the least time between two lines of Run that say the same.
+const logEvery = time.Minute
+
+// episodes are when Run last wrote the lines that it writes once a minute.
+type episodes struct{ swept, failed, waits time.Time }
+
+// due reports whether a line may be written again, and notes that it is.
+func (r *Relay) due(last func(*episodes) *time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := last(&r.lines)
+	if now := time.Now(); at.IsZero() || now.Sub(*at) >= logEvery {
+		*at = now
+		return true
+	}
+	return false
+}
+
+func (r *Relay) logSwept(ctx context.Context, b Backlog) {
+	r.opts.Logger.InfoContext(ctx, "outbox: swept",
+		keyGroups, b.Groups, keyOldest, b.Oldest.Seconds(), keyHalted, b.Halted, keySkipped, b.Skipped)
+}
+
+// logFailed is for what meets other groups too.
+func (r *Relay) logFailed(ctx context.Context, group string, err error) {
+	if r.due(func(e *episodes) *time.Time { return &e.failed }) {
+		r.opts.Logger.ErrorContext(ctx, "outbox: publishing fails, it is tried again; logged once a minute",
+			append(host.ErrorAttrs(err), keyGroup, group)...)
+	}
+}
+
+// logWaits is for a group that waits for an operator.
+func (r *Relay) logWaits(ctx context.Context, group string, err error) {
+	if r.due(func(e *episodes) *time.Time { return &e.waits }) {
+		r.opts.Logger.ErrorContext(ctx, "outbox: a group waits for an operator; logged once a minute, for one of them",
+			keyGroup, group, keyError, err)
+	}
+}

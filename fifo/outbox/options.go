@@ -1,0 +1,98 @@
+package outbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Options configure [NewRelay].
+type Options struct {
+	// Groups is how many groups are published at once; a request of ten wants ten. 1 to 1,000. Default: 64.
+	Groups int
+	// Page is how many events of a group are read, sent one after the other, and deleted at once. 1 to 1,000. Default: 10.
+	Page int
+	// Poll is how often Run looks for groups while there is nothing to do, by up to a tenth earlier or later. 10 ms to 1 h.
+	// Default: 1 s.
+	Poll time.Duration
+	// Settle is how old a group's oldest event must be for a sweep to visit it: doorbells come first. Negative: none. Default:
+	// none in Run, 30 s in Sweep.
+	Settle time.Duration
+	// Lease is how long a claim lasts; a visit ends before. 10 s to 1 h. Default: 30 s.
+	Lease time.Duration
+	// MaxAge is how old what was read may be when its sending begins, by the larger of both clocks. 10 s to 2 min. Default: 30 s.
+	MaxAge time.Duration
+	// OnRefused is what becomes of a group whose next event SQS refuses for good. Default: Halt.
+	OnRefused Policy
+	// Logger gets what no error carries: one line for each event that SQS refuses for good (ERROR), and once a minute what keeps
+	// Run from publishing (ERROR). Sweep logs one line with the figures of its Backlog (INFO); Run one a minute while groups
+	// wait. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultSettle  = 30 * time.Second // of Sweep
+	mostGroups     = 1000
+	mostPage       = 1000
+	leastPoll      = 10 * time.Millisecond
+	leastTime      = 10 * time.Second // for Lease and MaxAge: a request takes 5 s, and a visit is more than one
+	mostTime       = time.Hour
+	mostAge        = 2 * time.Minute // well inside SQS's five-minute deduplication interval
+	longestPause   = 30 * time.Second
+	mostRemembered = 10_000 // groups of which a relay remembers something, and those that Ring has named
+)
+
+func (o *Options) setDefaults() {
+	o.Groups = cmp.Or(o.Groups, 64)
+	o.Page = cmp.Or(o.Page, 10)
+	o.Poll = cmp.Or(o.Poll, time.Second)
+	o.Lease = cmp.Or(o.Lease, 30*time.Second)
+	o.MaxAge = cmp.Or(o.MaxAge, 30*time.Second)
+	o.OnRefused = cmp.Or(o.OnRefused, Halt)
+	o.Logger = host.Logger(o.Logger)
+}
+
+// validate reports every bad argument of NewRelay at once.
+func validate(s Store, p *fifo.Publisher, o *Options) error {
+	var errs []error
+	add := func(bad bool, field, format string, args ...any) {
+		if bad {
+			errs = append(errs, badField(field, format, args...))
+		}
+	}
+	between := func(d, least, most time.Duration, field string) {
+		add(d < least || d > most, field, "is %v, must be %v to %v", d, least, most)
+	}
+	add(host.IsNil(s), "store", "is nil")
+	add(p == nil, "publisher", "is nil")
+	if source, ok := sourceOf(s); ok && p != nil {
+		add(source != p.Namespace(), "publisher", "has namespace %.64q, the store's events are of %.64q", p.Namespace(), source)
+	}
+	add(o.Groups < 1 || o.Groups > mostGroups, "Options.Groups", "is %d, must be 1 to %d", o.Groups, mostGroups)
+	add(o.Page < 1 || o.Page > mostPage, "Options.Page", "is %d, must be 1 to %d", o.Page, mostPage)
+	between(o.Poll, leastPoll, mostTime, "Options.Poll")
+	between(o.Lease, leastTime, mostTime, "Options.Lease")
+	between(o.MaxAge, leastTime, mostAge, "Options.MaxAge")
+	add(o.OnRefused != Halt && o.OnRefused != Skip, "Options.OnRefused", "is %d, must be Halt or Skip", o.OnRefused)
+	return errors.Join(errs...)
+}
+
+// sourceOf returns the namespace that a store says its events are written for.
+func sourceOf(s Store) (source string, ok bool) {
+	sourced, ok := s.(interface{ Source() string })
+	if !ok || host.IsNil(s) {
+		return "", false
+	}
+	panicked := host.Recover(func() { source = sourced.Source() })
+	return source, panicked == nil
+}
+
+func badField(field, format string, args ...any) error {
+	return &sqsonce.FieldError{Package: "outbox", Field: field, Problem: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,73 @@
+package outbox
+
+import (
+	"context"
+	"strings"
+)
+
+// mostReason is the most bytes of a reason.
+const mostReason = 256
+
+// parkRefused marks an event that SQS refuses for good. The group is read again after it: another relay may have published the event
+// and deleted it, or an earlier mark may be there.
+func (j *job) parkRefused(g *group, v visited, e Entry, refused error) visited {
+	r := j.r
+	policy := r.opts.OnRefused
+	r.count(func(s *Stats) { s.Refused++ })
+	v.stays = true
+	if err := r.store.park(j.late, e, policy, reasonOf(refused)); err != nil {
+		v.trouble, v.err = common, err
+		return v
+	}
+	if policy == Skip {
+		r.opts.Logger.ErrorContext(j.ctx, "outbox: SQS refuses an event for good, its group goes on without it",
+			keyEvent, e.ID, keyGroup, e.Group, keySequence, e.Seq, keyError, refused)
+	} else {
+		r.opts.Logger.ErrorContext(j.ctx, "outbox: SQS refuses an event for good, its group is halted until somebody unparks or discards it",
+			keyEvent, e.ID, keyGroup, e.Group, keySequence, e.Seq, keyError, refused)
+	}
+	if g.refused == e.ID { // the mark did not last
+		v.trouble, v.err = passes, refused
+		return v
+	}
+	g.refused = e.ID
+	v.more = true
+	return v
+}
+
+// reasonOf returns the text of an error, as much of it as a mark has place for.
+func reasonOf(err error) string {
+	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	return strings.ToValidUTF8(text[:min(len(text), mostReason)], "")
+}
+
+// Parked, Unpark and Discard are for operators.
+//
+// Parked returns parked events, the oldest first, at most limit.
+func (r *Relay) Parked(ctx context.Context, limit int) ([]Entry, error) {
+	if limit < 1 {
+		return nil, badField("limit", "is %d, must be positive", limit)
+	}
+	return call(ctx, "list parked events", func(ctx context.Context) ([]Entry, error) { return r.store.Parked(ctx, limit) })
+}
+
+// Unpark has a halted event tried again in its place, and a skipped one out of its order. It returns [ErrNotParked] or
+// [ErrNotFound] where there is nothing to do.
+func (r *Relay) Unpark(ctx context.Context, e Entry) error {
+	return r.decide(ctx, "unpark", e, r.store.Unpark)
+}
+
+// Discard deletes a parked event unsent. It may have been accepted all the same, by a relay that died before it deleted the event:
+// Discard is the operator's word that it is not needed. It returns [ErrNotParked] or [ErrNotFound] where there is nothing to do.
+func (r *Relay) Discard(ctx context.Context, e Entry) error {
+	return r.decide(ctx, "discard", e, r.store.Discard)
+}
+
+func (r *Relay) decide(ctx context.Context, what string, e Entry, f func(context.Context, Entry) error) error {
+	err := r.store.operate(ctx, what, func(ctx context.Context) error { return f(ctx, e) })
+	if g, _ := r.enter(e.Group); g != nil {
+		r.rest(g, false, nil)
+		r.leave(g)
+	}
+	return err
+}

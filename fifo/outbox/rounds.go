@@ -1,0 +1,37 @@
+package outbox
+
+import (
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// rounds is the pause of Run while nothing succeeds. A round without a success doubles it, up to 30 s; the first success ends it. A
+// round is as many failed visits as groups are published at once, or all that there are.
+type rounds struct {
+	poll     time.Duration
+	failures int // of this round
+	lost     int // rounds in a row
+	until    time.Time
+}
+
+func (r *rounds) paused() bool { return time.Now().Before(r.until) }
+
+// failed notes a visit that failed. Those that end in a pause belong to the round before it.
+func (r *rounds) failed() {
+	if !r.paused() {
+		r.failures++
+	}
+}
+
+// end ends a round, which was lost if it has failures.
+func (r *rounds) end() {
+	if r.failures == 0 || r.paused() {
+		return
+	}
+	r.failures = 0
+	r.lost++
+	r.until = time.Now().Add(max(r.poll, host.Double(2*r.poll, longestPause, r.lost)))
+}
+
+func (r *rounds) succeeded() { *r = rounds{poll: r.poll} }

@@ -1,0 +1,116 @@
+package outbox
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// stopTime is how long the requests of Run may take after the end of its context.
+const stopTime = 5 * time.Second
+
+// Run sweeps every Options.Poll, and visits the groups that Ring names at once, until ctx ends; it then lets its requests end, which
+// takes 10 s at most, and returns nil.
+//
+// While no visit succeeds it pauses, at first for two polls, then for twice as long after each round, up to 30 s; the first
+// success ends the pause. The reason is a line at ERROR once a minute. An error ends Run where going on would do harm: a delete of
+// what SQS has confirmed is refused for good ([ErrDenied]), or the publisher is closed ([fifo.ErrClosed]).
+func (r *Relay) Run(ctx context.Context) error {
+	work, end := outlive(ctx, stopTime)
+	defer end()
+	j := r.newJob(ctx, work)
+	defer j.end()
+	if err := j.begin(); err != nil {
+		return err
+	}
+	q := newQueue(j, always)
+	for ctx.Err() == nil && q.fatalError() == nil {
+		q.turn(ctx)
+	}
+	q.wait()
+	return q.fatalError()
+}
+
+// turn sweeps once, and waits for the next time.
+func (q *queue) turn(ctx context.Context) {
+	r := q.j.r
+	q.pushRung()
+	for _, name := range r.owingGroups() {
+		q.push(Group{Name: name})
+	}
+	b, err := q.sweep(max(r.opts.Settle, 0))
+	q.mu.Lock()
+	seen, paused := *b, q.rounds.paused()
+	q.mu.Unlock()
+	if err == nil {
+		r.keepBacklog(seen)
+	}
+	if seen.Groups > 0 && r.due(func(e *episodes) *time.Time { return &e.swept }) {
+		r.logSwept(ctx, seen)
+	}
+	if err != nil && !paused && ctx.Err() == nil && q.fatalError() == nil { // the store does not answer
+		q.failed("", err)
+	}
+	q.rest()
+}
+
+// rest waits until the next sweep: a poll, or as long as the pause lasts.
+func (q *queue) rest() {
+	poll := q.j.r.opts.Poll
+	next := time.Now().Add(poll - poll/10 + rand.N(poll/5+1))
+	for {
+		q.mu.Lock()
+		at, fatal := next, q.fatal
+		if q.rounds.paused() {
+			at = q.rounds.until
+		}
+		q.mu.Unlock()
+		d := time.Until(at)
+		if d <= 0 || fatal != nil || q.j.stop.Err() != nil {
+			return
+		}
+		t := time.NewTimer(d)
+		q.await(t.C)
+		t.Stop()
+	}
+}
+
+func (q *queue) fatalError() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.fatal
+}
+
+// Ring tells Run of groups with work. It never blocks, and what it forgets the next sweep finds: it keeps 10,000 names while Run
+// does not look at them.
+func (r *Relay) Ring(groups ...string) {
+	r.mu.Lock()
+	for _, name := range groups {
+		if name != "" && len(r.rung) < mostRemembered {
+			r.rung[name] = struct{}{}
+		}
+	}
+	r.mu.Unlock()
+	select {
+	case r.ring <- struct{}{}:
+	default:
+	}
+}
+
+// pushRung puts the groups that were rung into the queue. In a pause they wait: a producer that goes on would end every pause.
+func (q *queue) pushRung() {
+	q.mu.Lock()
+	paused := q.rounds.paused()
+	q.mu.Unlock()
+	if paused {
+		return
+	}
+	r := q.j.r
+	r.mu.Lock()
+	rung := r.rung
+	r.rung = make(map[string]struct{})
+	r.mu.Unlock()
+	for name := range rung {
+		q.push(Group{Name: name})
+	}
+}

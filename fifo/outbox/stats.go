@@ -1,0 +1,58 @@
+package outbox
+
+import (
+	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+// Stats counts since NewRelay.
+type Stats struct {
+	Published int64 // events that SQS confirmed; a copy counts again
+	Deleted   int64 // events that were deleted after that
+	Copies    int64 // sends over 285 s after an unanswered one of the same event
+	Unknown   int64 // sends without an answer
+	Refused   int64 // events that SQS refused for good; each try counts
+	Halted    int64 // visits that ended at a halted event
+	Unsettled int64 // reads that could not vouch for what follows
+	Rounds    int64 // of Run and Sweep: looks for all groups
+	Reads     int64
+	Probes    int64 // requests of the store for the event before the first one, where it has any
+	Stale     int64 // pages of which a part was too old to be sent
+	Undeleted int64 // now: confirmed, and the delete is still owed
+	// WrongSource counts visits that ended at an event of another namespace.
+	WrongSource int64
+}
+
+// Stats returns the counters.
+func (r *Relay) Stats() Stats {
+	var probes int64
+	if p, ok := r.store.Store.(interface{ Probes() int64 }); ok {
+		_ = host.Recover(func() { probes = p.Probes() }) // a count that is not there is 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stats
+	s.Undeleted, s.Probes = int64(r.owed), probes
+	return s
+}
+
+func (r *Relay) count(f func(*Stats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.stats)
+}
+
+// Backlog is what a sweep saw before it published.
+type Backlog struct {
+	Groups          int
+	Oldest          time.Duration // age of the oldest event that is not skipped; 0 without one
+	Halted, Skipped int           // parked events that were seen: the first halted one of a group, and the skipped ones before it
+}
+
+// Backlog returns what the last sweep saw that came to the end of the store, of Sweep or of Run. Before the first one it is zero.
+func (r *Relay) Backlog() Backlog {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.backlog
+}

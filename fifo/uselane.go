@@ -1,0 +1,176 @@
+package fifo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// gatherTime is how long an event of a lane waits for others to fill its request.
+const gatherTime = 10 * time.Millisecond
+
+// cancelGrace is how long a call waits for a request that it has cancelled, and for a logger: a [Client] that ignores its
+// context does not hold it up.
+const cancelGrace = 100 * time.Millisecond
+
+var errLaneClosed = errors.New("fifo: the lane is closed")
+
+// Lane is one user's share of a publisher. Its events end with its context, and fill requests together with those of other lanes,
+// of Publish and of Enqueue. An event waits 10 ms for others at most, whatever Options.Linger is. [Publisher.PublishAll] is a lane
+// that is used once. Make one with [Publisher.OpenLane]. All methods are safe for concurrent use.
+type Lane struct {
+	publisher *Publisher
+	lane      *lane
+}
+
+// OpenLane opens a lane. When ctx ends, nothing of the lane is sent any more: an event that is certainly not in the queue fails
+// with [ErrNotSent], one that may be with [ErrUnknownOutcome], and a request that no other lane waits for is cancelled. An event
+// that may be in the queue, and has events of others behind it in its group, is sent on for them.
+//
+// close ends the lane as the end of ctx does, if it has not ended, and waits for what it has started: requests that it cancelled
+// (100 ms at most: a [Client] may ignore its context), hooks, the read of the queue's size limit, Options.OnFailure and log lines
+// as PublishAll does. Then no goroutine and no timer of the lane is left, and what has failed counts as read, so that the groups
+// accept events again. Call it once nothing is enqueued and all results are there, or when they are not wanted any more. To call
+// it again is no error. A hook must not call it.
+func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
+	internal, closeLane := p.openLane(ctx)
+	ended := make(chan struct{}, 1)
+	stop := context.AfterFunc(internal.ctx, func() {
+		defer func() { ended <- struct{}{} }()
+		p.mu.Lock()
+		p.cancelLane(internal)
+		p.unlock()
+	})
+	return &Lane{publisher: p, lane: internal}, sync.OnceFunc(func() {
+		if !stop() {
+			<-ended
+		}
+		closeLane()
+	})
+}
+
+// Enqueue accepts one event and returns at once, as [Publisher.Enqueue] does. Its error is a [*PublishError], with the cause of
+// the lane's context where the lane has ended. At the limit of Options.MaxMessages or MaxBytes it waits until ctx or the lane
+// ends.
+//
+// Several events of a group may be enqueued one behind the other: each is sent when the one before it is confirmed. If one fails,
+// those behind it fail with [ErrGroupHalted], and so do those that are enqueued until the results of all of them have been read
+// with [Pending.Wait], or the lane is closed; [Publisher.Flush] does not read them. An event that Enqueue itself refuses halts
+// nothing: do not enqueue those that must come behind it.
+func (l *Lane) Enqueue(ctx context.Context, e Event) (*Pending, error) {
+	en, err := l.publisher.enqueue(ctx, l.lane, &entry{event: e}, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	return en.pending, nil
+}
+
+// openLane returns a lane that ends with ctx, or when Close cancels all requests. Until closeLane nobody ends its entries then.
+func (p *Publisher) openLane(parent context.Context) (_ *lane, closeLane func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(p.ctx, func() { cancel(context.Cause(p.ctx)) })
+	l := newLane(ctx, p.ctx, gatherTime)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lanes[l] = struct{}{}
+	return l, func() {
+		stop()
+		cancel(errLaneClosed)
+		p.mu.Lock()
+		var requests []*request
+		if len(l.entries) > 0 { // not so as a rule
+			requests = p.cancelLane(l)
+		}
+		for pending := range l.unread {
+			p.markRead(pending)
+		}
+		l.closed = true
+		p.forgetLane(l)
+		p.unlock()
+		if len(requests) > 0 {
+			waitRequests(requests)
+		}
+		// The goroutine of a request sets the results under the lock, and calls their hooks. Whoever has the lock, and the end of
+		// the hooks, after that knows that the goroutine has nothing left to do for this lane.
+		p.mu.Lock()
+		answering := slices.Clone(l.answering)
+		p.mu.Unlock()
+		for _, pending := range answering {
+			<-pending.done
+		}
+		p.awaitLimit(parent)
+		p.awaitReports()
+	}
+}
+
+// cancelLane ends the entries of a lane that has ended, except for those that are sent on for other lanes and those that are in
+// flight. It returns the requests that it cancelled: nobody waits for their results any more. The caller holds the lock.
+func (p *Publisher) cancelLane(l *lane) (cancelled []*request) {
+	for _, e := range l.unfinished() {
+		r := e.request
+		switch {
+		case e.pending.hasResult: // halted by an entry before it
+		case r == nil:
+			p.cancel(e)
+		case !r.isWanted():
+			r.cancel(l.why())
+			cancelled = append(cancelled, r)
+		}
+	}
+	p.dispatch() // entries of other lanes may have moved up
+	return cancelled
+}
+
+// cancel ends an entry whose lane has ended and which is not sent on for another lane. It reports whether it did. The caller
+// holds the lock.
+func (p *Publisher) cancel(e *entry) bool {
+	why := e.lane.why()
+	switch {
+	case !e.unknown: // the entries behind it move up: its own caller decided to leave it out
+		p.groups.remove(e)
+		p.finish(e, Receipt{}, p.finalError(e, why))
+	case p.handOn(e):
+		return false
+	default:
+		p.fail(e, p.finalError(e, why))
+	}
+	return true
+}
+
+// handOn gives an entry that may be in the queue, and whose lane has ended, to the lane of an entry behind it: one that was
+// sent before the outcome is certain could be delivered first. The caller holds the lock.
+func (p *Publisher) handOn(e *entry) bool {
+	for next := e.behind; next != nil; next = next.behind {
+		if !next.lane.hasEnded() {
+			ended := e.lane
+			p.markRead(e.pending) // its caller goes without it
+			p.groups.hand(e, next.lane)
+			p.forgetLane(ended)
+			return true
+		}
+	}
+	return false
+}
+
+func waitRequests(requests []*request) {
+	ended := make([]<-chan struct{}, len(requests))
+	for i, r := range requests {
+		ended[i] = r.done
+	}
+	waitFor(ended...)
+}
+
+// waitFor waits until all is closed, for cancelGrace at most.
+func waitFor(ended ...<-chan struct{}) {
+	grace := time.NewTimer(cancelGrace)
+	defer grace.Stop()
+	for _, c := range ended {
+		select {
+		case <-c:
+		case <-grace.C:
+			return
+		}
+	}
+}
