@@ -53,7 +53,7 @@ var otherAlarms = map[string]string{
 	"LedgerTableAlarm": "table: SUM(FILL(METRICS(), 0)) > 0, 3 of 5" +
 		"; reads = Sum AWS/DynamoDB ReadThrottleEvents TableName LedgerTable; writes = Sum AWS/DynamoDB WriteThrottleEvents TableName LedgerTable" +
 		"; transactWriteItems = Sum AWS/DynamoDB SystemErrors TableName LedgerTable Operation TransactWriteItems",
-	"OutboxAgeAlarm":    "outbox-age: Maximum sqsonce OutboxOldest queue OrdersFifoQueue > 300000000000, 5 of 5, or no data",
+	"OutboxAgeAlarm":    "outbox-age: Maximum sqsonce OutboxOldest queue OrdersFifoQueue > 300, 5 of 5, or no data",
 	"OutboxHaltedAlarm": "outbox-halted: Maximum sqsonce OutboxHalted queue OrdersFifoQueue > 0, 1 of 1",
 	"OutboxStreamAlarm": "outbox-stream: Maximum AWS/Lambda IteratorAge FunctionName OutboxRelayFunction > 300000, 3 of 5",
 	"OutboxErrorsAlarm": "outbox-errors: Sum AWS/Lambda Errors FunctionName OutboxRelayFunction > 0, 3 of 5",

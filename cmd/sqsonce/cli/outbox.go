@@ -130,23 +130,23 @@ func committedAt(age time.Duration) time.Time {
 
 // entryJSON is an event of an outbox.
 type entryJSON struct {
-	Group       string            `json:"group"`
-	Seq         int64             `json:"seq"`
-	ID          string            `json:"id"`
-	Type        string            `json:"type,omitempty"`
-	Source      string            `json:"source"`
-	State       outboxState       `json:"state"`
-	CommittedAt time.Time         `json:"committed_at,omitzero"`
-	Reason      string            `json:"reason,omitempty"`
-	BodyBytes   int               `json:"body_bytes"`
-	Attributes  map[string]string `json:"attributes,omitempty"`
-	Body        string            `json:"body,omitempty"`
+	Group       string                   `json:"group"`
+	Seq         int64                    `json:"seq"`
+	ID          string                   `json:"id"`
+	Type        string                   `json:"type,omitempty"`
+	Source      string                   `json:"source"`
+	State       outboxState              `json:"state"`
+	CommittedAt time.Time                `json:"committed_at,omitzero"`
+	Reason      string                   `json:"reason,omitempty"`
+	BodyBytes   int                      `json:"body_bytes"`
+	Attributes  map[string]attributeJSON `json:"attributes,omitempty"`
+	Body        string                   `json:"body,omitempty"`
 }
 
 func newEntryJSON(e outbox.Entry, body bool) entryJSON {
 	out := entryJSON{
 		Group: e.Group, Seq: e.Seq, ID: e.ID, Type: e.Type, Source: e.Source, State: parkedAs(e.Parked), CommittedAt: committedAt(e.Age),
-		Reason: e.Reason, BodyBytes: len(e.Body), Attributes: e.Attributes,
+		Reason: e.Reason, BodyBytes: len(e.Body), Attributes: newAttributesJSON(e.Attributes),
 	}
 	if body {
 		out.Body = e.Body
@@ -260,7 +260,7 @@ func (a *app) showEntry(ctx context.Context, group string, seq int64, body bool)
 		{"reason", e.Reason}, {"committed", a.when(j.CommittedAt)}, {"type", e.Type}, {"source", e.Source}, {"bytes", strconv.Itoa(len(e.Body))},
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
-		pairs = append(pairs, pair{"attribute " + name, e.Attributes[name]})
+		pairs = append(pairs, pair{"attribute " + name, attributeText(e.Attributes[name])})
 	}
 	if body {
 		pairs = append(pairs, pair{"body", e.Body})
