@@ -285,7 +285,7 @@ func (q *queue) failed(group string, err error) {
 	}
 }
 
-// err joins one error for each group that has something left.
+// err joins one [*GroupError] for each group that has something left.
 func (q *queue) err() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -296,7 +296,11 @@ func (q *queue) err() error {
 	slices.Sort(names)
 	var errs []error
 	for _, name := range names {
-		errs = append(errs, q.errs[name])
+		err := q.errs[name]
+		if name != "" { // errMore is of none
+			err = &GroupError{name, err}
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -110,7 +110,7 @@ func (r *Relay) forgetSome() {
 }
 
 // Drain publishes what the groups have, until it is gone, halted or ctx ends: for a process that has just committed, and for
-// doorbells. No goroutine is left behind. nil: nothing was left when it looked. Else it joins one error a group: of one that waits
+// doorbells. No goroutine is left behind. nil: nothing was left when it looked. Else it joins one [*GroupError] a group: of one that waits
 // for an operator ([*HaltedError], [*BrokenError], [ErrWrongSource], [ErrManySkipped]), or the last one before ctx ended. What
 // passes is tried again until then, after a pause that doubles up to 30 s. An error of the whole queue that does not pass, such as a
 // missing permission, ends Drain at once.

@@ -1,0 +1,148 @@
+package dynamooutbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
+)
+
+// versions is the table of the aggregates: the groups' versions.
+const versions = "versions"
+
+// rig is a bed with a queue, relays, and writers that give seqs as Put asks for.
+type rig struct {
+	*bed
+	queue *memsqs.Server
+	sqs   *sqs.Client
+	url   string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	x := &rig{bed: newBed(t), queue: memsqs.New()}
+	t.Cleanup(x.queue.Close)
+	x.sqs = sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: x.queue},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+	out, err := x.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.url = *out.QueueUrl
+	_, err = x.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String(versions), BillingMode: ddbtypes.BillingModePayPerRequest,
+		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: ddbtypes.ScalarAttributeTypeS}},
+		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: ddbtypes.KeyTypeHash}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// relay is a process of its own, over a client that may show it something else.
+func (x *rig) relay(box *Outbox, optFns ...func(*outbox.Options)) *outbox.Relay {
+	x.Helper()
+	p, err := fifo.NewPublisher(x.sqs, x.url, source, func(o *fifo.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = p.Close(ctx) // what is in flight is given up
+	})
+	r, err := outbox.NewRelay(box, p, append(optFns, func(o *outbox.Options) { o.Logger = slog.New(slog.DiscardHandler) })...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return r
+}
+
+// commit writes the group's next events in one transaction, under the condition that the version is the one before.
+func (x *rig) commit(group string, version, n int) error {
+	in := &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Update: &ddbtypes.Update{
+		TableName: aws.String(versions), Key: item{"id": text(group)},
+		UpdateExpression: aws.String("SET version = :new"), ConditionExpression: aws.String("version = :old OR attribute_not_exists(id) AND :old = :zero"),
+		ExpressionAttributeValues: item{":old": number(int64(version)), ":new": number(int64(version + n)), ":zero": number(0)},
+	}}}}
+	for i := range n {
+		p, err := x.box.Put(event(group, version+i+1), int64(version+i+1))
+		if err != nil {
+			return err
+		}
+		in.TransactItems = append(in.TransactItems, ddbtypes.TransactWriteItem{Put: p})
+	}
+	_, err := x.ddb.TransactWriteItems(x.Context(), in)
+	return err
+}
+
+// mustCommit commits, after any transaction that is in progress.
+func (x *rig) mustCommit(group string, version, n int) {
+	x.Helper()
+	for {
+		err := x.commit(group, version, n)
+		if err == nil {
+			return
+		}
+		if cancelled, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err); !ok || aws.ToString(cancelled.CancellationReasons[0].Code) != "TransactionConflict" {
+			x.Fatalf("commit %d of %s: %v", version+1, group, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// arrived returns the bodies of a group's messages in the queue's order, each where it was accepted first.
+func (x *rig) arrived(group string) (bodies []string) {
+	seen := map[string]bool{}
+	for _, m := range x.queue.Messages(x.url) {
+		if m.Group == group && !seen[m.Body] {
+			seen[m.Body] = true
+			bodies = append(bodies, m.Body)
+		}
+	}
+	return bodies
+}
+
+// problem says what is wrong with a group of which n events were committed and all are published.
+func (x *rig) problem(group string, n int) string {
+	got := x.arrived(group)
+	for i, body := range got {
+		if want := event(group, i+1).Body; body != want {
+			return fmt.Sprintf("group %s: %q is where %q must be", group, body, want)
+		}
+	}
+	if len(got) != n {
+		return fmt.Sprintf("group %s: %d events arrived, %d were committed", group, len(got), n)
+	}
+	return ""
+}
+
+// sends returns the number of requests to SQS since a count of calls.
+func (x *rig) sends(since int) (n int) {
+	for _, c := range x.queue.Calls()[since:] {
+		if c.Op == "SendMessageBatch" {
+			n++
+		}
+	}
+	return n
+}
+
+func (x *rig) sqsFaults(rules ...fault.Rule) { x.queue.Set(fault.Plan{Seed: 1, Rules: rules}) }

@@ -1,0 +1,122 @@
+package dynamooutbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// fakeRelay records what it is asked for.
+type fakeRelay struct {
+	asked []string
+	err   error
+}
+
+func (r *fakeRelay) Drain(_ context.Context, groups ...string) error {
+	r.asked = append(r.asked, "drain "+strings.Join(groups, " "))
+	return r.err
+}
+
+func (r *fakeRelay) Sweep(context.Context) (outbox.Backlog, error) {
+	r.asked = append(r.asked, "sweep")
+	return outbox.Backlog{Groups: 7}, r.err
+}
+
+const streamARN = "arn:aws:dynamodb:us-east-1:123456789012:table/outbox/stream/2026-11-24T00:00:00.000"
+
+// streamEvent is an event of records "EVENT pk", with the sequence numbers 100, 101, ...
+func streamEvent(arn string, records ...string) json.RawMessage {
+	var all []string
+	for i, r := range records {
+		name, pk, _ := strings.Cut(r, " ")
+		all = append(all, fmt.Sprintf(`{"eventID":"%d","eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1","dynamodb":{`+
+			`"ApproximateCreationDateTime":1795478400,"Keys":{"pk":{"S":%q},"seq":{"N":"3"}},"SequenceNumber":"%d","SizeBytes":24,"StreamViewType":"KEYS_ONLY"},"eventSourceARN":%q}`,
+			i, name, pk, 100+i, arn))
+	}
+	return json.RawMessage(`{"Records":[` + strings.Join(all, ",") + `]}`)
+}
+
+func TestLambda(t *testing.T) {
+	t.Parallel()
+	away := errors.New("away")
+	of := func(group string, err error) error { return &outbox.GroupError{Group: group, Err: err} }
+	records := []string{"INSERT orders#a", "INSERT orders#b", "INSERT orders#a", "INSERT orders#c"}
+	for name, c := range map[string]struct {
+		event json.RawMessage
+		err   error
+		asked string
+		want  string // JSON, or "error"
+	}{
+		"records":              {event: streamEvent(streamARN, records...), asked: "drain a b c", want: `{"batchItemFailures":[]}`},
+		"one group fails":      {event: streamEvent(streamARN, records...), err: errors.Join(of("a", away)), asked: "drain a b c", want: `{"batchItemFailures":[{"itemIdentifier":"100"}]}`},
+		"two groups fail":      {event: streamEvent(streamARN, records...), err: errors.Join(of("c", away), of("b", away)), asked: "drain a b c", want: `{"batchItemFailures":[{"itemIdentifier":"101"},{"itemIdentifier":"103"}]}`},
+		"a group is halted":    {event: streamEvent(streamARN, records...), err: errors.Join(of("a", &outbox.HaltedError{Group: "a"}), of("c", away)), asked: "drain a b c", want: `{"batchItemFailures":[{"itemIdentifier":"103"}]}`},
+		"all are halted":       {event: streamEvent(streamARN, records[0]), err: of("a", &outbox.HaltedError{Group: "a"}), asked: "drain a", want: `{"batchItemFailures":[]}`},
+		"the relay stops":      {event: streamEvent(streamARN, records...), err: errors.Join(of("a", away), outbox.ErrDenied), asked: "drain a b c", want: "error"},
+		"an error of no group": {event: streamEvent(streamARN, records...), err: away, asked: "drain a b c", want: "error"},
+		"other event names":    {event: streamEvent(streamARN, "REMOVE orders#a", "MODIFY orders#b", "UPSERT orders#c"), want: `{"batchItemFailures":[]}`},
+		"among others":         {event: streamEvent(streamARN, "REMOVE orders#a", "INSERT orders#b"), err: of("b", away), asked: "drain b", want: `{"batchItemFailures":[{"itemIdentifier":"101"}]}`},
+		"other outboxes":       {event: streamEvent(streamARN, "INSERT orders2#a", "INSERT order#a", "INSERT orders#a#b"), asked: "drain a#b", want: `{"batchItemFailures":[]}`},
+		"no records":           {event: json.RawMessage(`{"Records":[]}`), want: `{"batchItemFailures":[]}`},
+		"another table":        {event: streamEvent(strings.Replace(streamARN, "/outbox/", "/orders/", 1), records...), want: "error"},
+		"another table, last":  {event: json.RawMessage(strings.Replace(string(streamEvent(streamARN, records...)), "]}", `,{"eventName":"REMOVE","eventSourceARN":"arn:aws:dynamodb:us-east-1:1:table/x/stream/y"}]}`, 1)), want: "error"},
+		"SQS":                  {event: json.RawMessage(`{"Records":[{"messageId":"1","body":"{}","eventSource":"aws:sqs","eventSourceARN":"arn:aws:sqs:us-east-1:1:outbox"}]}`), want: "error"},
+		"no key":               {event: json.RawMessage(`{"Records":[{"eventName":"INSERT","eventSourceARN":"` + streamARN + `","dynamodb":{"Keys":{"id":{"S":"x"}}}}]}`), want: "error"},
+		"a key that is binary": {event: json.RawMessage(`{"Records":[{"eventName":"INSERT","eventSourceARN":"` + streamARN + `","dynamodb":{"Keys":{"pk":{"B":"eA=="}}}}]}`), want: "error"},
+		"records are text":     {event: json.RawMessage(`{"Records":"x"}`), want: "error"},
+		"schedule":             {event: json.RawMessage(`{"source":"aws.events","detail-type":"Scheduled Event","detail":{}}`), asked: "sweep", want: `{"Groups":7,"Oldest":0,"Halted":0,"Skipped":0}`},
+		"schedule fails":       {event: json.RawMessage(`{}`), err: away, asked: "sweep", want: "error"},
+		"null":                 {event: json.RawMessage(`null`), asked: "sweep", want: `{"Groups":7,"Oldest":0,"Halted":0,"Skipped":0}`},
+		"records are null":     {event: json.RawMessage(`{"Records":null}`), asked: "sweep", want: `{"Groups":7,"Oldest":0,"Halted":0,"Skipped":0}`},
+		"constant":             {event: json.RawMessage(`"sweep"`), asked: "sweep", want: `{"Groups":7,"Oldest":0,"Halted":0,"Skipped":0}`},
+		"not JSON":             {event: json.RawMessage(`{"Records"`), want: "error"},
+		"nothing":              {want: "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := (&bed{T: t}).outbox(clientOf(nil, "http://dynamodb.local"), testBox)
+			r := &fakeRelay{err: c.err}
+			answer, err := o.invoke(t.Context(), r, c.event)
+			got := "error"
+			if err == nil {
+				text, _ := json.Marshal(answer)
+				got = string(text)
+			}
+			if got != c.want || strings.Join(r.asked, ", ") != c.asked {
+				t.Errorf("asked for %q, answered %s (%v); want %q, %s", r.asked, got, err, c.asked, c.want)
+			}
+		})
+	}
+}
+
+// A table that is given by its ARN is compared as a whole.
+func TestStreamOfATableByARN(t *testing.T) {
+	t.Parallel()
+	for table, want := range map[string]bool{
+		"outbox":  true,
+		"outbox2": false,
+		"arn:aws:dynamodb:us-east-1:123456789012:table/outbox": true,
+		"arn:aws:dynamodb:eu-west-1:123456789012:table/outbox": false,
+		"arn:aws:dynamodb:us-east-1:210987654321:table/outbox": false,
+	} {
+		o, err := New(clientOf(nil, ""), table, testBox, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &fakeRelay{}
+		e := events.DynamoDBEvent{}
+		if err := json.Unmarshal(streamEvent(streamARN, "INSERT orders#a"), &e); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.stream(t.Context(), r, e); (err == nil) != want {
+			t.Errorf("%s: got %v, want an error: %t", table, err, !want)
+		}
+	}
+}
