@@ -102,8 +102,7 @@ func denied(err error) bool {
 func explain(err error) string {
 	text := err.Error()
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok && denied(err) {
-		// An action of SQS covers its batches too.
-		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), strings.TrimSuffix(op.OperationName, "Batch"))
+		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), actionOf(op.OperationName))
 	}
 	switch {
 	case errors.Is(err, ops.ErrNotDeadLetter):
@@ -116,6 +115,14 @@ func explain(err error) string {
 		text += "\n  the flag is --never-started"
 	}
 	return text
+}
+
+// actionOf returns the action of an operation: one of SQS covers its batches too, and a transaction needs those of its parts.
+func actionOf(operation string) string {
+	if operation == "TransactGetItems" {
+		return "GetItem"
+	}
+	return strings.TrimSuffix(operation, "Batch")
 }
 
 func queueOf(err error) string {

@@ -23,27 +23,48 @@ import (
 // ord-3 has skipped one.
 func (w *world) outboxOf() *dynamooutbox.Outbox {
 	w.Helper()
-	ctx := context.Background()
-	w.must(dynamooutbox.CreateTable(ctx, w.stack.DynamoDB, "outbox"))
-	box, err := dynamooutbox.New(w.stack.DynamoDB, "outbox", "orders", "orders")
-	w.must(err)
-	w.env["SQSONCE_OUTBOX_TABLE"], w.env["SQSONCE_OUTBOX"] = "outbox", "orders"
+	ctx, box := context.Background(), w.emptyOutbox()
 	for _, e := range []struct {
 		group, id string
 		seq       int64
 		parked    outbox.Policy
 	}{{"ord-1", "ord-1/v1", 1, outbox.Halt}, {"ord-1", "ord-1/v2", 2, 0}, {"ord-2", "ord-2/v1", 1, 0}, {"ord-3", "ord-3/v1", 1, outbox.Skip}, {"ord-3", "ord-3/v2", 2, 0}} {
 		event := fifo.Event{ID: e.id, Group: e.group, Type: "placed", Body: `{"n":1}`}
-		put, err := box.Put(event, e.seq)
-		w.must(err)
-		_, err = w.stack.DynamoDB.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}})
-		w.must(err)
+		w.commit(box, event, e.seq)
 		if e.parked != 0 {
 			w.must(box.Park(ctx, outbox.Entry{Event: event, Source: "orders", Seq: e.seq}, e.parked, "InvalidMessageContents: too long\u009b"))
 		}
 	}
 	time.Sleep(2 * time.Hour)
 	return box
+}
+
+// outboxFrom2 makes the table "outbox" with two groups in the outbox "orders", each with its second event: that of ord-1 halts it, and
+// before that of ord-2 is shown a read asks for the first one.
+func (w *world) outboxFrom2() {
+	w.Helper()
+	box := w.emptyOutbox()
+	event := fifo.Event{ID: "ord-1/v2", Group: "ord-1", Body: "{}"}
+	w.commit(box, event, 2)
+	w.must(box.Park(context.Background(), outbox.Entry{Event: event, Source: "orders", Seq: 2}, outbox.Halt, "too long"))
+	w.commit(box, fifo.Event{ID: "ord-2/v2", Group: "ord-2", Body: "{}"}, 2)
+}
+
+func (w *world) emptyOutbox() *dynamooutbox.Outbox {
+	w.Helper()
+	w.must(dynamooutbox.CreateTable(context.Background(), w.stack.DynamoDB, "outbox"))
+	box, err := dynamooutbox.New(w.stack.DynamoDB, "outbox", "orders", "orders")
+	w.must(err)
+	w.env["SQSONCE_OUTBOX_TABLE"], w.env["SQSONCE_OUTBOX"] = "outbox", "orders"
+	return box
+}
+
+func (w *world) commit(box *dynamooutbox.Outbox, e fifo.Event, seq int64) {
+	w.Helper()
+	put, err := box.Put(e, seq)
+	w.must(err)
+	_, err = w.stack.DynamoDB.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}})
+	w.must(err)
 }
 
 func TestOutboxGolden(t *testing.T) {

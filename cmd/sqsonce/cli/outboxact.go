@@ -24,7 +24,7 @@ it. One that was skipped is sent after later ones of its group. Mend the reason 
 func (a *app) outboxDiscard() *cobra.Command {
 	c := a.command("discard GROUP SEQ", "Delete a refused event, unsent", `Deletes an event that SQS has refused, and its group goes on without it. This is your word that nobody needs it. It may be in the queue
 all the same, from a relay that died before it could say so.`,
-		"  sqsonce outbox discard --table outbox --outbox orders ord-42 7",
+		"  sqsonce outbox discard --table outbox --outbox orders --dry-run ord-42 7",
 		cobra.ExactArgs(2), func(ctx context.Context, args []string) error {
 			return a.actOnParked(ctx, "discard", args, func(store outbox.Store) func(context.Context, outbox.Entry) error { return store.Discard })
 		})
