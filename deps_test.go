@@ -79,6 +79,15 @@ var dependencyRules = []struct {
 		reason: "a producer needs no consumer's packages",
 	},
 	{
+		pkg: module + "/fifo/outbox/dynamooutbox",
+		never: []string{
+			module + "/dedup/...", module + "/sqsworker/...", module + "/lambda/...", module + "/localstack/...",
+			"github.com/aws/aws-lambda-go/...",
+		},
+		except: []string{"github.com/aws/aws-lambda-go/events"},
+		reason: "an outbox knows its database and the events of its stream: neither records nor a host",
+	},
+	{
 		pkg:    module + "/ops",
 		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/fifo/...", module + "/localstack/...", sdk + "/service/dynamodb/..."},
 		except: []string{module + "/dedup", module + "/fifo"},

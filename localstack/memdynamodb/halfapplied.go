@@ -34,15 +34,16 @@ func conflict() reason {
 // goroutine and no timer.
 func (s *Server) lock() {
 	s.mu.Lock()
-	if len(s.late) > 0 {
-		s.applyUntil(s.now())
-	}
+	now := s.now()
+	s.applyUntil(now)
+	s.at = now
 }
 
 // applyUntil makes the late changes up to a time, in the order of their times.
 func (s *Server) applyUntil(now time.Time) {
 	n := 0
 	for ; n < len(s.late) && !s.late[n].at.After(now); n++ {
+		s.at = s.late[n].at
 		s.late[n].perform()
 	}
 	s.late = slices.Delete(s.late, 0, n)
@@ -62,13 +63,13 @@ func (s *Server) decide(c *call, changes []*change) *transaction {
 	if c.rule != nil && c.rule.Do == fault.HalfApplied {
 		late = s.Lateness(c.rule, len(changes))
 	}
-	now := s.now()
-	for i, ch := range changes {
+	for _, i := range s.shuffle.Perm(len(changes)) { // the order of a stream's records
+		ch := changes[i]
 		if late == nil || late[i] <= 0 {
 			ch.apply()
 			continue
 		}
-		l := &lateChange{ch, now.Add(late[i]), tx}
+		l := &lateChange{ch, s.at.Add(late[i]), tx}
 		at, _ := slices.BinarySearchFunc(s.late, l, func(o, l *lateChange) int {
 			if o.at.After(l.at) {
 				return 1
@@ -91,7 +92,7 @@ func (s *Server) finish(c *call, tx *transaction) {
 	if tx.left == 0 {
 		return
 	}
-	wait := time.NewTimer(tx.last.Sub(s.now()))
+	wait := time.NewTimer(tx.last.Sub(s.at))
 	defer wait.Stop()
 	s.mu.Unlock()
 	select {

@@ -1,4 +1,4 @@
-// Package memdynamodb is DynamoDB in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over HTTP, or
+// Package memdynamodb is DynamoDB and its streams in memory, for tests and local runs. It speaks DynamoDB's JSON protocol over HTTP, or
 // is the http.RoundTripper of a real SDK client. It works with virtual time and injects faults.
 //
 // Every write is atomic, and every later read sees it, eventually consistent reads too, but for a transaction that the
@@ -7,11 +7,15 @@
 // a few days", so a test chooses the moment. Throughput, encryption, table class and point-in-time recovery are kept and
 // described, and change nothing. What the server does not implement, an operation or a member of a request, it refuses by
 // name with UnknownOperationException.
+//
+// A stream has its records at once, and keeps them for 24 hours by the clock. The order is that of AWS: by item only. Records
+// of one transaction are in an order that Faults.Seed draws. A new stream has one shard; [Server.ReplaceShards] makes others.
 package memdynamodb
 
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -49,6 +53,11 @@ type Server struct {
 	tables map[string]*table
 	tokens tokens
 	late   []*lateChange // of transactions that are ongoing, in the order of their times
+	at     time.Time     // of the change that is made now, set by lock
+
+	streams  []*stream // in the order of their creation
+	sequence uint64    // the last sequence number of a stream
+	shuffle  *rand.Rand
 }
 
 const serviceName = "memdynamodb"
@@ -62,7 +71,7 @@ func New(optFns ...func(*Options)) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{now: o.Now, tables: map[string]*table{}}
+	s := &Server{now: o.Now, tables: map[string]*table{}, shuffle: rand.New(rand.NewPCG(o.Faults.Seed, 0x73747265))}
 	s.Server = awsjson.New(awsjson.Service{
 		Name:         serviceName,
 		Target:       "DynamoDB_20120810",
@@ -70,6 +79,7 @@ func New(optFns ...func(*Options)) *Server {
 		InternalCode: "InternalServerError",
 		CRC:          true,
 		Operations:   s.operations(),
+		Others:       map[string]map[string]awsjson.Operation{"DynamoDBStreams_20120810": s.streamOperations()},
 		Now:          o.Now,
 		NoRecord:     o.NoRecord,
 	}, o.Faults)
@@ -102,6 +112,15 @@ func (s *Server) operations() map[string]awsjson.Operation {
 		"TransactGetItems":          operation(s.transactGetItems),
 		"ExecuteStatement":          operation(s.executeStatement),
 		"BatchExecuteStatement":     operation(s.batchExecuteStatement),
+	}
+}
+
+func (s *Server) streamOperations() map[string]awsjson.Operation {
+	return map[string]awsjson.Operation{
+		"ListStreams":      operation(s.listStreams),
+		"DescribeStream":   operation(s.describeStream),
+		"GetShardIterator": operation(s.getShardIterator),
+		"GetRecords":       operation(s.getRecords),
 	}
 }
 

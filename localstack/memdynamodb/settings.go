@@ -20,19 +20,6 @@ func validClass(class string) error {
 	return nil
 }
 
-// streamInput is the StreamSpecification of a request. There are no streams: only that there is none can be said.
-type streamInput struct {
-	StreamEnabled  bool
-	StreamViewType string
-}
-
-func (in *streamInput) refuse() error {
-	if in.StreamEnabled {
-		return unimplemented("streams (StreamSpecification.StreamEnabled)")
-	}
-	return nil
-}
-
 // encryptionInput is the SSESpecification of a request.
 type encryptionInput struct {
 	Enabled                 bool

@@ -19,6 +19,7 @@ type table struct {
 	ttl     string // the TTL attribute; "": TTL is off
 
 	recovery recovery
+	stream   *stream // nil: none is enabled
 	tags     []tag
 
 	ongoing    map[key]bool // items for which a transaction is ongoing
@@ -65,6 +66,14 @@ func (t *table) get(k key) attr.Map {
 		return p.items[at]
 	}
 	return nil
+}
+
+// write sets the item and tells the stream.
+func (t *table) write(k key, old, new attr.Map, by *identity) {
+	t.set(k, new)
+	if t.stream != nil {
+		t.stream.add(t.keys.of, k, old, new, by)
+	}
 }
 
 // set stores the item with the key. A nil item removes the item that is there.

@@ -21,9 +21,12 @@ type description struct {
 	AttributeDefinitions      []attributeDefinition `json:",omitempty"`
 	KeySchema                 []keyElement          `json:",omitempty"`
 	ProvisionedThroughput     capacityUnits
-	BillingModeSummary        *billing    `json:",omitempty"`
-	TableClassSummary         *tableClass `json:",omitempty"`
-	SSEDescription            *encryption `json:",omitempty"`
+	BillingModeSummary        *billing             `json:",omitempty"`
+	TableClassSummary         *tableClass          `json:",omitempty"`
+	SSEDescription            *encryption          `json:",omitempty"`
+	StreamSpecification       *streamSpecification `json:",omitempty"`
+	LatestStreamArn           string               `json:",omitempty"` // of a disabled stream too
+	LatestStreamLabel         string               `json:",omitempty"`
 	DeletionProtectionEnabled bool
 }
 
@@ -90,6 +93,7 @@ func (s *Server) createTable(_ *call, in *createTableInput) (any, error) {
 		return nil, awsjson.Invalid("ResourceInUseException", "Table already exists: "+in.TableName)
 	}
 	s.tables[in.TableName] = t
+	s.setStream(t, in.StreamSpecification)
 	return map[string]any{"TableDescription": t.describe("CREATING", now)}, nil
 }
 
@@ -111,13 +115,8 @@ func (in *createTableInput) validate() error {
 			return err
 		}
 	}
-	if st := in.StreamSpecification; st != nil {
-		if err := st.refuse(); err != nil {
-			return err
-		}
-		if st.StreamViewType != "" {
-			return validation(invalidParameters + "Table is being created with a stream disabled, UpdateViewType should not be specified")
-		}
+	if err := in.StreamSpecification.valid(); err != nil {
+		return err
 	}
 	if err := validClass(in.TableClass); err != nil {
 		return err
@@ -229,6 +228,7 @@ func (s *Server) deleteTable(_ *call, in *tableInput) (any, error) {
 		return nil, validation("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
 	}
 	delete(s.tables, t.TableName)
+	s.disableStream(t)
 	// AWS leaves out the schema, the indexes and the time of creation.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html#API_DeleteTable_Examples
 	out := &tableDescription{description: t.description, TableStatus: "DELETING", ItemCount: t.count, TableSizeBytes: t.bytes}

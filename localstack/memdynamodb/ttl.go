@@ -84,7 +84,7 @@ func (s *Server) SweepTTL() int {
 			for i := len(p.items) - 1; i >= 0; i-- {
 				item := p.items[i]
 				if k := t.keys.at(item); expired(item.Get(t.ttl), now) && !t.ongoing[k] {
-					t.set(k, nil)
+					t.write(k, item, nil, ofTTL)
 					n++
 				}
 			}

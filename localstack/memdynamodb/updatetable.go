@@ -47,6 +47,7 @@ func (s *Server) updateTable(_ *call, in *updateTableInput) (any, error) {
 		return nil, err
 	}
 	*t = next
+	s.setStream(t, in.StreamSpecification)
 	status := "UPDATING"
 	if in.DeletionProtectionEnabled != nil { // alone, as validate has seen
 		status = "ACTIVE"
@@ -67,10 +68,8 @@ func (in *updateTableInput) validate() error {
 			return err
 		}
 	}
-	if in.StreamSpecification != nil {
-		if err := in.StreamSpecification.refuse(); err != nil {
-			return err
-		}
+	if err := in.StreamSpecification.valid(); err != nil {
+		return err
 	}
 	if err := validClass(in.TableClass); err != nil {
 		return err
@@ -192,7 +191,7 @@ func (t *table) change(in *updateTableInput, now time.Time) error {
 	}
 	switch {
 	case in.StreamSpecification != nil:
-		return validation("Table has no stream to disable: TableName: %s", t.TableName)
+		return t.checkStream(in.StreamSpecification)
 	case in.SSESpecification != nil:
 		return t.encrypt(in.SSESpecification)
 	case in.TableClass != "":

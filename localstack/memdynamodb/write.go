@@ -257,7 +257,7 @@ func (c *change) computeUpdate() (err error) {
 }
 
 // apply writes what evaluate computed.
-func (c *change) apply() { c.table.set(c.key, c.new) }
+func (c *change) apply() { c.table.write(c.key, c.old, c.new, nil) }
 
 func (c *change) units() units {
 	u := units{write: writeUnits(c.old, c.new)}

@@ -52,6 +52,8 @@ type Service struct {
 	CRC bool
 	// Operations by name.
 	Operations map[string]Operation
+	// Others are operations under other targets than Target: those of DynamoDB's streams. Each has a name of its own. Default: none.
+	Others map[string]map[string]Operation
 	// Injected returns the error for a code of a fault plan, or nil for an unknown code, which has status 400. Default: all
 	// codes are unknown.
 	Injected func(code string) *Error
@@ -92,8 +94,8 @@ func New(svc Service, plan fault.Plan) *Server {
 // Op the service does not have.
 func (s *Server) Set(plan fault.Plan) {
 	for i, r := range plan.Rules {
-		if r.Op != "" && s.svc.Operations[r.Op] == nil {
-			panic(fmt.Sprintf("fault.Plan: Rules[%d].Op is %q, which is none of %s", i, r.Op, slices.Sorted(maps.Keys(s.svc.Operations))))
+		if all := s.svc.names(); r.Op != "" && !slices.Contains(all, r.Op) {
+			panic(fmt.Sprintf("fault.Plan: Rules[%d].Op is %q, which is none of %s", i, r.Op, all))
 		}
 	}
 	s.Injector.Set(plan)
@@ -107,7 +109,26 @@ func (s *Server) Close() {
 
 // Serves reports whether r is a call of this service.
 func (s *Server) Serves(r *http.Request) bool {
-	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), s.svc.Target+".")
+	target, _, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	return ok && s.svc.under(target) != nil
+}
+
+// under returns the operations under a target, nil for a target that the service does not have.
+func (s *Service) under(target string) map[string]Operation {
+	if target == s.Target {
+		return s.Operations
+	}
+	return s.Others[target]
+}
+
+// names returns the names of all operations.
+func (s *Service) names() []string {
+	all := slices.Collect(maps.Keys(s.Operations))
+	for _, operations := range s.Others {
+		all = slices.AppendSeq(all, maps.Keys(operations))
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (s *Server) perform(op string, perform Operation, in Request) response {

@@ -113,9 +113,10 @@ func (s *Server) serve(r request) response {
 		return s.refuseQuery()
 	}
 	target, op, _ := strings.Cut(r.target, ".")
-	perform := s.svc.Operations[op]
+	operations := s.svc.under(target)
+	perform := operations[op]
 	switch {
-	case r.method != http.MethodPost || target != s.svc.Target:
+	case r.method != http.MethodPost || operations == nil:
 		return s.encodeError(&Error{Code: "UnknownOperationException", Message: s.svc.Name + " serves POST with X-Amz-Target: " + s.svc.Target + ".Operation"})
 	case perform == nil:
 		return s.encodeError(Unimplemented(s.svc.Name, "the operation "+op))

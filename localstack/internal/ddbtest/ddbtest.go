@@ -1,5 +1,5 @@
 // Package ddbtest is a conformance suite of DynamoDB: what AWS documents of tables, calls of one item, expressions,
-// batches, transactions, PartiQL, indexes and capacity, as cases that call any implementation of the API through the AWS
+// batches, transactions, PartiQL, indexes, capacity and streams, as cases that call any implementation of the API through the AWS
 // SDK.
 //
 //	func TestMine(t *testing.T) {
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sqsonce/sqsonce/internal/suite"
 )
@@ -37,6 +38,8 @@ type Backend struct {
 type Account struct {
 	// Client must send each request once (aws.NopRetryer). Required.
 	Client *dynamodb.Client
+	// Streams must send each request once. Default: the cases of streams are reported as skipped.
+	Streams *dynamodbstreams.Client
 	// SweepTTL deletes the items whose time to live has ended. Default: the cases that need it are reported as skipped.
 	SweepTTL func() error
 }
@@ -80,6 +83,6 @@ func cases() []testCase {
 		keyCases, nestedKeyCases, numberCases(), valueCases, sizeCases, nameCases,
 		batchWriteCases, batchGetCases, transactWriteCases, reasonCases, tokenCases, transactGetCases,
 		statementCases, refusedStatementCases(), batchStatementCases,
-		queryCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),
+		streamCases(), queryCases, scanCases, startKeyCases, indexCases, indexRuleCases, capacityCases, transactCapacityCases, wireCases(),
 	)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
@@ -38,6 +39,18 @@ func client(url string, rt http.RoundTripper) *dynamodb.Client {
 	})
 }
 
+func streams(url string, rt http.RoundTripper) *dynamodbstreams.Client {
+	return dynamodbstreams.New(dynamodbstreams.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: &url,
+		HTTPClient:   &http.Client{Transport: rt},
+		Retryer:      aws.NopRetryer{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+}
+
 func TestMemDynamoDB(t *testing.T) {
 	t.Parallel()
 	Run(t, Backend{
@@ -46,6 +59,7 @@ func TestMemDynamoDB(t *testing.T) {
 			t.Cleanup(srv.Close)
 			return Account{
 				Client:   client("http://dynamodb.local", srv),
+				Streams:  streams("http://dynamodb.local", srv),
 				SweepTTL: func() error { srv.SweepTTL(); return nil },
 			}
 		},
@@ -55,9 +69,10 @@ func TestMemDynamoDB(t *testing.T) {
 
 func TestDynoxide(t *testing.T) {
 	t.Parallel()
-	c := client(testserver.Dynoxide.Shared(t).URL, http.DefaultTransport)
+	url := testserver.Dynoxide.Shared(t).URL
+	account := Account{Client: client(url, http.DefaultTransport), Streams: streams(url, http.DefaultTransport)}
 	Run(t, Backend{
-		New:      func(*testing.T) Account { return Account{Client: c} },
+		New:      func(*testing.T) Account { return account },
 		RealTime: true,
 		Known:    dynoxideKnown,
 	})
