@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // Acquire implements [dedup.Store]. The first delivery of an event is one INSERT. Any other delivery is a read, and an
@@ -88,10 +89,10 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.
 	waitCtx := ctx
 	outstanding := false // an attempt has an unknown outcome
 	var err error
-	for n := range maxAttempts {
+	for n := range sqldb.MaxAttempts {
 		// The first attempt after a lost race needs no wait: the winner's record exists.
-		if n > 0 && !(n == 1 && errors.Is(err, errContended)) && !pause(waitCtx, n) || waitCtx.Err() != nil {
-			err = gaveUp(context.Cause(waitCtx), err)
+		if n > 0 && !(n == 1 && errors.Is(err, errContended)) && !sqldb.Pause(waitCtx, n) || waitCtx.Err() != nil {
+			err = sqldb.GaveUp(context.Cause(waitCtx), err)
 			break
 		}
 		var l dedup.Lease
@@ -102,10 +103,10 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.
 		if err == nil || isRefusal(err) {
 			return l, err
 		}
-		if !s.mayRetry(err) {
+		if !s.base.MayRetry(err) {
 			break
 		}
-		if s.dialect.classify(err) == unknown && !errors.Is(err, errNotSent) {
+		if s.dialect.Classify(err) == sqldb.Unknown && !errors.Is(err, errNotSent) {
 			// Go on also after the caller's context has ended. A release alone could be overtaken by the statement that was
 			// given up and still waits for a lock. An acquire that is granted here and then released leaves its owner in the
 			// record, and that refuses the late statement.
@@ -123,7 +124,7 @@ func (s *Store) acquire(ctx context.Context, c dedup.Claim, sent func()) (dedup.
 // acquireOnce makes one attempt. The waits for a turn and for a connection end with ctx. The statements do not: cancelling
 // one would make its outcome unknown, and a release sent after it could overtake it.
 func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim, sent func()) (l dedup.Lease, err error) {
-	endTurn, err := s.waitTurn(ctx)
+	endTurn, err := s.base.WaitTurn(ctx)
 	if err != nil {
 		return dedup.Lease{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
@@ -134,7 +135,7 @@ func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim, sent func()) (l 
 	}
 	defer func() { _ = conn.Close() }() // returns it to the pool, which drops a broken one
 	sent()
-	err = s.withTimeout(context.WithoutCancel(ctx), func(ctx context.Context) error {
+	err = s.base.WithTimeout(context.WithoutCancel(ctx), func(ctx context.Context) error {
 		l, err = s.insertOrTake(ctx, conn, c)
 		return err
 	})
@@ -143,7 +144,7 @@ func (s *Store) acquireOnce(ctx context.Context, c dedup.Claim, sent func()) (l 
 
 // insertOrTake inserts the record, or reads it and takes it if it is free. A redelivery reads first, because its record
 // usually exists.
-func (s *Store) insertOrTake(ctx context.Context, q queryer, c dedup.Claim) (dedup.Lease, error) {
+func (s *Store) insertOrTake(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (dedup.Lease, error) {
 	if c.Attempt <= 1 {
 		if l, granted, err := s.insert(ctx, q, c); granted || err != nil {
 			return l, err
@@ -179,9 +180,9 @@ func (s *Store) insertOrTake(ctx context.Context, q queryer, c dedup.Claim) (ded
 	}
 }
 
-func (s *Store) insert(ctx context.Context, q queryer, c dedup.Claim) (l dedup.Lease, granted bool, err error) {
+func (s *Store) insert(ctx context.Context, q sqldb.Queryer, c dedup.Claim) (l dedup.Lease, granted bool, err error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.writeReturning(ctx, q, s.stmts.insert,
+	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts.insert,
 		c.Key, c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt)
 	if err != nil || !written {
 		return dedup.Lease{}, false, err
@@ -191,9 +192,9 @@ func (s *Store) insert(ctx context.Context, q queryer, c dedup.Claim) (l dedup.L
 }
 
 // take replaces a free record. It returns errContended if the record has changed since it was read.
-func (s *Store) take(ctx context.Context, q queryer, c dedup.Claim, r record) (dedup.Lease, error) {
+func (s *Store) take(ctx context.Context, q sqldb.Queryer, c dedup.Claim, r record) (dedup.Lease, error) {
 	sent := time.Now()
-	fence, written, err := s.dialect.writeReturning(ctx, q, s.stmts.take,
+	fence, written, err := s.dialect.WriteReturning(ctx, q, s.stmts.take,
 		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
 	switch {
 	case err != nil:
@@ -215,7 +216,7 @@ func newLease(c dedup.Claim, fence int64, lastError string) dedup.Lease {
 
 // start gives a new lease its end. It renews the lease first if less than half of it remains, because the statement waited
 // for a lock or the reply was slow: an owner renews after a third of the lease, which would then be too late.
-func (s *Store) start(ctx context.Context, q queryer, l dedup.Lease, sent time.Time, d time.Duration) (dedup.Lease, error) {
+func (s *Store) start(ctx context.Context, q sqldb.Queryer, l dedup.Lease, sent time.Time, d time.Duration) (dedup.Lease, error) {
 	l.Until = ownerEnd(sent, d.Milliseconds())
 	if time.Until(l.Until) > d/2 {
 		return l, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/internal/attack"
 )
 
@@ -16,15 +17,15 @@ type place struct{ Driver, DSN string }
 
 func TestAttack(t *testing.T) {
 	t.Parallel()
-	for _, k := range beds { // not EachDialect: a host that is a process makes no database
-		t.Run(k.name, func(t *testing.T) {
+	for _, name := range sqlbed.Names { // not EachDialect: a host that is a process makes no database
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			attack.Run(t, func(t *testing.T) place {
-				b := NewBed(t, k.name)
+				b := NewBed(t, name)
 				exec(t, b.DB, "CREATE TABLE attacked (event VARCHAR(200) NOT NULL)")
 				return place{b.Driver, b.DSN}
 			}, func(p place) attack.Target {
-				return target(t, &Bed{Dialect: k.dialect, Driver: p.Driver, DSN: p.DSN})
+				return target(t, &Bed{Dialect: Dialect(sqlbed.Dialect(name)), Driver: p.Driver, DSN: p.DSN})
 			})
 		})
 	}

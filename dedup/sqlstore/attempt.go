@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // attemptRow is the row of an event that a [Processor] has claimed, and one attempt to handle it: see [eventRow]. The mark
@@ -20,7 +21,7 @@ type attemptRow struct {
 // From here to the end of the transaction the row is locked, and no processor can claim it.
 func (r *attemptRow) mark(ctx context.Context, tx *sql.Tx) error {
 	d := r.inbox
-	until, written, err := d.store.dialect.writeReturning(ctx, tx, d.stmts.mark, d.wait.Milliseconds(), r.seq, r.owner, r.until)
+	until, written, err := d.store.dialect.WriteReturning(ctx, tx, d.stmts.mark, d.wait.Milliseconds(), r.seq, r.owner, r.until)
 	if err != nil {
 		return err
 	}
@@ -46,10 +47,10 @@ func (r *attemptRow) mark(ctx context.Context, tx *sql.Tx) error {
 
 func (r *attemptRow) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
 	d := r.inbox
-	return d.store.dialect.write(ctx, tx, d.stmts.markDone, d.retention.Milliseconds(), r.seq, r.owner, r.until)
+	return d.store.dialect.Write(ctx, tx, d.stmts.markDone, d.retention.Milliseconds(), r.seq, r.owner, r.until)
 }
 
-func (r *attemptRow) marked(ctx context.Context, q queryer) (bool, error) {
+func (r *attemptRow) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {
 	status, owner, until, err := r.read(ctx, q)
 	if isMissing(err) {
 		return false, nil
@@ -57,7 +58,7 @@ func (r *attemptRow) marked(ctx context.Context, q queryer) (bool, error) {
 	return status == pending && owner == r.owner && until == r.until, err
 }
 
-func (r *attemptRow) read(ctx context.Context, q queryer) (status, owner string, until int64, err error) {
+func (r *attemptRow) read(ctx context.Context, q sqldb.Queryer) (status, owner string, until int64, err error) {
 	err = q.QueryRowContext(ctx, r.inbox.stmts.attempt, r.seq).Scan(&status, &owner, &until)
 	return status, owner, until, err
 }

@@ -1,27 +1,24 @@
 package sqlstore
 
 import (
-	"crypto/rand"
 	"database/sql"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
-	_ "github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-func TestMain(m *testing.M) {
-	_ = mysqldriver.SetLogger(&mysqldriver.NopLogger{}) // it logs every connection that the tests break
-	testserver.Main(m)
-}
+func TestMain(m *testing.M) { sqlbed.Main(m) }
+
+// What the tests use of the dialects' SQL.
+func (d Dialect) sql(text string) string         { return sqldb.Dialect(d).SQL(text) }
+func (d Dialect) classify(err error) sqldb.Class { return sqldb.Dialect(d).Classify(err) }
 
 // Bed is a database of one dialect for one test.
 type Bed struct {
@@ -36,15 +33,13 @@ type Bed struct {
 	Open func(t testing.TB) *sql.DB
 }
 
-// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own. If a server is
-// missing, the subtest is skipped, or fails with EMULATORS=required. SQLite is never missing. MySQL is skipped unless
-// TESTSERVER_MYSQL names its server.
+// EachDialect runs f as a subtest for each dialect, each on an empty and migrated database of its own: see [sqlbed.New].
 func EachDialect(t *testing.T, f func(t *testing.T, b *Bed)) {
 	t.Helper()
-	for _, k := range beds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, name := range sqlbed.Names {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f(t, NewBed(t, k.name))
+			f(t, NewBed(t, name))
 		})
 	}
 }
@@ -62,15 +57,24 @@ func NewBed(t testing.TB, name string) *Bed {
 // EmptyBed returns a database without tables.
 func EmptyBed(t testing.TB, name string) *Bed {
 	t.Helper()
-	for _, k := range beds {
-		if k.name == name {
-			name := "t" + strings.ToLower(rand.Text())
-			driver, dsn := k.create(t, name)
-			return newBed(t, k.dialect, driver, dsn, name)
-		}
+	return openBed(t, sqlbed.New(t, name))
+}
+
+// ownServer returns a migrated database on a server of the test's own, which the test may kill.
+func ownServer(t testing.TB, name string) *Bed {
+	t.Helper()
+	b := openBed(t, sqlbed.Own(t, name))
+	if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no bed %q", name)
-	return nil
+	return b
+}
+
+func openBed(t testing.TB, made sqlbed.Bed) *Bed {
+	t.Helper()
+	b := newBed(t, Dialect(made.Dialect), made.Driver, made.DSN, made.Name)
+	b.Server = made.Server
+	return b
 }
 
 func newBed(t testing.TB, d Dialect, driver, dsn, name string) *Bed {
@@ -84,85 +88,10 @@ func newBed(t testing.TB, d Dialect, driver, dsn, name string) *Bed {
 	return b
 }
 
-// ownServer returns a migrated database on a server of the test's own, which the test may kill.
-func ownServer(t testing.TB, name string) *Bed {
-	t.Helper()
-	var b *Bed
-	switch name {
-	case "PostgreSQL":
-		server := testserver.PostgreSQL.Start(t)
-		b = newBed(t, PostgreSQL, "pgx", server.DSN("postgres"), "postgres")
-		b.Server = server
-	case "MariaDB", "MySQL":
-		kind := testserver.MariaDB
-		if name == "MySQL" {
-			kind = testserver.MySQL
-		}
-		server := kind.Start(t)
-		b = newBed(t, MySQL, "mysql", server.DSN("test")+"?interpolateParams=true", "test")
-		b.Server = server
-	default:
-		t.Fatalf("%q has no server", name)
-	}
-	if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-var beds = []struct {
-	name    string
-	dialect Dialect
-	// create creates a database of that name, and returns its driver and its data source name.
-	create func(t testing.TB, name string) (driver, dsn string)
-}{
-	{"PostgreSQL", PostgreSQL, createPostgreSQL},
-	{"MariaDB", MySQL, create(testserver.MariaDB)},
-	{"MySQL", MySQL, create(testserver.MySQL)},
-	{"SQLite", SQLite, createSQLite},
-}
-
-func open(t testing.TB, driver, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("closing the pool: %v", err)
-		}
-	})
-	return db
-}
-
-func exec(t testing.TB, db *sql.DB, text string, args ...any) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), text, args...); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-}
-
-func createSQLite(t testing.TB, name string) (driver, dsn string) {
-	return "sqlite", "file:" + filepath.Join(t.TempDir(), name) + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
-}
-
-func createPostgreSQL(t testing.TB, name string) (driver, dsn string) {
-	t.Helper()
-	server := testserver.PostgreSQL.Shared(t)
-	exec(t, open(t, "pgx", server.DSN("postgres")), "CREATE DATABASE "+name)
-	return "pgx", server.DSN(name)
-}
-
-// create returns a function that creates databases on the shared MariaDB or MySQL.
-func create(k *testserver.Database) func(t testing.TB, name string) (driver, dsn string) {
-	return func(t testing.TB, name string) (driver, dsn string) {
-		t.Helper()
-		server := k.Shared(t)
-		exec(t, open(t, "mysql", server.DSN("test")), "CREATE DATABASE "+name)
-		return "mysql", server.DSN(name) + "?interpolateParams=true"
-	}
-}
+var (
+	open = sqlbed.Open
+	exec = sqlbed.Exec
+)
 
 func newStore(t testing.TB, b *Bed, optFns ...func(*Options)) *Store {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 )
 
 // BenchmarkFirstDelivery is an acquire and a complete, each durable before it returns. Besides the time it reports the
@@ -42,10 +43,10 @@ func BenchmarkDuplicate(b *testing.B) {
 }
 
 func benchmark(b *testing.B, deliver func(b *testing.B, s *Store, key string) error) {
-	for _, k := range beds {
+	for _, name := range sqlbed.Names {
 		for _, handlers := range []int{1, 16, 64} {
-			b.Run(fmt.Sprintf("%s/handlers=%d", k.name, handlers), func(b *testing.B) {
-				bed := NewBed(b, k.name)
+			b.Run(fmt.Sprintf("%s/handlers=%d", name, handlers), func(b *testing.B) {
+				bed := NewBed(b, name)
 				bed.DB.SetMaxOpenConns(handlers)
 				bed.DB.SetMaxIdleConns(handlers)
 				s := newStore(b, bed)

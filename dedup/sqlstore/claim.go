@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // Attempts that ended without an outcome. Their processes died, and with a process die all of its attempts, whichever
@@ -45,12 +46,12 @@ type claimStatements struct {
 	// claim finds and claims in one statement. It is empty where an UPDATE cannot return rows. There, heads reads which of
 	// the rows that find has locked are to be claimed, and lease claims them. See their functions.
 	claim, heads, lease string
-	dialect             Dialect
+	dialect             sqldb.Dialect
 }
 
 // newClaimStatements returns the claims of the rows that meet the condition. An event of a group is claimed only if it is
 // the oldest one of the group that is pending.
-func newClaimStatements(d Dialect, condition string) claimStatements {
+func newClaimStatements(d sqldb.Dialect, condition string) claimStatements {
 	const (
 		// The last attempt's owner decides which of the two arguments is the new one's.
 		owner = "CASE WHEN owner LIKE '" + aloneOwner + "%' THEN ? ELSE ? END"
@@ -64,13 +65,13 @@ func newClaimStatements(d Dialect, condition string) claimStatements {
 	// A row whose lease is over and whose handler still runs is locked, and skipped.
 	find := "SELECT seq FROM {inbox} i WHERE i.consumer = ? AND i.status = 'PENDING' AND " + condition + " AND " + head +
 		" ORDER BY i.due_at, i.seq LIMIT ? {skip locked}"
-	sql := func(text string) string { return d.sql(strings.ReplaceAll(text, "{past}", d.engine.past)) }
+	sql := func(text string) string { return d.SQL(strings.ReplaceAll(text, "{past}", d.Past())) }
 	s := claimStatements{dialect: d, find: sql(find)}
-	switch d.engine {
-	case postgresql:
+	switch {
+	case d.Is(sqldb.PostgreSQL):
 		// An array is evaluated once. A subquery in IN may be evaluated again, each time with other rows.
 		s.claim = sql(lease + "= ANY(ARRAY(" + find + ")) RETURNING " + row + "attempts, owner")
-	case sqlite:
+	case d.Is(sqldb.SQLite):
 		s.claim = sql(lease + "IN (" + find + ") RETURNING " + row + "attempts, owner")
 	default:
 		s.heads = "SELECT " + row + "attempts + 1, " + owner + " FROM {inbox} i WHERE " + head + " AND seq IN "
@@ -81,7 +82,7 @@ func newClaimStatements(d Dialect, condition string) claimStatements {
 
 // in completes a statement that ends in IN.
 func (s claimStatements) in(text string, rows int) string {
-	return s.dialect.sql(text + "(?" + strings.Repeat(", ?", rows-1) + ")")
+	return s.dialect.SQL(text + "(?" + strings.Repeat(", ?", rows-1) + ")")
 }
 
 // claim claims up to limit events that are due and no suspects.

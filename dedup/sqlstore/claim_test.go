@@ -333,7 +333,7 @@ func TestTurn(t *testing.T) {
 	p := newProcessor(t, d, func(o *ProcessorOptions) { o.Concurrency, o.Poll = 2, time.Hour })
 	receive(t, d, order("1", 1), order("2", 1))
 	claimOf(t, p, p.due)
-	exec(t, d.store.db, d.store.dialect.sql("UPDATE {inbox} SET lease_until = 1"))
+	exec(t, d.store.db, d.store.dialect.SQL("UPDATE {inbox} SET lease_until = 1"))
 	receive(t, d, order("3", 1))
 	later := time.Now().Add(time.Hour)
 	step := func(now *turn, slots int, want ...string) {

@@ -11,6 +11,8 @@ import (
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // The drivers' own errors, provoked on the databases.
@@ -21,15 +23,15 @@ func TestClassify(t *testing.T) {
 		exec(t, b.DB, "INSERT INTO pets VALUES (1, 'a'), (2, 'b')")
 		for _, tt := range []struct {
 			name, text string
-			want       class
+			want       sqldb.Class
 		}{
-			{"duplicate", "INSERT INTO pets VALUES (1, 'Error 1213 (40001): no such table')", duplicate},
-			{"no table", "SELECT * FROM cats", noTable},
-			{"no column", "SELECT age FROM pets", noColumn},
-			{"no column to insert into", "INSERT INTO pets (age) VALUES (1)", noColumn},
-			{"syntax", "SELEC 1", unknownSyntax},
-			{"no function", "SELECT no_such_function(1)", unknownSyntax},
-			{"not null", "INSERT INTO pets VALUES (3, NULL)", other},
+			{"duplicate", "INSERT INTO pets VALUES (1, 'Error 1213 (40001): no such table')", sqldb.Duplicate},
+			{"no table", "SELECT * FROM cats", sqldb.NoTable},
+			{"no column", "SELECT age FROM pets", sqldb.NoColumn},
+			{"no column to insert into", "INSERT INTO pets (age) VALUES (1)", sqldb.NoColumn},
+			{"syntax", "SELEC 1", sqldb.UnknownSyntax},
+			{"no function", "SELECT no_such_function(1)", sqldb.UnknownSyntax},
+			{"not null", "INSERT INTO pets VALUES (3, NULL)", sqldb.Other},
 		} {
 			_, err := b.DB.ExecContext(t.Context(), tt.text)
 			if got := b.Dialect.classify(fmt.Errorf("wrapped: %w", err)); err == nil || got != tt.want {
@@ -37,7 +39,7 @@ func TestClassify(t *testing.T) {
 			}
 		}
 		for _, err := range []error{io.ErrUnexpectedEOF, context.DeadlineExceeded, errors.New("anything")} {
-			if got := b.Dialect.classify(err); got != unknown {
+			if got := b.Dialect.classify(err); got != sqldb.Unknown {
 				t.Errorf("%v: got class %d, want unknown", err, got)
 			}
 		}
@@ -55,7 +57,7 @@ func TestClassifyKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer discard(conn)
+			defer sqldb.Discard(conn)
 			ask, kill, sleep := "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)", "SELECT pg_sleep(20)"
 			if b.Dialect == MySQL {
 				ask, kill, sleep = "SELECT CONNECTION_ID()", "KILL %d", "SELECT SLEEP(20)"
@@ -66,7 +68,7 @@ func TestClassifyKilled(t *testing.T) {
 			}
 			time.AfterFunc(100*time.Millisecond, func() { _, _ = b.DB.Exec(fmt.Sprintf(kill, id)) })
 			_, err = conn.ExecContext(t.Context(), sleep)
-			if got := b.Dialect.classify(err); err == nil || got != unknown {
+			if got := b.Dialect.classify(err); err == nil || got != sqldb.Unknown {
 				t.Errorf("got class %d of error %v, want unknown", got, err)
 			}
 		})
@@ -85,7 +87,7 @@ func TestClassifyIdle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer discard(conn)
+			defer sqldb.Discard(conn)
 			var id int
 			if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
 				t.Fatal(err)
@@ -101,7 +103,7 @@ func TestClassifyIdle(t *testing.T) {
 				return err == nil && sessions == 0
 			})
 			_, err = conn.ExecContext(t.Context(), b.Dialect.sql("DELETE FROM {records}"))
-			if got := b.Dialect.classify(err); err == nil || got != unwritten && got != unknown {
+			if got := b.Dialect.classify(err); err == nil || got != sqldb.Unwritten && got != sqldb.Unknown {
 				t.Errorf("got class %d of error %v, want one that may be retried", got, err)
 			}
 		})
@@ -111,8 +113,8 @@ func TestClassifyIdle(t *testing.T) {
 // If a SQLSTATE is not listed, its class decides.
 func TestClassifySQLState(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[string]class{
-		"40001": unwritten, "40P01": unwritten, "08006": unknown, "08003": unknown, "57P01": unknown, "28P01": denied, "53100": unwritten, "22003": other, "": unknown,
+	for code, want := range map[string]sqldb.Class{
+		"40001": sqldb.Unwritten, "40P01": sqldb.Unwritten, "08006": sqldb.Unknown, "08003": sqldb.Unknown, "57P01": sqldb.Unknown, "28P01": sqldb.Denied, "53100": sqldb.Unwritten, "22003": sqldb.Other, "": sqldb.Unknown,
 	} {
 		if got := PostgreSQL.classify(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("SQLSTATE %q: got class %d, want %d", code, got, want)
@@ -123,7 +125,7 @@ func TestClassifySQLState(t *testing.T) {
 // Errors of MySQL only, and errors that a test cannot provoke.
 func TestClassifyMySQLNumber(t *testing.T) {
 	t.Parallel()
-	for number, want := range map[uint16]class{1213: unwritten, 3572: unwritten, 4031: unwritten, 1290: readOnly, 1836: readOnly, 1317: unknown, 3169: unknown, 1: other} {
+	for number, want := range map[uint16]sqldb.Class{1213: sqldb.Unwritten, 3572: sqldb.Unwritten, 4031: sqldb.Unwritten, 1290: sqldb.ReadOnly, 1836: sqldb.ReadOnly, 1317: sqldb.Unknown, 3169: sqldb.Unknown, 1: sqldb.Other} {
 		if got := MySQL.classify(fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: number})); got != want {
 			t.Errorf("error %d: got class %d, want %d", number, got, want)
 		}
@@ -170,9 +172,9 @@ func (p *pets) add(c *sql.Conn, id int) error {
 // expect expects one of the errors to say that the database rolled its transaction back. It ends both transactions.
 func (p *pets) expect(errs ...error) {
 	p.t.Helper()
-	discard(p.one)
-	discard(p.two)
-	if err := errors.Join(errs...); !p.b.Dialect.rolledBack(err) {
+	sqldb.Discard(p.one)
+	sqldb.Discard(p.two)
+	if err := errors.Join(errs...); !sqldb.Dialect(p.b.Dialect).RolledBack(err) {
 		p.t.Errorf("got error %v of class %d, want one that may be run again", err, p.b.Dialect.classify(err))
 	}
 }
@@ -201,14 +203,14 @@ func TestClassifyConflicts(t *testing.T) {
 		go func() {
 			err := p.add(p.one, 2)
 			if err != nil {
-				discard(p.one) // so that the other continues
+				sqldb.Discard(p.one) // so that the other continues
 			}
 			first <- err
 		}()
 		time.Sleep(50 * time.Millisecond) // either transaction may be the one that closes the cycle
 		second := p.add(p.two, 1)
 		if second != nil {
-			discard(p.two)
+			sqldb.Discard(p.two)
 		}
 		p.expect(<-first, second)
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -48,7 +49,7 @@ func NewDeferred(s *Store, consumer string, optFns ...func(*dedup.Options)) (*De
 	}
 	return &Deferred{
 		store: s, consumer: consumer, keys: keys, validate: o.Validate, errorText: o.ErrorText, stmts: newDeferredStatements(s.dialect),
-		retention: cmp.Or(o.Retention, host.DefaultRetention), wait: cmp.Or(o.CallTimeout, cleanupTimeout),
+		retention: cmp.Or(o.Retention, host.DefaultRetention), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout),
 	}, nil
 }
 
@@ -99,7 +100,7 @@ func (d *Deferred) insert(ctx context.Context, rows []row) []error {
 	for i, r := range rows {
 		switch {
 		case err == nil && (d.validate == nil || inserted == int64(len(rows))):
-		case err == nil || d.store.dialect.classify(err) == duplicate:
+		case err == nil || d.store.dialect.Classify(err) == sqldb.Duplicate:
 			// MySQL refuses the whole statement for one duplicate. And the number of rows does not say which ones are
 			// duplicates, whose payloads have to be compared.
 			errs[i] = d.insertOne(ctx, r)
@@ -116,7 +117,7 @@ func (d *Deferred) insertBatch(ctx context.Context, rows []row) (inserted int64,
 	for _, r := range rows {
 		args = append(args, r.args(d)...)
 	}
-	err = d.store.retry(ctx, "receive", func(ctx context.Context) error {
+	err = d.store.base.Retry(ctx, "receive", func(ctx context.Context) error {
 		res, err := d.store.db.ExecContext(ctx, text, args...)
 		if err != nil {
 			return err
@@ -131,8 +132,8 @@ func (d *Deferred) insertBatch(ctx context.Context, rows []row) (inserted int64,
 func (d *Deferred) insertOne(ctx context.Context, r row) error {
 	text := d.stmts.insert(1)
 	var written bool
-	err := d.store.retry(ctx, "receive", func(ctx context.Context) (err error) {
-		written, err = d.store.dialect.write(ctx, d.store.db, text, r.args(d)...)
+	err := d.store.base.Retry(ctx, "receive", func(ctx context.Context) (err error) {
+		written, err = d.store.dialect.Write(ctx, d.store.db, text, r.args(d)...)
 		return err
 	})
 	if err != nil || written || d.validate == nil {
@@ -208,10 +209,7 @@ func orderGroup(m *sqsonce.Message) string {
 	return m.Group
 }
 
-func columnText(text string) string {
-	const limit = 128
-	return strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), limit)], "\x00", ""), "")
-}
+func columnText(text string) string { return sqldb.Cut(text, 128) }
 
 // decode restores the message of a row. Its receive count is the row's attempts.
 func decode(messageID string, payload []byte, attributes string, attempts int) (*sqsonce.Message, error) {
@@ -234,7 +232,7 @@ const (
 
 // deferredStatements are the statements of a deferred inbox.
 type deferredStatements struct {
-	dialect Dialect
+	dialect sqldb.Dialect
 	// For operators.
 	inspect, parked, unpark, count string
 	// An attempt: see attemptRow.
@@ -243,12 +241,12 @@ type deferredStatements struct {
 	delay, unavailable, park, undo string
 }
 
-func newDeferredStatements(d Dialect) deferredStatements {
+func newDeferredStatements(d sqldb.Dialect) deferredStatements {
 	const (
 		entries = "SELECT " + entryColumns + " FROM {inbox} WHERE consumer = ? AND "
 		ifOwned = " WHERE seq = ? AND owner = ? AND status = 'PENDING'"
 	)
-	sql := d.sql
+	sql := d.SQL
 	return deferredStatements{
 		dialect: d,
 		inspect: sql(entries + "id = ?"),
@@ -260,8 +258,8 @@ func newDeferredStatements(d Dialect) deferredStatements {
 			" COALESCE(MIN(CASE status WHEN 'PENDING' THEN received_at END), 0), {now}" +
 			" FROM {inbox} WHERE consumer = ? AND status <> 'DONE'"),
 
-		mark: sql("UPDATE {inbox} SET lease_until = " + d.returned("{greatest}(lease_until + 1, {now} + ?)") +
-			ifOwned + " AND lease_until <> ?" + d.returning("lease_until")),
+		mark: sql("UPDATE {inbox} SET lease_until = " + d.Returned("{greatest}(lease_until + 1, {now} + ?)") +
+			ifOwned + " AND lease_until <> ?" + d.Returning("lease_until")),
 		markDone: sql("UPDATE {inbox} SET error = '', lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
 			" status = 'DONE'" +
 			ifOwned + " AND lease_until = ?{commits}"),
@@ -276,6 +274,6 @@ func newDeferredStatements(d Dialect) deferredStatements {
 
 func (s deferredStatements) insert(rows int) string {
 	const values = "(?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, 'PENDING', {now}, {now} + ?)"
-	return s.dialect.sql("INSERT INTO {inbox} (id, consumer, event_id, source, event_type, group_id, message_id, payload," +
+	return s.dialect.SQL("INSERT INTO {inbox} (id, consumer, event_id, source, event_type, group_id, message_id, payload," +
 		" attributes, received_at, status, due_at, expires_at) VALUES " + values + strings.Repeat(", "+values, rows-1) + " {ignore}")
 }

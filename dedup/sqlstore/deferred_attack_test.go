@@ -164,7 +164,7 @@ func runUnderAttack(d *Deferred) error {
 		return err
 	}
 	return p.Run(context.Background(), func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, d.store.dialect.sql("INSERT INTO effect (event) VALUES (?)"), m.ID); err != nil {
+		if _, err := tx.ExecContext(ctx, d.store.dialect.SQL("INSERT INTO effect (event) VALUES (?)"), m.ID); err != nil {
 			return err
 		}
 		switch rand.N(60) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 )
 
 // The stored message is the received one, except for its receive count.
@@ -108,10 +109,10 @@ func TestDeferredBatchErrors(t *testing.T) {
 // A message that may not have been stored is not acknowledged.
 func TestDeferredFailedInsertIsAnError(t *testing.T) {
 	t.Parallel()
-	for _, k := range beds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, name := range sqlbed.Names {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := NewBed(t, k.name)
+			b := NewBed(t, name)
 			d := newDeferred(t, newStore(t, b))
 			if err := d.Receive(t.Context(), order("1", 1)); err != nil {
 				t.Fatal(err)
@@ -124,7 +125,7 @@ func TestDeferredFailedInsertIsAnError(t *testing.T) {
 			if err := p.Run(t.Context(), book); !errors.Is(err, ErrNoTable) {
 				t.Errorf("Run without a table: got error %v, want ErrNoTable", err)
 			}
-			if err := newInbox(t, newStore(t, EmptyBed(t, k.name))).Handler(book)(t.Context(), order("1", 1)); !errors.Is(err, ErrNoTable) {
+			if err := newInbox(t, newStore(t, EmptyBed(t, name))).Handler(book)(t.Context(), order("1", 1)); !errors.Is(err, ErrNoTable) {
 				t.Errorf("Inbox without a table: got error %v, want ErrNoTable", err)
 			}
 		})

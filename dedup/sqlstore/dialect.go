@@ -1,189 +1,39 @@
 package sqlstore
 
 import (
-	"regexp"
-	"strconv"
-	"strings"
-
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. It is a value and can be compared.
 // Functions that take a Dialect refuse the zero Dialect.
-type Dialect struct {
-	engine *engine
-	prefix string
-}
+type Dialect sqldb.Dialect
 
 // The dialects. Their tables are named sqsonce_records, sqsonce_inbox and sqsonce_schema; see [Dialect.WithPrefix].
 var (
 	// PostgreSQL is for version 12 and later, with the driver github.com/jackc/pgx/v5/stdlib.
-	PostgreSQL = Dialect{postgresql, defaultPrefix}
+	PostgreSQL = Dialect(sqldb.PostgreSQL)
 	// MySQL is for MySQL 8.0 and MariaDB 10.6 and later, with the driver github.com/go-sql-driver/mysql. The parameter
 	// interpolateParams=true in the data source name saves two round trips per statement. The parameter autocommit must
 	// not be off: no statement of the store would be committed.
-	MySQL = Dialect{mysql, defaultPrefix}
+	MySQL = Dialect(sqldb.MySQL)
 	// SQLite is for version 3.35 and later, with the driver modernc.org/sqlite. The file must be on a local disk, because
 	// leases depend on its locks. With _pragma=busy_timeout(5000) and _pragma=journal_mode(WAL) in the data source name,
 	// connections wait for one another.
-	SQLite = Dialect{sqlite, defaultPrefix}
+	SQLite = Dialect(sqldb.SQLite)
 )
 
-const defaultPrefix = "sqsonce_"
-
-// engine is what differs between the kinds of database.
-type engine struct {
-	name string
-	// now is the database's clock in whole milliseconds since the Unix epoch, rounded down. It is evaluated where it stands.
-	now string
-	// past is now or a little earlier, as one value for the whole statement, so that an index can be searched for it.
-	past string
-	// greatest is the function that returns the larger of its arguments.
-	greatest string
-	// numbered says that placeholders are $1, $2. Otherwise they are ?.
-	numbered bool
-	// returning says that a statement can return a number of the row it wrote. MySQL has LAST_INSERT_ID for that.
-	returning bool
-	// ignore is the end of an INSERT that writes nothing if the id exists. If it is empty, the database reports a duplicate
-	// as an error.
-	ignore string
-	// skipLocked is the clause that skips rows locked by other transactions.
-	skipLocked string
-	// commits is a condition that is false in a session that does not commit by itself, to be added to another condition.
-	commits string
-	// prepares says that it is cheaper to prepare a statement once per connection than to send its text each time.
-	// PostgreSQL's driver does that by itself where the server, or a proxy before it, allows it.
-	prepares bool
-	// classify says what an error of the driver means.
-	classify func(error) class
-	// identity is a query for the database's version, and is reports whether that version is of this kind.
-	identity string
-	is       func(version string) bool
-	// readOnly is a query that returns 1 if this server, or this connection, takes no writes.
-	readOnly string
-}
-
-var postgresql = &engine{
-	name: "PostgreSQL",
-	// clock_timestamp, not now, which is the start of the transaction: a statement that waited for a lock, or that is in a
-	// long transaction, would judge leases by an old time.
-	now:        "floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
-	past:       "floor(extract(epoch from statement_timestamp()) * 1000)::bigint",
-	greatest:   "greatest",
-	numbered:   true,
-	returning:  true,
-	ignore:     "ON CONFLICT (id) DO NOTHING",
-	skipLocked: "FOR UPDATE SKIP LOCKED",
-	classify:   classifyPostgreSQL,
-	identity:   "SELECT version()",
-	is:         func(version string) bool { return strings.HasPrefix(version, "PostgreSQL") },
-	readOnly:   "SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END",
-}
-
-var mysql = &engine{
-	name: "MySQL",
-	// UTC_TIMESTAMP is the start of the statement: one value wherever it stands in it, and the same on a replica. A statement
-	// that then waited for a lock uses an old time. That is safe: it takes fewer leases than it could and asks for a shorter
-	// one, and its caller also counts from before the statement. SYSDATE would be later, but it is in the session's time
-	// zone, where one hour a year comes twice.
-	now:      "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000)",
-	past:     "{now}",
-	greatest: "greatest",
-	// INSERT IGNORE would also cut a key that is too long, and the rows affected by ON DUPLICATE KEY UPDATE depend on the
-	// driver's clientFoundRows.
-	ignore:     "",
-	skipLocked: "FOR UPDATE SKIP LOCKED",
-	commits:    " AND @@session.autocommit",
-	prepares:   true,
-	classify:   classifyMySQL,
-	identity:   "SELECT VERSION()",
-	is:         func(version string) bool { return version != "" && version[0] >= '0' && version[0] <= '9' },
-	readOnly:   "SELECT CASE WHEN @@global.read_only OR @@global.innodb_read_only THEN 1 ELSE 0 END",
-}
-
-var sqlite = &engine{
-	name: "SQLite",
-	// SQLite evaluates 'now' once for a whole step of a statement.
-	now:       "(CAST(strftime('%s', 'now') AS INTEGER) * 1000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER))",
-	past:      "{now}",
-	greatest:  "max",
-	returning: true,
-	ignore:    "ON CONFLICT (id) DO NOTHING",
-	// Not needed: a writing transaction locks the whole file.
-	skipLocked: "",
-	prepares:   true,
-	classify:   classifySQLite,
-	identity:   "SELECT sqlite_version()",
-	is:         func(version string) bool { return strings.HasPrefix(version, "3.") },
-	readOnly:   "SELECT query_only FROM pragma_query_only",
-}
-
 // String returns the name of the kind of database.
-func (d Dialect) String() string {
-	if d.engine == nil {
-		return "no dialect"
-	}
-	return d.engine.name
-}
-
-// prefixes matches table names that need no quotes in any dialect, with or without a schema. PostgreSQL's names have at
-// most 63 bytes.
-var prefixes = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,39}$`)
+func (d Dialect) String() string { return sqldb.Dialect(d).String() }
 
 // WithPrefix returns the dialect with other table names: prefix followed by records, inbox and schema. A prefix may begin
 // with the name of a database schema and a dot: "app.once_". It has lower case letters, digits and underscores, at most
 // 40 of them after the dot. Default: "sqsonce_".
 func (d Dialect) WithPrefix(prefix string) Dialect {
-	d.prefix = prefix
-	return d
+	return Dialect(sqldb.Dialect(d).WithPrefix(prefix))
 }
 
-// check returns a [*sqsonce.FieldError] if the dialect cannot be used.
-func (d Dialect) check() error {
-	switch {
-	case d.engine == nil:
-		return fieldError("dialect", "is none of PostgreSQL, MySQL and SQLite")
-	case !prefixes.MatchString(d.prefix):
-		return fieldError("dialect", "has prefix "+strconv.Quote(d.prefix)+", which is not 1 to 40 characters of a-z, 0-9 and '_', with at most one schema and '.' before them")
-	case d.engine == sqlite && strings.Contains(d.prefix, "."):
-		return fieldError("dialect", "has prefix "+strconv.Quote(d.prefix)+" with a schema, and SQLite has no schemas")
-	default:
-		return nil
-	}
-}
-
-// sql completes a statement: table names and the words that differ are in braces, and arguments are question marks. A
-// statement uses braces and question marks for nothing else.
-func (d Dialect) sql(text string) string {
-	index := d.prefix
-	if _, name, qualified := strings.Cut(d.prefix, "."); qualified {
-		index = name // an index is in its table's schema
-	}
-	text = strings.NewReplacer(
-		"{records}", d.prefix+"records",
-		"{inbox}", d.prefix+"inbox",
-		"{schema}", d.prefix+"schema",
-		"{index}", index,
-		"{now}", d.engine.now,
-		"{greatest}", d.engine.greatest,
-		"{ignore}", d.engine.ignore,
-		"{skip locked}", d.engine.skipLocked,
-		"{commits}", d.engine.commits,
-	).Replace(text)
-	if !d.engine.numbered {
-		return text
-	}
-	var b strings.Builder
-	for n := 1; ; n++ {
-		before, after, found := strings.Cut(text, "?")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		b.WriteString("$" + strconv.Itoa(n))
-		text = after
-	}
-}
+func (d Dialect) check() error { return sqldb.Dialect(d).Check("sqlstore") }
 
 func fieldError(field, problem string) error {
 	return &sqsonce.FieldError{Package: "sqlstore", Field: field, Problem: problem}

@@ -60,8 +60,8 @@ func (d *Deferred) Parked(ctx context.Context, limit int) ([]Entry, error) {
 // have been handled already, or be running. The error is [dedup.ErrNotFound] or [ErrNotParked].
 func (d *Deferred) Unpark(ctx context.Context, key string) error {
 	written := false
-	err := d.store.retry(ctx, "unpark", func(ctx context.Context) (err error) {
-		written, err = d.store.dialect.write(ctx, d.store.db, d.stmts.unpark, d.consumer, key)
+	err := d.store.base.Retry(ctx, "unpark", func(ctx context.Context) (err error) {
+		written, err = d.store.dialect.Write(ctx, d.store.db, d.stmts.unpark, d.consumer, key)
 		return err
 	})
 	if err != nil || written {
@@ -79,7 +79,7 @@ func (d *Deferred) Count(ctx context.Context) (Counts, error) {
 		c              Counts
 		oldest, newest int64
 	)
-	err := d.store.retry(ctx, "count", func(ctx context.Context) error {
+	err := d.store.base.Retry(ctx, "count", func(ctx context.Context) error {
 		return d.store.db.QueryRowContext(ctx, d.stmts.count, d.consumer).Scan(&c.Pending, &c.Parked, &oldest, &newest)
 	})
 	if c.Pending > 0 {
@@ -92,7 +92,7 @@ const entryColumns = "id, message_id, payload, attributes, status, attempts, err
 
 func (d *Deferred) entries(ctx context.Context, op, text string, args ...any) ([]Entry, error) {
 	var all []Entry
-	err := d.store.retry(ctx, op, func(ctx context.Context) error {
+	err := d.store.base.Retry(ctx, op, func(ctx context.Context) error {
 		all = nil
 		rows, err := d.store.db.QueryContext(ctx, text, args...)
 		if err != nil {

@@ -5,24 +5,25 @@ import (
 	"fmt"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // What can be wrong with a database. A [*DatabaseError] matches one of them.
 var (
 	// ErrDialect: the store was made with a dialect for another kind of database.
-	ErrDialect = errors.New("database is not of the dialect's kind: choose its own dialect")
+	ErrDialect = sqldb.ErrDialect
 	// ErrNoTable: a table, or its database or schema, does not exist.
-	ErrNoTable = errors.New("table does not exist: run Migrate, or check the dialect's prefix")
+	ErrNoTable = sqldb.ErrNoTable
 	// ErrSchemaVersion: the tables are of an older version than [SchemaVersion].
-	ErrSchemaVersion = errors.New("schema version is too old: run Migrate")
+	ErrSchemaVersion = sqldb.ErrSchemaVersion
 	// ErrReadOnly: the server or the connection takes no writes, as a replica does. A failover can cause it for a while.
-	ErrReadOnly = errors.New("database is read-only: connect to the primary")
+	ErrReadOnly = sqldb.ErrReadOnly
 	// ErrAccessDenied: the user may not log in, or may not use the tables.
-	ErrAccessDenied = errors.New("access denied: check the user, its password and its rights on the tables")
+	ErrAccessDenied = sqldb.ErrAccessDenied
 	// ErrClosed: this program has closed the connection pool.
-	ErrClosed = errors.New("connection pool is closed")
+	ErrClosed = sqldb.ErrClosed
 	// ErrAutocommit: the MySQL session has autocommit off, so nothing of the store would be committed.
-	ErrAutocommit = errors.New("autocommit is off and nothing would be committed: turn it on in the data source name")
+	ErrAutocommit = sqldb.ErrAutocommit
 )
 
 // DatabaseError says why the database cannot be used. No retry helps: it matches [sqsonce.ErrMisconfigured]. The exception
@@ -51,7 +52,7 @@ func (e *DatabaseError) Error() string {
 
 // Is reports a match with [sqsonce.ErrUnavailable] and [sqsonce.ErrMisconfigured].
 func (e *DatabaseError) Is(target error) bool {
-	failover := e.Problem == ErrReadOnly && e.Dialect.engine != sqlite
+	failover := e.Problem == ErrReadOnly && !sqldb.Dialect(e.Dialect).Is(sqldb.SQLite)
 	return target == sqsonce.ErrUnavailable || target == sqsonce.ErrMisconfigured && !failover
 }
 
@@ -63,32 +64,16 @@ func (e *DatabaseError) Unwrap() []error {
 	return []error{e.Problem, e.Err}
 }
 
-var problems = map[class]error{
-	readOnly:       ErrReadOnly,
-	noTable:        ErrNoTable,
-	noColumn:       ErrSchemaVersion,
-	denied:         ErrAccessDenied,
-	unknownSyntax:  ErrDialect,
-	connPoolClosed: ErrClosed,
+var reporter = sqldb.Reporter{
+	Package: "sqlstore",
+	Unusable: func(d sqldb.Dialect, problem error, detail string, err error) error {
+		return &DatabaseError{Dialect: Dialect(d), Problem: problem, Detail: detail, Err: err}
+	},
+	Final: func(err error) bool { return isRefusal(err) || isDatabaseError(err) },
 }
 
-// explain gives an operation's final error its type and its name. What no message causes (no connection, no reply, a lock, a
-// deadlock, a server without resources) is [sqsonce.Unavailable]. It returns nil, a refusal by the record and a
-// [*DatabaseError] unchanged.
-func explain(d Dialect, op string, err error) error {
-	if err == nil || isRefusal(err) || isDatabaseError(err) {
-		return err
-	}
-	c := d.classify(err)
-	if problem := problems[c]; problem != nil {
-		return &DatabaseError{Dialect: d, Problem: problem, Detail: op, Err: err}
-	}
-	err = fmt.Errorf("sqlstore: %s: %w", op, err)
-	if c == unwritten || c == unknown {
-		return sqsonce.Unavailable(err)
-	}
-	return err
-}
+// explain gives an operation's final error its type and its name: see [sqldb.Reporter.Explain].
+func explain(d sqldb.Dialect, op string, err error) error { return reporter.Explain(d, op, err) }
 
 func isDatabaseError(err error) bool {
 	_, is := errors.AsType[*DatabaseError](err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/golden"
 )
 
@@ -38,7 +39,7 @@ var randomText = regexp.MustCompile(`[A-Z2-7]{26}$`) // of crypto/rand: owners
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	EachDialect(t, func(t *testing.T, b *Bed) {
-		name := strings.ToLower(b.engine.name) + ".json"
+		name := strings.ToLower(b.Dialect.String()) + ".json"
 		s := newStore(t, b)
 		golden.WriteRecords(t, s)
 		writeInbox(t, s)
@@ -154,7 +155,7 @@ func goldenMessage() *sqsonce.Message {
 
 func allMigrations(d Dialect) (all []string) {
 	for v := 1; v <= SchemaVersion; v++ {
-		all = append(all, d.migration(v)...)
+		all = append(all, schema.Migration(sqldb.Dialect(d), v)...)
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // Inbox runs a handler in the transaction that writes its event's record: both are committed, or neither is. A crash at
@@ -64,7 +65,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	if o.OnCrash == dedup.Block || o.OnCrash == dedup.DeadLetter {
 		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
 	}
-	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, cleanupTimeout)}
+	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout)}
 	i.insert.store, i.insert.text = s, s.stmts.insert
 	i.complete.store, i.complete.text = s, i.stmts.complete
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)
@@ -186,16 +187,16 @@ func (s inboxStore) Release(ctx context.Context, _ dedup.Lease, cause error) err
 // inboxStatements are an inbox's statements that a store does not have.
 type inboxStatements struct{ complete, insertFailure, updateFailure string }
 
-func newInboxStatements(d Dialect) inboxStatements {
+func newInboxStatements(d sqldb.Dialect) inboxStatements {
 	return inboxStatements{
-		complete: d.sql("UPDATE {records} SET validation = ?, status = 'COMPLETED'" +
+		complete: d.SQL("UPDATE {records} SET validation = ?, status = 'COMPLETED'" +
 			" WHERE id = ? AND owner = ?{commits}"),
 
-		insertFailure: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
+		insertFailure: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
 			" VALUES (?, 'INPROGRESS', ?, ?, 0, {now} + ?, ?, ?) {ignore}"),
 
 		// In MySQL an assignment sees the assignments before it, so the columns of isFree come last.
-		updateFailure: d.sql("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), attempts = ?, error = ?, result = NULL," +
+		updateFailure: d.SQL("UPDATE {records} SET owner = ?, fence = {greatest}(fence, ?), attempts = ?, error = ?, result = NULL," +
 			" expires_at = {now} + ?, lease_until = 0, status = 'INPROGRESS' WHERE id = ? AND " + isFree),
 	}
 }
@@ -238,7 +239,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 	default: // another owner has a lease on it
 		return &dedup.InProgressError{Until: othersEnd(max(0, r.until-r.now))}
 	}
-	fence, written, err = s.dialect.writeReturning(ctx, tx, s.stmts.take,
+	fence, written, err = s.dialect.WriteReturning(ctx, tx, s.stmts.take,
 		c.Owner, c.Lease.Milliseconds(), retention(c).Milliseconds(), c.Attempt, c.Key, r.fence, r.until)
 	if err == nil && !written {
 		err = errContended
@@ -253,7 +254,7 @@ func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
 	return d.inbox.complete.write(ctx, tx, d.claim.Validation, d.claim.Key, d.claim.Owner)
 }
 
-func (d *delivery) marked(ctx context.Context, q queryer) (bool, error) {
+func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {
 	r, err := d.inbox.store.find(ctx, q, d.claim.Key)
 	if isMissing(err) {
 		return false, nil
@@ -268,17 +269,17 @@ func (d *delivery) recordFailure(ctx context.Context, cause error) error {
 		return nil // another delivery is handling the event: this one has not failed
 	}
 	s, c, text := d.inbox.store, d.claim, errorText(cause)
-	return s.retry(ctx, "record failure", func(ctx context.Context) error {
-		written, err := s.dialect.write(ctx, s.db, d.inbox.stmts.insertFailure,
+	return s.base.Retry(ctx, "record failure", func(ctx context.Context) error {
+		written, err := s.dialect.Write(ctx, s.db, d.inbox.stmts.insertFailure,
 			c.Key, c.Owner, d.lease.Fence, c.Retention.Milliseconds(), c.Attempt, text)
 		if err != nil || written {
 			return err
 		}
 		// The record that an implicit commit has left.
-		if written, err = s.dialect.write(ctx, s.db, s.stmts.release, text, c.Key, c.Owner); err != nil || written {
+		if written, err = s.dialect.Write(ctx, s.db, s.stmts.release, text, c.Key, c.Owner); err != nil || written {
 			return err
 		}
-		_, err = s.dialect.write(ctx, s.db, d.inbox.stmts.updateFailure,
+		_, err = s.dialect.Write(ctx, s.db, d.inbox.stmts.updateFailure,
 			c.Owner, d.lease.Fence, c.Attempt, text, c.Retention.Milliseconds(), c.Key)
 		return err
 	})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // BenchmarkInbox measures what an inbox adds to a bare business transaction, compared with what the same
@@ -25,9 +27,9 @@ import (
 //	go test -run '^$' -bench Inbox -benchtime 60x
 func BenchmarkInbox(b *testing.B) {
 	const messages = 40 // of each kind in a round
-	for _, k := range beds {
-		b.Run(k.name, func(b *testing.B) {
-			kinds := inboxKinds(b, NewBed(b, k.name))
+	for _, name := range sqlbed.Names {
+		b.Run(name, func(b *testing.B) {
+			kinds := inboxKinds(b, NewBed(b, name))
 			took, adds := make([][]float64, len(kinds)), make([][]float64, len(kinds))
 			n := 0
 			for b.Loop() {
@@ -76,7 +78,7 @@ type inboxKind struct {
 func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 	newLedger(b, bed)
 	store := newStore(b, bed)
-	complete := newInboxStatements(bed.Dialect).complete
+	complete := newInboxStatements(sqldb.Dialect(bed.Dialect)).complete
 	inbox := newInbox(b, store).Handler(book)
 	again := newStore(b, bed)
 	if err := again.Check(b.Context()); err != nil {
@@ -89,10 +91,10 @@ func inboxKinds(b *testing.B, bed *Bed) []inboxKind {
 		{"statements", func(ctx context.Context, id string) error {
 			key := "bare#orders|" + id
 			return transact(ctx, bed.DB, func(tx *sql.Tx) error {
-				_, _, err := bed.Dialect.writeReturning(ctx, tx, store.stmts.insert, key, "owner", int64(1e9), int64(2e9), 1)
+				_, _, err := sqldb.Dialect(bed.Dialect).WriteReturning(ctx, tx, store.stmts.insert, key, "owner", int64(1e9), int64(2e9), 1)
 				return err
 			}, func(tx *sql.Tx) error {
-				_, err := bed.Dialect.write(ctx, tx, complete, "", key, "owner")
+				_, err := sqldb.Dialect(bed.Dialect).Write(ctx, tx, complete, "", key, "owner")
 				return err
 			})
 		}},

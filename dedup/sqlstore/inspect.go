@@ -16,7 +16,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (dedup.Record, error) {
 		r    record
 		sent time.Time
 	)
-	err := s.retry(ctx, "inspect", func(ctx context.Context) (err error) {
+	err := s.base.Retry(ctx, "inspect", func(ctx context.Context) (err error) {
 		sent = time.Now()
 		r, err = s.find(ctx, s.db, key)
 		return err
@@ -73,8 +73,8 @@ func (s *Store) Delete(ctx context.Context, key string, optFns ...func(*DeleteOp
 	if o.Force {
 		text = s.stmts.removeAny
 	}
-	return s.retry(ctx, "delete", func(ctx context.Context) error {
-		written, err := s.dialect.write(ctx, s.db, text, key)
+	return s.base.Retry(ctx, "delete", func(ctx context.Context) error {
+		written, err := s.dialect.Write(ctx, s.db, text, key)
 		if written || err != nil {
 			return err
 		}

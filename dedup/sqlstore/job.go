@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -113,7 +114,7 @@ func (p *Processor) record(ctx context.Context, j job, op, text string, args ...
 		if err == nil {
 			return
 		}
-		if isPermanent(err) || time.Now().After(end) || !host.Wait(ctx, maxPause) {
+		if isPermanent(err) || time.Now().After(end) || !host.Wait(ctx, sqldb.MaxPause) {
 			p.o.Logger.ErrorContext(ctx, "sqlstore: processor: outcome not recorded; the event is tried again after its lease", "key", j.key, "error", err)
 			return
 		}
@@ -124,8 +125,8 @@ func (p *Processor) recordOnce(ctx context.Context, op, text string, args ...any
 	ctx, cancel := context.WithTimeout(ctx, p.inbox.wait)
 	defer cancel()
 	s := p.inbox.store
-	return s.retry(ctx, op, func(ctx context.Context) error {
-		_, err := s.dialect.write(ctx, s.db, text, args...)
+	return s.base.Retry(ctx, op, func(ctx context.Context) error {
+		_, err := s.dialect.Write(ctx, s.db, text, args...)
 		return err
 	})
 }

@@ -105,7 +105,7 @@ func runPoisoned(d *Deferred) error {
 			select {} // until the signal comes
 		}
 		time.Sleep(200 * time.Millisecond) // so that it is at work when the process dies
-		_, err := tx.ExecContext(ctx, d.store.dialect.sql("INSERT INTO effect (event) VALUES (?)"), m.ID)
+		_, err := tx.ExecContext(ctx, d.store.dialect.SQL("INSERT INTO effect (event) VALUES (?)"), m.ID)
 		return err
 	})
 }

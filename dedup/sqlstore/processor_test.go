@@ -389,7 +389,7 @@ func TestDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := []any{s.timeout, p.o.Concurrency, p.o.Poll, p.o.Lease, p.o.MaxAttempts, p.o.StopTimeout}
+		got := []any{s.base.Timeout(), p.o.Concurrency, p.o.Poll, p.o.Lease, p.o.MaxAttempts, p.o.StopTimeout}
 		want := []any{5 * time.Second, concurrency, time.Second, 30 * time.Second, 10, 25 * time.Second}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", dialect, got, want)

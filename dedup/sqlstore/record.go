@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 const (
@@ -33,7 +34,7 @@ type record struct {
 const recordColumns = "id, status, owner, fence, lease_until, expires_at, attempts, error, validation, result, {now}"
 
 // find reads the record of key as it is now. The error is sql.ErrNoRows if there is none.
-func (s *Store) find(ctx context.Context, q queryer, key string) (record, error) {
+func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, error) {
 	return scan(q.QueryRowContext(ctx, s.stmts.read, key))
 }
 
@@ -126,39 +127,39 @@ const reopen = "UPDATE {records} SET owner = ?, fence = {greatest}(fence + 1, {n
 	" expires_at = {greatest}(expires_at, {now} + ?), error = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
 	" WHERE id = ? AND owner = ? AND fence = ? AND status = ?"
 
-func newStatements(d Dialect) statements {
+func newStatements(d sqldb.Dialect) statements {
 	return statements{
 		// A new key. If two come at once, the primary key accepts one.
-		insert: d.sql("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts)" +
-			" VALUES (?, 'INPROGRESS', ?, " + d.returned("{now}") + ", {now} + ?, {now} + ?, ?) {ignore}" + d.returning("fence")),
+		insert: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts)" +
+			" VALUES (?, 'INPROGRESS', ?, " + d.Returned("{now}") + ", {now} + ?, {now} + ?, ?) {ignore}" + d.Returning("fence")),
 
-		read: d.sql("SELECT " + recordColumns + " FROM {records} WHERE id = ?"),
+		read: d.SQL("SELECT " + recordColumns + " FROM {records} WHERE id = ?"),
 
 		// A record that was read as free. It is taken only if it has not changed since: every acquire, renewal and release
 		// changes fence or lease_until. And it is taken only if it is free by the database's clock in this statement.
-		take: d.sql("UPDATE {records} SET owner = ?, fence = " + d.returned("{greatest}(fence + 1, {now})") + "," +
+		take: d.SQL("UPDATE {records} SET owner = ?, fence = " + d.Returned("{greatest}(fence + 1, {now})") + "," +
 			" lease_until = {now} + ?, expires_at = {now} + ?, attempts = ?, validation = '', result = NULL, status = 'INPROGRESS'" +
-			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.returning("fence")),
+			" WHERE id = ? AND fence = ? AND lease_until = ? AND " + isFree + d.Returning("fence")),
 
 		// It returns what remains of the lease and not its end, so that MySQL can return it.
-		renew: d.sql("UPDATE {records} SET lease_until = " + d.returned("{greatest}(lease_until - {now}, ?)") + " + {now}," +
+		renew: d.SQL("UPDATE {records} SET lease_until = " + d.Returned("{greatest}(lease_until - {now}, ?)") + " + {now}," +
 			" expires_at = {greatest}(expires_at, {now} + ?)" +
-			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0" + d.returning("lease_until - {now}")),
+			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0" + d.Returning("lease_until - {now}")),
 
-		complete: d.sql("UPDATE {records} SET result = ?, validation = ?, status = 'COMPLETED'" +
+		complete: d.SQL("UPDATE {records} SET result = ?, validation = ?, status = 'COMPLETED'" +
 			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'"),
 
 		// The owner stays, so that a late copy of its acquire is refused.
-		release: d.sql("UPDATE {records} SET lease_until = 0, error = ?" +
+		release: d.SQL("UPDATE {records} SET lease_until = 0, error = ?" +
 			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0"),
 
-		reopen:    d.sql(reopen + " AND (status = 'COMPLETED' OR lease_until < {now})"),
-		reopenAny: d.sql(reopen),
+		reopen:    d.SQL(reopen + " AND (status = 'COMPLETED' OR lease_until < {now})"),
+		reopenAny: d.SQL(reopen),
 
-		remove:    d.sql("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
-		removeAny: d.sql("DELETE FROM {records} WHERE id = ?"),
+		remove:    d.SQL("DELETE FROM {records} WHERE id = ? AND (status = 'COMPLETED' OR lease_until < {now})"),
+		removeAny: d.SQL("DELETE FROM {records} WHERE id = ?"),
 
-		sweepRecords: d.sweep("{records}", "id", "expires_at < {past}"),
-		sweepInbox:   d.sweep("{inbox}", "seq", "status = 'DONE' AND expires_at < {past}"),
+		sweepRecords: sweepRows(d, "{records}", "id", "expires_at < {past}"),
+		sweepInbox:   sweepRows(d, "{inbox}", "seq", "status = 'DONE' AND expires_at < {past}"),
 	}
 }

@@ -24,8 +24,8 @@ func (s *Store) Reopen(ctx context.Context, seen dedup.Record, note string, optF
 	if o.Force {
 		text = s.stmts.reopenAny
 	}
-	return s.retry(ctx, "reopen", func(ctx context.Context) error {
-		written, err := s.dialect.write(ctx, s.db, text, o.Owner, o.Retention.Milliseconds(), o.Note, seen.Key, seen.Owner, seen.Fence, status)
+	return s.base.Retry(ctx, "reopen", func(ctx context.Context) error {
+		written, err := s.dialect.Write(ctx, s.db, text, o.Owner, o.Retention.Milliseconds(), o.Note, seen.Key, seen.Owner, seen.Fence, status)
 		if written || err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // servers are the databases whose connection can break.
@@ -110,10 +111,10 @@ func TestRefusalsAreFinal(t *testing.T) {
 	other.Owner = "b"
 	_, err := s.Renew(t.Context(), other, time.Hour)
 	for _, err := range []error{err, s.Complete(t.Context(), other, dedup.Result{}), s.Delete(t.Context(), "k"), s.Reopen(t.Context(), dedup.Record{Lease: other}, ""), fmt.Errorf("%w: x", ErrRecord)} {
-		if s.mayRetry(err) {
+		if s.base.MayRetry(err) {
 			t.Errorf("%v would be retried", err)
 		}
-		if explain(SQLite, "op", err) != err {
+		if explain(sqldb.Dialect(SQLite), "op", err) != err {
 			t.Errorf("%v is wrapped", err)
 		}
 	}

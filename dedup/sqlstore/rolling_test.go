@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // The statements of the release in which an inbox's transaction began with a record that was completed already, and a
@@ -32,11 +33,11 @@ func oldInbox(t *testing.T, b *Bed, s *Store) (tx *sql.Tx, runs bool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	runs, err = b.Dialect.write(ctx, tx, b.Dialect.sql(oldInsert), orderKey)
+	runs, err = sqldb.Dialect(b.Dialect).Write(ctx, tx, b.Dialect.sql(oldInsert), orderKey)
 	if err == nil && !runs {
 		var r record
 		if r, err = s.find(ctx, tx, orderKey); err == nil && r.stateFor(claim(orderKey, "old")) == free {
-			runs, err = b.Dialect.write(ctx, tx, b.Dialect.sql(oldTake), orderKey, r.fence, r.until)
+			runs, err = sqldb.Dialect(b.Dialect).Write(ctx, tx, b.Dialect.sql(oldTake), orderKey, r.fence, r.until)
 		}
 	}
 	if err == nil && runs {
@@ -176,7 +177,7 @@ func TestAttemptWithOldProcess(t *testing.T) {
 			t.Errorf("claim during the lease: got %d jobs and error %v, want none", len(jobs), err)
 		}
 		// The old release's first statement, by the same claim: the row is done, and nothing of this release changes it.
-		if done, err := b.Dialect.write(t.Context(), b.DB, b.Dialect.sql(oldMarkDone), row.seq, row.owner); err != nil || !done {
+		if done, err := sqldb.Dialect(b.Dialect).Write(t.Context(), b.DB, b.Dialect.sql(oldMarkDone), row.seq, row.owner); err != nil || !done {
 			t.Errorf("old statement: got %t, %v, want a row", done, err)
 		}
 		if err := mark(); !errors.Is(err, errOwnCommit) {

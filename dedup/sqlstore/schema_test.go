@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 func TestMigrateAgain(t *testing.T) {
@@ -31,10 +33,10 @@ func TestMigrateAgain(t *testing.T) {
 // Many processes start at once: each migrates through a pool of its own.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, k := range beds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, name := range sqlbed.Names {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := EmptyBed(t, k.name)
+			b := EmptyBed(t, name)
 			const processes = 8
 			var pools [processes]*sql.DB
 			for i := range pools {
@@ -74,15 +76,15 @@ func TestMigrateAtOnce(t *testing.T) {
 
 func TestMigrateFromAnEarlierVersion(t *testing.T) {
 	t.Parallel()
-	for _, k := range beds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, name := range sqlbed.Names {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := EmptyBed(t, k.name)
+			b := EmptyBed(t, name)
 			for target := 1; target <= SchemaVersion; target++ {
 				if err := migrateTo(t.Context(), b.DB, b.Dialect, target); err != nil {
 					t.Fatal(err)
 				}
-				if got, err := version(t.Context(), b.DB, b.Dialect); err != nil || got != target {
+				if got, err := schema.Version(t.Context(), b.DB, sqldb.Dialect(b.Dialect)); err != nil || got != target {
 					t.Fatalf("version: got %d, %v, want %d", got, err, target)
 				}
 			}
@@ -111,7 +113,7 @@ func TestMigrateFails(t *testing.T) {
 			if err := Migrate(t.Context(), b.DB, b.Dialect); err == nil {
 				t.Fatal("Migrate with a view in the way: got nil, want an error")
 			}
-			if _, err := version(t.Context(), b.DB, b.Dialect); b.Dialect.classify(err) != noTable {
+			if _, err := schema.Version(t.Context(), b.DB, sqldb.Dialect(b.Dialect)); b.Dialect.classify(err) != sqldb.NoTable {
 				t.Errorf("after a failed Migrate: got %v, want no table", err)
 			}
 			exec(t, b.DB, "DROP VIEW sqsonce_inbox") // works only if the one connection has no open transaction
@@ -125,10 +127,10 @@ func TestMigrateFails(t *testing.T) {
 // Another tool can create the tables from DDL's statements, and run them again.
 func TestDDL(t *testing.T) {
 	t.Parallel()
-	for _, k := range beds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, name := range sqlbed.Names {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := EmptyBed(t, k.name)
+			b := EmptyBed(t, name)
 			for range 2 {
 				for s := range strings.SplitSeq(DDL(b.Dialect), ";\n") {
 					if strings.TrimSpace(s) != "" {

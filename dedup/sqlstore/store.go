@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -31,12 +32,11 @@ const defaultTimeout = 5 * time.Second
 // calls. The caller closes the pool.
 type Store struct {
 	db      *sql.DB
-	dialect Dialect
-	timeout time.Duration
+	dialect sqldb.Dialect
+	base    *sqldb.DB // runs the statements
 	logger  *slog.Logger
 	stmts   statements
-	turn    chan struct{} // full while a statement runs; nil: statements take no turns
-	checked atomic.Bool   // Check has succeeded
+	checked atomic.Bool // Check has succeeded
 	left    acquires
 	pool    handlerPool
 }
@@ -61,16 +61,13 @@ func New(db *sql.DB, dialect Dialect, optFns ...func(*Options)) (*Store, error) 
 	if err := errors.Join(checkDB(db), dialect.check()); err != nil {
 		return nil, err
 	}
-	s := &Store{
-		db: db, dialect: dialect, stmts: newStatements(dialect),
-		timeout: max(0, cmp.Or(o.Timeout, defaultTimeout)),
-		logger:  host.QueuedLogger(o.Logger),
-		pool:    handlerPool{db: db},
-	}
-	if dialect.engine == sqlite {
-		s.turn = make(chan struct{}, 1)
-	}
-	return s, nil
+	d := sqldb.Dialect(dialect)
+	return &Store{
+		db: db, dialect: d, stmts: newStatements(d),
+		base:   sqldb.New(db, d, cmp.Or(o.Timeout, defaultTimeout), reporter),
+		logger: host.QueuedLogger(o.Logger),
+		pool:   handlerPool{db: db},
+	}, nil
 }
 
 // The lengths of MySQL's columns in bytes. Keys of package dedup have at most 1,024.
@@ -111,8 +108,4 @@ func checkText(field, text string, limit int) error {
 // maxError is how much of a failure's text is stored, in bytes.
 const maxError = 256
 
-// errorText shortens a failure's text to whole characters that every database accepts.
-func errorText(err error) string {
-	text := strings.ReplaceAll(err.Error()[:min(len(err.Error()), maxError)], "\x00", "")
-	return strings.ToValidUTF8(text, "")
-}
+func errorText(err error) string { return sqldb.Cut(err.Error(), maxError) }

@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
 )
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	for _, k := range beds {
-		t.Run(k.name, func(t *testing.T) {
+	for _, name := range sqlbed.Names {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			NewBed(t, k.name) // skips the test if there is no server
+			NewBed(t, name) // skips the test if there is no server
 			storetest.Run(t, storetest.Harness{
-				New:  func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, k.name)) },
-				Away: func(t *testing.T) dedup.Store { return awayStore(t, EmptyBed(t, k.name)) },
+				New:  func(t *testing.T) dedup.Store { return newStore(t, NewBed(t, name)) },
+				Away: func(t *testing.T) dedup.Store { return awayStore(t, EmptyBed(t, name)) },
 				Misconfigured: func(t *testing.T) dedup.Store {
-					b := EmptyBed(t, k.name) // without tables
+					b := EmptyBed(t, name) // without tables
 					return storeOn(t, b.DB, b.Dialect)
 				},
 				Lease:    unit,

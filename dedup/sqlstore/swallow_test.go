@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // accounts are four rows; a handler adds 1 to each of them.
@@ -28,7 +29,7 @@ func newAccounts(t *testing.T, b *Bed) accounts {
 	return accounts{t, b}
 }
 
-func (a accounts) add(ctx context.Context, q queryer, id int) error {
+func (a accounts) add(ctx context.Context, q sqldb.Queryer, id int) error {
 	_, err := q.ExecContext(ctx, fmt.Sprintf("UPDATE accounts SET n = n + 1 WHERE id = %d", id))
 	return err
 }
@@ -62,7 +63,7 @@ func (a accounts) ignoringDeadlock() (h func(context.Context, *sqsonce.Message, 
 			other.Go(func() { a.lockInOtherOrder(sync.OnceFunc(func() { close(locked) })) })
 			<-locked
 		}
-		if err := a.add(ctx, tx, 2); first != (err != nil && a.b.Dialect.classify(err) == unwritten) {
+		if err := a.add(ctx, tx, 2); first != (err != nil && a.b.Dialect.classify(err) == sqldb.Unwritten) {
 			a.t.Errorf("second account: got error %v, first run %t: want a deadlock at the first run only", err, first)
 		}
 		return errors.Join(a.add(ctx, tx, 3), a.add(ctx, tx, 4))

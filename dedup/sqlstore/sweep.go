@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -64,7 +65,7 @@ func sweepOptions(optFns []func(*SweepOptions)) (SweepOptions, error) {
 func (s *Store) sweep(ctx context.Context, text string, o SweepOptions) (deleted int64, err error) {
 	for {
 		var n int64
-		err := s.retry(ctx, "sweep", func(ctx context.Context) error {
+		err := s.base.Retry(ctx, "sweep", func(ctx context.Context) error {
 			res, err := s.db.ExecContext(ctx, text, o.Batch)
 			if err == nil {
 				n, err = res.RowsAffected()
@@ -107,19 +108,19 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration, optFns .
 	}
 }
 
-// sweep returns the statement that deletes up to ? rows of table that match where. The time in where is {past}, one value
+// sweepRows returns the statement that deletes up to ? rows of table that match where. The time in where is {past}, one value
 // for the whole statement, so that the index can be searched for it.
-func (d Dialect) sweep(table, key, where string) string {
-	where = strings.ReplaceAll(where, "{past}", d.engine.past)
+func sweepRows(d sqldb.Dialect, table, key, where string) string {
+	where = strings.ReplaceAll(where, "{past}", d.Past())
 	rows := " FROM " + table + " WHERE " + where + " ORDER BY expires_at LIMIT ?"
-	switch d.engine {
-	case mysql:
-		return d.sql("DELETE" + rows)
-	case postgresql:
+	switch {
+	case d.Is(sqldb.MySQL):
+		return d.SQL("DELETE" + rows)
+	case d.Is(sqldb.PostgreSQL):
 		// An array is evaluated once. A subquery in IN may be evaluated again, each time with other rows. Two sweeps take
 		// different rows, and neither waits for the other.
-		return d.sql("DELETE FROM " + table + " WHERE " + key + " = ANY(ARRAY(SELECT " + key + rows + " {skip locked})) AND " + where)
+		return d.SQL("DELETE FROM " + table + " WHERE " + key + " = ANY(ARRAY(SELECT " + key + rows + " {skip locked})) AND " + where)
 	default:
-		return d.sql("DELETE FROM " + table + " WHERE " + key + " IN (SELECT " + key + rows + ")")
+		return d.SQL("DELETE FROM " + table + " WHERE " + key + " IN (SELECT " + key + rows + ")")
 	}
 }

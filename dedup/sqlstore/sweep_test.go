@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // fill inserts n completed records whose retention ended between one and n seconds ago.
@@ -147,7 +148,7 @@ func TestSweepUsesTheIndex(t *testing.T) {
 	EachDialect(t, func(t *testing.T, b *Bed) {
 		fill(t, b, 3000)
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET expires_at = {now} + 1000000 WHERE id <> 'old-7'"))
-		explained, args := "EXPLAIN "+newStatements(b.Dialect).sweepRecords, []any{1000}
+		explained, args := "EXPLAIN "+newStatements(sqldb.Dialect(b.Dialect)).sweepRecords, []any{1000}
 		switch b.Dialect {
 		case PostgreSQL:
 			exec(t, b.DB, "ANALYZE sqsonce_records")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 var (
@@ -50,7 +51,7 @@ type eventRow interface {
 	// finish writes that the event is done. It reports false, and writes nothing, if the row does not have the mark.
 	finish(ctx context.Context, tx *sql.Tx) (bool, error)
 	// marked reports whether the row, as q sees it, has the mark.
-	marked(ctx context.Context, q queryer) (bool, error)
+	marked(ctx context.Context, q sqldb.Queryer) (bool, error)
 }
 
 // eventTx is a transaction whose effect happens once per event. If the database rolls it back, it is begun again.
@@ -74,10 +75,10 @@ func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) erro
 			if err = t.commit(ctx); err == nil || errors.Is(err, ErrTxEnded) {
 				return err
 			}
-			if c := dialect.classify(err); c != unwritten && c != unknown {
+			if c := dialect.Classify(err); c != sqldb.Unwritten && c != sqldb.Unknown {
 				return explain(dialect, "commit", err)
 			}
-		case n == maxAttempts, ctx.Err() != nil, !dialect.rolledBack(err):
+		case n == sqldb.MaxAttempts, ctx.Err() != nil, !dialect.RolledBack(err):
 			return err
 		}
 		if done, err := t.beginAgain(ctx, n, err); done {
@@ -112,7 +113,7 @@ func (t *eventTx) commit(ctx context.Context) error {
 		}
 	}
 	switch {
-	case err != nil && t.store.dialect.classify(err) == aborted:
+	case err != nil && t.store.dialect.Classify(err) == sqldb.Aborted:
 		return fmt.Errorf("%w: %w", ErrTxEnded, err)
 	case err != nil:
 		return err
@@ -129,7 +130,7 @@ func (t *eventTx) commit(ctx context.Context) error {
 // mark waits for that transaction to end. Then it finds the row done, or marks it again.
 func (t *eventTx) beginAgain(ctx context.Context, n int, cause error) (done bool, err error) {
 	t.rollback()
-	pause(ctx, n)
+	sqldb.Pause(ctx, n)
 	// Also after ctx has ended: a host that stops needs to know the outcome of its commit too.
 	beginCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
 	defer cancel()
@@ -142,11 +143,11 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, cause error) (done bool
 		return true, nil
 	case errors.Is(err, errMarked):
 		return true, fmt.Errorf("%w: %w", ErrImplicitCommit, cause)
-	case err == nil && (n == maxAttempts || ctx.Err() != nil):
+	case err == nil && (n == sqldb.MaxAttempts || ctx.Err() != nil):
 		return true, explain(t.store.dialect, "transaction", fmt.Errorf("rolled back %d times, and given up: %w", n, cause))
 	case err == nil:
 		return false, nil
-	case t.store.dialect.classify(cause) == unknown:
+	case t.store.dialect.Classify(cause) == sqldb.Unknown:
 		return true, fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, cause, err)
 	case inProgress:
 		return true, sqsonce.RetryAfter(time.Until(other.Until), other)
@@ -185,8 +186,8 @@ func (t *eventTx) begin(ctx context.Context) error {
 		if err == nil || isRefusal(err) || errors.Is(err, errOwnCommit) || errors.Is(err, errMarked) {
 			return err
 		}
-		retryable := t.store.mayRetry(err) || errors.Is(err, errContended)
-		if !retryable || n == maxAttempts || time.Since(start) >= t.wait || !pause(ctx, n) {
+		retryable := t.store.base.MayRetry(err) || errors.Is(err, errContended)
+		if !retryable || n == sqldb.MaxAttempts || time.Since(start) >= t.wait || !sqldb.Pause(ctx, n) {
 			return explain(t.store.dialect, "begin", err)
 		}
 	}
@@ -224,9 +225,9 @@ func (t *eventTx) explain(ctx, txCtx context.Context, err error) error {
 	case err != nil && txCtx.Err() == nil:
 		return err
 	case ctx.Err() != nil:
-		return gaveUp(context.Cause(ctx), err)
+		return sqldb.GaveUp(context.Cause(ctx), err)
 	default:
-		return gaveUp(errNoReply, err)
+		return sqldb.GaveUp(errNoReply, err)
 	}
 }
 
@@ -236,7 +237,7 @@ func (t *eventTx) rollback() {
 	if t.tx == nil {
 		return
 	}
-	if t.ran && t.store.dialect.engine == mysql {
+	if t.ran && t.store.dialect.Is(sqldb.MySQL) {
 		t.resetAutocommit()
 	}
 	_ = t.close((*sql.Tx).Rollback)

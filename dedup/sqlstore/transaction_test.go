@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // fakeRow is an [eventRow] without a row.
@@ -18,9 +19,9 @@ type fakeRow struct {
 	onFinish error
 }
 
-func (r fakeRow) mark(ctx context.Context, _ *sql.Tx) error            { return r.onMark(ctx) }
-func (r fakeRow) finish(context.Context, *sql.Tx) (bool, error)        { return true, r.onFinish }
-func (fakeRow) marked(context.Context, queryer) (marked bool, _ error) { return false, nil }
+func (r fakeRow) mark(ctx context.Context, _ *sql.Tx) error                  { return r.onMark(ctx) }
+func (r fakeRow) finish(context.Context, *sql.Tx) (bool, error)              { return true, r.onFinish }
+func (fakeRow) marked(context.Context, sqldb.Queryer) (marked bool, _ error) { return false, nil }
 
 // A refusal by the row is not retried. A failure of the database is.
 func TestEventTxBegin(t *testing.T) {
@@ -76,8 +77,8 @@ func TestEventTxGivesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := tx.run(t.Context(), func(context.Context, *sql.Tx) error { return nil })
-	if kind(err) != "unavailable" || !errors.Is(err, sqliteError(5)) || marks != maxAttempts+1 {
-		t.Errorf("run: got error %v after %d marks, want unavailable after %d", err, marks, maxAttempts+1)
+	if kind(err) != "unavailable" || !errors.Is(err, sqliteError(5)) || marks != sqldb.MaxAttempts+1 {
+		t.Errorf("run: got error %v after %d marks, want unavailable after %d", err, marks, sqldb.MaxAttempts+1)
 	}
 	tx.rollback()
 }

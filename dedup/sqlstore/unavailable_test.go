@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -60,7 +61,7 @@ func TestKindsOfErrors(t *testing.T) {
 		"the rest":      "22001 22003 23502 23514 XX000 42804",
 	} {
 		for code := range strings.FieldsSeq(codes) {
-			err := explain(PostgreSQL, "op", fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}))
+			err := explain(sqldb.Dialect(PostgreSQL), "op", fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}))
 			if got := kind(err); got != want {
 				t.Errorf("SQLSTATE %s: got %s, want %s: %v", code, got, want, err)
 			}
@@ -72,7 +73,7 @@ func TestKindsOfErrors(t *testing.T) {
 		"the rest":      {1048, 1264, 1406, 3819},
 	} {
 		for _, n := range numbers {
-			err := explain(MySQL, "op", fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: n}))
+			err := explain(sqldb.Dialect(MySQL), "op", fmt.Errorf("wrapped: %w", &mysqldriver.MySQLError{Number: n}))
 			if got := kind(err); got != want {
 				t.Errorf("error %d: got %s, want %s: %v", n, got, want, err)
 			}
@@ -84,14 +85,14 @@ func TestKindsOfErrors(t *testing.T) {
 		"the rest":      {18, 19, 20, 25},
 	} {
 		for _, n := range results {
-			if got := kind(explain(SQLite, "op", n)); got != want {
+			if got := kind(explain(sqldb.Dialect(SQLite), "op", n)); got != want {
 				t.Errorf("result %d: got %s, want %s", n, got, want)
 			}
 		}
 	}
 	for _, d := range []Dialect{PostgreSQL, MySQL, SQLite} {
 		for _, err := range []error{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, context.DeadlineExceeded, sql.ErrConnDone} {
-			if got := kind(explain(d, "op", err)); got != "unavailable" {
+			if got := kind(explain(sqldb.Dialect(d), "op", err)); got != "unavailable" {
 				t.Errorf("%s: %v: got %s, want unavailable", d, err, got)
 			}
 		}

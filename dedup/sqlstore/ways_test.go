@@ -12,6 +12,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
 // newLedger creates business data: a balance to which every run of the handler adds 10, so that a repetition is visible.
@@ -21,7 +23,7 @@ func newLedger(t testing.TB, b *Bed) {
 	exec(t, b.DB, "INSERT INTO ledger (account, balance) VALUES ('alice', 0)")
 }
 
-func addTen(ctx context.Context, q queryer) error {
+func addTen(ctx context.Context, q sqldb.Queryer) error {
 	_, err := q.ExecContext(ctx, "UPDATE ledger SET balance = balance + 10 WHERE account = 'alice'")
 	return err
 }
@@ -79,19 +81,19 @@ func newInbox(t testing.TB, s *Store, optFns ...func(*dedup.Options)) *Inbox {
 type way struct {
 	name string
 	// consumer returns the handler that a host calls. The effect uses q.
-	consumer func(t *testing.T, b *Bed, effect func(ctx context.Context, q queryer) error) sqsonce.Handler
+	consumer func(t *testing.T, b *Bed, effect func(ctx context.Context, q sqldb.Queryer) error) sqsonce.Handler
 	// finish returns when no handler runs any more.
 	finish func(t *testing.T, b *Bed)
 }
 
 var ways = []way{
-	{"Inbox", func(t *testing.T, b *Bed, effect func(context.Context, queryer) error) sqsonce.Handler {
+	{"Inbox", func(t *testing.T, b *Bed, effect func(context.Context, sqldb.Queryer) error) sqsonce.Handler {
 		return newInbox(t, otherProcess(t, b)).Handler(func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error {
 			return effect(ctx, tx)
 		})
 	}, func(*testing.T, *Bed) {}},
 
-	{"Once", func(t *testing.T, b *Bed, effect func(context.Context, queryer) error) sqsonce.Handler {
+	{"Once", func(t *testing.T, b *Bed, effect func(context.Context, sqldb.Queryer) error) sqsonce.Handler {
 		s := otherProcess(t, b)
 		once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.Lease = 2 * time.Second })
 		if err != nil {
@@ -111,7 +113,7 @@ var ways = []way{
 		})
 	}, func(*testing.T, *Bed) {}},
 
-	{"Deferred", func(t *testing.T, b *Bed, effect func(context.Context, queryer) error) sqsonce.Handler {
+	{"Deferred", func(t *testing.T, b *Bed, effect func(context.Context, sqldb.Queryer) error) sqsonce.Handler {
 		d := newDeferred(t, otherProcess(t, b))
 		process(t, d, func(ctx context.Context, _ *sqsonce.Message, tx *sql.Tx) error { return effect(ctx, tx) })
 		return d.Receive
@@ -121,11 +123,11 @@ var ways = []way{
 // eachWay runs f for each way on each dialect.
 func eachWay(t *testing.T, f func(t *testing.T, b *Bed, w way)) {
 	t.Helper()
-	for _, k := range beds {
+	for _, name := range sqlbed.Names {
 		for _, w := range ways {
-			t.Run(k.name+"/"+w.name, func(t *testing.T) {
+			t.Run(name+"/"+w.name, func(t *testing.T) {
 				t.Parallel()
-				b := NewBed(t, k.name)
+				b := NewBed(t, name)
 				newLedger(t, b)
 				f(t, b, w)
 			})
@@ -218,8 +220,8 @@ func redeliver(t testing.TB, h sqsonce.Handler, id string) {
 // counter counts an effect's runs, including those that were rolled back.
 type counter struct{ n atomic.Int64 }
 
-func (c *counter) effect(f func(run int64) error) func(context.Context, queryer) error {
-	return func(ctx context.Context, q queryer) error {
+func (c *counter) effect(f func(run int64) error) func(context.Context, sqldb.Queryer) error {
+	return func(ctx context.Context, q sqldb.Queryer) error {
 		run := c.n.Add(1)
 		if err := addTen(ctx, q); err != nil {
 			return err
@@ -303,7 +305,7 @@ func TestLostAcknowledgement(t *testing.T) {
 		}
 		w.finish(t, b)
 		expectBalance(t, b.DB, 10)
-		again := w.consumer(t, b, func(context.Context, queryer) error {
+		again := w.consumer(t, b, func(context.Context, sqldb.Queryer) error {
 			t.Error("the handler ran again")
 			return nil
 		})

@@ -1,0 +1,57 @@
+package sqldb
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// What can be wrong with a database: see those of package sqlstore.
+var (
+	ErrDialect       = errors.New("database is not of the dialect's kind: choose its own dialect")
+	ErrNoTable       = errors.New("table does not exist: run Migrate, or check the dialect's prefix")
+	ErrSchemaVersion = errors.New("schema version is too old: run Migrate")
+	ErrReadOnly      = errors.New("database is read-only: connect to the primary")
+	ErrAccessDenied  = errors.New("access denied: check the user, its password and its rights on the tables")
+	ErrClosed        = errors.New("connection pool is closed")
+	ErrAutocommit    = errors.New("autocommit is off and nothing would be committed: turn it on in the data source name")
+)
+
+var problems = map[Class]error{
+	ReadOnly:       ErrReadOnly,
+	NoTable:        ErrNoTable,
+	NoColumn:       ErrSchemaVersion,
+	Denied:         ErrAccessDenied,
+	UnknownSyntax:  ErrDialect,
+	ConnPoolClosed: ErrClosed,
+}
+
+// Reporter gives the errors of one package their form.
+type Reporter struct {
+	// Package begins an error's text.
+	Package string
+	// Unusable returns the package's error of a database that cannot be used. problem is one of the errors above, detail is
+	// the operation or what was found instead, err is the driver's error or nil.
+	Unusable func(d Dialect, problem error, detail string, err error) error
+	// Final reports whether an error has its form already: one of Unusable, or a result that is no failure.
+	Final func(error) bool
+}
+
+// Explain gives an operation's final error its type and its name. What the caller's data does not cause (no connection, no
+// reply, a lock, a deadlock, a server without resources) is [sqsonce.Unavailable]. It returns nil and what is Final
+// unchanged.
+func (r Reporter) Explain(d Dialect, op string, err error) error {
+	if err == nil || r.Final(err) {
+		return err
+	}
+	c := d.Classify(err)
+	if problem := problems[c]; problem != nil {
+		return r.Unusable(d, problem, op, err)
+	}
+	err = fmt.Errorf("%s: %s: %w", r.Package, op, err)
+	if c == Unwritten || c == Unknown {
+		return sqsonce.Unavailable(err)
+	}
+	return err
+}

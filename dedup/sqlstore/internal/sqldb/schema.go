@@ -1,0 +1,158 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Schema is the tables of one package. Its migrations are files: schema/DIALECT/VERSION_NAME.sql. A released file is never
+// changed. Later versions only add, so that programs of the previous version go on while a deployment replaces them.
+type Schema struct {
+	Files embed.FS
+	// Names are the migrations' in order, version 1 first.
+	Names []string
+	// Table is the placeholder of the table that has the versions.
+	Table string
+	// Reporter is for errors.
+	Reporter Reporter
+}
+
+// Migration returns the statements of one version, the row in the versions' table last. Each may be run again.
+func (s Schema) Migration(d Dialect, version int) []string {
+	name := fmt.Sprintf("schema/%s/%d_%s.sql", strings.ToLower(d.engine.name), version, s.Names[version-1])
+	text, err := s.Files.ReadFile(name)
+	if err != nil {
+		panic(err) // cannot happen: the files are embedded
+	}
+	var all []string
+	for text := range strings.SplitSeq(string(text), ";\n") {
+		if text = strings.TrimSpace(text); text != "" {
+			all = append(all, d.SQL(text))
+		}
+	}
+	return append(all, d.SQL(s.versionRow(d, version)))
+}
+
+func (s Schema) versionRow(d Dialect, version int) string {
+	row := "INSERT INTO " + s.Table + " (version, applied_at) VALUES (" + strconv.Itoa(version) + ", {now}) "
+	if d.engine.ignore == "" {
+		return row + "ON DUPLICATE KEY UPDATE version = version"
+	}
+	return row + "ON CONFLICT (version) DO NOTHING"
+}
+
+// Version returns the version of the tables in the database.
+func (s Schema) Version(ctx context.Context, q Queryer, d Dialect) (int, error) {
+	var v sql.NullInt64
+	err := q.QueryRowContext(ctx, d.SQL("SELECT MAX(version) FROM "+s.Table)).Scan(&v)
+	return int(v.Int64), err
+}
+
+// CheckVersion reports whether the tables are of the last version or a later one.
+func (s Schema) CheckVersion(ctx context.Context, q Queryer, d Dialect) error {
+	v, err := s.Version(ctx, q, d)
+	if err == nil && v < len(s.Names) {
+		return s.Reporter.Unusable(d, ErrSchemaVersion, fmt.Sprintf("it is %d, and %d is needed", v, len(s.Names)), nil)
+	}
+	return s.Reporter.Explain(d, "schema version", err)
+}
+
+// DDL returns the statements that Migrate runs on an empty database: all versions, each with the row that records it.
+func (s Schema) DDL(d Dialect) string {
+	var b strings.Builder
+	for v := 1; v <= len(s.Names); v++ {
+		for _, text := range s.Migration(d, v) {
+			b.WriteString(text + ";\n\n")
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// migrateWait limits how long Migrate waits for another process that migrates, on MySQL.
+const migrateWait = time.Minute
+
+// Migrate brings the tables to the version target, unless they are of that or a later one. db and d are checked.
+func (s Schema) Migrate(ctx context.Context, db *sql.DB, d Dialect, target int) error {
+	if err := s.Reporter.CheckKind(ctx, db, d); err != nil {
+		return err
+	}
+	if v, err := s.Version(ctx, db, d); err == nil && v >= target {
+		return nil
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return s.Reporter.Explain(d, "migrate", err)
+	}
+	defer func() { _ = conn.Close() }() // returns it to the pool: no write is lost
+	if d.engine == mysql {
+		err = s.migrateMySQL(ctx, conn, d, target)
+	} else {
+		err = s.migrateInTx(ctx, conn, d, target)
+	}
+	return s.Reporter.Explain(d, "migrate", err)
+}
+
+// migrateInTx applies the missing versions in one transaction, behind a lock that every other Migrate waits for. CREATE
+// TABLE IF NOT EXISTS is not enough in PostgreSQL: two at once both find no table, and one of them fails.
+func (s Schema) migrateInTx(ctx context.Context, conn *sql.Conn, d Dialect, target int) error {
+	begin := "BEGIN IMMEDIATE" // takes SQLite's lock; database/sql's own BEGIN takes it at the first write, and may fail then
+	if d.engine == postgresql {
+		begin = "BEGIN"
+	}
+	if _, err := conn.ExecContext(ctx, begin); err != nil {
+		return err
+	}
+	err := func() error {
+		if d.engine == postgresql {
+			// Any number works, as long as every Migrate of this prefix uses the same one.
+			if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtext($1))", "sqsonce migrate "+d.prefix); err != nil {
+				return err
+			}
+		}
+		if err := s.apply(ctx, conn, d, target); err != nil {
+			return err
+		}
+		_, err := conn.ExecContext(ctx, "COMMIT")
+		return err
+	}()
+	if err != nil {
+		// Also after ctx has ended: a connection with an open transaction must not return to the pool.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTimeout)
+		defer cancel()
+		if _, rollbackErr := conn.ExecContext(ctx, "ROLLBACK"); rollbackErr != nil {
+			Discard(conn)
+		}
+	}
+	return err
+}
+
+// migrateMySQL applies the missing versions statement by statement, behind a named lock of the server.
+func (s Schema) migrateMySQL(ctx context.Context, conn *sql.Conn, d Dialect, target int) error {
+	name := "sqsonce migrate " + d.prefix
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", name, int(migrateWait.Seconds())).Scan(&got); err != nil {
+		return err
+	}
+	if got.Int64 != 1 {
+		return fmt.Errorf("lock %q: another process has been migrating for more than %v; call Migrate again", name, migrateWait)
+	}
+	// The lock belongs to the connection: closing it frees the lock.
+	defer Discard(conn)
+	return s.apply(ctx, conn, d, target)
+}
+
+func (s Schema) apply(ctx context.Context, conn *sql.Conn, d Dialect, target int) error {
+	for v := 1; v <= target; v++ {
+		for _, text := range s.Migration(d, v) {
+			if _, err := conn.ExecContext(ctx, text); err != nil {
+				return fmt.Errorf("version %d: %w", v, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package sqloutbox
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+)
+
+// claimGroups limits the groups of one statement.
+const claimGroups = 100
+
+// Claim implements [outbox.Store]. A claim is on the group's first row and ends by the database's clock; nobody holds a
+// transaction or a lock while it lasts. It ends with the row too: when the page is deleted, others may claim the group. On
+// SQLite it returns all groups: writers take turns anyway.
+//
+// One statement finds the first rows, and one conditional UPDATE claims them. A third one finds which of them it claimed,
+// where others have claimed some.
+func (o *Outbox) Claim(ctx context.Context, groups []string, lease time.Duration) (claimed []string, err error) {
+	if lease < time.Millisecond {
+		return nil, fieldError("lease", "is less than 1 ms")
+	}
+	if ctx.Err() != nil {
+		return nil, reporter.Explain(o.dialect, "claim", context.Cause(ctx))
+	}
+	if o.dialect.Is(sqldb.SQLite) {
+		return slices.Clone(groups), nil
+	}
+	// One order in all processes, so that two claims do not wait for one another.
+	sorted := slices.Compact(slices.Sorted(slices.Values(groups)))
+	for some := range slices.Chunk(sorted, claimGroups) {
+		got, err := o.claim(ctx, some, lease)
+		if err != nil {
+			return claimed, err // the rest may be claimed, until the lease's end
+		}
+		claimed = append(claimed, got...)
+	}
+	return claimed, nil
+}
+
+func (o *Outbox) claim(ctx context.Context, groups []string, lease time.Duration) (claimed []string, err error) {
+	token := o.owner + "-" + rand.Text()
+	err = o.run(ctx, "claim", func(ctx context.Context) error {
+		heads, err := o.heads(ctx, groups)
+		if err != nil || len(heads) == 0 {
+			claimed = nil
+			return err
+		}
+		if claimed, err = o.claimHeads(ctx, heads, token, lease); err == nil {
+			o.claims.add(heads, claimed, token)
+		}
+		return err
+	})
+	return claimed, err
+}
+
+// head is a group with its first and last row.
+type head struct {
+	group       string
+	first, seen int64
+	token       string
+}
+
+func (o *Outbox) heads(ctx context.Context, groups []string) (found []head, err error) {
+	text, args, err := o.headsQuery(groups)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := o.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors
+	for rows.Next() {
+		var h head
+		var first, last sql.NullInt64
+		if err := rows.Scan(&h.group, &first, &last); err != nil {
+			return nil, err
+		}
+		if h.first, h.seen = first.Int64, last.Int64; h.first > 0 {
+			found = append(found, h)
+		}
+	}
+	return found, rows.Err()
+}
+
+func (o *Outbox) headsQuery(groups []string) (text string, args []any, err error) {
+	if o.dialect.Is(sqldb.PostgreSQL) {
+		names, err := json.Marshal(groups)
+		return o.stmts.heads, []any{string(names), o.name, o.name, o.name}, err
+	}
+	for _, g := range groups {
+		args = append(args, g, o.name, g, o.name, g)
+	}
+	return o.dialect.SQL(o.stmts.heads + strings.Repeat(" UNION ALL "+o.stmts.heads, len(groups)-1)), args, nil
+}
+
+// claimHeads claims first rows that nobody has claimed. It may be repeated: the token is of this call alone.
+func (o *Outbox) claimHeads(ctx context.Context, heads []head, token string, lease time.Duration) (claimed []string, err error) {
+	seqs := make([]any, len(heads))
+	for i, h := range heads {
+		seqs[i] = h.first
+	}
+	rows := " seq IN (" + list(len(heads)) + ")"
+	res, err := o.db.ExecContext(ctx, o.dialect.SQL("UPDATE {outbox} SET owner = ?, lease_until = {now} + ? WHERE"+rows+
+		" AND aggregatetype = ? AND (lease_until < {now} OR owner = ?)"), slices.Concat([]any{token, lease.Milliseconds()}, seqs, []any{o.name, token})...)
+	if err != nil {
+		return nil, err
+	}
+	n, err := res.RowsAffected()
+	switch {
+	case err != nil || n == 0:
+		return nil, err
+	case n == int64(len(heads)):
+		for _, h := range heads {
+			claimed = append(claimed, h.group)
+		}
+		return claimed, nil
+	}
+	found, err := o.db.QueryContext(ctx, o.dialect.SQL("SELECT aggregateid FROM {outbox} WHERE"+rows+" AND owner = ?"), append(seqs, token)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = found.Close() }() // rows.Err reports the errors
+	for found.Next() {
+		var group string
+		if err := found.Scan(&group); err != nil {
+			return nil, err
+		}
+		claimed = append(claimed, group)
+	}
+	return claimed, found.Err()
+}
+
+// Unclaim implements [outbox.Store]. It makes no call for groups whose claimed row was deleted.
+func (o *Outbox) Unclaim(ctx context.Context, groups []string) error {
+	if ctx.Err() != nil {
+		return reporter.Explain(o.dialect, "unclaim", context.Cause(ctx))
+	}
+	for some := range slices.Chunk(o.claims.of(groups), claimGroups) {
+		args := make([]any, 0, 2*len(some))
+		for _, h := range some {
+			args = append(args, h.first, h.token)
+		}
+		// The owner is compared: the claim may have ended, and another relay may have one.
+		text := o.dialect.SQL("UPDATE {outbox} SET owner = '', lease_until = 0 WHERE" + strings.TrimPrefix(strings.Repeat(" OR (seq = ? AND owner = ?)", len(some)), " OR"))
+		err := o.run(ctx, "unclaim", func(ctx context.Context) error {
+			_, err := o.db.ExecContext(ctx, text, args...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		o.claims.forget(some)
+	}
+	return nil
+}
+
+// claims are what this store has claimed and not deleted since, by group.
+type claims struct {
+	mu  sync.Mutex
+	all map[string]head
+}
+
+func (c *claims) add(heads []head, claimed []string, token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = map[string]head{}
+	}
+	for _, h := range heads {
+		if slices.Contains(claimed, h.group) {
+			h.token = token
+			c.all[h.group] = h
+		}
+	}
+}
+
+// seen returns the highest number of the group that a claim has seen, or 0.
+func (c *claims) seen(group string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[group].seen
+}
+
+func (c *claims) of(groups []string) (found []head) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range groups {
+		if h, ok := c.all[g]; ok && !slices.Contains(found, h) {
+			found = append(found, h)
+		}
+	}
+	return found
+}
+
+func (c *claims) forget(heads []head) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range heads {
+		if c.all[h.group] == h {
+			delete(c.all, h.group)
+		}
+	}
+}
+
+// deleted forgets a claim whose row is gone.
+func (c *claims) deleted(group string, seq int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all[group].first == seq {
+		delete(c.all, group)
+	}
+}

@@ -1,0 +1,49 @@
+package sqloutbox
+
+import (
+	"context"
+
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// Groups implements [outbox.Store], in the order of the names' bytes. It is one statement, which looks at the first and the
+// last row of each group it returns: how many events there are does not matter.
+func (o *Outbox) Groups(ctx context.Context, after string, limit int) (found []outbox.Group, next string, err error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, "", err
+	}
+	err = o.run(ctx, "find groups", func(ctx context.Context) (err error) {
+		found, err = o.findGroups(ctx, after, limit)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(found) == limit {
+		next = found[limit-1].Name
+	}
+	return found, next, nil
+}
+
+func (o *Outbox) findGroups(ctx context.Context, after string, limit int) (found []outbox.Group, err error) {
+	rows, err := o.db.QueryContext(ctx, o.stmts.groups, o.stmts.groupArgs(o.name, after, limit)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports the errors
+	for rows.Next() {
+		var (
+			g      outbox.Group
+			ms     int64
+			parked string
+		)
+		if err := rows.Scan(&g.Name, &g.Last, &ms, &parked); err != nil {
+			return nil, err
+		}
+		g.Age = age(ms)
+		// An unknown mark is for Read, which names the event.
+		g.Parked, _ = policyOf(parked)
+		found = append(found, g)
+	}
+	return found, rows.Err()
+}

@@ -1,0 +1,120 @@
+package sqloutbox
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// The values of the column parked.
+const (
+	halted  = "HALT"
+	skipped = "SKIP"
+)
+
+// row is an event's row, and the database's clock when it was read.
+type row struct {
+	seq                                                     int64
+	group, id, source, kind, body, attributes, trace, error string
+	parked                                                  string
+	created, now                                            int64
+}
+
+// columns are what scan reads. MySQL returns texts as the bytes that were written, whatever character set the connection has.
+const columns = "seq, aggregateid, {raw}id{/raw}, source, {raw}type{/raw}, {raw}payload{/raw}, {raw}attributes{/raw}," +
+	" {raw}trace{/raw}, {raw}error{/raw}, parked, created_at, {now}"
+
+func (r *row) scan(rows *sql.Rows) error {
+	return rows.Scan(&r.seq, &r.group, &r.id, &r.source, &r.kind, &r.body, &r.attributes, &r.trace, &r.error, &r.parked, &r.created, &r.now)
+}
+
+// rows runs a query for rows.
+func (o *Outbox) rows(ctx context.Context, text string, args ...any) (all []row, err error) {
+	found, err := o.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = found.Close() }() // rows.Err reports the errors
+	for found.Next() {
+		var r row
+		if err := r.scan(found); err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, found.Err()
+}
+
+// entry returns the event, or a [*outbox.BrokenError].
+func (r row) entry() (outbox.Entry, error) {
+	parked, err := policyOf(r.parked)
+	if err != nil {
+		return outbox.Entry{}, r.broken(err)
+	}
+	attributes, err := decodeAttributes(r.attributes)
+	if err != nil {
+		return outbox.Entry{}, r.broken(err)
+	}
+	return outbox.Entry{
+		Event: fifo.Event{
+			ID: r.id, Group: r.group, Body: r.body, Type: r.kind, TraceHeader: r.trace, Attributes: attributes,
+		},
+		Source: r.source, Seq: r.seq, Age: age(r.now - r.created), Parked: parked, Reason: r.error,
+	}, nil
+}
+
+func (r row) broken(err error) error {
+	return &outbox.BrokenError{Group: r.group, Seq: r.seq, Err: err}
+}
+
+func age(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+func policyOf(parked string) (outbox.Policy, error) {
+	switch parked {
+	case "":
+		return 0, nil
+	case halted:
+		return outbox.Halt, nil
+	case skipped:
+		return outbox.Skip, nil
+	default:
+		return 0, fmt.Errorf("parked is %.16q, must be HALT, SKIP or empty", parked)
+	}
+}
+
+// attribute is how the column attributes has one.
+type attribute struct {
+	Type   string `json:"type"`
+	String string `json:"string,omitempty"`
+	Binary []byte `json:"binary,omitempty"`
+}
+
+func encodeAttributes(all map[string]sqsonce.Attribute) (string, error) {
+	stored := make(map[string]attribute, len(all))
+	for name, a := range all {
+		stored[name] = attribute(a)
+	}
+	text, err := json.Marshal(stored)
+	return string(text), err
+}
+
+func decodeAttributes(text string) (map[string]sqsonce.Attribute, error) {
+	var stored map[string]attribute
+	if err := json.Unmarshal([]byte(text), &stored); err != nil {
+		return nil, fmt.Errorf("attributes: %w", err)
+	}
+	if len(stored) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]sqsonce.Attribute, len(stored))
+	for name, a := range stored {
+		all[name] = sqsonce.Attribute(a)
+	}
+	return all, nil
+}
