@@ -74,9 +74,15 @@ func openLedger(name, dsn string) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
-	return &ledger{db: db, database: d}, nil
+	l := &ledger{db: db, database: d}
+	l.limit(connections)
+	return l, nil
+}
+
+// limit limits the connections: the demo runs fourteen processes at one server.
+func (l *ledger) limit(n int) {
+	l.db.SetMaxOpenConns(n)
+	l.db.SetMaxIdleConns(n)
 }
 
 // setup creates the tables, unless they exist.

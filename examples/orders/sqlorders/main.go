@@ -46,6 +46,9 @@ func run(log *slog.Logger) error {
 		return err
 	}
 	defer l.db.Close() // every call has returned
+	if len(os.Args) > 1 { // no handlers
+		l.limit(8)
+	}
 	newHandler := func(_ aws.Config, c orders.Config) (sqsonce.Handler, error) { return l.handler(c) }
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "setup":
