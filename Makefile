@@ -12,7 +12,7 @@ help: ## Show this help
 # The commands that run the handler with each store. Drivers take minutes to compile: only the commands of STORE are built.
 DEMO_HANDLERS = $(if $(filter postgres mariadb sqlite,$(STORE)),./orders/sqlorders,$(if $(filter redis,$(STORE)),./orders/redisorders,./orders/worker ./orders/lambda))
 .PHONY: demo
-demo: ## Publish 5,000 orders, take the store away and kill a worker in the middle, redrive what was rejected, count every effect (STORE=postgres, mariadb, sqlite or redis; ENDPOINT=... for LocalStack or localaws)
+demo: ## Commit and publish 5,000 orders, take the store away and kill a relay and a worker in the middle, redrive what was rejected, count every effect (STORE=postgres, mariadb, sqlite or redis; ENDPOINT=... for LocalStack or localaws)
 	cd examples && go build -tags lambda.norpc -o $(BIN)/ ./orders/demo ./orders/publish $(DEMO_HANDLERS)
 	cd examples/orders && $(if $(STORE),STORE=$(STORE)) $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT)) $(if $(DYNAMODB_ENDPOINT),AWS_ENDPOINT_URL_DYNAMODB=$(DYNAMODB_ENDPOINT)) $(BIN)/demo
 
@@ -108,6 +108,10 @@ ARTIFACTS_DIR ?= $(BIN)
 build-OrdersFunction build-OrdersFifoFunction:
 	cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 \
 		go build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $(ARTIFACTS_DIR)/bootstrap ./orders/lambda
+
+build-OutboxRelayFunction:
+	cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=arm64 \
+		go build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $(ARTIFACTS_DIR)/bootstrap ./orders/outboxrelay
 
 .PHONY: template
 template: ## Check and build template.yaml with cfn-lint and SAM, and check deploy/ (needs Python; prints SKIP where they cannot be installed)

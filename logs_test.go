@@ -17,7 +17,7 @@ import (
 // logFolders are the folders of the packages that log.
 var logFolders = []string{
 	"internal/host", "internal/deadletter", "sqsworker", "lambda", "dedup", "dedup/dynamostore", "dedup/sqlstore", "dedup/redisstore",
-	"dedup/memstore", "fifo", "s3payload", "emf", "otelsqs", ".",
+	"dedup/memstore", "fifo", "fifo/outbox", "fifo/outbox/dynamooutbox", "s3payload", "emf", "otelsqs", ".",
 }
 
 // The table of docs/logs.md is what the code logs, and each key is in its vocabulary.

@@ -53,6 +53,14 @@ var otherAlarms = map[string]string{
 	"LedgerTableAlarm": "table: SUM(FILL(METRICS(), 0)) > 0, 3 of 5" +
 		"; reads = Sum AWS/DynamoDB ReadThrottleEvents TableName LedgerTable; writes = Sum AWS/DynamoDB WriteThrottleEvents TableName LedgerTable" +
 		"; transactWriteItems = Sum AWS/DynamoDB SystemErrors TableName LedgerTable Operation TransactWriteItems",
+	"OutboxAgeAlarm":    "outbox-age: Maximum sqsonce OutboxOldest queue OrdersFifoQueue > 300, 5 of 5, or no data",
+	"OutboxHaltedAlarm": "outbox-halted: Maximum sqsonce OutboxHalted queue OrdersFifoQueue > 0, 1 of 1",
+	"OutboxStreamAlarm": "outbox-stream: Maximum AWS/Lambda IteratorAge FunctionName OutboxRelayFunction > 300000, 3 of 5",
+	"OutboxErrorsAlarm": "outbox-errors: Sum AWS/Lambda Errors FunctionName OutboxRelayFunction > 0, 3 of 5",
+	"OutboxTableAlarm": "table: SUM(FILL(METRICS(), 0)) > 0, 3 of 5" +
+		"; reads = Sum AWS/DynamoDB ReadThrottleEvents TableName OutboxTable; writes = Sum AWS/DynamoDB WriteThrottleEvents TableName OutboxTable" +
+		"; query = Sum AWS/DynamoDB SystemErrors TableName OutboxTable Operation Query" +
+		"; transactWriteItems = Sum AWS/DynamoDB SystemErrors TableName OutboxTable Operation TransactWriteItems",
 }
 
 func wantAlarms() map[string]string {
@@ -143,7 +151,11 @@ func (a alarm) String() string {
 	if a.Name != "" {
 		condition += cmp.Or(a.Statistic, a.ExtendedStatistic) + " " + a.metric.String()
 	}
-	return fmt.Sprintf("%s > %s, %d of %d%s", condition, a.Threshold, cmp.Or(a.Datapoints, a.Periods), a.Periods, metrics)
+	minutes := fmt.Sprintf("%d of %d", cmp.Or(a.Datapoints, a.Periods), a.Periods)
+	if a.TreatMissingData == "breaching" {
+		minutes += ", or no data"
+	}
+	return fmt.Sprintf("%s > %s, %s%s", condition, a.Threshold, minutes, metrics)
 }
 
 // alarms compares the alarms with those that are wanted.
@@ -160,7 +172,7 @@ func (c *checker) alarms(want map[string]string) {
 			c.problem("%s is\n\t%s\nwant\n\t%s", name, got, want[name])
 		}
 		delete(want, name)
-		if a.Comparison != "GreaterThanThreshold" || a.TreatMissingData != "notBreaching" || fmt.Sprint(a.Actions) != "[HasAlarmTopic [AlarmTopicArn] AWS::NoValue]" {
+		if a.Comparison != "GreaterThanThreshold" || !slices.Contains([]string{"notBreaching", "breaching"}, a.TreatMissingData) || fmt.Sprint(a.Actions) != "[HasAlarmTopic [AlarmTopicArn] AWS::NoValue]" {
 			c.problem("%s: comparison %q, missing data %q, actions %v", name, a.Comparison, a.TreatMissingData, a.Actions)
 		}
 		c.query(name, a)
@@ -202,7 +214,7 @@ var awsMetrics = map[string][]string{
 		"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesVisible",
 		"NumberOfEmptyReceives", "NumberOfMessagesDeleted", "NumberOfMessagesReceived", "NumberOfMessagesSent",
 	},
-	"AWS/Lambda FunctionName":           {"ConcurrentExecutions", "Duration", "Errors", "Invocations", "Throttles"},
+	"AWS/Lambda FunctionName":           {"ConcurrentExecutions", "Duration", "Errors", "Invocations", "IteratorAge", "Throttles"},
 	"AWS/Lambda EventSourceMappingUUID": {"DeletedEventCount", "FailedInvokeEventCount", "InvokedEventCount", "PolledEventCount"},
 	"AWS/DynamoDB TableName":            {"ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits", "ReadThrottleEvents", "WriteThrottleEvents"},
 	"AWS/DynamoDB TableName Operation":  {"SuccessfulRequestLatency", "SystemErrors", "ThrottledRequests"},
@@ -217,8 +229,11 @@ func (c *checker) metric(where string, m metric) {
 		values[d.Name] = d.Value
 	}
 	known := awsMetrics[kind]
-	if kind == "sqsonce service queue" {
+	switch kind {
+	case "sqsonce service queue":
 		known = emfMetrics()
+	case "sqsonce queue":
+		known = c.filtered()
 	}
 	if !slices.Contains(known, m.Name) {
 		c.problem("%s: neither AWS nor package emf has a metric %s of %s", where, m.Name, kind)
@@ -228,7 +243,8 @@ func (c *checker) metric(where string, m metric) {
 		switch name {
 		case "QueueName", "queue":
 			of, isName := strings.CutSuffix(value, ".QueueName")
-			ok = ok && isName && c.Resources[of].Type == "AWS::SQS::Queue"
+			isURL := kind == "sqsonce queue" && !isName // as the relay's line has it
+			ok = ok && (isName || isURL) && c.Resources[of].Type == "AWS::SQS::Queue"
 		case "FunctionName", "service":
 			ok = ok && c.Resources[value].Type == "AWS::Serverless::Function"
 		case "EventSourceMappingUUID": // its resource is made by SAM

@@ -20,6 +20,7 @@ func checkTemplate(text []byte, ttlAttribute string) (problems []string, checked
 	c.kept()
 	c.alarms(wantAlarms())
 	c.dashboard()
+	c.outbox()
 	for _, name := range t.names("AWS::Serverless::Function") {
 		for _, event := range t.Resources[name].Properties.Events {
 			if event.Type == "SQS" {
@@ -121,7 +122,7 @@ func (c *checker) mapping(function string, e event) {
 	c.redrive(queue, q)
 	c.thresholds(queue, q, timeout)
 	c.logging(function, f)
-	c.role(resource(f.Role))
+	c.role(resource(f.Role), actions)
 }
 
 func (c *checker) redrive(queue string, q properties) {
@@ -148,7 +149,7 @@ var actions = []string{
 	"xray:PutTelemetryRecords", "xray:PutTraceSegments",
 }
 
-func (c *checker) role(name string) {
+func (c *checker) role(name string, want []string) {
 	var got []string
 	for _, p := range c.Resources[name].Properties.Policies {
 		for _, s := range p.PolicyDocument.Statement {
@@ -156,8 +157,8 @@ func (c *checker) role(name string) {
 		}
 	}
 	slices.Sort(got)
-	if got = slices.Compact(got); !slices.Equal(got, actions) {
-		c.problem("%s: allows %v, want %v", name, got, actions)
+	if got = slices.Compact(got); !slices.Equal(got, want) {
+		c.problem("%s: allows %v, want %v", name, got, want)
 	}
 }
 
@@ -189,12 +190,15 @@ type template struct {
 
 type properties struct {
 	// functions
-	Runtime       string                     `yaml:"Runtime"`
-	Handler       string                     `yaml:"Handler"`
-	Architectures []string                   `yaml:"Architectures"`
-	Timeout       int                        `yaml:"Timeout"`
-	Role          string                     `yaml:"Role"`
-	Events        map[string]eventProperties `yaml:"Events"`
+	Runtime       string   `yaml:"Runtime"`
+	Handler       string   `yaml:"Handler"`
+	Architectures []string `yaml:"Architectures"`
+	Environment   struct {
+		Variables map[string]string `yaml:"Variables"`
+	} `yaml:"Environment"`
+	Timeout int                        `yaml:"Timeout"`
+	Role    string                     `yaml:"Role"`
+	Events  map[string]eventProperties `yaml:"Events"`
 	// queues
 	FifoQueue              bool `yaml:"FifoQueue"`
 	VisibilityTimeout      int  `yaml:"VisibilityTimeout"`
@@ -208,6 +212,12 @@ type properties struct {
 		AttributeName string `yaml:"AttributeName"`
 		KeyType       string `yaml:"KeyType"`
 	} `yaml:"KeySchema"`
+	Stream struct {
+		View string `yaml:"StreamViewType"`
+	} `yaml:"StreamSpecification"`
+	Recovery struct {
+		Enabled bool `yaml:"PointInTimeRecoveryEnabled"`
+	} `yaml:"PointInTimeRecoverySpecification"`
 	DeletionProtection list `yaml:"DeletionProtectionEnabled"`
 	TTL                struct {
 		AttributeName string `yaml:"AttributeName"`
@@ -219,6 +229,10 @@ type properties struct {
 	// alarms and dashboards
 	alarm         `yaml:",inline"`
 	DashboardBody string `yaml:"DashboardBody"`
+	// metric filters
+	LogGroupName    string           `yaml:"LogGroupName"`
+	FilterPattern   string           `yaml:"FilterPattern"`
+	Transformations []transformation `yaml:"MetricTransformations"`
 	// roles and policies
 	Policies []struct {
 		PolicyDocument policy `yaml:"PolicyDocument"`
@@ -247,6 +261,21 @@ type event struct {
 	ScalingConfig           map[string]any `yaml:"ScalingConfig"`
 	ProvisionedPollerConfig any            `yaml:"ProvisionedPollerConfig"`
 	DestinationConfig       any            `yaml:"DestinationConfig"`
+	// of a stream
+	Stream   string `yaml:"Stream"`
+	Position string `yaml:"StartingPosition"`
+	Factor   int    `yaml:"ParallelizationFactor"`
+	Bisects  bool   `yaml:"BisectBatchOnFunctionError"`
+	Retries  int    `yaml:"MaximumRetryAttempts"`
+	Age      int    `yaml:"MaximumRecordAgeInSeconds"`
+	Filter   struct {
+		Filters []struct {
+			Pattern string `yaml:"Pattern"`
+		} `yaml:"Filters"`
+	} `yaml:"FilterCriteria"`
+	// of a schedule
+	Schedule string `yaml:"Schedule"`
+	State    list   `yaml:"State"`
 }
 
 // list is a string or a list of strings, as the Action of a policy.

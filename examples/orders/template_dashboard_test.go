@@ -89,6 +89,9 @@ func (c *checker) shows(alarms, metrics []string) {
 		}
 	}
 	for _, name := range c.names("AWS::Serverless::Function") {
+		if _, handles := c.Resources[name].Properties.Events["Orders"]; !handles {
+			continue
+		}
 		queue := resource(c.Resources[name].Properties.Events["Orders"].Properties.Queue)
 		for _, m := range emfMetrics() {
 			if row := "sqsonce " + m + " service " + name + " queue " + queue + ".QueueName"; !slices.Contains(metrics, row) {

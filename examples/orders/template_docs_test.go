@@ -35,8 +35,9 @@ func TestAlarmsInDocs(t *testing.T) {
 func TestCloudWatchCost(t *testing.T) {
 	text := readDoc(t, "cost.md")
 	const alarms, each, others = "alarms", "metrics of package emf that are in each line", "its other ones, if none is 0 in all of the month"
+	const relay = "metrics of the relay's lines"
 	count := func(row string) int { return int(number(t, text, `(?m)^\| `+row+` \| ([0-9]+) \|`)) }
-	for row, price := range map[string]string{alarms: "A", each: "M", others: "M"} {
+	for row, price := range map[string]string{alarms: "A", each: "M", others: "M", relay: "M"} {
 		got, want := number(t, text, `(?m)^\| `+row+` \| [0-9]+ \| ([0-9.]+) \|`), float64(count(row))*number(t, text, `(?m)^\| `+price+` \| ([0-9.]+) \|`)
 		if math.Abs(got-want) > 0.005 {
 			t.Errorf("%s: the page says %.2f dollars, want %.2f", row, got, want)
@@ -49,17 +50,26 @@ func TestCloudWatchCost(t *testing.T) {
 	if got := count(alarms); got != metrics {
 		t.Errorf("alarms: the page says %d metrics, want %d", got, metrics)
 	}
+	if got, want := count(relay), len(parsedTemplate(t).filtered()); got != want {
+		t.Errorf("the relay: the page says %d metrics, want %d", got, want)
+	}
 	if got, want := count(each)+count(others), 2*len(emfMetrics()); got != want {
 		t.Errorf("package emf: the page says %d metrics, want %d for two functions", got, want)
 	}
 }
 
-func templateAlarms(t *testing.T) (all []alarm) {
+func parsedTemplate(t *testing.T) *checker {
 	t.Helper()
 	var c checker
 	if err := yaml.Unmarshal([]byte(readTemplate(t)), &c.template); err != nil {
 		t.Fatal(err)
 	}
+	return &c
+}
+
+func templateAlarms(t *testing.T) (all []alarm) {
+	t.Helper()
+	c := parsedTemplate(t)
 	for _, name := range c.names("AWS::CloudWatch::Alarm") {
 		all = append(all, c.Resources[name].Properties.alarm)
 	}

@@ -9,6 +9,7 @@ import (
 
 // The keys of log lines. Those of the line "outbox: swept" are read by metric filters: they do not change.
 const (
+	keyQueue    = "queue"
 	keyGroup    = "group"
 	keyEvent    = "event"
 	keySequence = "sequence"
@@ -38,7 +39,7 @@ func (r *Relay) due(last func(*episodes) *time.Time) bool {
 }
 
 func (r *Relay) logSwept(ctx context.Context, b Backlog) {
-	r.opts.Logger.InfoContext(ctx, "outbox: swept",
+	r.opts.Logger.InfoContext(ctx, "outbox: swept", keyQueue, r.publisher.QueueURL(),
 		keyGroups, b.Groups, keyOldest, b.Oldest.Seconds(), keyHalted, b.Halted, keySkipped, b.Skipped)
 }
 

@@ -45,7 +45,7 @@ var PostgreSQL = &Database{
 	},
 	arguments: func(s *Server) []string {
 		return []string{"-D", s.data(), "-h", Host, "-p", strconv.Itoa(s.Port),
-			"-c", "unix_socket_directories=", "-c", "shared_buffers=32MB", "-c", "max_connections=200"}
+			"-c", "unix_socket_directories=", "-c", "shared_buffers=32MB", "-c", "max_connections=300"}
 	},
 	ask: askPostgreSQL,
 	dsn: func(address, database string) string {
@@ -68,7 +68,7 @@ var MariaDB = &Database{
 	arguments: func(s *Server) []string {
 		return []string{"--no-defaults", "--datadir=" + s.data(), "--bind-address=" + Host, "--port=" + strconv.Itoa(s.Port),
 			"--socket=" + filepath.Join(s.folder, "socket"), "--pid-file=" + filepath.Join(s.folder, "pid"), "--init-file=" + s.initFile(),
-			"--skip-name-resolve", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=200",
+			"--skip-name-resolve", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--max-connections=300",
 			"--character-set-server=utf8mb4"}
 	},
 	ask: askMySQL,
@@ -89,7 +89,7 @@ var MySQL = &Database{
 		return []string{"--no-defaults", "--datadir=" + s.data(), "--bind-address=" + Host, "--port=" + strconv.Itoa(s.Port),
 			"--socket=" + filepath.Join(s.folder, "socket"), "--pid-file=" + filepath.Join(s.folder, "pid"), "--init-file=" + s.initFile(),
 			"--secure-file-priv=NULL", "--skip-name-resolve", "--mysqlx=OFF", "--skip-log-bin", "--performance-schema=OFF", "--innodb-buffer-pool-size=64M",
-			"--innodb-redo-log-capacity=16M", "--max-connections=200"}
+			"--innodb-redo-log-capacity=16M", "--max-connections=300"}
 	},
 	ask: askMySQL,
 	dsn: mysqlDSN,

@@ -18,6 +18,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -193,6 +195,10 @@ func TestExamples(t *testing.T) {
 	}
 	w.consume("orders", func(context.Context, *sqsonce.Message) error { return nil })
 	t.Chdir(t.TempDir()) // for archives
+	box := w.emptyOutbox()
+	example := fifo.Event{ID: "ord-42/v7", Group: "ord-42", Body: "{}"}
+	w.commit(box, example, 7)
+	w.must(box.Park(t.Context(), outbox.Entry{Event: example, Source: "orders", Seq: 7}, outbox.Halt, "too long"))
 	walk((&app{}).root(), func(c *cobra.Command) {
 		if c.HasSubCommands() {
 			return

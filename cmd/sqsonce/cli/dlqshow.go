@@ -147,10 +147,7 @@ func newMessageJSON(m *ops.Message, body bool) messageJSON {
 		ID: m.ID, State: m.State, Do: m.State.Do(), Cause: m.Cause, Class: m.Class.ID, Reason: m.Reason, Key: m.RecordKey,
 		Expired: m.Expired, SentAt: m.SentAt.UTC(), LostAt: m.LostAt.UTC(), Receives: m.ReceiveCount, Source: m.QueueARN,
 		Group: m.Group, Sequence: m.Sequence, DedupID: m.DedupID, Trace: m.TraceHeader, BodyBytes: len(m.Body),
-		Attributes: map[string]attributeJSON{},
-	}
-	for name, attr := range m.Attributes {
-		out.Attributes[name] = attributeJSON{attr.Type, attr.String, attr.Binary}
+		Attributes: newAttributesJSON(m.Attributes),
 	}
 	if m.Problem != nil {
 		out.Problem = m.Problem.Error()
@@ -161,6 +158,14 @@ func newMessageJSON(m *ops.Message, body bool) messageJSON {
 	}
 	if body {
 		out.Body = m.Body
+	}
+	return out
+}
+
+func newAttributesJSON(attributes map[string]sqsonce.Attribute) map[string]attributeJSON {
+	out := map[string]attributeJSON{}
+	for name, attr := range attributes {
+		out[name] = attributeJSON{attr.Type, attr.String, attr.Binary}
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -51,6 +52,7 @@ func codeOf(ctx context.Context, err error) exitCode {
 	}
 	_, field := errors.AsType[*sqsonce.FieldError](err)
 	_, refused := errors.AsType[*ops.RefusedError](err)
+	_, broken := errors.AsType[*outbox.BrokenError](err)
 	switch {
 	case denied(err):
 		return exitDenied
@@ -60,6 +62,10 @@ func codeOf(ctx context.Context, err error) exitCode {
 		return exitRefused
 	case refused || errors.Is(err, dedup.ErrChanged) || errors.Is(err, sqsonce.ErrInProgress):
 		return exitRefused
+	case errors.Is(err, outbox.ErrNotParked), errors.Is(err, outbox.ErrNotFound):
+		return exitRefused
+	case errors.Is(err, outbox.ErrUnsettled) || broken:
+		return exitPart
 	case field:
 		return exitUsage
 	case errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, ops.ErrCanary) || errors.Is(err, ops.ErrFailsYet):
@@ -96,8 +102,7 @@ func denied(err error) bool {
 func explain(err error) string {
 	text := err.Error()
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok && denied(err) {
-		// An action of SQS covers its batches too.
-		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), strings.TrimSuffix(op.OperationName, "Batch"))
+		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), actionOf(op.OperationName))
 	}
 	switch {
 	case errors.Is(err, ops.ErrNotDeadLetter):
@@ -110,6 +115,14 @@ func explain(err error) string {
 		text += "\n  the flag is --never-started"
 	}
 	return text
+}
+
+// actionOf returns the action of an operation: one of SQS covers its batches too, and a transaction needs those of its parts.
+func actionOf(operation string) string {
+	if operation == "TransactGetItems" {
+		return "GetItem"
+	}
+	return strings.TrimSuffix(operation, "Batch")
 }
 
 func queueOf(err error) string {

@@ -23,6 +23,7 @@ type flags struct {
 	notDeadLetter, spendReceives bool
 	limit                        int
 	consumer, table              string
+	outbox, outboxTable          string
 	retention                    days
 	yes, dryRun                  bool
 	expect                       int // negative: not set
@@ -34,6 +35,8 @@ func (f *flags) environment(getenv func(string) string) {
 	f.queue = cmp.Or(f.queue, getenv("SQSONCE_QUEUE"))
 	f.consumer = cmp.Or(f.consumer, getenv("SQSONCE_CONSUMER"))
 	f.table = cmp.Or(f.table, getenv("SQSONCE_TABLE"))
+	f.outbox = cmp.Or(f.outbox, getenv("SQSONCE_OUTBOX"))
+	f.outboxTable = cmp.Or(f.outboxTable, getenv("SQSONCE_OUTBOX_TABLE"))
 	f.operator = cmp.Or(f.operator, getenv("USER"), getenv("USERNAME"))
 }
 

@@ -28,6 +28,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
 // Store is a store of records that operators can read and change, as every store of this module.
@@ -49,6 +50,8 @@ type Options struct {
 	// Store opens the store of the consumer's records. It is called once, by commands that need records. Default: the DynamoDB
 	// table of --table.
 	Store func(context.Context) (Store, error)
+	// Outbox opens the outbox of the commands that are about one. Default: that of --table and --outbox, in DynamoDB.
+	Outbox func(context.Context) (outbox.Store, error)
 }
 
 // Main runs the command of os.Args, and ends the process with its exit code: 0 done, 1 failed, 2 usage, 3 found, 4 in part or

@@ -52,17 +52,23 @@ func (r recorder) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	var in struct{ QueueUrl, QueueName, SourceArn, TableName string }
+	var in struct {
+		QueueUrl, QueueName, SourceArn, TableName string
+		TransactItems                             []struct{ Get struct{ TableName string } }
+	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
 	service, op, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 	service = map[bool]string{true: "sqs", false: "dynamodb"}[service == "AmazonSQS"]
 	resource := in.QueueUrl + in.QueueName + in.SourceArn + in.TableName
+	if len(in.TransactItems) > 0 {
+		resource = in.TransactItems[0].Get.TableName
+	}
 	resource = strings.TrimSuffix(resource[strings.LastIndexAny(resource, "/:")+1:], ".fifo")
-	if r.calls.policy != "" && (resource == "orders" || resource == "orders-dlq" || resource == "dedup") {
+	if r.calls.policy != "" && slices.Contains([]string{"orders", "orders-dlq", "dedup", "outbox"}, resource) {
 		made.Lock()
-		made.calls[r.calls.policy][service+":"+strings.TrimSuffix(op, "Batch")+" "+resource] = true
+		made.calls[r.calls.policy][service+":"+actionOf(op)+" "+resource] = true
 		made.Unlock()
 	}
 	return r.to.Do(req)
@@ -137,6 +143,10 @@ func TestDenied(t *testing.T) {
 		"dlq export ARCHIVE":          append([]string{"sqs:ChangeMessageVisibility"}, looks...),
 		"dlq delete --archive ARCHIVE --all --yes --expect 3": append([]string{"sqs:DeleteMessage"}, looks...),
 		"dlq restore ARCHIVE --yes":                           {"sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks", "sqs:SendMessage"},
+		"outbox ls":                                           {"dynamodb:Scan"},
+		"outbox show ord-2":                                   {"dynamodb:Query", "dynamodb:GetItem"},
+		"outbox unpark ord-1 2 --yes":                         {"dynamodb:UpdateItem"},
+		"outbox discard ord-1 2 --yes":                        {"dynamodb:DeleteItem"},
 		"record show orders|e":                                {"dynamodb:GetItem"},
 		"record ls":                                           {"dynamodb:Scan"},
 		"record free orders|e --yes":                          {"dynamodb:GetItem", "dynamodb:UpdateItem"},
@@ -151,7 +161,13 @@ func TestDenied(t *testing.T) {
 					if strings.Contains(command, "restore") {
 						w.dlq("export ARCHIVE")
 					}
+					if strings.HasPrefix(command, "outbox") {
+						w.outboxFrom2()
+					}
 					service, op, _ := strings.Cut(action, ":")
+					if op == "GetItem" && strings.HasPrefix(command, "outbox") {
+						op = "TransactGetItems"
+					}
 					switch op {
 					case "SendMessage", "DeleteMessage", "ChangeMessageVisibility":
 						op += "Batch"

@@ -19,6 +19,8 @@ import (
 // Orders and report are the same with each.
 type backend struct {
 	worker, function string             // commands in the folder of this executable
+	publisher        []string           // command and arguments
+	relay            []string           // the same; nil: events are published at once
 	address          string             // host and port of the store; "": there is no outage
 	noOutage         string             // why
 	server           *testserver.Server // nil: none was started
@@ -34,13 +36,13 @@ func startBackend(ctx context.Context, bin, dir string) (*backend, error) {
 	store := os.Getenv("STORE")
 	switch store {
 	case "", "dynamodb":
-		return &backend{worker: dynamoWorker, function: "lambda"}, nil
+		return &backend{worker: dynamoWorker, function: "lambda", publisher: []string{"publish"}, relay: []string{"publish", "relay"}}, nil
 	case "redis":
 		s, err := testserver.Redis.Launch(ctx, testserver.AppendOnly)
 		if err != nil {
 			return nil, err
 		}
-		return &backend{worker: "redisorders", function: "redisorders", server: s, address: s.Addr(), env: func(address string) []string {
+		return &backend{worker: "redisorders", function: "redisorders", publisher: []string{"publish"}, server: s, address: s.Addr(), env: func(address string) []string {
 			return []string{"REDIS_URL=" + strings.Replace(s.DSN("0"), s.Addr(), address, 1)}
 		}}, nil
 	case "postgres":
@@ -69,7 +71,7 @@ func startSQL(ctx context.Context, bin, store string, kind *testserver.Database,
 
 func (b *backend) withSQL(ctx context.Context, bin, store string, dsn func(address string) string) (*backend, error) {
 	const command = "sqlorders"
-	b.worker, b.function = command, command
+	b.worker, b.function, b.publisher, b.relay = command, command, []string{command, "publish"}, []string{command, "relay"}
 	b.env = func(address string) []string { return []string{"STORE=" + store, "DATABASE_URL=" + dsn(address)} }
 	run := func(argument string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, command), argument)
@@ -93,7 +95,7 @@ func (b *backend) useDynamoDB(endpoint string) error {
 	b.env = func(address string) []string {
 		at := *u
 		at.Host = cmp.Or(address, u.Host)
-		return []string{"AWS_ENDPOINT_URL_DYNAMODB=" + at.String()}
+		return []string{"STORE=dynamodb", "AWS_ENDPOINT_URL_DYNAMODB=" + at.String()}
 	}
 	if u.Scheme != "http" {
 		b.noOutage = "the certificate of the endpoint is not for a proxy"

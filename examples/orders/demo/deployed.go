@@ -60,6 +60,7 @@ func (d *deployed) connect(ctx context.Context, b *backend) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.relay = nil // the relay of the stack publishes to the FIFO queue alone
 	b.noOutage = "nothing stands between a deployed stack and its clients"
 	return &stack{names: d.names(), backend: b, deployed: true, Stack: &localstack.Stack{
 		SQS: sqs.NewFromConfig(cfg), DynamoDB: dynamodb.NewFromConfig(cfg), QueueURL: map[string]string{

@@ -21,6 +21,7 @@ type incidents struct {
 	killed []int            // IDs of the processes
 	mended chan error       // gets the result of the redrive, once; nil: it has not begun
 	over   bool             // the redrive
+	relays [2]bool          // those of the loads' queues are killed
 }
 
 // next begins the incident that is due when so many events of each queue are booked.
@@ -38,6 +39,29 @@ func (i *incidents) next(ctx context.Context, booked map[string]int) error {
 			return err
 		}
 		return i.mend(ctx)
+	}
+	return nil
+}
+
+// killRelays kills a relay of each queue when a quarter of its events was sent, and starts another.
+func (i *incidents) killRelays() error {
+	if i.p.stack.backend.relay == nil {
+		return nil
+	}
+	for n, l := range i.in.loads {
+		sent := i.p.stack.counted(l.queue).sent
+		if i.relays[n] || sent < len(l.events)/4 {
+			continue
+		}
+		i.relays[n] = true
+		pid, err := i.p.killRelay(l.queue)
+		if err != nil {
+			return err
+		}
+		i.shown.print("killed relay %d of %s with SIGKILL after %d messages, and started another", pid, l.queue, sent)
+		if err := i.p.startRelay(l.queue); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type load struct {
 }
 
 // names are the names of a run's queues and tables.
-type names struct{ fifo, standard, fifoDLQ, standardDLQ, ledger, dedup string }
+type names struct{ fifo, standard, fifoDLQ, standardDLQ, ledger, dedup, orders, outbox string }
 
 // newNames returns new names for each run: for a minute SQS refuses the name of a deleted queue.
 func newNames() names {
@@ -31,7 +31,7 @@ func newNames() names {
 	return names{
 		fifo: run + ".fifo", fifoDLQ: run + "-dlq.fifo",
 		standard: run, standardDLQ: run + "-dlq",
-		ledger: run + "-ledger", dedup: run + "-dedup",
+		ledger: run + "-ledger", dedup: run + "-dedup", orders: run + "-placed", outbox: run + "-outbox",
 	}
 }
 

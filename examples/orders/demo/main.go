@@ -1,6 +1,7 @@
 // Command demo runs the orders example under the conditions that double effects: events that are sent twice, handlers that
 // take longer than the visibility timeout, a store that is away for ten seconds, and a worker and a Lambda function that are
-// killed in the middle. Orders of one article are rejected on the standard queue, and redriven when the cause is mended.
+// killed in the middle. The orders are committed together with their events, which two relays publish for each queue, one of which is
+// killed too. Orders of one article are rejected on the standard queue, and redriven when the cause is mended.
 //
 // It starts SQS and DynamoDB in memory, or uses the endpoint of AWS_ENDPOINT_URL (AWS_ENDPOINT_URL_SQS and
 // AWS_ENDPOINT_URL_DYNAMODB where they differ). It runs the commands publish, worker and lambda, the last behind an event
@@ -8,7 +9,7 @@
 // connections for the ten seconds. Then it counts: deliveries at the endpoint, calls of the external system, bookings in the
 // ledger.
 //
-// STORE names another store for the records: postgres, mariadb and sqlite, which then have the ledger too, or redis. The
+// STORE names another store for the records: postgres, mariadb and sqlite, which then have the ledger and the outbox too, or redis, whose orders are published at once, without an outbox. The
 // demo starts the server, from the packages of the system. SQLite needs none: it is a file, and its outage is left out.
 //
 // STACK_OUTPUTS names a JSON file with the outputs of a stack of template.yaml. The demo then uses its queues and tables on
@@ -147,6 +148,9 @@ func perform(ctx context.Context, p *processes, in *input) (killed []int, err er
 			return nil, err
 		}
 		shown.show(booked)
+		if err := todo.killRelays(); err != nil {
+			return nil, err
+		}
 		if err := todo.next(ctx, booked); err != nil {
 			return nil, err
 		}
@@ -162,7 +166,7 @@ func perform(ctx context.Context, p *processes, in *input) (killed []int, err er
 	}
 }
 
-// startAll starts two workers, a function and a publisher for each queue.
+// startAll starts two workers, a function, two relays and a publisher for each queue.
 func startAll(ctx context.Context, p *processes, in *input) error {
 	if !p.stack.deployed { // else they are running
 		if err := os.WriteFile(p.unknownFile(), []byte(unknownArticle), 0o600); err != nil {
@@ -176,6 +180,15 @@ func startAll(ctx context.Context, p *processes, in *input) error {
 		for range 2 {
 			if err := p.startWorker(l.queue); err != nil {
 				return err
+			}
+		}
+	}
+	if p.stack.backend.relay != nil {
+		for _, l := range in.loads {
+			for range 2 {
+				if err := p.startRelay(l.queue); err != nil {
+					return err
+				}
 			}
 		}
 	}

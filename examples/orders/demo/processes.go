@@ -32,6 +32,9 @@ const (
 	// minute, and those that were received before for four.
 	queueVisibility = 27 * time.Second
 	batchSize       = 10
+	// A relay that is killed keeps its claims for so long, on PostgreSQL and MariaDB.
+	relayLease      = 10 * time.Second
+	relayPoll       = 200 * time.Millisecond
 	consumer        = "orders" // name in the records
 	concurrentCalls = 2        // of each function: the least MaximumConcurrency of a mapping
 )
@@ -42,6 +45,7 @@ type processes struct {
 	stack      *stack
 	workers    []*process
 	publishers []*process
+	relays     []*process
 	functions  *functions
 	failed     chan error // receives the failure of a process that the demo did not kill
 }
@@ -63,7 +67,7 @@ type process struct {
 func (p *processes) callsFile() string { return filepath.Join(p.dir, "calls") }
 
 func (p *processes) startWorker(queue string) error {
-	w, err := p.start(p.stack.backend.worker, queue)
+	w, err := p.start([]string{p.stack.backend.worker}, queue)
 	if err == nil {
 		p.workers = append(p.workers, w)
 	}
@@ -71,18 +75,27 @@ func (p *processes) startWorker(queue string) error {
 }
 
 func (p *processes) startPublisher(l *load) error {
-	publisher, err := p.start("publish", l.queue, "FILE="+l.file, "NAMESPACE=orders", "RESEND=10", "RETRY=5")
+	publisher, err := p.start(p.stack.backend.publisher, l.queue, "FILE="+l.file, "NAMESPACE=orders", "RESEND=10", "RETRY=5")
 	if err == nil {
 		p.publishers = append(p.publishers, publisher)
 	}
 	return err
 }
 
-func (p *processes) start(command, queue string, env ...string) (*process, error) {
-	one := &process{name: command, queue: queue, exited: make(chan struct{})}
-	one.cmd = exec.Command(filepath.Join(p.bin, command))
+// startRelay starts a relay of the queue's outbox.
+func (p *processes) startRelay(queue string) error {
+	r, err := p.start(p.stack.backend.relay, queue)
+	if err == nil {
+		p.relays = append(p.relays, r)
+	}
+	return err
+}
+
+func (p *processes) start(command []string, queue string, env ...string) (*process, error) {
+	one := &process{name: strings.Join(command, " "), queue: queue, exited: make(chan struct{})}
+	one.cmd = exec.Command(filepath.Join(p.bin, command[0]), command[1:]...)
 	one.cmd.Env = append(append(os.Environ(), p.environment(queue)...), env...)
-	log, err := os.CreateTemp(p.dir, command+"-*.log")
+	log, err := os.CreateTemp(p.dir, command[0]+"-*.log")
 	if err != nil {
 		return nil, err
 	}
@@ -111,26 +124,30 @@ func (p *process) failure() error {
 }
 
 // killWorker kills a worker of the queue with SIGKILL: it finishes nothing, as in a crash.
-func (p *processes) killWorker(queue string) (pid int, err error) {
-	for i, w := range p.workers {
-		if w.queue != queue {
-			continue
-		}
-		p.workers = append(p.workers[:i], p.workers[i+1:]...)
-		w.killed.Store(true)
-		if err := w.cmd.Process.Kill(); err != nil {
-			return 0, err
-		}
-		<-w.exited
-		return w.cmd.Process.Pid, nil
+func (p *processes) killWorker(queue string) (pid int, err error) { return kill(&p.workers, queue) }
+
+// killRelay kills a relay of the queue in the same way.
+func (p *processes) killRelay(queue string) (pid int, err error) { return kill(&p.relays, queue) }
+
+func kill(all *[]*process, queue string) (pid int, err error) {
+	i := slices.IndexFunc(*all, func(one *process) bool { return one.queue == queue })
+	if i < 0 {
+		return 0, fmt.Errorf("nothing of %s to kill", queue)
 	}
-	return 0, fmt.Errorf("no worker of %s to kill", queue)
+	one := (*all)[i]
+	*all = slices.Delete(*all, i, i+1)
+	one.killed.Store(true)
+	if err := one.cmd.Process.Kill(); err != nil {
+		return 0, err
+	}
+	<-one.exited
+	return one.cmd.Process.Pid, nil
 }
 
-// waitUntilStarted waits until a worker runs: before it listens for signals, SIGTERM kills it.
+// waitUntilStarted waits until a worker or a relay runs: before it listens for signals, SIGTERM kills it.
 func (p *process) waitUntilStarted(ctx context.Context) {
 	for ctx.Err() == nil {
-		if text, err := os.ReadFile(p.log); err != nil || strings.Contains(string(text), "sqsworker: started") {
+		if text, err := os.ReadFile(p.log); err != nil || strings.Contains(string(text), "sqsworker: started") || strings.Contains(string(text), "relay started") {
 			return
 		}
 		select {
@@ -141,17 +158,18 @@ func (p *process) waitUntilStarted(ctx context.Context) {
 	}
 }
 
-// stop sends SIGTERM to the workers and waits for all processes. Each must exit with status 0.
+// stop sends SIGTERM to the workers and relays and waits for all processes. Each must exit with status 0.
 func (p *processes) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
-	for _, w := range p.workers {
+	running := slices.Concat(p.workers, p.relays)
+	for _, w := range running {
 		w.waitUntilStarted(ctx)
 		if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
 	}
-	for _, one := range append(p.workers, p.publishers...) {
+	for _, one := range append(running, p.publishers...) {
 		select {
 		case <-one.exited:
 			if one.err != nil {
@@ -161,7 +179,7 @@ func (p *processes) stop(ctx context.Context) error {
 			return fmt.Errorf("%s of %s did not exit: %w", one.name, one.queue, ctx.Err())
 		}
 	}
-	p.workers, p.publishers = nil, nil
+	p.workers, p.publishers, p.relays = nil, nil, nil
 	f := p.functions
 	p.functions = nil
 	if f == nil {
@@ -177,7 +195,7 @@ func (p *processes) killAll() {
 		cancel()
 		_ = p.functions.stop(ended) // the demo has failed already, with the first error
 	}
-	for _, one := range append(p.workers, p.publishers...) {
+	for _, one := range slices.Concat(p.workers, p.publishers, p.relays) {
 		one.killed.Store(true)
 		_ = one.cmd.Process.Kill() // fails where the process has exited
 		<-one.exited
@@ -190,10 +208,12 @@ func (p *processes) environment(queue string) []string {
 		"QUEUE_URL=" + p.stack.QueueURL[queue], "DLQ_URL=" + p.stack.QueueURL[p.stack.names.dlq(queue)],
 		"DEDUP_TABLE=" + p.stack.names.dedup, "LEDGER_TABLE=" + p.stack.names.ledger, "CONSUMER=" + consumer,
 		"CALLS=" + p.callsFile(), "CONCURRENCY=" + strconv.Itoa(concurrency),
+		"ORDERS_TABLE=" + p.stack.names.orders, "OUTBOX_TABLE=" + p.stack.names.outbox, "OUTBOX=" + queue,
+		"POLL=" + relayPoll.String(), "RELAY_LEASE=" + relayLease.String(),
 		"VISIBILITY=" + visibility.String(), "LEASE=" + lease.String(), "BACKOFF=" + longestBackoff.String(),
 	}
 	if p.stack.deployed { // the credentials and endpoints of the demo itself
-		return env
+		return append(env, "STORE=")
 	}
 	if queue == p.stack.names.standard {
 		env = append(env, "UNKNOWN_SKUS="+p.unknownFile())

@@ -9,10 +9,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/examples/orders"
+	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
 	"github.com/sqsonce/sqsonce/internal/netfault"
 	"github.com/sqsonce/sqsonce/localstack"
 )
@@ -57,6 +59,9 @@ func (s *stack) prepare(ctx context.Context) error {
 		if err := s.backend.useDynamoDB(s.dynamoURL()); err != nil {
 			return err
 		}
+		if err := s.createOutbox(ctx); err != nil {
+			return err
+		}
 	}
 	var err error
 	if s.backend.address != "" {
@@ -66,6 +71,19 @@ func (s *stack) prepare(ctx context.Context) error {
 	}
 	s.counter, err = startCounter(aws.ToString(s.SQS.Options().BaseEndpoint))
 	return err
+}
+
+// createOutbox creates the tables of the orders and of the outbox.
+func (s *stack) createOutbox(ctx context.Context) error {
+	_, err := s.DynamoDB.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName: aws.String(s.names.orders), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	})
+	if err != nil {
+		return err
+	}
+	return dynamooutbox.CreateTable(ctx, s.DynamoDB, s.names.outbox)
 }
 
 func (s *stack) close(ctx context.Context) error {
@@ -79,8 +97,15 @@ func (s *stack) close(ctx context.Context) error {
 	if s.deployed {
 		return err
 	}
-	_, tableErr := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(s.names.ledger)})
-	return errors.Join(err, tableErr, s.Stack.Close(ctx))
+	tables := []string{s.names.ledger}
+	if s.backend.worker == dynamoWorker {
+		tables = append(tables, s.names.orders, s.names.outbox)
+	}
+	for _, table := range tables {
+		_, tableErr := s.DynamoDB.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table})
+		err = errors.Join(err, tableErr)
+	}
+	return errors.Join(err, s.Stack.Close(ctx))
 }
 
 func (s *stack) dynamoURL() string { return aws.ToString(s.DynamoDB.Options().BaseEndpoint) }

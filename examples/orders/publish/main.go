@@ -1,160 +1,56 @@
-// Command publish sends a file of orders to a queue: each event once, and some of them a second time.
+// Command publish sends a file of orders to a queue: each event once, and some of them a second time. With STORE=dynamodb each order
+// and its event are committed in one transaction, and a relay publishes the event.
+//
+//	publish        sends the file
+//	publish relay  publishes what is committed, until SIGTERM
 //
 // Environment variables, with their defaults:
 //
-//	QUEUE_URL  URL of the queue
-//	FILE       file of orders, one JSON object on each line
-//	NAMESPACE  event source; orders
-//	RETRY      percent of the events that are published a second time, unchanged, as after a lost reply; 0
-//	RESEND     percent of the events that are sent a second time with the same event-id, but with another message ID and, on
-//	           a FIFO queue, another MessageDeduplicationId, as by a producer that does not know of the first send; 0
+//	QUEUE_URL     URL of the queue
+//	FILE          file of orders, one JSON object on each line
+//	NAMESPACE     event source; orders
+//	RETRY         percent of the events that are sent a second time, unchanged, as after a lost reply; 0
+//	RESEND        percent of the events that are sent a second time with the same event-id, but with another message ID and, on
+//	              a FIFO queue, another MessageDeduplicationId, as by a producer that does not know of the first send; 0. With an
+//	              outbox that waits until a relay has published the event
+//	STORE         dynamodb: through an outbox; else at once
+//	ORDERS_TABLE  DynamoDB table of the orders, key id (S)
+//	OUTBOX_TABLE  DynamoDB table of the outbox
+//	OUTBOX        name of the outbox in it; orders
+//	POLL          how often a relay looks for events; 1s
+//	RELAY_LEASE   how long a relay's claim of a group lasts; 30s
 //
 // and those of the AWS SDK.
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/examples/orders"
-	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/examples/orders/publishing"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
 func main() {
-	if err := run(); err != nil {
-		slog.Error("publish has failed", "error", err)
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := run(log); err != nil {
+		log.Error("publish has failed", "error", err)
 		os.Exit(1)
 	}
 }
 
-type settings struct {
-	queueURL, file, namespace string
-	resend, retry             int // percent
-}
-
-func fromEnv() (settings, error) {
-	s := settings{
-		queueURL:  os.Getenv("QUEUE_URL"),
-		file:      os.Getenv("FILE"),
-		namespace: cmp.Or(os.Getenv("NAMESPACE"), "orders"),
+func run(log *slog.Logger) error {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "relay":
+		return publishing.RunRelay(log, func(_ context.Context, cfg aws.Config) (outbox.Store, error) { return openOutbox(cfg) })
+	case len(os.Args) > 1:
+		return fmt.Errorf("unknown argument %q: use relay or none", os.Args[1])
+	case os.Getenv("STORE") == "dynamodb":
+		return publishing.Run(openOrders)
 	}
-	var errs []error
-	percent := func(name string) int {
-		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), "0"))
-		if err != nil || n < 0 || n > 100 {
-			errs = append(errs, fmt.Errorf("environment variable %s: %q is not a number from 0 to 100", name, os.Getenv(name)))
-		}
-		return n
-	}
-	s.resend, s.retry = percent("RESEND"), percent("RETRY")
-	return s, errors.Join(errs...)
-}
-
-func run() error {
-	s, err := fromEnv()
-	if err != nil {
-		return err
-	}
-	events, err := orders.ReadFile(s.file)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		return err
-	}
-	client := sqs.NewFromConfig(cfg)
-	publisher, err := fifo.NewPublisher(client, s.queueURL, s.namespace)
-	if err != nil {
-		return err
-	}
-	// In chunks, so that at most a chunk of other events is between the two copies of an event.
-	sent := 0
-	for chunk := range slices.Chunk(events, 250) {
-		if _, err := publisher.PublishAll(ctx, convert(chunk)); err != nil {
-			return err
-		}
-		if _, err := publisher.PublishAll(ctx, convert(percentOf(chunk, sent, s.retry, 7))); err != nil {
-			return err
-		}
-		if err := resend(ctx, client, s, percentOf(chunk, sent, s.resend, 3)); err != nil {
-			return err
-		}
-		sent += len(chunk)
-	}
-	return publisher.Close(ctx)
-}
-
-func convert(events []orders.Event) []fifo.Event {
-	out := make([]fifo.Event, len(events))
-	for i, e := range events {
-		out[i] = fifo.Event{ID: e.ID, Group: e.Account, Type: e.Type, Body: e.Body}
-	}
-	return out
-}
-
-// percentOf returns percent of the events of a chunk, evenly spread by their position in the file. The first event of the
-// chunk is at position first. With another shift other events are returned.
-func percentOf(chunk []orders.Event, first, percent, shift int) []orders.Event {
-	var out []orders.Event
-	for i, e := range chunk {
-		n := first + i + shift
-		if n*percent/100 != (n+1)*percent/100 {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// resend sends with the SDK, not with the publisher, which never sends an event under another MessageDeduplicationId.
-func resend(ctx context.Context, client *sqs.Client, s settings, events []orders.Event) error {
-	for batch := range slices.Chunk(events, 10) {
-		in := &sqs.SendMessageBatchInput{QueueUrl: aws.String(s.queueURL)}
-		for i, e := range batch {
-			entry := sqstypes.SendMessageBatchRequestEntry{
-				Id:             aws.String(strconv.Itoa(i)),
-				MessageBody:    aws.String(e.Body),
-				MessageGroupId: aws.String(e.Account),
-				MessageAttributes: map[string]sqstypes.MessageAttributeValue{
-					sqsonce.AttrEventSource: text(s.namespace),
-					sqsonce.AttrEventID:     text(e.ID),
-					sqsonce.AttrEventType:   text(e.Type),
-				},
-			}
-			if strings.HasSuffix(s.queueURL, ".fifo") {
-				entry.MessageDeduplicationId = aws.String("resend-" + rand.Text())
-			}
-			in.Entries = append(in.Entries, entry)
-		}
-		out, err := client.SendMessageBatch(ctx, in)
-		if err != nil {
-			return err
-		}
-		if len(out.Failed) > 0 {
-			return fmt.Errorf("SQS refused %d of %d events, the first with: %s", len(out.Failed), len(batch), aws.ToString(out.Failed[0].Message))
-		}
-	}
-	return nil
-}
-
-func text(s string) sqstypes.MessageAttributeValue {
-	return sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(s)}
+	return publishing.Run(nil)
 }

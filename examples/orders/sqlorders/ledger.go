@@ -10,6 +10,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/sqloutbox"
 	"github.com/sqsonce/sqsonce/examples/orders"
 )
 
@@ -27,6 +28,8 @@ type database struct {
 	position   string // column that numbers the bookings
 	addBalance string
 	addEntry   string
+	countOrder string
+	addOrder   string
 }
 
 var databases = map[string]database{
@@ -35,21 +38,27 @@ var databases = map[string]database{
 		position: "position BIGSERIAL PRIMARY KEY",
 		addBalance: "INSERT INTO ledger_accounts (account, balance) VALUES ($1, $2) " +
 			"ON CONFLICT (account) DO UPDATE SET balance = ledger_accounts.balance + excluded.balance",
-		addEntry: "INSERT INTO ledger_entries (account, event) VALUES ($1, $2)",
+		addEntry:   "INSERT INTO ledger_entries (account, event) VALUES ($1, $2)",
+		countOrder: "SELECT COUNT(*) FROM orders WHERE id = $1",
+		addOrder:   "INSERT INTO orders (id, account, body) VALUES ($1, $2, $3)",
 	},
 	"mariadb": {
 		driver: "mysql", dialect: sqlstore.MySQL,
 		position: "position BIGINT AUTO_INCREMENT PRIMARY KEY",
 		addBalance: "INSERT INTO ledger_accounts (account, balance) VALUES (?, ?) " +
 			"ON DUPLICATE KEY UPDATE balance = balance + VALUES(balance)",
-		addEntry: "INSERT INTO ledger_entries (account, event) VALUES (?, ?)",
+		addEntry:   "INSERT INTO ledger_entries (account, event) VALUES (?, ?)",
+		countOrder: "SELECT COUNT(*) FROM orders WHERE id = ?",
+		addOrder:   "INSERT INTO orders (id, account, body) VALUES (?, ?, ?)",
 	},
 	"sqlite": {
 		driver: "sqlite", dialect: sqlstore.SQLite,
 		position: "position INTEGER PRIMARY KEY AUTOINCREMENT",
 		addBalance: "INSERT INTO ledger_accounts (account, balance) VALUES (?, ?) " +
 			"ON CONFLICT (account) DO UPDATE SET balance = balance + excluded.balance",
-		addEntry: "INSERT INTO ledger_entries (account, event) VALUES (?, ?)",
+		addEntry:   "INSERT INTO ledger_entries (account, event) VALUES (?, ?)",
+		countOrder: "SELECT COUNT(*) FROM orders WHERE id = ?",
+		addOrder:   "INSERT INTO orders (id, account, body) VALUES (?, ?, ?)",
 	},
 }
 
@@ -65,9 +74,15 @@ func openLedger(name, dsn string) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
-	return &ledger{db: db, database: d}, nil
+	l := &ledger{db: db, database: d}
+	l.limit(connections)
+	return l, nil
+}
+
+// limit limits the connections: the demo runs fourteen processes at one server.
+func (l *ledger) limit(n int) {
+	l.db.SetMaxOpenConns(n)
+	l.db.SetMaxIdleConns(n)
 }
 
 // setup creates the tables, unless they exist.
@@ -75,7 +90,11 @@ func (l *ledger) setup(ctx context.Context) error {
 	if err := sqlstore.Migrate(ctx, l.db, l.dialect); err != nil {
 		return err
 	}
+	if err := sqloutbox.Migrate(ctx, l.db, l.dialect); err != nil {
+		return err
+	}
 	for _, ddl := range []string{
+		"CREATE TABLE IF NOT EXISTS orders (id VARCHAR(200) PRIMARY KEY, account VARCHAR(200) NOT NULL, body TEXT NOT NULL)",
 		"CREATE TABLE IF NOT EXISTS ledger_accounts (account VARCHAR(200) PRIMARY KEY, balance BIGINT NOT NULL)",
 		"CREATE TABLE IF NOT EXISTS ledger_entries (" + l.position + ", account VARCHAR(200) NOT NULL, event VARCHAR(200) NOT NULL)",
 	} {

@@ -5,6 +5,8 @@
 //	sqlorders setup         creates the tables, unless they exist
 //	sqlorders ledger        prints the ledger as JSON
 //	sqlorders redrive FILE  redrives the dead-letter queue DLQ_URL; what it deletes is in FILE
+//	sqlorders publish       places orders and commits their events with them; the command publish has its variables
+//	sqlorders relay         publishes what is committed, until SIGTERM
 //
 // Environment variables: STORE (postgres, mariadb or sqlite), DATABASE_URL (the driver's data source name), and those of
 // the commands worker and lambda except DEDUP_TABLE and LEDGER_TABLE.
@@ -24,8 +26,10 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/examples/orders/lambdahost"
+	"github.com/sqsonce/sqsonce/examples/orders/publishing"
 	"github.com/sqsonce/sqsonce/examples/orders/redrive"
 	"github.com/sqsonce/sqsonce/examples/orders/workerhost"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
 func main() {
@@ -42,6 +46,9 @@ func run(log *slog.Logger) error {
 		return err
 	}
 	defer l.db.Close() // every call has returned
+	if len(os.Args) > 1 { // no handlers
+		l.limit(8)
+	}
 	newHandler := func(_ aws.Config, c orders.Config) (sqsonce.Handler, error) { return l.handler(c) }
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "setup":
@@ -58,8 +65,12 @@ func run(log *slog.Logger) error {
 			return err
 		}
 		return redrive.RunFromEnv(store)
+	case len(os.Args) > 1 && os.Args[1] == "publish":
+		return publishing.Run(func(ctx context.Context, _ aws.Config) (publishing.Outbox, error) { return l.orders(ctx) })
+	case len(os.Args) > 1 && os.Args[1] == "relay":
+		return publishing.RunRelay(log, func(context.Context, aws.Config) (outbox.Store, error) { return l.outbox() })
 	case len(os.Args) > 1:
-		return fmt.Errorf("unknown argument %q: use setup, ledger, redrive or none", os.Args[1])
+		return fmt.Errorf("unknown argument %q: use setup, ledger, redrive, publish, relay or none", os.Args[1])
 	case os.Getenv("AWS_LAMBDA_RUNTIME_API") != "":
 		return lambdahost.Run(log, newHandler)
 	}

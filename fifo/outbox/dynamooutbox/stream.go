@@ -76,7 +76,8 @@ func (o *Outbox) stream(ctx context.Context, r drainer, e events.DynamoDBEvent) 
 		answer.BatchItemFailures = append(answer.BatchItemFailures, events.DynamoDBBatchItemFailure{ItemIdentifier: first[g]})
 	}
 	if n := len(answer.BatchItemFailures); n > 0 {
-		host.Logger(slog.Default()).WarnContext(ctx, "dynamooutbox: groups are not drained, and their records come again", "groups", n, "error", err)
+		log := host.Logger(slog.Default())
+		log.WarnContext(ctx, "dynamooutbox: groups are not drained, and their records come again", "groups", n, "error", err)
 	}
 	return answer, nil
 }

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// outboxOf makes the table "outbox" with the outbox "orders": two events of ord-1, the first of which halts it; ord-2 waits;
+// ord-3 has skipped one.
+func (w *world) outboxOf() *dynamooutbox.Outbox {
+	w.Helper()
+	ctx, box := context.Background(), w.emptyOutbox()
+	for _, e := range []struct {
+		group, id string
+		seq       int64
+		parked    outbox.Policy
+	}{{"ord-1", "ord-1/v1", 1, outbox.Halt}, {"ord-1", "ord-1/v2", 2, 0}, {"ord-2", "ord-2/v1", 1, 0}, {"ord-3", "ord-3/v1", 1, outbox.Skip}, {"ord-3", "ord-3/v2", 2, 0}} {
+		event := fifo.Event{ID: e.id, Group: e.group, Type: "placed", Body: `{"n":1}`}
+		w.commit(box, event, e.seq)
+		if e.parked != 0 {
+			w.must(box.Park(ctx, outbox.Entry{Event: event, Source: "orders", Seq: e.seq}, e.parked, "InvalidMessageContents: too long\u009b"))
+		}
+	}
+	time.Sleep(2 * time.Hour)
+	return box
+}
+
+// outboxFrom2 makes the table "outbox" with two groups in the outbox "orders", each with its second event: that of ord-1 halts it, and
+// before that of ord-2 is shown a read asks for the first one.
+func (w *world) outboxFrom2() {
+	w.Helper()
+	box := w.emptyOutbox()
+	event := fifo.Event{ID: "ord-1/v2", Group: "ord-1", Body: "{}"}
+	w.commit(box, event, 2)
+	w.must(box.Park(context.Background(), outbox.Entry{Event: event, Source: "orders", Seq: 2}, outbox.Halt, "too long"))
+	w.commit(box, fifo.Event{ID: "ord-2/v2", Group: "ord-2", Body: "{}"}, 2)
+}
+
+func (w *world) emptyOutbox() *dynamooutbox.Outbox {
+	w.Helper()
+	w.must(dynamooutbox.CreateTable(context.Background(), w.stack.DynamoDB, "outbox"))
+	box, err := dynamooutbox.New(w.stack.DynamoDB, "outbox", "orders", "orders")
+	w.must(err)
+	w.env["SQSONCE_OUTBOX_TABLE"], w.env["SQSONCE_OUTBOX"] = "outbox", "orders"
+	return box
+}
+
+func (w *world) commit(box *dynamooutbox.Outbox, e fifo.Event, seq int64) {
+	w.Helper()
+	put, err := box.Put(e, seq)
+	w.must(err)
+	_, err = w.stack.DynamoDB.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Put: put}}})
+	w.must(err)
+}
+
+func TestOutboxGolden(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.outboxOf()
+		for _, width := range []int{0, 100} {
+			w.width = width
+			name := map[int]string{0: "-pipe", 100: "-terminal"}[width]
+			w.golden("outbox-ls"+name, w.run("outbox", "ls"))
+			w.golden("outbox-ls-parked"+name, w.run("outbox", "ls", "--parked"))
+			w.golden("outbox-show"+name, w.run("outbox", "show", "ord-1"))
+			w.golden("outbox-show-seq"+name, w.run("outbox", "show", "ord-1", "--seq", "1", "--body"))
+			w.golden("outbox-unpark-dry"+name, w.run("outbox", "unpark", "ord-1", "1", "--dry-run"))
+		}
+		w.golden("outbox-ls-json", w.run("outbox", "ls", "--json"))
+		w.golden("outbox-ls-parked-json", w.run("outbox", "ls", "--parked", "--json"))
+		w.golden("outbox-show-json", w.run("outbox", "show", "ord-1", "--json"))
+		w.golden("outbox-show-seq-json", w.run("outbox", "show", "ord-3", "--seq", "2", "--json"))
+		w.golden("outbox-discard-dry-json", w.run("outbox", "discard", "ord-1", "1", "--dry-run", "--json"))
+	})
+}
+
+// What each verb does with an event in each state: its question, its exit code, whether it is still parked, still there.
+func TestOutboxActs(t *testing.T) {
+	const asksID = "Type the event's ID"
+	for _, test := range []struct {
+		args     string
+		answer   string // on a terminal; "": there is none
+		question string
+		code     exitCode
+		left     outboxState // "": the event is gone
+	}{
+		{"unpark ord-1 1", "y", asksYesNo, exitDone, waiting},
+		{"unpark ord-1 1", "n", asksYesNo, exitRefused, halted},
+		{"unpark ord-1 1", "", "", exitRefused, halted},
+		{"unpark --yes ord-1 1", "", "", exitDone, waiting},
+		{"unpark --dry-run ord-1 1", "y", "", exitDone, halted},
+		{"unpark --yes ord-3 1", "", "", exitDone, waiting},
+		{"unpark --yes ord-2 1", "", "", exitRefused, waiting},
+		{"discard ord-1 1", "ord-1/v1", asksID, exitDone, ""},
+		{"discard ord-1 1", "y", asksID, exitRefused, halted},
+		{"discard --yes ord-1 1", "y", asksID, exitRefused, halted},
+		{"discard --yes ord-1 1", "", "", exitDone, ""},
+		{"discard ord-1 1", "", "", exitRefused, halted},
+		{"discard --yes ord-3 1", "", "", exitDone, ""},
+		{"discard --yes ord-2 1", "", "", exitRefused, waiting},
+		{"discard --yes ord-3 2", "", "", exitRefused, waiting},
+	} {
+		t.Run(test.args+" "+test.answer, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				box := w.outboxOf()
+				w.answer, w.terminal = test.answer, test.answer != ""
+				words := strings.Fields(test.args)
+				r := w.run(append([]string{"outbox"}, words...)...)
+				if r.code != test.code {
+					t.Errorf("exit code %d, want %d: %s", r.code, test.code, r.err)
+				}
+				if asked := strings.Contains(r.err, asksID) || strings.Contains(r.err, asksYesNo); asked != (test.question != "") || !strings.Contains(r.err, test.question) {
+					t.Errorf("asked %q, want %q", r.err, test.question)
+				}
+				group, seq := words[len(words)-2], words[len(words)-1]
+				left := outboxState("")
+				entries, err := box.Read(context.Background(), outbox.Group{Name: group}, outbox.Known{}, 10)
+				w.must(err)
+				for _, e := range entries {
+					if seq == map[int64]string{1: "1", 2: "2"}[e.Seq] {
+						left = parkedAs(e.Parked)
+					}
+				}
+				if left != test.left {
+					t.Errorf("it is %q now, want %q", left, test.left)
+				}
+				if lines := w.auditOf("outbox "); (test.code == exitDone && !strings.Contains(test.args, "dry-run")) != (len(lines) == 2) {
+					t.Errorf("%d lines of the audit: %v", len(lines), lines)
+				} else if len(lines) == 2 && (lines[0].Group != group || lines[0].EventID == "" || lines[1].ID != lines[0].ID || lines[1].Group != group) {
+					t.Errorf("the audit says %+v", lines)
+				}
+			})
+		})
+	}
+}
+
+// auditOf returns the lines of the audit about changes that begin with what.
+func (w *world) auditOf(what string) (lines []auditLine) {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(w.folder, "sqsonce", auditFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	w.must(err)
+	for line := range strings.Lines(string(text)) {
+		var l auditLine
+		w.must(json.Unmarshal([]byte(line), &l))
+		if strings.HasPrefix(l.What, what) {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+func TestOutboxRefusals(t *testing.T) {
+	for _, test := range []struct {
+		args string
+		code exitCode
+		want string
+	}{
+		{"ls --limit 0", exitUsage, "--limit is 0"},
+		{"show --limit 0 ord-1", exitUsage, "--limit is 0"},
+		{"show ord-1 --seq 9", exitFailed, "event 9 of group ord-1"},
+		{"unpark ord-1 first", exitUsage, "no number of an event"},
+		{"unpark ord-1 0", exitUsage, "no number of an event"},
+		{"unpark ord-1", exitUsage, "accepts 2 arg"},
+		{"ls --table nothing", exitFailed, "nothing"},
+		{"ls --outbox a#b", exitUsage, "name"},
+	} {
+		bubble(t, func(w *world) {
+			w.outboxOf()
+			if r := w.run(append([]string{"outbox"}, strings.Fields(test.args)...)...); r.code != test.code || !strings.Contains(r.err, test.want) {
+				t.Errorf("%s: exit code %d, %q: want %d and %q", test.args, r.code, r.err, test.code, test.want)
+			}
+		})
+	}
+	bubble(t, func(w *world) {
+		if r := w.run("outbox", "ls"); r.code != exitUsage || !strings.Contains(r.err, "SQSONCE_OUTBOX_TABLE") {
+			t.Errorf("without a table: exit code %d, %q", r.code, r.err)
+		}
+	})
+}
+
+// A table that does not answer, a relay that is faster, a write whose answer is lost.
+func TestOutboxFaults(t *testing.T) {
+	for name, test := range map[string]struct {
+		rule fault.Rule
+		args []string
+		code exitCode
+		want string
+	}{
+		"ls":           {fault.Rule{Op: "Scan", Do: fault.Error, Code: "AccessDeniedException"}, []string{"ls"}, exitDenied, "needs: dynamodb:Scan"},
+		"show":         {fault.Rule{Op: "Query", Do: fault.Error, Code: "AccessDeniedException"}, []string{"show", "ord-1"}, exitDenied, ""},
+		"unpark":       {fault.Rule{Op: "UpdateItem", Do: fault.Error, Code: "AccessDeniedException"}, []string{"unpark", "--yes", "ord-1", "1"}, exitDenied, "unpark event 1 of group ord-1"},
+		"discard":      {fault.Rule{Op: "DeleteItem", Do: fault.Error, Code: "InternalServerError"}, []string{"discard", "--yes", "ord-1", "1"}, exitFailed, "it is not known whether it was done"},
+		"gone already": {fault.Rule{Op: "UpdateItem", Do: fault.Error, Code: "ConditionalCheckFailedException"}, []string{"unpark", "--yes", "ord-1", "1"}, exitRefused, ""},
+	} {
+		bubble(t, func(w *world) {
+			w.outboxOf()
+			w.stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{test.rule}})
+			if r := w.run(append([]string{"outbox"}, test.args...)...); r.code != test.code || !strings.Contains(r.err, test.want) {
+				t.Errorf("%s: exit code %d, %q: want %d and %q", name, r.code, r.err, test.code, test.want)
+			}
+		})
+	}
+}

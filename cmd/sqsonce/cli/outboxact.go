@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+func (a *app) outboxUnpark() *cobra.Command {
+	c := a.command("unpark GROUP SEQ", "Have a refused event tried again", `Removes the mark of an event that SQS has refused. One that halts its group is tried again in its place, and the group goes on behind
+it. One that was skipped is sent after later ones of its group. Mend the reason first: it is refused again otherwise.`,
+		"  sqsonce outbox unpark --table outbox --outbox orders ord-42 7",
+		cobra.ExactArgs(2), func(ctx context.Context, args []string) error {
+			return a.actOnParked(ctx, "unpark", args, func(store outbox.Store) func(context.Context, outbox.Entry) error { return store.Unpark })
+		})
+	return a.outboxActFlags(c)
+}
+
+func (a *app) outboxDiscard() *cobra.Command {
+	c := a.command("discard GROUP SEQ", "Delete a refused event, unsent", `Deletes an event that SQS has refused, and its group goes on without it. This is your word that nobody needs it. It may be in the queue
+all the same, from a relay that died before it could say so.`,
+		"  sqsonce outbox discard --table outbox --outbox orders --dry-run ord-42 7",
+		cobra.ExactArgs(2), func(ctx context.Context, args []string) error {
+			return a.actOnParked(ctx, "discard", args, func(store outbox.Store) func(context.Context, outbox.Entry) error { return store.Discard })
+		})
+	return a.outboxActFlags(c)
+}
+
+func (a *app) outboxActFlags(c *cobra.Command) *cobra.Command {
+	a.confirmFlags(c)
+	c.Flags().StringVar(&a.flags.operator, "operator", "", "your `name`, for the audit (default $USER)")
+	return a.outboxFlags(c)
+}
+
+// actOnParked carries out a verb on one parked event, after its question. A discard needs the event's ID.
+func (a *app) actOnParked(ctx context.Context, verb string, args []string, of func(outbox.Store) func(context.Context, outbox.Entry) error) error {
+	seq, err := strconv.ParseInt(args[1], 10, 64)
+	if err != nil || seq < 1 {
+		return fail(exitUsage, "%q is no number of an event, as outbox ls --parked shows it", args[1])
+	}
+	store, err := a.openOutbox(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := findEntry(ctx, store, args[0], seq)
+	if err != nil {
+		return err
+	}
+	before := parkedAs(e.Parked)
+	if before == waiting {
+		return fail(exitRefused, "%s event %d of group %s: SQS has not refused it: %s", verb, e.Seq, e.Group, before.means())
+	}
+	a.note("event %s (%d of group %s) is %s: %s", e.ID, e.Seq, e.Group, before, e.Reason)
+	q := question{verb: verb}
+	after, effect := waiting, "it is tried again in its place, and its group goes on behind it"
+	switch {
+	case verb == "discard":
+		after, effect, q.typed, q.what = "deleted", "it is deleted, unsent; it may be in the queue from a relay that died", e.ID, "the event's ID"
+	case before == skipped:
+		effect = "it is sent, after later ones of its group"
+	}
+	if a.flags.dryRun {
+		a.note("would %s it: %s", verb, effect)
+		return a.printActOnParked(verb, e, before, after)
+	}
+	a.note("%s: %s", verb, effect)
+	if err := a.confirm(ctx, q); err != nil {
+		return err
+	}
+	change, err := a.audit(ctx, auditLine{What: "outbox " + verb, Outbox: a.flags.outbox, Group: e.Group, Seq: e.Seq, EventID: e.ID, Before: before, After: after})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+	defer cancel()
+	if err := of(store)(ctx, e); err != nil {
+		if codeOf(ctx, err) == exitFailed {
+			err = fmt.Errorf("it is not known whether it was done: look again: %w", err)
+		}
+		return errors.Join(fmt.Errorf("%s event %d of group %s: %w", verb, e.Seq, e.Group, err), change.end(nil, err))
+	}
+	return errors.Join(a.printActOnParked(verb, e, before, after), change.end(after, nil))
+}
+
+func (a *app) printActOnParked(verb string, e outbox.Entry, before, after outboxState) error {
+	if a.flags.json {
+		return a.printJSON(struct {
+			V         int         `json:"v"`
+			Operation string      `json:"operation"`
+			DryRun    bool        `json:"dry_run"`
+			Group     string      `json:"group"`
+			Seq       int64       `json:"seq"`
+			ID        string      `json:"id"`
+			Before    outboxState `json:"before"`
+			After     outboxState `json:"after"`
+		}{1, verb, a.flags.dryRun, e.Group, e.Seq, e.ID, before, after})
+	}
+	return a.printTable([]string{"GROUP", "SEQ", "EVENT", "BEFORE", "AFTER"}, [][]string{
+		{e.Group, strconv.FormatInt(e.Seq, 10), e.ID, string(before), string(after)},
+	})
+}
