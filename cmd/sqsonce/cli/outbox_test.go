@@ -210,7 +210,7 @@ func TestOutboxFaults(t *testing.T) {
 	} {
 		bubble(t, func(w *world) {
 			w.outboxOf()
-			w.stack.MemDynamoDB.Set(fault.Plan{Rules: []fault.Rule{test.rule}})
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{test.rule}})
 			if r := w.run(append([]string{"outbox"}, test.args...)...); r.code != test.code || !strings.Contains(r.err, test.want) {
 				t.Errorf("%s: exit code %d, %q: want %d and %q", name, r.code, r.err, test.code, test.want)
 			}

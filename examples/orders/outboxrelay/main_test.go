@@ -101,8 +101,8 @@ func TestRelayActions(t *testing.T) {
 			QueueUrl: aws.String(b.QueueURL["orders.fifo"]), Attributes: map[string]string{string(sqstypes.QueueAttributeNameMaximumMessageSize): "2048"},
 		})
 		b.must(err)
-		b.MemDynamoDB.Set(fault.Plan{}) // the calls of the setup are not the relay's
-		before := len(b.MemDynamoDB.Calls())
+		b.MemDynamoDB().Set(fault.Plan{}) // the calls of the setup are not the relay's
+		before := len(b.MemDynamoDB().Calls())
 		b.commit("a", 1, "{}")
 		b.commit("a", 2, "{}")
 		b.commit("b", 3, "{}") // a read asks for the one before it
@@ -111,7 +111,7 @@ func TestRelayActions(t *testing.T) {
 		if len(answer.BatchItemFailures) != 0 {
 			t.Errorf("the shard waits for %v", answer.BatchItemFailures)
 		}
-		if got := len(b.MemSQS.Messages("orders.fifo")); got != 3 {
+		if got := len(b.MemSQS().Messages("orders.fifo")); got != 3 {
 			t.Errorf("%d messages, want 3", got)
 		}
 		time.Sleep(10 * time.Minute)
@@ -123,11 +123,11 @@ func TestRelayActions(t *testing.T) {
 		}
 
 		used := map[string]bool{}
-		for _, c := range b.MemDynamoDB.Calls()[before:] {
+		for _, c := range b.MemDynamoDB().Calls()[before:] {
 			used["dynamodb:"+map[string]string{"TransactGetItems": "GetItem"}[c.Op]] = true
 			used["dynamodb:"+c.Op] = true
 		}
-		for _, c := range b.MemSQS.Calls() {
+		for _, c := range b.MemSQS().Calls() {
 			used["sqs:"+strings.TrimSuffix(c.Op, "Batch")] = true
 		}
 		allowed := roleActions(t)

@@ -45,7 +45,7 @@ func run(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer l.db.Close() // every call has returned
+	defer l.db.Close()    // every call has returned
 	if len(os.Args) > 1 { // no handlers
 		l.limit(8)
 	}
