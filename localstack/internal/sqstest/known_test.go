@@ -336,4 +336,5 @@ var fauxqsKnown = map[string]string{
 	"recorded text/expired handle of a FIFO queue":                 "deletes",
 	"recorded text/moves that cannot be":                           noMoves,
 	"recorded/change with a superseded handle is performed":        "says MessageNotInflight",
+	"recorded/group before a message that stays hidden":            oneOfGroup,
 }

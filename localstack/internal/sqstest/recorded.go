@@ -28,6 +28,7 @@ var recordedCases = []testCase{
 	{name: "recorded/move handle that is none", run: recordedHandle},
 	{name: "recorded/speed of a move where it was asked for", passes: 2 * time.Second, run: recordedSpeed},
 	{name: "recorded/move whose destination was deleted", passes: 3 * time.Second, run: recordedDestination},
+	{name: "recorded/group before a message that stays hidden", passes: 2 * time.Second, run: recordedGroup},
 }
 
 // says expects an AWS error with the code and the text.
@@ -176,4 +177,20 @@ func recordedDestination(x *exam) {
 	if status, reason := aws.ToString(t.Status), aws.ToString(t.FailureReason); status != "FAILED" || !strings.HasSuffix(reason, noQueue) || aws.ToInt32(t.MaxNumberOfMessagesPerSecond) != 1 {
 		x.fatalf("status %s, reason %s, %d a second", status, reason, aws.ToInt32(t.MaxNumberOfMessagesPerSecond))
 	}
+}
+
+// Recorded: test_fifo_group_visibility_extends_with_change_message_visibility: when the others of its receive have become visible again,
+// those before the hidden one are received, and none behind it.
+func recordedGroup(x *exam) {
+	var queues []*queue
+	for hidden := range 3 {
+		q := x.fifo(attrs{"VisibilityTimeout": "1"})
+		x.sendAll(q, "a0", "a1", "a2")
+		x.visibility(q, x.take(q, 5, "a0", "a1", "a2")[hidden], 30)
+		queues = append(queues, q)
+	}
+	x.pass(2 * time.Second)
+	x.none(queues[0])
+	x.take(queues[1], 5, "a0")
+	x.take(queues[2], 5, "a0", "a1")
 }
