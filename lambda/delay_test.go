@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 const (
@@ -186,7 +187,9 @@ func TestDelayFaults(t *testing.T) {
 }
 
 // TestDelaysEndBeforeTheDeadline: the function returns in time although SQS hangs.
-func TestDelaysEndBeforeTheDeadline(t *testing.T) {
+func TestDelaysEndBeforeTheDeadline(t *testing.T) { underBoth(t, delaysEndBeforeTheDeadline) }
+
+func delaysEndBeforeTheDeadline(t *testing.T, handles func(*memsqs.Options)) {
 	for _, op := range []string{opChange, opURL} {
 		for _, timeout := range []time.Duration{2 * time.Second, time.Minute} {
 			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Delay, Delay: time.Hour}
@@ -205,13 +208,15 @@ func TestDelaysEndBeforeTheDeadline(t *testing.T) {
 					t.Errorf("%s hangs: returned after %v of %v", op, took, timeout)
 				}
 				time.Sleep(2 * time.Hour)
-			})
+			}, handles)
 		}
 	}
 }
 
 // TestDelaysHaveATimeout: with a far deadline, calls of an SQS that hangs end after callTimeout.
-func TestDelaysHaveATimeout(t *testing.T) {
+func TestDelaysHaveATimeout(t *testing.T) { underBoth(t, delaysHaveATimeout) }
+
+func delaysHaveATimeout(t *testing.T, handles func(*memsqs.Options)) {
 	withQueue(t, false, []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Delay, Delay: time.Hour}}, func(x *fixture) {
 		x.send("1")
 		e, begun := x.receive(), time.Now()
@@ -220,7 +225,7 @@ func TestDelaysHaveATimeout(t *testing.T) {
 			t.Errorf("returned after %v, want %v", took, callTimeout)
 		}
 		time.Sleep(2 * time.Hour)
-	})
+	}, handles)
 }
 
 // TestFIFOGroupIsVisibleTogether: SQS delivers nothing of a group while one of its messages is hidden, so the messages

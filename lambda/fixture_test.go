@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,10 +31,10 @@ type fixture struct {
 // visibility of the fixture's queue, six times a function timeout of 30 s.
 const visibility = 180 * time.Second
 
-func withQueue(t *testing.T, fifo bool, faults []fault.Rule, f func(*fixture)) {
+func withQueue(t *testing.T, fifo bool, faults []fault.Rule, f func(*fixture), optFns ...func(*memsqs.Options)) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {
-		srv := memsqs.New(func(o *memsqs.Options) { o.Faults = fault.Plan{Seed: 1, Rules: faults} })
+		srv := memsqs.New(append(optFns, func(o *memsqs.Options) { o.Faults = fault.Plan{Seed: 1, Rules: faults} })...)
 		defer srv.Close()
 		x := &fixture{T: t, srv: srv, arn: standardARN, c: sqs.New(sqs.Options{
 			Region: "us-east-1", BaseEndpoint: aws.String("http://sqs.local"), HTTPClient: &http.Client{Transport: srv},
@@ -48,6 +49,16 @@ func withQueue(t *testing.T, fifo bool, faults []fault.Rule, f func(*fixture)) {
 		x.url, x.dlq = x.create("jobs"+suffix, attrs), x.create("jobs-dlq"+suffix, attrs)
 		f(x)
 	})
+}
+
+// underBoth runs f with both answers of SQS to changes with handles of old receives: see memsqs.Options.StrictHandles.
+func underBoth(t *testing.T, f func(t *testing.T, handles func(*memsqs.Options))) {
+	t.Helper()
+	for _, strict := range []bool{false, true} {
+		t.Run(fmt.Sprintf("strict=%t", strict), func(t *testing.T) {
+			f(t, func(o *memsqs.Options) { o.StrictHandles = strict })
+		})
+	}
 }
 
 func (x *fixture) create(name string, attrs map[string]string) string {

@@ -178,10 +178,13 @@ func TestDrainEnds(t *testing.T) {
 // A copy of a message that comes again is deleted by a drain, and only by a drain.
 func TestExportOfDuplicates(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []fault.Kind{fault.Duplicate, fault.ExpireEarly} {
-		bubble(t, setup{}, func(x *fixture) {
+	for _, tt := range []struct {
+		kind   fault.Kind
+		strict bool
+	}{{kind: fault.Duplicate}, {kind: fault.ExpireEarly}, {fault.ExpireEarly, true}} {
+		bubble(t, setup{strict: tt.strict}, func(x *fixture) {
 			x.fill(25)
-			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: kind, Entries: []int{0, 3}}}})
+			x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: tt.kind, Entries: []int{0, 3}}}})
 			r, err := x.open().Export(context.Background(), x.archive(filepath.Join(t.TempDir(), "archive")))
 			if err != nil || r.Count(ops.Exported) == 0 || r.Count(ops.Exported) != len(r.Results) || len(x.bodies(x.dlq)) < 25 {
 				t.Errorf("%v, %d exported of %d, %d there", err, r.Count(ops.Exported), len(r.Results), len(x.bodies(x.dlq)))

@@ -61,14 +61,14 @@ type fixture struct {
 type setup struct {
 	fifo        bool
 	maxReceives int           // default: 3
-	loose       bool          // memsqs.Options.LooseHandles
+	strict      bool          // memsqs.Options.StrictHandles
 	behind      time.Duration // the clock of the records' server
 }
 
 func bubble(t *testing.T, s setup, f func(x *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		x := &fixture{T: t, fifo: s.fifo, sqs: memsqs.New(func(o *memsqs.Options) { o.LooseHandles = s.loose }), ddb: memdynamodb.New(func(o *memdynamodb.Options) { o.Now = func() time.Time { return time.Now().Add(-s.behind) } }), quiet: slog.New(slog.DiscardHandler)}
+		x := &fixture{T: t, fifo: s.fifo, sqs: memsqs.New(func(o *memsqs.Options) { o.StrictHandles = s.strict }), ddb: memdynamodb.New(func(o *memdynamodb.Options) { o.Now = func() time.Time { return time.Now().Add(-s.behind) } }), quiet: slog.New(slog.DiscardHandler)}
 		x.wire, x.endpoint = x.sqs, "http://sqs.local"
 		t.Cleanup(x.sqs.Close)
 		t.Cleanup(x.ddb.Close)

@@ -259,7 +259,8 @@ func TestChainedQueue(t *testing.T) {
 func TestListFaults(t *testing.T) {
 	t.Parallel()
 	const n = 40
-	for _, fifo := range []bool{false, true} {
+	for _, s := range []setup{{}, {fifo: true}, {strict: true}, {fifo: true, strict: true}} {
+		fifo := s.fifo
 		for name, tt := range map[string]struct {
 			rule   fault.Rule
 			hidden int // standard queues
@@ -275,12 +276,12 @@ func TestListFaults(t *testing.T) {
 			"entries without an answer":  {rule: fault.Rule{Op: "ChangeMessageVisibilityBatch", Nth: 1, Times: 2, Do: fault.DropEntries, Entries: []int{0}}, read: n},
 			"visible early":              {rule: fault.Rule{Op: "ReceiveMessage", Nth: 4, Do: fault.ExpireEarly}, read: n},
 		} {
-			t.Run(fmt.Sprintf("%s/fifo=%t", name, fifo), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/fifo=%t strict=%t", name, fifo, s.strict), func(t *testing.T) {
 				t.Parallel()
 				if fifo && tt.rule.Do == fault.Duplicate {
 					t.Skip("a FIFO queue delivers no duplicates")
 				}
-				bubble(t, setup{fifo: fifo}, func(x *fixture) {
+				bubble(t, s, func(x *fixture) {
 					x.fill(n)
 					d := x.open()
 					x.sqs.Set(fault.Plan{Rules: []fault.Rule{tt.rule}})
@@ -416,7 +417,7 @@ func TestListWithABrokenStore(t *testing.T) {
 // that of the consumer which has the messages now.
 func TestStoppedListing(t *testing.T) {
 	t.Parallel()
-	bubble(t, setup{loose: true}, func(x *fixture) {
+	bubble(t, setup{}, func(x *fixture) {
 		x.fill(20)
 		d := x.openHooked(x.looker(), func(n int) {
 			if n == 2 {

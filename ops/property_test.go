@@ -24,6 +24,7 @@ func init() {
 // redrivePlan is drawn before the bubble begins: rapid must neither draw nor fail inside it.
 type redrivePlan struct {
 	FIFO      bool
+	Strict    bool // memsqs.Options.StrictHandles
 	Messages  []plannedMessage
 	SQS       []fault.Rule
 	Store     []fault.Rule
@@ -63,7 +64,7 @@ func drawRedrive(rt *rapid.T) redrivePlan {
 	seconds := func(most int, label string) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(rt, label)) * time.Second
 	}
-	p := redrivePlan{FIFO: rapid.Bool().Draw(rt, "fifo")}
+	p := redrivePlan{FIFO: rapid.Bool().Draw(rt, "fifo"), Strict: rapid.Bool().Draw(rt, "strict handles")}
 	groups := rapid.IntRange(1, 8).Draw(rt, "groups")
 	most := rapid.SampledFrom([]int{6, 15, 15, 60}).Draw(rt, "most") // many messages cost much, and seldom find more
 	for i := range rapid.IntRange(1, most).Draw(rt, "messages") {
@@ -150,7 +151,7 @@ func TestRedriveProperties(t *testing.T) {
 				t.Logf("plan: %+v", p)
 			}
 		}()
-		bubble(t, setup{fifo: p.FIFO, maxReceives: 100}, func(x *fixture) { (&redrivePlay{fixture: x, redrivePlan: p}).play() })
+		bubble(t, setup{fifo: p.FIFO, maxReceives: 100, strict: p.Strict}, func(x *fixture) { (&redrivePlay{fixture: x, redrivePlan: p}).play() })
 		if t.Failed() {
 			rt.Fatal("see above")
 		}

@@ -87,8 +87,8 @@ var disturbances = []disturbance{
 
 func TestDisturbances(t *testing.T) {
 	for _, row := range disturbances {
-		for _, s := range []setup{{}, {fifo: true}, {loose: true}, {fifo: true, loose: true}} {
-			t.Run(fmt.Sprintf("%s fifo=%t loose=%t", row.name, s.fifo, s.loose), func(t *testing.T) {
+		for _, s := range []setup{{}, {fifo: true}, {strict: true}, {fifo: true, strict: true}} {
+			t.Run(fmt.Sprintf("%s fifo=%t strict=%t", row.name, s.fifo, s.strict), func(t *testing.T) {
 				bubble(t, s, func(x *fixture) { x.disturb(row) })
 			})
 		}

@@ -38,7 +38,7 @@ type setup struct {
 	maxReceives int // 0: no dead-letter queue
 	faults      []fault.Rule
 	seed        uint64
-	loose       bool // a delete with an old handle is answered with success, as AWS does at times
+	strict      bool // memsqs.Options.StrictHandles
 }
 
 func bubble(t *testing.T, s setup, f func(*fixture)) {
@@ -46,7 +46,7 @@ func bubble(t *testing.T, s setup, f func(*fixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := memsqs.New(func(o *memsqs.Options) {
 			o.Faults = fault.Plan{Seed: s.seed, Rules: s.faults}
-			o.Seed, o.LooseHandles = s.seed, s.loose
+			o.Seed, o.StrictHandles = s.seed, s.strict
 		})
 		defer srv.Close()
 		f(newFixture(t, srv, s))

@@ -104,7 +104,7 @@ func TestStatsOfALateExtension(t *testing.T) {
 
 // TestStatsOfCopies: damaged ones, and those of messages that are done.
 func TestStatsOfCopies(t *testing.T) {
-	bubble(t, setup{loose: true}, func(x *fixture) {
+	bubble(t, setup{}, func(x *fixture) {
 		x.send("a", "b")
 		damaged := false
 		c := x.tapped(func(text []byte) []byte {

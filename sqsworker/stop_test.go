@@ -274,9 +274,10 @@ func TestHeartbeatGoesOnInTheStop(t *testing.T) {
 // TestStopTakesLessThan30Seconds: with the default options, whatever hangs. ECS and Kubernetes kill the process then.
 func TestStopTakesLessThan30Seconds(t *testing.T) {
 	hang := func(op string) fault.Rule { return fault.Rule{Op: op, Prob: 1, Do: fault.Delay, Delay: time.Hour} }
-	for _, fifo := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
-			bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+	for _, s := range []setup{{}, {fifo: true}, {strict: true}, {fifo: true, strict: true}} {
+		s.maxReceives = 5
+		t.Run(fmt.Sprintf("fifo=%t strict=%t", s.fifo, s.strict), func(t *testing.T) {
+			bubble(t, s, func(x *fixture) {
 				blocked := newClog()
 				defer close(blocked.open)
 				over := make(chan struct{})

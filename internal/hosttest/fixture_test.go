@@ -51,13 +51,13 @@ type setup struct {
 	visibility  time.Duration
 	maxReceives int
 	duplicates  float64
-	loose       bool // memsqs.Options.LooseHandles
+	strict      bool // memsqs.Options.StrictHandles
 }
 
 func newFixture(t *testing.T, s setup) *fixture {
 	t.Helper()
 	w := &fixture{T: t, fifo: s.fifo, ddb: memdynamodb.New(), sqs: memsqs.New(func(o *memsqs.Options) {
-		o.Seed, o.Duplicates, o.LooseHandles = s.seed, s.duplicates, s.loose
+		o.Seed, o.Duplicates, o.StrictHandles = s.seed, s.duplicates, s.strict
 	})}
 	t.Cleanup(w.sqs.Close)
 	t.Cleanup(w.ddb.Close)

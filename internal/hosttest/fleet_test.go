@@ -106,7 +106,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	}
 	f.fixture = newFixture(t, setup{
 		seed: p.seed, quiet: true, fifo: p.fifo, visibility: 6 * functionTimeout, maxReceives: p.receives,
-		duplicates: p.duplicates, loose: p.loose,
+		duplicates: p.duplicates, strict: p.strict,
 	})
 	if p.seed%4 == 0 { // it costs a fifth of the time
 		f.log = slog.New(slog.NewTextHandler(noBodies{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))

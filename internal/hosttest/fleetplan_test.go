@@ -15,7 +15,7 @@ type fleetPlan struct {
 	seed        uint64
 	fifo        bool
 	inbox       bool    // the effect is a write in the record's own transaction
-	loose       bool    // memsqs.Options.LooseHandles
+	strict      bool    // memsqs.Options.StrictHandles
 	network     bool    // requests and answers take some milliseconds, and one answer in a hundred is lost
 	replays     float64 // part of the store's writes that arrive again later
 	duplicates  float64 // part of the receives of a standard queue that come twice
@@ -132,8 +132,8 @@ func (e *eventPlan) String() string {
 // String has everything but the events that nothing is special about.
 func (p *fleetPlan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: fifo %t, inbox %t, loose handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions, calm after %s, limit %s\n",
-		p.seed, p.fifo, p.inbox, p.loose, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.calm, p.limit)
+	fmt.Fprintf(&b, "seed %d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions, calm after %s, limit %s\n",
+		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.calm, p.limit)
 	for i, w := range p.workers {
 		fmt.Fprintf(&b, "worker %d: concurrency %d, in flight %d\n", i, w.concurrency, w.inFlight)
 		for _, l := range w.lives {
@@ -166,7 +166,7 @@ const toTheEnd = 100 * 24 * time.Hour
 func drawFleet(seed uint64, events int) *fleetPlan {
 	r := rand.New(rand.NewPCG(seed, 0x666c656574))
 	p := &fleetPlan{
-		seed: seed, fifo: seed%2 == 1, loose: seed/2%2 == 1, inbox: seed%3 != 2, network: true,
+		seed: seed, fifo: seed%2 == 1, strict: seed/2%2 == 0, inbox: seed%3 != 2, network: true,
 		receives: []int{3, 5, 5, 10}[r.IntN(4)], publishers: 1 + r.IntN(3),
 		calm: time.Duration(5+r.IntN(10)) * time.Minute,
 	}

@@ -156,7 +156,7 @@ func TestBatchEntriesFail(t *testing.T) {
 				x.Errorf("successful %v, want good", out.Successful)
 			}
 			x.want("a")
-		})
+		}, strictHandles)
 	})
 	t.Run("delete", func(t *testing.T) {
 		standard(t, func(x *fixture) {

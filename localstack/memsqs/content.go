@@ -25,7 +25,11 @@ func (q *queue) checkEntry(e *sendEntry) error {
 		return err
 	}
 	if e.size() > q.attrs.MaximumMessageSize {
-		return invalidParameter("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", q.attrs.MaximumMessageSize)
+		problem := "are invalid"
+		if e.ID != "" { // an entry of a batch
+			problem = "cannot be validated"
+		}
+		return invalidParameter("One or more parameters %s. Reason: Message must be shorter than %d bytes.", problem, q.attrs.MaximumMessageSize)
 	}
 	if d := e.DelaySeconds; d != nil {
 		if *d < 0 || *d > maxDelay {

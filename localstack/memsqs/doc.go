@@ -17,9 +17,9 @@
 // # Rules that AWS does not document
 //
 //   - The response for a duplicate sent to a FIFO queue has the message ID and the sequence number of the first message.
-//   - ChangeMessageVisibility with a receipt handle that a later receive has replaced is an InvalidParameterValue, and
-//     after the visibility timeout has ended a MessageNotInflight. AWS was seen to answer success to both: see
-//     Options.LooseHandles.
+//   - ChangeMessageVisibility succeeds with a receipt handle that a later receive has replaced, and after the visibility
+//     timeout has ended, as AWS was recorded to answer. With Options.StrictHandles both are the errors that are documented
+//     or reported.
 //   - A receive that is repeated with the same ReceiveRequestAttemptId does not raise the receive count.
 //   - Changes of queue attributes apply at once, except DeduplicationScope, which a queue keeps from its creation.
 //

@@ -97,7 +97,7 @@ func TestExpireEarly(t *testing.T) {
 		x.code(x.visibility(m, 30), notInFlight)
 		x.want("a")
 		x.want()
-	}, faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.ExpireEarly}))
+	}, strictHandles, faults(fault.Rule{Op: "ReceiveMessage", Nth: 1, Do: fault.ExpireEarly}))
 }
 
 func TestLostReplyHidesMessages(t *testing.T) {

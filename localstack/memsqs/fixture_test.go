@@ -62,6 +62,8 @@ func fifo(t *testing.T, f func(*fixture), optFns ...func(*memsqs.Options)) {
 	run(t, "jobs.fifo", attrs{"FifoQueue": "true"}, f, optFns...)
 }
 
+func strictHandles(o *memsqs.Options) { o.StrictHandles = true }
+
 func client(transport http.RoundTripper, endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(endpoint), HTTPClient: &http.Client{Transport: transport},

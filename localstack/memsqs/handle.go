@@ -106,7 +106,8 @@ func (s *Server) changeVisibilityBatch(c *call, in *batchInput[visibilityEntry])
 }
 
 // changeVisibility sets the visibility timeout of a message in flight, counted from now. The time in flight, counted from
-// the receive, is at most 12 h: a longer timeout is an error and is not shortened.
+// the receive, is at most 12 h: a longer timeout is an error and is not shortened. See Options.StrictHandles for handles whose
+// visibility timeout has ended, or that a later receive has replaced.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
 func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
 	if e.VisibilityTimeout == nil {
@@ -120,12 +121,12 @@ func (q *queue) changeVisibility(e *visibilityEntry, now time.Time) error {
 	switch {
 	case err != nil:
 		return err
-	case m == nil || !newest && !q.server.opts.LooseHandles:
+	case m == nil || !newest && q.server.opts.StrictHandles:
 		return invalidValue(*e.ReceiptHandle, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
-	case !m.inFlight() && q.server.opts.LooseHandles:
-		return nil
-	case !m.inFlight():
+	case !m.inFlight() && q.server.opts.StrictHandles:
 		return newError("MessageNotInflight", "The specified message isn't in flight.")
+	case !m.inFlight():
+		return nil
 	}
 	until := now.Add(time.Duration(seconds) * time.Second)
 	if until.Sub(m.receivedAt) > maxVisibility*time.Second {

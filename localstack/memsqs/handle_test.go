@@ -2,6 +2,7 @@ package memsqs_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -134,37 +135,6 @@ func TestChangeVisibility(t *testing.T) {
 			}
 		})
 	})
-	t.Run("after expiry", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(30 * time.Second)
-			err := x.visibility(m, 30)
-			x.code(err, notInFlight)
-			if _, ok := errors.AsType[*types.MessageNotInflight](err); !ok {
-				x.Errorf("got %T, want MessageNotInflight", err)
-			}
-			x.want("a")
-		})
-	})
-	t.Run("superseded handle", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(30 * time.Second)
-			x.want("a")
-			x.code(x.visibility(m, 0), invalidValue)
-			x.want()
-		})
-	})
-	t.Run("deleted", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			x.ok(x.delete(m))
-			x.code(x.visibility(m, 10), invalidValue)
-		})
-	})
 	t.Run("12 hours from the receive", func(t *testing.T) {
 		standard(t, func(x *fixture) {
 			x.send("a")
@@ -204,33 +174,82 @@ func TestVisibilityOfZeroReceivesOnce(t *testing.T) {
 	})
 }
 
-func TestLooseHandles(t *testing.T) {
-	loose := func(o *memsqs.Options) { o.LooseHandles = true }
-	t.Run("superseded", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			first := x.want("a")[0]
-			x.ok(x.visibility(first, 0))
-			x.want("a")
-			x.ok(x.visibility(first, 0))
-			x.want("a")
-		}, loose)
-	})
-	t.Run("expired", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(30 * time.Second)
-			x.ok(x.visibility(m, 100))
-			x.want("a")
-		}, loose)
-	})
-	t.Run("deleted", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			x.ok(x.delete(m))
-			x.code(x.visibility(m, 0), "InvalidParameterValue")
-		}, loose)
-	})
+// What AWS was recorded to answer, and the errors that Options.StrictHandles gives instead. On a FIFO queue they are the same.
+func TestHandlesOfOldReceives(t *testing.T) {
+	t.Parallel()
+	for _, strict := range []bool{false, true} {
+		for kind, queue := range map[string]func(*testing.T, func(*fixture), ...func(*memsqs.Options)){"standard": standard, "fifo": fifo} {
+			server := func(f func(x *fixture)) func(*testing.T) {
+				return func(t *testing.T) { queue(t, f, func(o *memsqs.Options) { o.StrictHandles = strict }) }
+			}
+			put := func(x *fixture) {
+				if kind == "fifo" {
+					x.send("a", "group")
+				} else {
+					x.send("a")
+				}
+			}
+			name := fmt.Sprintf("%s, strict=%t/", kind, strict)
+			t.Run(name+"expired", server(func(x *fixture) {
+				put(x)
+				m := x.want("a")[0]
+				time.Sleep(30 * time.Second)
+				err := x.visibility(m, 100)
+				if _, ok := errors.AsType[*types.MessageNotInflight](err); ok != strict || (err != nil) != strict {
+					x.Errorf("got %v, want MessageNotInflight: %t", err, strict)
+				}
+				if strict {
+					x.code(err, notInFlight)
+				}
+				x.want("a") // it is not hidden again
+			}))
+			t.Run(name+"superseded", server(func(x *fixture) {
+				put(x)
+				first := x.want("a")[0]
+				x.ok(x.visibility(first, 0))
+				x.want("a")
+				if !strict {
+					x.ok(x.visibility(first, 5)) // of the latest receive
+					time.Sleep(5*time.Second - 1)
+					x.want()
+					time.Sleep(time.Nanosecond)
+					x.want("a")
+					return
+				}
+				x.code(x.visibility(first, 0), invalidValue)
+				x.want()
+			}))
+			t.Run(name+"superseded, and the latest receive has expired", server(func(x *fixture) {
+				put(x)
+				first := x.want("a")[0]
+				x.ok(x.visibility(first, 0))
+				x.want("a")
+				time.Sleep(30 * time.Second)
+				if err := x.visibility(first, 100); (err != nil) != strict {
+					x.Errorf("got %v, want an error: %t", err, strict)
+				}
+				x.want("a")
+			}))
+			t.Run(name+"in a batch", server(func(x *fixture) {
+				put(x)
+				m := x.want("a")[0]
+				time.Sleep(30 * time.Second)
+				out, err := x.c.ChangeMessageVisibilityBatch(x.Context(), &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &x.url, Entries: []types.ChangeMessageVisibilityBatchRequestEntry{
+					{Id: aws.String("1"), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 100},
+				}})
+				x.ok(err)
+				if failed := len(out.Failed) == 1; failed != strict || len(out.Successful)+len(out.Failed) != 1 {
+					x.Errorf("%d successful, %d failed, want a failure: %t", len(out.Successful), len(out.Failed), strict)
+				}
+				x.want("a")
+			}))
+			// AWS was not recorded to forgive this.
+			t.Run(name+"deleted", server(func(x *fixture) {
+				put(x)
+				m := x.want("a")[0]
+				x.ok(x.delete(m))
+				x.code(x.visibility(m, 0), invalidValue)
+			}))
+		}
+	}
 }

@@ -2,6 +2,7 @@ package memsqs_test
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -132,6 +133,19 @@ func TestDigests(t *testing.T) {
 		x.ok(err)
 		if got, want := *out.MD5OfMessageAttributes, "ad70ccdb6aba042bec05dd977ad16aa3"; got != want {
 			x.Errorf("MD5 of the attributes %s, want %s", got, want)
+		}
+	})
+}
+
+// Message IDs are UUIDs of version 4, as on AWS.
+func TestMessageIDs(t *testing.T) {
+	t.Parallel()
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	standard(t, func(x *fixture) {
+		for range 20 {
+			if id := *x.send("a").MessageId; !uuid.MatchString(id) {
+				x.Errorf("message ID %s", id)
+			}
 		}
 	})
 }

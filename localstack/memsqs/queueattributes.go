@@ -107,6 +107,9 @@ func seconds(s string) time.Duration {
 
 func checkAttribute(name, value string, fifo bool) error {
 	if fifoOnly[name] && !fifo {
+		if name == "DeduplicationScope" || name == "FifoThroughputLimit" {
+			return newError("InvalidAttributeName", "You can specify the "+name+" only when FifoQueue is set to true.")
+		}
 		return invalidAttributeName(name)
 	}
 	if r, ok := ranges[name]; ok {
@@ -170,6 +173,9 @@ func (s *Server) getQueueAttributes(_ *call, in *getAttributesInput) (*attribute
 
 func (q *queue) allAttributes() map[string]string {
 	out := maps.Clone(q.attrs.set)
+	if out["KmsMasterKeyId"] == "" {
+		delete(out, "KmsDataKeyReusePeriodSeconds") // AWS does not show it without a key
+	}
 	out["QueueArn"] = q.arn
 	out["CreatedTimestamp"] = strconv.FormatInt(q.created.Unix(), 10)
 	out["LastModifiedTimestamp"] = strconv.FormatInt(q.modified.Unix(), 10)

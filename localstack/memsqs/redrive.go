@@ -27,6 +27,9 @@ func parseRedrive(value string) (*redrivePolicy, error) {
 	if p.DeadLetterTargetARN == "" {
 		return nil, bad("Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")
 	}
+	if !strings.HasPrefix(p.DeadLetterTargetARN, "arn:") {
+		return nil, bad("Invalid value for deadLetterTargetArn.")
+	}
 	if p.MaxReceiveCount == nil {
 		return nil, bad("Redrive policy does not contain mandatory attribute: maxReceiveCount.")
 	}

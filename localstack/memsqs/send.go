@@ -2,6 +2,7 @@ package memsqs
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"time"
 )
@@ -133,5 +134,6 @@ func (s *Server) newID() string {
 	binary.BigEndian.PutUint64(b[:], s.rng.Uint64())
 	binary.BigEndian.PutUint64(b[8:], s.rng.Uint64())
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4, RFC 9562
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	id := hex.EncodeToString(b[:])
+	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }

@@ -41,11 +41,12 @@ type Options struct {
 	// Duplicates is the probability, 0 to 1, that a standard queue delivers a received message once more, as AWS does when
 	// one of its replicas missed the receive. Default: 0.
 	Duplicates float64
-	// LooseHandles makes ChangeMessageVisibility succeed in two cases in which its documentation names an error and AWS was
-	// seen to answer success. A receipt handle that a later receive has replaced changes the visibility timeout of the
-	// latest receive. A handle whose visibility timeout has ended changes nothing. A consumer must tolerate both answers:
-	// success does not prove that the message is still in flight for it. Default: false, the documented errors.
-	LooseHandles bool
+	// StrictHandles makes ChangeMessageVisibility fail in two cases. A receipt handle that a later receive has replaced is an
+	// InvalidParameterValue. A handle whose visibility timeout has ended is the documented MessageNotInflight. Default: false,
+	// success, as AWS was recorded to answer: the replaced handle changes the visibility timeout of the latest receive, the
+	// other changes nothing. Users have reported the errors too, so test a consumer under both: neither answer proves that the
+	// message is, or is not, in flight for it.
+	StrictHandles bool
 	// NoRecord leaves Calls empty, for a server that runs for days. Default: false.
 	NoRecord bool
 }

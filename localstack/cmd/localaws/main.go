@@ -50,6 +50,7 @@ type options struct {
 	addr           string
 	queues, tables []string
 	ttlInterval    time.Duration
+	strictHandles  bool
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -65,6 +66,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.Func("queues", "`queues` to create, separated by commas", list(&o.queues))
 	f.Func("tables", "idempotency `tables` to create, separated by commas", list(&o.tables))
 	f.DurationVar(&o.ttlInterval, "ttl-interval", time.Minute, "how often items are deleted whose time to live has ended; 0: never")
+	f.BoolVar(&o.strictHandles, "strict-handles", false, "refuse changes of visibility with receipt handles of old receives, which AWS was recorded to answer with success")
 	err = f.Parse(args)
 	switch {
 	case err != nil:
@@ -82,8 +84,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 }
 
 // services returns services that keep no record of calls, which would grow for weeks.
-func services() (*memsqs.Server, *memdynamodb.Server) {
-	q := memsqs.New(func(o *memsqs.Options) { o.OfRequest, o.NoRecord = true, true })
+func services(o options) (*memsqs.Server, *memdynamodb.Server) {
+	q := memsqs.New(func(m *memsqs.Options) { m.OfRequest, m.NoRecord, m.StrictHandles = true, true, o.strictHandles })
 	d := memdynamodb.New(func(o *memdynamodb.Options) { o.NoRecord = true })
 	return q, d
 }
@@ -106,7 +108,7 @@ func run(ctx context.Context, out, log io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
-	q, d := services()
+	q, d := services(o)
 	defer q.Close()
 	defer d.Close()
 	server := newServer(q, d)

@@ -156,6 +156,34 @@ func TestQueueURLs(t *testing.T) {
 	}
 }
 
+// A handle that a later receive has replaced works as on AWS, or is refused.
+func TestStrictHandles(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"-strict-handles"}} {
+		url, _ := started(t, append(args, "-queues", "jobs")...)
+		stack, err := localstack.Start(t.Context(), func(o *localstack.Options) { o.Endpoint = url })
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue := url + "/000000000000/jobs"
+		if _, err := stack.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("a")}); err != nil {
+			t.Fatal(err)
+		}
+		var handles []*string
+		for range 2 {
+			out, err := stack.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue})
+			if err != nil || len(out.Messages) != 1 {
+				t.Fatalf("received %v, %v, want a message", out, err)
+			}
+			handles = append(handles, out.Messages[0].ReceiptHandle)
+			_, err = stack.SQS.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &queue, ReceiptHandle: handles[0]})
+			if want := len(handles) == 2 && len(args) == 1; (err != nil) != want {
+				t.Errorf("%q, change with handle 1 of %d: %v, want an error: %t", args, len(handles), err, want)
+			}
+		}
+	}
+}
+
 // Items whose time to live has ended are deleted.
 func TestTTLInterval(t *testing.T) {
 	t.Parallel()

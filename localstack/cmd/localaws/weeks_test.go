@@ -44,7 +44,7 @@ const call = "POST / HTTP/1.1\r\nHost: localaws\r\nX-Amz-Target: %s\r\nAuthoriza
 // Connections of clients that have gone end, whatever they were sent before. A poll of 20 s is none of them.
 func TestConnectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, d := services()
+		q, d := services(options{})
 		defer q.Close()
 		defer d.Close()
 		p := &pipes{to: make(chan net.Conn), closed: make(chan struct{})}
@@ -106,7 +106,7 @@ func TestConnectionsEnd(t *testing.T) {
 // The record of calls would grow as long as the command runs.
 func TestNoRecord(t *testing.T) {
 	t.Parallel()
-	q, d := services()
+	q, d := services(options{})
 	defer q.Close()
 	defer d.Close()
 	server := newServer(q, d)

@@ -57,10 +57,14 @@ func legalCharacters(x *exam) {
 	x.one(q, body)
 }
 
-// Guide sqs-message-metadata: the value of a String attribute takes the same characters as a body.
+// Recorded: test_invalid_string_attributes_cause_invalid_parameter_value_error. Guide sqs-message-metadata: the value of a String
+// attribute takes the same characters as a body.
 func illegalAttributeCharacter(x *exam) {
-	_, err := x.trySend(x.standard(), "a", withAttributes(types.MessageAttributeValue{DataType: ptr("String"), StringValue: ptr("\x00")}))
-	x.fails("an attribute with #x0", err, "InvalidMessageContents", invalidValue)
+	q := x.standard()
+	for _, c := range []string{"\x00", "\x08", "\x0b"} {
+		_, err := x.trySend(q, "a", withAttributes(types.MessageAttributeValue{DataType: ptr("String"), StringValue: &c}))
+		x.fails("an attribute with "+quote(c), err, invalidValue)
+	}
 }
 
 // Guide sqs-message-metadata: A message can contain up to ten attributes.

@@ -5,6 +5,7 @@ const (
 	noAttempts = "ignores ReceiveRequestAttemptId"
 	noSource   = "does not name the source queue"
 	ownDedupID = "the deduplication ID stays as it was sent"
+	otherText  = "has a text of its own"
 )
 
 var localstackKnown = map[string]string{
@@ -56,6 +57,9 @@ var localstackKnown = map[string]string{
 	"recorded/one encryption at a time":                           "accepts both",
 	"recorded/KMS ends the encryption by SQS":                     "keeps both",
 	"recorded/move whose destination was deleted":                 "names the error by its shape",
+	"recorded/period of a key without the key":                    "keeps the encryption by SQS beside the key",
+	"recorded text/redrive policy without an ARN":                 "accepts it",
+	"recorded text/message or batch too long":                     "has one text for messages and entries",
 }
 
 var motoKnown = map[string]string{
@@ -157,13 +161,32 @@ var elasticmqKnown = map[string]string{
 	"wire/errors have their types":                                otherCode,
 	"wire/errors have the codes of the Query protocol":            "sends no query codes",
 	"wire/errors in a batch have bare codes":                      otherCode,
-	"recorded/attribute without a value":                          "refuses it with another code",
 	"recorded/attributes by an asterisk":                          "returns none",
 	"recorded/kind of a queue cannot change":                      "answers success, and changes nothing",
 	"recorded/one encryption at a time":                           "has no encryption",
 	"recorded/KMS ends the encryption by SQS":                     "has no encryption",
 	"recorded/move handle that is none":                           "takes it for an unknown task",
 	"recorded/move whose destination was deleted":                 "goes on",
+	"recorded/queue by its name":                                  "refuses it",
+	"recorded/attribute names in other scripts":                   "does not check names",
+	"recorded/nothing is absent, not empty":                       "returns empty tags",
+	"recorded/period of a key without the key":                    "has no encryption",
+	"recorded text/attribute without a value":                     "refuses it with another code",
+	"recorded text/wait and number of messages":                   otherCode,
+	"recorded text/FIFO attributes of a standard queue":           "accepts them",
+	"recorded text/delay of a FIFO message":                       otherText,
+	"recorded text/groups and deduplication IDs":                  otherText,
+	"recorded text/missing groups and deduplication IDs":          "fails only the entry of a batch",
+	"recorded text/too many entries":                              otherText,
+	"recorded text/IDs of entries":                                "accepts an empty one",
+	"recorded text/message or batch too long":                     otherCode,
+	"recorded text/redrive policy without an ARN":                 "answers that the queue does not exist",
+	"recorded text/queue that exists":                             otherText,
+	"recorded text/handle that is none":                           otherText,
+	"recorded text/handle of a deleted message":                   forgetsHandles,
+	"recorded text/expired handle of a FIFO queue":                "deletes",
+	"recorded text/moves that cannot be":                          "starts a move from any queue",
+	"recorded/change with a superseded handle is performed":       forgetsHandles,
 }
 
 const (
@@ -286,7 +309,6 @@ var fauxqsKnown = map[string]string{
 	"wire/errors have their types":                                 takesGarbage,
 	"wire/errors have the codes of the Query protocol":             "calls QueueAlreadyExists QueueNameExists",
 	"wire/errors in a batch have bare codes":                       takesGarbage,
-	"recorded/attribute without a value":                           "accepts it",
 	"recorded/attributes by an asterisk":                           "returns none",
 	"recorded/kind of a queue cannot change":                       "refuses it with another code",
 	"recorded/one encryption at a time":                            "does not know SqsManagedSseEnabled",
@@ -294,4 +316,25 @@ var fauxqsKnown = map[string]string{
 	"recorded/move handle that is none":                            noMoves,
 	"recorded/speed of a move where it was asked for":              noMoves,
 	"recorded/move whose destination was deleted":                  noMoves,
+	"recorded/booleans in any case":                                "keeps them as they were sent",
+	"recorded/queue by its name":                                   "does not find it",
+	"recorded/attribute names in other scripts":                    "does not check names",
+	"recorded/trace header of the request":                         "drops it",
+	"recorded/nothing is absent, not empty":                        "returns empty tags",
+	"recorded/period of a key without the key":                     "does not know SqsManagedSseEnabled",
+	"recorded text/attribute without a value":                      "accepts it",
+	"recorded text/wait and number of messages":                    otherText,
+	"recorded text/FIFO attributes of a standard queue":            "accepts them",
+	"recorded text/groups and deduplication IDs":                   "accepts any group of a standard queue",
+	"recorded text/missing groups and deduplication IDs":           otherText,
+	"recorded text/too many entries":                               otherText,
+	"recorded text/IDs of entries":                                 "accepts 81 characters",
+	"recorded text/message or batch too long":                      otherText,
+	"recorded text/redrive policy without an ARN":                  "accepts it",
+	"recorded text/handle that is none":                            takesGarbage,
+	"recorded text/handle of a deleted message":                    noMessage,
+	"recorded text/expired handle of a FIFO queue":                 "deletes",
+	"recorded text/moves that cannot be":                           noMoves,
+	"recorded/change with a superseded handle is performed":        "says MessageNotInflight",
+	"recorded/group before a message that stays hidden":            oneOfGroup,
 }

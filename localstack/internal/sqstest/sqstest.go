@@ -23,7 +23,8 @@
 //     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/
 //   - Guide: the page of that name in the Amazon SQS Developer Guide,
 //     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/
-//   - Recorded: answers of AWS itself that the tests of LocalStack (tests/aws/services/sqs) keep as snapshots.
+//   - Recorded: answers of AWS itself that the tests of LocalStack (tests/aws/services/sqs) keep as snapshots, or assert and are
+//     marked as validated on AWS.
 //
 // Where AWS says nothing there is no case, unless its text allows one result only.
 package sqstest
@@ -114,7 +115,7 @@ func cases() []testCase {
 	return slices.Concat(
 		messageCases, attributeCases, contentCases, sizeCases, batchCases, batchErrorCases, visibilityCases, visibilityLimitCases, handleCases,
 		deleteCases, pollCases, delayCases, queueCases, queueAttributeCases, purgeCases, retentionCases, redriveCases,
-		redrivePolicyCases, moveCases, groupCases, groupLockCases, groupHandleCases, tokenCases, dedupCases, dedupScopeCases, attemptCases, fairCases, wireCases, recordedCases,
+		redrivePolicyCases, moveCases, groupCases, groupLockCases, groupHandleCases, tokenCases, dedupCases, dedupScopeCases, attemptCases, fairCases, wireCases, recordedCases, recordedTextCases, recordedHandleCases,
 	)
 }
 
