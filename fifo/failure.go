@@ -44,8 +44,9 @@ func newFailures() failures {
 // holds the lock.
 func (p *Publisher) failed(e *entry, halted int) {
 	pending := e.pending
-	// An event that is halted behind another one is counted in the line of that one.
-	if !errors.Is(pending.err, ErrGroupHalted) {
+	// An event that is halted behind another one is counted in the line of that one. Who has opened a lane has each result: a relay
+	// whose queue is refused would write a line for each group, again and again.
+	if !errors.Is(pending.err, ErrGroupHalted) && !e.lane.opened {
 		p.opts.Logger.ErrorContext(e.context(), "fifo: event failed", "event", pending.event, "group", pending.group, "attempts", e.attempts,
 			"halted", halted, "error", reasonOf(pending.err))
 	}

@@ -36,10 +36,12 @@ type Lane struct {
 // accept events again. Call it when all results are there, or are not wanted any more, also after the end of ctx: the publisher
 // keeps a lane until then. To call it again is no error. A hook must not call it.
 //
+// A failure is not logged: it is in the event's result, which the lane's user reads. Options.OnFailure is called as for any other.
+//
 // A lane may serve one task or all tasks of a program: the lanes' events fill requests together. Only that of a task ends with it.
 func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 	internal, closeLane := p.openLane(ctx)
-	internal.gathers = true // before it has an entry
+	internal.opened = true // before it has an entry
 	ended := make(chan struct{}, 1)
 	stop := context.AfterFunc(internal.ctx, func() {
 		defer func() { ended <- struct{}{} }()
@@ -78,7 +80,7 @@ func (l *Lane) Enqueue(ctx context.Context, e Event) (*Pending, error) {
 // ready then too. Else requests would become smaller and smaller, as groups end, and never larger. Alone it does not wait.
 // The caller holds the lock.
 func (p *Publisher) gather(g *group) {
-	if head := g.head(); head != nil && head.lane.gathers && p.requests > 1 {
+	if head := g.head(); head != nil && head.lane.opened && p.requests > 1 {
 		head.due = time.Now().Add(gatherTime)
 	}
 }

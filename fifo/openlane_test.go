@@ -436,3 +436,25 @@ func TestALaneOnAStandardQueue(t *testing.T) {
 		x.expect("requests", []int{10, 1}, x.sizes())
 	}, fault.Rule{Op: "SendMessageBatch", Nth: 1, Do: fault.FailEntries, Code: "InvalidMessageContents", Entries: []int{1}})
 }
+
+// The user of a lane has the failures, and says them: a relay whose queue is refused would log one for each group. PublishAll's are
+// logged as ever.
+func TestFailuresOfALaneAreNotLogged(t *testing.T) {
+	t.Parallel()
+	bubble(t, orders, func(x *fixture) {
+		var log logBook
+		p := x.publisher(log.option)
+		l, closeLane := p.OpenLane(x.Context())
+		x.expect("results", []string{"refused"}, x.results(x.enqueueTo(l, event("g", 1))))
+		closeLane()
+		if n := log.count("ERROR", "fifo: event failed"); n != 0 {
+			x.Errorf("%d lines about a lane's failure:\n%s", n, log.String())
+		}
+		if _, err := p.PublishAll(x.Context(), []fifo.Event{event("h", 1)}); err == nil {
+			x.Error("PublishAll: no error")
+		}
+		if n := log.count("ERROR", "fifo: event failed"); n != 1 {
+			x.Errorf("%d lines about a failure of PublishAll, want 1:\n%s", n, log.String())
+		}
+	}, fault.Rule{Op: "SendMessageBatch", Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
