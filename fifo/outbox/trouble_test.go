@@ -139,8 +139,9 @@ func TestDeletesAreDenied(t *testing.T) {
 		if n := len(x.queued("g")); n != 10 || sent != 10 {
 			t.Errorf("%d events in the queue by %d requests, want the first page", n, sent)
 		}
+		x.commit(5, "h")
 		for range 5 { // the next invocations of a function
-			if err := r.Drain(x.Context(), "g", "h"); !errors.Is(err, outbox.ErrDenied) {
+			if err := r.Drain(x.Context(), "h"); !errors.Is(err, outbox.ErrDenied) {
 				t.Errorf("Drain: %v, want ErrDenied", err)
 			}
 			if _, err := r.Sweep(x.Context()); !errors.Is(err, outbox.ErrDenied) {
@@ -158,6 +159,10 @@ func TestDeletesAreDenied(t *testing.T) {
 		if n := x.requests() - sent; n != 40 {
 			t.Errorf("%d requests for the rest, want 40: no copies", n)
 		}
+		if err := r.Drain(x.Context(), "h"); err != nil {
+			t.Errorf("Drain with the permission: %v", err)
+		}
+		x.wantQueued("h", 5)
 	})
 }
 
