@@ -315,15 +315,15 @@ func TestStandardQueue(t *testing.T) {
 func TestStopOfRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(x *fixture) {
-		r := x.relay()
+		r := x.relay(func(o *outbox.Options) { o.Page = 100 })
 		names := groupNames(30)
-		x.commit(20, names...)
+		x.commit(100, names...)
 		stop := x.run(r)
 		time.Sleep(1900 * time.Millisecond)
 		if err, took := stop(); err != nil || took > 10*time.Second {
 			t.Errorf("Run: %v after %v, want nil within 10 s", err, took)
 		}
-		if s := r.Stats(); s.Published == 0 || s.Published == 600 || s.Published != s.Deleted || s.Unknown != 0 {
+		if s := r.Stats(); s.Published == 0 || s.Published == 3000 || s.Published != s.Deleted || s.Unknown != 0 {
 			t.Errorf("stats %+v, want that each published one is deleted, and none is unknown", s)
 		}
 	}, fault.Rule{Op: send, Do: fault.Delay, Delay: 300 * time.Millisecond})

@@ -448,3 +448,32 @@ func TestTheQueueIsDeleted(t *testing.T) {
 		}
 	})
 }
+
+// While deletes fail, what is owed is bounded: no further group is published.
+func TestOwedDeletesAreBounded(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay(func(o *outbox.Options) { o.Groups, o.Page = 2, 3 })
+		names := groupNames(50)
+		x.commit(3, names...)
+		x.ops.failing(func(op string) error {
+			if op == "Delete" {
+				return errors.New("no answer")
+			}
+			return nil
+		})
+		stop := x.run(r)
+		time.Sleep(time.Hour)
+		if s := r.Stats(); s.Undeleted < 6 || s.Undeleted > 12 || s.Published != s.Undeleted {
+			t.Errorf("stats %+v, want two pages of two groups published and owed at most", s)
+		}
+		x.ops.failing(nil)
+		time.Sleep(time.Minute)
+		for _, g := range names {
+			x.wantQueued(g, 3)
+		}
+		if err, _ := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
