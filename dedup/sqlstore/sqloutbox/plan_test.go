@@ -148,7 +148,7 @@ func backlog(t testing.TB, b *bed, rows, groups int) {
 		group = "CONCAT('g', LPAD(CASE WHEN n %% 2 = 0 THEN 0 ELSE (n DIV 2) %% %d END, 6, '0'))"
 	}
 	b.exec(t, "INSERT INTO {outbox} (aggregatetype, aggregateid, id, source, type, payload, attributes, trace, created_at) "+numbers+
-		" SELECT 'box', "+fmt.Sprintf(group, groups)+", CONCAT('id-', n), 'orders', '', CONCAT('body ', n), '', '', {now} - 1000 FROM n WHERE n < ? ORDER BY n", rows)
+		" SELECT 'box', "+fmt.Sprintf(group, groups)+", CONCAT('id-', n), 'orders', '', CONCAT('body ', n), '{}', '', {now} - 1000 FROM n WHERE n < ? ORDER BY n", rows)
 	b.exec(t, map[string]string{"SQLite": "ANALYZE", "PostgreSQL": "ANALYZE {outbox}"}[b.kind]+map[bool]string{true: "ANALYZE TABLE {outbox}"}[b.Dialect.String() == "MySQL"])
 }
 

@@ -21,6 +21,8 @@ type spy struct {
 	began func(text string) (row func([]driver.Value) bool, ended func())
 	// fail is called before a statement is sent, and its error is returned in its place.
 	fail func(text string) error
+	// lose is called when a statement that writes was carried out, and its error is returned in place of the answer.
+	lose func(text string) error
 }
 
 // spied returns a pool on the bed's database, and its spy.
@@ -43,6 +45,13 @@ func (s *spy) take() []string {
 	all := s.texts
 	s.texts = nil
 	return all
+}
+
+// set sets the hooks for the statements that follow.
+func (s *spy) set(fail, lose func(text string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail, s.lose = fail, lose
 }
 
 func (s *spy) Driver() driver.Driver { return s.driver }
@@ -86,7 +95,16 @@ func (c *spyConn) ExecContext(ctx context.Context, text string, args []driver.Na
 	if err := c.spy.sees(text); err != nil {
 		return nil, err
 	}
-	return c.Conn.(driver.ExecerContext).ExecContext(ctx, text, args)
+	res, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, text, args)
+	c.spy.mu.Lock()
+	lose := c.spy.lose
+	c.spy.mu.Unlock()
+	if err == nil && lose != nil {
+		if err := lose(text); err != nil {
+			return nil, err
+		}
+	}
+	return res, err
 }
 
 func (c *spyConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
