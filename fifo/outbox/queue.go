@@ -29,15 +29,16 @@ type queue struct {
 	mode    mode
 	changed chan struct{} // has an element after a change that a wait may be for
 
-	mu     sync.Mutex
-	tasks  []*task          // to be visited
-	known  map[string]*task // those, the ones that are being visited, and those that wait to be tried again
-	active int              // goroutines
-	fresh  int              // tasks that a sweep has found, and of which the visit has not begun
-	errs   map[string]error // of groups that are not published
-	fatal  error            // nothing more is sent
-	rounds rounds
-	seen   *Backlog // of the sweep that is under way; nil: there is none
+	mu       sync.Mutex
+	tasks    []*task          // to be visited
+	known    map[string]*task // those, the ones that are being visited, and those that wait to be tried again
+	active   int              // goroutines
+	visiting int              // of them
+	fresh    int              // tasks that a sweep has found, and of which the visit has not begun
+	errs     map[string]error // of groups that are not published
+	fatal    error            // nothing more is sent
+	rounds   rounds
+	seen     *Backlog // of the sweep that is under way; nil: there is none
 }
 
 type task struct {
@@ -51,7 +52,7 @@ type task struct {
 func newQueue(j *job, m mode) *queue {
 	return &queue{
 		j: j, mode: m, changed: make(chan struct{}, 1), known: make(map[string]*task), errs: make(map[string]error),
-		rounds: rounds{poll: j.r.opts.Poll},
+		rounds: rounds{groups: j.r.opts.Groups, poll: j.r.opts.Poll},
 	}
 }
 
@@ -80,7 +81,12 @@ func (q *queue) pushFound(g Group) {
 func (q *queue) add(t *task) {
 	q.known[t.found.Name] = t
 	q.tasks = append(q.tasks, t)
-	if q.active < q.j.r.opts.Groups {
+	q.start()
+}
+
+// start starts a goroutine if there is work for one. The caller holds the lock.
+func (q *queue) start() {
+	if len(q.tasks) > 0 && q.active < q.rounds.width() {
 		q.active++
 		go q.work()
 	}
@@ -97,6 +103,7 @@ func (q *queue) work() {
 		}
 		t := q.tasks[0]
 		q.tasks = q.tasks[1:]
+		q.start() // after a success more may run
 		fresh := t.fresh
 		if fresh {
 			t.fresh = false
@@ -104,6 +111,9 @@ func (q *queue) work() {
 		}
 		t.again = false
 		err := q.problem()
+		if err == nil {
+			q.visiting++
+		}
 		q.mu.Unlock()
 		q.notify()
 		if err != nil {
@@ -111,6 +121,9 @@ func (q *queue) work() {
 			continue
 		}
 		q.visit(t, fresh)
+		q.mu.Lock()
+		q.visiting--
+		q.mu.Unlock()
 	}
 }
 
@@ -119,7 +132,7 @@ func (q *queue) problem() error {
 	if q.fatal != nil {
 		return q.fatal
 	}
-	if q.mode == always && q.rounds.paused() {
+	if q.mode == always && (q.rounds.paused() || q.rounds.lost > 0 && q.rounds.failures+q.visiting >= q.rounds.width()) {
 		return errPaused
 	}
 	return q.j.problem()
@@ -272,7 +285,7 @@ var errMore = errors.New("outbox: further groups have events left")
 func (q *queue) failed(group string, err error) {
 	q.mu.Lock()
 	q.rounds.failed()
-	full := q.rounds.failures >= q.j.r.opts.Groups
+	full := q.rounds.failures >= q.rounds.width()
 	switch {
 	case q.mode == once && full && q.fatal == nil:
 		q.fatal = fmt.Errorf("outbox: no group could be published: %w", err)

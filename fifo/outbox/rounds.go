@@ -7,12 +7,22 @@ import (
 )
 
 // rounds is the pause of Run while nothing succeeds. A round without a success doubles it, up to 30 s; the first success ends it. A
-// round is as many failed visits as groups are published at once, or all that there are.
+// round is as many failed visits as groups are published at once, or all that there are. After the first lost one it is as many as
+// fill a request: they are enough to see that the queue is there again.
 type rounds struct {
+	groups   int // Options.Groups
 	poll     time.Duration
 	failures int // of this round
 	lost     int // rounds in a row
 	until    time.Time
+}
+
+// width is how many groups are published at once.
+func (r *rounds) width() int {
+	if r.lost > 0 {
+		return min(r.groups, host.MaxBatch)
+	}
+	return r.groups
 }
 
 func (r *rounds) paused() bool { return time.Now().Before(r.until) }
@@ -34,4 +44,4 @@ func (r *rounds) end() {
 	r.until = time.Now().Add(max(r.poll, host.Double(2*r.poll, longestPause, r.lost)))
 }
 
-func (r *rounds) succeeded() { *r = rounds{poll: r.poll} }
+func (r *rounds) succeeded() { *r = rounds{groups: r.groups, poll: r.poll} }

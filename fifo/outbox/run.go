@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -40,7 +41,7 @@ func (q *queue) turn(ctx context.Context) {
 	}
 	b, err := q.sweep(max(r.opts.Settle, 0))
 	q.mu.Lock()
-	seen, paused := *b, q.rounds.paused()
+	seen := *b
 	q.mu.Unlock()
 	if err == nil {
 		r.keepBacklog(seen)
@@ -48,7 +49,7 @@ func (q *queue) turn(ctx context.Context) {
 	if seen.Groups > 0 && r.due(func(e *episodes) *time.Time { return &e.swept }) {
 		r.logSwept(ctx, seen)
 	}
-	if err != nil && !paused && ctx.Err() == nil && q.fatalError() == nil { // the store does not answer
+	if err != nil && !errors.Is(err, errPaused) && ctx.Err() == nil && q.fatalError() == nil { // the store does not answer
 		q.failed("", err)
 	}
 	q.rest()
@@ -64,8 +65,12 @@ func (q *queue) rest() {
 		if q.rounds.paused() {
 			at = q.rounds.until
 		}
+		lost := q.rounds.lost > 0 && q.visiting > 0 && !q.rounds.paused() // what is under way says whether to go on
 		q.mu.Unlock()
 		d := time.Until(at)
+		if lost {
+			d = restTime
+		}
 		if d <= 0 || fatal != nil || q.j.stop.Err() != nil {
 			return
 		}

@@ -63,8 +63,11 @@ func (q *queue) sweep(settle time.Duration) (*Backlog, error) {
 	defer func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		if q.mode == once { // its last visits are still to be counted
+			return
+		}
 		q.seen = nil
-		if q.mode == always && q.active == 0 {
+		if q.active == 0 {
 			q.rounds.end()
 		}
 	}()
@@ -93,6 +96,8 @@ func (q *queue) sweep(settle time.Duration) (*Backlog, error) {
 				first[g.Name] = true
 			}
 		}
+		// Where only some of them are visited, because they fail, those are others each time.
+		rand.Shuffle(len(page.found), func(i, k int) { page.found[i], page.found[k] = page.found[k], page.found[i] })
 		round := false
 		for _, g := range page.found {
 			if round = wrapped && first[g.Name]; round {
