@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
 
 const (
@@ -58,6 +60,10 @@ var implemented = map[string]string{
 	"TransactGetItems":      "ReturnConsumedCapacity " + within("TransactItems", within("Get", "ExpressionAttributeNames Key ProjectionExpression TableName")),
 	"ExecuteStatement":      statement + " Limit NextToken ReturnConsumedCapacity",
 	"BatchExecuteStatement": "ReturnConsumedCapacity " + within("Statements", statement),
+	"ListStreams":           "ExclusiveStartStreamArn Limit TableName",
+	"DescribeStream":        "ExclusiveStartShardId Limit StreamArn",
+	"GetShardIterator":      "SequenceNumber ShardId ShardIteratorType StreamArn",
+	"GetRecords":            "Limit ShardIterator",
 }
 
 // TestEveryMember walks the inputs of the SDK's operations: what the server does not have is refused by name, operations too.
@@ -65,7 +71,17 @@ func TestEveryMember(t *testing.T) {
 	t.Parallel()
 	srv, c := start(t)
 	left := maps.Clone(implemented)
-	for m := range reflect.TypeOf(c).Methods() {
+	everyMember(t, srv, c, "DynamoDB_20120810", left)
+	everyMember(t, srv, streamClient(srv), "DynamoDBStreams_20120810", left)
+	for name := range left {
+		t.Errorf("the SDK has no operation %s", name)
+	}
+}
+
+// everyMember walks the inputs of a client's operations, and takes the operations from left.
+func everyMember(t *testing.T, srv *memdynamodb.Server, client any, target string, left map[string]string) {
+	t.Helper()
+	for m := range reflect.TypeOf(client).Methods() {
 		if m.Type.NumIn() < 3 || !strings.HasSuffix(m.Type.In(2).String(), m.Name+"Input") {
 			continue // Options
 		}
@@ -73,7 +89,7 @@ func TestEveryMember(t *testing.T) {
 		delete(left, m.Name)
 		if !ok {
 			want := "memdynamodb does not implement the operation " + m.Name
-			if _, _, answer := send(t, srv, m.Name, "{}"); !strings.Contains(answer, want) {
+			if _, _, answer := sendTo(t, srv, target, m.Name, "{}"); !strings.Contains(answer, want) {
 				t.Errorf("got %s, want %s", answer, want)
 			}
 			continue
@@ -88,7 +104,7 @@ func TestEveryMember(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, answer := send(t, srv, m.Name, string(body))
+			_, _, answer := sendTo(t, srv, target, m.Name, string(body))
 			_, refused, _ := strings.Cut(strings.TrimSuffix(answer, `"}`), "memdynamodb does not implement the member ")
 			if members[name] != (refused == "") || !strings.HasPrefix(name+".", strings.TrimPrefix(refused+".", ".")) {
 				t.Errorf("%s, %s: listed as implemented is %v, answer %s", m.Name, name, members[name], answer)
@@ -98,9 +114,6 @@ func TestEveryMember(t *testing.T) {
 		for name := range members {
 			t.Errorf("%s has no member %s", m.Name, name)
 		}
-	}
-	for name := range left {
-		t.Errorf("the SDK has no operation %s", name)
 	}
 }
 

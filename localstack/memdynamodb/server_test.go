@@ -68,11 +68,16 @@ func num(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemb
 // send sends a plain request, without the SDK's own checks and CPU time.
 func send(t testing.TB, srv *memdynamodb.Server, op, body string) (status int, header http.Header, answer string) {
 	t.Helper()
+	return sendTo(t, srv, "DynamoDB_20120810", op, body)
+}
+
+func sendTo(t testing.TB, srv *memdynamodb.Server, target, op, body string) (status int, header http.Header, answer string) {
+	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, "http://dynamodb.local/", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	r.Header.Set("X-Amz-Target", target+"."+op)
 	r.Header.Set("Authorization", "test")
 	resp, err := srv.RoundTrip(r)
 	if err != nil {
@@ -177,6 +182,10 @@ func FuzzRequests(f *testing.F) {
 		`UpdateContinuousBackups {"TableName":"orders","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`, `DescribeContinuousBackups {"TableName":"orders"}`,
 		`DescribeTable {"TableName":"orders"}`, `DeleteTable {"TableName":"orders"}`, `ListTables {"Limit":1}`,
 		`UpdateTimeToLive {"TableName":"orders","TimeToLiveSpecification":{"AttributeName":"e","Enabled":true}}`, `DescribeTimeToLive {"TableName":"orders"}`,
+		`CreateTable {"TableName":"more","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}}`,
+		`ListStreams {"Limit":1}`, `DescribeStream {"StreamArn":"arn:aws:dynamodb:us-east-1:000000000000:table/orders/stream/x"}`,
+		`GetShardIterator {"StreamArn":"arn:aws:dynamodb:us-east-1:000000000000:table/orders/stream/x","ShardId":"shardId-00000000000000000000-00000000","ShardIteratorType":"LATEST"}`,
+		`GetRecords {"ShardIterator":"|1|e30="}`,
 		`PutItem {`, `PutItem []`, `PutItem {"TableName":1}`, `Nothing {}`, ``,
 	} {
 		f.Add(s)
@@ -187,7 +196,11 @@ func FuzzRequests(f *testing.F) {
 		if strings.ContainsAny(op, "\r\n") {
 			t.Skip("no header has such a value")
 		}
-		status, _, answer := send(t, srv, op, body)
+		target := "DynamoDB_20120810"
+		if op == "GetRecords" || op == "GetShardIterator" || strings.HasSuffix(op, "Stream") || strings.HasSuffix(op, "Streams") {
+			target = "DynamoDBStreams_20120810"
+		}
+		status, _, answer := sendTo(t, srv, target, op, body)
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(answer), &fields); err != nil && (answer != "" || status != http.StatusOK) {
 			t.Fatalf("answer %q: %v", answer, err)

@@ -17,10 +17,13 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 const maxDeletes = 25
 
+// mostRequests is how many requests of one call are in flight.
+const mostRequests = 16
+
 // errUnprocessed says that DynamoDB did not make a write of a batch, for its rate as a rule.
 var errUnprocessed = errors.New("left unprocessed by DynamoDB")
 
-// Delete implements [outbox.Store] by BatchWriteItem, 25 events of any groups a request, all requests at once. There is no
+// Delete implements [outbox.Store] by BatchWriteItem, 25 events of any groups a request, at most 16 requests at once. There is no
 // condition: the key is the event's identity, since a seq is never used again, see [Outbox.Put]. So the entry's ID is not
 // looked at, and a delete that comes late finds its event or nothing. After a restore of the table that is not so: stop the
 // relays before it.
@@ -36,9 +39,14 @@ func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.E
 	}
 	results := make([]error, len(keys)) // by position
 	var wg sync.WaitGroup
+	slots := make(chan struct{}, mostRequests)
 	for n := 0; n < len(keys); n += maxDeletes {
 		end := min(n+maxDeletes, len(keys))
-		wg.Go(func() { o.deleteBatch(ctx, keys[n:end], results[n:end]) })
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			o.deleteBatch(ctx, keys[n:end], results[n:end])
+		})
 	}
 	wg.Wait()
 	for _, e := range es {

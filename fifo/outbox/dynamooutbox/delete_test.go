@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +63,29 @@ func TestDeleteOfSeveralGroups(t *testing.T) {
 			b.Errorf("took %v, want the time of one request", d)
 		}
 		b.wantStored("")
+	})
+}
+
+// A call with many events has a bounded number of requests in flight.
+func TestDeleteIsBounded(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		const requests = 40
+		var inFlight, most atomic.Int64
+		o := b.outbox(&deleteLens{b.ddb, func(context.Context, *dynamodb.BatchWriteItemInput, func() (*dynamodb.BatchWriteItemOutput, error)) (*dynamodb.BatchWriteItemOutput, error) {
+			n := inFlight.Add(1)
+			defer inFlight.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(time.Second)
+			return &dynamodb.BatchWriteItemOutput{}, nil
+		}}, testBox)
+		if left, err := o.Delete(b.Context(), entries("g", many(requests*maxDeletes)...)); err != nil || left != nil {
+			b.Errorf("got %d left, %v", len(left), err)
+		}
+		if most.Load() != mostRequests {
+			b.Errorf("%d requests at once, want %d", most.Load(), mostRequests)
+		}
 	})
 }
 

@@ -132,6 +132,21 @@ func TestIdleSweep(t *testing.T) {
 	inBubble(t, func(b *bed) { b.wantOps("Scan", func() { b.sweep(b.box, 64) }) })
 }
 
+// A page that is full is the end of the call.
+func TestFullPage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		for n := range 4 {
+			b.put(fmt.Sprint("g", n), 1)
+		}
+		b.wantOps("Scan", func() {
+			if found, next, err := b.box.Groups(b.Context(), "", 2); len(found) != 2 || next == "" || err != nil {
+				b.Errorf("got %v, %q, %v", found, next, err)
+			}
+		})
+	})
+}
+
 // A call reads a bounded number of pages, and goes on where it ended.
 func TestGroupsIsBounded(t *testing.T) {
 	t.Parallel()

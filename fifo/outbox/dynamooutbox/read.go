@@ -66,7 +66,7 @@ func (r *run) add(group string, it item, now time.Time) (more bool, err error) {
 	case e.Seq > 0 && e.Seq <= r.last:
 		return false, fmt.Errorf("%w: seq %d comes after %d", errAnswer, e.Seq, r.last)
 	// Skipped events stay when later ones are gone. Behind one that is to be sent, a gap is what is not visible yet.
-	case r.normal > 0 && e.Seq != r.last+1:
+	case e.Seq > 0 && r.normal > 0 && e.Seq != r.last+1:
 		r.end = fmt.Errorf("%w: dynamooutbox: %d follows %d", outbox.ErrUnsettled, e.Seq, r.last)
 	case err != nil:
 		r.end = &outbox.BrokenError{Group: group, Seq: e.Seq, Err: err}

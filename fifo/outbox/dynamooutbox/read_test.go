@@ -72,6 +72,23 @@ func TestReadManySkipped(t *testing.T) {
 	})
 }
 
+// A page is one consistent Query; with skipped events before it there is one more.
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		b.box = b.outbox(&lens{Client: b.ddb, query: func(in *dynamodb.QueryInput, next func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+			if !aws.ToBool(in.ConsistentRead) {
+				b.Error("a Query without ConsistentRead")
+			}
+			return next()
+		}}, testBox)
+		b.put("g", many(70)...)
+		b.wantOps("Query", func() { b.read("g", outbox.Known{}, 10) })
+		b.park("g", outbox.Skip, many(50)...)
+		b.wantOps("Query Query", func() { b.read("g", outbox.Known{}, 10) })
+	})
+}
+
 // The event before the first one is asked for only where nothing else says that it is settled.
 func TestProbe(t *testing.T) {
 	t.Parallel()
@@ -259,6 +276,23 @@ func TestBrokenItem(t *testing.T) {
 	}
 }
 
+// A seq that Put does not give breaks the group where it is.
+func TestBrokenSeq(t *testing.T) {
+	t.Parallel()
+	for seq, want := range map[string]string{"0": "broken", "-1": "broken", "0.5": "broken", "1.5": "1 broken", "2.5": "1 2 broken", "9223372036854775808": "1 2 broken"} {
+		inBubble(t, func(b *bed) {
+			b.put("g", 1, 2)
+			it := encode(b.box.partition("g"), 1, source, event("g", 9), time.Now())
+			it[attrSeq] = &ddbtypes.AttributeValueMemberN{Value: seq}
+			b.set(it)
+			b.wantRead("g", outbox.Known{}, 9, want)
+			if all, _ := b.sweep(b.box, 9); names(all) != "g" {
+				b.Errorf("a sweep finds %v", all)
+			}
+		})
+	}
+}
+
 func attributeOf(it item) ddbtypes.AttributeValue {
 	return &ddbtypes.AttributeValueMemberM{Value: item{"a": &ddbtypes.AttributeValueMemberM{Value: it}}}
 }
@@ -330,11 +364,12 @@ func TestReadRoundTrip(t *testing.T) {
 	})
 }
 
-// A context that has ended sends nothing.
+// A context that has ended calls nothing: the client here panics.
 func TestEndedContext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bed) {
 		b.put("g", 1)
+		b.box = b.outbox(struct{ Client }{}, testBox)
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
 		e := entries("g", 1)[0]

@@ -112,7 +112,7 @@ func itemBytes(it item) int {
 	return n
 }
 
-// decode returns the entry of an item, without its group. The number is its seq, also beside an error, if it has one.
+// decode returns the entry of an item, without its group. Beside an error it has the Seq, if that can be read.
 func decode(it item, now time.Time) (outbox.Entry, error) {
 	d := decoder{item: it}
 	e := outbox.Entry{Seq: d.number(attrSeq)}
@@ -172,6 +172,7 @@ func (d *decoder) number(name string) int64 {
 	n, err := wholeNumber(d.item[name])
 	if err != nil {
 		d.fail(name, "a whole number")
+		return 0
 	}
 	return n
 }

@@ -94,6 +94,23 @@ func TestBusyRequests(t *testing.T) {
 	})
 }
 
+// A relay with nothing to do makes one Scan a second, and nothing else.
+func TestIdleRelay(t *testing.T) {
+	t.Parallel()
+	inRig(t, func(x *rig) {
+		ctx, cancel := context.WithTimeout(x.Context(), 100*time.Second)
+		defer cancel()
+		calls := x.calls(func() {
+			if err := x.relay(x.box).Run(ctx); err != nil {
+				x.Error(err)
+			}
+		})
+		if n := strings.Count(ops(calls), "Scan"); n != len(calls) || n < 90 || n > 112 {
+			x.Errorf("%d Scans of %d calls in 100 s, want about 100 and nothing else", n, len(calls))
+		}
+	})
+}
+
 // A relay that may not delete stops after its first page: the events are in the queue once, and nothing is sent again.
 func TestDeleteIsDenied(t *testing.T) {
 	t.Parallel()
@@ -180,6 +197,43 @@ func TestRefusedEvent(t *testing.T) {
 		if got, want := strings.Join(x.arrived("g"), ", "), "body 1, body 2, body 4, body 5"; got != want {
 			x.Errorf("arrived: %s, want %s", got, want)
 		}
+	})
+}
+
+// The network delivers a transaction once more, after the event was published and its ClientRequestToken was forgotten. The
+// version's condition refuses it. Without a version the event is back: attribute_not_exists does not see one that is gone.
+func TestLateTransaction(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[bool]string{true: "", false: "orders#g 1"} {
+		inRig(t, func(x *rig) {
+			x.faults(fault.Rule{Op: "TransactWriteItems", Nth: 1, Do: fault.Replay, Delay: 20 * time.Minute})
+			if version {
+				x.mustCommit("g", 0, 1)
+			} else {
+				x.put("g", 1)
+			}
+			if err := x.relay(x.box).Drain(x.Context(), "g"); err != nil {
+				x.Error(err)
+			}
+			x.wantStored("")
+			time.Sleep(time.Hour)
+			x.wantStored(want)
+		})
+	}
+}
+
+// Two events with one ID: the second is parked, and nothing that was accepted is sent in its place.
+func TestSameID(t *testing.T) {
+	t.Parallel()
+	inRig(t, func(x *rig) {
+		x.put("g", 1)
+		x.write(fifo.Event{ID: "g/v1", Group: "g", Body: "another"}, 2)
+		x.put("g", 3)
+		err := x.relay(x.box).Drain(x.Context(), "g")
+		if e, ok := errors.AsType[*outbox.HaltedError](err); !ok || e.Seq != 2 {
+			x.Errorf("got %v, want that event 2 halts the group", err)
+		}
+		x.wantRead("g", outbox.Known{}, 9, "2h 3")
 	})
 }
 

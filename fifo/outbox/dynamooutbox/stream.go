@@ -96,7 +96,8 @@ func (o *Outbox) named(e events.DynamoDBEvent) (groups []string, first map[strin
 			return nil, nil, fmt.Errorf("dynamooutbox: record %.128q has no key %s of type S", rec.Change.SequenceNumber, attrPK)
 		}
 		group, ours := o.groupOf(pk.String())
-		if _, known := first[group]; !ours || known {
+		// Put writes no group without a name. A sweep finds one of another writer, and shows it to operators.
+		if _, known := first[group]; !ours || known || group == "" {
 			continue
 		}
 		first[group] = rec.Change.SequenceNumber

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // fakeRelay records what it is asked for.
@@ -64,6 +66,7 @@ func TestLambda(t *testing.T) {
 		"other event names":    {event: streamEvent(streamARN, "REMOVE orders#a", "MODIFY orders#b", "UPSERT orders#c"), want: `{"batchItemFailures":[]}`},
 		"among others":         {event: streamEvent(streamARN, "REMOVE orders#a", "INSERT orders#b"), err: of("b", away), asked: "drain b", want: `{"batchItemFailures":[{"itemIdentifier":"101"}]}`},
 		"other outboxes":       {event: streamEvent(streamARN, "INSERT orders2#a", "INSERT order#a", "INSERT orders#a#b"), asked: "drain a#b", want: `{"batchItemFailures":[]}`},
+		"no group":             {event: streamEvent(streamARN, "INSERT orders#"), want: `{"batchItemFailures":[]}`},
 		"no records":           {event: json.RawMessage(`{"Records":[]}`), want: `{"batchItemFailures":[]}`},
 		"another table":        {event: streamEvent(strings.Replace(streamARN, "/outbox/", "/orders/", 1), records...), want: "error"},
 		"another table, last":  {event: json.RawMessage(strings.Replace(string(streamEvent(streamARN, records...)), "]}", `,{"eventName":"REMOVE","eventSourceARN":"arn:aws:dynamodb:us-east-1:1:table/x/stream/y"}]}`, 1)), want: "error"},
@@ -94,6 +97,48 @@ func TestLambda(t *testing.T) {
 			}
 		})
 	}
+}
+
+// With a relay: what is drained and what is halted is done, and a group that is neither comes again.
+func TestStreamWithARelay(t *testing.T) {
+	t.Parallel()
+	inRig(t, func(x *rig) {
+		x.mustCommit("a", 0, 3)
+		x.mustCommit("halted", 0, 2)
+		x.park("halted", outbox.Halt, 1)
+		later := encode(x.box.partition("broken"), 1, source, event("broken", 1), time.Now())
+		later[attrVersion] = number(2)
+		x.set(later)
+		handler := x.box.Lambda(x.relay(x.box))
+		answer, err := handler(x.Context(), streamEvent(streamARN, "INSERT orders#a", "INSERT orders#halted", "INSERT orders#broken"))
+		text, _ := json.Marshal(answer)
+		if want := `{"batchItemFailures":[{"itemIdentifier":"102"}]}`; err != nil || string(text) != want {
+			x.Errorf("got %s, %v, want %s", text, err, want)
+		}
+		if p := x.problem("a", 3); p != "" {
+			x.Error(p)
+		}
+		// The permission to delete is missing: nothing is drained, and the invocation fails once the relay knows.
+		x.mustCommit("b", 0, 1)
+		x.mustCommit("c", 0, 1)
+		x.faults(fault.Rule{Op: "BatchWriteItem", Prob: 1, Do: fault.Error, Code: "AccessDeniedException"})
+		answer, err = handler(x.Context(), streamEvent(streamARN, "INSERT orders#b"))
+		text, _ = json.Marshal(answer)
+		if want := `{"batchItemFailures":[{"itemIdentifier":"100"}]}`; err == nil && string(text) != want {
+			x.Errorf("got %s, want an error or %s", text, want)
+		}
+		if _, err = handler(x.Context(), streamEvent(streamARN, "INSERT orders#c")); !errors.Is(err, outbox.ErrDenied) {
+			x.Errorf("got %v, want ErrDenied", err)
+		}
+		if got := x.arrived("c"); len(got) > 0 {
+			x.Errorf("%q were sent after the delete was denied", got)
+		}
+		x.faults()
+		answer, err = handler(x.Context(), json.RawMessage(`{"source":"aws.events"}`))
+		if b, ok := answer.(outbox.Backlog); !ok || b.Groups != 3 || b.Halted != 1 {
+			x.Errorf("Sweep: got %v, %v, want 3 groups, of which one is halted", answer, err)
+		}
+	})
 }
 
 // A table that is given by its ARN is compared as a whole.

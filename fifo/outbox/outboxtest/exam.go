@@ -2,6 +2,7 @@ package outboxtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -75,9 +76,17 @@ func seqs(es []outbox.Entry) (out []string) {
 	return out
 }
 
-// ids expects the events of a group that a Read with a large limit returns, by their numbers.
+// ids expects the events of a group that a Read with a large limit returns, by their numbers. At a hole among them the store may
+// end with ErrUnsettled: it cannot tell an event that is gone from one that is not visible yet.
 func (x *exam) ids(group, when string, numbers ...int) []outbox.Entry {
-	es := x.read(group, 1000)
+	es, err := x.Read(x.ctx, outbox.Group{Name: group}, outbox.Known{}, 1000)
+	if n := len(es); errors.Is(err, outbox.ErrUnsettled) && n > 0 && n < len(numbers) && numbers[n] != numbers[n-1]+1 {
+		numbers, err = numbers[:n], nil
+	}
+	if err != nil {
+		x.fatalf("%s: Read of %s: got %v and error %v, want no error", when, group, seqs(es), err)
+	}
+	x.ordered(es)
 	x.same(es, group, when, numbers...)
 	return es
 }

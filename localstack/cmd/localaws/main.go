@@ -127,7 +127,7 @@ func run(ctx context.Context, out, log io.Writer, o options) error {
 }
 
 // greeting says how clients find the server. Any credentials will do, and any Region signs: queues and tables are in us-east-1.
-const greeting = `localaws serves SQS and DynamoDB on %[1]s, Region us-east-1, account 000000000000, with any credentials:
+const greeting = `localaws serves SQS and DynamoDB with its streams on %[1]s, Region us-east-1, account 000000000000, with any credentials:
   export AWS_ENDPOINT_URL=%[2]s AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
   aws --endpoint-url %[2]s sqs list-queues
 `

@@ -125,6 +125,7 @@ func TestOtherClients(t *testing.T) {
 		"a query as a form":  {"POST", "/", http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, strings.NewReader("Action=Publish"), 400, "does not offer the query protocol"},
 		"no such operation":  {"POST", "/", http.Header{"X-Amz-Target": {"AmazonSQS.AddPermission"}, "Authorization": {"x"}}, strings.NewReader("{}"), 400, "memsqs does not implement the operation AddPermission"},
 		"no such table call": {"POST", "/", http.Header{"X-Amz-Target": {"DynamoDB_20120810.CreateBackup"}, "Authorization": {"x"}}, strings.NewReader("{}"), 400, "memdynamodb does not implement the operation CreateBackup"},
+		"streams":            {"POST", "/", http.Header{"X-Amz-Target": {"DynamoDBStreams_20120810.ListStreams"}, "Authorization": {"x"}}, strings.NewReader("{}"), 200, `"Streams":[]`},
 		"another service":    {"POST", "/", http.Header{"X-Amz-Target": {"Logs_20140328.PutLogEvents"}, "Authorization": {"x"}}, strings.NewReader("{}"), 400, "X-Amz-Target"},
 		"gzip":               {"POST", "/", zipped, &packed, 200, "/jobs-dlq"},
 		"no gzip":            {"POST", "/", zipped, strings.NewReader("{}"), 400, "SerializationException"},

@@ -197,6 +197,38 @@ func TestUnknownOperationInAPlan(t *testing.T) {
 	}
 }
 
+// Operations under another target are served under that one only, and a plan knows them.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	answer := func(text string) map[string]awsjson.Operation {
+		return map[string]awsjson.Operation{text: func(context.Context, awsjson.Request, *fault.Rule) (any, awsjson.Cost, error) {
+			return map[string]string{"Answer": text}, awsjson.Cost{}, nil
+		}}
+	}
+	c := awsjson.New(awsjson.Service{
+		Target: "S", InternalCode: "InternalFailure", Operations: answer("Do"), Others: map[string]map[string]awsjson.Operation{"T": answer("DoOther")},
+	}, fault.Plan{Rules: []fault.Rule{{Op: "DoOther", Nth: 2, Do: fault.Error}}})
+	defer c.Close()
+	for _, tt := range []struct {
+		target string
+		serves bool
+		status int
+	}{{"S.Do", true, 200}, {"T.DoOther", true, 200}, {"T.DoOther", true, 500}, {"S.DoOther", true, 400}, {"T.Do", true, 400}, {"U.Do", false, 400}, {"T", false, 400}} {
+		r := request(t.Context(), "", "{}")
+		r.Header.Set("X-Amz-Target", tt.target)
+		if got := c.Serves(r); got != tt.serves {
+			t.Errorf("serves %s is %v", tt.target, got)
+		}
+		resp, err := c.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != tt.status {
+			t.Errorf("%s: status %d, want %d", tt.target, resp.StatusCode, tt.status)
+		}
+	}
+}
+
 // Without a record there are no calls, and faults apply.
 func TestNoRecord(t *testing.T) {
 	t.Parallel()

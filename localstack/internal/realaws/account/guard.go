@@ -101,11 +101,12 @@ var (
 		"TransactGetItems", "TransactWriteItems", "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
 		"TagResource", "UntagResource", "ListTagsOfResource", "DescribeContinuousBackups", "UpdateContinuousBackups",
 	}
+	streamOperations = []string{"ListStreams", "DescribeStream", "GetShardIterator", "GetRecords"}
 )
 
 // Operations returns what the guard sends to SQS and DynamoDB.
 func Operations() map[string][]string {
-	return map[string][]string{"sqs": sqsOperations, "dynamodb": dynamoDBOperations}
+	return map[string][]string{"sqs": sqsOperations, "dynamodb": slices.Concat(dynamoDBOperations, streamOperations)}
 }
 
 func (g *Guard) checkJSON(target string, body []byte) (service string, err error) {
@@ -120,6 +121,8 @@ func (g *Guard) checkJSON(target string, body []byte) (service string, err error
 		service, known, check = "sqs", sqsOperations, g.queues
 	case "DynamoDB_20120810":
 		service, known, check = "dynamodb", dynamoDBOperations, g.tables
+	case "DynamoDBStreams_20120810":
+		service, known, check = "dynamodb", streamOperations, g.tables
 	default:
 		return "", &Refused{target, "a run needs no such service"}
 	}
@@ -171,12 +174,15 @@ func (g *Guard) allowed(name string, possible *regexp.Regexp) bool {
 	return g.Mine(name) || !possible.MatchString(name)
 }
 
+// tableFields name a table, or a stream of one. An iterator begins with the stream's ARN.
+var tableFields = []string{"TableName", "TableArn", "ResourceArn", "StreamArn", "ShardIterator"}
+
 // tables returns a table anywhere in the input that is not of the run, or "".
 func (g *Guard) tables(input map[string]any) string {
 	for field, value := range input {
 		switch v := value.(type) {
 		case string:
-			if (field == "TableName" || field == "TableArn" || field == "ResourceArn") && !g.allowed(v, tableName) {
+			if slices.Contains(tableFields, field) && !g.allowed(v, tableName) {
 				return v
 			}
 			if field == "Statement" && !g.statement(v) {

@@ -77,6 +77,13 @@ func TestGuard(t *testing.T) {
 		{"transaction of statements", "DynamoDB_20120810.ExecuteTransaction", `{"TransactStatements":[{"Statement":"UPDATE \"orders\" SET a=1 WHERE id='a'"}]}`, false},
 		{"statement without a table", "DynamoDB_20120810.ExecuteStatement", `{"Statement":"HELLO"}`, true},
 		{"an operation that no run needs", "DynamoDB_20120810.DeleteBackup", `{"BackupArn":"` + tableARN + mine + `/backup/1"}`, false},
+		{"a stream", "DynamoDBStreams_20120810.DescribeStream", `{"StreamArn":"` + tableARN + mine + `/stream/2026"}`, true},
+		{"a stream of another table", "DynamoDBStreams_20120810.DescribeStream", `{"StreamArn":"` + tableARN + `orders/stream/2026"}`, false},
+		{"an iterator", "DynamoDBStreams_20120810.GetRecords", `{"ShardIterator":"` + tableARN + mine + `/stream/2026|1|AA=="}`, true},
+		{"an iterator of another table", "DynamoDBStreams_20120810.GetRecords", `{"ShardIterator":"` + tableARN + `orders/stream/2026|1|AA=="}`, false},
+		{"streams of a table", "DynamoDBStreams_20120810.ListStreams", `{"TableName":"` + mine + `"}`, true},
+		{"streams of another table", "DynamoDBStreams_20120810.ListStreams", `{"TableName":"orders"}`, false},
+		{"an operation of tables on streams", "DynamoDBStreams_20120810.DeleteTable", `{"TableName":"` + mine + `"}`, false},
 		{"another service", "Logs_20140328.DeleteLogGroup", `{"logGroupName":"` + mine + `"}`, false},
 
 		{"who", "", "Action=GetCallerIdentity&Version=2011-06-15", true},

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
 
@@ -67,9 +68,9 @@ func TestSQS(t *testing.T) {
 }
 
 func TestDynamoDB(t *testing.T) {
-	client := dynamoClient(t)
+	both := ddbtest.Account{Client: dynamoClient(t), Streams: streamsClient()}
 	ddbtest.Run(t, ddbtest.Backend{
-		New:      func(*testing.T) ddbtest.Account { return ddbtest.Account{Client: client} },
+		New:      func(*testing.T) ddbtest.Account { return both },
 		RealTime: true,
 		Prefix:   opened.Guard.Prefix,
 	})
@@ -130,6 +131,10 @@ func dynamoClient(t *testing.T) *dynamodb.Client {
 			o.BaseEndpoint = aws.String(e.URI.String())
 		}
 	})
+}
+
+func streamsClient() *dynamodbstreams.Client {
+	return dynamodbstreams.NewFromConfig(opened.Config, func(o *dynamodbstreams.Options) { o.Retryer = retry.NewStandard(once) })
 }
 
 // tagged puts the run's tag on each queue and table that a client creates.
