@@ -20,7 +20,7 @@ var (
 	ErrIdentity = errors.New("identity of the table is not made one after the other: create the table with Migrate, and leave its sequence as it is")
 	// ErrLockRows: the table of locks does not have its 4,096 rows. Without them transactions of a group do not exclude one
 	// another.
-	ErrLockRows = errors.New("rows of the table of locks are missing: run Migrate on an empty table of locks")
+	ErrLockRows = errors.New("rows of the table of locks are missing: run the INSERT of DDL again")
 )
 
 // Check asks the database whether it can be used: it is of the dialect's kind, the tables exist and are of [SchemaVersion] or

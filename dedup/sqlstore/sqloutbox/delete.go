@@ -25,7 +25,23 @@ func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.E
 }
 
 func (o *Outbox) deleteSome(ctx context.Context, es []outbox.Entry) error {
-	args := make([]any, 0, 4*len(es)+1)
+	text, args := o.deletion(es)
+	err := o.run(ctx, "delete", func(ctx context.Context) error {
+		_, err := o.db.ExecContext(ctx, text, args...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range es {
+		o.claims.deleted(e.Group, e.Seq)
+	}
+	return nil
+}
+
+// deletion is the statement that deletes the events.
+func (o *Outbox) deletion(es []outbox.Entry) (text string, args []any) {
+	args = make([]any, 0, 4*len(es)+1)
 	for _, e := range es {
 		args = append(args, e.Seq)
 	}
@@ -39,17 +55,7 @@ func (o *Outbox) deleteSome(ctx context.Context, es []outbox.Entry) error {
 	}
 	const event = "(?, ?, {bytes})"
 	// The numbers alone come first, because no planner searches its index for rows of three values.
-	text := o.dialect.SQL("DELETE FROM {outbox} WHERE seq IN (" + list(len(es)) + ") AND aggregatetype = ?" +
+	text = o.dialect.SQL("DELETE FROM {outbox} WHERE seq IN (" + list(len(es)) + ") AND aggregatetype = ?" +
 		" AND (seq, aggregateid, {raw}id{/raw}) IN (" + values + event + strings.Repeat(", "+event, len(es)-1) + ")")
-	err := o.run(ctx, "delete", func(ctx context.Context) error {
-		_, err := o.db.ExecContext(ctx, text, args...)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, e := range es {
-		o.claims.deleted(e.Group, e.Seq)
-	}
-	return nil
+	return text, args
 }

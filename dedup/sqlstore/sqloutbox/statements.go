@@ -60,10 +60,11 @@ func newStatements(d sqldb.Dialect) statements {
 			" AND g.name IS NOT NULL ORDER BY g.name")
 		s.groupArgs = func(box, after string, limit int) []any { return []any{box, after, box, limit, box, box} }
 	default:
-		// The index is read group by group, from the first to the last row of each.
+		// The index is read group by group, the first and the last row of each. MySQL does so only if the grouping begins with the
+		// index, which it does not where the outbox's column is compared with one value. No outbox has the name ''.
 		s.groups = sql("SELECT g.name, g.highest, {now} - f.created_at, f.parked FROM" +
 			" (SELECT aggregateid AS name, MIN(seq) AS lowest, MAX(seq) AS highest FROM {outbox} FORCE INDEX FOR GROUP BY ({index}outbox_group)" +
-			" WHERE aggregatetype = ? AND aggregateid > ? GROUP BY aggregateid ORDER BY aggregateid LIMIT ?) g" +
+			" WHERE aggregatetype IN (?, '') AND aggregateid > ? GROUP BY aggregatetype, aggregateid ORDER BY aggregatetype, aggregateid LIMIT ?) g" +
 			" JOIN {outbox} f ON f.seq = g.lowest ORDER BY g.name")
 		s.groupArgs = func(box, after string, limit int) []any { return []any{box, after, limit} }
 		s.heads = "SELECT ? AS name," +
@@ -76,9 +77,9 @@ func newStatements(d sqldb.Dialect) statements {
 // span replaces {span} by the table and the condition for a group's rows up to a bound: see [Outbox.span]. The planners must
 // read the index of groups, also where their statistics say that the group is half of the table: then they like to read the
 // rows of all groups in the order of the primary key until they have found enough. The form of the condition gives
-// PostgreSQL no other order, and MySQL is told.
+// PostgreSQL no other order, and the others are told.
 func span(d sqldb.Dialect, text string) string {
-	rows := "{outbox} WHERE aggregatetype = ? AND aggregateid = ? AND seq <= ?"
+	rows := "{outbox} INDEXED BY {index}outbox_group WHERE aggregatetype = ? AND aggregateid = ? AND seq <= ?"
 	switch {
 	case d.Is(sqldb.PostgreSQL):
 		rows = "{outbox} WHERE (aggregatetype, aggregateid, seq) > (?, ?, 0) AND (aggregatetype, aggregateid, seq) <= (?, ?, ?)"

@@ -1,0 +1,255 @@
+package sqloutbox
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// What is wrong with a database is found by Check, and by a relay's first call.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		kinds []string // default: all
+		want  error
+		make  func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect)
+	}{
+		{"no table", nil, sqlstore.ErrNoTable, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			return b.db, b.dialect.WithPrefix("other_")
+		}},
+		{"an old schema", nil, sqlstore.ErrSchemaVersion, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "UPDATE {outbox_schema} SET version = 0")
+			return b.db, b.dialect
+		}},
+		{"a closed pool", nil, sqlstore.ErrClosed, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			db := sqlbed.Open(t, b.Driver, b.DSN)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return db, b.dialect
+		}},
+		{"another dialect", nil, sqlstore.ErrDialect, func(_ *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			if b.kind == "SQLite" {
+				return b.db, sqlstore.MySQL
+			}
+			return b.db, sqlstore.SQLite
+		}},
+		{"autocommit off", []string{"MariaDB", "MySQL"}, sqlstore.ErrAutocommit, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			return sqlbed.Open(t, b.Driver, b.DSN+"&autocommit=0"), b.dialect
+		}},
+		{"read uncommitted", []string{"MariaDB"}, ErrIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			return sqlbed.Open(t, b.Driver, b.DSN+"&tx_isolation=%27READ-UNCOMMITTED%27"), b.dialect
+		}},
+		{"read uncommitted", []string{"MySQL"}, ErrIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			return sqlbed.Open(t, b.Driver, b.DSN+"&transaction_isolation=%27READ-UNCOMMITTED%27"), b.dialect
+		}},
+		{"read uncommitted", []string{"SQLite"}, ErrIsolation, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			return sqlbed.Open(t, b.Driver, b.DSN+"&_pragma=read_uncommitted(1)"), b.dialect
+		}},
+		{"a cache of the sequence", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq SET CACHE 2")
+			return b.db, b.dialect
+		}},
+		{"a sequence that counts down", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq SET INCREMENT -1 SET MINVALUE -100")
+			return b.db, b.dialect
+		}},
+		{"a sequence that starts again", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq SET CYCLE")
+			return b.db, b.dialect
+		}},
+		{"no identity", []string{"PostgreSQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "ALTER TABLE {outbox} ALTER COLUMN seq DROP IDENTITY")
+			return b.db, b.dialect
+		}},
+		{"no identity", []string{"MariaDB", "MySQL"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "ALTER TABLE {outbox} MODIFY seq bigint NOT NULL")
+			return b.db, b.dialect
+		}},
+		{"numbers that are used again", []string{"SQLite"}, ErrIdentity, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "DROP TABLE {outbox}")
+			for text := range strings.SplitSeq(DDL(b.dialect), ";\n") {
+				if strings.Contains(text, "CREATE") {
+					b.exec(t, strings.Replace(text, "AUTOINCREMENT", "", 1))
+				}
+			}
+			return b.db, b.dialect
+		}},
+		{"a table of locks without its rows", []string{"MariaDB", "MySQL"}, ErrLockRows, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "TRUNCATE TABLE {outbox_locks}")
+			return b.db, b.dialect
+		}},
+		{"access denied", []string{"PostgreSQL"}, sqlstore.ErrAccessDenied, func(t *testing.T, b *bed) (*sql.DB, sqlstore.Dialect) {
+			b.exec(t, "CREATE ROLE reader_"+b.Name+" LOGIN")
+			t.Cleanup(func() { _, _ = b.db.Exec("DROP ROLE reader_" + b.Name) })
+			return sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, "postgres@", "reader_"+b.Name+"@", 1)), b.dialect
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			kinds := tt.kinds
+			if kinds == nil {
+				kinds = sqlbed.Names
+			}
+			for _, kind := range kinds {
+				t.Run(kind, func(t *testing.T) {
+					t.Parallel()
+					b := newBed(t, kind)
+					db, d := tt.make(t, b)
+					o, err := New(db, d, "box", source)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for name, err := range calls(t.Context(), o) {
+						if !isProblem(err, tt.want) {
+							t.Errorf("%s: got error %v, want %v", name, err, tt.want)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// A database of the right kind with all its tables has no problem, and a relay's first call remembers that.
+func TestCheckOnce(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		spy, db := spied(t, b)
+		o := b.through(t, db, "box")
+		if _, _, err := o.Groups(t.Context(), "", 1); err != nil {
+			t.Fatal(err)
+		}
+		first := len(spy.take())
+		if _, _, err := o.Groups(t.Context(), "", 1); err != nil {
+			t.Fatal(err)
+		}
+		if again := len(spy.take()); first < 4 || again != 1 {
+			t.Errorf("%d statements, then %d, want several and then one", first, again)
+		}
+	})
+}
+
+// A permission that is missing: the relay is told that the event is still there, and that it will be.
+func TestDeleteDenied(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, kind)
+			b.commit(t, b.outbox(t), events("g", 3)...)
+			user := "u" + b.Name
+			name, old := user, "postgres@"
+			if kind == "PostgreSQL" {
+				b.exec(t, "CREATE ROLE "+user+" LOGIN")
+				b.exec(t, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO "+user)
+				t.Cleanup(func() { _, _ = b.db.Exec("DROP OWNED BY " + user); _, _ = b.db.Exec("DROP ROLE " + user) })
+			} else {
+				user, old = "'"+user+"'@'%'", "test@"
+				b.exec(t, "CREATE USER "+user)
+				b.exec(t, "GRANT SELECT, INSERT, UPDATE ON "+b.Name+".* TO "+user)
+			}
+			o := b.through(t, sqlbed.Open(t, b.Driver, strings.Replace(b.DSN, old, name+"@", 1)), "box")
+			es := read(t, o, "g", 2)
+			left, err := o.Delete(t.Context(), es)
+			if !isProblem(err, sqlstore.ErrAccessDenied) || ids(left) != ids(es) {
+				t.Errorf("Delete:%s are left and error %v, want ErrAccessDenied", ids(left), err)
+			}
+		})
+	}
+}
+
+// Many processes start at once, each through a pool of its own, beside those that migrate the tables of package sqlstore.
+func TestMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, kind := range sqlbed.Names {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := emptyBed(t, kind)
+			errs := make([]error, 12)
+			var wg sync.WaitGroup
+			for i := range errs {
+				db := sqlbed.Open(t, b.Driver, b.DSN)
+				wg.Go(func() {
+					if i%3 == 0 {
+						errs[i] = sqlstore.Migrate(t.Context(), db, b.dialect)
+					} else {
+						errs[i] = Migrate(t.Context(), db, b.dialect)
+					}
+				})
+			}
+			wg.Wait()
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			o := b.outbox(t)
+			if err := o.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+			b.commit(t, o, event("g", "1"))
+			if err := Migrate(t.Context(), b.db, b.dialect); err != nil {
+				t.Error(err)
+			}
+			if got := ids(read(t, o, "g", 1)); got != " 1" {
+				t.Errorf("after a second Migrate:%s", got)
+			}
+		})
+	}
+}
+
+// Another tool can create the tables from DDL's statements, and run them again. Prefixes are apart.
+func TestDDLAndPrefix(t *testing.T) {
+	t.Parallel()
+	for _, kind := range sqlbed.Names {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := emptyBed(t, kind)
+			prefixes := []string{"a_", "b_"}
+			if kind != "SQLite" {
+				b.exec(t, "CREATE SCHEMA app"+b.Name[:20])
+				prefixes = append(prefixes, "app"+b.Name[:20]+".a_")
+			}
+			for _, prefix := range prefixes {
+				d := b.dialect.WithPrefix(prefix)
+				for range 2 {
+					for text := range strings.SplitSeq(DDL(d), ";\n") {
+						if strings.TrimSpace(text) != "" {
+							b.exec(t, text)
+						}
+					}
+				}
+				o, err := New(b.db, d, "box", source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := o.Check(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				b.commit(t, o, event("g", prefix))
+				if got := ids(read(t, o, "g", 10)); got != " "+prefix {
+					t.Errorf("prefix %s: read%s", prefix, got)
+				}
+				claimed, err := o.Claim(t.Context(), []string{"g"}, time.Minute)
+				if err != nil || len(claimed) != 1 {
+					t.Errorf("prefix %s: claimed %v, %v", prefix, claimed, err)
+				}
+				if found, _, err := o.Groups(t.Context(), "", 10); err != nil || len(found) != 1 {
+					t.Errorf("prefix %s: groups %v, %v", prefix, found, err)
+				}
+				if parked, err := o.Parked(t.Context(), 1); err != nil || len(parked) > 0 {
+					t.Errorf("prefix %s: parked %v, %v", prefix, parked, err)
+				}
+			}
+		})
+	}
+}
+
+var _ outbox.Store = (*conformed)(nil)

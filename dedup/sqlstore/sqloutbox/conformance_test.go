@@ -1,0 +1,76 @@
+package sqloutbox
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/fifo/outbox/outboxtest"
+)
+
+// The suite of all stores. Its cases share the tables of a server; on SQLite each has a file, because an open transaction has
+// all of it.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, kind := range sqlbed.Names {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			outboxtest.Run(t, harness(newBed(t, kind)))
+		})
+	}
+}
+
+func harness(shared *bed) outboxtest.Harness {
+	var boxes atomic.Int64
+	ofStore := func(s outbox.Store) (*bed, *Outbox) {
+		o := s.(*conformed)
+		return o.bed, o.Outbox
+	}
+	return outboxtest.Harness{
+		RealTime: true, NoClaims: shared.kind == "SQLite",
+		New: func(t *testing.T) (outbox.Store, func(t *testing.T, es ...fifo.Event)) {
+			b := shared
+			if b.kind == "SQLite" {
+				b = newBed(t, b.kind)
+			}
+			o := b.named(t, fmt.Sprint("box", boxes.Add(1)))
+			return &conformed{o, b}, func(t *testing.T, es ...fifo.Event) { b.commit(t, o, es...) }
+		},
+		Begin: func(t *testing.T, s outbox.Store, es ...fifo.Event) (commit, rollback func()) {
+			b, o := ofStore(s)
+			tx := b.begin(t)
+			if err := o.Add(t.Context(), tx, es...); err != nil {
+				t.Fatal(err)
+			}
+			end := func(f func() error) func() {
+				return func() {
+					if err := f(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return end(tx.Commit), end(tx.Rollback)
+		},
+		Break: func(t *testing.T, s outbox.Store, e outbox.Entry) {
+			b, _ := ofStore(s)
+			b.exec(t, "UPDATE {outbox} SET attributes = '[' WHERE seq = ?", e.Seq)
+		},
+		Replace: func(t *testing.T, s outbox.Store, e outbox.Entry, with fifo.Event) {
+			b, _ := ofStore(s)
+			b.exec(t, "UPDATE {outbox} SET id = ?, payload = ? WHERE seq = ?", with.ID, with.Body, e.Seq)
+		},
+		Reopen: func(t *testing.T, s outbox.Store) outbox.Store {
+			b, o := ofStore(s)
+			return &conformed{b.named(t, o.name), b}
+		},
+	}
+}
+
+// conformed is an outbox with its database.
+type conformed struct {
+	*Outbox
+	bed *bed
+}

@@ -1,0 +1,213 @@
+package sqloutbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// once returns a hook that fails the next statement with this beginning.
+func once(begin string) func(string) error {
+	done := false
+	return func(text string) error {
+		if done || !strings.HasPrefix(text, begin) {
+			return nil
+		}
+		done = true
+		return io.ErrUnexpectedEOF
+	}
+}
+
+// A statement was carried out, and its answer is lost: the next attempt has the result of the first.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		spy, db := spied(t, b)
+		o := b.through(t, db, "box")
+		b.commit(t, o, events("g", 3)...)
+		es := read(t, o, "g", 10)
+		if b.kind != "SQLite" {
+			spy.set(nil, once("UPDATE"))
+			got, err := o.Claim(t.Context(), []string{"g"}, time.Hour)
+			if err != nil || len(got) != 1 {
+				t.Errorf("Claim: %v, %v, want g", got, err)
+			}
+			spy.set(nil, once("UPDATE"))
+			if err := o.Unclaim(t.Context(), []string{"g"}); err != nil {
+				t.Errorf("Unclaim: %v", err)
+			}
+			if got, err = b.outbox(t).Claim(t.Context(), []string{"g"}, time.Hour); err != nil || len(got) != 1 {
+				t.Errorf("Claim by another: %v, %v, want g", got, err)
+			}
+		}
+		for _, step := range []struct {
+			name, begin string
+			do          func() error
+		}{
+			{"Park", "UPDATE", func() error { return o.Park(t.Context(), es[0], outbox.Halt, "why") }},
+			{"Unpark", "UPDATE", func() error { return o.Unpark(t.Context(), es[0]) }},
+			{"Park again", "UPDATE", func() error { return o.Park(t.Context(), es[0], outbox.Skip, "why") }},
+			{"Discard", "DELETE", func() error { return o.Discard(t.Context(), es[0]) }},
+			{"Delete", "DELETE", func() error { _, err := o.Delete(t.Context(), es[1:2]); return err }},
+		} {
+			spy.set(nil, once(step.begin))
+			if err := step.do(); err != nil {
+				t.Errorf("%s: %v", step.name, err)
+			}
+		}
+		spy.set(nil, nil)
+		if got := ids(read(t, o, "g", 10)); got != " g-3" {
+			t.Errorf("left%s, want g-3", got)
+		}
+		// Without a lost answer the same results are errors.
+		if err := o.Unpark(t.Context(), es[2]); !errors.Is(err, outbox.ErrNotParked) {
+			t.Errorf("Unpark: %v", err)
+		}
+	})
+}
+
+// A connection that breaks before the database has a statement.
+func TestLostStatements(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		spy, db := spied(t, b)
+		o := b.through(t, db, "box")
+		b.commit(t, o, events("g", 2)...)
+		spy.set(once("SELECT seq,"), nil)
+		es := read(t, o, "g", 10)
+		spy.set(once("DELETE"), nil)
+		if left, err := o.Delete(t.Context(), es); err != nil || len(left) > 0 {
+			t.Errorf("Delete: %d left, %v", len(left), err)
+		}
+		if got := ids(read(t, o, "g", 10)); got != "" {
+			t.Errorf("left%s, want none", got)
+		}
+		// In the caller's transaction nothing is tried again: its other statements are gone too.
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spy.set(once("INSERT"), nil)
+		if err := o.Add(t.Context(), tx, event("g", "3")); !errors.Is(err, sqsonce.ErrUnavailable) {
+			t.Errorf("Add: got error %v, want one that is unavailable", err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A producer dies before its commit: its event is not there, and its group does not wait.
+func TestProducerDies(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, b *bed) {
+		o := b.outbox(t)
+		tx := b.begin(t)
+		ask, kill := "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)"
+		if b.kind != "PostgreSQL" {
+			ask, kill = "SELECT CONNECTION_ID()", "KILL %d"
+		}
+		var id int
+		if err := tx.QueryRowContext(t.Context(), ask).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Add(t.Context(), tx, event("g", "died")); err != nil {
+			t.Fatal(err)
+		}
+		b.exec(t, fmt.Sprintf(kill, id))
+		next := b.begin(t)
+		if err := o.Add(within(t, 20*time.Second), next, event("g", "lives")); err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Commit(); err == nil {
+			t.Error("the transaction of the killed session was committed")
+		}
+		if got := ids(read(t, o, "g", 10)); got != " lives" {
+			t.Errorf("read%s, want lives", got)
+		}
+	})
+}
+
+// A database that does not answer: each call ends with its context, or after its attempts, with what may still be there.
+func TestStatementsHang(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, kind)
+			o := b.outbox(t, func(o *Options) { o.Timeout = 100 * time.Millisecond })
+			b.commit(t, o, events("g", 2)...)
+			es := read(t, o, "g", 10)
+			lock := b.begin(t)
+			if _, err := lock.ExecContext(t.Context(), b.Dialect.SQL("UPDATE {outbox} SET owner = '' WHERE seq > 0")); err != nil {
+				t.Fatal(err)
+			}
+			calls := map[string]func(ctx context.Context) error{
+				"Delete": func(ctx context.Context) error {
+					left, err := o.Delete(ctx, es)
+					if len(left) != 2 {
+						t.Errorf("Delete: %d are left, want 2", len(left))
+					}
+					return err
+				},
+				"Claim": func(ctx context.Context) error {
+					_, err := o.Claim(ctx, []string{"g"}, time.Minute)
+					return err
+				},
+				"Park": func(ctx context.Context) error { return o.Park(ctx, es[0], outbox.Halt, "") },
+			}
+			for name, call := range calls {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				if err := call(ctx); !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, outbox.ErrDenied) {
+					t.Errorf("%s, with its context: got error %v, want one that is unavailable", name, err)
+				}
+				cancel()
+			}
+			if err := calls["Delete"](within(t, time.Minute)); !errors.Is(err, sqsonce.ErrUnavailable) {
+				t.Errorf("Delete, after its attempts: got error %v, want one that is unavailable", err)
+			}
+			// Reading waits for nobody.
+			if got := ids(read(t, o, "g", 10)); got != " g-1 g-2" {
+				t.Errorf("read%s", got)
+			}
+			if err := lock.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			if left, err := o.Delete(t.Context(), es); err != nil || len(left) > 0 {
+				t.Errorf("Delete: %d left, %v", len(left), err)
+			}
+		})
+	}
+}
+
+// A context that has ended does nothing.
+func TestEndedContext(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		spy, db := spied(t, b)
+		o := b.through(t, db, "box")
+		b.commit(t, o, event("g", "1"))
+		spy.take()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("the end")
+		cancel(cause)
+		for name, err := range calls(ctx, o) {
+			if !errors.Is(err, cause) {
+				t.Errorf("%s: got error %v, want %v", name, err, cause)
+			}
+		}
+		if all := spy.take(); len(all) > 0 {
+			t.Errorf("statements %q, want none", all)
+		}
+	})
+}

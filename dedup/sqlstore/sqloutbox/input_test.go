@@ -1,0 +1,264 @@
+package sqloutbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup/sqlstore"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// New refuses all bad arguments at once, with one error each.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name         string
+		d            sqlstore.Dialect
+		box, source  string
+		fields, good []string
+	}{
+		{"all", sqlstore.Dialect{}, "", "", []string{"dialect", "name", "source"}, nil},
+		{"a hash in the name", sqlstore.SQLite, "a#b", "s", []string{"name"}, []string{"dialect", "source"}},
+		{"65 characters", sqlstore.SQLite, strings.Repeat("x", 65), "s", []string{"name"}, []string{"source"}},
+		{"a blank", sqlstore.SQLite, "a b", "s", []string{"name"}, nil},
+		{"a newline", sqlstore.SQLite, "a\n", "s", []string{"name"}, nil},
+		{"a source that no publisher has", sqlstore.SQLite, "a", "a|b", []string{"source"}, []string{"name"}},
+		{"a prefix", sqlstore.SQLite.WithPrefix("a.b"), "a", "s", []string{"dialect"}, []string{"name"}},
+	} {
+		_, err := New(nil, tt.d, tt.box, tt.source)
+		for _, f := range tt.fields {
+			if !isField(err, f) {
+				t.Errorf("%s: got error %v, want a FieldError of %s", tt.name, err, f)
+			}
+		}
+		for _, f := range tt.good {
+			if isField(err, f) {
+				t.Errorf("%s: got error %v, want none of %s", tt.name, err, f)
+			}
+		}
+	}
+	o, err := New(nil, sqlstore.PostgreSQL, strings.Repeat("x", 64), "orders")
+	if err != nil || o.Source() != "orders" || o.base.Timeout() != 5*time.Second {
+		t.Errorf("got %v, %v and a limit of %v", o.Source(), err, o.base.Timeout())
+	}
+}
+
+// What SQS would refuse is refused before anything is sent: here the transaction has ended, and nobody notices.
+func TestAddRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "SQLite")
+	o := b.outbox(t)
+	tx := b.begin(t)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	many := map[string]sqsonce.Attribute{}
+	for _, name := range strings.Split("abcdefgh", "") {
+		many[name] = sqsonce.Attribute{Type: "String", String: "x"}
+	}
+	good := event("g", "1")
+	for field, change := range map[string]func(*fifo.Event){
+		"Event.ID":          func(e *fifo.Event) { e.ID = "" },
+		"Event.Group":       func(e *fifo.Event) { e.Group = "" },
+		"Event.Body":        func(e *fifo.Event) { e.Body = "" },
+		"Event.Type":        func(e *fifo.Event) { e.Type = "\x00" },
+		"Event.TraceHeader": func(e *fifo.Event) { e.TraceHeader = "\xff" },
+		"Event.Attributes":  func(e *fifo.Event) { e.Attributes = many },
+		"Event.Group ":      func(e *fifo.Event) { e.Group = "a b" },
+		"Event.Group  ":     func(e *fifo.Event) { e.Group = strings.Repeat("x", 129) },
+		"Event.Body ":       func(e *fifo.Event) { e.Body = "\xff" },
+	} {
+		bad := good
+		change(&bad)
+		err := o.Add(t.Context(), tx, good, bad)
+		if !isFieldDeep(err, strings.TrimSpace(field)) || errors.Is(err, sql.ErrTxDone) || !strings.Contains(err.Error(), "event 2 of 2") {
+			t.Errorf("%s: got error %v, want a FieldError", field, err)
+		}
+	}
+	big := good
+	big.Body = strings.Repeat("x", 1<<20)
+	refused := good
+	refused.Refused = errors.New("broken")
+	for _, e := range []fifo.Event{big, refused} {
+		if err := o.Add(t.Context(), tx, e); !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, sql.ErrTxDone) {
+			t.Errorf("got error %v, want one of package fifo", err)
+		}
+	}
+	if err := o.Add(t.Context(), nil, good); !isField(err, "tx") {
+		t.Errorf("without a transaction: %v", err)
+	}
+	if err := o.Add(t.Context(), tx); err != nil {
+		t.Errorf("without an event: %v", err)
+	}
+}
+
+func isFieldDeep(err error, field string) bool {
+	if e, ok := err.(*sqsonce.FieldError); ok {
+		return e.Field == field
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return isFieldDeep(e.Unwrap(), field)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if isFieldDeep(err, field) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A transaction that has ended adds nothing.
+func TestAddAfterTheTransaction(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		o := b.outbox(t)
+		for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
+			tx := b.begin(t)
+			if err := end(tx); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Add(t.Context(), tx, event("g", "1")); !errors.Is(err, sql.ErrTxDone) || errors.Is(err, sqsonce.ErrUnavailable) {
+				t.Errorf("after %s: got error %v, want sql.ErrTxDone", name, err)
+			}
+		}
+		tx := b.begin(t)
+		if err := o.Add(t.Context(), tx, events("g", 250)...); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if es := read(t, o, "g", 10); len(es) > 0 {
+			t.Errorf("rolled back, and %d events are there", len(es))
+		}
+	})
+}
+
+// A server that takes no writes: Add, Check and a relay's first call say so.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"PostgreSQL", "MariaDB", "SQLite"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, kind)
+			b.commit(t, b.outbox(t), event("g", "1"))
+			db := b.readOnly(t)
+			o := b.through(t, db, "box")
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Add(t.Context(), tx, event("g", "2")); !isProblem(err, sqlstore.ErrReadOnly) {
+				t.Errorf("Add: got error %v, want ErrReadOnly", err)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			for name, err := range calls(t.Context(), o) {
+				if !isProblem(err, sqlstore.ErrReadOnly) {
+					t.Errorf("%s: got error %v, want ErrReadOnly", name, err)
+				}
+			}
+			// A failover: the server was checked, and takes no writes since.
+			o.checked.Store(true)
+			es := read(t, o, "g", 10)
+			left, err := o.Delete(t.Context(), es)
+			if !isProblem(err, sqlstore.ErrReadOnly) || len(left) != 1 {
+				t.Errorf("Delete: %d left and error %v, want ErrReadOnly", len(left), err)
+			}
+		})
+	}
+}
+
+// calls are a relay's calls, with their errors.
+func calls(ctx context.Context, o *Outbox) map[string]error {
+	e := outbox.Entry{Event: event("g", "1"), Seq: 1}
+	all := map[string]error{"Check": o.Check(ctx)}
+	_, _, all["Groups"] = o.Groups(ctx, "", 10)
+	if o.dialect.String() != "SQLite" {
+		_, all["Claim"] = o.Claim(ctx, []string{"g"}, time.Minute)
+	}
+	_, all["Read"] = o.Read(ctx, outbox.Group{Name: "g"}, outbox.Known{}, 10)
+	_, all["Delete"] = o.Delete(ctx, []outbox.Entry{e})
+	all["Park"] = o.Park(ctx, e, outbox.Halt, "")
+	all["Unpark"] = o.Unpark(ctx, e)
+	all["Discard"] = o.Discard(ctx, e)
+	_, all["Parked"] = o.Parked(ctx, 10)
+	return all
+}
+
+// An outbox without a pool adds, and says that it can do no more.
+func TestWithoutPool(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "SQLite")
+	o := b.through(t, nil, "box")
+	b.commit(t, o, event("g", "1"))
+	if got := ids(read(t, b.outbox(t), "g", 1)); got != " 1" {
+		t.Errorf("added%s", got)
+	}
+	for name, err := range calls(t.Context(), o) {
+		if !isField(err, "db") {
+			t.Errorf("%s: got error %v, want a FieldError of db", name, err)
+		}
+	}
+	if err := Migrate(t.Context(), nil, sqlstore.Dialect{}); !isField(err, "db") || !isField(err, "dialect") {
+		t.Errorf("Migrate: got error %v, want FieldErrors", err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	o := newBed(t, "SQLite").outbox(t)
+	for _, limit := range []int{0, -1} {
+		_, _, groups := o.Groups(t.Context(), "", limit)
+		_, parked := o.Parked(t.Context(), limit)
+		_, read := o.Read(t.Context(), outbox.Group{Name: "g"}, outbox.Known{}, limit)
+		for _, err := range []error{groups, parked, read} {
+			if !isField(err, "limit") {
+				t.Errorf("limit %d: got error %v", limit, err)
+			}
+		}
+	}
+}
+
+// Add does not look for the IDs of other events: see its comment.
+func TestAddSameID(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		o := b.outbox(t)
+		b.commit(t, o, event("g", "1"), event("g", "1"))
+		if got := ids(read(t, o, "g", 10)); got != " 1 1" {
+			t.Errorf("read%s, want 1 1", got)
+		}
+	})
+}
+
+// A large Add is several INSERTs, in order.
+func TestAddMany(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		o := b.outbox(t)
+		es := events("g", insertRows+1)
+		for i := range 5 {
+			es[i].Body = strings.Repeat("x", 900<<10)
+		}
+		b.commit(t, o, es...)
+		got := read(t, o, "g", 1000)
+		if len(got) != len(es) {
+			t.Fatalf("%d events, want %d", len(got), len(es))
+		}
+		for i := range es {
+			if got[i].ID != es[i].ID {
+				t.Fatalf("event %d is %s, want %s", i, got[i].ID, es[i].ID)
+			}
+		}
+	})
+}
