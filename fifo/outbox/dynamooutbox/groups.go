@@ -33,7 +33,10 @@ func (o *Outbox) Groups(ctx context.Context, after string, limit int) (found []o
 	now := time.Now()
 	for range mostScans {
 		out, err := o.scan(ctx, after, limit)
-		if err != nil {
+		switch {
+		case err != nil && len(found) > 0: // the next call meets it; while a table throttles, no call might have all its pages
+			return found, after, nil
+		case err != nil:
 			return nil, "", err
 		}
 		for _, it := range out.Items {

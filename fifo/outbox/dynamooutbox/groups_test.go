@@ -272,6 +272,31 @@ func TestGroupsFails(t *testing.T) {
 	})
 }
 
+// A page that fails does not lose those before it.
+func TestGroupsBeforeAFailure(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(b *bed) {
+		for n := range 3 {
+			b.put(fmt.Sprint("g", n), many(9)...)
+		}
+		b.faults(fault.Rule{Op: "Scan", Nth: 2, Times: 2 * sdkAttempts, Do: fault.Error})
+		found, next, err := b.box.Groups(b.Context(), "", 3)
+		if err != nil || len(found) != 1 || next != b.box.partition(found[0].Name) {
+			b.Fatalf("got %v, %q, %v, want the first group", found, next, err)
+		}
+		if _, _, err := b.box.Groups(b.Context(), next, 3); err == nil {
+			b.Error("the next call: got nil, want the error")
+		}
+		b.faults()
+		if rest, _, err := b.box.Groups(b.Context(), next, 3); err != nil || len(rest) != 2 {
+			b.Errorf("got %v, %v, want two groups", rest, err)
+		}
+	})
+}
+
+// sdkAttempts is how often the SDK's client sends a request.
+const sdkAttempts = 3
+
 // Two outboxes of a table have groups of the same name, and one name is the beginning of the other.
 func TestOutboxesShareATable(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func drawOrderPlan(rt *rapid.T) orderPlan {
 		return rapid.SliceOfN(rapid.Custom(rule), 0, 6).Draw(rt, name)
 	}
 	p := orderPlan{
-		groups: rapid.SliceOfN(rapid.IntRange(1, 12), 1, 4).Draw(rt, "groups"),
+		groups: rapid.SliceOfN(rapid.IntRange(1, 8), 1, 3).Draw(rt, "groups"),
 		relays: rapid.IntRange(1, 4).Draw(rt, "relays"),
 		page:   rapid.IntRange(1, 5).Draw(rt, "page"),
 		seed:   rapid.Uint64().Draw(rt, "seed"),

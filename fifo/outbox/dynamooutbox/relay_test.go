@@ -200,6 +200,24 @@ func TestRefusedEvent(t *testing.T) {
 	})
 }
 
+// A relay whose publisher has another namespace would send under other keys: there is none.
+func TestNamespaceOfTheRelay(t *testing.T) {
+	t.Parallel()
+	inRig(t, func(x *rig) {
+		o, err := New(x.ddb, testTable, testBox, "another")
+		if err != nil {
+			x.Fatal(err)
+		}
+		p, err := fifo.NewPublisher(x.sqs, x.url, source)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if _, err := outbox.NewRelay(o, p); fields(err) != "publisher" {
+			x.Errorf("got %v, want a FieldError of the publisher", err)
+		}
+	})
+}
+
 // The network delivers a transaction once more, after the event was published and its ClientRequestToken was forgotten. The
 // version's condition refuses it. Without a version the event is back: attribute_not_exists does not see one that is gone.
 func TestLateTransaction(t *testing.T) {

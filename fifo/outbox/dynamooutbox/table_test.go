@@ -161,6 +161,8 @@ func TestCheckOfOtherAnswers(t *testing.T) {
 	ttl := func(status ddbtypes.TimeToLiveStatus) *dynamodb.DescribeTimeToLiveOutput {
 		return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: &ddbtypes.TimeToLiveDescription{TimeToLiveStatus: status}}
 	}
+	off := table("ACTIVE")
+	off.Table.StreamSpecification.StreamEnabled = aws.Bool(false)
 	for name, c := range map[string]struct {
 		table *dynamodb.DescribeTableOutput
 		ttl   *dynamodb.DescribeTimeToLiveOutput
@@ -172,6 +174,7 @@ func TestCheckOfOtherAnswers(t *testing.T) {
 		"no key":       {table("INACCESSIBLE_ENCRYPTION_CREDENTIALS"), ttl("DISABLED"), "inactive "},
 		"enabling":     {table("ACTIVE"), ttl("ENABLING"), "TTL "},
 		"disabling":    {table("ACTIVE"), ttl("DISABLING"), "TTL "},
+		"stream off":   {off, ttl("DISABLED"), "stream "},
 		"nil table":    {nil, ttl("DISABLED"), "other"},
 		"empty table":  {&dynamodb.DescribeTableOutput{}, ttl("DISABLED"), "other"},
 		"nil TTL":      {table("ACTIVE"), nil, "other"},
