@@ -243,7 +243,7 @@ func TestRun(t *testing.T) {
 	prefix := prefixOf(t, out)
 	for _, want := range []string{
 		"An estimate: at most", "go on?", "demo: SKIPPED: it needs functions", "everything with the prefix is deleted",
-		"smoke: 4 cases as expected, 0 differ", "cases as expected, 0 differ, 5 not run\nsmoke",
+		"smoke: 4 cases as expected, 0 differ", "cases as expected, 0 differ, 5 not run\noutbox", "cases as expected, 0 differ, 12 not run\nsmoke",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("want %q in the output", want)

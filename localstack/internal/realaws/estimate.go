@@ -25,6 +25,8 @@ var allParts = []part{
 	{name: "sqs", test: "TestSQS", load: load{sqs: 20_000}},
 	{name: "dynamodb", test: "TestDynamoDB", load: load{writes: 60_000, reads: 30_000}},
 	{name: "store", test: "TestStore", load: load{writes: 5_000, reads: 5_000}},
+	// A thousand transactions with two items, and four readers beside them.
+	{name: "outbox", test: "TestOutbox", load: load{writes: 10_000, reads: 40_000}},
 	{name: "smoke", test: "TestSmoke", load: load{sqs: 4_000, writes: 1_000, reads: 1_000}},
 	// 5,000 orders: two records and a transaction with a booking for each, and a poll of the ledger four times a second. Lambda,
 	// logs, X-Ray, alarms for an hour, a bucket with two bootstraps for minutes.
