@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,10 +120,11 @@ func TestFrozenInTheMiddleOfAPage(t *testing.T) {
 		x.commit(10, "g")
 		clocks, freeze := outbox.Freezable()
 		r.SetClocks(clocks)
-		atThaw, atRead := 0, 0
+		var atThaw atomic.Int64
+		atRead := 0
 		time.AfterFunc(2500*time.Millisecond, func() {
 			freeze(20 * time.Minute)
-			atThaw = len(x.queued("g"))
+			atThaw.Store(int64(len(x.queued("g"))))
 		})
 		reads := 0
 		x.ops.failing(func(op string) error {
@@ -136,8 +138,8 @@ func TestFrozenInTheMiddleOfAPage(t *testing.T) {
 		if err := r.Drain(x.Context(), "g"); err != nil {
 			t.Fatal(err)
 		}
-		if atRead-atThaw > 2 || reads < 2 {
-			t.Errorf("%d events in the queue at the thaw, %d at the second of %d reads, want at most two more: those under way", atThaw, atRead, reads)
+		if atRead-int(atThaw.Load()) > 2 || reads < 2 {
+			t.Errorf("%d events in the queue at the thaw, %d at the second of %d reads, want at most two more: those under way", atThaw.Load(), atRead, reads)
 		}
 		if s := r.Stats(); s.Stale != 1 {
 			t.Errorf("stats %+v, want one stale page", s)
