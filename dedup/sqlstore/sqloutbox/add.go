@@ -117,14 +117,14 @@ func (o *Outbox) lock(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {
 	}
 }
 
-// lockNumbers are the advisory locks of the events' groups.
+// lockNumbers are the advisory locks of the events' groups. The statement orders them; one that is named twice is taken twice,
+// and counted by the database.
 func (o *Outbox) lockNumbers(es []fifo.Event) string {
-	var all []string
-	for _, e := range es {
-		all = append(all, strconv.FormatInt(int64(o.lockHash(e.Group)), 10))
+	all := make([]string, len(es))
+	for i, e := range es {
+		all[i] = strconv.FormatInt(int64(o.lockHash(e.Group)), 10)
 	}
-	slices.Sort(all) // so that no lock is named twice; the statement orders them
-	return strings.Join(slices.Compact(all), ",")
+	return strings.Join(all, ",")
 }
 
 func (o *Outbox) lockStripes(ctx context.Context, tx *sql.Tx, es []fifo.Event) error {

@@ -198,6 +198,11 @@ func TestPlans(t *testing.T) {
 			if !regexp.MustCompile(st.uses).MatchString(got) {
 				t.Errorf("%s: the plan has no %q:\n%s", st.name, st.uses, got)
 			}
+			if strings.HasPrefix(st.name, "page") || strings.HasPrefix(st.name, "highest") {
+				if regexp.MustCompile(`filesort|temporary|temp b-tree|sort key`).MatchString(got) {
+					t.Errorf("%s: the plan sorts the whole group:\n%s", st.name, got)
+				}
+			}
 			for line := range strings.Lines(got) {
 				if regexp.MustCompile(`seq scan|type=all|type=index|scan (sqsonce_outbox|o|f)\b`).MatchString(line) && !strings.Contains(line, "derived") {
 					t.Errorf("%s: the plan reads the whole table:\n%s", st.name, got)

@@ -23,8 +23,8 @@ func newStatements(d sqldb.Dialect) statements {
 	s := statements{
 		// The subquery is not merged into the outer query, so that the locks are taken in the order of their numbers.
 		advisory: sql("SELECT pg_advisory_xact_lock(k) FROM (SELECT k FROM unnest(CAST(string_to_array(?, ',') AS bigint[])) AS k ORDER BY k OFFSET 0) AS sorted"),
-		highest:  sql("SELECT seq FROM {span} ORDER BY aggregatetype DESC, aggregateid DESC, seq DESC LIMIT 1"),
-		page:     sql("SELECT " + columns + " FROM {span} ORDER BY aggregatetype, aggregateid, seq LIMIT ?"),
+		highest:  sql("SELECT seq FROM {span} ORDER BY {last} LIMIT 1"),
+		page:     sql("SELECT " + columns + " FROM {span} ORDER BY {first} LIMIT ?"),
 		parked:   sql("SELECT " + columns + " FROM {outbox} WHERE aggregatetype = ? AND parked <> '' ORDER BY seq LIMIT ?"),
 		mark:     sql("UPDATE {outbox} SET parked = ?, error = {bytes}, parked_at = {now}" + one + " AND parked = ''"),
 		unmark:   sql("UPDATE {outbox} SET parked = '', error = '', parked_at = 0" + one + " AND parked <> ''"),
@@ -74,17 +74,19 @@ func newStatements(d sqldb.Dialect) statements {
 	return s
 }
 
-// span replaces {span} by the table and the condition for a group's rows up to a bound: see [Outbox.span]. The planners must
-// read the index of groups, also where their statistics say that the group is half of the table: then they like to read the
-// rows of all groups in the order of the primary key until they have found enough. The form of the condition gives
-// PostgreSQL no other order, and the others are told.
+// span replaces {span} by the table and the condition for a group's rows up to a bound (see [Outbox.span]), and {first} and
+// {last} by their order and its reverse. The planners must read the index of groups, and stop when they have enough. Where
+// their statistics say that the group is half of the table, they like to read the rows of all groups in the order of the
+// primary key. The form of the condition gives PostgreSQL no other order, and the others are told. MariaDB sorts the whole
+// group if the order names more than the number.
 func span(d sqldb.Dialect, text string) string {
-	rows := "{outbox} INDEXED BY {index}outbox_group WHERE aggregatetype = ? AND aggregateid = ? AND seq <= ?"
+	rows, first, last := "{outbox} INDEXED BY {index}outbox_group WHERE aggregatetype = ? AND aggregateid = ? AND seq <= ?", "seq", "seq DESC"
 	switch {
 	case d.Is(sqldb.PostgreSQL):
 		rows = "{outbox} WHERE (aggregatetype, aggregateid, seq) > (?, ?, 0) AND (aggregatetype, aggregateid, seq) <= (?, ?, ?)"
+		first, last = "aggregatetype, aggregateid, seq", "aggregatetype DESC, aggregateid DESC, seq DESC"
 	case d.Is(sqldb.MySQL):
 		rows = "{outbox} FORCE INDEX ({index}outbox_group) WHERE aggregatetype = ? AND aggregateid = ? AND seq <= ?"
 	}
-	return strings.ReplaceAll(text, "{span}", rows)
+	return strings.NewReplacer("{span}", rows, "{first}", first, "{last}", last).Replace(text)
 }
