@@ -76,12 +76,16 @@ func (q *queue) sweep(settle time.Duration) (*Backlog, error) {
 	start := r.cursor
 	r.mu.Unlock()
 	var first map[string]bool // the groups of the first page, if it is not the store's first: the sweep ends when it finds them again
-	after, wrapped, places, begin := start, false, 0, ""
+	after, wrapped, places, begin, last := start, false, 0, "", start
 	for {
 		if err := q.awaitFresh(); err != nil {
-			r.keepCursor(after)
+			if errors.Is(err, errPaused) { // others may fare better than the rest of the last page
+				last = after
+			}
+			r.keepCursor(last)
 			return b, err
 		}
+		last = after
 		page, err := r.store.groups(q.j.ctx, after, r.opts.Groups)
 		if err == nil && page.next != "" && page.next == after {
 			err = errors.New("outbox: find groups: the store's answer is wrong: the next page begins where this one does")

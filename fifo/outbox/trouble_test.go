@@ -139,8 +139,9 @@ func TestDeletesAreDenied(t *testing.T) {
 		if n := len(x.queued("g")); n != 10 || sent != 10 {
 			t.Errorf("%d events in the queue by %d requests, want the first page", n, sent)
 		}
+		x.commit(5, "h")
 		for range 5 { // the next invocations of a function
-			if err := r.Drain(x.Context(), "g", "h"); !errors.Is(err, outbox.ErrDenied) {
+			if err := r.Drain(x.Context(), "h"); !errors.Is(err, outbox.ErrDenied) {
 				t.Errorf("Drain: %v, want ErrDenied", err)
 			}
 			if _, err := r.Sweep(x.Context()); !errors.Is(err, outbox.ErrDenied) {
@@ -158,6 +159,10 @@ func TestDeletesAreDenied(t *testing.T) {
 		if n := x.requests() - sent; n != 40 {
 			t.Errorf("%d requests for the rest, want 40: no copies", n)
 		}
+		if err := r.Drain(x.Context(), "h"); err != nil {
+			t.Errorf("Drain with the permission: %v", err)
+		}
+		x.wantQueued("h", 5)
 	})
 }
 
@@ -440,6 +445,35 @@ func TestTheQueueIsDeleted(t *testing.T) {
 		}
 		if n := x.ops.of("Park"); n != 0 {
 			t.Errorf("%d calls of Park", n)
+		}
+	})
+}
+
+// While deletes fail, what is owed is bounded: no further group is published.
+func TestOwedDeletesAreBounded(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay(func(o *outbox.Options) { o.Groups, o.Page = 2, 3 })
+		names := groupNames(50)
+		x.commit(3, names...)
+		x.ops.failing(func(op string) error {
+			if op == "Delete" {
+				return errors.New("no answer")
+			}
+			return nil
+		})
+		stop := x.run(r)
+		time.Sleep(time.Hour)
+		if s := r.Stats(); s.Undeleted < 6 || s.Undeleted > 12 || s.Published != s.Undeleted {
+			t.Errorf("stats %+v, want two pages of two groups published and owed at most", s)
+		}
+		x.ops.failing(nil)
+		time.Sleep(time.Minute)
+		for _, g := range names {
+			x.wantQueued(g, 3)
+		}
+		if err, _ := stop(); err != nil {
+			t.Error(err)
 		}
 	})
 }
