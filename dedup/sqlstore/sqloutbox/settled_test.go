@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 )
 
@@ -205,4 +206,67 @@ func TestReadBroken(t *testing.T) {
 			t.Errorf("Parked:%s, %v, want a BrokenError", ids(es), err)
 		}
 	})
+}
+
+// Between two statements of one Read another relay deletes events that it published. The page is then not full, although
+// there is more behind it.
+func TestReadBesideDelete(t *testing.T) {
+	t.Parallel()
+	eachBed(t, func(t *testing.T, b *bed) {
+		spy, db := spied(t, b)
+		o, other := b.through(t, db, "box"), b.outbox(t)
+		b.commit(t, other, events("g", 6)...)
+		all := read(t, o, "g", 10)
+		pages := 0
+		spy.set(func(text string) error {
+			if !strings.HasPrefix(text, "SELECT seq,") {
+				return nil
+			}
+			if pages++; pages == 2 {
+				_, err := other.Delete(t.Context(), all[:1])
+				return err
+			}
+			return nil
+		}, nil)
+		es, err := o.Read(t.Context(), outbox.Group{Name: "g"}, outbox.Known{Seen: all[0].Seq}, 3)
+		if ids(es) != " g-2 g-3" || !errors.Is(err, outbox.ErrUnsettled) || pages != 2 {
+			t.Errorf("read%s and error %v in %d pages, want g-2 g-3 and ErrUnsettled in 2", ids(es), err, pages)
+		}
+		spy.set(nil, nil)
+	})
+}
+
+// A text is the same for all connections, whatever their character set.
+func TestCharacterSets(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"MariaDB", "MySQL"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, kind)
+			other := *b
+			other.db = sqlbed.Open(t, b.Driver, b.DSN+"&charset=latin1")
+			e := event("g", "é\U0001F4E6")
+			e.Type, e.Body = "päid", "\U0001F4E6"
+			for _, through := range []*bed{b, &other} {
+				b.commit(t, b.outbox(t), e)
+				other.commit(t, other.outbox(t), e)
+				o := through.outbox(t)
+				for i, got := range read(t, o, "g", 10) {
+					if got.ID != e.ID || got.Type != e.Type || got.Body != e.Body {
+						t.Errorf("event %d: got %+v, want %+v", i, got.Event, e)
+					}
+				}
+				es := read(t, o, "g", 10)
+				if err := errors.Join(o.Park(t.Context(), es[0], outbox.Halt, "é"), o.Unpark(t.Context(), es[0])); err != nil {
+					t.Error(err)
+				}
+				if _, err := o.Delete(t.Context(), es); err != nil {
+					t.Fatal(err)
+				}
+				if es = read(t, o, "g", 10); len(es) > 0 {
+					t.Errorf("%d events are left, want none", len(es))
+				}
+			}
+		})
+	}
 }
