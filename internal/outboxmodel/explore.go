@@ -105,8 +105,8 @@ func (r *Run) judge(s, t *State) Fault {
 const tried = 100_000
 
 // drains reports whether the outbox is emptied from s on if nothing disturbs it any more: transactions that are decided become
-// visible, the relays begin anew, deletes arrive, an operator unparks what halts. It is the check that something still happens; what
-// must not happen is judge's.
+// visible, the relays begin anew, deletes arrive, an operator unparks what halts. Skipped events stay. It is the check that something
+// still happens; what must not happen is judge's.
 func (r *Run) drains(s State) bool {
 	clear(s.visits[:])
 	for g := range r.groups() {

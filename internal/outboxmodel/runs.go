@@ -45,17 +45,18 @@ const (
 
 // Reading are the rules of §4.
 type Reading struct {
-	AtOnce      bool  // DynamoDB applies a transaction at once (it does not)
-	Stale       bool  // the Query is eventually consistent
-	Probe       Probe // D2
-	SendsGaps   bool  // D1: what follows a gap is sent too
-	WaitsAtGaps bool  // D3: an event is sent only after its predecessor's seq was confirmed
-	TailFirst   bool  // DynamoDB: rule S1 in place of D2
-	Payloads    bool  // what a stream record carries is sent
-	Snapshot    bool  // SQL: a statement is a snapshot (MariaDB's is not)
-	OneRead     bool  // SQL: no rule S1
-	SkipLocked  bool  // S2: a page locks its rows, and skips those that others have locked
-	Uncommitted bool  // S2: READ UNCOMMITTED
+	AtOnce       bool  // DynamoDB applies a transaction at once (it does not)
+	Stale        bool  // the Query is eventually consistent
+	Probe        Probe // D2
+	SendsGaps    bool  // D1: what follows a gap is sent too
+	SkippedBegin bool  // D1: a list begins with skipped events, and ends at a gap behind them
+	WaitsAtGaps  bool  // D3: an event is sent only after its predecessor's seq was confirmed
+	TailFirst    bool  // DynamoDB: rule S1 in place of D2
+	Payloads     bool  // what a stream record carries is sent
+	Snapshot     bool  // SQL: a statement is a snapshot (MariaDB's is not)
+	OneRead      bool  // SQL: no rule S1
+	SkipLocked   bool  // S2: a page locks its rows, and skips those that others have locked
+	Uncommitted  bool  // S2: READ UNCOMMITTED
 }
 
 // Probe is how the predecessor of a run's first event is looked at.
@@ -136,6 +137,7 @@ var Runs = []Run{
 	{Name: "D16", Text: "D6, each event is refused", Events: 3, Relays: 2, Refuses: first | second | third, Soak: true},
 	{Name: "D17", Text: "D8, each event is refused", Events: 3, Relays: 2, Refuses: first | second | third, OnRefusal: Skip, Soak: true},
 	{Name: "D18", Text: "D9 with four events", Events: 4, Relays: 2, OwnConfirmation: true, Soak: true},
+	{Name: "D19", Text: "D8 and D9 together", Events: 3, Relays: 2, Refuses: second, OnRefusal: Skip, OwnConfirmation: true},
 	{Name: "S1", Text: "SQL: the group's lock, one read that is a snapshot, rollbacks", SQL: true, Events: 3, Relays: 2, Reading: Reading{Snapshot: true, OneRead: true}},
 	{Name: "S2", Text: "S1 with four transactions", SQL: true, Events: 4, Relays: 2, Reading: Reading{Snapshot: true, OneRead: true}},
 	{Name: "S3", Text: "SQL: the group's lock, reads that are no snapshot, by rule S1, three relays", SQL: true, Events: 2, Relays: 3},
@@ -167,4 +169,5 @@ var Runs = []Run{
 	{Name: "N21", Text: "a group goes on after a refused event, unmarked", Want: Reordered, Events: 2, Relays: 2, Refuses: first, Sending: Sending{PassesRefusals: true}},
 	{Name: "N22", Text: "what follows a gap is sent too", Want: Reordered, Events: 3, Relays: 2, Reading: Reading{SendsGaps: true}},
 	{Name: "N23", Text: "SQL: relays wait until a gap in the serials closes", Want: Stuck, SQL: true, Events: 3, Relays: 2, Reading: Reading{Snapshot: true, WaitsAtGaps: true}},
+	{Name: "N24", Text: "a list begins with skipped events, and ends at a gap behind them", Want: Stuck, Events: 3, Relays: 2, Refuses: first, OnRefusal: Skip, Reading: Reading{SkippedBegin: true}},
 }

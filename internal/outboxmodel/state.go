@@ -89,8 +89,8 @@ type Visit struct {
 	phase Phase
 	todo  Set // not yet looked at by the read
 	list  Set // read, and not yet confirmed; the lowest is in flight
-	skip  Set // those of list that bear the mark of Skip
-	// own is the event that this relay, since its start, was the last to confirm. Only in runs with OwnConfirmation.
+	skip  Set // while it reads: those of list that bear the mark of Skip
+	// own are the events up to the highest that this relay has confirmed since its start. Only in runs with OwnConfirmation.
 	own Set
 }
 

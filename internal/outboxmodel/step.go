@@ -26,6 +26,7 @@ const (
 	passes
 	expires
 	unparks
+	unparksSkipped
 	discards
 	forgets
 	arrivesLate
@@ -66,6 +67,7 @@ var kinds = [...]struct {
 	passes:         {"the cursor moves to event {e}", true},
 	expires:        {"the TTL deletes event {e}", false},
 	unparks:        {"an operator unparks event {e}", true},
+	unparksSkipped: {"an operator unparks the skipped event {e}", false},
 	discards:       {"an operator discards event {e}", false},
 	forgets:        {"SQS forgets event {e}", false},
 	arrivesLate:    {"a late copy of event {e} arrives", false},
@@ -227,7 +229,11 @@ func (m stepper) operator(s State) {
 		t := s
 		t.halted &^= e
 		t.skipped &^= e
-		m.to(Step{Kind: unparks, Event: e}, t)
+		k := unparks
+		if s.skipped.has(e) {
+			k = unparksSkipped
+		}
+		m.to(Step{Kind: k, Event: e}, t)
 		if !m.NoDiscard {
 			t.left |= e
 			t.remove(e)

@@ -150,8 +150,8 @@ func (r *visitor) look(e, there Set) {
 	switch {
 	case !there.has(e):
 		k = none
-		if v.list != 0 && !r.SQL && !r.SendsGaps {
-			v.todo = 0 // D1: the run ends before the gap
+		if r.endsAtGap(v) {
+			v.todo = 0
 		}
 	case r.s.halted.has(e):
 		v.todo = 0
@@ -165,6 +165,17 @@ func (r *visitor) look(e, there Set) {
 	r.becomes(k, e, v)
 }
 
+// endsAtGap reports whether a gap ends the list (D1). Skipped events stay when later ones are gone: behind them alone there is none.
+func (r *visitor) endsAtGap(v Visit) bool {
+	switch {
+	case r.SQL, r.SendsGaps:
+		return false
+	case r.SkippedBegin:
+		return v.list != 0
+	}
+	return v.list&^v.skip != 0
+}
+
 // hasRead returns the visit after its statement has returned v.list.
 func (r *visitor) hasRead(v Visit) Visit {
 	if v.list&^v.skip == 0 {
@@ -174,21 +185,23 @@ func (r *visitor) hasRead(v Visit) Visit {
 		// S1: the rows to send come out of a statement that begins after this one.
 		return Visit{phase: reading, todo: r.group & v.list.upTo(), own: v.own}
 	}
-	before := r.before(v.list.lowest())
+	before := r.before((v.list &^ v.skip).lowest())
+	settled := v.own | v.skip // the mark of a skipped event says that all before it is confirmed or left out
+	v = Visit{phase: ready, list: v.list &^ v.skip, own: v.own}
 	if r.WaitsAtGaps {
 		if before&^r.s.confirmed != 0 {
 			return r.end()
 		}
-		for e := v.list.lowest(); v.list.has(e); e <<= r.groups() {
-			before |= e
+		run := v.list.lowest()
+		for v.list.has(run.highest() << r.groups()) {
+			run |= run.highest() << r.groups()
 		}
-		v.list &= before
+		v.list = run
 	}
-	if !r.SQL && r.Probe != NoProbe && !r.SeqsRestart && before&^v.own != 0 {
+	if !r.SQL && r.Probe != NoProbe && !r.SeqsRestart && before&^settled != 0 {
 		v.phase = probing
-		return v
 	}
-	return Visit{phase: ready, list: v.list &^ v.skip, own: v.own}
+	return v
 }
 
 // probe looks at the predecessor of the first event that was read (D2).
@@ -200,7 +213,7 @@ func (r *visitor) probe() {
 	case r.Probe == Transactional && (r.s.decided &^ r.s.visible).has(before):
 		r.becomes(probeCancelled, before, r.end())
 	default:
-		r.becomes(probesGone, before, Visit{phase: ready, list: r.v.list &^ r.v.skip, own: r.v.own})
+		r.becomes(probesGone, before, Visit{phase: ready, list: r.v.list, own: r.v.own})
 	}
 }
 
@@ -238,7 +251,7 @@ func (r *visitor) confirm() {
 	v, t := r.without(e), r.s
 	t.confirmed |= e
 	if r.OwnConfirmation {
-		v.own = e
+		v.own |= e.upTo() & r.group
 	}
 	r.emit(confirms, e, v, t)
 }
