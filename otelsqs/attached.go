@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// attached are the workers, or the publishers, of each queue. They are reported together, since a metric has one value for a queue, and
+// attached are the workers, the publishers, or the relays, of each queue. They are reported together, since a metric has one value for a queue, and
 // with one callback that stays: what a worker has counted until its end is exported after it.
 type attached[T observable[S], S any] struct {
 	mu     sync.Mutex
 	queues map[string]*ofQueue[T, S]
 }
 
-// observable is a worker, or a publisher.
+// observable is a worker, a publisher or a relay.
 type observable[S any] interface {
 	comparable
 	Stats() S

@@ -19,6 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/lambda"
 	"github.com/sqsonce/sqsonce/otelsqs"
 	"github.com/sqsonce/sqsonce/otelsqs/linksampler"
@@ -28,6 +29,7 @@ import (
 var (
 	ctx      = context.Background()
 	store    = memstore.New()
+	box      outbox.Store
 	queueURL string
 	handler  sqsonce.Handler
 	exporter sdktrace.SpanExporter
@@ -58,6 +60,18 @@ func Example() {
 	p := must(fifo.NewPublisher(client, queueURL, "orders", tel.Publisher))
 	defer p.Close(ctx)
 	if err := w.Run(ctx); err != nil {
+		log.Print(err)
+	}
+}
+
+// A process that publishes what is committed in an outbox.
+func ExampleTelemetry_Relay() {
+	client := sqs.NewFromConfig(aws.Config{ /* of config.LoadDefaultConfig */ })
+	tel := must(otelsqs.New())
+	p := must(fifo.NewPublisher(client, queueURL, "orders", tel.Publisher))
+	defer p.Close(ctx)
+	relay := must(outbox.NewRelay(box, p, tel.Relay))
+	if err := relay.Run(ctx); err != nil {
 		log.Print(err)
 	}
 }

@@ -15,6 +15,7 @@ type instruments struct {
 
 	worker    workerGauges
 	publisher publisherGauges
+	relay     relayGauges
 }
 
 // Bounds of histograms. Those of the conventions are for calls; messages may wait for days.
@@ -62,6 +63,7 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		repeated:  b.observed("sqsonce.publisher.repeated", "{attempt}", "Attempts after an event's first."),
 		throttled: b.observed("sqsonce.publisher.throttled", "{request}", "Requests that SQS throttled."),
 	}
+	i.relay = newRelayGauges(&b)
 	return i, errors.Join(b.errs...)
 }
 
@@ -100,6 +102,11 @@ func (b *builder) upDown(name, unit, description string) metric.Int64ObservableU
 
 func (b *builder) observed(name, unit, description string) metric.Int64ObservableCounter {
 	i, err := b.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
+	return made(b, i, err)
+}
+
+func (b *builder) gauge(name, unit, description string) metric.Int64ObservableGauge {
+	i, err := b.meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
 	return made(b, i, err)
 }
 

@@ -170,6 +170,9 @@ func TestMetrics(t *testing.T) {
 		if _, err := p.Publish(context.Background(), fifo.Event{}); err == nil {
 			t.Error("an event without an ID was published")
 		}
+		committed := &fakeBox{}
+		committed.commit(time.Minute, "group-1", "group-2")
+		stopRelay := f.runRelay(f.newRelay(committed))
 		time.Sleep(12 * time.Second)
 		f.invoke(f.once().Handler(func(_ context.Context, m *sqsonce.Message) error {
 			if m.ID == "8" {
@@ -194,6 +197,7 @@ func TestMetrics(t *testing.T) {
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
+		stopRelay()
 		if err := p.Close(context.Background()); err != nil {
 			t.Error(err)
 		}

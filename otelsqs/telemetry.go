@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -60,6 +61,7 @@ type Telemetry struct {
 	destinations destinations
 	workers      attached[*sqsworker.Worker, sqsworker.Stats]
 	publishers   attached[*fifo.Publisher, fifo.Stats]
+	relays       attached[*outbox.Relay, outbox.Stats]
 	propagator   propagation.TextMapPropagator // the user's; nil: the default
 
 	noTraceParent, createSpans, parentFromMessage, identifiers bool

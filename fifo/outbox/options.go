@@ -30,6 +30,8 @@ type Options struct {
 	MaxAge time.Duration
 	// OnRefused is what becomes of a group whose next event SQS refuses for good. Default: Halt.
 	OnRefused Policy
+	// Hooks are called for telemetry: see [Hooks]. Default: none.
+	Hooks []Hooks
 	// Logger gets what no error carries: one line for each event that SQS refuses for good (ERROR), and once a minute what keeps
 	// Run from publishing (ERROR). Sweep logs one line with the figures of its Backlog (INFO); Run one a minute while groups
 	// wait. Default: slog.Default().

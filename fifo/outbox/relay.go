@@ -44,15 +44,20 @@ func NewRelay(s Store, p *fifo.Publisher, optFns ...func(*Options)) (*Relay, err
 	if err := validate(s, p, &o); err != nil {
 		return nil, err
 	}
-	return &Relay{
+	r := &Relay{
 		store: safeStore{s}, publisher: p, opts: o, clocks: readClocks,
 		slots:  make(chan struct{}, o.Groups),
 		groups: make(map[string]*group),
 		owing:  make(map[*group]struct{}),
 		rung:   make(map[string]struct{}),
 		ring:   make(chan struct{}, 1),
-	}, nil
+	}
+	r.attach(o.Logger, o.Hooks)
+	return r, nil
 }
+
+// QueueURL returns the URL of the publisher's queue.
+func (r *Relay) QueueURL() string { return r.publisher.QueueURL() }
 
 // group is what a relay remembers of a group. It belongs to the relay's mutex; known and unanswered belong to the visit.
 type group struct {

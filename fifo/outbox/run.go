@@ -24,12 +24,19 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err := j.begin(); err != nil {
 		return err
 	}
+	r.setBegan(time.Now())
+	defer r.setBegan(time.Time{})
 	q := newQueue(j, always)
 	for ctx.Err() == nil && q.fatalError() == nil {
 		q.turn(ctx)
 	}
 	q.wait()
 	return q.fatalError()
+}
+
+// setBegan notes that Run has begun, or with zero that it has ended: what a sweep saw before says nothing of the time after it.
+func (r *Relay) setBegan(at time.Time) {
+	r.count(func(s *Stats) { s.Began, s.Swept = at, time.Time{} })
 }
 
 // turn sweeps once, and waits for the next time.

@@ -22,6 +22,10 @@ type Stats struct {
 	Undeleted int64 // now: confirmed, and the delete is still owed
 	// WrongSource counts visits that ended at an event of another namespace.
 	WrongSource int64
+	// Began is when the Run that is under way began; zero: there is none. Swept is when a sweep last came to the end of the store,
+	// of Sweep or of Run; zero: none has, or none since a Run began or ended. In Run one of them is always young: where Swept, or
+	// before it Began, is minutes old, the store does not answer, or no group of many can be published, and Backlog is as old.
+	Began, Swept time.Time
 }
 
 // Stats returns the counters.

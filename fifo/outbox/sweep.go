@@ -48,7 +48,7 @@ func (r *Relay) Sweep(ctx context.Context) (Backlog, error) {
 func (r *Relay) keepBacklog(b Backlog) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.backlog = b
+	r.backlog, r.stats.Swept = b, time.Now()
 }
 
 // sweep looks for all groups once, and puts those that are to be visited into the queue. It asks for more when the visits of what it

@@ -1,0 +1,114 @@
+package otelsqs
+
+import (
+	"cmp"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+)
+
+// Relay is an option of [outbox.NewRelay]. The Telemetry keeps the relay. In a function its gauges are of the last sweep of one
+// instance: there the alarms belong on the line "outbox: swept".
+func (t *Telemetry) Relay(o *outbox.Options) {
+	o.Hooks = append(o.Hooks, outbox.Hooks{Attach: t.attachRelay})
+}
+
+// relayGauges are what is asked of a relay's Stats and Backlog. The relays of several processes each see the whole outbox: what is of
+// the Backlog is a gauge, of which the largest counts and not the sum.
+type relayGauges struct {
+	counts []relayCount
+
+	undeleted               metric.Int64ObservableUpDownCounter
+	groups, halted, skipped metric.Int64ObservableGauge
+	age, sweepAge           metric.Float64ObservableGauge
+}
+
+// relayCount is a counter, and the field of the Stats that it has.
+type relayCount struct {
+	counter metric.Int64ObservableCounter
+	of      func(*outbox.Stats) *int64
+}
+
+func newRelayGauges(b *builder) (g relayGauges) {
+	count := func(name, unit, description string, of func(*outbox.Stats) *int64) {
+		g.counts = append(g.counts, relayCount{b.observed("sqsonce.outbox."+name, unit, description), of})
+	}
+	count("published", "{event}", "Events that SQS confirmed; a copy counts again.", func(s *outbox.Stats) *int64 { return &s.Published })
+	count("deleted", "{event}", "Events that were deleted after that.", func(s *outbox.Stats) *int64 { return &s.Deleted })
+	count("copies", "{event}", "Events that were sent again so long after an unanswered send that SQS may keep both.", func(s *outbox.Stats) *int64 { return &s.Copies })
+	count("unknown", "{event}", "Events that were sent without an answer.", func(s *outbox.Stats) *int64 { return &s.Unknown })
+	count("refused", "{event}", "Events that SQS refused for good; each try counts.", func(s *outbox.Stats) *int64 { return &s.Refused })
+	count("wrong_source", "{visit}", "Visits that ended at an event of another namespace.", func(s *outbox.Stats) *int64 { return &s.WrongSource })
+	count("halted", "{visit}", "Visits that ended at a halted event.", func(s *outbox.Stats) *int64 { return &s.Halted })
+	count("unsettled", "{read}", "Reads that could not vouch for what follows.", func(s *outbox.Stats) *int64 { return &s.Unsettled })
+	count("reads", "{read}", "Reads of a page of a group.", func(s *outbox.Stats) *int64 { return &s.Reads })
+	count("stale", "{page}", "Pages of which a part was too old to be sent.", func(s *outbox.Stats) *int64 { return &s.Stale })
+	count("probes", "{request}", "Requests for the event before the first visible one.", func(s *outbox.Stats) *int64 { return &s.Probes })
+	count("rounds", "{round}", "Looks for all groups.", func(s *outbox.Stats) *int64 { return &s.Rounds })
+	g.undeleted = b.upDown("sqsonce.outbox.undeleted", "{event}", "Events that SQS confirmed, and whose delete is still owed.")
+	g.groups = b.gauge("sqsonce.outbox.groups", "{group}", "Groups with events, in the last whole sweep.")
+	g.halted = b.gauge("sqsonce.outbox.groups.halted", "{group}", "Groups that wait for an operator behind an event that SQS refused, in the last whole sweep.")
+	g.skipped = b.gauge("sqsonce.outbox.skipped", "{event}", "Events that SQS refused and their groups went on without, in the last whole sweep.")
+	g.age = b.age("sqsonce.outbox.age", "Age of the oldest event that is not skipped, in the last whole sweep.")
+	g.sweepAge = b.age("sqsonce.outbox.sweep.age", "Time since a sweep last came to the end of the outbox.")
+	return g
+}
+
+type relays = ofQueue[*outbox.Relay, outbox.Stats]
+
+// attachRelay has a relay's Stats and Backlog reported when metrics are collected. A relay has no end.
+func (t *Telemetry) attachRelay(r *outbox.Relay) {
+	sets, g := &t.destinations.get(r.QueueURL()).sets, &t.relay
+	instruments := []metric.Observable{g.undeleted, g.groups, g.halted, g.skipped, g.age, g.sweepAge}
+	for _, c := range g.counts {
+		instruments = append(instruments, c.counter)
+	}
+	t.relays.attach(t.meter, r.QueueURL(), r, func(all *relays, o metric.Observer) { g.report(all, o, sets) }, g.count, instruments...)
+}
+
+// count adds what a relay has counted.
+func (g *relayGauges) count(sum *outbox.Stats, s outbox.Stats) {
+	for _, c := range g.counts {
+		*c.of(sum) += *c.of(&s)
+	}
+}
+
+// report reports the relays of a queue: numbers are sums, since a process has one that sweeps for each outbox, and ages those of the
+// oldest. Of a Backlog there are no values before the first whole sweep, nor after Run.
+func (g *relayGauges) report(all *relays, o metric.Observer, sets *sets) {
+	live, sum := all.all()
+	var seen outbox.Backlog
+	var sweepAge time.Duration
+	running, swept := false, false
+	for r := range live {
+		s, b := r.Stats(), r.Backlog()
+		g.count(&sum, s)
+		sum.Undeleted += s.Undeleted
+		if since := cmp.Or(s.Swept, s.Began); !since.IsZero() {
+			running, sweepAge = true, max(sweepAge, time.Since(since))
+		}
+		if !s.Swept.IsZero() {
+			swept = true
+			seen.Groups += b.Groups
+			seen.Halted += b.Halted
+			seen.Skipped += b.Skipped
+			seen.Oldest = max(seen.Oldest, b.Oldest)
+		}
+	}
+	whole := sets.get(attributes{}).observe
+	for _, c := range g.counts {
+		o.ObserveInt64(c.counter, *c.of(&sum), whole...)
+	}
+	o.ObserveInt64(g.undeleted, sum.Undeleted, whole...)
+	if running {
+		o.ObserveFloat64(g.sweepAge, sweepAge.Seconds(), whole...)
+	}
+	if swept {
+		o.ObserveInt64(g.groups, int64(seen.Groups), whole...)
+		o.ObserveInt64(g.halted, int64(seen.Halted), whole...)
+		o.ObserveInt64(g.skipped, int64(seen.Skipped), whole...)
+		o.ObserveFloat64(g.age, seen.Oldest.Seconds(), whole...)
+	}
+}
