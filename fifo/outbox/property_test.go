@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"pgregory.net/rapid"
-
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/fifo/outbox/internal/refstore"
@@ -18,29 +16,13 @@ import (
 // event is there twice only where two of its sends were five minutes apart.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		p := outboxstorm.Draw(func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(rt, what) })
-		if problem := storm(t, p); problem != "" {
-			rt.Fatal(problem)
-		}
-	})
+	outboxstorm.NoProblem(t, storm)
 }
 
 // Each of these is seen in some run.
 func TestEverythingAtOnceSees(t *testing.T) {
 	t.Parallel()
-	for _, d := range []outboxstorm.Defect{outboxstorm.BlindPark, outboxstorm.Payloads, outboxstorm.EarlyDelete} {
-		t.Run(string(d), func(t *testing.T) {
-			t.Parallel()
-			for seed := range uint64(40) {
-				if problem := storm(t, outboxstorm.Defective(d, seed)); problem != "" {
-					t.Logf("seed %d: %s", seed, problem)
-					return
-				}
-			}
-			t.Error("40 runs had no problem")
-		})
-	}
+	outboxstorm.Sees(t, storm, outboxstorm.BlindPark, outboxstorm.Payloads, outboxstorm.EarlyDelete)
 }
 
 // storm runs a plan over the reference store.

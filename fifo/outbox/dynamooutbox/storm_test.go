@@ -11,7 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"pgregory.net/rapid"
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
@@ -25,32 +24,14 @@ import (
 // nothing accepted first out of its order, and nothing twice within five minutes.
 func TestStorm(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		p := outboxstorm.Draw(func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(rt, what) })
-		if problem := storm(t, p); problem != "" {
-			rt.Fatal(problem)
-		}
-	})
+	outboxstorm.NoProblem(t, storm)
 }
 
 // Each of these is seen in some run.
 func TestStormSees(t *testing.T) {
 	t.Parallel()
-	for _, d := range []outboxstorm.Defect{
-		outboxstorm.NoProbe, outboxstorm.ProbeByGetItem, outboxstorm.Payloads, outboxstorm.EarlyDelete, outboxstorm.BlindPark,
-		outboxstorm.NoLock,
-	} {
-		t.Run(string(d), func(t *testing.T) {
-			t.Parallel()
-			for seed := range uint64(40) {
-				if problem := storm(t, outboxstorm.Defective(d, seed)); problem != "" {
-					t.Logf("seed %d: %s", seed, problem)
-					return
-				}
-			}
-			t.Error("40 runs had no problem")
-		})
-	}
+	outboxstorm.Sees(t, storm, outboxstorm.NoProbe, outboxstorm.ProbeByGetItem, outboxstorm.Payloads, outboxstorm.EarlyDelete,
+		outboxstorm.BlindPark, outboxstorm.NoLock)
 }
 
 // storm runs a plan over DynamoDB.
