@@ -49,6 +49,8 @@ soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliv
 	SOAK=1 go test ./lambda -run '^TestStorm$$' -count 1 -timeout 20m
 	go test ./fifo -run '^Test(Storm|ForwardStorm|TransientFaults|LastingFaults)$$' -rapid.checks 20000 -count 1 -timeout 20m
 	go test ./ops -run '^TestRedriveProperties$$' -rapid.checks 20000 -count 1 -timeout 60m
+	SOAK=1 go test ./fifo/outbox ./fifo/outbox/dynamooutbox -run '^Test(EverythingAtOnce|Storm)$$' -count 1 -timeout 120m -v
+	go test ./fifo/outbox/dynamooutbox -run '^TestOrder$$' -rapid.checks 5000 -count 1 -timeout 60m
 	SOAK=1 go test ./internal/outboxmodel -run '^TestRuns$$' -count 1 -timeout 30m
 	cd otelsqs && SOAK=1 go test -run '^TestCardinality$$' -count 1 -timeout 10m
 	SOAK=1 go test ./sqsworker -run '^Test(Soak|Process.*|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
@@ -56,6 +58,7 @@ soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliv
 	cd cmd/sqsonce && SOAK=1 go test -run '^TestKilledRedrives$$' -count=1 -timeout 20m -v .
 	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
 	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
+	cd dedup/sqlstore && SOAK=1 go test ./sqloutbox -run '^Test(Storm|NoLateEvents)$$' -count 1 -timeout 180m -v
 
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz

@@ -78,13 +78,25 @@ func (x *rig) relay(box *Outbox, optFns ...func(*outbox.Options)) *outbox.Relay 
 
 // commit writes the group's next events in one transaction, under the condition that the version is the one before.
 func (x *rig) commit(group string, version, n int) error {
-	in := &dynamodb.TransactWriteItemsInput{TransactItems: []ddbtypes.TransactWriteItem{{Update: &ddbtypes.Update{
-		TableName: aws.String(versions), Key: item{"id": text(group)},
-		UpdateExpression: aws.String("SET version = :new"), ConditionExpression: aws.String("version = :old OR attribute_not_exists(id) AND :old = :zero"),
-		ExpressionAttributeValues: item{":old": number(int64(version)), ":new": number(int64(version + n)), ":zero": number(0)},
-	}}}}
+	var es []fifo.Event
 	for i := range n {
-		p, err := x.box.Put(event(group, version+i+1), int64(version+i+1))
+		es = append(es, event(group, version+i+1))
+	}
+	return x.commitEvents(es, int64(version+1), true)
+}
+
+// commitEvents writes events of one group, the first of which has that seq.
+func (x *rig) commitEvents(es []fifo.Event, first int64, versioned bool) error {
+	in := &dynamodb.TransactWriteItemsInput{}
+	if versioned {
+		in.TransactItems = append(in.TransactItems, ddbtypes.TransactWriteItem{Update: &ddbtypes.Update{
+			TableName: aws.String(versions), Key: item{"id": text(es[0].Group)},
+			UpdateExpression: aws.String("SET version = :new"), ConditionExpression: aws.String("version = :old OR attribute_not_exists(id) AND :old = :zero"),
+			ExpressionAttributeValues: item{":old": number(first - 1), ":new": number(first - 1 + int64(len(es))), ":zero": number(0)},
+		}})
+	}
+	for i, e := range es {
+		p, err := x.box.Put(e, first+int64(i))
 		if err != nil {
 			return err
 		}
@@ -97,13 +109,23 @@ func (x *rig) commit(group string, version, n int) error {
 // mustCommit commits, after any transaction that is in progress.
 func (x *rig) mustCommit(group string, version, n int) {
 	x.Helper()
+	x.untilDecided(func() error { return x.commit(group, version, n) })
+}
+
+func (x *rig) mustCommitEvents(es []fifo.Event, first int64, versioned bool) {
+	x.Helper()
+	x.untilDecided(func() error { return x.commitEvents(es, first, versioned) })
+}
+
+func (x *rig) untilDecided(commit func() error) {
+	x.Helper()
 	for {
-		err := x.commit(group, version, n)
+		err := commit()
 		if err == nil {
 			return
 		}
 		if cancelled, ok := errors.AsType[*ddbtypes.TransactionCanceledException](err); !ok || aws.ToString(cancelled.CancellationReasons[0].Code) != "TransactionConflict" {
-			x.Fatalf("commit %d of %s: %v", version+1, group, err)
+			x.Fatalf("commit: %v", err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
