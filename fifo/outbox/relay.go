@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Relay publishes the events of a store. Any number may work on one store, in any processes. Make one with [NewRelay]. All
@@ -17,6 +19,7 @@ type Relay struct {
 	publisher *fifo.Publisher
 	opts      Options
 	clocks    func() instant // readClocks, except in tests
+	lines     host.Lines     // what opts.Logger writes to
 	slots     chan struct{}  // one for each group that is being published, by whichever call
 
 	mu      sync.Mutex
@@ -27,7 +30,7 @@ type Relay struct {
 	stats   Stats
 	cursor  string  // where the next sweep begins
 	backlog Backlog // of the last whole sweep
-	lines   episodes
+	said    episodes
 	rung    map[string]struct{}
 	ring    chan struct{} // has an element while Run has not looked at rung
 }
@@ -52,7 +55,11 @@ func NewRelay(s Store, p *fifo.Publisher, optFns ...func(*Options)) (*Relay, err
 		rung:   make(map[string]struct{}),
 		ring:   make(chan struct{}, 1),
 	}
+<<<<<<< HEAD
 	r.attach(o.Logger, o.Hooks)
+=======
+	r.opts.Logger = slog.New(r.lines.LateHandler(o.Logger.Handler()))
+>>>>>>> w/relay
 	return r, nil
 }
 
