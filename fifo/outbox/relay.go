@@ -55,11 +55,8 @@ func NewRelay(s Store, p *fifo.Publisher, optFns ...func(*Options)) (*Relay, err
 		rung:   make(map[string]struct{}),
 		ring:   make(chan struct{}, 1),
 	}
-<<<<<<< HEAD
-	r.attach(o.Logger, o.Hooks)
-=======
 	r.opts.Logger = slog.New(r.lines.LateHandler(o.Logger.Handler()))
->>>>>>> w/relay
+	r.attach(o.Logger, o.Hooks)
 	return r, nil
 }
 

@@ -81,7 +81,7 @@ func TestSettle(t *testing.T) {
 		if want := (outbox.Backlog{Groups: 2, Oldest: 70 * time.Second}); err != nil || b != want || r.Backlog() != want {
 			t.Errorf("Sweep: %+v, %v; Backlog %+v; want %+v", b, err, r.Backlog(), want)
 		}
-		if line := "outbox: swept\" groups=2 oldest_seconds=70 halted=0 skipped=0"; x.log.lines(line) != 1 {
+		if line := "groups=2 oldest_seconds=70 halted=0 skipped=0"; x.log.lines(line) != 1 {
 			t.Errorf("no line %s:\n%s", line, x.log)
 		}
 		x.wantQueued("old", 2)
