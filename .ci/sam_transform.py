@@ -1,4 +1,4 @@
-"""Applies the SAM transform to a template, as CloudFormation does, and checks the mappings that the SQS events become."""
+"""Applies the SAM transform to a template, as CloudFormation does, and checks the mappings and the schedule that the functions' events become."""
 
 import sys
 
@@ -14,12 +14,15 @@ for resource in template["Resources"].values():
 template["Globals"]["Function"].pop("CodeUri", None)
 
 transformed = Translator({}, Parser()).translate(template, parameter_values={})
-mappings = [r for r in transformed["Resources"].values() if r["Type"] == "AWS::Lambda::EventSourceMapping"]
-if len(mappings) != 2:
-    sys.exit(f"{len(mappings)} event source mappings, want 2")
+mappings = [r["Properties"] for r in transformed["Resources"].values() if r["Type"] == "AWS::Lambda::EventSourceMapping"]
+streams = [m for m in mappings if "StartingPosition" in m]
+if len(mappings) != 3 or len(streams) != 1:
+    sys.exit(f"{len(mappings)} event source mappings, {len(streams)} of them on a stream, want 3 and 1")
 for mapping in mappings:
-    properties = mapping["Properties"]
-    if properties.get("FunctionResponseTypes") != ["ReportBatchItemFailures"]:
-        sys.exit(f"mapping without ReportBatchItemFailures: {properties}")
-    if "MaximumConcurrency" not in properties.get("ScalingConfig", {}):
-        sys.exit(f"mapping without MaximumConcurrency: {properties}")
+    if mapping.get("FunctionResponseTypes") != ["ReportBatchItemFailures"]:
+        sys.exit(f"mapping without ReportBatchItemFailures: {mapping}")
+    if mapping not in streams and "MaximumConcurrency" not in mapping.get("ScalingConfig", {}):
+        sys.exit(f"mapping without MaximumConcurrency: {mapping}")
+rules = [r["Properties"] for r in transformed["Resources"].values() if r["Type"] == "AWS::Events::Rule"]
+if len(rules) != 1 or rules[0]["ScheduleExpression"] != "rate(1 minute)" or "State" not in rules[0]:
+    sys.exit(f"schedules of the outbox's relay: {rules}, want one for each minute that can be stopped")

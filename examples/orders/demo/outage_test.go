@@ -74,7 +74,7 @@ func TestDynamoDBBehindTheProxy(t *testing.T) {
 		if b.address != "" {
 			s.outage = &netfault.Proxy{Addr: "127.0.0.1:1"}
 		}
-		if got, want := s.storeEnv(), []string{"AWS_ENDPOINT_URL_DYNAMODB=" + tt.env}; b.address != tt.address || !slices.Equal(got, want) {
+		if got, want := s.storeEnv(), []string{"STORE=dynamodb", "AWS_ENDPOINT_URL_DYNAMODB=" + tt.env}; b.address != tt.address || !slices.Equal(got, want) {
 			t.Errorf("%s: store at %q, environment %q, want %q and %q", tt.endpoint, b.address, got, tt.address, want)
 		}
 		if (b.address == "") != (b.noOutage != "") {
