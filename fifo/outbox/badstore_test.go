@@ -86,3 +86,32 @@ func (w *wild) Read(ctx context.Context, g outbox.Group, k outbox.Known, limit i
 	}
 	return es, err
 }
+
+// A store whose pages do not end, and one that finds nothing because it fails: an error, and no line that looks like an empty outbox.
+func TestSweepOfABrokenStore(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]string{"the same page again": "g", "an error": ""} {
+		bubble(t, func(x *fixture) {
+			r := x.relayOf(&circle{Store: x.table.Open(), next: next})
+			if b, err := r.Sweep(x.Context()); err == nil || b != (outbox.Backlog{}) {
+				t.Errorf("%s: Sweep: %+v, %v, want an error", name, b, err)
+			}
+			if n := x.log.lines("outbox: swept"); n != 0 {
+				t.Errorf("%s: %d lines with a backlog that nobody has seen", name, n)
+			}
+		})
+	}
+}
+
+// circle is a store whose Groups comes to no end, or fails.
+type circle struct {
+	outbox.Store
+	next string
+}
+
+func (c *circle) Groups(context.Context, string, int) ([]outbox.Group, string, error) {
+	if c.next == "" {
+		return nil, "", errLost
+	}
+	return nil, c.next, nil
+}

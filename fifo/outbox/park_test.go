@@ -52,6 +52,13 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 				if err != nil || b.Halted != 1 || b.Groups != 1 || b.Skipped != 0 {
 					t.Errorf("Sweep: %+v, %v, want a halted group and no error", b, err)
 				}
+				// Sweeps see that it waits, and do not read it.
+				x.ops.forget()
+				stop := x.run(r)
+				time.Sleep(5 * time.Minute)
+				if err, _ := stop(); err != nil || x.ops.of("Read") > 0 || x.ops.of("Claim") > 0 {
+					t.Errorf("Run: %v; want no visit of a halted group", err)
+				}
 				// The operator mends it and unparks: its place is kept.
 				x.table.Change("g", 2, func(e *outbox.Entry) bool { e.Body = "g/v2"; return false })
 				if err := r.Unpark(x.Context(), parked[0]); err != nil {
