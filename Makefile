@@ -55,7 +55,7 @@ soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliv
 	cd cmd/sqsonce && SOAK=1 go test -run '^TestKilledRedrives$$' -count=1 -timeout 20m -v .
 	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
 	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
-	cd dedup/sqlstore && SOAK=1 go test -run '^TestNoLateEvents$$$$' -count 1 -timeout 60m -v ./sqloutbox
+	cd dedup/sqlstore && SOAK=1 go test -run '^TestNoLateEvents$$' -count 1 -timeout 60m -v ./sqloutbox
 
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz
