@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -53,18 +54,19 @@ func (o *Outbox) claim(ctx context.Context, groups []string, lease time.Duration
 			return err
 		}
 		if claimed, err = o.claimHeads(ctx, heads, token, lease); err == nil {
-			o.claims.add(heads, claimed, token)
+			o.claims.add(heads, claimed, token, time.Now().Add(lease))
 		}
 		return err
 	})
 	return claimed, err
 }
 
-// head is a group with its first and last row.
+// head is a group with its first and last row, and a claim on it.
 type head struct {
 	group       string
 	first, seen int64
 	token       string
+	until       time.Time // the claim is over by then, whatever became of it
 }
 
 func (o *Outbox) heads(ctx context.Context, groups []string) (found []head, err error) {
@@ -168,15 +170,22 @@ type claims struct {
 	all map[string]head
 }
 
-func (c *claims) add(heads []head, claimed []string, token string) {
+// maxClaims is above the number of groups that a relay visits at once. What is left over is of visits that did not end well.
+const maxClaims = 1000
+
+func (c *claims) add(heads []head, claimed []string, token string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all == nil {
 		c.all = map[string]head{}
 	}
+	if len(c.all) > maxClaims {
+		now := time.Now()
+		maps.DeleteFunc(c.all, func(_ string, h head) bool { return now.After(h.until) })
+	}
 	for _, h := range heads {
 		if slices.Contains(claimed, h.group) {
-			h.token = token
+			h.token, h.until = token, until
 			c.all[h.group] = h
 		}
 	}

@@ -173,8 +173,9 @@ func TestStatementsHang(t *testing.T) {
 				}
 				cancel()
 			}
-			if err := calls["Delete"](within(t, time.Minute)); !errors.Is(err, sqsonce.ErrUnavailable) {
-				t.Errorf("Delete, after its attempts: got error %v, want one that is unavailable", err)
+			ctx := within(t, time.Minute)
+			if err := calls["Delete"](ctx); !errors.Is(err, sqsonce.ErrUnavailable) || ctx.Err() != nil {
+				t.Errorf("Delete, after its attempts: got error %v and %v, want one that is unavailable before the context ends", err, ctx.Err())
 			}
 			// Reading waits for nobody.
 			if got := ids(read(t, o, "g", 10)); got != " g-1 g-2" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,7 +251,7 @@ func TestAddMany(t *testing.T) {
 		for i := range 5 {
 			es[i].Body = strings.Repeat("x", 900<<10)
 		}
-		b.commit(t, o, es...)
+		b.commit(t, o, slices.Clone(es)...)
 		got := read(t, o, "g", 1000)
 		if len(got) != len(es) {
 			t.Fatalf("%d events, want %d", len(got), len(es))

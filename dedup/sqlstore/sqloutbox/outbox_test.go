@@ -2,6 +2,7 @@ package sqloutbox
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +200,20 @@ func TestClaim(t *testing.T) {
 			t.Errorf("lease 0: got error %v, want a FieldError", err)
 		}
 	})
+}
+
+// Claims of visits that did not end well are forgotten when they are over.
+func TestClaimsAreForgotten(t *testing.T) {
+	t.Parallel()
+	c := claims{}
+	for i := range 3 * maxClaims {
+		group := strconv.Itoa(i)
+		c.add([]head{{group: group, first: 1, seen: 2}}, []string{group}, "token", time.Now().Add(-time.Second))
+	}
+	c.add([]head{{group: "live", first: 1, seen: 7}, {group: "other", first: 1}}, []string{"live"}, "token", time.Now().Add(time.Hour))
+	if n := len(c.all); n > maxClaims+1 || c.seen("live") != 7 || len(c.of([]string{"live", "live", "other"})) != 1 {
+		t.Errorf("%d claims are kept, want at most %d and the live one", n, maxClaims+1)
+	}
 }
 
 func TestClaimOnSQLite(t *testing.T) {
