@@ -189,6 +189,7 @@ func TestTwoRelays(t *testing.T) {
 				b.events[g] = e
 			}
 		}
+		skips.commit(20*time.Second, "young") // a sweep leaves it to its doorbell
 		stop := f.runRelay(f.newRelay(halts))
 		defer stop()
 		other := f.newRelay(skips, func(o *outbox.Options) { o.OnRefused = outbox.Skip })
@@ -199,7 +200,8 @@ func TestTwoRelays(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		for name, want := range map[string]float64{"groups": 4, "groups.halted": 2, "skipped": 2, "age": 60, "refused": 4, "published": 0} {
+		time.Sleep(10 * time.Second)
+		for name, want := range map[string]float64{"sweep.age": 10, "groups": 5, "groups.halted": 2, "skipped": 2, "age": 60, "refused": 4, "published": 0} {
 			if got := f.value("sqsonce.outbox."+name, ""); got != want {
 				t.Errorf("%s is %g, want %g", name, got, want)
 			}

@@ -22,9 +22,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/otelsqs"
 )
 
 // TestDemo runs the demo, with its outage and its kills, under a Prometheus: each query of the dashboard returns data, and the rules
@@ -94,8 +100,8 @@ func buildDemo(t *testing.T) (bin string) {
 	return bin
 }
 
-// startPublisher publishes an event ten times a second, until the test ends, and returns where its metrics are served. The demo's
-// own publishers end too soon for a scrape.
+// startPublisher publishes an event ten times a second, and commits another one in an outbox, which a relay publishes, until the test
+// ends, and returns where the metrics are served. The demo's own publishers end too soon for a scrape, and its relays have no telemetry.
 func startPublisher(t *testing.T) (addr string) {
 	t.Helper()
 	var log bytes.Buffer
@@ -112,25 +118,58 @@ func startPublisher(t *testing.T) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	commit, relay := startOutbox(t, stack, p, tel)
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
+	published, relayed := make(chan error, 1), make(chan error, 1)
+	go func() { relayed <- relay.Run(ctx) }()
 	go func() {
 		for ctx.Err() == nil {
 			if _, err := p.Publish(context.Background(), fifo.Event{ID: rand.Text(), Group: "a", Body: "{}"}); err != nil {
-				ended <- err
+				published <- err
+				return
+			}
+			if err := commit(); err != nil {
+				published <- err
 				return
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		ended <- p.Close(context.Background())
+		published <- nil
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := errors.Join(<-ended, stop(), stack.Close(context.Background())); err != nil {
+		if err := errors.Join(<-published, <-relayed, p.Close(context.Background()), stop(), stack.Close(context.Background())); err != nil {
 			t.Error(err)
 		}
 	})
 	return addr
+}
+
+// startOutbox makes an outbox. commit commits an event in it.
+func startOutbox(t *testing.T, stack *localstack.Stack, p *fifo.Publisher, tel *otelsqs.Telemetry) (commit func() error, relay *outbox.Relay) {
+	t.Helper()
+	const table = "outbox"
+	if err := dynamooutbox.CreateTable(t.Context(), stack.DynamoDB, table); err != nil {
+		t.Fatal(err)
+	}
+	box, err := dynamooutbox.New(stack.DynamoDB, table, "orders", "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay, err = outbox.NewRelay(box, p, tel.Relay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seq int64
+	return func() error {
+		seq++
+		put, err := box.Put(fifo.Event{ID: fmt.Sprint("committed-", seq), Group: "b", Body: "{}"}, seq)
+		if err != nil {
+			return err
+		}
+		_, err = stack.DynamoDB.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Put: put}}})
+		return err
+	}, relay
 }
 
 // workers serves the metrics of the demo's workers at addresses that are known before: those of the n-th worker that says in its log

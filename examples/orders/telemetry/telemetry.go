@@ -36,7 +36,7 @@ type exporters struct {
 	server  *http.Server // nil: none
 }
 
-// Start starts the exporters, and returns what observes a worker, its deduplication or a publisher. stop exports the rest.
+// Start starts the exporters, and returns what observes a worker, its deduplication, a publisher or a relay. stop exports the rest.
 // OTEL_SERVICE_NAME overrides the name of the service.
 func Start(ctx context.Context, service string, log *slog.Logger) (tel *otelsqs.Telemetry, stop func() error, err error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry", "error", err) }))
