@@ -106,8 +106,9 @@ func (q *queue) sweep(settle time.Duration) (*Backlog, error) {
 		rand.Shuffle(len(page.found), func(i, k int) { page.found[i], page.found[k] = page.found[k], page.found[i] })
 		round := false
 		for _, g := range page.found {
-			if round = wrapped && first[g.Name]; round {
-				break
+			if wrapped && first[g.Name] {
+				round = true // and the page is looked at to its end: it is in no order any more
+				continue
 			}
 			q.find(g, b, settle)
 		}
