@@ -14,10 +14,12 @@ func TestUnsettled(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		finish := x.table.Half(event("g", 1), event("g", 2))
-		x.commit(3, "h")
+		x.commit(3, "h", "i")
+		alsoI := x.table.Half(event("i", 4), event("i", 5)) // behind what is settled
+		time.AfterFunc(5*time.Second, alsoI)
 		time.AfterFunc(5*time.Second, finish)
 		start := time.Now()
-		if err := r.Drain(x.Context(), "g", "h"); err != nil {
+		if err := r.Drain(x.Context(), "g", "h", "i"); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took < 5*time.Second || took > 7*time.Second {
@@ -25,6 +27,7 @@ func TestUnsettled(t *testing.T) {
 		}
 		x.wantQueued("g", 2)
 		x.wantQueued("h", 3)
+		x.wantQueued("i", 5)
 		if s := r.Stats(); s.Unsettled < 4 || s.Unsettled > 60 {
 			t.Errorf("%d unsettled reads in 5 s", s.Unsettled)
 		}
