@@ -50,16 +50,17 @@ func (o *Outbox) decide(ctx context.Context, op, text string, e outbox.Entry, do
 	lost := false
 	return o.run(ctx, op, func(ctx context.Context) error {
 		written, err := o.dialect.Write(ctx, o.db, text, o.ofEvent(e)...)
-		if err == nil && !written {
-			err = o.notParked(ctx, e)
+		if err != nil {
+			lost = lost || o.dialect.Classify(err) == sqldb.Unknown
+			return err
 		}
-		switch {
-		case lost && done(err):
+		if written {
 			return nil
-		case err != nil && o.dialect.Classify(err) == sqldb.Unknown:
-			lost = true
 		}
-		return err
+		if err := o.notParked(ctx, e); !lost || !done(err) {
+			return err
+		}
+		return nil
 	})
 }
 

@@ -1,0 +1,79 @@
+package sqloutbox
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
+)
+
+// The database's server dies while a relay publishes, and later stops answering for a while. What was committed before and
+// after is published, in order, by the same relay.
+func TestServerDies(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := openBed(t, kind, sqlbed.Own(t, kind))
+			if err := Migrate(t.Context(), b.db, b.dialect); err != nil {
+				t.Fatal(err)
+			}
+			writer, o := b.outbox(t), b.outbox(t, func(o *Options) { o.Timeout = 500 * time.Millisecond })
+			q := newQueue(t)
+			ctx, stop := context.WithCancel(t.Context())
+			ran := make(chan error, 1)
+			r := q.relay(t, o)
+			go func() { ran <- r.Run(ctx) }()
+			n := 0
+			add := func() {
+				t.Helper()
+				for range 20 {
+					n++
+					b.commit(t, writer, event("g", fmt.Sprintf("%03d", n)))
+				}
+			}
+			add()
+			b.Server.Kill()
+			time.Sleep(time.Second)
+			b.Server.Restart(t)
+			for end := time.Now().Add(20 * time.Second); b.db.PingContext(t.Context()) != nil && time.Now().Before(end); {
+				time.Sleep(50 * time.Millisecond)
+			}
+			add()
+			if err := b.Server.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			if err := b.Server.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			add()
+			for end := time.Now().Add(90 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+				left, _, err := writer.Groups(t.Context(), "", 1)
+				if err == nil && len(left) == 0 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("the outbox is not empty: %v, %v; %+v", left, err, r.Stats())
+				}
+			}
+			stop()
+			if err := <-ran; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			all := q.receive(t)
+			for i, m := range all {
+				if want := fmt.Sprintf("body of %03d", i+1); aws.ToString(m.Body) != want {
+					t.Fatalf("message %d is %q, want %q", i+1, aws.ToString(m.Body), want)
+				}
+			}
+			if len(all) != n {
+				t.Errorf("%d messages, want %d", len(all), n)
+			}
+		})
+	}
+}
