@@ -14,10 +14,12 @@ func TestUnsettled(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		r := x.relay()
 		finish := x.table.Half(event("g", 1), event("g", 2))
-		x.commit(3, "h")
+		x.commit(3, "h", "i")
+		alsoI := x.table.Half(event("i", 4), event("i", 5)) // behind what is settled
+		time.AfterFunc(5*time.Second, alsoI)
 		time.AfterFunc(5*time.Second, finish)
 		start := time.Now()
-		if err := r.Drain(x.Context(), "g", "h"); err != nil {
+		if err := r.Drain(x.Context(), "g", "h", "i"); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took < 5*time.Second || took > 7*time.Second {
@@ -25,6 +27,7 @@ func TestUnsettled(t *testing.T) {
 		}
 		x.wantQueued("g", 2)
 		x.wantQueued("h", 3)
+		x.wantQueued("i", 5)
 		if s := r.Stats(); s.Unsettled < 4 || s.Unsettled > 60 {
 			t.Errorf("%d unsettled reads in 5 s", s.Unsettled)
 		}
@@ -85,4 +88,33 @@ func (w *wild) Read(ctx context.Context, g outbox.Group, k outbox.Known, limit i
 		es[len(es)-1].Group = w.other
 	}
 	return es, err
+}
+
+// A store whose pages do not end, and one that finds nothing because it fails: an error, and no line that looks like an empty outbox.
+func TestSweepOfABrokenStore(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]string{"the same page again": "g", "an error": ""} {
+		bubble(t, func(x *fixture) {
+			r := x.relayOf(&circle{Store: x.table.Open(), next: next})
+			if b, err := r.Sweep(x.Context()); err == nil || b != (outbox.Backlog{}) {
+				t.Errorf("%s: Sweep: %+v, %v, want an error", name, b, err)
+			}
+			if n := x.log.lines("outbox: swept"); n != 0 {
+				t.Errorf("%s: %d lines with a backlog that nobody has seen", name, n)
+			}
+		})
+	}
+}
+
+// circle is a store whose Groups comes to no end, or fails.
+type circle struct {
+	outbox.Store
+	next string
+}
+
+func (c *circle) Groups(context.Context, string, int) ([]outbox.Group, string, error) {
+	if c.next == "" {
+		return nil, "", errLost
+	}
+	return nil, c.next, nil
 }

@@ -82,6 +82,8 @@ func drawStorm(rt *rapid.T) *storm {
 		},
 		Refusals: rapid.SampledFrom([]int{0, 5}).Draw(rt, "refusals"),
 		Throttle: rapid.Bool().Draw(rt, "throttle"),
+		// Without claims, as on DynamoDB, nothing keeps relays from the same work.
+		Defect: rapid.SampledFrom([]string{"", "claims what is claimed for nobody"}).Draw(rt, "claims"),
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Sweep finds every group that has events and drains it, one page of a group after one of each other group. It logs one line with
-// the figures of its [Backlog]. What is younger than Options.Settle is counted and left to its doorbell.
+// the figures of its [Backlog], which are those of the groups that it came to where it did not come to the end. What is younger than Options.Settle is counted and left to its doorbell.
 //
 // nil: nothing was left that was old enough, but for halted groups, which the Backlog counts, and groups that another relay is at. Else the error joins those of the
 // first 20 groups. Where producers go on, give ctx a deadline: no visit begins under 10 s before it, nor in the last third of
@@ -38,7 +38,9 @@ func (r *Relay) Sweep(ctx context.Context) (Backlog, error) {
 	if err == nil {
 		r.keepBacklog(seen)
 	}
-	r.logSwept(ctx, seen)
+	if err == nil || seen.Groups > 0 { // zeros of a sweep that saw nothing would look like an empty outbox
+		r.logSwept(ctx, seen)
+	}
 	if fatal != nil {
 		return seen, fatal
 	}

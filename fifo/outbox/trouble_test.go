@@ -53,6 +53,9 @@ func TestSQSIsAwayForAnHour(t *testing.T) {
 				if n := x.log.lines("level=ERROR"); n < 30 || n > 61 {
 					t.Errorf("%d lines at ERROR in the hour, want one a minute", n)
 				}
+				if s := r.Stats(); name == "no answer" && (s.Copies < 30 || s.Unknown < 30) || name == "denied" && (s.Copies > 0 || s.Unknown > 0) {
+					t.Errorf("stats %+v, want that lost answers make copies, and refusals none", s)
+				}
 				if s := r.Stats(); s.Refused != 0 || x.ops.of("Park") != 0 {
 					t.Errorf("an outage has parked events: %+v", s)
 				}
