@@ -99,8 +99,8 @@ var (
 	ErrNotParked = errors.New("outbox: the event is not parked")
 	// ErrNotFound: the event is not in the outbox.
 	ErrNotFound = errors.New("outbox: no such event")
-	// ErrDenied says that the store refuses the operation for good: a permission is missing, the table is not there, the
-	// server is read-only. A relay whose delete is refused so stops: it would publish the same events again and again.
+	// ErrDenied says that the store refuses the operation for good: a permission is missing, the table is
+	// not there. A relay whose delete is refused so stops: it would publish the same events again and again.
 	ErrDenied = errors.New("outbox: the store refuses the operation")
 )
 

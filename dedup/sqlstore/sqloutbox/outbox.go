@@ -35,7 +35,8 @@ const defaultTimeout = 5 * time.Second
 // has nothing to close; the caller closes the pool.
 //
 // The first call that a relay makes does what [Outbox.Check] does. A database that cannot be used is a
-// [*sqlstore.DatabaseError], which also matches [outbox.ErrDenied].
+// [*sqlstore.DatabaseError], which also matches [outbox.ErrDenied], but for sqlstore.ErrReadOnly, which a failover causes for a
+// while.
 type Outbox struct {
 	db          *sql.DB
 	dialect     sqldb.Dialect
@@ -98,12 +99,15 @@ func fieldError(field, problem string) error {
 var reporter = sqldb.Reporter{
 	Package: pkg,
 	Unusable: func(d sqldb.Dialect, problem error, detail string, err error) error {
-		return fmt.Errorf("%w: %w", outbox.ErrDenied, &sqlstore.DatabaseError{
-			Dialect: sqlstore.Dialect(d), Problem: problem, Detail: detail, Err: err,
-		})
+		unusable := &sqlstore.DatabaseError{Dialect: sqlstore.Dialect(d), Problem: problem, Detail: detail, Err: err}
+		if problem == sqlstore.ErrReadOnly { // a failover causes it for a while, and relays go on after it
+			return unusable
+		}
+		return fmt.Errorf("%w: %w", outbox.ErrDenied, unusable)
 	},
 	Final: func(err error) bool {
-		return errors.Is(err, outbox.ErrDenied) || errors.Is(err, outbox.ErrNotFound) || errors.Is(err, outbox.ErrNotParked)
+		_, unusable := errors.AsType[*sqlstore.DatabaseError](err)
+		return unusable || errors.Is(err, outbox.ErrNotFound) || errors.Is(err, outbox.ErrNotParked)
 	},
 }
 

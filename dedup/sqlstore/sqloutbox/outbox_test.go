@@ -303,5 +303,5 @@ func isField(err error, field string) bool {
 
 func isProblem(err, problem error) bool {
 	_, ok := errors.AsType[*sqlstore.DatabaseError](err)
-	return ok && errors.Is(err, problem) && errors.Is(err, outbox.ErrDenied)
+	return ok && errors.Is(err, problem) && errors.Is(err, outbox.ErrDenied) == (problem != sqlstore.ErrReadOnly)
 }
