@@ -27,7 +27,7 @@ import (
 // A publisher returns when its backlog is accepted.
 type runFunc func(ctx context.Context, j job.Job, effects *Effects) error
 
-// contestants are all of them, by Job.Contestant: consumers of a queue, and publishers to a FIFO queue.
+// contestants are all of them, by Job.Contestant: consumers of a queue, publishers to a FIFO queue, and those of an outbox.
 var contestants = map[string]runFunc{
 	"floor":       floor,
 	"floor+http":  floorHTTP,
@@ -42,6 +42,9 @@ var contestants = map[string]runFunc{
 	"fifo:raw16+a": rawPublisherWithAttributes,
 	"fifo:gocloud": gocloudPublisher,
 	"fifo:sqsonce": sqsoncePublisher,
+
+	"outbox:publishall": publishAll,
+	"outbox:sqsonce":    drainOutbox,
 }
 
 // Serve is the main function of a contestant's process. It serves these calls until in ends:

@@ -39,6 +39,8 @@ type Config struct {
 	Resend int `json:"resend,omitempty"`
 	// Duplicates is the probability that a receive leaves a copy of its message in the queue.
 	Duplicates float64 `json:"duplicates,omitempty"`
+	// OutboxGroups is in how many groups the events are in an outbox, from which the contestant publishes. 0: there is none.
+	OutboxGroups int `json:"outboxGroups,omitempty"`
 	// Faults are injected into SQS.
 	Faults fault.Plan `json:"faults"`
 	// Function is what the endpoint invokes as Lambda would. nil: the contestant polls the queue itself.

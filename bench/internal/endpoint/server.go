@@ -60,7 +60,7 @@ func start(ctx context.Context, cfg Config) (*server, error) {
 	return s, s.feed(ctx)
 }
 
-// create creates the queue and the table as a client would. There is no dead-letter queue: a message that is received many
+// create creates the queue and the table, or the outbox, as a client would. There is no dead-letter queue: a message that is received many
 // times stays.
 func (s *server) create(ctx context.Context) error {
 	name, attributes := "jobs", map[string]string{}
@@ -77,10 +77,14 @@ func (s *server) create(ctx context.Context) error {
 		return err
 	}
 	s.address.QueueURL = aws.ToString(out.QueueUrl)
-	return dynamostore.CreateTable(ctx, dynamodb.New(dynamodb.Options{
+	ddb := dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("bench", "bench", ""),
 		BaseEndpoint: aws.String(s.address.URL), HTTPClient: &http.Client{Transport: s.dynamodb},
-	}), Table)
+	})
+	if s.cfg.OutboxGroups > 0 {
+		return s.fillOutbox(ctx, ddb)
+	}
+	return dynamostore.CreateTable(ctx, ddb, Table)
 }
 
 // count counts requests and delays them. A client that cancels its request does not shorten the delay: the request still

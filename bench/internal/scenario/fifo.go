@@ -67,7 +67,7 @@ func failures(p float64) fault.Plan {
 
 // publish starts a publisher and measures until the queue has accepted its backlog.
 func (b *Bench) publish(ctx context.Context, r run, cfg endpoint.Config, j job.Job) (report.Row, error) {
-	p, err := b.start(ctx, r, "fifo:"+r.contestant.Name, cfg, j)
+	p, err := b.start(ctx, r, r.scenario.family()+":"+r.contestant.Name, cfg, j)
 	if err != nil {
 		return report.Row{}, err
 	}

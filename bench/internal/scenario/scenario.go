@@ -44,7 +44,7 @@ type run struct {
 
 // All are the scenarios in the order of the report.
 var All = slices.Concat(
-	[]Scenario{worker, dedup}, lambda, fifo, []Scenario{slow}, stop, []Scenario{idle, duplicates}, bodies, []Scenario{memory},
+	[]Scenario{worker, dedup}, lambda, fifo, []Scenario{outbox, slow}, stop, []Scenario{idle, duplicates}, bodies, []Scenario{memory},
 )
 
 // family is the name without the variant.

@@ -109,9 +109,9 @@ func check(t *testing.T, s scenario.Scenario, count int, r report.Row) {
 	}
 	family, _, _ := strings.Cut(s.Name, "/")
 	switch family {
-	case "worker", "dedup", "fifo", "bodies", "memory", "duplicates":
+	case "worker", "dedup", "fifo", "outbox", "bodies", "memory", "duplicates":
 		want("messages", r.Messages, float64(count))
-		if family != "fifo" && (r.EndpointCPU == nil || *r.EndpointCPU <= 0) {
+		if family != "fifo" && family != "outbox" && (r.EndpointCPU == nil || *r.EndpointCPU <= 0) {
 			t.Errorf("%s, %s: the endpoint's CPU is %s", s.Name, r.Contestant, show(r.EndpointCPU))
 		}
 	case "lambda":
@@ -124,6 +124,9 @@ func check(t *testing.T, s scenario.Scenario, count int, r report.Row) {
 		if ours {
 			want("messages", r.Messages, 20)
 		}
+	}
+	if ours && family == "outbox" { // 4 for the transaction, 2 for the delete
+		want("write units", r.WriteUnits, 6)
 	}
 	if strings.HasSuffix(r.Contestant, "+ddb") && family == "dedup" {
 		want("write units", r.WriteUnits, 2)
