@@ -239,6 +239,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		bubble(t, func(x *fixture) {
 			x.commit(15, groupNames(30)...)
 			f(x, x.relay(func(o *outbox.Options) { o.Settle = -1 }))
+			synctest.Wait() // one that has ended may not have left its processor yet
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			for _, s := range strings.Split(string(stacks), "\n\n") {
