@@ -60,6 +60,16 @@ func newRig(t *testing.T) *rig {
 // relay is a process of its own, over a client that may show it something else.
 func (x *rig) relay(box *Outbox, optFns ...func(*outbox.Options)) *outbox.Relay {
 	x.Helper()
+	p := x.publisher()
+	r, err := outbox.NewRelay(box, p, append(optFns, func(o *outbox.Options) { o.Logger = slog.New(slog.DiscardHandler) })...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return r
+}
+
+func (x *rig) publisher() *fifo.Publisher {
+	x.Helper()
 	p, err := fifo.NewPublisher(x.sqs, x.url, source, func(o *fifo.Options) { o.Logger = slog.New(slog.DiscardHandler) })
 	if err != nil {
 		x.Fatal(err)
@@ -69,11 +79,7 @@ func (x *rig) relay(box *Outbox, optFns ...func(*outbox.Options)) *outbox.Relay 
 		cancel()
 		_ = p.Close(ctx) // what is in flight is given up
 	})
-	r, err := outbox.NewRelay(box, p, append(optFns, func(o *outbox.Options) { o.Logger = slog.New(slog.DiscardHandler) })...)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return r
+	return p
 }
 
 // commit writes the group's next events in one transaction, under the condition that the version is the one before.
