@@ -197,8 +197,12 @@ func TestConflictThatSQSAnswers(t *testing.T) {
 		x.sent.forget()
 		other := event("g", 1)
 		other.Body = "another"
-		if _, err := p.Publish(x.Context(), other); !errors.Is(err, fifo.ErrDedupConflict) || !errors.Is(err, fifo.ErrNotSent) {
-			x.Errorf("another event with the ID: %v, want ErrDedupConflict", err)
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Nth: 1, Do: fault.LoseReply}}})
+		for _, refused := range []bool{false, true} { // the attempt without an answer may reach SQS late
+			_, err := p.Publish(x.Context(), other)
+			if !errors.Is(err, fifo.ErrDedupConflict) || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) != refused {
+				x.Errorf("another event with the ID: %v, want ErrDedupConflict; ErrRefused: %t", err, refused)
+			}
 		}
 	})
 }

@@ -155,6 +155,27 @@ func TestAnswered(t *testing.T) {
 			defer cancel()
 			_, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)})
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
+		{"a lane that is closed in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+			l, closeLane := p.OpenLane(x.Context())
+			x.enqueueTo(l, event("g", 1), event("g", 2))
+			time.Sleep(time.Second)
+			closeLane()
+		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
+		{"a lane that is closed after its context", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+			defer cancel()
+			l, closeLane := p.OpenLane(ctx)
+			x.enqueueTo(l, event("g", 1), event("g", 2))
+			time.Sleep(time.Second)
+			closeLane()
+		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
+		{"a lane that is closed before it has results", nil, func(x *fixture, p *fifo.Publisher) {
+			l, closeLane := p.OpenLane(x.Context())
+			x.enqueueTo(l, event("g", 1))
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait() // the hook is called
+			closeLane()
+		}, []string{"g/v1"}, nil, fault.Rule{Op: "SendMessageBatch", Nth: 99, Do: fault.Reset}},
 		{"PublishAll cancelled between attempts", nil, func(x *fixture, p *fifo.Publisher) {
 			_, _ = p.PublishAll(short(x), []fifo.Event{event("g", 1), event("g", 2)})
 		}, []string{"g/v1 not sent", "g/v2 not sent"}, nil, throttling},

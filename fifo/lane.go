@@ -19,6 +19,7 @@ type lane struct {
 	base      context.Context // of the publisher: the same
 	linger    time.Duration
 	flush     bool                  // no linger
+	gathers   bool                  // see gather
 	closed    bool                  // no entry comes any more
 	entries   map[*entry]struct{}   // without a result
 	unread    map[*Pending]struct{} // failed, not those of the shared lane: what is unread there is in failures

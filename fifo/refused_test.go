@@ -207,3 +207,15 @@ func TestPublisherSaysWhatItIs(t *testing.T) {
 		})
 	}
 }
+
+// A publisher that nobody has made says nothing of the event.
+func TestRefusedByNoPublisher(t *testing.T) {
+	t.Parallel()
+	_, published := new(fifo.Publisher).Publish(t.Context(), event("g", 1))
+	_, _, checked := new(fifo.Publisher).Check(event("g", 1))
+	for _, err := range []error{published, checked} {
+		if _, bad := errors.AsType[*sqsonce.FieldError](err); !bad || !errors.Is(err, fifo.ErrNotSent) || errors.Is(err, fifo.ErrRefused) {
+			t.Errorf("%v: want ErrNotSent and a FieldError", err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package fifo
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
@@ -46,7 +47,9 @@ func (p *Publisher) finish(e *entry, r Receipt, err error) {
 	}
 	e.leaveLane()
 	p.forgetLane(e.lane)
-	p.recent.end(e, err == nil || e.unknown, r.Sequence, time.Now())
+	// SQS has dropped an event with a conflict. Were it remembered as sent, the next answer to it would pass for a success.
+	maybeSent := err == nil || e.unknown && !errors.Is(err, ErrDedupConflict)
+	p.recent.end(e, maybeSent, r.Sequence, time.Now())
 	p.capacity.free(e.size)
 	p.stats.count(e.pending.err)
 	if e.hooked != nil {

@@ -199,6 +199,7 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 		}
 		e.openWindow()
 		p.groups.remove(e)
+		p.gather(e.group)
 		p.finish(e, p.receipt(e, r), nil)
 		return
 	case r.proof == provesRefused:

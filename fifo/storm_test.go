@@ -119,7 +119,8 @@ type storm struct {
 	p  *fifo.Publisher
 	mu sync.Mutex
 
-	hooks    *watched // nil: none
+	lane     *fifo.Lane // of all groups
+	hooks    *watched   // nil: none
 	problems []string
 	slow     bool // real time: a call may take any time on a busy machine
 	forwards bool // see storm.forward
@@ -150,11 +151,14 @@ func (s *storm) run(t *testing.T) {
 
 // play has the producers publish, and closes the publisher.
 func (s *storm) play() {
+	l, closeLane := s.p.OpenLane(s.x.Context())
+	s.lane = l
 	var wg sync.WaitGroup
 	for g := range s.groups {
 		wg.Go(func() { s.produce(g) })
 	}
 	wg.Wait()
+	closeLane()
 	if err := s.p.Close(s.x.Context()); err != nil {
 		s.problem("Close: %v", err)
 	}
@@ -187,7 +191,7 @@ func (s *storm) produce(g int) {
 	}
 	for len(todo) > 0 {
 		burst := todo[:1+rng.IntN(min(6, len(todo)))]
-		method := []func(*rand.Rand, []fifo.Event) []error{s.publish, s.enqueue, s.publishAll}[rng.IntN(3)]
+		method := []func(*rand.Rand, []fifo.Event) []error{s.publish, s.enqueue, s.publishAll, s.visit, s.visitOneLane}[rng.IntN(5)]
 		if s.forwards {
 			method = s.forward
 		}
@@ -244,7 +248,44 @@ func (s *storm) publish(rng *rand.Rand, es []fifo.Event) []error {
 	return errs
 }
 
-func (s *storm) enqueue(rng *rand.Rand, es []fifo.Event) []error {
+func (s *storm) enqueue(rng *rand.Rand, es []fifo.Event) []error { return s.enqueueTo(rng, s.p, es) }
+
+// visitOneLane uses the lane that is open all the time.
+func (s *storm) visitOneLane(rng *rand.Rand, es []fifo.Event) []error {
+	return s.enqueueTo(rng, s.lane, es)
+}
+
+// visit uses a lane of its own.
+func (s *storm) visit(rng *rand.Rand, es []fifo.Event) (errs []error) {
+	s.within(rng, func(ctx context.Context) {
+		l, closeLane := s.p.OpenLane(ctx)
+		var pending []*fifo.Pending
+		errs, pending = s.accept(es, func(e fifo.Event) (*fifo.Pending, error) { return l.Enqueue(ctx, e) })
+		for _, pd := range pending {
+			if pd != nil {
+				_, _ = pd.Wait(ctx)
+			}
+		}
+		closeLane()
+		for i, pd := range pending {
+			if pd == nil {
+				continue
+			}
+			if _, errs[i] = pd.Wait(ctx); errs[i] != nil && !isPublishError(errs[i]) {
+				errs[i] = errNotCalled // in a request of others: it may be sent, or will be
+			}
+		}
+	})
+	return errs
+}
+
+func isPublishError(err error) bool {
+	_, is := errors.AsType[*fifo.PublishError](err)
+	return is
+}
+
+// accept enqueues events up to the first that is not accepted.
+func (s *storm) accept(es []fifo.Event, enqueue func(fifo.Event) (*fifo.Pending, error)) ([]error, []*fifo.Pending) {
 	errs := make([]error, len(es))
 	pending := make([]*fifo.Pending, len(es))
 	for i, e := range es {
@@ -252,8 +293,18 @@ func (s *storm) enqueue(rng *rand.Rand, es []fifo.Event) []error {
 			errs[i] = errNotCalled
 			continue
 		}
-		s.within(rng, func(ctx context.Context) { pending[i], errs[i] = s.p.Enqueue(ctx, e) })
+		pending[i], errs[i] = enqueue(e)
 	}
+	return errs, pending
+}
+
+func (s *storm) enqueueTo(rng *rand.Rand, to interface {
+	Enqueue(context.Context, fifo.Event) (*fifo.Pending, error)
+}, es []fifo.Event) []error {
+	errs, pending := s.accept(es, func(e fifo.Event) (pd *fifo.Pending, err error) {
+		s.within(rng, func(ctx context.Context) { pd, err = to.Enqueue(ctx, e) })
+		return pd, err
+	})
 	for i, pd := range pending {
 		if pd != nil {
 			_, errs[i] = pd.Wait(s.x.Context())

@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // instant is a reading of both clocks. The monotonic clock stops in a frozen Lambda environment and in a suspended computer; a
@@ -24,20 +26,20 @@ func (i instant) since(start instant) time.Duration {
 	return max(i.mono-start.mono, i.wall.Sub(start.wall))
 }
 
-// outlive returns a context that ends d after ctx has, or when end is called. No timer is left then.
+// outlive returns a context that ends d after ctx has, or when end is called. No timer and no goroutine is left then.
 func outlive(ctx context.Context, d time.Duration) (_ context.Context, end func()) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
+		defer close(ended)
+		if host.Wait(longer, d) {
 			cancel(context.Cause(ctx))
-		case <-longer.Done():
 		}
 	})
 	return longer, func() {
-		stop()
 		cancel(nil)
+		if !stop() {
+			<-ended
+		}
 	}
 }

@@ -9,7 +9,8 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("outbox: event %d of group %.128q cannot be read: %v", e.Seq, e.Group, e.Err)
 }
 
-// HaltedError names a group that waits for an operator. Drain returns it joined with the others; Run logs it once.
+// HaltedError names a group that waits for an operator. [Relay.Drain] returns it joined with the others. A line at
+// ERROR says so when the event is parked.
 type HaltedError struct {
 	Group, EventID string
 	Seq            int64

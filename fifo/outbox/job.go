@@ -42,7 +42,10 @@ func (r *Relay) newJob(stop, ctx context.Context) *job {
 	return j
 }
 
-func (j *job) end() { j.endLate() }
+func (j *job) end() {
+	j.endLate()
+	j.r.lines.Flush(logFlush)
+}
 
 // begin settles what a refused delete has left: while deletes are refused nothing is sent.
 func (j *job) begin() error {

@@ -19,6 +19,9 @@ const (
 	keySkipped  = "skipped"
 )
 
+// logFlush is how long a call waits at its end for the lines that are left: a log that blocks stops nobody.
+const logFlush = 50 * time.Millisecond
+
 // logEvery is the least time between two lines of Run that say the same.
 const logEvery = time.Minute
 
@@ -29,7 +32,7 @@ type episodes struct{ swept, failed, waits time.Time }
 func (r *Relay) due(last func(*episodes) *time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := last(&r.lines)
+	at := last(&r.said)
 	if now := time.Now(); at.IsZero() || now.Sub(*at) >= logEvery {
 		*at = now
 		return true

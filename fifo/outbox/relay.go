@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Relay publishes the events of a store. Any number may work on one store, in any processes. Make one with [NewRelay]. All
@@ -17,6 +19,7 @@ type Relay struct {
 	publisher *fifo.Publisher
 	opts      Options
 	clocks    func() instant // readClocks, except in tests
+	lines     host.Lines     // what opts.Logger writes to
 	slots     chan struct{}  // one for each group that is being published, by whichever call
 
 	mu      sync.Mutex
@@ -27,7 +30,7 @@ type Relay struct {
 	stats   Stats
 	cursor  string  // where the next sweep begins
 	backlog Backlog // of the last whole sweep
-	lines   episodes
+	said    episodes
 	rung    map[string]struct{}
 	ring    chan struct{} // has an element while Run has not looked at rung
 }
@@ -44,14 +47,16 @@ func NewRelay(s Store, p *fifo.Publisher, optFns ...func(*Options)) (*Relay, err
 	if err := validate(s, p, &o); err != nil {
 		return nil, err
 	}
-	return &Relay{
+	r := &Relay{
 		store: safeStore{s}, publisher: p, opts: o, clocks: readClocks,
 		slots:  make(chan struct{}, o.Groups),
 		groups: make(map[string]*group),
 		owing:  make(map[*group]struct{}),
 		rung:   make(map[string]struct{}),
 		ring:   make(chan struct{}, 1),
-	}, nil
+	}
+	r.opts.Logger = slog.New(r.lines.LateHandler(o.Logger.Handler()))
+	return r, nil
 }
 
 // group is what a relay remembers of a group. It belongs to the relay's mutex; known and unanswered belong to the visit.

@@ -9,9 +9,9 @@ import (
 )
 
 // Sweep finds every group that has events and drains it, one page of a group after one of each other group. It logs one line with
-// the figures of its [Backlog]. What is younger than Options.Settle is counted and left to its doorbell.
+// the figures of its [Backlog], which are those of the groups that it came to where it did not come to the end. What is younger than Options.Settle is counted and left to its doorbell.
 //
-// nil: nothing was left that was old enough, but for halted groups, which the Backlog counts. Else the error joins those of the
+// nil: nothing was left that was old enough, but for halted groups, which the Backlog counts, and groups that another relay is at. Else the error joins those of the
 // first 20 groups. Where producers go on, give ctx a deadline: no visit begins under 10 s before it, nor in the last third of
 // the time that ctx had, and then the next sweep begins where this one has ended. While no group can be published Sweep ends after
 // the first [Options].Groups failures.
@@ -38,7 +38,9 @@ func (r *Relay) Sweep(ctx context.Context) (Backlog, error) {
 	if err == nil {
 		r.keepBacklog(seen)
 	}
-	r.logSwept(ctx, seen)
+	if err == nil || seen.Groups > 0 { // zeros of a sweep that saw nothing would look like an empty outbox
+		r.logSwept(ctx, seen)
+	}
 	if fatal != nil {
 		return seen, fatal
 	}
@@ -76,12 +78,16 @@ func (q *queue) sweep(settle time.Duration) (*Backlog, error) {
 	start := r.cursor
 	r.mu.Unlock()
 	var first map[string]bool // the groups of the first page, if it is not the store's first: the sweep ends when it finds them again
-	after, wrapped, places, begin := start, false, 0, ""
+	after, wrapped, places, begin, last := start, false, 0, "", start
 	for {
 		if err := q.awaitFresh(); err != nil {
-			r.keepCursor(after)
+			if errors.Is(err, errPaused) { // others may fare better than the rest of the last page
+				last = after
+			}
+			r.keepCursor(last)
 			return b, err
 		}
+		last = after
 		page, err := r.store.groups(q.j.ctx, after, r.opts.Groups)
 		if err == nil && page.next != "" && page.next == after {
 			err = errors.New("outbox: find groups: the store's answer is wrong: the next page begins where this one does")

@@ -26,16 +26,20 @@ type Lane struct {
 }
 
 // OpenLane opens a lane. When ctx ends, nothing of the lane is sent any more: an event that is certainly not in the queue fails
-// with [ErrNotSent], one that may be with [ErrUnknownOutcome], and a request that no other lane waits for is cancelled. An event
-// that may be in the queue, and has events of others behind it in its group, is sent on for them.
+// with [ErrNotSent], one that may be with [ErrUnknownOutcome], and a request that no other lane waits for is cancelled. An event in
+// a request that another lane waits for has its result when that is answered. An event that may be in the queue, and has events of
+// others behind it in its group, is sent on for them.
 //
 // close ends the lane as the end of ctx does, if it has not ended, and waits for what it has started: requests that it cancelled
 // (100 ms at most: a [Client] may ignore its context), hooks, the read of the queue's size limit, Options.OnFailure and log lines
 // as PublishAll does. Then no goroutine and no timer of the lane is left, and what has failed counts as read, so that the groups
-// accept events again. Call it once nothing is enqueued and all results are there, or when they are not wanted any more. To call
-// it again is no error. A hook must not call it.
+// accept events again. Call it when all results are there, or are not wanted any more, also after the end of ctx: the publisher
+// keeps a lane until then. To call it again is no error. A hook must not call it.
+//
+// A lane may serve one task or all tasks of a program: the lanes' events fill requests together. Only that of a task ends with it.
 func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 	internal, closeLane := p.openLane(ctx)
+	internal.gathers = true // before it has an entry
 	ended := make(chan struct{}, 1)
 	stop := context.AfterFunc(internal.ctx, func() {
 		defer func() { ended <- struct{}{} }()
@@ -55,16 +59,28 @@ func (p *Publisher) OpenLane(ctx context.Context) (l *Lane, close func()) {
 // the lane's context where the lane has ended. At the limit of Options.MaxMessages or MaxBytes it waits until ctx or the lane
 // ends.
 //
-// Several events of a group may be enqueued one behind the other: each is sent when the one before it is confirmed. If one fails,
+// On a FIFO queue several events of a group may be enqueued one behind the other: each is sent when the one before it is confirmed. If one fails,
 // those behind it fail with [ErrGroupHalted], and so do those that are enqueued until the results of all of them have been read
 // with [Pending.Wait], or the lane is closed; [Publisher.Flush] does not read them. An event that Enqueue itself refuses halts
 // nothing: do not enqueue those that must come behind it.
 func (l *Lane) Enqueue(ctx context.Context, e Event) (*Pending, error) {
-	en, err := l.publisher.enqueue(ctx, l.lane, &entry{event: e}, nil, 1)
+	if l.publisher == nil {
+		return nil, notSent(&e, badField("Lane", "was not made by OpenLane"))
+	}
+	en, err := l.publisher.enqueue(ctx, l.lane, &entry{event: e}, nil, 0)
 	if err != nil {
 		return nil, err
 	}
 	return en.pending, nil
+}
+
+// gather has the head of a group, whose entry before it was sent, wait for other requests that are in flight: their groups will be
+// ready then too. Else requests would become smaller and smaller, as groups end, and never larger. Alone it does not wait.
+// The caller holds the lock.
+func (p *Publisher) gather(g *group) {
+	if head := g.head(); head != nil && head.lane.gathers && p.requests > 1 {
+		head.due = time.Now().Add(gatherTime)
+	}
 }
 
 // openLane returns a lane that ends with ctx, or when Close cancels all requests. Until closeLane nobody ends its entries then.

@@ -1,0 +1,192 @@
+package outbox_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(x *fixture){
+		"by SQS": func(x *fixture) {
+			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: send, Nth: 2, Do: fault.FailEntries, Code: "InvalidMessageContents"}}})
+		},
+		"by a field": func(x *fixture) {
+			x.table.Change("g", 2, func(e *outbox.Entry) bool { e.Body = "\x00"; return false })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(x *fixture) {
+				r := x.relay()
+				x.commit(4, "g")
+				refuse(x)
+				err := r.Drain(x.Context(), "g")
+				halted, ok := errors.AsType[*outbox.HaltedError](err)
+				if !ok || halted.Group != "g" || halted.Seq != 2 || halted.EventID != "g/v2" || halted.Reason == "" {
+					t.Fatalf("Drain: %v, want the HaltedError of g/v2", err)
+				}
+				x.commit(3, "h")
+				if err := r.Drain(x.Context(), "g", "h"); !errors.As(err, &halted) {
+					t.Errorf("Drain again: %v, want the HaltedError", err)
+				}
+				x.wantQueued("h", 3)
+				if got := x.queued("g"); len(got) != 1 {
+					t.Errorf("queue has %v of the halted group, want its first event", got)
+				}
+				if n := x.log.lines("level=ERROR"); n != 1 {
+					t.Errorf("%d lines at ERROR, want one:\n%s", n, x.log)
+				}
+				parked, err := r.Parked(x.Context(), 10)
+				if err != nil || len(parked) != 1 || parked[0].Parked != outbox.Halt {
+					t.Fatalf("Parked: %+v, %v, want one halted event", parked, err)
+				}
+				if s := r.Stats(); s.Refused != 1 || s.Halted != 2 {
+					t.Errorf("stats %+v, want 1 refused, 2 visits that ended there", s)
+				}
+				b, err := r.Sweep(x.Context())
+				if err != nil || b.Halted != 1 || b.Groups != 1 || b.Skipped != 0 {
+					t.Errorf("Sweep: %+v, %v, want a halted group and no error", b, err)
+				}
+				// Sweeps see that it waits, and do not read it.
+				x.ops.forget()
+				stop := x.run(r)
+				time.Sleep(5 * time.Minute)
+				if err, _ := stop(); err != nil || x.ops.of("Read") > 0 || x.ops.of("Claim") > 0 {
+					t.Errorf("Run: %v; want no visit of a halted group", err)
+				}
+				// The operator mends it and unparks: its place is kept.
+				x.table.Change("g", 2, func(e *outbox.Entry) bool { e.Body = "g/v2"; return false })
+				if err := r.Unpark(x.Context(), parked[0]); err != nil {
+					t.Fatal(err)
+				}
+				if err := r.Drain(x.Context(), "g"); err != nil {
+					t.Fatal(err)
+				}
+				x.wantQueued("g", 4)
+				for what, err := range map[string]error{"Unpark": r.Unpark(x.Context(), parked[0]), "Discard": r.Discard(x.Context(), parked[0])} {
+					if !errors.Is(err, outbox.ErrNotFound) {
+						t.Errorf("%s of what is gone: %v, want ErrNotFound", what, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestARefusedEventIsSkipped(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay(func(o *outbox.Options) { o.OnRefused, o.Settle = outbox.Skip, -1 })
+		x.commit(25, "g")
+		for _, seq := range []int64{1, 13} {
+			x.table.Change("g", seq, func(e *outbox.Entry) bool { e.Body = "\x00"; return false })
+		}
+		if err := r.Drain(x.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		if got := x.queued("g"); len(got) != 23 || got[0] != "g/v2" || got[22] != "g/v25" {
+			t.Errorf("queue has %v, want all but 1 and 13", got)
+		}
+		for range 3 {
+			b, err := r.Sweep(x.Context())
+			if err != nil || b.Skipped != 2 || b.Halted != 0 || b.Oldest != 0 {
+				t.Errorf("Sweep: %+v, %v, want two skipped events, which have no part in the age", b, err)
+			}
+		}
+		x.ops.forget()
+		stop := x.run(r)
+		time.Sleep(30 * time.Second)
+		if n := x.ops.of("Read"); n > 1 {
+			t.Errorf("%d reads in 30 s of a group that has skipped events only, want at most 1", n)
+		}
+		x.commit(1, "g") // found by its Seq
+		time.Sleep(2 * time.Second)
+		if got := x.queued("g"); len(got) != 24 {
+			t.Errorf("%d events in the queue, want the new one too", len(got))
+		}
+		if err, _ := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGroupsThatWait(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay()
+		x.commit(5, "broken", "foreign", "fine", "many")
+		x.table.Change("broken", 3, func(*outbox.Entry) bool { return true })
+		x.table.Change("foreign", 4, func(e *outbox.Entry) bool { e.Source = "payments"; return false })
+		for i := range outbox.MaxSkipped + 1 {
+			x.commit(1, "many")
+			x.table.Change("many", int64(6+i), func(e *outbox.Entry) bool { e.Parked = outbox.Skip; return false })
+		}
+		start := time.Now()
+		err := r.Drain(x.Context(), "broken", "foreign", "fine", "many")
+		if time.Since(start) > time.Second {
+			t.Errorf("Drain took %v, want that it does not wait for operators", time.Since(start))
+		}
+		var broken *outbox.BrokenError
+		if !errors.As(err, &broken) || !errors.Is(err, outbox.ErrWrongSource) || !errors.Is(err, outbox.ErrManySkipped) {
+			t.Errorf("Drain: %v, want BrokenError, ErrWrongSource and ErrManySkipped", err)
+		}
+		x.wantQueued("fine", 5)
+		for g, want := range map[string]int{"broken": 2, "foreign": 3, "many": 5} {
+			if got := x.queued(g); len(got) != want {
+				t.Errorf("group %s: queue has %v, want the first %d", g, got, want)
+			}
+		}
+		if n := x.ops.of("Park"); n != 0 {
+			t.Errorf("%d calls of Park", n)
+		}
+		if s := r.Stats(); s.WrongSource == 0 {
+			t.Errorf("stats %+v, want WrongSource", s)
+		}
+		x.ops.forget()
+		for range 2 {
+			if _, err := r.Sweep(x.Context()); err == nil {
+				t.Error("Sweep: nil, want the errors of the groups that wait")
+			}
+		}
+		stop := x.run(r)
+		time.Sleep(10 * time.Minute)
+		if n := x.ops.of("Read"); n > 3*13 {
+			t.Errorf("%d reads in 10 minutes of three groups that wait, want one a minute each", n)
+		}
+		if n := x.log.lines("waits for an operator; logged once"); n < 9 || n > 11 {
+			t.Errorf("%d lines, want one a minute", n)
+		}
+		if err, _ := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		r := x.relay()
+		x.commit(3, "g")
+		stop := x.run(r)
+		time.Sleep(2 * time.Second)
+		parked, err := r.Parked(x.Context(), 1)
+		if err != nil || len(parked) != 1 {
+			t.Fatalf("Parked: %v, %v", parked, err)
+		}
+		if err := r.Discard(x.Context(), parked[0]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if got := x.queued("g"); len(got) != 2 || got[1] != "g/v3" {
+			t.Errorf("queue has %v, want v1 and v3", got)
+		}
+		if err, _ := stop(); err != nil {
+			t.Error(err)
+		}
+	}, fault.Rule{Op: send, Nth: 2, Do: fault.FailEntries, Code: "InvalidMessageContents"})
+}
