@@ -45,7 +45,7 @@ func TestDrainLooksAgain(t *testing.T) {
 		}
 		wg.Wait()
 		x.wantQueued("g", 20)
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 	}, fault.Rule{Op: send, Do: fault.Delay, Delay: 30 * time.Millisecond})
@@ -65,7 +65,7 @@ func TestRingDuringAVisit(t *testing.T) {
 		r.Ring("g", "nothing", "")
 		time.Sleep(3 * time.Second)
 		x.wantQueued("g", 2)
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 	}, fault.Rule{Op: send, Do: fault.Delay, Delay: time.Second})
@@ -86,8 +86,8 @@ func TestTwoRelaysDoNotDoTheSameWork(t *testing.T) {
 		if n := a.Stats().Published + b.Stats().Published; n != 40*30 {
 			t.Errorf("%d events were sent, want 1200: each once", n)
 		}
-		for _, stop := range []func() (error, time.Duration){stopA, stopB} {
-			if err, _ := stop(); err != nil {
+		for _, stop := range []func() (time.Duration, error){stopA, stopB} {
+			if _, err := stop(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -211,7 +211,7 @@ func TestStopOfRun(t *testing.T) {
 		x.commit(100, names...)
 		stop := x.run(r)
 		time.Sleep(1900 * time.Millisecond)
-		if err, took := stop(); err != nil || took > 10*time.Second {
+		if took, err := stop(); err != nil || took > 10*time.Second {
 			t.Errorf("Run: %v after %v, want nil within 10 s", err, took)
 		}
 		if s := r.Stats(); s.Published == 0 || s.Published == 3000 || s.Published != s.Deleted || s.Unknown != 0 {
@@ -323,7 +323,7 @@ func TestALogThatBlocks(t *testing.T) {
 		x.commit(3, "i")
 		time.Sleep(3 * time.Second)
 		x.wantQueued("i", 3)
-		if err, took := stop(); err != nil || took > time.Second {
+		if took, err := stop(); err != nil || took > time.Second {
 			t.Errorf("Run: %v after %v", err, took)
 		}
 		close(release)

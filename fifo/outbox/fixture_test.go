@@ -239,15 +239,16 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// run starts Run; stop ends it and returns its error and how long it took.
-func (x *fixture) run(r *outbox.Relay) (stop func() (error, time.Duration)) {
+// run starts Run; stop ends it and returns how long that took, and its error.
+func (x *fixture) run(r *outbox.Relay) (stop func() (time.Duration, error)) {
 	ctx, cancel := context.WithCancel(x.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	return func() (error, time.Duration) {
+	return func() (time.Duration, error) {
 		start := time.Now()
 		cancel()
-		return <-done, time.Since(start)
+		err := <-done
+		return time.Since(start), err
 	}
 }
 

@@ -90,7 +90,7 @@ func TestSwept(t *testing.T) {
 		x.srv.Set(fault.Plan{})
 		time.Sleep(time.Minute)
 		want("SQS is back", true, 0)
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 		want("after Run", false, -1)

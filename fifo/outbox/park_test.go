@@ -56,7 +56,7 @@ func TestARefusedEventHaltsItsGroupOnly(t *testing.T) {
 				x.ops.forget()
 				stop := x.run(r)
 				time.Sleep(5 * time.Minute)
-				if err, _ := stop(); err != nil || x.ops.of("Read") > 0 || x.ops.of("Claim") > 0 {
+				if _, err := stop(); err != nil || x.ops.of("Read") > 0 || x.ops.of("Claim") > 0 {
 					t.Errorf("Run: %v; want no visit of a halted group", err)
 				}
 				// The operator mends it and unparks: its place is kept.
@@ -109,7 +109,7 @@ func TestARefusedEventIsSkipped(t *testing.T) {
 		if got := x.queued("g"); len(got) != 24 {
 			t.Errorf("%d events in the queue, want the new one too", len(got))
 		}
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -161,7 +161,7 @@ func TestGroupsThatWait(t *testing.T) {
 		if n := x.log.lines("waits for an operator; logged once"); n < 9 || n > 11 {
 			t.Errorf("%d lines, want one a minute", n)
 		}
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -185,7 +185,7 @@ func TestDiscard(t *testing.T) {
 		if got := x.queued("g"); len(got) != 2 || got[1] != "g/v3" {
 			t.Errorf("queue has %v, want v1 and v3", got)
 		}
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 	}, fault.Rule{Op: send, Nth: 2, Do: fault.FailEntries, Code: "InvalidMessageContents"})

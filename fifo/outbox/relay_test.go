@@ -129,7 +129,7 @@ func TestIdleRun(t *testing.T) {
 	bubble(t, func(x *fixture) {
 		stop := x.run(x.relay())
 		time.Sleep(1000 * time.Second)
-		if err, took := stop(); err != nil || took != 0 {
+		if took, err := stop(); err != nil || took != 0 {
 			t.Errorf("Run: %v after %v, want nil at once", err, took)
 		}
 		if n := x.ops.of("Groups"); n < 950 || n > 1050 {
@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 		if time.Since(start) > 100*time.Millisecond {
 			t.Errorf("took %v after the bell", time.Since(start))
 		}
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 		if n := x.log.lines("outbox: swept"); n != 1 {
@@ -182,7 +182,7 @@ func TestHotGroupsDelayNoOther(t *testing.T) {
 		"Run": func(x *fixture, r *outbox.Relay) {
 			stop := x.run(r)
 			time.Sleep(20 * time.Second)
-			if err, _ := stop(); err != nil {
+			if _, err := stop(); err != nil {
 				x.Error(err)
 			}
 		},

@@ -66,7 +66,7 @@ func TestSQSIsAwayForAnHour(t *testing.T) {
 						t.Errorf("31 s after the outage: %d events of %s are left", left, g)
 					}
 				}
-				if err, took := stop(); err != nil || took > 10*time.Second {
+				if took, err := stop(); err != nil || took > 10*time.Second {
 					t.Errorf("Run: %v after %v", err, took)
 				}
 			}, f)
@@ -113,7 +113,7 @@ func TestStoreIsAwayForAnHour(t *testing.T) {
 				if s := r.Stats(); s.Undeleted != 0 || s.Deleted != 360 {
 					t.Errorf("stats %+v, want nothing owed", s)
 				}
-				if err, _ := stop(); err != nil {
+				if _, err := stop(); err != nil {
 					t.Error(err)
 				}
 			})
@@ -244,7 +244,7 @@ func TestOwedDeletesAreBounded(t *testing.T) {
 		for _, g := range names {
 			x.wantQueued(g, 3)
 		}
-		if err, _ := stop(); err != nil {
+		if _, err := stop(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -43,14 +43,14 @@ type Chaos struct {
 var errChaos = errors.New("failed by the test")
 
 // roll decides about one call.
-func (p *Process) roll() (before, after error, late time.Duration) {
+func (p *Process) roll() (late time.Duration, before, after error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {
-		return errChaos, nil, 0
+		return 0, errChaos, nil
 	}
 	if p.calmed {
-		return nil, nil, 0
+		return 0, nil, nil
 	}
 	switch n := p.rng.IntN(100); {
 	case n < p.storm.plan.Chaos.Fail:
@@ -60,7 +60,7 @@ func (p *Process) roll() (before, after error, late time.Duration) {
 	case n < p.storm.plan.Chaos.Fail+p.storm.plan.Chaos.FailAfter+p.storm.plan.Chaos.Late:
 		late = time.Duration(p.rng.Int64N(int64(p.storm.plan.Chaos.MostLate)))
 	}
-	return before, after, late
+	return late, before, after
 }
 
 // gate waits while the process is frozen.
@@ -105,7 +105,7 @@ type network struct {
 func (n network) RoundTrip(req *http.Request) (*http.Response, error) {
 	p := n.p
 	p.gate()
-	before, after, late := p.roll()
+	late, before, after := p.roll()
 	if before != nil {
 		return nil, before
 	}
@@ -137,7 +137,7 @@ func (n network) RoundTrip(req *http.Request) (*http.Response, error) {
 // meet has a call of the store meet what it meets. f is the call, without the caller's context where it is late.
 func meet[T any](ctx context.Context, p *Process, f func(context.Context) (T, error)) (none T, err error) {
 	p.gate()
-	before, after, late := p.roll()
+	late, before, after := p.roll()
 	if before != nil {
 		return none, before
 	}

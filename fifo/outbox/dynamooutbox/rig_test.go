@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -171,3 +172,5 @@ func (x *rig) sends(since int) (n int) {
 	}
 	return n
 }
+
+func (x *rig) sqsFaults(rules ...fault.Rule) { x.queue.Set(fault.Plan{Seed: 1, Rules: rules}) }
