@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -238,6 +239,37 @@ func TestTheQueueLimitIsReadAgain(t *testing.T) {
 		_, err := p.Publish(x.Context(), sized("g", 5000))
 		if synctest.Wait(); !errors.Is(err, fifo.ErrClosed) || x.limitReads() != 0 {
 			x.Errorf("%v, %d reads of the limit", err, x.limitReads())
+		}
+	})
+}
+
+// A limit that is more than a minute old refuses nothing: it may have been raised since, as after an alarm.
+func TestALimitIsRaised(t *testing.T) {
+	t.Parallel()
+	bubble(t, "unused", func(x *fixture) {
+		x.url = x.create(orders, map[string]string{"MaximumMessageSize": "2048"})
+		p := x.publisher()
+		publish := func() error {
+			_, err := p.Publish(x.Context(), sized("e", 3_000))
+			return err
+		}
+		if err := publish(); err == nil || len(fields(err)) > 0 {
+			x.Errorf("before the limit is known: %v, want SQS's refusal", err)
+		}
+		time.Sleep(time.Second)
+		if err := publish(); len(fields(err)) != 1 {
+			x.Errorf("above the limit: %v, want a FieldError", err)
+		}
+		_, err := x.sqs.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.url, Attributes: map[string]string{"MaximumMessageSize": "10240"}})
+		if err != nil {
+			x.Fatal(err)
+		}
+		if err := publish(); len(fields(err)) != 1 {
+			x.Errorf("by a limit of a second ago: %v, want a FieldError", err)
+		}
+		time.Sleep(time.Minute)
+		if err := publish(); err != nil {
+			x.Errorf("a minute after: %v", err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -12,12 +13,17 @@ import (
 // limitReads is how often the queue's limit is read at most: the role may lack sqs:GetQueueAttributes.
 const limitReads = 2
 
+// limitAge is how old a limit may be that refuses a message. It may have been raised since: with an older one SQS decides, and the
+// limit is read again.
+const limitAge = time.Minute
+
 // sizeLimit is the queue's MaximumMessageSize. It is read beside the first message of more than leastQueueLimit, and once more
 // after a failure. Until it is known, 1 MiB is assumed: SQS itself refuses what is too large for the queue. It belongs to the
 // publisher's mutex.
 type sizeLimit struct {
 	bytes   int64         // 0: not known
-	reads   int           // begun
+	at      time.Time     // of the read
+	reads   int           // begun, since the limit was not known
 	reading chan struct{} // closed when the read has ended; nil: none is under way
 	cancel  context.CancelFunc
 }
@@ -26,7 +32,9 @@ type sizeLimit struct {
 func (p *Publisher) checkSize(e *entry) error {
 	limit := int64(maxMessageBytes)
 	if e.size > leastQueueLimit && e.size <= maxMessageBytes { // a larger one fits into no queue
-		limit, _ = p.queueLimit()
+		if limit, _ = p.queueLimit(); e.size > limit && p.forgetOldLimit() {
+			limit, _ = p.queueLimit()
+		}
 	}
 	if e.size > limit {
 		field := "Event.Body"
@@ -65,6 +73,18 @@ func (p *Publisher) queueLimit() (limit int64, known bool) {
 	return maxMessageBytes, false
 }
 
+// forgetOldLimit reports whether the limit was too old to refuse a message.
+func (p *Publisher) forgetOldLimit() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &p.limit
+	if time.Since(l.at) <= limitAge {
+		return false
+	}
+	l.bytes, l.reads = 0, 0
+	return true
+}
+
 func (p *Publisher) learnQueueLimit(ctx context.Context) {
 	limit, err := p.readQueueLimit(ctx)
 	cancelled := errors.Is(ctx.Err(), context.Canceled)
@@ -75,7 +95,7 @@ func (p *Publisher) learnQueueLimit(ctx context.Context) {
 	defer p.mu.Unlock()
 	l := &p.limit
 	l.cancel()
-	l.bytes = limit
+	l.bytes, l.at = limit, time.Now()
 	if cancelled {
 		l.reads--
 	}

@@ -147,7 +147,7 @@ func TestCarryAtTheLongestMessage(t *testing.T) {
 					x.Fatal(err)
 				}
 				_, _ = p.Publish(x.Context(), sized("first", 1025)) // has the limit read
-				time.Sleep(time.Minute)
+				time.Sleep(time.Second)
 				for bytes, want := range map[int]fifo.Carry{
 					tt.room - parentBytes - stateBytes - 1: allContext,
 					tt.room - parentBytes - stateBytes:     allContext,

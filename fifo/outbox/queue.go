@@ -43,10 +43,11 @@ type queue struct {
 
 type task struct {
 	found Group
-	fresh bool // see queue.fresh
-	swept bool // found by a sweep, and not rung
-	again bool // rung since its visit began
-	tries int  // visits in a row that have failed
+	fresh bool  // see queue.fresh
+	swept bool  // found by a sweep, and not rung
+	again bool  // rung since its visit began
+	tries int   // visits in a row that have failed
+	err   error // of the last one
 }
 
 func newQueue(j *job, m mode) *queue {
@@ -117,7 +118,7 @@ func (q *queue) work() {
 		q.mu.Unlock()
 		q.notify()
 		if err != nil {
-			q.finish(t, err)
+			q.finish(t, because(err, t.err))
 			continue
 		}
 		q.visit(t, fresh)
@@ -139,6 +140,14 @@ func (q *queue) problem() error {
 }
 
 var errPaused = errors.New("outbox: no visit has succeeded for a while")
+
+// because returns why nothing more is visited, with what kept the last visit from it.
+func because(end, last error) error {
+	if last == nil || errors.Is(last, end) {
+		return end
+	}
+	return fmt.Errorf("%w; before: %w", end, last)
+}
 
 // visit has one turn of a group.
 func (q *queue) visit(t *task, fresh bool) {
@@ -178,6 +187,7 @@ func (q *queue) visit(t *task, fresh bool) {
 
 // visited decides what follows from a visit.
 func (q *queue) visited(t *task, v visited) {
+	t.err = nil
 	if v.progress {
 		q.mu.Lock()
 		q.rounds.succeeded()
@@ -218,6 +228,7 @@ func (q *queue) visited(t *task, v visited) {
 		return
 	}
 	t.tries++
+	t.err = v.err
 	most := longestPause
 	if v.trouble == passes {
 		most = time.Second

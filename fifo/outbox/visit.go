@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 )
 
@@ -64,7 +65,7 @@ func (j *job) visit(g *group, found Group) (v visited) {
 	}
 	switch free, err := r.store.claim(l.ctx, g.name, r.opts.Lease); {
 	case err != nil:
-		return failed(common, err)
+		return failed(storeTrouble(err), err)
 	case !free:
 		return visited{trouble: passes, err: errClaimed}
 	}
@@ -84,6 +85,15 @@ func deleteTrouble(err error) trouble {
 	return common
 }
 
+// storeTrouble returns whom an error of the store meets: one that does not pass ends a Drain.
+func storeTrouble(err error) trouble {
+	_, isField := errors.AsType[*sqsonce.FieldError](err)
+	if isField || errors.Is(err, ErrDenied) {
+		return refuses
+	}
+	return common
+}
+
 // publish reads a page, sends it and deletes what SQS confirmed.
 func (j *job) publish(l *lane, g *group, found Group) visited {
 	r := j.r
@@ -98,7 +108,7 @@ func (j *job) publish(l *lane, g *group, found Group) visited {
 		r.count(func(s *Stats) { s.Unsettled++ })
 	}
 	if err != nil && !isBroken && !isUnsettled && !isMany {
-		return failed(common, err)
+		return failed(storeTrouble(err), err)
 	}
 	if len(es) > 0 {
 		g.known.Seen = max(g.known.Seen, es[len(es)-1].Seq)
