@@ -124,7 +124,7 @@ func (r *Relay) forgetSome() {
 // passes is tried again until then, after a pause that doubles up to 30 s. An error of the whole queue that does not pass, such as a
 // missing permission, ends Drain at once.
 //
-// No visit begins under 10 s before ctx's deadline, nor in the last third of the time that ctx had. The requests end with ctx; what
+// No visit begins in the last 10 s before ctx's deadline, or in the last third of the time that ctx had if that is less. The requests end with ctx; what
 // was in flight may be published again, and SQS drops the copy for five minutes. Drain then returns within 5 s.
 func (r *Relay) Drain(ctx context.Context, groups ...string) error {
 	var bad []error

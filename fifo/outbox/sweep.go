@@ -9,12 +9,14 @@ import (
 )
 
 // Sweep finds every group that has events and drains it, one page of a group after one of each other group. It logs one line with
-// the figures of its [Backlog], which are those of the groups that it came to where it did not come to the end. What is younger than Options.Settle is counted and left to its doorbell.
+// the figures of its [Backlog], which are those of the groups that it came to where it did not come to the end. What is younger than
+// Options.Settle is counted and left to its doorbell.
 //
-// nil: nothing was left that was old enough, but for halted groups, which the Backlog counts, and groups that another relay is at. Else the error joins those of the
-// first 20 groups. Where producers go on, give ctx a deadline: no visit begins under 10 s before it, nor in the last third of
-// the time that ctx had, and then the next sweep begins where this one has ended. While no group can be published Sweep ends after
-// the first [Options].Groups failures.
+// nil: nothing was left that was old enough, but for halted groups, which the Backlog counts, and groups that another relay is at.
+// Else the error joins those of the
+// first 20 groups. Where producers go on, give ctx a deadline: no visit begins in the last 10 s before it, or in the last third of
+// the time that ctx had if that is less, and then the next sweep begins where this one has ended. While no group can be published
+// Sweep ends after the first [Options].Groups failures.
 func (r *Relay) Sweep(ctx context.Context) (Backlog, error) {
 	j := r.newJob(ctx, ctx)
 	defer j.end()

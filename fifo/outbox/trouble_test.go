@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -118,6 +120,40 @@ func TestStoreIsAwayForAnHour(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A read or a claim that is refused for good ends a Drain at once, and the end of its time does not hide why a store that is away was
+// tried again.
+func TestStoreRefuses(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"Read", "Claim"} {
+		for _, why := range []error{outbox.ErrDenied, &sqsonce.FieldError{Package: "store", Field: "db", Problem: "is nil"}, errors.New("away")} {
+			t.Run(fmt.Sprint(op, " ", why), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, func(x *fixture) {
+					x.commit(1, "g")
+					x.ops.failing(func(o string) error {
+						if o == op {
+							return fmt.Errorf("the store's: %w", why)
+						}
+						return nil
+					})
+					ctx, cancel := context.WithTimeout(x.Context(), 30*time.Second)
+					defer cancel()
+					start := time.Now()
+					err := x.relay().Drain(ctx, "g")
+					if !errors.Is(err, why) {
+						t.Errorf("Drain: %v, want %v", err, why)
+					}
+					_, isField := errors.AsType[*sqsonce.FieldError](err)
+					atOnce := time.Since(start) == 0
+					if atOnce != (isField || errors.Is(err, outbox.ErrDenied)) {
+						t.Errorf("Drain has ended after %v: %v", time.Since(start), err)
+					}
+				})
+			})
+		}
 	}
 }
 

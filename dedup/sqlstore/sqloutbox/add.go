@@ -42,7 +42,7 @@ const (
 // event: return the errors of all statements.
 //
 // Add does not look for an ID that is in the outbox already. SQS drops the second of two events with one ID within five
-// minutes; with another body the second is refused, and parked.
+// minutes; with another body a relay that has published the first one parks the second, and another relay does not know.
 func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
 	if tx == nil {
 		return fieldError("tx", "is nil")
