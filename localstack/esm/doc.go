@@ -1,5 +1,5 @@
-// Package esm is a Lambda event source mapping for SQS. It polls a queue, builds batches, invokes a function with the
-// event that Lambda would send, and applies the response as Lambda does.
+// Package esm is a Lambda event source mapping for SQS, and with [RunStream] one for DynamoDB streams. [Run] polls a queue,
+// builds batches, invokes a function with the event that Lambda would send, and applies the response as Lambda does.
 //
 //	err := esm.Run(ctx, client, esm.Config{
 //		QueueURL:                url,
@@ -36,11 +36,23 @@
 // inside a batch is the responsibility of the function: a message that it does not report is deleted, even if a message
 // before it in its group failed.
 //
+// # Streams
+//
+// A mapping reads every shard of the stream, a parent to its end before its children. A batch that failed is invoked again,
+// after 0.5 s and then twice as long up to 30 s, and what follows in the shard waits: until it succeeds, or its records
+// are dropped for their number of retries or their age. OnDropped and the log are told. With ReportBatchItemFailures the lowest
+// sequence number of the response is the checkpoint, from which the batch is invoked again. AWS does not say whether that is
+// one of MaximumRetryAttempts; here it is. A response that is invalid fails the batch, as above. Where the stream has
+// trimmed what was not yet read, the mapping goes on with the oldest record that is there. No checkpoint outlives RunStream.
+//
 // # Not implemented
+//
+// There are no tumbling windows, and no destinations but OnDropped.
 //
 // Lambda's scaling is not simulated: up to MaximumConcurrency batches run at once from the start, and errors do not lower
 // that number. Only one poll is in flight at a time. There are no provisioned pollers and no metrics.
 //
-// The sources are https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html and the pages below it. Where they say
+// The sources are https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html and
+// https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html, and the pages below them. Where they say
 // nothing, the rules follow events and responses that others recorded on AWS.
 package esm

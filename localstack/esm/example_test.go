@@ -8,9 +8,12 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/localstack/esm"
+	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -59,4 +62,50 @@ func Example() {
 	// Output:
 	// order 1
 	// stopped: <nil> messages: 0
+}
+
+// A function behind a mapping on the stream of a table in memory.
+func ExampleRunStream() {
+	srv := memdynamodb.New()
+	defer srv.Close()
+	db, streams := dynamoClients(srv)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	table, err := db.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:            aws.String("orders"),
+		BillingMode:          ddbtypes.BillingModePayPerRequest,
+		AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
+		KeySchema:            []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}},
+		StreamSpecification:  &ddbtypes.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: "KEYS_ONLY"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	item := map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: "order 1"}}
+	if _, err := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	invoke := func(_ context.Context, event []byte) ([]byte, error) {
+		var e events.DynamoDBEvent
+		if err := json.Unmarshal(event, &e); err != nil {
+			return nil, err
+		}
+		for _, r := range e.Records {
+			fmt.Println(r.EventName, r.Change.Keys["id"].String())
+		}
+		cancel() // one event is enough
+		return json.Marshal(events.DynamoDBEventResponse{})
+	}
+	err = esm.RunStream(ctx, streams, esm.StreamConfig{
+		StreamARN:               aws.ToString(table.TableDescription.LatestStreamArn),
+		Filters:                 []string{`{"eventName":["INSERT"]}`},
+		ReportBatchItemFailures: true,
+	}, invoke)
+	fmt.Println("stopped:", err)
+	// Output:
+	// INSERT order 1
+	// stopped: <nil>
 }

@@ -50,7 +50,7 @@ func (r *shardReader) run(ctx context.Context) (processed bool) {
 		close(l.pages)
 	}
 	running.Wait()
-	return ended && ctx.Err() == nil
+	return ended
 }
 
 // read returns true at the end of the shard, false when ctx is cancelled.

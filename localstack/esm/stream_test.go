@@ -515,6 +515,22 @@ func TestStreamReportOff(t *testing.T) {
 	})
 }
 
+// A response with a wrong name succeeds, as on AWS, and the log says so.
+func TestStreamResponseWithoutKey(t *testing.T) {
+	onStream(t, func(x *streamFixture) {
+		x.put("a1")
+		x.run(esm.StreamConfig{ReportBatchItemFailures: true}, func(context.Context, events.DynamoDBEvent) (any, error) {
+			return map[string]any{"BatchItemFailures": []any{}}, nil
+		})
+		time.Sleep(time.Minute)
+		x.wantBatches("a1")
+		x.mustStop()
+		if !strings.Contains(x.log.String(), "response has no batchItemFailures") {
+			x.Errorf("log: %s", x.log.String())
+		}
+	})
+}
+
 // With both, "the batch is bisected at the returned sequence number, and Lambda retries only the remaining records". Each is a
 // retry; after the last the rest is dropped.
 func TestStreamReportAndBisect(t *testing.T) {

@@ -220,6 +220,26 @@ func TestStreamStop(t *testing.T) {
 	})
 }
 
+// A read that hangs does not hold a stop up, and is no failure then. After an outage the pauses begin at a second again.
+func TestStreamStopWhileReading(t *testing.T) {
+	onStream(t, func(x *streamFixture) {
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: "GetRecords", Nth: 10, Times: 5, Do: fault.Error}, {Op: "GetRecords", Nth: 20, Do: fault.Error}, {Op: "GetRecords", Nth: 30, Do: fault.Delay, Delay: time.Hour}}})
+		x.run(esm.StreamConfig{}, succeed)
+		time.Sleep(50 * time.Second)
+		began := time.Now()
+		x.mustStop()
+		if waited := time.Since(began); waited != 0 {
+			x.Errorf("the stop took %s", waited)
+		}
+		if n := strings.Count(x.log.String(), "cannot be read"); n != 6 {
+			x.Errorf("%d failures are logged, want the six before the stop", n)
+		}
+		if n := strings.Count(x.log.String(), "pause=1s"); n != 2 {
+			x.Errorf("%d outages begin with a pause of a second, want 2", n)
+		}
+	})
+}
+
 // A batch that fails forever does not hold a stop up.
 func TestStreamStopWhileFailing(t *testing.T) {
 	onStream(t, func(x *streamFixture) {

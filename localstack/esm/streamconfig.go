@@ -150,5 +150,5 @@ func (fs filters) matchRecord(record []byte) bool {
 	if err := json.Unmarshal(record, &object); err != nil {
 		panic("esm: " + err.Error()) // unreachable: encodeStreamRecord has made it
 	}
-	return slices.ContainsFunc(fs, func(p *pattern) bool { return p.empty() || p.match(object, true) })
+	return slices.ContainsFunc(fs, func(p *pattern) bool { return p.match(object, true) })
 }

@@ -87,7 +87,7 @@ func attribute(v streamtypes.AttributeValue) any {
 	case *streamtypes.AttributeValueMemberN:
 		return map[string]string{"N": v.Value}
 	case *streamtypes.AttributeValueMemberB:
-		return map[string][]byte{"B": notNil(v.Value)}
+		return map[string][]byte{"B": v.Value}
 	case *streamtypes.AttributeValueMemberBOOL:
 		return map[string]bool{"BOOL": v.Value}
 	case *streamtypes.AttributeValueMemberNULL:
@@ -108,14 +108,6 @@ func attribute(v streamtypes.AttributeValue) any {
 		return map[string]any{"L": list}
 	}
 	return json.RawMessage("null") // of a type that this SDK does not know
-}
-
-// notNil keeps an empty value from becoming null.
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }
 
 func encodeStreamEvent(records []streamRecord) []byte {
