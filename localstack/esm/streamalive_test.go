@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,9 +260,9 @@ func TestStreamStopWhileFailing(t *testing.T) {
 func TestStreamFunctionErrors(t *testing.T) {
 	onStream(t, func(x *streamFixture) {
 		x.put("a1")
-		calls := 0
+		var calls atomic.Int64 // the second call runs on when the third begins
 		x.run(esm.StreamConfig{MaximumRetryAttempts: 10}, func(ctx context.Context, _ events.DynamoDBEvent) (any, error) {
-			switch calls++; calls {
+			switch calls.Add(1) {
 			case 1:
 				panic("of the function")
 			case 2:

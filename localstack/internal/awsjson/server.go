@@ -76,6 +76,7 @@ type Server struct {
 	ctx    context.Context // cancelled by Close: long polls and replays must end before a test's bubble
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	close  sync.RWMutex // held by Close while it cancels ctx: a WaitGroup takes no goroutine beside its Wait
 	nextID atomic.Uint64
 }
 
@@ -103,8 +104,21 @@ func (s *Server) Set(plan fault.Plan) {
 
 // Close ends long polls and pending replays, and waits for them. Later calls are served, but long polls do not wait.
 func (s *Server) Close() {
+	s.close.Lock()
 	s.cancel()
+	s.close.Unlock()
 	s.wg.Wait()
+}
+
+// start runs f on a goroutine, for which Close waits if it was not called yet.
+func (s *Server) start(f func()) {
+	s.close.RLock()
+	defer s.close.RUnlock()
+	if s.ctx.Err() != nil {
+		go f()
+		return
+	}
+	s.wg.Go(f)
 }
 
 // Serves reports whether r is a call of this service.
@@ -168,7 +182,7 @@ func (s *Server) perform(op string, perform Operation, in Request) response {
 
 // replay performs the same request once more, like a copy of it that the network delayed.
 func (s *Server) replay(op string, perform Operation, in Request, rule *fault.Rule) {
-	s.wg.Go(func() {
+	s.start(func() {
 		if !s.sleep(rule.Delay) {
 			return
 		}

@@ -53,7 +53,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	done := make(chan response, 1)
-	s.wg.Go(func() { done <- s.serve(req) })
+	s.start(func() { done <- s.serve(req) })
 	select {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
