@@ -9,7 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -27,6 +30,12 @@ type services struct {
 	sqs    *sqs.Client
 	dynamo *dynamodb.Client
 	caller func(context.Context) (arn string, err error) // who has the credentials
+
+	// For what looks at a deployment. Nil in tests that have none.
+	lambda     *lambda.Client
+	iam        *iam.Client
+	cloudwatch *cloudwatch.Client
+	sts        *sts.Client
 }
 
 // connect uses AWS's environment variables and profiles.
@@ -48,7 +57,10 @@ func connect(ctx context.Context) (*services, error) {
 		}
 		return aws.ToString(out.Arn), nil
 	}
-	return &services{region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg), caller: caller}, nil
+	return &services{
+		region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg), caller: caller,
+		lambda: lambda.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg), cloudwatch: cloudwatch.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg),
+	}, nil
 }
 
 // openStore opens the store of the records, once.

@@ -1,0 +1,6 @@
+package console
+
+import "html/template"
+
+// funcs are those of the templates.
+var funcs = template.FuncMap{}

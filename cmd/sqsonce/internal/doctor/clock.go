@@ -1,0 +1,3 @@
+package doctor
+
+func clockChecks() []check { return nil }

@@ -1,0 +1,95 @@
+// Package doctor looks at a deployment for what goes wrong later: settings that lose messages, run events twice or wake people.
+// It changes nothing.
+package doctor
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// Verdict is what a check came to.
+type Verdict string
+
+// The verdicts. A check that could not look is a Skip, never OK.
+const (
+	OK   Verdict = "ok"
+	Warn Verdict = "warn"
+	Fail Verdict = "FAIL"
+	Skip Verdict = "skip"
+)
+
+// Finding is what a check found.
+type Finding struct {
+	ID      string  `json:"id"` // "Q1"
+	Verdict Verdict `json:"verdict"`
+	Text    string  `json:"text"`          // a sentence
+	Fix     string  `json:"fix,omitempty"` // a command, or what else to do
+}
+
+// Clients are AWS's, in one Region. One that is nil skips the checks that need it.
+type Clients struct {
+	SQS        *sqs.Client
+	DynamoDB   *dynamodb.Client
+	Lambda     *lambda.Client
+	IAM        *iam.Client
+	CloudWatch *cloudwatch.Client
+	STS        *sts.Client
+	HTTP       *http.Client // for workers
+}
+
+// Deployment is what is looked at, and what AWS cannot know of it. What is empty is not looked at.
+type Deployment struct {
+	QueueURL string // of the source queue
+	Function string // name or ARN of the function behind an event source mapping
+	Table    string // of the records
+	Consumer string
+	Role     string   // ARN of the role of the consumer. Default: the function's
+	Workers  []string // as fleet.Fleet.Targets
+
+	Retention      time.Duration // of the consumer's records
+	LongestHandler time.Duration
+	AllOrNothing   bool // the function does not report batch item failures, and is meant not to
+	Probe          bool // also try what the role may do, with calls that cannot succeed
+}
+
+// check is one or several lines of the table in the specification: it returns a finding for each of its IDs that applies.
+type check struct {
+	ids  []string
+	look func(context.Context, *examination) []Finding
+}
+
+// checks returns all of them, in the order of their findings.
+func checks() []check {
+	return slices.Concat(queueChecks(), functionChecks(), tableChecks(), permissionChecks(), clockChecks(), workerChecks(), alarmChecks())
+}
+
+// Examine makes all checks that apply.
+func Examine(ctx context.Context, c Clients, d Deployment) []Finding {
+	e := &examination{Clients: c, Deployment: d}
+	var all []Finding
+	for _, check := range checks() {
+		all = append(all, check.look(ctx, e)...)
+	}
+	return all
+}
+
+// examination is one run of the checks. It asks AWS for each thing once: see its methods.
+type examination struct {
+	Clients
+	Deployment
+}
+
+// String is for tests.
+func (f Finding) String() string {
+	return strings.TrimSpace(f.ID + " " + string(f.Verdict) + " " + f.Text)
+}

@@ -1,0 +1,3 @@
+package doctor
+
+func queueChecks() []check { return nil }

@@ -1,0 +1,62 @@
+package status
+
+import "time"
+
+// Version is the v of the JSON that Handler answers with. Fields may be added to it; a reader ignores those that it does not know.
+const Version = 1
+
+// Report is the JSON of /stats.
+type Report struct {
+	V       int       `json:"v"`
+	Name    string    `json:"name"`
+	Version string    `json:"version,omitempty"` // of the program
+	Started time.Time `json:"started"`           // when Handler was called
+	Now     time.Time `json:"now"`               // by the clock of this process
+
+	Workers    []Worker    `json:"workers,omitempty"`
+	Consumers  []Component `json:"consumers,omitempty"`  // dedup.Once, by consumer
+	Stores     []Component `json:"stores,omitempty"`     // dynamostore.Store
+	Relays     []Component `json:"relays,omitempty"`     // outbox.Relay
+	Publishers []Component `json:"publishers,omitempty"` // fifo.Publisher
+}
+
+// Worker is a worker of one queue.
+type Worker struct {
+	Queue    string             `json:"queue"` // its name
+	URL      string             `json:"url"`
+	State    string             `json:"state"`               // new, running, stopping, ended
+	NotLive  string             `json:"not_live,omitempty"`  // why /live is 503
+	NotReady string             `json:"not_ready,omitempty"` // why /ready is 503
+	Intake   string             `json:"intake"`
+	Options  map[string]float64 `json:"options"` // those in force; times in seconds
+	Stats    Stats              `json:"stats"`
+}
+
+// Component is anything else that counts.
+type Component struct {
+	Name  string `json:"name"`
+	Stats Stats  `json:"stats"`
+}
+
+// Stats are counters and gauges by their names: those of Fields, where each has its kind and what it means.
+type Stats map[string]float64
+
+// RunningReport is the JSON of /running.
+type RunningReport struct {
+	V       int       `json:"v"`
+	Now     time.Time `json:"now"`
+	Total   int       `json:"total"`   // handlers that run, also those that are not listed
+	Running []Running `json:"running"` // the oldest first, at most 1,000
+}
+
+// Running is a handler that runs.
+type Running struct {
+	Queue     string  `json:"queue"`
+	MessageID string  `json:"message_id"`
+	Key       string  `json:"key,omitempty"`   // of the event; with Options.Identifiers only
+	Group     string  `json:"group,omitempty"` // the same
+	Receives  int     `json:"receives"`
+	Seconds   float64 `json:"seconds"`       // since it began
+	Lease     float64 `json:"lease_seconds"` // for so long SQS hides the message at least; negative: no longer
+	Stuck     bool    `json:"stuck"`
+}
