@@ -83,12 +83,6 @@ func Examine(ctx context.Context, c Clients, d Deployment) []Finding {
 	return all
 }
 
-// examination is one run of the checks. It asks AWS for each thing once: see its methods.
-type examination struct {
-	Clients
-	Deployment
-}
-
 // String is for tests.
 func (f Finding) String() string {
 	return strings.TrimSpace(f.ID + " " + string(f.Verdict) + " " + f.Text)
