@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -111,6 +112,13 @@ func checkReport(r *status.Report) error {
 		return errors.New("/stats does not say when its process started, or what time it is there")
 	case len(r.Workers) > maxListed:
 		return fmt.Errorf("/stats lists more than %d workers", maxListed)
+	}
+	for _, w := range r.Workers {
+		for name, v := range w.Stats {
+			if math.Abs(v) > maxFigure { // sums and rates of others would be infinite, which JSON cannot have
+				return fmt.Errorf("/stats says that %.80q is %g", name, v)
+			}
+		}
 	}
 	return nil
 }

@@ -148,6 +148,7 @@ func TestBadWorkers(t *testing.T) {
 			{"versionless", json(`{"name":"a"}`), "no version"},
 			{"newer", json(`{"v":2,"workers":{"of":"another form"}}`), "version 2, and this program knows 1"},
 			{"huge", json(`{"v":1,"workers":[{"stats":{"done":1e400}}]}`), "1e400"},
+			{"great", json(`{"v":1,"started":"2026-01-01T00:00:00Z","now":"2026-01-01T00:00:00Z","workers":[{"stats":{"done":-1e21}}]}`), `"done" is -1e+21`},
 			{"deep", json(`{"v":1,"x":` + strings.Repeat("[", 100000)), "exceeded max depth"},
 			{"timeless", json(`{"v":1,"name":"a"}`), "does not say when"},
 			{"many", json(many), "more than 1000 workers"},
