@@ -309,3 +309,25 @@ func TestTopEnds(t *testing.T) {
 		}
 	})
 }
+
+// A worker that works, with the handler that it has in production.
+func TestTopRealWorker(t *testing.T) {
+	bubble(t, func(w *world) {
+		for i := range 30 {
+			w.send("orders", strconv.Itoa(i), "b")
+		}
+		worker := w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil })
+		h, err := status.Handler(func(o *status.Options) { o.Name, o.Workers = "billing", append(o.Workers, worker) })
+		w.must(err)
+		w.handler = h
+		time.Sleep(500 * time.Millisecond)
+		all := w.snapshots(5*time.Second, "--worker", "http://a")
+		first, last := all[0].Workers[0], all[2].Workers[0]
+		if first.State != "running" || first.Intake == "" || *first.Running < 1 || *first.Running > *first.Concurrency || *first.OldestRunning <= 0 || *first.OldestRunning > 1 || *first.Stuck != 0 || *first.LeasesLost != 0 || first.Held == nil || *first.InFlight < *first.Running {
+			t.Errorf("%+v", first)
+		}
+		if done := *all[1].Workers[0].Done; done <= 0 || *last.Done <= 0 || 2*(done+*last.Done) != 30 || *last.Failed != 0 || last.Received == nil || *last.Running != 0 || all[2].Queues[0].URL != w.stack.QueueURL["orders"] {
+			t.Errorf("%v done a second, then %v: %+v", done, *last.Done, last)
+		}
+	})
+}

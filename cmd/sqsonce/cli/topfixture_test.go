@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,7 +26,12 @@ type workersOf struct{ w *world }
 
 func (f workersOf) RoundTrip(req *http.Request) (*http.Response, error) {
 	report := f.w.workers[req.URL.Host]
-	if report == nil {
+	switch {
+	case report == nil && f.w.handler != nil:
+		rec := httptest.NewRecorder()
+		f.w.handler.ServeHTTP(rec, req)
+		return rec.Result(), nil
+	case report == nil:
 		return nil, errors.New("connection refused")
 	}
 	body, err := json.Marshal(report())
