@@ -79,8 +79,9 @@ func answers(contentType, body string) http.HandlerFunc {
 
 func reports(name string, started time.Time) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answers("application/json; charset=utf-8", fmt.Sprintf(`{"v":1,"name":%q,"started":%q,"now":%q,"new_field":[1],"workers":[{"queue":"orders","url":"https://q/1/orders","stats":{"done":3}}]}`,
-			name, started.Format(time.RFC3339Nano), time.Now().Format(time.RFC3339Nano)))(w, r)
+		const form = `{"v":1,"name":%q,"started":%q,"now":%q,"new_field":[1],` +
+			`"workers":[{"queue":"orders","url":"https://q/1/orders","stats":{"done":3}}]}`
+		answers("application/json; charset=utf-8", fmt.Sprintf(form, name, started.Format(time.RFC3339Nano), time.Now().Format(time.RFC3339Nano)))(w, r)
 	}
 }
 
