@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/smithy-go"
@@ -20,6 +21,7 @@ type examination struct {
 	source, dead       asked[*queue]
 	mappings, deadRead asked[[]lambdatypes.EventSourceMappingConfiguration]
 	configured         asked[*lambda.GetFunctionConfigurationOutput]
+	table              asked[*ddbtypes.TableDescription]
 }
 
 // questionTimeout bounds a question of several calls: the pages of a list.
