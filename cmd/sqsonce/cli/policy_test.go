@@ -32,7 +32,7 @@ var made = struct {
 // begin says which policy the next command needs: none where "orders" is taken for a dead-letter queue.
 func (c *calls) begin(args []string) {
 	c.policy = "act"
-	if len(args) > 1 && (args[1] == "ls" || args[1] == "show" || args[1] == "export" && !slices.Contains(args, "--drain")) {
+	if len(args) > 1 && (args[0] == "top" || args[1] == "ls" || args[1] == "show" || args[1] == "export" && !slices.Contains(args, "--drain")) {
 		c.policy = "read"
 	}
 	if i := slices.Index(args, "--dlq"); i >= 0 && args[i+1] == "orders" {
