@@ -63,7 +63,7 @@ func (e *examination) configuration(ctx context.Context) (*lambda.GetFunctionCon
 
 // unseen is the finding of a check that could not look.
 func unseen(id string, err error) Finding {
-	return Finding{ID: id, Verdict: Skip, Text: reason(err)}
+	return Finding{ID: id, Verdict: Skip, Text: reason(err), Denied: awserr.Denied(err)}
 }
 
 // reason is why a question has no answer, with the action that was asked for.

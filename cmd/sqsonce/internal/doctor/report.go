@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
 )
 
@@ -16,6 +17,7 @@ type report struct {
 	texts   []string
 	fixes   []string
 	missed  []string // why something was not seen
+	denied  bool     // of that
 }
 
 func (r *report) fail(fix, format string, args ...any) { r.found(Fail, fix, format, args...) }
@@ -36,6 +38,7 @@ func (r *report) miss(err error) {
 	if err == nil {
 		return
 	}
+	r.denied = r.denied || awserr.Denied(err)
 	if text := reason(err); !slices.Contains(r.missed, text) {
 		r.missed = append(r.missed, text)
 	}
@@ -43,7 +46,7 @@ func (r *report) miss(err error) {
 
 // finding is what was found. Only where nothing was, and all was seen, it is OK, with that text.
 func (r *report) finding(format string, args ...any) Finding {
-	f := Finding{ID: r.id, Verdict: r.verdict, Text: strings.Join(r.texts, "; "), Fix: joinFixes(r.fixes)}
+	f := Finding{ID: r.id, Verdict: r.verdict, Text: strings.Join(r.texts, "; "), Fix: joinFixes(r.fixes), Denied: r.denied}
 	missed := strings.Join(r.missed, ", ")
 	switch {
 	case r.verdict == "" && missed != "":
