@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -33,6 +34,12 @@ func (c *calls) begin(args []string) {
 	c.policy = "act"
 	if len(args) > 1 && (args[0] == "top" || args[1] == "ls" || args[1] == "show" || args[1] == "export" && !slices.Contains(args, "--drain")) {
 		c.policy = "read"
+	}
+	if len(args) > 0 && args[0] == "doctor" {
+		c.policy = "read"
+	}
+	if slices.Contains(args, "--probe") { // with the credentials of the consumer
+		c.policy = ""
 	}
 	if i := slices.Index(args, "--dlq"); i >= 0 && args[i+1] == "orders" {
 		c.policy = ""
@@ -68,7 +75,7 @@ func (r recorder) Do(req *http.Request) (*http.Response, error) {
 	resource = strings.TrimSuffix(resource[strings.LastIndexAny(resource, "/:")+1:], ".fifo")
 	if r.calls.policy != "" && slices.Contains([]string{"orders", "orders-dlq", "dedup", "outbox"}, resource) {
 		made.Lock()
-		made.calls[r.calls.policy][service+":"+actionOf(op)+" "+resource] = true
+		made.calls[r.calls.policy][service+":"+awserr.ActionOf(op)+" "+resource] = true
 		made.Unlock()
 	}
 	return r.to.Do(req)

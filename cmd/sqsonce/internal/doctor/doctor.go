@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Verdict is what a check came to.
@@ -32,8 +35,9 @@ const (
 type Finding struct {
 	ID      string  `json:"id"` // "Q1"
 	Verdict Verdict `json:"verdict"`
-	Text    string  `json:"text"`          // a sentence
-	Fix     string  `json:"fix,omitempty"` // a command, or what else to do
+	Text    string  `json:"text"`             // a sentence
+	Fix     string  `json:"fix,omitempty"`    // a command, or what else to do
+	Denied  bool    `json:"denied,omitempty"` // something was not seen for want of a permission
 }
 
 // Clients are AWS's, in one Region. One that is nil skips the checks that need it.
@@ -56,7 +60,7 @@ type Deployment struct {
 	Role     string   // ARN of the role of the consumer. Default: the function's
 	Workers  []string // as fleet.Fleet.Targets
 
-	Retention      time.Duration // of the consumer's records
+	Retention      time.Duration // of the consumer's records. Default: host.DefaultRetention
 	LongestHandler time.Duration
 	AllOrNothing   bool // the function does not report batch item failures, and is meant not to
 	Probe          bool // also try what the role may do, with calls that cannot succeed
@@ -73,14 +77,38 @@ func checks() []check {
 	return slices.Concat(queueChecks(), functionChecks(), tableChecks(), permissionChecks(), clockChecks(), workerChecks(), alarmChecks())
 }
 
-// Examine makes all checks that apply.
+// Examine makes all checks that apply. A call of AWS takes callTimeout at most, and a service that has not answered is not
+// asked again. A check that panics is a Skip.
 func Examine(ctx context.Context, c Clients, d Deployment) []Finding {
-	e := &examination{Clients: c, Deployment: d}
-	var all []Finding
-	for _, check := range checks() {
-		all = append(all, check.look(ctx, e)...)
+	return slices.Collect(Each(ctx, c, d))
+}
+
+// Each is Examine, with each finding as soon as it is there.
+func Each(ctx context.Context, c Clients, d Deployment) iter.Seq[Finding] {
+	return each(ctx, &examination{Clients: c.bounded(), Deployment: d}, checks())
+}
+
+func examine(ctx context.Context, e *examination, checks []check) []Finding {
+	return slices.Collect(each(ctx, e, checks))
+}
+
+func each(ctx context.Context, e *examination, checks []check) iter.Seq[Finding] {
+	return func(yield func(Finding) bool) {
+		for _, check := range checks {
+			var found []Finding
+			if err := host.Recover(func() { found = check.look(ctx, e) }); err != nil {
+				found = nil
+				for _, id := range check.ids {
+					found = append(found, Finding{ID: id, Verdict: Skip, Text: "the check " + err.Error() + ": please report it"})
+				}
+			}
+			for _, f := range found {
+				if !yield(f) {
+					return
+				}
+			}
+		}
 	}
-	return all
 }
 
 // String is for tests.
