@@ -34,6 +34,9 @@ type Server struct {
 	behind sync.WaitGroup
 
 	sampler *sampler
+	looks   looks
+	plans   plans
+	runs    runs
 }
 
 // New makes the pages. Nothing is asked of AWS until Serve runs, or a page is shown.
