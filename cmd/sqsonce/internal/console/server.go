@@ -34,6 +34,9 @@ type Server struct {
 	behind sync.WaitGroup
 
 	sampler      *sampler
+	looks        looks
+	plans        plans
+	runs         runs
 	examinations examinations
 }
 
