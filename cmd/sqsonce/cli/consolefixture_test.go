@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -88,7 +89,7 @@ func (b *browser) send(ctx context.Context, method, path string, form url.Values
 	rec := httptest.NewRecorder()
 	b.server.ServeHTTP(rec, b.request(method, path, form).WithContext(ctx))
 	body := rec.Body.String()
-	text := strings.Join(strings.Fields(tags.ReplaceAllString(body, " ")), " ")
+	text := strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(body, " "))), " ")
 	return answer{rec.Code, path, rec.Header().Get("Location"), body, text, rec.Header().Get("Content-Type")}
 }
 
@@ -136,7 +137,7 @@ func (b *browser) ended(path string) answer {
 		if got.code != http.StatusOK {
 			b.Fatalf("%s: %d: %s", path, got.code, got.text)
 		}
-		if !strings.Contains(got.text, "under way at") && !strings.Contains(got.body, `>under way<`) && !strings.Contains(got.body, `>stopping<`) {
+		if !strings.Contains(got.text, "State under way") && !strings.Contains(got.text, "State stopping") {
 			return got
 		}
 		time.Sleep(time.Second)
@@ -145,7 +146,7 @@ func (b *browser) ended(path string) answer {
 	return answer{}
 }
 
-// calls returns how often SQS and DynamoDB were called.
+// called returns how often SQS and DynamoDB were called.
 func (b *browser) called() map[string]int {
 	n := map[string]int{}
 	for _, c := range b.stack.MemSQS().Calls() {
