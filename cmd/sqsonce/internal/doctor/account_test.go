@@ -167,11 +167,11 @@ func (a *account) putAlarm(in *cloudwatch.PutMetricAlarmInput) {
 	}
 }
 
-// examine returns the findings of the account's deployment, by ID.
-func (a *account) examine() map[string]Finding {
+// examine makes checks of the account's deployment, and returns their findings by ID.
+func (a *account) examine(checks []check) map[string]Finding {
 	a.Helper()
 	found := map[string]Finding{}
-	for _, f := range Examine(context.Background(), a.clients, a.deployment) {
+	for _, f := range examine(context.Background(), &examination{Clients: a.clients.bounded(), Deployment: a.deployment}, checks) {
 		if _, twice := found[f.ID]; twice {
 			a.Errorf("two findings of %s", f.ID)
 		}
