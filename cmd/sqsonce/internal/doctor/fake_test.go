@@ -18,7 +18,7 @@ import (
 type fake struct {
 	server bool
 
-	mu      sync.Mutex
+	mu       sync.Mutex
 	answers  map[string]func(any) (any, error)
 	alters   map[string]func(any)
 	refusals map[string]func(any) error // by input; nil: not refused
