@@ -43,7 +43,7 @@ func TestNoAnswer(t *testing.T) {
 		})
 		a.clients.Lambda, a.clients.CloudWatch = silent.Lambda, silent.CloudWatch
 		start := time.Now()
-		found := a.examine(queueSideChecks())
+		found := a.examine(queueSideChecks()...)
 		if took := time.Since(start); took != 2*callTimeout {
 			t.Errorf("took %v, want %v", took, 2*callTimeout)
 		}
@@ -57,7 +57,7 @@ func TestNoAnswer(t *testing.T) {
 
 		a.clients.SQS = silent.SQS
 		start = time.Now()
-		for id, f := range a.examine(queueSideChecks()) {
+		for id, f := range a.examine(queueSideChecks()...) {
 			if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) || !strings.Contains(f.Text, "sqs does not answer") {
 				t.Errorf("%s", f)
 			}
@@ -106,7 +106,7 @@ func TestNoConnection(t *testing.T) {
 			asked.Add(1)
 			return nil, errors.New("dial tcp 192.0.2.1:443: connect: connection refused")
 		}).Lambda
-		found := a.examine(queueSideChecks())
+		found := a.examine(queueSideChecks()...)
 		if f := found["L2"]; f.Verdict != Skip || !strings.Contains(f.Text, "connection refused") {
 			t.Errorf("%s", f)
 		}
@@ -126,7 +126,7 @@ func TestSlowPages(t *testing.T) {
 			return &cloudwatch.DescribeAlarmsOutput{NextToken: aws.String("more")}, nil
 		})
 		start := time.Now()
-		f := a.examine(queueSideChecks())["A1"]
+		f := a.examine(queueSideChecks()...)["A1"]
 		if took := time.Since(start); f.Verdict != Skip || took > questionTimeout+callTimeout {
 			t.Errorf("%s after %v", f, took)
 		}

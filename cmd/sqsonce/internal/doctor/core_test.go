@@ -53,7 +53,7 @@ func (d *defect) run(t *testing.T) {
 	}
 	a := healthy(t, queue)
 	d.spoil(a)
-	found := a.examine(queueSideChecks())
+	found := a.examine(queueSideChecks()...)
 	for id, f := range found {
 		switch {
 		case id == d.id:
@@ -76,7 +76,7 @@ func (d *defect) run(t *testing.T) {
 		return
 	}
 	paste(t, a.clients, f.Fix)
-	for id, f := range a.examine(queueSideChecks()) {
+	for id, f := range a.examine(queueSideChecks()...) {
 		if f.Verdict != OK {
 			t.Errorf("after the fix of %s: %s, fix %q", d.id, id+" "+f.String(), f.Fix)
 		}
@@ -86,7 +86,7 @@ func (d *defect) run(t *testing.T) {
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{"orders", "orders.fifo"} {
-		found := healthy(t, queue).examine(queueSideChecks())
+		found := healthy(t, queue).examine(queueSideChecks()...)
 		for _, id := range queueSide {
 			if f, applies := found[id]; f.Verdict != OK && (applies || id != "Q8" || queue != "orders") {
 				t.Errorf("%s: %s, %v", queue, id, f)

@@ -27,12 +27,16 @@ type fake struct {
 
 // answer sets the answer to the operation whose input and output these are.
 func answer[I, O any](f *fake, do func(*I) (*O, error)) {
+	f.set(strings.TrimSuffix(reflect.TypeFor[I]().Name(), "Input"), func(in any) (any, error) { return do(in.(*I)) })
+}
+
+func (f *fake) set(operation string, do func(any) (any, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.answers == nil {
 		f.answers = map[string]func(any) (any, error){}
 	}
-	f.answers[strings.TrimSuffix(reflect.TypeFor[I]().Name(), "Input")] = func(in any) (any, error) { return do(in.(*I)) }
+	f.answers[operation] = do
 }
 
 // alter changes each output of an operation.

@@ -53,7 +53,7 @@ func TestDenied(t *testing.T) {
 			t.Parallel()
 			a := healthy(t, "orders")
 			test.prepare(a)
-			found := a.examine(queueSideChecks())
+			found := a.examine(queueSideChecks()...)
 			for _, id := range slices.Sorted(maps.Keys(found)) {
 				f := found[id]
 				switch skipped := slices.Contains(test.skipped, id); {
@@ -114,7 +114,7 @@ func TestSeenInPart(t *testing.T) {
 			t.Parallel()
 			a := healthy(t, "orders")
 			test.spoil(a)
-			f := a.examine(queueSideChecks())[test.id]
+			f := a.examine(queueSideChecks()...)[test.id]
 			wantMissed := test.id != "Q3" // where the names say enough
 			if f.Verdict != test.verdict || !strings.Contains(f.Text, test.text) || strings.Contains(f.Text, "; not all was seen: ") != wantMissed || f.Fix == "" {
 				t.Errorf("got %s, fix %q", f, f.Fix)
@@ -157,7 +157,7 @@ func TestInOrder(t *testing.T) {
 			t.Parallel()
 			a := healthy(t, "orders")
 			prepare(a)
-			for _, f := range a.examine(queueSideChecks()) {
+			for _, f := range a.examine(queueSideChecks()...) {
 				if f.Verdict != OK {
 					t.Errorf("%s", f)
 				}
@@ -192,13 +192,13 @@ func TestEmptyAnswers(t *testing.T) {
 	alter(a.sqs, func(out *sqs.ListMessageMoveTasksOutput) { out.Results = append(out.Results, out.Results...) })
 	letters(1, day)(a)
 	want := map[string]Verdict{"Q4": Skip, "Q6": Fail, "Q7": Skip, "L1": Fail, "L2": Fail, "L3": Warn, "A1": Warn}
-	for id, f := range a.examine(queueSideChecks()) {
+	for id, f := range a.examine(queueSideChecks()...) {
 		if f.Verdict != want[id] && (f.Verdict != OK || want[id] != "") || strings.Contains(f.Text, "panicked") {
 			t.Errorf("%s, want %q", f, want[id])
 		}
 	}
 	alter(a.sqs, func(out *sqs.GetQueueAttributesOutput) { out.Attributes = nil })
-	for id, f := range a.examine(queueSideChecks()) {
+	for id, f := range a.examine(queueSideChecks()...) {
 		if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) || strings.Contains(f.Text, "panicked") {
 			t.Errorf("no attributes: %s", f)
 		}
@@ -214,7 +214,7 @@ func TestCalls(t *testing.T) {
 		for _, f := range []*fake{a.sqs, a.dynamodb, a.lambda, a.iam, a.cloudwatch, a.sts} {
 			f.calls = nil
 		}
-		a.examine(queueSideChecks())
+		a.examine(queueSideChecks()...)
 		for f, want := range map[*fake]map[string]int{
 			a.sqs:        {"GetQueueAttributes": 2, "ListMessageMoveTasks": 1},
 			a.lambda:     {"ListEventSourceMappings": 2, "GetFunctionConfiguration": 1, "GetFunctionConcurrency": 1},
