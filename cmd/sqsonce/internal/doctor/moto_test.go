@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -53,6 +54,7 @@ func deployTemplate(t *testing.T, stack string) (Clients, []Deployment) {
 	var made struct {
 		Template json.RawMessage
 		Alarms   []*cloudwatch.PutMetricAlarmInput
+		Tables   map[string]tableSettings // by logical name
 	}
 	if err := json.Unmarshal(text, &made); err != nil {
 		t.Fatal(err)
@@ -64,25 +66,54 @@ func deployTemplate(t *testing.T, stack string) (Clients, []Deployment) {
 			t.Fatalf("%s: %v", *a.AlarmName, err)
 		}
 	}
+	for logical, settings := range made.Tables {
+		settings.set(t, c.DynamoDB, tableOf(t, c.DynamoDB, stack, logical))
+	}
 	of := func(queue, function string) Deployment {
 		out, err := c.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(stack + "-" + queue)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables, err := c.DynamoDB.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(tables.TableNames, func(name string) bool { return strings.HasPrefix(name, stack+"-DedupTable") })
-		if i < 0 {
-			t.Fatalf("no table of records in %q", tables.TableNames)
-		}
 		return Deployment{
-			QueueURL: *out.QueueUrl, Function: stack + "-" + function, Table: tables.TableNames[i], Consumer: "orders",
+			QueueURL: *out.QueueUrl, Function: stack + "-" + function, Table: tableOf(t, c.DynamoDB, stack, "DedupTable"), Consumer: "orders",
 			LongestHandler: 600 * time.Second, // the template's LongestHandlerSeconds
 		}
 	}
 	return c, []Deployment{of("orders", "OrdersFunction"), of("orders.fifo", "OrdersFifoFunction")}
+}
+
+// tableSettings are those of a table that CloudFormation sets and moto's does not.
+type tableSettings struct {
+	TimeToLiveSpecification          *ddbtypes.TimeToLiveSpecification
+	PointInTimeRecoverySpecification *ddbtypes.PointInTimeRecoverySpecification
+}
+
+func (s tableSettings) set(t *testing.T, c *dynamodb.Client, table string) {
+	t.Helper()
+	if ttl := s.TimeToLiveSpecification; ttl != nil {
+		if _, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &table, TimeToLiveSpecification: ttl}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := s.PointInTimeRecoverySpecification; r != nil {
+		if _, err := c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{TableName: &table, PointInTimeRecoverySpecification: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tableOf is the name that CloudFormation has given a table.
+func tableOf(t *testing.T, c *dynamodb.Client, stack, logical string) string {
+	t.Helper()
+	out, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(out.TableNames, func(name string) bool { return strings.HasPrefix(name, stack+"-"+logical+"-") })
+	if i < 0 {
+		t.Fatalf("no table %s of %s in %q", logical, stack, out.TableNames)
+	}
+	return out.TableNames[i]
 }
 
 func clientsOf(moto string) Clients {

@@ -1,4 +1,4 @@
-"""Prints template.yaml as JSON that moto's CloudFormation deploys, and its alarms, which moto's CloudFormation does not know.
+"""Prints template.yaml as JSON that moto's CloudFormation deploys, and what that does not know: alarms, and settings of tables.
 
     template.py TEMPLATE STACK TOPIC
 
@@ -13,6 +13,7 @@ import yaml
 TYPES = [
     "AWS::SQS::Queue", "AWS::DynamoDB::Table", "AWS::IAM::Role", "AWS::Logs::LogGroup", "AWS::Lambda::Function", "AWS::Lambda::EventSourceMapping",
 ]
+TABLE = ["TimeToLiveSpecification", "PointInTimeRecoverySpecification"]
 FUNCTION = ["Runtime", "Handler", "Role", "Timeout", "MemorySize"]
 
 
@@ -78,7 +79,8 @@ def main(path, stack, topic):
         elif r["Type"] in TYPES:
             resources[name] = {"Type": r["Type"], "Properties": r["Properties"]}
     made = {k: template[k] for k in ("AWSTemplateFormatVersion", "Parameters", "Conditions")}
-    json.dump({"Template": {**made, "Resources": resources}, "Alarms": alarms}, sys.stdout)
+    tables = {n: {k: r["Properties"].get(k) for k in TABLE} for n, r in resources.items() if r["Type"] == "AWS::DynamoDB::Table"}
+    json.dump({"Template": {**made, "Resources": resources}, "Alarms": alarms, "Tables": tables}, sys.stdout)
 
 
 main(*sys.argv[1:])
