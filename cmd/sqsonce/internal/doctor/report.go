@@ -68,9 +68,6 @@ func joinFixes(fixes []string) string {
 	return strings.Join(fixes, " && ")
 }
 
-// awsCommand is a command of the AWS CLI.
-func awsCommand(args ...string) string { return shell.Command(append([]string{"aws"}, args...)...) }
-
 // span is a duration in days and what remains, exactly.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
