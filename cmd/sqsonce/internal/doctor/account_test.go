@@ -170,11 +170,14 @@ func (a *account) putAlarm(in *cloudwatch.PutMetricAlarmInput) {
 	}
 }
 
-// examine returns the findings of the account's deployment, by ID.
-func (a *account) examine() map[string]Finding {
+// examine makes checks of the account's deployment, by default all, and returns their findings by ID.
+func (a *account) examine(some ...check) map[string]Finding {
 	a.Helper()
+	if some == nil {
+		some = checks()
+	}
 	found := map[string]Finding{}
-	for _, f := range Examine(context.Background(), a.clients, a.deployment) {
+	for _, f := range examine(context.Background(), &examination{Clients: a.clients.bounded(), Deployment: a.deployment}, some) {
 		if _, twice := found[f.ID]; twice {
 			a.Errorf("two findings of %s", f.ID)
 		}

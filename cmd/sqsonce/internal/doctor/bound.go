@@ -51,7 +51,7 @@ func (c Clients) bounded() Clients {
 // bound bounds the calls of one service.
 type bound struct {
 	service string
-	away    atomic.Bool
+	away    atomic.Pointer[awayError] // why it is not asked again
 }
 
 // awayError says that a service does not answer.
@@ -63,10 +63,7 @@ type awayError struct {
 func (e *awayError) Error() string { return fmt.Sprintf("%s does not answer: %v", e.service, e.err) }
 func (e *awayError) Unwrap() error { return e.err }
 
-var (
-	errTimeout   = fmt.Errorf("nothing within %v", callTimeout)
-	errAskedOnce = errors.New("as to an earlier question")
-)
+var errTimeout = fmt.Errorf("nothing within %v", callTimeout)
 
 // add adds to what a client does with each call, around the retries.
 func (b *bound) add(stack *middleware.Stack) error {
@@ -74,8 +71,11 @@ func (b *bound) add(stack *middleware.Stack) error {
 }
 
 func (b *bound) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	if b.away.Load() {
-		return middleware.InitializeOutput{}, middleware.Metadata{}, &awayError{b.service, errAskedOnce}
+	if away := b.away.Load(); away != nil {
+		return middleware.InitializeOutput{}, middleware.Metadata{}, away
+	}
+	if err := ctx.Err(); err != nil {
+		return middleware.InitializeOutput{}, middleware.Metadata{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errTimeout)
 	defer cancel()
@@ -83,14 +83,14 @@ func (b *bound) call(ctx context.Context, in middleware.InitializeInput, next mi
 	if err == nil {
 		return out, md, nil
 	}
-	_, unsent := errors.AsType[*smithyhttp.RequestSendError](err)
+	_, unsent := errors.AsType[*smithyhttp.RequestSendError](err) // no connection, no such host
 	switch {
 	case context.Cause(ctx) == errTimeout:
-		b.away.Store(true)
-		err = &awayError{b.service, errTimeout}
-	case unsent && ctx.Err() == nil: // no connection, no such host
-		b.away.Store(true)
-		err = &awayError{b.service, err}
+		err = errTimeout
+	case !unsent || ctx.Err() != nil:
+		return out, md, err
 	}
-	return out, md, err
+	away := &awayError{b.service, err}
+	b.away.Store(away)
+	return out, md, away
 }

@@ -18,15 +18,25 @@ import (
 type fake struct {
 	server bool
 
-	mu      sync.Mutex
-	answers map[string]func(any) (any, error)
-	alters  map[string]func(any)
-	calls   []string // operations, in their order
+	mu       sync.Mutex
+	answers  map[string]func(any) (any, error)
+	alters   map[string]func(any)
+	refusals map[string]func(any) error // by input; nil: not refused
+	calls    []string                   // operations, in their order
 }
 
 // answer sets the answer to the operation whose input and output these are.
 func answer[I, O any](f *fake, do func(*I) (*O, error)) {
-	f.set(operationOf[I](), func(in any) (any, error) { return do(in.(*I)) })
+	f.set(strings.TrimSuffix(reflect.TypeFor[I]().Name(), "Input"), func(in any) (any, error) { return do(in.(*I)) })
+}
+
+func (f *fake) set(operation string, do func(any) (any, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.answers == nil {
+		f.answers = map[string]func(any) (any, error){}
+	}
+	f.answers[operation] = do
 }
 
 // alter changes each output of an operation.
@@ -39,22 +49,25 @@ func alter[O any](f *fake, do func(*O)) {
 	f.alters[strings.TrimSuffix(reflect.TypeFor[O]().Name(), "Output")] = func(out any) { do(out.(*O)) }
 }
 
-func (f *fake) set(operation string, do func(any) (any, error)) {
+// refuse makes an operation fail where the function returns an error.
+func (f *fake) refuse(operation string, with func(in any) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.answers == nil {
-		f.answers = map[string]func(any) (any, error){}
+	if f.refusals == nil {
+		f.refusals = map[string]func(any) error{}
 	}
-	f.answers[operation] = do
+	f.refusals[operation] = with
 }
 
 // deny refuses operations, as AWS does where no policy allows them.
 func (f *fake) deny(operations ...string) {
 	for _, o := range operations {
-		f.set(o, func(any) (any, error) {
-			return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized to perform: " + o}
-		})
+		f.refuse(o, func(any) error { return denial(o) })
 	}
+}
+
+func denial(operation string) error {
+	return &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized to perform: " + operation}
 }
 
 // asked returns how often an operation was called.
@@ -70,8 +83,6 @@ func (f *fake) asked(operation string) int {
 	return n
 }
 
-func operationOf[I any]() string { return strings.TrimSuffix(reflect.TypeFor[I]().Name(), "Input") }
-
 // add is one of a client's APIOptions.
 func (f *fake) add(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("fake", f.call), middleware.After)
@@ -81,8 +92,13 @@ func (f *fake) call(ctx context.Context, in middleware.InitializeInput, next mid
 	operation := strings.TrimSuffix(reflect.TypeOf(in.Parameters).Elem().Name(), "Input")
 	f.mu.Lock()
 	f.calls = append(f.calls, operation)
-	do, change := f.answers[operation], f.alters[operation]
+	do, change, refused := f.answers[operation], f.alters[operation], f.refusals[operation]
 	f.mu.Unlock()
+	if refused != nil {
+		if err := refused(in.Parameters); err != nil {
+			return middleware.InitializeOutput{}, middleware.Metadata{}, err
+		}
+	}
 	var out middleware.InitializeOutput
 	var md middleware.Metadata
 	var err error

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,9 +18,9 @@ import (
 
 func permissionChecks() []check {
 	return []check{
-		{ids: []string{"I1"}, look: lookAtCaller},
-		{ids: []string{"I2"}, look: lookAtRole},
-		{ids: []string{"I3"}, look: probe},
+		{[]string{"I1"}, checkCaller},
+		{[]string{"I2"}, checkRole},
+		{[]string{"I3"}, probe},
 	}
 }
 
@@ -41,7 +40,8 @@ var invalidCredentials = []string{
 	"InvalidSignatureException", "IncompleteSignature", "RequestExpired",
 }
 
-func lookAtCaller(ctx context.Context, e *examination) []Finding {
+// checkCaller is I1.
+func checkCaller(ctx context.Context, e *examination) []Finding {
 	r := report{id: "I1"}
 	if e.STS == nil {
 		return []Finding{unseen(r.id, errNoClient)}
@@ -68,7 +68,8 @@ type grant struct {
 	required  bool // without them the consumer fails; else it is slower
 }
 
-func lookAtRole(ctx context.Context, e *examination) []Finding {
+// checkRole is I2.
+func checkRole(ctx context.Context, e *examination) []Finding {
 	if e.Role == "" && e.Function == "" {
 		return nil
 	}
@@ -78,7 +79,9 @@ func lookAtRole(ctx context.Context, e *examination) []Finding {
 		if err != nil {
 			return []Finding{unseen("I2", err)}
 		}
-		role = aws.ToString(configuration.Role)
+		if role = aws.ToString(configuration.Role); role == "" {
+			return []Finding{unseen("I2", fmt.Errorf("lambda:GetFunctionConfiguration: the answer about %s has no role", e.Function))}
+		}
 	}
 	id, err := arn.Parse(role)
 	kind, name, _ := strings.Cut(id.Resource, "/")
@@ -216,14 +219,11 @@ func fixRole(name string, r refusals) string {
 	if len(r.denied) > 0 {
 		return fmt.Sprintf("an Allow does not outweigh a Deny: find the statement that denies it in the policies of role %s, in its boundary, or in those of the organization", name)
 	}
-	policy, err := json.Marshal(struct {
+	policy := asJSON(struct {
 		Version   string
 		Statement []policyStatement
 	}{"2012-10-17", r.statements})
-	if err != nil {
-		return "" // cannot be: these are strings
-	}
 	// Another policy has another name: a fix does not overwrite the one before it.
-	sum := sha256.Sum256(policy)
-	return awsCommand("iam", "put-role-policy", "--role-name", name, "--policy-name", fmt.Sprintf("sqsonce-%x", sum[:4]), "--policy-document", string(policy))
+	sum := sha256.Sum256([]byte(policy))
+	return awsCommand("iam", "put-role-policy", "--role-name", name, "--policy-name", fmt.Sprintf("sqsonce-%x", sum[:4]), "--policy-document", policy)
 }

@@ -93,7 +93,10 @@ func (e *examination) deadLetterQueue(ctx context.Context) (*queue, error) {
 
 // readQueue asks for all attributes: by name, SQS refuses those of the other kind of queue.
 func (e *examination) readQueue(ctx context.Context, url string) (*queue, error) {
-	if e.SQS == nil {
+	switch {
+	case url == "":
+		return nil, errors.New("no queue is named")
+	case e.SQS == nil:
 		return nil, errNoClient
 	}
 	start := time.Now()
@@ -103,7 +106,7 @@ func (e *examination) readQueue(ctx context.Context, url string) (*queue, error)
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{url: url, name: url[strings.LastIndexByte(url, '/')+1:], took: time.Since(start), attributes: out.Attributes}
+	q := &queue{url: url, name: queueName(url), took: time.Since(start), attributes: out.Attributes}
 	q.arn, q.fifo = q.get(sqstypes.QueueAttributeNameQueueArn), host.IsFIFO(q.name)
 	if _, err := host.ParseQueueARN(q.arn); err != nil {
 		return nil, fmt.Errorf("sqs says of %s: %w", q.name, err)
@@ -116,3 +119,6 @@ func isMissing(err error) bool {
 	_, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err)
 	return missing
 }
+
+// queueName is the last part of a queue's URL.
+func queueName(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }

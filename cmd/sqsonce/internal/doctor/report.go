@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
-	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
 )
 
 // report collects what one check finds. A check may find several things, and see only a part.
@@ -67,9 +66,6 @@ func joinFixes(fixes []string) string {
 	}
 	return strings.Join(fixes, " && ")
 }
-
-// awsCommand is a command of the AWS CLI.
-func awsCommand(args ...string) string { return shell.Command(append([]string{"aws"}, args...)...) }
 
 // span is a duration in days and what remains, exactly.
 func span(d time.Duration) string {
