@@ -141,7 +141,7 @@ type policyStatement struct {
 	Resource string
 }
 
-const simulated = "by the role's own policies and boundary: the policies of queues, keys and endpoints are not asked"
+const simulated = "by its own policies and boundary: those of queues, keys and endpoints are not asked"
 
 func (e *examination) simulate(ctx context.Context, role, name string) Finding {
 	r := report{id: "I2"}
