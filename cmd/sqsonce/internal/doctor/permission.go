@@ -165,8 +165,9 @@ func (e *examination) simulate(ctx context.Context, role, name string) Finding {
 	}
 	if len(refused.conditional) > 0 {
 		slices.Sort(refused.keys)
-		r.miss(fmt.Errorf("role %s has %s on conditions (%s) that only a real request meets: sqsonce doctor --probe with its credentials",
-			name, strings.Join(refused.conditional, ", "), strings.Join(slices.Compact(refused.keys), ", ")))
+		keys := strings.Join(slices.Compact(refused.keys), ", ")
+		r.warn("see whether the role's statements with these conditions allow it; sqsonce doctor --probe with the role's credentials tries what can be tried",
+			"role %s has %s only if conditions on %s allow it, which a simulation does not know", name, strings.Join(refused.conditional, ", "), keys)
 	}
 	if asked == 0 {
 		r.miss(fmt.Errorf("what role %s needs depends on --queue and --table", name))
@@ -189,11 +190,15 @@ func (e *examination) simulateGrant(ctx context.Context, role string, g grant, r
 			action := aws.ToString(result.EvalActionName)
 			decided[action] = true
 			text := action + " on " + g.what
+			unknown := slices.Clone(result.MissingContextValues)
+			for _, of := range result.ResourceSpecificResults { // where they are for a resource that is named
+				unknown = append(unknown, of.MissingContextValues...)
+			}
 			switch {
 			case result.EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed:
 				continue
-			case len(result.MissingContextValues) > 0:
-				r.conditional, r.keys = append(r.conditional, text), append(r.keys, result.MissingContextValues...)
+			case len(unknown) > 0:
+				r.conditional, r.keys = append(r.conditional, text), append(r.keys, unknown...)
 				continue
 			case result.EvalDecision == iamtypes.PolicyEvaluationDecisionTypeExplicitDeny:
 				r.denied = append(r.denied, text+" (denied by a statement)")
