@@ -16,7 +16,7 @@ import (
 )
 
 func clockChecks() []check {
-	return []check{{ids: []string{"C1", "C2"}, look: lookAtClock}}
+	return []check{{[]string{"C1", "C2"}, checkClock}}
 }
 
 const (
@@ -64,7 +64,7 @@ func (s *sampler) add(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(s, middleware.After)
 }
 
-func lookAtClock(ctx context.Context, e *examination) []Finding {
+func checkClock(ctx context.Context, e *examination) []Finding {
 	if e.QueueURL == "" && e.Table == "" {
 		return nil
 	}

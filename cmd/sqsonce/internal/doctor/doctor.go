@@ -95,6 +95,9 @@ func examine(ctx context.Context, e *examination, checks []check) []Finding {
 func each(ctx context.Context, e *examination, checks []check) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		for _, check := range checks {
+			if !e.has(check.ids[0]) {
+				continue
+			}
 			var found []Finding
 			if err := host.Recover(func() { found = check.look(ctx, e) }); err != nil {
 				found = nil
@@ -108,6 +111,22 @@ func each(ctx context.Context, e *examination, checks []check) iter.Seq[Finding]
 				}
 			}
 		}
+	}
+}
+
+// has reports whether the deployment has what a check is about.
+func (d *Deployment) has(id string) bool {
+	switch id[0] {
+	case 'Q', 'A':
+		return d.QueueURL != ""
+	case 'L':
+		return d.Function != ""
+	case 'T':
+		return d.Table != ""
+	case 'W':
+		return len(d.Workers) > 0
+	default:
+		return true
 	}
 }
 

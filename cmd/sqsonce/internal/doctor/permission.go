@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,9 +18,9 @@ import (
 
 func permissionChecks() []check {
 	return []check{
-		{ids: []string{"I1"}, look: lookAtCaller},
-		{ids: []string{"I2"}, look: lookAtRole},
-		{ids: []string{"I3"}, look: probe},
+		{[]string{"I1"}, checkCaller},
+		{[]string{"I2"}, checkRole},
+		{[]string{"I3"}, probe},
 	}
 }
 
@@ -41,7 +40,8 @@ var invalidCredentials = []string{
 	"InvalidSignatureException", "IncompleteSignature", "RequestExpired",
 }
 
-func lookAtCaller(ctx context.Context, e *examination) []Finding {
+// checkCaller is I1.
+func checkCaller(ctx context.Context, e *examination) []Finding {
 	r := report{id: "I1"}
 	if e.STS == nil {
 		return []Finding{unseen(r.id, errNoClient)}
@@ -68,7 +68,8 @@ type grant struct {
 	required  bool // without them the consumer fails; else it is slower
 }
 
-func lookAtRole(ctx context.Context, e *examination) []Finding {
+// checkRole is I2.
+func checkRole(ctx context.Context, e *examination) []Finding {
 	if e.Role == "" && e.Function == "" {
 		return nil
 	}
@@ -78,7 +79,9 @@ func lookAtRole(ctx context.Context, e *examination) []Finding {
 		if err != nil {
 			return []Finding{unseen("I2", err)}
 		}
-		role = aws.ToString(configuration.Role)
+		if role = aws.ToString(configuration.Role); role == "" {
+			return []Finding{unseen("I2", fmt.Errorf("lambda:GetFunctionConfiguration: the answer about %s has no role", e.Function))}
+		}
 	}
 	id, err := arn.Parse(role)
 	kind, name, _ := strings.Cut(id.Resource, "/")
@@ -138,7 +141,7 @@ type policyStatement struct {
 	Resource string
 }
 
-const simulated = "by the role's own policies and boundary: the policies of queues, keys and endpoints are not asked"
+const simulated = "by its own policies and boundary: those of queues, keys and endpoints are not asked"
 
 func (e *examination) simulate(ctx context.Context, role, name string) Finding {
 	r := report{id: "I2"}
@@ -162,8 +165,9 @@ func (e *examination) simulate(ctx context.Context, role, name string) Finding {
 	}
 	if len(refused.conditional) > 0 {
 		slices.Sort(refused.keys)
-		r.miss(fmt.Errorf("role %s has %s on conditions (%s) that only a real request meets: sqsonce doctor --probe with its credentials",
-			name, strings.Join(refused.conditional, ", "), strings.Join(slices.Compact(refused.keys), ", ")))
+		keys := strings.Join(slices.Compact(refused.keys), ", ")
+		r.warn("see whether the role's statements with these conditions allow it; sqsonce doctor --probe with the role's credentials tries what can be tried",
+			"role %s has %s only if conditions on %s allow it, which a simulation does not know", name, strings.Join(refused.conditional, ", "), keys)
 	}
 	if asked == 0 {
 		r.miss(fmt.Errorf("what role %s needs depends on --queue and --table", name))
@@ -186,11 +190,15 @@ func (e *examination) simulateGrant(ctx context.Context, role string, g grant, r
 			action := aws.ToString(result.EvalActionName)
 			decided[action] = true
 			text := action + " on " + g.what
+			unknown := slices.Clone(result.MissingContextValues)
+			for _, of := range result.ResourceSpecificResults { // where they are for a resource that is named
+				unknown = append(unknown, of.MissingContextValues...)
+			}
 			switch {
 			case result.EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed:
 				continue
-			case len(result.MissingContextValues) > 0:
-				r.conditional, r.keys = append(r.conditional, text), append(r.keys, result.MissingContextValues...)
+			case len(unknown) > 0:
+				r.conditional, r.keys = append(r.conditional, text), append(r.keys, unknown...)
 				continue
 			case result.EvalDecision == iamtypes.PolicyEvaluationDecisionTypeExplicitDeny:
 				r.denied = append(r.denied, text+" (denied by a statement)")
@@ -216,14 +224,11 @@ func fixRole(name string, r refusals) string {
 	if len(r.denied) > 0 {
 		return fmt.Sprintf("an Allow does not outweigh a Deny: find the statement that denies it in the policies of role %s, in its boundary, or in those of the organization", name)
 	}
-	policy, err := json.Marshal(struct {
+	policy := asJSON(struct {
 		Version   string
 		Statement []policyStatement
 	}{"2012-10-17", r.statements})
-	if err != nil {
-		return "" // cannot be: these are strings
-	}
 	// Another policy has another name: a fix does not overwrite the one before it.
-	sum := sha256.Sum256(policy)
-	return awsCommand("iam", "put-role-policy", "--role-name", name, "--policy-name", fmt.Sprintf("sqsonce-%x", sum[:4]), "--policy-document", string(policy))
+	sum := sha256.Sum256([]byte(policy))
+	return awsCommand("iam", "put-role-policy", "--role-name", name, "--policy-name", fmt.Sprintf("sqsonce-%x", sum[:4]), "--policy-document", policy)
 }

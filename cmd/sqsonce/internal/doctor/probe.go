@@ -24,7 +24,7 @@ type attempt struct {
 	expected   func(error) bool
 }
 
-// probe makes calls of a consumer that change nothing, as the caller.
+// probe is I3: calls of a consumer that change nothing, as the caller. It has a finding for each.
 func probe(ctx context.Context, e *examination) []Finding {
 	if !e.Probe {
 		return nil

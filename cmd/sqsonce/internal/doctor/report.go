@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
-	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
 )
 
 // report collects what one check finds. A check may find several things, and see only a part.

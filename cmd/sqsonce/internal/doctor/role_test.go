@@ -83,7 +83,9 @@ func (r *role) simulate(in *iam.SimulatePrincipalPolicyInput) (*iam.SimulatePrin
 	case slices.Contains(r.denied, action):
 		result.EvalDecision = iamtypes.PolicyEvaluationDecisionTypeExplicitDeny
 	case slices.Contains(r.conditional, action):
-		result.MissingContextValues = []string{"aws:SourceVpce"}
+		result.ResourceSpecificResults = []iamtypes.ResourceSpecificResult{{
+			EvalResourceName: &in.ResourceArns[0], EvalResourceDecision: result.EvalDecision, MissingContextValues: []string{"aws:SourceVpce"},
+		}}
 	case r.allows(action, in.ResourceArns[0]):
 		result.EvalDecision = iamtypes.PolicyEvaluationDecisionTypeAllowed
 	}

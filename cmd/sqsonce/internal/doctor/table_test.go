@@ -2,6 +2,9 @@ package doctor
 
 import (
 	"context"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,5 +202,24 @@ func TestNoClients(t *testing.T) {
 		if f.Verdict != Skip {
 			t.Error(f)
 		}
+	}
+}
+
+// docs/operating.md says of each check what it is about.
+func TestDocumentedChecks(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, c := range checks() {
+		want = append(want, c.ids...)
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z][0-9]) \|`).FindAllSubmatch(text, -1) {
+		got = append(got, string(row[1]))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the table has %v, the checks are %v", got, want)
 	}
 }

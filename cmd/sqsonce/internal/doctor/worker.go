@@ -12,7 +12,7 @@ import (
 )
 
 func workerChecks() []check {
-	return []check{{ids: []string{"W1", "W2", "W3"}, look: lookAtWorkers}}
+	return []check{{[]string{"W1", "W2", "W3"}, checkWorkers}}
 }
 
 // Names of status.Fields that fleet has no use for.
@@ -25,11 +25,8 @@ const (
 // betweenReads is the time between the two reads that show what grows.
 const betweenReads = 2 * time.Second
 
-// lookAtWorkers asks the workers twice. One that does not answer is no worker that is ready, as far as anybody can tell: a FAIL of W1.
-func lookAtWorkers(ctx context.Context, e *examination) []Finding {
-	if len(e.Workers) == 0 {
-		return nil
-	}
+// checkWorkers asks the workers twice. One that does not answer is no worker that is ready, as far as anybody can tell: a FAIL of W1.
+func checkWorkers(ctx context.Context, e *examination) []Finding {
 	f := &fleet.Fleet{Client: e.HTTP, Targets: e.Workers}
 	ready, growing, settings := report{id: "W1"}, report{id: "W2"}, report{id: "W3"}
 	if err := f.Check(); err != nil {
