@@ -128,7 +128,7 @@ func TestSampleThatPanics(t *testing.T) {
 		f := newFixture(t, func(o *Options) {
 			to := o.SQS.Options().HTTPClient
 			o.SQS = sqs.New(o.SQS.Options(), func(o *sqs.Options) {
-				o.HTTPClient = smithyFunc(func(r *http.Request) (*http.Response, error) {
+				o.HTTPClient = clientFunc(func(r *http.Request) (*http.Response, error) {
 					if n.Add(1) <= 3 {
 						panic("a broken transport")
 					}
@@ -145,9 +145,9 @@ func TestSampleThatPanics(t *testing.T) {
 	})
 }
 
-type smithyFunc func(*http.Request) (*http.Response, error)
+type clientFunc func(*http.Request) (*http.Response, error)
 
-func (f smithyFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
+func (f clientFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
 // metrics is a CloudWatch client that answers with what f returns.
 func metrics(f func(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error)) *cloudwatch.Client {
@@ -200,7 +200,7 @@ func TestAges(t *testing.T) {
 		fails.Store(true)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		f.has("/", "CloudWatch gives no ages", "not authorized to perform", "1m 30s, at ", "age: not known")
+		f.has("/?queue=orders", "CloudWatch gives no ages", "not authorized to perform", "1m 30s, at ", "age: not known")
 	})
 }
 
