@@ -55,9 +55,9 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 	switch metric := state.Ages.Dead; {
 	case !sourcesKnown && state.Ages.SharedErr != nil:
 		l.Why = cut(fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr))
-	case !metric.Known() && metricErr != nil:
+	case metric.At.IsZero() && metricErr != nil:
 		l.Why = "CloudWatch gives no ages"
-	case !metric.Known() || !sourcesKnown:
+	case metric.At.IsZero() || !sourcesKnown:
 		l.Why = "CloudWatch has no age of the oldest message"
 	default:
 		l.At = metric.At.Add(left - metric.Age)

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 )
 
 // switched is an SQS that does not answer while it is off.
@@ -189,7 +191,7 @@ func TestAges(t *testing.T) {
 			t.Errorf("CloudWatch was asked %d times in ten minutes", n)
 		}
 		state := f.sampler.state("orders")
-		if a := state.Ages; a.Main.Age != 90*time.Second || a.Dead.Age != time.Hour || a.Shared || a.SharedErr != nil || f.sampler.state("jobs.fifo").Ages.Main.Known() {
+		if a := state.Ages; a.Main.Age != 90*time.Second || a.Dead.Age != time.Hour || a.Shared || a.SharedErr != nil || f.sampler.state("jobs.fifo").Ages.Main != (queues.Age{}) {
 			t.Errorf("got %+v", a)
 		}
 		if v := state.samples[len(state.samples)-1].values[age]; v != 90 {
