@@ -80,6 +80,10 @@ func TestLoss(t *testing.T) {
 			t.Errorf("%s: why: got %q, want %q", name, got.Why, test.want.Why)
 		}
 		got.Why, test.want.Why = "", ""
+		if seen := !got.Exact && !got.None && test.look.lostAt.After(now) && got.At.Before(test.look.lostAt); seen != !got.Seen.IsZero() || seen && got.Seen != test.look.lostAt {
+			t.Errorf("%s: Seen is %s", name, got.Seen)
+		}
+		got.Seen = time.Time{}
 		if test.want.AsOf.IsZero() {
 			got.AsOf = time.Time{}
 		}
@@ -99,6 +103,8 @@ func TestLossInWords(t *testing.T) {
 		}{
 			{loss{None: true}, "none there", false},
 			{loss{Why: "x"}, "unknown: x", false},
+			{loss{At: now, AsOf: now, Seen: now.Add(95 * time.Hour)}, "may be lost at any time; what the look at 00:00:00 UTC showed, in 3d 23h", true},
+			{loss{At: now.Add(49 * time.Hour), AsOf: now, Seen: now.Add(95 * time.Hour)}, "in 2d 1h at least; what the look at 00:00:00 UTC showed, in 3d 23h", false},
 			{loss{At: now}, "may be lost at any time", true},
 			{loss{At: now.Add(47 * time.Hour)}, "in 1d 23h at least", true},
 			{loss{At: now.Add(49 * time.Hour)}, "in 2d 1h at least", false},
