@@ -94,7 +94,7 @@ func (d *deployment) poison(ctx context.Context) error {
 		name := fmt.Sprintf("ord-%d", 20_001+i)
 		e, err := event(orders.Order{
 			ID: name + "/placed", Type: "order.placed", Account: fmt.Sprintf("acct-%04d", i%40), Order: name, Amount: 890, Currency: "EUR",
-			At: time.Now().UTC().Truncate(time.Second), Review: "50ms", Lines: []orders.Line{{SKU: article, Quantity: 1, Price: 890}},
+			At: time.Now().UTC().Truncate(time.Second), Review: "150ms", Lines: []orders.Line{{SKU: article, Quantity: 1, Price: 890}},
 		})
 		if err != nil {
 			return err

@@ -11,8 +11,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -51,7 +53,7 @@ const (
 )
 
 func run(ctx context.Context, o options) error {
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+	if err := errors.Join(os.RemoveAll(filepath.Join(o.dir, "calls")), os.MkdirAll(o.dir, 0o755)); err != nil {
 		return err
 	}
 	url, closeServices, err := serve(o.addr)
@@ -88,6 +90,19 @@ func run(ctx context.Context, o options) error {
 	}
 }
 
+// deny answers for CloudWatch, and by the query protocol for STS and IAM: whoever looks at night may not do everything.
+// https://smithy.io/2.0/additional-specs/protocols/smithy-rpc-v2.html
+func deny(w http.ResponseWriter, r *http.Request) {
+	kind, body := "text/xml", "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>denied</Message></Error></ErrorResponse>"
+	if protocol := r.Header.Get("Smithy-Protocol"); protocol != "" {
+		w.Header().Set("Smithy-Protocol", protocol)
+		kind, body = "application/cbor", "\xa1\x66__type\x6cAccessDenied" // {"__type": "AccessDenied"}
+	}
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = io.WriteString(w, body) // an error says that the client has gone
+}
+
 // serve serves the services until they are closed.
 func serve(addr string) (url string, closeAll func(), err error) {
 	l, err := net.Listen("tcp", addr)
@@ -98,11 +113,14 @@ func serve(addr string) (url string, closeAll func(), err error) {
 	d := memdynamodb.New(func(o *memdynamodb.Options) { o.NoRecord = true })
 	aws, function := localstack.Handler(q, d), newFunction()
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/20") { // the version of Lambda's API
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/20"): // the version of Lambda's API
 			function.ServeHTTP(w, r)
-			return
+		case r.Method == http.MethodPost && r.Header.Get("X-Amz-Target") == "":
+			deny(w, r)
+		default:
+			aws.ServeHTTP(w, r)
 		}
-		aws.ServeHTTP(w, r)
 	})}
 	go func() { _ = server.Serve(l) }() // it ends with the process
 	return "http://" + l.Addr().String(), func() {
