@@ -359,7 +359,12 @@ func TestTopOtherRegion(t *testing.T) {
 			return r
 		}}
 		got := w.run("top", "--worker", "http://a")
-		if got.code != exitDone || strings.Count(got.out, "queue\torders\t0\t") != 1 || strings.Count(got.out, "queue\torders\t-\t") != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+		here1, there1 := strings.Count(got.out, "queue\torders\t0\t"), strings.Count(got.out, "queue\torders\t-\t")
+		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+			t.Errorf("%+v", got)
+		}
+		got = w.run("top", "--worker", "http://a,http://away")
+		if got.code != exitPart || !strings.Contains(got.err, "1 of 2 workers") { // a process with two workers is one
 			t.Errorf("%+v", got)
 		}
 	})
