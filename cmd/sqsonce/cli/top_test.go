@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,9 +162,17 @@ func TestTopShowsTheDrain(t *testing.T) {
 // A process that has restarted has no rate for one read, and never a negative one; nor has one that was away.
 func TestTopRestart(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.workers = map[string]func() status.Report{"a": w.working("a", "orders", 2)}
-		time.AfterFunc(3*time.Second, func() { w.workers["a"] = w.working("a", "orders", 1) })
-		time.AfterFunc(9*time.Second, func() { delete(w.workers, "a") })
+		start, first := time.Now(), w.working("a", "orders", 2)
+		second := sync.OnceValue(func() func() status.Report { return w.working("a", "orders", 1) })
+		w.workers = map[string]func() status.Report{"a": func() status.Report {
+			switch passed := time.Since(start); {
+			case passed < 3*time.Second:
+				return first()
+			case passed < 9*time.Second:
+				return second()()
+			}
+			return status.Report{}
+		}}
 		var got []string
 		for _, s := range w.snapshots(11*time.Second, "--worker", "http://a") {
 			got = append(got, rate(s.Workers[0].Done)+s.Workers[0].Error)
@@ -359,7 +368,12 @@ func TestTopOtherRegion(t *testing.T) {
 			return r
 		}}
 		got := w.run("top", "--worker", "http://a")
-		if got.code != exitDone || strings.Count(got.out, "queue\torders\t0\t") != 1 || strings.Count(got.out, "queue\torders\t-\t") != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+		here1, there1 := strings.Count(got.out, "queue\torders\t0\t"), strings.Count(got.out, "queue\torders\t-\t")
+		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+			t.Errorf("%+v", got)
+		}
+		got = w.run("top", "--worker", "http://a,http://away")
+		if got.code != exitPart || !strings.Contains(got.err, "1 of 2 workers") { // a process with two workers is one
 			t.Errorf("%+v", got)
 		}
 	})

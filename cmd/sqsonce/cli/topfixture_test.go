@@ -35,7 +35,11 @@ func (f workersOf) RoundTrip(req *http.Request) (*http.Response, error) {
 	case report == nil:
 		return nil, errors.New("connection refused")
 	}
-	body, err := json.Marshal(report())
+	said := report()
+	if said.V == 0 {
+		return nil, errors.New("connection refused")
+	}
+	body, err := json.Marshal(said)
 	if err != nil || req.URL.Path != "/stats" {
 		return nil, fmt.Errorf("%s: %v", req.URL, err)
 	}
