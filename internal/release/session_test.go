@@ -22,21 +22,22 @@ type session struct {
 	stdin io.Writer
 	ports *strings.Replacer // free ones, in place of those of the page
 	ended chan error
+	any   bool // numbers, times, IDs and the width of columns may differ from the page's
 
 	mu     sync.Mutex
 	output bytes.Buffer
 	read   int // how much of the output was expected
 }
 
-// newSession starts the shell. The ports are those of the page.
-func newSession(t *testing.T, dir string, env []string, ports ...string) *session {
+// newSession starts the shell, such as bash -e. The ports are those of the page.
+func newSession(t *testing.T, shell *exec.Cmd, dir string, env []string, ports ...string) *session {
 	t.Helper()
 	var replace []string
 	for _, port := range ports {
 		replace = append(replace, ":"+port, ":"+freePort(t))
 	}
 	var err error
-	s := &session{cmd: exec.Command("bash", "-e"), ports: strings.NewReplacer(replace...), ended: make(chan error, 1)}
+	s := &session{cmd: shell, ports: strings.NewReplacer(replace...), ended: make(chan error, 1)}
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, s, s
 	s.cmd.Env = append(env, "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -124,15 +125,36 @@ func (s *session) find(texts []string) (missing string) {
 	behind, from := s.read, map[string]int{}
 	for _, text := range texts {
 		start := max(s.read, from[text])
-		i := strings.Index(s.output.String()[start:], text)
-		if i < 0 {
+		at := pattern(text, s.any).FindIndex(s.output.Bytes()[start:])
+		if at == nil {
 			return text
 		}
-		from[text] = start + i + len(text)
+		from[text] = start + at[1]
 		behind = max(behind, from[text])
 	}
 	s.read = behind
 	return ""
+}
+
+var (
+	variable = regexp.MustCompile(`\s+|[0-9a-f]{8}-[0-9a-f-]{27}|\d[\d.:]*(µs|ms|[smhd]\b)?( \d+[smh]\b)?`)
+	anyOf    = map[bool]string{true: `\s+`, false: `[0-9a-f]{8}-[0-9a-f-]{27}|\d[\d.:]*(µs|ms|[smhd]\b)?( \d+[smh]\b)?`}
+)
+
+// pattern is what a line of a page stands for.
+func pattern(line string, loose bool) *regexp.Regexp {
+	if !loose {
+		return regexp.MustCompile(regexp.QuoteMeta(line))
+	}
+	var b strings.Builder
+	last := 0
+	for _, at := range variable.FindAllStringIndex(line, -1) {
+		b.WriteString(regexp.QuoteMeta(line[last:at[0]]))
+		b.WriteString("(?:" + anyOf[strings.TrimSpace(line[at[0]:at[1]]) == ""] + ")")
+		last = at[1]
+	}
+	b.WriteString(regexp.QuoteMeta(line[last:]))
+	return regexp.MustCompile(b.String())
 }
 
 func (s *session) text() string {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestStart(t *testing.T) {
 
 	t.Run("module", func(t *testing.T) {
 		t.Parallel()
-		s := newSession(t, t.TempDir(), append(newConsumer(t, preparedTree(t), testVersion).env, "GOFLAGS=-modcacherw -trimpath"), servicesPort)
+		s := newSession(t, exec.Command("bash", "-e"), t.TempDir(), append(newConsumer(t, preparedTree(t), testVersion).env, "GOFLAGS=-modcacherw -trimpath"), servicesPort)
 		before, after, _ := strings.Cut(own, "```go\n")
 		s.run(t, before)
 		s.run(t, "```console\n$ cp "+mustAbs(t, filepath.Join(repository, "examples/start/main.go"))+" .\n```")
@@ -44,7 +45,7 @@ func TestStart(t *testing.T) {
 		if err := copyTree(filepath.Join(tree, "sqsonce"), repository); err != nil {
 			t.Fatal(err)
 		}
-		s := newSession(t, tree, os.Environ(), servicesPort)
+		s := newSession(t, exec.Command("bash", "-e"), tree, os.Environ(), servicesPort)
 		s.run(t, strings.Replace(clone, "$ git clone https://github.com/sqsonce/sqsonce\n", "", 1))
 		s.run(t, rest)
 		s.end(t)
