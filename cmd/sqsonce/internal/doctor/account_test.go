@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ type account struct {
 
 	sqs, dynamodb, lambda, iam, cloudwatch, sts *fake
 
-	functions map[string]*lambda.GetFunctionConfigurationOutput // by name
+	functions map[string]*lambda.GetFunctionConfigurationOutput // by name, or name:alias
 	reserved  map[string]int32                                  // concurrency, by name of the function
 	mappings  []*mappingConfiguration
 	metric    map[string]*cwtypes.MetricAlarm // by name
@@ -204,8 +205,8 @@ func (a *account) fakeLambda() {
 		return out, nil
 	})
 	answer(a.lambda, func(in *lambda.GetFunctionConfigurationInput) (*lambda.GetFunctionConfigurationOutput, error) {
-		name, _ := functionName(*in.FunctionName)
-		if f := a.functions[name]; f != nil {
+		name, qualifier := functionName(*in.FunctionName)
+		if f := cmp.Or(a.functions[name+":"+qualifier], a.functions[name]); f != nil {
 			return f, nil
 		}
 		return nil, notFound("Function not found: %s", *in.FunctionName)
@@ -265,6 +266,9 @@ func (a *account) scale(m *mappingConfiguration, s *lambdatypes.ScalingConfig) e
 	}
 	if n := aws.ToInt32(s.MaximumConcurrency); n < 2 || n > 1000 {
 		return fmt.Errorf("MaximumConcurrency %d is not from 2 to 1000", n)
+	}
+	if m.ProvisionedPollerConfig != nil {
+		return errors.New("MaximumConcurrency and provisioned pollers exclude each other")
 	}
 	m.ScalingConfig = s
 	return nil

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -117,7 +117,10 @@ func tableOf(t *testing.T, c *dynamodb.Client, stack, logical string) string {
 }
 
 func clientsOf(moto string) Clients {
-	c := aws.Config{Region: "us-east-1", BaseEndpoint: &moto, Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
+	keys := func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+	}
+	c := aws.Config{Region: "us-east-1", BaseEndpoint: &moto, Credentials: aws.CredentialsProviderFunc(keys)}
 	tasks := &fake{server: true}
 	answer(tasks, func(*sqs.ListMessageMoveTasksInput) (*sqs.ListMessageMoveTasksOutput, error) {
 		return &sqs.ListMessageMoveTasksOutput{}, nil

@@ -102,6 +102,15 @@ var queueDefects = []defect{
 		spoil: func(a *account) { a.mappings[0].MaximumBatchingWindowInSeconds = aws.Int32(20) },
 	},
 	{
+		name: "shorter than six times the alias", id: "Q7", verdict: Warn, text: "less than 6 x the 1m of billing",
+		spoil: func(a *account) {
+			live := *a.functions["billing"]
+			live.Timeout = aws.Int32(60)
+			a.functions["billing:live"] = &live
+			a.mappings[0].FunctionArn = aws.String(functionARN("billing") + ":live")
+		},
+	},
+	{
 		name: "a handler outlasts all receives", id: "Q7", verdict: Warn, text: "all 5 receives of a message of orders together take 15m, and a handler up to 15m",
 		spoil: longest(15 * time.Minute),
 	},
