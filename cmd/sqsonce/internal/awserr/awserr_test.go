@@ -11,7 +11,8 @@ import (
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	of := func(operation, code string) error {
-		return fmt.Errorf("doctor: %w", &smithy.OperationError{ServiceID: "SQS", OperationName: operation, Err: &smithy.GenericAPIError{Code: code}})
+		return fmt.Errorf("doctor: %w", &smithy.OperationError{ServiceID: "SQS", OperationName: operation,
+			Err: &smithy.GenericAPIError{Code: code}})
 	}
 	for _, test := range []struct {
 		err    error

@@ -103,7 +103,8 @@ func newAccount(t testing.TB, queues ...localstack.Queue) *account {
 		}
 	})
 	a := &account{
-		TB: t, stack: stack, sqs: &fake{server: true}, dynamodb: &fake{server: true}, lambda: &fake{}, iam: &fake{}, cloudwatch: &fake{}, sts: &fake{},
+		TB: t, stack: stack, sqs: &fake{server: true}, dynamodb: &fake{server: true}, lambda: &fake{}, iam: &fake{}, cloudwatch: &fake{},
+		sts:       &fake{},
 		functions: map[string]*lambda.GetFunctionConfigurationOutput{}, reserved: map[string]int32{},
 		metric: map[string]*cwtypes.MetricAlarm{}, ages: map[string]time.Duration{},
 	}
@@ -154,7 +155,8 @@ func (a *account) dlq() string {
 func (a *account) setQueue(name string, attributes map[string]string) {
 	a.Helper()
 	url := a.stack.QueueURL[name]
-	if _, err := a.stack.SQS.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attributes}); err != nil {
+	if _, err := a.stack.SQS.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url,
+		Attributes: attributes}); err != nil {
 		a.Fatal(err)
 	}
 }
@@ -280,7 +282,8 @@ func (a *account) fakeCloudWatch() {
 		if (in.MetricName == nil) == (len(in.Metrics) == 0) || in.EvaluationPeriods == nil || in.ComparisonOperator == "" {
 			return nil, errors.New("one of MetricName and Metrics, EvaluationPeriods and ComparisonOperator are needed")
 		}
-		if len(in.Metrics) > 0 && (in.Namespace != nil || in.Dimensions != nil || in.Period != nil || in.Unit != "" || in.Statistic != "" || in.ExtendedStatistic != nil) {
+		if len(in.Metrics) > 0 && (in.Namespace != nil || in.Dimensions != nil || in.Period != nil || in.Unit != "" ||
+			in.Statistic != "" || in.ExtendedStatistic != nil) {
 			return nil, errors.New("with Metrics there is no Namespace, Dimensions, Period, Unit, Statistic or ExtendedStatistic")
 		}
 		alarm := &cwtypes.MetricAlarm{}

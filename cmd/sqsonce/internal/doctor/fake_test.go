@@ -75,7 +75,8 @@ func (f *fake) add(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("fake", f.call), middleware.After)
 }
 
-func (f *fake) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+func (f *fake) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput,
+	middleware.Metadata, error) {
 	operation := strings.TrimSuffix(reflect.TypeOf(in.Parameters).Elem().Name(), "Input")
 	f.mu.Lock()
 	f.calls = append(f.calls, operation)
