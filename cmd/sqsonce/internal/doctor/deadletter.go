@@ -51,7 +51,7 @@ func checkDeadLetterQueue(ctx context.Context, e *examination) []Finding {
 	case isMissing(err):
 		r.fail(createQueue(arn.Name),
 			"the dead-letter queue %s of %s does not exist: messages stay in %s until their retention ends, and are then lost", arn.Name, q.name,
-				q.name)
+			q.name)
 	case err != nil:
 		r.miss(err)
 	default:
