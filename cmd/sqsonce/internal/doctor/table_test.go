@@ -86,6 +86,9 @@ func TestTable(t *testing.T) {
 			if !strings.Contains(f.Text, test.says) || !strings.Contains(f.Text, "dedup") {
 				t.Errorf("%s: want %q", f, test.says)
 			}
+			if other := strings.Contains(test.says, "odd"); other != strings.Contains(f.Fix, " && sleep 3600 && ") {
+				t.Errorf("fix %q", f.Fix) // DynamoDB refuses a second change of TTL within an hour
+			}
 			a.paste(f.Fix)
 			a.well()
 		})
@@ -176,6 +179,14 @@ func TestTTLStatus(t *testing.T) {
 	a := healthy(t, "orders")
 	alter(a.dynamodb, func(o *dynamodb.DescribeTimeToLiveOutput) { o.TimeToLiveDescription = nil })
 	a.only("T2", Fail)
+}
+
+// A table that was never billed on demand has no summary of its billing.
+func TestCapacityWithoutSummary(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	alter(a.dynamodb, func(o *dynamodb.DescribeTableOutput) { o.Table.BillingModeSummary = nil })
+	a.only("T5", Warn)
 }
 
 // A check whose call is denied is a skip that names the action.
