@@ -117,6 +117,15 @@ func newAccount(t testing.TB, queues ...localstack.Queue) *account {
 		CloudWatch: cloudwatch.NewFromConfig(a.cloudwatch.config()),
 		STS:        sts.NewFromConfig(a.sts.config()),
 	}
+	a.sqs.refuse("SetQueueAttributes", func(in any) error { // a rule that the server does not have
+		var p redriveAllow
+		if text := in.(*sqs.SetQueueAttributesInput).Attributes["RedriveAllowPolicy"]; text != "" {
+			if err := json.Unmarshal([]byte(text), &p); err != nil || len(p.Sources) > 10 {
+				return fmt.Errorf("RedriveAllowPolicy with %d sources: %w", len(p.Sources), err)
+			}
+		}
+		return nil
+	})
 	a.fakeLambda()
 	a.fakeCloudWatch()
 	return a
@@ -269,6 +278,9 @@ func (a *account) fakeCloudWatch() {
 	answer(a.cloudwatch, func(in *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error) {
 		if (in.MetricName == nil) == (len(in.Metrics) == 0) || in.EvaluationPeriods == nil || in.ComparisonOperator == "" {
 			return nil, errors.New("one of MetricName and Metrics, EvaluationPeriods and ComparisonOperator are needed")
+		}
+		if len(in.Metrics) > 0 && (in.Namespace != nil || in.Dimensions != nil || in.Period != nil || in.Unit != "" || in.Statistic != "" || in.ExtendedStatistic != nil) {
+			return nil, errors.New("with Metrics there is no Namespace, Dimensions, Period, Unit, Statistic or ExtendedStatistic")
 		}
 		alarm := &cwtypes.MetricAlarm{}
 		text, err := json.Marshal(in)

@@ -40,7 +40,10 @@ func (c Clients) bounded() Clients {
 		c.IAM = iam.New(c.IAM.Options(), func(o *iam.Options) { o.APIOptions = with(o.APIOptions, "iam") })
 	}
 	if c.CloudWatch != nil {
-		c.CloudWatch = cloudwatch.New(c.CloudWatch.Options(), func(o *cloudwatch.Options) { o.APIOptions = with(o.APIOptions, "cloudwatch") })
+		protocol := c.CloudWatch.Options().Protocol // which New sets to its default
+		c.CloudWatch = cloudwatch.New(c.CloudWatch.Options(), func(o *cloudwatch.Options) {
+			o.APIOptions, o.Protocol = with(o.APIOptions, "cloudwatch"), protocol
+		})
 	}
 	if c.STS != nil {
 		c.STS = sts.New(c.STS.Options(), func(o *sts.Options) { o.APIOptions = with(o.APIOptions, "sts") })

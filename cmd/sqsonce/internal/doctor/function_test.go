@@ -1,6 +1,9 @@
 package doctor
 
 import (
+	"strings"
+	"testing"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
@@ -85,4 +88,15 @@ var functionDefects = []defect{
 			m.FilterCriteriaError = &lambdatypes.FilterCriteriaError{ErrorCode: aws.String("KMS.DisabledException")}
 		}),
 	},
+}
+
+// A new limit is within what is reserved, in one command.
+func TestNewLimit(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	all(concurrency(10, 5), mapped(func(m *mappingConfiguration) { m.ScalingConfig = nil }))(a)
+	f := a.examine(queueSideChecks()...)["L3"]
+	if !strings.HasSuffix(f.Fix, " --scaling-config MaximumConcurrency=5") || strings.Contains(f.Fix, "&&") || strings.Contains(f.Text, "reserved") {
+		t.Errorf("%s, fix %q", f, f.Fix)
+	}
 }

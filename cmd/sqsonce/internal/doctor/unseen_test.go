@@ -144,10 +144,13 @@ func TestInOrder(t *testing.T) {
 		"a mapping of the DLQ that rests": func(a *account) {
 			a.mappings = append(a.mappings, &mappingConfiguration{State: aws.String("Disabled"), EventSourceArn: aws.String(dlqARN)})
 		},
-		"two days left":                  letters(1, 8*day),
-		"a composite alarm":              all(silence("age"), composite(`ALARM("x") OR ALARM( "age" )`, true)),
-		"a composite alarm of ARNs":      all(silence("age"), composite(`ALARM("arn:aws:cloudwatch:us-east-1:000000000000:alarm:age")`, true)),
-		"an alarm on the DLQ's age":      all(without("dead letters"), ageAlarm("orders-dlq")),
+		"two days left":             letters(1, 8*day),
+		"a composite alarm":         all(silence("age"), composite(`ALARM("x") OR ALARM( "age" )`, true)),
+		"a composite alarm of ARNs": all(silence("age"), composite(`ALARM("arn:aws:cloudwatch:us-east-1:000000000000:alarm:age")`, true)),
+		"an alarm on the DLQ's age": all(without("dead letters"), ageAlarm("orders-dlq")),
+		"an alarm on visible and age": func(a *account) {
+			*a.metric["dead letters"].Metrics[2].MetricStat.Metric.MetricName = "ApproximateAgeOfOldestMessage"
+		},
 		"no allow policy":                allows(""),
 		"allows all":                     allows(`{"redrivePermission":"allowAll"}`),
 		"maxReceiveCount as a string":    with("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`","maxReceiveCount":"5"}`),
