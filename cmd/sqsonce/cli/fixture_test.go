@@ -50,6 +50,7 @@ type world struct {
 	env      map[string]string
 
 	workers map[string]func() status.Report // by host, for top
+	handler http.Handler                    // of a worker at any other host
 	ages    map[string]float64              // by queue, in seconds; nil: CloudWatch is not allowed
 	asked   int                             // how often CloudWatch was
 	noAWS   error                           // why there is no connection
@@ -190,7 +191,7 @@ func (w *world) must(err error) {
 }
 
 // consume runs a consumer of a queue until the test ends.
-func (w *world) consume(queue string, h sqsonce.Handler) {
+func (w *world) consume(queue string, h sqsonce.Handler) *sqsworker.Worker {
 	w.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
@@ -206,6 +207,7 @@ func (w *world) consume(queue string, h sqsonce.Handler) {
 			w.Error(err)
 		}
 	})
+	return worker
 }
 
 // state reads the state of a record.

@@ -150,6 +150,7 @@ func TestDenied(t *testing.T) {
 		"dlq export ARCHIVE":          append([]string{"sqs:ChangeMessageVisibility"}, looks...),
 		"dlq delete --archive ARCHIVE --all --yes --expect 3": append([]string{"sqs:DeleteMessage"}, looks...),
 		"dlq restore ARCHIVE --yes":                           {"sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks", "sqs:SendMessage"},
+		"top --queue orders":                                  {"sqs:GetQueueUrl", "sqs:GetQueueAttributes"},
 		"outbox ls":                                           {"dynamodb:Scan"},
 		"outbox show ord-2":                                   {"dynamodb:Query", "dynamodb:GetItem"},
 		"outbox unpark ord-1 2 --yes":                         {"dynamodb:UpdateItem"},

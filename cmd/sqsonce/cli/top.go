@@ -22,9 +22,9 @@ type topFlags struct {
 
 func (a *app) top() *cobra.Command {
 	f := topFlags{}
-	c := a.command("top", "Watch workers and queues", `Shows what running workers say of themselves, and how full their queues are. On a terminal it is drawn again every 2 s, until an
-interrupt; with --json it is one object a line every 2 s. In a pipe, or with --once, it is shown once: workers are then asked twice,
-2 s apart, for their rates. It receives no message, and changes nothing.
+	c := a.command("top", "Watch workers and queues", `Shows what running workers say of themselves, and how full their queues are. On a
+terminal it is drawn again every 2 s, until an interrupt; with --json it is one object a line every 2 s. In a pipe, or with --once,
+it is shown once: workers are then asked twice, 2 s apart, for their rates. It receives no message, and changes nothing.
 
 A worker is the URL of its status.Handler, such as http://10.0.3.7:8080, or dns:HOST:PORT for every address of a host. Queues are
 those of --queue, and those that the workers name where there are credentials. OLDEST of a queue is CloudWatch's

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,7 +89,8 @@ func TestTopRedraws(t *testing.T) {
 				}
 			}
 		}
-		if !strings.Contains(frames[0], "UTC  every 2s  no answer of 1 processes") || strings.Contains(frames[0], "12.") || !strings.Contains(frames[1], "12.2") || !strings.Contains(frames[2], "more lines") {
+		first := strings.Contains(frames[0], "UTC  every 2s  no answer of 1 processes") && !strings.Contains(frames[0], "12.")
+		if !first || !strings.Contains(frames[1], "12.2") || !strings.Contains(frames[2], "more lines") {
 			t.Errorf("%q", frames)
 		}
 	})
@@ -126,13 +129,16 @@ func TestTopShowsTheDrain(t *testing.T) {
 				t.Errorf("top calls %s", c.Op)
 			}
 		}
-		if q := quiet[6].Queues[0]; len(quiet) != 7 || *q.Visible != 200 || *q.Change != 0 || q.EmptyIn != nil || quiet[4].Queues[0].Change != nil || *q.Oldest != 192 || *q.InDLQ != 0 {
+		if len(quiet) != 7 || quiet[4].Queues[0].Change != nil {
+			t.Errorf("%d snapshots, %+v", len(quiet), quiet[4].Queues[0])
+		}
+		if q := quiet[6].Queues[0]; *q.Visible != 200 || *q.Change != 0 || q.EmptyIn != nil || *q.Oldest != 192 || *q.InDLQ != 0 {
 			t.Errorf("%+v", q)
 		}
 		w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(5 * time.Second); return nil })
 		w.asked = 0
-		all := w.snapshots(125*time.Second, "--worker", "http://a", "--queue", "orders")
-		if len(all) != 63 || w.asked != 3 {
+		all := w.snapshots(191*time.Second, "--worker", "http://a", "--queue", "orders")
+		if len(all) != 96 || w.asked != 4 {
 			t.Errorf("%d snapshots, CloudWatch was asked %d times", len(all), w.asked)
 		}
 		for i, s := range all {
@@ -147,7 +153,7 @@ func TestTopShowsTheDrain(t *testing.T) {
 				t.Errorf("%d: empty in %v", i, *q.EmptyIn)
 			}
 		}
-		if last := all[62].Queues[0]; *last.Visible != 0 || *last.Change > 0 {
+		if last := all[95].Queues[0]; *last.Visible != 0 || *last.Change != 0 { // the minute before had no change
 			t.Errorf("%+v", last)
 		}
 	})
@@ -156,9 +162,17 @@ func TestTopShowsTheDrain(t *testing.T) {
 // A process that has restarted has no rate for one read, and never a negative one; nor has one that was away.
 func TestTopRestart(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.workers = map[string]func() status.Report{"a": w.working("a", "orders", 2)}
-		time.AfterFunc(3*time.Second, func() { w.workers["a"] = w.working("a", "orders", 1) })
-		time.AfterFunc(9*time.Second, func() { delete(w.workers, "a") })
+		start, first := time.Now(), w.working("a", "orders", 2)
+		second := sync.OnceValue(func() func() status.Report { return w.working("a", "orders", 1) })
+		w.workers = map[string]func() status.Report{"a": func() status.Report {
+			switch passed := time.Since(start); {
+			case passed < 3*time.Second:
+				return first()
+			case passed < 9*time.Second:
+				return second()()
+			}
+			return status.Report{}
+		}}
 		var got []string
 		for _, s := range w.snapshots(11*time.Second, "--worker", "http://a") {
 			got = append(got, rate(s.Workers[0].Done)+s.Workers[0].Error)
@@ -301,6 +315,10 @@ func TestTopEnds(t *testing.T) {
 		if got := w.run("top", "--worker", someWorkers, "--once", "--timeout", "1s"); got.code != exitFailed || got.out != "" {
 			t.Errorf("%+v", got)
 		}
+		w.handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		if got := w.run("top", "--worker", "http://silent", "--json", "--timeout", "1s"); got != (result{}) {
+			t.Errorf("%+v", got) // no line with what was cut short
+		}
 		for _, width := range []int{0, 80} {
 			a := &app{out: closed{}, err: t.Output(), getenv: func(string) string { return "" }, connect: w.connect, width: width, size: func() (int, int) { return width, 9 }}
 			if code := a.run(context.Background(), []string{"top", "--queue", "orders", "--json=" + strconv.FormatBool(width == 0)}); code != exitFailed {
@@ -308,4 +326,72 @@ func TestTopEnds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A worker that works, with the handler that it has in production.
+func TestTopRealWorker(t *testing.T) {
+	bubble(t, func(w *world) {
+		for i := range 30 {
+			w.send("orders", strconv.Itoa(i), "b")
+		}
+		worker := w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil })
+		h, err := status.Handler(func(o *status.Options) { o.Name, o.Workers = "billing", append(o.Workers, worker) })
+		w.must(err)
+		w.handler = h
+		time.Sleep(500 * time.Millisecond)
+		all := w.snapshots(5*time.Second, "--worker", "http://a")
+		first, last := all[0].Workers[0], all[2].Workers[0]
+		if first.State != "running" || first.Intake == "" || *first.Running < 1 || *first.Running > *first.Concurrency {
+			t.Errorf("%+v", first)
+		}
+		if *first.OldestRunning <= 0 || *first.OldestRunning > 1 || *first.Stuck != 0 || *first.LeasesLost != 0 || *first.InFlight < *first.Running {
+			t.Errorf("%+v", first)
+		}
+		if done := *all[1].Workers[0].Done; done <= 0 || *last.Done <= 0 || 2*(done+*last.Done) != 30 || *last.Failed != 0 || *last.Running != 0 {
+			t.Errorf("%v done a second, then %v: %+v", done, *last.Done, last)
+		}
+		if first.Held == nil || last.Received == nil || all[2].Queues[0].URL != w.stack.QueueURL["orders"] {
+			t.Errorf("%+v, %+v", last, all[2].Queues[0])
+		}
+	})
+}
+
+// A queue of another Region is another queue, and is not asked for.
+func TestTopOtherRegion(t *testing.T) {
+	bubble(t, func(w *world) {
+		here := w.working("a", "orders", 1)
+		w.workers = map[string]func() status.Report{"a": func() status.Report {
+			r := here()
+			there := r.Workers[0]
+			there.URL = strings.ReplaceAll(there.URL, "us-east-1", "eu-west-1")
+			r.Workers = append(r.Workers, there)
+			return r
+		}}
+		got := w.run("top", "--worker", "http://a")
+		here1, there1 := strings.Count(got.out, "queue\torders\t0\t"), strings.Count(got.out, "queue\torders\t-\t")
+		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+			t.Errorf("%+v", got)
+		}
+		got = w.run("top", "--worker", "http://a,http://away")
+		if got.code != exitPart || !strings.Contains(got.err, "1 of 2 workers") { // a process with two workers is one
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestTopFigures(t *testing.T) {
+	for v, want := range map[float64]string{0: "0 0.0 0s", 59.4: "59 59.4 59s", 90: "90 90.0 1m 30s", -1: "-1 -1.0 -1 s", 1e11: "100000000000 100000000000.0 100000000000 s", 1e15: "? ? ?", -1e19: "? ? ?"} {
+		if got := whole(&v) + " " + rate(&v) + " " + long(&v); got != want {
+			t.Errorf("%g is %q, want %q", v, got, want)
+		}
+	}
+	if got := whole[int](nil) + rate(nil) + long(nil); got != "---" {
+		t.Error(got)
+	}
+	s := snapshot{Notes: []string{"no credentials: \x1b[2J" + strings.Repeat("x", 100)}}
+	for _, line := range s.frame(60) {
+		if strings.ContainsRune(line, '\x1b') || len(line) > 62 {
+			t.Errorf("%q", line)
+		}
+	}
 }

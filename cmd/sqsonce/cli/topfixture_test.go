@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,10 +27,19 @@ type workersOf struct{ w *world }
 
 func (f workersOf) RoundTrip(req *http.Request) (*http.Response, error) {
 	report := f.w.workers[req.URL.Host]
-	if report == nil {
+	switch {
+	case report == nil && f.w.handler != nil:
+		rec := httptest.NewRecorder()
+		f.w.handler.ServeHTTP(rec, req)
+		return rec.Result(), nil
+	case report == nil:
 		return nil, errors.New("connection refused")
 	}
-	body, err := json.Marshal(report())
+	said := report()
+	if said.V == 0 {
+		return nil, errors.New("connection refused")
+	}
+	body, err := json.Marshal(said)
 	if err != nil || req.URL.Path != "/stats" {
 		return nil, fmt.Errorf("%s: %v", req.URL, err)
 	}
@@ -69,6 +80,9 @@ func (w *world) cloudWatch() *cloudwatch.Client {
 			r := cwtypes.MetricDataResult{Id: q.Id, StatusCode: cwtypes.StatusCodeComplete}
 			if age, ok := w.ages[aws.ToString(q.MetricStat.Metric.Dimensions[0].Value)]; ok {
 				r.Values, r.Timestamps = []float64{age, 1}, []time.Time{get.EndTime.Add(-time.Minute), get.EndTime.Add(-2 * time.Minute)}
+				if get.ScanBy != cwtypes.ScanByTimestampDescending {
+					slices.Reverse(r.Values)
+				}
 			}
 			result.MetricDataResults = append(result.MetricDataResults, r)
 		}

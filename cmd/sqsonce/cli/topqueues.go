@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
@@ -258,8 +259,16 @@ func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", queueTimeout)
 	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return api.ErrorCode() + ": " + api.ErrorMessage()
+	op, ok := errors.AsType[*smithy.OperationError](err)
+	if !ok {
+		return err.Error()
 	}
-	return err.Error()
+	text := strings.ToLower(op.ServiceID) + ":" + op.OperationName
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return text + ": " + api.ErrorCode() + ": " + api.ErrorMessage()
+	}
+	if res, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		return fmt.Sprintf("%s: status %d, and no answer of AWS's", text, res.HTTPStatusCode())
+	}
+	return fmt.Sprintf("%s: %v", text, op.Err)
 }

@@ -64,8 +64,10 @@ func workerRows(workers []fleet.Worker, rates map[fleet.Of]fleet.Rate) []*worker
 				return nil
 			}
 			row := process
-			row.Queue, row.QueueURL, row.State, row.Intake, row.NotLive, row.NotReady = of.Queue, of.URL, of.State, of.Intake, of.NotLive, of.NotReady
-			row.Running, row.Concurrency, row.InFlight, row.Held = stat(fleet.RunningNow), stat(fleet.Concurrency), stat(fleet.InFlight), stat(fleet.Held)
+			row.Queue, row.QueueURL, row.State, row.Intake = of.Queue, of.URL, of.State, of.Intake
+			row.NotLive, row.NotReady = of.NotLive, of.NotReady
+			row.Running, row.Concurrency = stat(fleet.RunningNow), stat(fleet.Concurrency)
+			row.InFlight, row.Held = stat(fleet.InFlight), stat(fleet.Held)
 			row.OldestRunning, row.Stuck, row.LeasesLost = stat(fleet.OldestRunning), stat(fleet.Stuck), stat(fleet.LeasesLost)
 			if r, ok := rates[fleet.Of{URL: w.URL, Worker: i}]; ok {
 				row.Done, row.Failed, row.Received = &r.Done, &r.Failed, &r.Received

@@ -18,13 +18,13 @@ type column struct {
 }
 
 var workerColumns = []column{
-	{"WORKER", 0}, {"ADDRESS", 10}, {"QUEUE", 0}, {"STATE", 5}, {"DONE/S", 0}, {"FAILED/S", 3}, {"RECEIVED/S", 9}, {"RUNNING", 1}, {"IN FLIGHT", 7},
-	{"HELD", 8}, {"OLDEST", 4}, {"STUCK", 2}, {"LOST", 6}, {"WHY", 0},
+	{"WORKER", 0}, {"NAME", 10}, {"QUEUE", 0}, {"STATE", 5}, {"DONE/S", 0}, {"FAILED/S", 3}, {"RECEIVED/S", 9}, {"RUNNING", 1},
+	{"IN FLIGHT", 7}, {"HELD", 8}, {"OLDEST", 4}, {"STUCK", 2}, {"LOST", 6}, {"WHY", 0},
 }
 
 var queueColumns = []column{
-	{"QUEUE", 0}, {"VISIBLE", 0}, {"IN FLIGHT", 3}, {"DELAYED", 7}, {"OLDEST", 2}, {"DONE/S", 6}, {"CHANGE/S", 4}, {"EMPTY IN", 1}, {"IN DLQ", 0},
-	{"DLQ", 8}, {"WHY", 0},
+	{"QUEUE", 0}, {"VISIBLE", 0}, {"IN FLIGHT", 3}, {"DELAYED", 7}, {"OLDEST", 2}, {"DONE/S", 6}, {"CHANGE/S", 4}, {"EMPTY IN", 1},
+	{"IN DLQ", 0}, {"DLQ", 8}, {"WHY", 0},
 }
 
 // lines are those of a pipe.
@@ -53,14 +53,11 @@ func (s *snapshot) tables(width int) []string {
 		if w.Concurrency != nil {
 			running += " of " + whole(w.Concurrency)
 		}
-		address := strings.TrimPrefix(w.URL, "http://")
+		address := strings.TrimPrefix(w.URL, "http://") // names of replicas are the same
 		workers = append(workers, []string{
-			orDash(w.Name), orDash(address), orDash(w.Queue), orDash(w.State), rate(w.Done), rate(w.Failed), rate(w.Received), running, whole(w.InFlight), whole(w.Held),
-			long(w.OldestRunning), whole(w.Stuck), whole(w.LeasesLost), w.why(),
+			address, orDash(w.Name), orDash(w.Queue), orDash(w.State), rate(w.Done), rate(w.Failed), rate(w.Received), running,
+			whole(w.InFlight), whole(w.Held), long(w.OldestRunning), whole(w.Stuck), whole(w.LeasesLost), w.why(),
 		})
-		if w.Name == "" {
-			workers[len(workers)-1][0] = address
-		}
 	}
 	for _, q := range s.Queues {
 		empty := long(q.EmptyIn)
@@ -68,7 +65,8 @@ func (s *snapshot) tables(width int) []string {
 			empty = "about " + empty
 		}
 		queues = append(queues, []string{
-			orDash(q.Queue), whole(q.Visible), whole(q.InFlight), whole(q.Delayed), long(q.Oldest), rate(q.Done), rate(q.Change), empty, whole(q.InDLQ), orDash(q.DLQ), q.why(),
+			orDash(q.Queue), whole(q.Visible), whole(q.InFlight), whole(q.Delayed), long(q.Oldest), rate(q.Done), rate(q.Change), empty,
+			whole(q.InDLQ), orDash(q.DLQ), q.why(),
 		})
 	}
 	lines := fitted(width, workerColumns, workers)

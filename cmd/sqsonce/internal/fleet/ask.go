@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -39,7 +40,10 @@ func (f *Fleet) get(ctx context.Context, base, page string, limit int64, v any) 
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("no answer within %s", timeout)
 	}
-	if e, ok := errors.AsType[*url.Error](err); ok { // its text repeats the URL
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" { // both texts repeat the address
+		return e.Err
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err

@@ -79,8 +79,9 @@ func answers(contentType, body string) http.HandlerFunc {
 
 func reports(name string, started time.Time) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answers("application/json; charset=utf-8", fmt.Sprintf(`{"v":1,"name":%q,"started":%q,"now":%q,"new_field":[1],"workers":[{"queue":"orders","url":"https://q/1/orders","stats":{"done":3}}]}`,
-			name, started.Format(time.RFC3339Nano), time.Now().Format(time.RFC3339Nano)))(w, r)
+		const form = `{"v":1,"name":%q,"started":%q,"now":%q,"new_field":[1],` +
+			`"workers":[{"queue":"orders","url":"https://q/1/orders","stats":{"done":3}}]}`
+		answers("application/json; charset=utf-8", fmt.Sprintf(form, name, started.Format(time.RFC3339Nano), time.Now().Format(time.RFC3339Nano)))(w, r)
 	}
 }
 
@@ -223,7 +224,7 @@ func TestBound(t *testing.T) {
 func TestDNS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := time.Now(), time.Now().Add(time.Nanosecond)
-		addrs := map[string]string{"billing": "10.0.0.2 ::ffff:10.0.0.1 10.0.0.2 fd00::1 fe80::1%eth0", "empty": ""}
+		addrs := map[string]string{"billing": "fe80::1%eth0 10.0.0.2 fd00::1 ::ffff:10.0.0.1 10.0.0.2", "empty": ""}
 		f := &Fleet{
 			Targets: []string{"http://10.0.0.2:80", "dns:billing:80", "dns:gone:80", "dns:empty:80", "dns:slow:80"},
 			Resolve: func(ctx context.Context, host string) (out []netip.Addr, err error) {

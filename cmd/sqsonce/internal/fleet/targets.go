@@ -76,7 +76,8 @@ func (f *Fleet) resolve(ctx context.Context) []Worker {
 			continue
 		}
 		if seen[w.URL] = true; len(all) == maxProcesses {
-			all = append(all, Worker{URL: w.URL, Err: fmt.Errorf("it and what comes after it is not asked: %d processes are the limit", maxProcesses)})
+			err := fmt.Errorf("it and what comes after it is not asked: %d processes are the limit", maxProcesses)
+			all = append(all, Worker{URL: w.URL, Err: err})
 			break
 		}
 		all = append(all, w)
@@ -119,7 +120,7 @@ func (f *Fleet) addresses(ctx context.Context, target string) []Worker {
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	var workers []Worker
-	for _, a := range slices.Compact(addrs) {
+	for _, a := range addrs {
 		u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.String(), port)}
 		workers = append(workers, Worker{URL: u.String()})
 	}
