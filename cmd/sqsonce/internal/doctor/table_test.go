@@ -26,6 +26,16 @@ func TestWell(t *testing.T) {
 	}
 }
 
+// A fact that several checks need is asked for once.
+func TestAskedOnce(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	a.well()
+	if n, m := a.dynamodb.asked("DescribeTable"), a.lambda.asked("GetFunctionConfiguration"); n != 1 || m != 1 {
+		t.Errorf("the table was asked for %d times, the function %d times", n, m)
+	}
+}
+
 // What a deployment does not have is not looked at.
 func TestNothingToLookAt(t *testing.T) {
 	t.Parallel()
