@@ -53,15 +53,15 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 func (a *app) root() *cobra.Command {
 	root := group("sqsonce", "Look into dead-letter queues, and at the records of events")
 	root.Long = `sqsonce shows what lies in a dead-letter queue and why, sends messages back as the same events, archives, deletes and restores them,
-runs an event again, reads, frees and completes the records of events, shows what an outbox has not published yet, and watches
-workers and queues.
+runs an event again, reads, frees and completes the records of events, shows what an outbox has not published yet, looks for what is
+wrong in a deployment, and watches workers and queues.
 
 Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. All else goes to standard
 error. SQSONCE_QUEUE, SQSONCE_CONSUMER and SQSONCE_TABLE stand for the flags of the same names, for an outbox SQSONCE_OUTBOX
 and SQSONCE_OUTBOX_TABLE. Region, credentials and endpoints
 are those of AWS's own environment variables and profiles.
 
-Exit codes: 0 done, or nothing to do; 1 failed; 2 usage; 3 found (dlq ls --exit-code); 4 in part, or interrupted; 5 refused, or
+Exit codes: 0 done, or nothing to do; 1 failed; 2 usage; 3 found (dlq ls --exit-code, doctor); 4 in part, or interrupted; 5 refused, or
 changed since it was looked at; 6 credentials or permission.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.flags.json, "json", false, "print one JSON object")
@@ -69,7 +69,7 @@ changed since it was looked at; 6 credentials or permission.`
 	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive(), a.dlqExport(), a.dlqDelete(), a.dlqRestore())
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
 	box := group("outbox", "Events that are committed and not published yet", a.outboxLs(), a.outboxShow(), a.outboxUnpark(), a.outboxDiscard())
-	root.AddCommand(dlq, record, box, a.replay(), a.top(), a.version())
+	root.AddCommand(dlq, record, box, a.replay(), a.doctor(), a.top(), a.version())
 	walk(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if _, set := c.GetFlagCompletionFunc(f.Name); !set {

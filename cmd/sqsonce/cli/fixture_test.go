@@ -55,6 +55,8 @@ type world struct {
 	asked   int                             // how often CloudWatch was
 	noAWS   error                           // why there is no connection
 	size    func() (int, int)
+
+	deployed *deployment // for doctor
 }
 
 func bubble(t *testing.T, f func(w *world)) {
@@ -127,11 +129,15 @@ func (w *world) connect(context.Context) (*services, error) {
 	if w.noAWS != nil {
 		return nil, w.noAWS
 	}
-	return &services{
+	s := &services{
 		region: "us-east-1", caller: w.caller, cloudwatch: w.cloudWatch(),
 		sqs:    sqs.New(w.stack.SQS.Options(), func(o *sqs.Options) { o.HTTPClient = recorder{w.calls, o.HTTPClient} }),
 		dynamo: dynamodb.New(w.stack.DynamoDB.Options(), func(o *dynamodb.Options) { o.HTTPClient = recorder{w.calls, o.HTTPClient} }),
-	}, nil
+	}
+	if w.deployed != nil {
+		w.deployed.into(s)
+	}
+	return s, nil
 }
 
 const (

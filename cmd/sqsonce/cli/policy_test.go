@@ -35,6 +35,12 @@ func (c *calls) begin(args []string) {
 	if len(args) > 1 && (args[0] == "top" || args[1] == "ls" || args[1] == "show" || args[1] == "export" && !slices.Contains(args, "--drain")) {
 		c.policy = "read"
 	}
+	if len(args) > 0 && args[0] == "doctor" {
+		c.policy = "read"
+	}
+	if slices.Contains(args, "--probe") { // with the credentials of the consumer
+		c.policy = ""
+	}
 	if i := slices.Index(args, "--dlq"); i >= 0 && args[i+1] == "orders" {
 		c.policy = ""
 	}

@@ -38,6 +38,7 @@ type account struct {
 	functions map[string]*lambda.GetFunctionConfigurationOutput // by name, or name:alias
 	reserved  map[string]int32                                  // concurrency, by name of the function
 	mappings  []*mappingConfiguration
+	role      *role                           // the function's
 	metric    map[string]*cwtypes.MetricAlarm // by name
 	composite []cwtypes.CompositeAlarm
 	ages      map[string]time.Duration // ApproximateAgeOfOldestMessage, by the queue's name
@@ -55,7 +56,7 @@ func healthy(t testing.TB, queue string) *account {
 	a := newAccount(t, localstack.Queue{Name: queue, Attributes: map[string]string{"VisibilityTimeout": "180"}})
 	a.functions["billing"] = &lambda.GetFunctionConfigurationOutput{
 		FunctionName: aws.String("billing"), FunctionArn: aws.String(functionARN("billing")), Timeout: aws.Int32(timeout),
-		Role: aws.String("arn:aws:iam::000000000000:role/billing"),
+		Role: aws.String(roleARN),
 	}
 	dlq := a.dlq()
 	a.setQueue(dlq, map[string]string{
@@ -82,6 +83,8 @@ func healthy(t testing.TB, queue string) *account {
 		Dimensions:        []cwtypes.Dimension{{Name: aws.String("QueueName"), Value: &queue}},
 		EvaluationPeriods: aws.Int32(5), Threshold: aws.Float64(900), ComparisonOperator: cwtypes.ComparisonOperatorGreaterThanThreshold,
 	})
+	a.fakeIAM(queue)
+	a.protectTable()
 	a.deployment = Deployment{
 		QueueURL: a.stack.QueueURL[queue], Function: "billing", Table: "dedup", Consumer: "billing",
 		Retention: 29 * 24 * time.Hour, LongestHandler: 10 * time.Minute,

@@ -32,7 +32,7 @@ func paste(t *testing.T, c Clients, fix string) {
 
 // words returns the arguments of each aws that a shell runs.
 func words(command string) ([][]string, error) {
-	cmd := exec.Command("sh", "-euc", "aws() { printf '%s\\0' \"$@\"; printf '\\001\\0'; }\n"+command)
+	cmd := exec.Command("sh", "-euc", "aws() { printf '%s\\0' \"$@\"; printf '\\001\\0'; }\nsleep() { :; }\n"+command)
 	cmd.Env = []string{"PATH=/nonexistent", "ALARM_TOPIC=" + topic}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,8 +35,9 @@ const (
 type Finding struct {
 	ID      string  `json:"id"` // "Q1"
 	Verdict Verdict `json:"verdict"`
-	Text    string  `json:"text"`          // a sentence
-	Fix     string  `json:"fix,omitempty"` // a command, or what else to do
+	Text    string  `json:"text"`             // a sentence
+	Fix     string  `json:"fix,omitempty"`    // a command, or what else to do
+	Denied  bool    `json:"denied,omitempty"` // something was not seen for want of a permission
 }
 
 // Clients are AWS's, in one Region. One that is nil skips the checks that need it.
@@ -78,22 +80,54 @@ func checks() []check {
 // Examine makes all checks that apply. A call of AWS takes callTimeout at most, and a service that has not answered is not
 // asked again. A check that panics is a Skip.
 func Examine(ctx context.Context, c Clients, d Deployment) []Finding {
-	return examine(ctx, &examination{Clients: c.bounded(), Deployment: d}, checks())
+	return slices.Collect(Each(ctx, c, d))
+}
+
+// Each is Examine, with each finding as soon as it is there.
+func Each(ctx context.Context, c Clients, d Deployment) iter.Seq[Finding] {
+	return each(ctx, &examination{Clients: c.bounded(), Deployment: d}, checks())
 }
 
 func examine(ctx context.Context, e *examination, checks []check) []Finding {
-	var all []Finding
-	for _, check := range checks {
-		var found []Finding
-		if err := host.Recover(func() { found = check.look(ctx, e) }); err != nil {
-			found = nil
-			for _, id := range check.ids {
-				found = append(found, Finding{ID: id, Verdict: Skip, Text: "the check " + err.Error() + ": please report it"})
+	return slices.Collect(each(ctx, e, checks))
+}
+
+func each(ctx context.Context, e *examination, checks []check) iter.Seq[Finding] {
+	return func(yield func(Finding) bool) {
+		for _, check := range checks {
+			if !e.has(check.ids[0]) {
+				continue
+			}
+			var found []Finding
+			if err := host.Recover(func() { found = check.look(ctx, e) }); err != nil {
+				found = nil
+				for _, id := range check.ids {
+					found = append(found, Finding{ID: id, Verdict: Skip, Text: "the check " + err.Error() + ": please report it"})
+				}
+			}
+			for _, f := range found {
+				if !yield(f) {
+					return
+				}
 			}
 		}
-		all = append(all, found...)
 	}
-	return all
+}
+
+// has reports whether the deployment has what a check is about.
+func (d *Deployment) has(id string) bool {
+	switch id[0] {
+	case 'Q', 'A':
+		return d.QueueURL != ""
+	case 'L':
+		return d.Function != ""
+	case 'T':
+		return d.Table != ""
+	case 'W':
+		return len(d.Workers) > 0
+	default:
+		return true
+	}
 }
 
 // String is for tests.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/smithy-go"
@@ -20,6 +21,7 @@ type examination struct {
 	source, dead       asked[*queue]
 	mappings, deadRead asked[[]lambdatypes.EventSourceMappingConfiguration]
 	configured         asked[*lambda.GetFunctionConfigurationOutput]
+	table              asked[*ddbtypes.TableDescription]
 }
 
 // questionTimeout bounds a question of several calls: the pages of a list.
@@ -61,7 +63,7 @@ func (e *examination) configuration(ctx context.Context) (*lambda.GetFunctionCon
 
 // unseen is the finding of a check that could not look.
 func unseen(id string, err error) Finding {
-	return Finding{ID: id, Verdict: Skip, Text: reason(err)}
+	return Finding{ID: id, Verdict: Skip, Text: reason(err), Denied: awserr.Denied(err)}
 }
 
 // reason is why a question has no answer, with the action that was asked for.

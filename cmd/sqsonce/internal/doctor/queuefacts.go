@@ -93,7 +93,10 @@ func (e *examination) deadLetterQueue(ctx context.Context) (*queue, error) {
 
 // readQueue asks for all attributes: by name, SQS refuses those of the other kind of queue.
 func (e *examination) readQueue(ctx context.Context, url string) (*queue, error) {
-	if e.SQS == nil {
+	switch {
+	case url == "":
+		return nil, errors.New("no queue is named")
+	case e.SQS == nil:
 		return nil, errNoClient
 	}
 	start := time.Now()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
 
 // report collects what one check finds. A check may find several things, and see only a part.
@@ -14,6 +16,7 @@ type report struct {
 	texts   []string
 	fixes   []string
 	missed  []string // why something was not seen
+	denied  bool     // of that
 }
 
 func (r *report) fail(fix, format string, args ...any) { r.found(Fail, fix, format, args...) }
@@ -34,6 +37,7 @@ func (r *report) miss(err error) {
 	if err == nil {
 		return
 	}
+	r.denied = r.denied || awserr.Denied(err)
 	if text := reason(err); !slices.Contains(r.missed, text) {
 		r.missed = append(r.missed, text)
 	}
@@ -41,7 +45,7 @@ func (r *report) miss(err error) {
 
 // finding is what was found. Only where nothing was, and all was seen, it is OK, with that text.
 func (r *report) finding(format string, args ...any) Finding {
-	f := Finding{ID: r.id, Verdict: r.verdict, Text: strings.Join(r.texts, "; "), Fix: joinFixes(r.fixes)}
+	f := Finding{ID: r.id, Verdict: r.verdict, Text: strings.Join(r.texts, "; "), Fix: joinFixes(r.fixes), Denied: r.denied}
 	missed := strings.Join(r.missed, ", ")
 	switch {
 	case r.verdict == "" && missed != "":

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+)
+
+type doctorFlags struct {
+	function, role string
+	workers        []string
+	longest        days
+	allOrNothing   bool
+	probe, strict  bool
+}
+
+func (a *app) doctor() *cobra.Command {
+	f := doctorFlags{}
+	c := a.command("doctor", "Look for what goes wrong later in a queue, a function, a table and a role", `Checks the settings that lose messages, run events twice or wake people, and says how to mend each: those of the queue and of its
+dead-letter queue, of the function's event source mapping, of the table, of the role, of the alarms, of the clock, and of workers that
+run. What no flag names is not looked at. docs/operating.md says what each check is about.
+
+It changes nothing and receives no message. With --probe it also makes calls that cannot succeed: run it with the role's own
+credentials. DynamoDB bills two write units for them. With --worker it asks the workers twice, 2 s apart.
+
+A finding is ok, warn, FAIL or skip: a check that could not look, such as for want of a permission, is a skip and never ok. Lines in a
+pipe: verdict, check, text, fix.
+
+Exit codes: 3 where a check is a FAIL, or with --strict a warn. Where none could look, but those of the caller and the clock (I1, C1,
+C2): 6 where permissions are missing, else 1. Otherwise 0: see how many are a skip.`,
+		`  sqsonce doctor --queue orders --function billing --table dedup
+  sqsonce doctor --queue orders --table dedup --worker http://billing:8080 --strict --json`,
+		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.diagnose(ctx, f) })
+	c.Flags().StringVar(&a.flags.queue, "queue", "", "the source `queue`, by name, URL or ARN")
+	c.Flags().StringVar(&f.function, "function", "", "the `name` or ARN of the function that reads it")
+	c.Flags().StringVar(&f.role, "role", "", "the `ARN` of the consumer's role (default: the function's)")
+	c.Flags().StringSliceVar(&f.workers, "worker", nil, "`URL`s of workers' status handlers, or dns:HOST:PORT, with commas between")
+	c.Flags().Var(&f.longest, "longest-handler", "how long the longest handler runs, as 90s or 15m")
+	c.Flags().BoolVar(&f.allOrNothing, "all-or-nothing", false, "the function reports no batch item failures, and is meant not to")
+	c.Flags().BoolVar(&f.probe, "probe", false, "try what the caller may do, with calls that cannot succeed")
+	c.Flags().BoolVar(&f.strict, "strict", false, "end with 3 for a warn too")
+	a.retentionFlag(c)
+	return a.recordFlags(c)
+}
+
+func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
+	d := doctor.Deployment{
+		Function: f.function, Table: a.flags.table, Consumer: a.flags.consumer, Role: f.role, Workers: f.workers, Retention: a.flags.retention.orDefault(),
+		LongestHandler: time.Duration(f.longest), AllOrNothing: f.allOrNothing, Probe: f.probe,
+	}
+	if a.opts.Store != nil {
+		d.Table = "" // SQSONCE_TABLE: the records are elsewhere
+	}
+	inAWS := cmp.Or(a.flags.queue, d.Function, d.Table, d.Role) != ""
+	switch {
+	case !inAWS && len(d.Workers) == 0:
+		return fail(exitUsage, "what is to be looked at? Set --queue, --function, --table, --role or --worker")
+	case d.Retention < 0 || d.LongestHandler < 0:
+		return fail(exitUsage, "--retention and --longest-handler must not be negative")
+	}
+	if err := (&fleet.Fleet{Targets: d.Workers}).Check(); err != nil {
+		return err
+	}
+	clients := doctor.Clients{HTTP: a.http}
+	var first []doctor.Finding // of the queue that --queue names
+	s, err := a.connect(ctx)
+	switch {
+	case err != nil && inAWS:
+		return err
+	case err != nil:
+		a.note("AWS is not asked: %v", err)
+	default:
+		clients.SQS, clients.DynamoDB, clients.Lambda, clients.IAM = s.sqs, s.dynamo, s.lambda, s.iam
+		clients.CloudWatch, clients.STS = s.cloudwatch, s.sts
+		if a.flags.queue != "" {
+			d.QueueURL, first = s.named(ctx, a.flags.queue)
+		}
+	}
+	r := diagnosis{V: 1, Findings: []doctor.Finding{}}
+	found := func(yield func(doctor.Finding) bool) {
+		for _, f := range first {
+			if !yield(f) {
+				return
+			}
+		}
+		doctor.Each(ctx, clients, d)(yield)
+	}
+	for f := range found {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // what could not be asked after that is no finding
+		}
+		r.Findings = append(r.Findings, f)
+		if !a.flags.json {
+			if err := a.printFinding(f); err != nil {
+				return err
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.count()
+	if a.flags.json {
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	}
+	a.note("%s", r.summary())
+	return r.exit(f.strict)
+}
+
+// named returns the URL of a queue, or what is found where there is none.
+func (s *services) named(ctx context.Context, queue string) (string, []doctor.Finding) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	url, err := s.queueURL(ctx, queue)
+	if err == nil {
+		return url, nil
+	}
+	f := doctor.Finding{ID: "Q1", Verdict: doctor.Skip, Text: "could not look: " + err.Error()}
+	if denied(err) {
+		f.Text, f.Denied = awserr.Action(err)+" is denied", true
+	} else if _, none := errors.AsType[*exitError](err); none {
+		f.Verdict, f.Text, f.Fix = doctor.Fail, err.Error(), "name another queue, or set AWS_REGION or AWS_PROFILE; aws sqs list-queues prints those that there are"
+	}
+	return "", []doctor.Finding{f}
+}
+
+// diagnosis is the JSON of doctor.
+type diagnosis struct {
+	V        int              `json:"v"`
+	Findings []doctor.Finding `json:"findings"`
+	OK       int              `json:"ok"`
+	Warnings int              `json:"warnings"`
+	Failures int              `json:"failures"`
+	Skipped  int              `json:"skipped"`
+}
+
+func (r *diagnosis) count() {
+	for _, f := range r.Findings {
+		switch f.Verdict {
+		case doctor.OK:
+			r.OK++
+		case doctor.Warn:
+			r.Warnings++
+		case doctor.Fail:
+			r.Failures++
+		default:
+			r.Skipped++
+		}
+	}
+}
+
+func (r *diagnosis) summary() string {
+	several := func(n int, what string) string {
+		if n == 1 {
+			return "1 " + what
+		}
+		return fmt.Sprintf("%d %ss", n, what)
+	}
+	return fmt.Sprintf("%d ok, %s, %s, %d skipped", r.OK, several(r.Warnings, "warning"), several(r.Failures, "failure"), r.Skipped)
+}
+
+// exit returns an error where the findings have an exit code.
+func (r *diagnosis) exit(strict bool) error {
+	if r.Failures > 0 || strict && r.Warnings > 0 {
+		return &exitError{code: exitFound}
+	}
+	blind, code := true, exitFailed
+	for _, f := range r.Findings {
+		if slices.Contains([]string{"I1", "C1", "C2"}, f.ID) { // known of any caller
+			continue
+		}
+		blind = blind && f.Verdict == doctor.Skip
+		if f.Denied {
+			code = exitDenied
+		}
+	}
+	if blind {
+		return fail(code, "no check of the deployment could look")
+	}
+	return nil
+}
+
+// printFinding prints a finding as soon as it is there. A terminal breaks its lines: a fix is to be copied whole.
+func (a *app) printFinding(f doctor.Finding) error {
+	text, fix := escaped(f.Text), escaped(f.Fix)
+	line := strings.Join([]string{string(f.Verdict), f.ID, text, fix}, "\t")
+	if a.width > 0 {
+		line = fmt.Sprintf("%-4s  %-2s  %s", f.Verdict, f.ID, text)
+		if fix != "" {
+			line += "\n          fix: " + fix
+		}
+	}
+	if _, err := fmt.Fprintln(a.out, line); err != nil {
+		return err
+	}
+	return a.flush()
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/status"
+)
+
+var examined = []string{"doctor", "--queue", "orders", "--function", "billing", "--table", "dedup"}
+
+func denyDynamo(op string) fault.Plan {
+	return fault.Plan{Rules: []fault.Rule{{Op: op, Do: fault.Error, Code: "AccessDeniedException"}}}
+}
+
+// noTTL is a FAIL of T2.
+func (w *world) noTTL() {
+	_, err := w.stack.DynamoDB.UpdateTimeToLive(context.Background(), &dynamodb.UpdateTimeToLiveInput{
+		TableName: aws.String("dedup"), TimeToLiveSpecification: &ddbtypes.TimeToLiveSpecification{Enabled: aws.Bool(false), AttributeName: aws.String("expiration")},
+	})
+	w.must(err)
+}
+
+func TestGoldenDoctor(t *testing.T) {
+	bubble(t, func(w *world) {
+		d := w.deploy()
+		w.golden("doctor-ok-pipe", w.run(examined...))
+		w.noTTL()
+		d.mapping.FunctionResponseTypes = nil
+		d.mapping.ScalingConfig = nil
+		w.stack.MemDynamoDB().Set(denyDynamo("DescribeContinuousBackups"))
+		w.golden("doctor-pipe", w.run(examined...))
+		w.golden("doctor-json", w.run(append(examined, "--json")...))
+		w.width = 100
+		w.golden("doctor-terminal", w.run(examined...))
+	})
+}
+
+// The output in docs/operating.md is that of the golden file.
+func TestDocumentedDoctor(t *testing.T) {
+	manual, err := os.ReadFile("../../../docs/operating.md")
+	golden, goldenErr := os.ReadFile("testdata/doctor-terminal.txt")
+	if err != nil || goldenErr != nil {
+		t.Fatal(err, goldenErr)
+	}
+	_, out, _ := strings.Cut(string(golden), "-- stdout\n")
+	want := "\n```console\n$ bin/sqsonce " + strings.Join(examined, " ") + "\n" + strings.Replace(out, "-- stderr\n", "", 1) + "```\n"
+	if _, after, found := strings.Cut(string(manual), "<!-- doctor output -->\n"); !found || !strings.HasPrefix(after, want) {
+		t.Errorf("docs/operating.md has not this output:\n%s", want)
+	}
+}
+
+// The exit codes. A check that could not look is never ok.
+func TestDoctorExitCodes(t *testing.T) {
+	warned := func(w *world) {
+		_, err := w.stack.DynamoDB.UpdateTable(context.Background(), &dynamodb.UpdateTableInput{TableName: aws.String("dedup"), DeletionProtectionEnabled: aws.Bool(false)})
+		w.must(err)
+	}
+	for name, test := range map[string]struct {
+		change func(w *world)
+		args   string
+		code   exitCode
+		says   string // standard error
+		shows  string // standard output
+	}{
+		"all is ok":         {args: "--queue orders --function billing --table dedup --strict", says: " ok, 0 warnings, 0 failures, 0 skipped"},
+		"a warning":         {change: warned, args: "--table dedup", says: "1 warning, 0 failures", shows: "warn\tT4\t"},
+		"a warning, strict": {change: warned, args: "--table dedup --strict", code: exitFound, says: "1 warning, 0 failures", shows: "warn\tT4\t"},
+		"a failure":         {change: (*world).noTTL, args: "--table dedup", code: exitFound, says: "0 warnings, 1 failure,", shows: "FAIL\tT2\t"},
+		"one is skipped":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("DescribeContinuousBackups")) }, args: "--table dedup --strict", says: "1 skipped", shows: "skip\tT3\tdynamodb:DescribeContinuousBackups is denied\t\n"},
+		"all are denied":    {change: func(w *world) { w.stack.MemDynamoDB().Set(denyDynamo("")) }, args: "--table dedup", code: exitDenied, says: "5 skipped\nsqsonce: no check of the deployment could look"},
+		"nothing answers": {change: func(w *world) {
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Do: fault.Error, Code: "ValidationException"}}})
+		}, args: "--table dedup", code: exitFailed, says: "no check of the deployment could look"},
+		"nothing is named":   {code: exitUsage, says: "Set --queue, --function"},
+		"negative":           {args: "--table dedup --longest-handler -3s", code: exitUsage, says: "--longest-handler must not be negative"},
+		"negative retention": {args: "--table dedup --retention -3s", code: exitUsage, says: "must not be negative"},
+		"no worker's URL":    {args: "--worker ftp://x", code: exitUsage, says: "must be a URL"},
+		"no such queue":      {args: "--queue lost --table dedup", code: exitFound, says: "1 failure", shows: "FAIL\tQ1\tthere is no queue lost in us-east-1"},
+		"another Region":     {args: "--queue arn:aws:sqs:eu-west-1:000000000000:orders", code: exitFound, shows: "FAIL\tQ1\tqueue arn:aws:sqs:eu-west-1:000000000000:orders is in eu-west-1"},
+		"the URL is denied": {change: func(w *world) {
+			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Error, Code: "AccessDenied"}}})
+		}, args: "--queue orders", code: exitDenied, shows: "skip\tQ1\tsqs:GetQueueUrl is denied\t\n"},
+		"by environment": {change: func(w *world) { w.env["SQSONCE_TABLE"] = "dedup" }, says: " ok, 0 warnings", shows: "ok\tT1\t"},
+		"a store of its own": {change: func(w *world) {
+			w.env["SQSONCE_TABLE"] = "dedup"
+			w.opts.Store = func(context.Context) (Store, error) { return nil, errors.New("not asked") }
+		}, args: "--queue orders --function billing", says: " ok, 0 warnings, 0 failures, 0 skipped"},
+		"not connected":       {change: func(w *world) { w.noAWS = fail(exitDenied, "no credentials") }, args: "--table dedup", code: exitDenied, says: "no credentials"},
+		"workers without AWS": {change: func(w *world) { w.noAWS = fail(exitDenied, "no credentials") }, args: "--worker http://one", code: exitFound, says: "AWS is not asked: no credentials", shows: "FAIL\tW1\tno answer of http://one (connection refused)"},
+		"it takes too long": {change: func(w *world) {
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Do: fault.Delay, Delay: 5 * time.Second}}})
+		}, args: "--table dedup --timeout 2s", code: exitFailed, says: "deadline"},
+		"the probe is no policy": {args: "--queue orders --table dedup --probe", says: "0 failures, 2 skipped", shows: "ok\tI3\tthe caller has sqs:DeleteMessage on queue orders\t\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.deploy()
+				w.env = map[string]string{}
+				if test.change != nil {
+					test.change(w)
+				}
+				got := w.run(append([]string{"doctor"}, strings.Fields(test.args)...)...)
+				w.stack.MemDynamoDB().Set(fault.Plan{}) // the world ends by calls
+				if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
+					t.Errorf("exit %d, want %d with %q and %q\n%s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
+				}
+				if strings.Contains(got.out, "ok\tT") && w.opts.Store != nil {
+					t.Error(got.out)
+				}
+			})
+		})
+	}
+}
+
+// An interrupt ends it in part: what was found before is shown.
+func TestDoctorInterrupted(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deploy()
+		w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "DescribeTimeToLive", Do: fault.Delay, Delay: 5 * time.Second}}})
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Second, cancel)
+		got := w.runIn(ctx, "doctor", "--table", "dedup")
+		if got.code != exitPart || !strings.Contains(got.out, "ok\tT1\t") || strings.Contains(got.out, "T2") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// What workers and AWS say is escaped, and JSON is one object.
+func TestDoctorEscapes(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.workers = map[string]func() status.Report{"one": func() status.Report {
+			return status.Report{V: 1, Name: "one", Started: time.Now().Add(-time.Hour), Now: time.Now(), Workers: []status.Worker{{Queue: "orders\x1b[31m\u202e", NotReady: "\u009bbad\n"}}}
+		}}
+		for _, width := range []int{0, 80} {
+			w.width = width
+			got := w.run("doctor", "--worker", "http://one")
+			if got.code != exitFound || !strings.Contains(got.out, `orders\x1b[31m\u202e (\u009bbad\n)`) || strings.ContainsAny(got.out, "\x1b\u202e\u009b") {
+				t.Errorf("%q", got.out)
+			}
+		}
+		got := w.run("doctor", "--worker", "http://one", "--json")
+		var v diagnosis
+		if err := json.Unmarshal([]byte(got.out), &v); err != nil || strings.Count(got.out, "\n") != 1 || v.V != 1 || v.Failures != 1 || len(v.Findings) != v.OK+v.Warnings+v.Failures+v.Skipped {
+			t.Errorf("%v: %s", err, got.out)
+		}
+	})
+}

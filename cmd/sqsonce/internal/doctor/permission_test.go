@@ -1,0 +1,190 @@
+package doctor
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+)
+
+func TestCaller(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arn     string
+		err     error
+		verdict Verdict
+		says    string
+	}{
+		"known":      {callerARN, nil, OK, callerARN},
+		"expired":    {"", &smithy.GenericAPIError{Code: "ExpiredToken", Message: "The security token is expired"}, Fail, "ExpiredToken"},
+		"denied":     {"", &smithy.GenericAPIError{Code: "AccessDenied", Message: "no"}, Skip, "sts:GetCallerIdentity is denied"},
+		"fails":      {"", errors.New("broken"), Skip, "broken"},
+		"an emptied": {"", nil, Skip, "no ARN"},
+	} {
+		a := healthy(t, "orders")
+		answer(a.sts, func(*sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
+			return &sts.GetCallerIdentityOutput{Arn: aws.String(test.arn)}, test.err
+		})
+		if f := a.only("I1", test.verdict); !strings.Contains(f.Text, test.says) {
+			t.Errorf("%s: %s: want %q", name, f, test.says)
+		}
+	}
+}
+
+// Each action that the role lacks is found by name, and the fix gives it.
+func TestRole(t *testing.T) {
+	t.Parallel()
+	for action, test := range map[string]struct {
+		on      string
+		verdict Verdict
+	}{
+		"sqs:ReceiveMessage":          {"queue orders", Fail},
+		"sqs:DeleteMessage":           {"queue orders", Fail},
+		"sqs:ChangeMessageVisibility": {"queue orders", Fail},
+		"sqs:GetQueueAttributes":      {"queue orders", Fail},
+		"sqs:SendMessage":             {"queue orders-dlq", Fail},
+		"dynamodb:UpdateItem":         {"table dedup", Fail},
+		"dynamodb:GetItem":            {"table dedup", Warn},
+		"dynamodb:PartiQLInsert":      {"table dedup", Warn},
+		"dynamodb:PartiQLUpdate":      {"table dedup", Warn},
+	} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			a := healthy(t, "orders")
+			a.role.without(action)
+			f := a.only("I2", test.verdict)
+			if !strings.HasPrefix(f.Text, "role billing lacks "+action+" on "+test.on+",") || strings.Count(f.Fix, ":") != strings.Count(queueARN("orders"), ":")+6 {
+				t.Errorf("%s\n%s", f, f.Fix)
+			}
+			a.paste(f.Fix)
+			a.well()
+		})
+	}
+}
+
+// A second fix does not take back what the first one has given.
+func TestRoleTwice(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	a.role.without("sqs:SendMessage")
+	a.paste(a.only("I2", Fail).Fix)
+	a.role.without("sqs:DeleteMessage", "dynamodb:GetItem")
+	f := a.only("I2", Fail)
+	if !strings.Contains(f.Text, "lacks sqs:DeleteMessage on queue orders, dynamodb:GetItem on table dedup,") {
+		t.Error(f)
+	}
+	a.paste(f.Fix)
+	a.well()
+}
+
+func TestRoleSimulation(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change  func(a *account)
+		verdict Verdict
+		says    string
+		fix     string
+	}{
+		"denied by a statement": {func(a *account) { a.role.denied = []string{"sqs:SendMessage"} }, Fail, "sqs:SendMessage on queue orders-dlq (denied by a statement)", "an Allow does not outweigh a Deny"},
+		"conditions":            {func(a *account) { a.role.conditional = []string{"sqs:SendMessage"} }, Warn, "sqs:SendMessage on queue orders-dlq only if conditions on aws:SourceVpce allow it", "see whether"},
+		"conditions and a lack": {func(a *account) {
+			a.role.conditional = []string{"sqs:SendMessage"}
+			a.role.without("sqs:DeleteMessage")
+		}, Fail, "; role billing has sqs:SendMessage on queue orders-dlq only if", "aws iam put-role-policy"},
+		"nothing is said": {func(a *account) { a.role.silent = true }, Skip, "says nothing about sqs:ReceiveMessage on queue orders", ""},
+		"denied":          {func(a *account) { a.iam.deny("SimulatePrincipalPolicy") }, Skip, "iam:SimulatePrincipalPolicy is denied", ""},
+		"no such role":    {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:role/gone" }, Fail, "does not exist", "aws iam list-roles"},
+		"a session": {func(a *account) { a.deployment.Role = "arn:aws:sts::000000000000:assumed-role/billing/one" }, Skip,
+			"session of the role billing", "aws iam get-role --role-name billing --query Role.Arn --output text"},
+		"no role":   {func(a *account) { a.deployment.Role = "billing" }, Skip, `"billing" is not the ARN of a role`, ""},
+		"a user":    {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:user/ann" }, Skip, "is not the ARN of a role", ""},
+		"two lacks": {func(a *account) { a.role.without("sqs:DeleteMessage", "sqs:SendMessage") }, Fail, "lacks sqs:DeleteMessage on queue orders, sqs:SendMessage on queue orders-dlq,", "aws iam put-role-policy"},
+		"pages":     {func(a *account) { endless(a) }, Skip, "says nothing about", ""},
+		"by --role": {func(a *account) { a.deployment.Role = "arn:aws:iam::000000000000:role/billing" }, OK, "role billing has the 9 actions", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := healthy(t, "orders")
+			test.change(a)
+			if f := a.only("I2", test.verdict); !strings.Contains(f.Text, test.says) || !strings.HasPrefix(f.Fix, test.fix) {
+				t.Errorf("%s\nfix %q", f, f.Fix)
+			}
+		})
+	}
+}
+
+// endless has a simulation that never comes to an end.
+func endless(a *account) {
+	answer(a.iam, func(*iam.SimulatePrincipalPolicyInput) (*iam.SimulatePrincipalPolicyOutput, error) {
+		return &iam.SimulatePrincipalPolicyOutput{IsTruncated: true, Marker: aws.String("again")}, nil
+	})
+}
+
+// What is not known of the deployment is not taken for granted.
+func TestRoleUnseen(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	a.dynamodb.deny("DescribeTable")
+	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "dynamodb:DescribeTable is denied") {
+		t.Error(f)
+	}
+	a.role.without("sqs:SendMessage")
+	if f := a.of("I2"); f.Verdict != Fail || !strings.Contains(f.Text, "not all was seen: dynamodb:DescribeTable is denied") {
+		t.Error(f)
+	}
+	a.deployment = Deployment{Role: roleARN}
+	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "depends on --queue and --table") {
+		t.Error(f)
+	}
+	a = healthy(t, "orders")
+	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { o.Attributes["RedrivePolicy"] = "none" })
+	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "the redrive policy of orders cannot be read") {
+		t.Error(f)
+	}
+	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { delete(o.Attributes, "RedrivePolicy") }) // Q2 has that
+	if f := a.of("I2"); f.Verdict != OK || !strings.Contains(f.Text, "the 8 actions") {
+		t.Error(f)
+	}
+	a = healthy(t, "orders")
+	a.lambda.deny("GetFunctionConfiguration")
+	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "lambda:GetFunctionConfiguration is denied") {
+		t.Error(f)
+	}
+}
+
+// The actions are those of the README's table, but for sqs:GetQueueUrl, which has a substitute.
+func TestActionsOfREADME(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (?:store|function|worker) \|([^|]*)\|`).FindAllSubmatch(text, -1) {
+		service := ""
+		for _, action := range regexp.MustCompile("`([a-z]+:)?([A-Za-z]+)`").FindAllSubmatch(row[1], -1) {
+			if len(action[1]) > 0 {
+				service = string(action[1])
+			}
+			named[service+string(action[2])] = true
+		}
+	}
+	delete(named, "sqs:GetQueueUrl")
+	all := slices.Concat(queueActions, deadLetterActions, recordActions, batchActions)
+	for _, action := range all {
+		if !named[action] {
+			t.Errorf("README.md does not name %s", action)
+		}
+	}
+	if len(named) != len(all) {
+		t.Errorf("README.md names %v, checked are %v", named, all)
+	}
+}

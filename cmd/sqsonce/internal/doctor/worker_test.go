@@ -1,0 +1,198 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+	"github.com/sqsonce/sqsonce/status"
+)
+
+// processes answer as a status.Handler does, by host.
+type processes map[string]*proc
+
+// proc is a process with a worker and a consumer that are well.
+type proc struct {
+	report  status.Report
+	running status.RunningReport
+	asked   int
+	change  func(p *proc, asked int) // before each answer of /stats, counted from 1
+	away    bool
+	mute    bool // /running has no answer
+}
+
+func newProc(name string) *proc {
+	return &proc{
+		report: status.Report{
+			V: 1, Name: name, Started: time.Now().Add(-time.Hour),
+			Workers: []status.Worker{{
+				Queue: "orders", URL: "https://sqs/1/orders", State: "running", Intake: "open",
+				Options: map[string]float64{"visibility_seconds": 30},
+				Stats:   status.Stats{fleet.Stuck: 0, unanswered: 7, fleet.LeasesLost: 2},
+			}},
+			Consumers: []status.Component{{Name: "billing", Stats: status.Stats{messageIDKeys: 0, foreignWriters: 0, fleet.LeasesLost: 1}}},
+		},
+		running: status.RunningReport{V: 1, Total: 1, Running: []status.Running{{Queue: "orders", MessageID: "m1", Seconds: 95, Lease: 20}}},
+	}
+}
+
+func (ps processes) RoundTrip(req *http.Request) (*http.Response, error) {
+	p := ps[req.URL.Host]
+	if p == nil || p.away {
+		return nil, errors.New("connection refused")
+	}
+	var v any = p.running
+	if req.URL.Path == "/stats" {
+		if p.asked++; p.change != nil {
+			p.change(p, p.asked)
+		}
+		p.report.Now = time.Now()
+		v = p.report
+	} else if p.mute {
+		return nil, errors.New("connection reset")
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body))}, nil
+}
+
+// watched is a healthy deployment with two processes.
+func watched(t *testing.T) (*account, processes) {
+	a := healthy(t, "orders")
+	ps := processes{"one:80": newProc("one"), "two:80": newProc("two")}
+	a.clients.HTTP, a.deployment.Workers = &http.Client{Transport: ps}, []string{"http://one:80", "http://two:80"}
+	return a, ps
+}
+
+func TestWorkersWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, ps := watched(t)
+		start := time.Now()
+		a.well()
+		if took := time.Since(start); took != betweenReads || ps["one:80"].asked != 2 {
+			t.Errorf("%s, %d reads", took, ps["one:80"].asked)
+		}
+		if f := a.of("W1"); f.Text != "2 of 2 processes answer, with 2 workers that are ready, and no handler is stuck" {
+			t.Error(f)
+		}
+	})
+}
+
+func TestWorkers(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(p *proc)
+		id      string
+		verdict Verdict
+		says    string
+	}{
+		"not ready": {func(p *proc) { p.report.Workers[0].NotReady = "paused" }, "W1", Fail, "not ready: http://one:80 of orders (paused)"},
+		"stuck": {func(p *proc) {
+			p.report.Workers[0].Stats[fleet.Stuck] = 2
+			p.running.Running[0].Stuck, p.running.Running[0].Lease = true, -1
+		}, "W1", Fail, "handlers are stuck: http://one:80 of orders (2)"},
+		"unanswered rises": {func(p *proc) {
+			p.change = func(p *proc, n int) { p.report.Workers[0].Stats[unanswered] = float64(7 + 3*n) }
+		}, "W2", Warn, "within 2s: http://one:80, worker of orders: 3 receives without an answer"},
+		"leases are lost": {func(p *proc) {
+			p.change = func(p *proc, n int) { p.report.Workers[0].Stats[fleet.LeasesLost] = float64(n) }
+		}, "W2", Warn, "worker of orders: 1 leases lost"},
+		"record leases are lost": {func(p *proc) {
+			p.change = func(p *proc, n int) { p.report.Consumers[0].Stats[fleet.LeasesLost] = float64(n) }
+		}, "W2", Warn, "consumer billing: 1 record leases lost"},
+		"restarted": {func(p *proc) {
+			p.change = func(p *proc, n int) { p.report.Started = time.Now() }
+		}, "W2", Skip, "http://one:80 has answered once, or was another process"},
+		"message IDs":     {func(p *proc) { p.report.Consumers[0].Stats[messageIDKeys] = 12 }, "W3", Warn, "keys are message IDs: http://one:80, consumer billing (12)"},
+		"foreign writers": {func(p *proc) { p.report.Consumers[0].Stats[foreignWriters] = 1 }, "W3", Warn, "another program writes the records: http://one:80, consumer billing (1)"},
+		"visible": {func(p *proc) { p.running.Running[0].Lease = 0 }, "W3", Warn,
+			"http://one:80, message m1 of orders: its handler has run for 95s, the visibility timeout is 30s"},
+		"running is not said": {func(p *proc) { p.mute = true }, "W3", Skip, "connection reset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, ps := watched(t)
+				test.change(ps["one:80"])
+				if f := a.only(test.id, test.verdict); !strings.Contains(f.Text, test.says) {
+					t.Errorf("%s: want %q", f, test.says)
+				}
+			})
+		})
+	}
+}
+
+// A process that cannot be asked is no process that is ready, and what is asked of it is not seen.
+func TestWorkersAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, ps := watched(t)
+		ps["one:80"].away = true
+		for id, want := range map[string]Verdict{"W1": Fail, "W2": Skip, "W3": Skip} {
+			if f := a.of(id); f.Verdict != want || !strings.Contains(f.Text, "http://one:80") || !strings.Contains(f.Text, "connection refused") {
+				t.Errorf("%s: want %s", f, want)
+			}
+		}
+		ps["two:80"].away = true
+		start := time.Now()
+		if f := a.of("W1"); f.Verdict != Fail || time.Since(start) != 0 {
+			t.Error(f, "after", time.Since(start))
+		}
+		a.deployment.Workers = []string{"ftp://one"}
+		if f := a.of("W1"); f.Verdict != Skip || !strings.Contains(f.Text, "must be a URL") {
+			t.Error(f)
+		}
+	})
+}
+
+// A number that a process does not report is not zero.
+func TestWorkersOfAnotherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, name := range []string{fleet.Stuck, unanswered, messageIDKeys, foreignWriters} {
+			a, ps := watched(t)
+			p := ps["two:80"]
+			delete(p.report.Workers[0].Stats, name)
+			delete(p.report.Consumers[0].Stats, name)
+			skipped := 0
+			for _, f := range a.all() {
+				if f.Verdict == Skip && strings.Contains(f.Text, "http://two:80 does not report "+name) {
+					skipped++
+				} else if f.Verdict != OK {
+					t.Error(f)
+				}
+			}
+			if skipped != 1 {
+				t.Errorf("without %s %d checks are skipped", name, skipped)
+			}
+		}
+	})
+}
+
+func TestManyWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := watched(t)
+		a.deployment.Workers = []string{"http://a", "http://b", "http://c", "http://d", "http://e"}
+		if f := a.of("W1"); !strings.Contains(f.Text, "http://a (") || !strings.Contains(f.Text, "http://c (") || !strings.HasSuffix(f.Text, " and 2 more") {
+			t.Error(f)
+		}
+	})
+}
+
+// The names are those of package status.
+func TestNamesOfStats(t *testing.T) {
+	t.Parallel()
+	for _, want := range []struct{ of, name string }{
+		{"worker", unanswered}, {"worker", fleet.Stuck}, {"worker", fleet.LeasesLost}, {"consumer", messageIDKeys}, {"consumer", foreignWriters}, {"consumer", fleet.LeasesLost},
+	} {
+		if !slices.ContainsFunc(status.Fields, func(f status.Field) bool { return f.Of == want.of && f.Name == want.name }) {
+			t.Errorf("status.Fields has no %s of a %s", want.name, want.of)
+		}
+	}
+}
