@@ -1,0 +1,326 @@
+package consoletest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/chromedp/chromedp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/localstack"
+	"github.com/sqsonce/sqsonce/ops"
+	"github.com/sqsonce/sqsonce/sqsworker"
+	"github.com/sqsonce/sqsonce/status"
+)
+
+// world is AWS in memory, on 127.0.0.1, with queues, their dead-letter queues and a table; and the command `sqsonce console` as a
+// process that finds nothing else.
+type world struct {
+	*testing.T
+	stack  *localstack.Stack
+	store  *dynamostore.Store
+	worker *httptest.Server // with a status handler
+
+	url  string // that the console has printed, with the token
+	base string // without path and token
+	err  output
+}
+
+const (
+	queue, fifo       = "orders", "payments.fifo"
+	dlq, fifoDLQ      = "orders-dlq", "payments-dlq.fifo"
+	consumer          = "billing"
+	hostile           = "<script>alert(1)</script>\u202e<img src=x onerror=alert(2)>"
+	hostileShown      = `<script>alert(1)</script>\u202e<img src=x onerror=alert(2)>`
+	classOfReleased   = "card provider: status * for order *"
+	releasedMessages  = 7
+	completedMessages = 3
+	crashedMessages   = 2
+	startedMessages   = 5 // of which none was
+)
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("AWS_ENDPOINT_URL") != "" {
+		t.Setenv("AWS_ENDPOINT_URL", "") // Start would use it
+	}
+	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
+		o.Queues = []localstack.Queue{{Name: queue}, {Name: fifo}}
+		o.Tables, o.InMemory, o.HTTP = []string{"dedup"}, true, true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stack.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{T: t, stack: stack}
+	w.store, err = dynamostore.New(stack.DynamoDB, "dedup", func(o *dynamostore.Options) { o.Logger = quiet })
+	w.must(err)
+	return w
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+var consoleURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\S*`)
+
+// console starts the command, and returns when it has printed its URL.
+func (w *world) console(flags ...string) {
+	w.Helper()
+	program, err := os.Executable()
+	w.must(err)
+	cmd := exec.Command(program, append([]string{"console"}, flags...)...)
+	cmd.Env = append(os.Environ(), asCommand+"=1", "AWS_ENDPOINT_URL="+w.stack.URL, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
+		"XDG_STATE_HOME="+w.TempDir(), "SQSONCE_CONSUMER="+consumer, "SQSONCE_TABLE=dedup", "USER=ann", "TZ=UTC")
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, &w.err
+	w.must(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	w.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case <-ended:
+		case <-time.After(waiting):
+			_ = cmd.Process.Kill()
+			w.Errorf("the console does not end after SIGTERM: %s", &w.err)
+		}
+		if w.Failed() {
+			w.Logf("the console printed: %s%s", out, &w.err)
+		}
+	})
+	eventually(w.T, "the console prints its URL", func() bool {
+		select {
+		case err := <-ended:
+			ended <- err
+			w.Fatalf("the console ended: %v: %s%s", err, out, &w.err)
+		default:
+		}
+		found := consoleURL.FindStringSubmatch(out.String() + w.err.String())
+		if found != nil {
+			w.url, w.base = found[0], found[1]
+		}
+		return found != nil
+	})
+}
+
+// open opens the console's first page in a tab of its own, by the URL that was printed.
+func (w *world) open() *tab {
+	w.Helper()
+	b := newTab(w.T)
+	if status := b.load(chromedp.Navigate(w.url)); status != http.StatusOK {
+		w.Fatalf("status %d\n%s", status, b.dump())
+	}
+	return b
+}
+
+// visit opens a page of the console in a tab.
+func (w *world) visit(b *tab, path string) int {
+	w.Helper()
+	return b.load(chromedp.Navigate(w.base + path))
+}
+
+// reads are the operations that pages may call without being asked to do anything: they change nothing, and receive nothing.
+var reads = []string{
+	"GetQueueUrl", "GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks", "ListQueueTags",
+	"GetItem", "DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups",
+}
+
+// calls are those of both services so far, by operation.
+func (w *world) calls() map[string]int {
+	n := map[string]int{}
+	for _, c := range slices.Concat(w.stack.MemSQS().Calls(), w.stack.MemDynamoDB().Calls()) {
+		n[c.Op]++
+	}
+	return n
+}
+
+// acted returns the calls since before that do more than read.
+func (w *world) acted(before map[string]int) (acts []string) {
+	for op, n := range w.calls() {
+		if n > before[op] && !slices.Contains(reads, op) {
+			acts = append(acts, fmt.Sprintf("%s x%d", op, n-before[op]))
+		}
+	}
+	slices.Sort(acts)
+	return acts
+}
+
+// send sends a message of an event and returns its ID.
+func (w *world) send(queue, event, body string, attrs ...string) string {
+	w.Helper()
+	in := &sqs.SendMessageInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), MessageBody: &body, MessageAttributes: map[string]sqstypes.MessageAttributeValue{}}
+	attrs = append(attrs, sqsonce.AttrEventID, event, sqsonce.AttrEventSource, "orders")
+	for i := 0; i < len(attrs); i += 2 {
+		in.MessageAttributes[attrs[i]] = sqstypes.MessageAttributeValue{DataType: aws.String("String"), StringValue: &attrs[i+1]}
+	}
+	if strings.HasSuffix(queue, ".fifo") {
+		group, _, _ := strings.Cut(event, "/")
+		in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String("dedup-"+event)
+	}
+	out, err := w.stack.SQS.SendMessage(w.Context(), in)
+	w.must(err)
+	return *out.MessageId
+}
+
+// put makes the record of an event.
+func (w *world) put(event string, state ops.State, lastError string) {
+	w.Helper()
+	claim := dedup.Claim{
+		Key: consumer + "#orders|" + event, Owner: "owner-" + event, Lease: time.Minute, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true,
+	}
+	if state == ops.Crashed {
+		claim.Lease = 100 * time.Millisecond
+	}
+	l, err := w.store.Acquire(w.Context(), claim)
+	w.must(err)
+	switch state {
+	case ops.Released:
+		w.must(w.store.Release(w.Context(), l, fmt.Errorf("%s", lastError)))
+	case ops.Completed:
+		w.must(w.store.Complete(w.Context(), l, dedup.Result{}))
+	case ops.Crashed:
+		eventually(w.T, "the lease ends", func() bool { return time.Now().After(l.Until) })
+	}
+}
+
+// seed fills the dead-letter queues with every state, and with what is meant to break pages.
+func (w *world) seed() {
+	w.Helper()
+	for i := range releasedMessages {
+		event := fmt.Sprintf("ord-%d", 1001+i)
+		w.put(event, ops.Released, fmt.Sprintf("card provider: status 503 for order %d", 1001+i))
+		w.send(dlq, event, fmt.Sprintf(`{"order":%d,"amount":"12.50"}`, 1001+i))
+	}
+	for i := range completedMessages {
+		event := fmt.Sprintf("ord-%d", 2001+i)
+		w.put(event, ops.Completed, "")
+		w.send(dlq, event, `{"order":2001}`)
+	}
+	for i := range crashedMessages {
+		event := fmt.Sprintf("ord-%d", 3001+i)
+		w.put(event, ops.Crashed, "")
+		w.send(dlq, event, `{"order":3001}`)
+	}
+	for i := range startedMessages {
+		w.send(dlq, fmt.Sprintf("ord-%d", 4001+i), `{"order":4001}`)
+	}
+}
+
+// seedHostile adds messages whose every text is meant to break a page. They return in this order: markup, a body of 1 MiB.
+func (w *world) seedHostile() (markup, large string) {
+	w.Helper()
+	w.put(hostile, ops.Released, hostile)
+	markup = w.send(dlq, hostile, hostile, "<b>name</b>"[3:7], hostile)
+	const rest = len("event-id" + "String" + "large" + "event-source" + "String" + "orders") // attributes count too
+	large = w.send(dlq, "large", strings.Repeat("0123456789abcdef", 1<<16)[:1<<20-rest])
+	return markup, large
+}
+
+// seedGroups fills the FIFO dead-letter queue: groups of 14 and 2 messages.
+func (w *world) seedGroups() {
+	w.Helper()
+	for group, n := range map[string]int{"customer-1": 14, "customer-2": 2} {
+		for i := range n {
+			event := fmt.Sprintf("%s/%d", group, i)
+			w.put(event, ops.Released, "card provider: status 503")
+			w.send(fifoDLQ, event, `{"payment":"`+event+`"}`)
+		}
+	}
+}
+
+// consume runs the consumer of the queue until the test ends. Its handler succeeds, and has its status on a port.
+func (w *world) consume() {
+	w.Helper()
+	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
+	w.must(err)
+	handler := func(context.Context, *sqsonce.Message) error { return nil }
+	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[queue], sqsonce.Unwrap(once.Handler(handler)), func(o *sqsworker.Options) { o.Logger, o.Wait = quiet, time.Second })
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+// serveStatus answers as a worker's status handler, with a running handler and one that is stuck.
+func (w *world) serveStatus() {
+	now := time.Now()
+	answers := map[string]any{
+		"/stats": status.Report{
+			V: status.Version, Name: "billing-7f9c", Version: "v1.4.2", Started: now.Add(-3 * time.Hour), Now: now,
+			Workers: []status.Worker{{
+				Queue: queue, URL: w.stack.QueueURL[queue], State: "running", Intake: "open", Options: map[string]float64{"Concurrency": 16},
+				Stats: status.Stats{"received": 1200, "running": 2},
+			}},
+			Consumers: []status.Component{{Name: consumer, Stats: status.Stats{"completed": 1190}}},
+		},
+		"/running": status.RunningReport{V: status.Version, Now: now, Total: 2, Running: []status.Running{
+			{Queue: queue, MessageID: "11111111-2222-3333-4444-555555555555", Key: hostile, Receives: 1, Seconds: 912, Lease: -3, Stuck: true},
+			{Queue: queue, MessageID: "66666666-7777-8888-9999-000000000000", Receives: 2, Seconds: 0.8, Lease: 29},
+		}},
+	}
+	w.worker = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		for path, answer := range answers {
+			if strings.HasSuffix(r.URL.Path, path) {
+				rw.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(rw).Encode(answer) // the client has gone
+				return
+			}
+		}
+		http.NotFound(rw, r)
+	}))
+	w.Cleanup(w.worker.Close)
+}
+
+// output is what a process has printed until now.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
