@@ -94,6 +94,12 @@ var dependencyRules = []struct {
 		reason: "it asks any store by Inspect alone; a command with records in SQL links no DynamoDB",
 	},
 	{
+		pkg:    module + "/status",
+		never:  []string{module + "/dedup/...", module + "/lambda/...", module + "/localstack/...", module + "/ops", sdk + "/service/dynamodb/..."},
+		except: []string{module + "/dedup"},
+		reason: "a worker with records in SQL or Redis, or with none, links no DynamoDB for its probes",
+	},
+	{
 		pkg:    module + "/localstack",
 		never:  []string{module + "/..."},
 		except: []string{module + "/internal/suite"},

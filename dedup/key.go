@@ -49,7 +49,9 @@ func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, sqsonce.K
 				"consumer", o.consumer, "queue", m.QueueARN, "message_id", m.ID)
 		})
 	}
-	if source != sqsonce.KeyFromFunction { // the function finds its key in the copy
+	if source == sqsonce.KeyFromFunction { // the function finds its key in the copy
+		settle.ShowKey(ctx, key)
+	} else {
 		settle.KeepKey(ctx, key)
 	}
 	return recordKey(o.consumer, key), source, nil

@@ -58,6 +58,16 @@ func (w *Worker) SetConcurrency(concurrency int) error {
 	return nil
 }
 
+// Options returns the options in force: zeros are replaced by their defaults, and Concurrency is the one of SetConcurrency, with
+// the defaults that depend on it. Tries and DeadLetterQueue stay zero where the queue decides. It may be called at any time, from
+// any goroutine.
+func (w *Worker) Options() Options {
+	o := w.given
+	o.Concurrency = int(w.control.concurrency.Load())
+	o.setDefaults()
+	return o
+}
+
 // Intake is whether a worker receives. The texts are stable: metrics and alarms may hold them.
 type Intake string
 
@@ -82,13 +92,11 @@ func (w *Worker) intake() Intake {
 
 // adoptConcurrency makes what SetConcurrency asked for the loop's own.
 func (l *loop) adoptConcurrency() {
-	now := l.given
-	now.Concurrency = int(l.control.concurrency.Load())
 	before := l.opts.Concurrency
+	now := l.Options()
 	if now.Concurrency == before {
 		return
 	}
-	now.setDefaults() // again: some defaults depend on Concurrency
 	l.opts = now
 	l.slots += now.Concurrency - before
 	l.capacity.limit.messages = now.InFlight

@@ -35,6 +35,7 @@ type delivery struct {
 	next     *delivery     // of an orphan: the same message, received again
 	tries    int           // those of the head of a FIFO group that failed
 	bounces  int           // times in a row that the event was in progress elsewhere
+	running  runningDelivery
 
 	// While it is unavailable:
 	unavailable      int       // outcomes in a row
@@ -91,6 +92,7 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	if d := l.deliveries[in.m.ID]; d != nil && d.state != releasing {
 		if le.count >= d.lease.count {
 			d.lease = le
+			l.counters.running.changed(d)
 			l.log.DebugContext(d.context(), "sqsworker: newer receipt handle adopted", d.about()...)
 			l.heartbeatBy(le.due)
 		}
@@ -128,6 +130,7 @@ func (l *loop) loseLease(d *delivery, reason string, err error) {
 		return
 	}
 	d.lease.lost = true
+	l.counters.running.changed(d)
 	l.counters.leasesLost.Add(1)
 	l.log.WarnContext(d.context(), "sqsworker: lease lost", d.about(keyReason, reason, keyError, err)...)
 	if d.group != nil {

@@ -153,6 +153,7 @@ func (l *loop) markStuck(d *delivery) {
 		return
 	}
 	d.stuck = true
+	l.counters.running.changed(d)
 	l.slots++
 	l.counters.stuck.Add(1)
 	l.log.ErrorContext(d.context(), "sqsworker: handler does not return after its context was cancelled", d.about()...)

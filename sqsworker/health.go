@@ -15,7 +15,20 @@ const (
 	stateEnded
 )
 
-var stateNames = [...]string{"new", "running", "stopping", "ended"}
+// State is what a worker does. The texts are stable.
+type State string
+
+const (
+	StateNew      State = "new"      // Run has not been called, or has not begun to receive
+	StateRunning  State = "running"  // it receives, or is paused
+	StateStopping State = "stopping" // it finishes what it has received
+	StateEnded    State = "ended"    // Run has returned, or is about to
+)
+
+var states = [...]State{StateNew, StateRunning, StateStopping, StateEnded}
+
+// State returns what the worker does. It may be called at any time, from any goroutine.
+func (w *Worker) State() State { return states[w.state.Load()] }
 
 // blockedAfter is the time without a step of the loop after which the worker counts as dead. An idle loop makes a step
 // every ten seconds, see maxSleep.
@@ -35,13 +48,13 @@ const blockedAfter = time.Minute
 // (-1: none yet), the handlers that run and the seconds of the oldest one, and the stuck ones.
 func (w *Worker) Health() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.notLive()) })
-	mux.HandleFunc("/ready", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.notReadyBecause()) })
+	mux.HandleFunc("/live", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.NotLive()) })
+	mux.HandleFunc("/ready", func(rw http.ResponseWriter, _ *http.Request) { w.probe(rw, w.NotReady()) })
 	return mux
 }
 
-// notLive returns why /live is 503, or "".
-func (w *Worker) notLive() string {
+// NotLive returns why /live of [Worker.Health] is 503; "": it is 200. It may be called at any time, from any goroutine.
+func (w *Worker) NotLive() string {
 	switch state := w.state.Load(); {
 	case state == stateNew:
 		return ""
@@ -55,15 +68,15 @@ func (w *Worker) notLive() string {
 	return ""
 }
 
-// notReadyBecause returns why /ready is 503, or "".
-func (w *Worker) notReadyBecause() string {
+// NotReady returns why /ready of [Worker.Health] is 503; "": it is 200. It may be called at any time, from any goroutine.
+func (w *Worker) NotReady() string {
 	patience := w.opts.Wait + time.Minute
 	last := w.Stats().LastPoll
 	switch {
 	case w.state.Load() == stateNew && w.waitsFor.Load() != nil:
 		return *w.waitsFor.Load()
 	case w.state.Load() != stateRunning:
-		return "the worker does not run: " + stateNames[w.state.Load()]
+		return "the worker does not run: " + string(w.State())
 	case w.notReady.Load():
 		return fmt.Sprintf("the last %d outcomes were unavailable", notReady)
 	case w.full.Load() && w.since(&w.progress) >= patience:
@@ -97,13 +110,13 @@ func (w *Worker) probe(rw http.ResponseWriter, reason string) {
 	s := w.Stats()
 	body := struct {
 		Reason        string  `json:"reason,omitempty"`
-		State         string  `json:"state"`
+		State         State   `json:"state"`
 		Intake        Intake  `json:"intake"`
 		LastPoll      float64 `json:"last_poll_seconds"`
 		Running       int64   `json:"running"`
 		OldestRunning float64 `json:"oldest_running_seconds"`
 		Stuck         int64   `json:"stuck"`
-	}{reason, stateNames[w.state.Load()], s.Intake, -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
+	}{reason, w.State(), s.Intake, -1, s.Running, s.OldestRunning.Seconds(), s.Stuck}
 	if !s.LastPoll.IsZero() {
 		body.LastPoll = w.now().Sub(s.LastPoll).Seconds()
 	}

@@ -120,7 +120,7 @@ func TestRunAllAfterHurry(t *testing.T) {
 		ws[0].Hurry()
 		time.Sleep(time.Hour)
 		if a, b := ws[0].state.Load(), ws[1].state.Load(); a != stateEnded || b != stateRunning {
-			t.Errorf("states: %s, %s; want ended and running", stateNames[a], stateNames[b])
+			t.Errorf("states: %s, %s; want ended and running", states[a], states[b])
 		}
 		stop()
 		if err := <-result; err != nil {

@@ -103,37 +103,6 @@ func (w *Worker) Stats() Stats {
 	if p := c.lastPoll.Load(); p != nil {
 		s.LastPoll = *p
 	}
-	s.OldestRunning, s.Intake = c.running.oldest(), w.intake()
+	s.OldestRunning, s.Intake = c.running.oldest(w.now()), w.intake()
 	return s
-}
-
-// runningHandlers is the set of handlers that run, with the time when each started. A delivery has one handler at a time.
-type runningHandlers struct {
-	mu    sync.Mutex
-	since map[*delivery]time.Time
-}
-
-func (r *runningHandlers) add(d *delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.since == nil {
-		r.since = map[*delivery]time.Time{}
-	}
-	r.since[d] = time.Now()
-}
-
-func (r *runningHandlers) remove(d *delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.since, d)
-}
-
-// oldest returns how long the oldest has run.
-func (r *runningHandlers) oldest() (oldest time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, start := range r.since {
-		oldest = max(oldest, time.Since(start))
-	}
-	return oldest
 }

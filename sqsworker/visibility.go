@@ -227,6 +227,7 @@ func (l *loop) extensionAnswered(c change, err error, start time.Time, jitter fl
 	case err == nil:
 		l.counters.extended.Add(1)
 		le.extended(start, now, c.visibility, l.opts.Visibility, c.last, jitter)
+		l.counters.running.changed(d)
 	case isRefused(err) && d.mayBeDeleted():
 		// A delete that reached SQS first leaves nothing to extend. Its answer, or that of the next try, says whether that is
 		// so. If none comes, the lease ends.

@@ -5,6 +5,21 @@ import "time"
 // Version is the v of the JSON that Handler answers with. Fields may be added to it; a reader ignores those that it does not know.
 const Version = 1
 
+// Probe is the JSON of /live and /ready.
+type Probe struct {
+	V       int           `json:"v"`
+	OK      bool          `json:"ok"` // 200; else 503
+	Workers []ProbeWorker `json:"workers"`
+}
+
+// ProbeWorker is a worker of a Probe.
+type ProbeWorker struct {
+	Queue  string `json:"queue"` // its name
+	State  string `json:"state"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"` // why it is not
+}
+
 // Report is the JSON of /stats.
 type Report struct {
 	V       int       `json:"v"`
@@ -27,8 +42,8 @@ type Worker struct {
 	State    string             `json:"state"`               // new, running, stopping, ended
 	NotLive  string             `json:"not_live,omitempty"`  // why /live is 503
 	NotReady string             `json:"not_ready,omitempty"` // why /ready is 503
-	Intake   string             `json:"intake"`
-	Options  map[string]float64 `json:"options"` // those in force; times in seconds
+	Intake   string             `json:"intake"`              // open, full, paused; "" unless it is running
+	Options  map[string]float64 `json:"options"`             // those in force; times in seconds, 0: none
 	Stats    Stats              `json:"stats"`
 }
 
@@ -38,7 +53,7 @@ type Component struct {
 	Stats Stats  `json:"stats"`
 }
 
-// Stats are counters and gauges by their names: those of Fields, where each has its kind and what it means.
+// Stats are counters and gauges by their names: those of [Fields], where each has its kind and what it means.
 type Stats map[string]float64
 
 // RunningReport is the JSON of /running.
@@ -53,10 +68,10 @@ type RunningReport struct {
 type Running struct {
 	Queue     string  `json:"queue"`
 	MessageID string  `json:"message_id"`
-	Key       string  `json:"key,omitempty"`   // of the event; with Options.Identifiers only
+	Key       string  `json:"key,omitempty"`   // of the event, without the consumer; with Options.Identifiers only
 	Group     string  `json:"group,omitempty"` // the same
 	Receives  int     `json:"receives"`
 	Seconds   float64 `json:"seconds"`       // since it began
-	Lease     float64 `json:"lease_seconds"` // for so long SQS hides the message at least; negative: no longer
+	Lease     float64 `json:"lease_seconds"` // for so long SQS hides the message at least; 0 or less: no longer
 	Stuck     bool    `json:"stuck"`
 }

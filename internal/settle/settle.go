@@ -6,6 +6,7 @@
 package settle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,8 @@ type settlementKey struct{}
 type settlement struct {
 	mu      sync.Mutex
 	settled bool
-	key     string
+	key     string // for the copy in the dead-letter queue
+	known   string // of the event
 	later   []func(deadLettered bool)
 }
 
@@ -61,9 +63,7 @@ func KeepKey(ctx context.Context, key string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.key == "" {
-		s.key = key
-	}
+	s.key, s.known = cmp.Or(s.key, key), cmp.Or(s.known, key)
 }
 
 // KeptKey returns the key of [KeepKey], or "". ctx is that of New.
@@ -75,6 +75,28 @@ func KeptKey(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.key
+}
+
+// ShowKey tells the host the event's key where [KeepKey] does not, for those who look at what runs. The first one counts.
+func ShowKey(ctx context.Context, key string) {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = cmp.Or(s.known, key)
+}
+
+// KnownKey returns the first key of [KeepKey] and [ShowKey], or "". ctx is that of New.
+func KnownKey(ctx context.Context) string {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
 }
 
 func (s *settlement) add(f func(bool)) bool {
