@@ -68,7 +68,7 @@ changed since it was looked at; 6 credentials or permission.`
 	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive(), a.dlqExport(), a.dlqDelete(), a.dlqRestore())
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
 	box := group("outbox", "Events that are committed and not published yet", a.outboxLs(), a.outboxShow(), a.outboxUnpark(), a.outboxDiscard())
-	root.AddCommand(dlq, record, box, a.replay(), a.version())
+	root.AddCommand(dlq, record, box, a.replay(), a.console(), a.version())
 	walk(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if _, set := c.GetFlagCompletionFunc(f.Name); !set {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -68,7 +69,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	case f.messages:
 		err = errors.Join(err, a.printMessages(found))
 	default:
-		err = errors.Join(err, a.printClasses(classesOf(found)))
+		err = errors.Join(err, a.printClasses(classes.Of(found)))
 	}
 	if err == nil {
 		err = unread(found)
@@ -131,8 +132,8 @@ func (a *app) summary(l ops.Listing, url string) {
 	if l.Behind > 0 {
 		text += ", " + strconv.Itoa(l.Behind) + " behind them: SQS shows the first of each group only"
 	}
-	if lost := lostAt(l.Messages); !lost.IsZero() {
-		text += "; the oldest is lost in " + brief(time.Until(lost), true)
+	if lost := classes.LostAt(l.Messages); !lost.IsZero() {
+		text += "; the oldest is lost in " + shown.Brief(time.Until(lost), true)
 	}
 	text += ". As of " + l.AsOf.UTC().Format(time.TimeOnly) + " UTC"
 	if len(l.Messages) > 0 {
@@ -141,68 +142,22 @@ func (a *app) summary(l ops.Listing, url string) {
 	a.note("%s", text)
 }
 
-// lostAt is when SQS deletes the first of the messages.
-func lostAt(messages []*ops.Message) (first time.Time) {
-	for _, m := range messages {
-		if !m.LostAt.IsZero() && (first.IsZero() || m.LostAt.Before(first)) {
-			first = m.LostAt
-		}
-	}
-	return first
-}
-
-// class is the messages with one class of reasons and one state.
-type class struct {
-	ID     string    `json:"class"`
-	Reason string    `json:"reason"`
-	State  ops.State `json:"state"`
-	Count  int       `json:"count"`
-	Last   time.Time `json:"last"` // when the newest was sent
-	Do     string    `json:"do"`
-}
-
-// classesOf returns the classes, the largest first.
-func classesOf(messages []*ops.Message) []class {
-	type id struct {
-		class string
-		state ops.State
-	}
-	at := map[id]int{}
-	classes := []class{} // [] in JSON
-	for _, m := range messages {
-		i, seen := at[id{m.Class.ID, m.State}]
-		if !seen {
-			i = len(classes)
-			at[id{m.Class.ID, m.State}] = i
-			classes = append(classes, class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: m.State.Do()})
-		}
-		c := &classes[i]
-		if c.Count++; m.SentAt.After(c.Last) {
-			c.Last = m.SentAt.UTC()
-		}
-	}
-	slices.SortFunc(classes, func(a, b class) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID), cmp.Compare(a.State, b.State))
-	})
-	return classes
-}
-
-func (a *app) printClasses(classes []class) error {
+func (a *app) printClasses(found []classes.Class) error {
 	header := []string{"CLASS", "COUNT", "STATE", "LAST", "REASON"}
 	var rows [][]string
-	var found []ops.State
-	for _, c := range classes {
+	var states []ops.State
+	for _, c := range found {
 		row := []string{c.ID, strconv.Itoa(c.Count), string(c.State), a.when(c.Last), c.Reason}
 		if a.width == 0 {
 			row = append(row, c.Do)
 		}
 		rows = append(rows, row)
-		found = append(found, c.State)
+		states = append(states, c.State)
 	}
 	if err := a.printTable(header, rows); err != nil {
 		return err
 	}
-	return a.printStates(found)
+	return a.printStates(states)
 }
 
 // printStates says under a table on a terminal what the states in it mean.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -84,23 +85,23 @@ func attributeText(attr sqsonce.Attribute) string {
 
 // listingJSON is what dlq ls prints.
 type listingJSON struct {
-	V        int           `json:"v"`
-	Queue    string        `json:"queue"`
-	AsOf     time.Time     `json:"as_of"`
-	Total    int           `json:"total"`
-	Read     int           `json:"read"`
-	Hidden   int           `json:"hidden"`
-	Behind   int           `json:"behind"`
-	Complete bool          `json:"complete"`
-	LostAt   time.Time     `json:"lost_at,omitzero"`
-	Classes  []class       `json:"classes"`
-	Messages []messageJSON `json:"messages,omitzero"`
+	V        int             `json:"v"`
+	Queue    string          `json:"queue"`
+	AsOf     time.Time       `json:"as_of"`
+	Total    int             `json:"total"`
+	Read     int             `json:"read"`
+	Hidden   int             `json:"hidden"`
+	Behind   int             `json:"behind"`
+	Complete bool            `json:"complete"`
+	LostAt   time.Time       `json:"lost_at,omitzero"`
+	Classes  []classes.Class `json:"classes"`
+	Messages []messageJSON   `json:"messages,omitzero"`
 }
 
 func newListingJSON(l ops.Listing, url string, found []*ops.Message, messages bool) listingJSON {
 	out := listingJSON{
 		V: 1, Queue: url, AsOf: l.AsOf.UTC(), Total: l.Total, Read: len(l.Messages), Hidden: l.Hidden, Behind: l.Behind,
-		Complete: l.Complete, LostAt: lostAt(l.Messages).UTC(), Classes: classesOf(found),
+		Complete: l.Complete, LostAt: classes.LostAt(l.Messages).UTC(), Classes: classes.Of(found),
 	}
 	if messages {
 		out.Messages = []messageJSON{}

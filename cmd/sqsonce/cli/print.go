@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 )
 
 // note prints something that is no result.
@@ -111,48 +111,11 @@ func (a *app) printPairs(pairs []pair) error {
 	return a.printTable(nil, rows)
 }
 
-// escaped shows what a terminal would act on: controls, marks of direction, bytes that are not UTF-8. Others decide what the text of
-// a message is.
-func escaped(s string) string { return escape(s, "") }
+// escaped is for one line: others decide what the text of a message is.
+func escaped(s string) string { return shown.Escape(s, "") }
 
 // escapedLines leaves line ends and tabs as they are.
-func escapedLines(s string) string { return escape(s, "\n\t") }
-
-func escape(s, keep string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		broken := r == utf8.RuneError && size == 1
-		if !broken && (unicode.IsPrint(r) || strings.ContainsRune(keep, r)) {
-			b.WriteRune(r)
-		} else {
-			quoted := strconv.QuoteToASCII(s[:size])
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		s = s[size:]
-	}
-	return b.String()
-}
-
-// brief is a duration in one unit, or in two.
-func brief(d time.Duration, two bool) string {
-	units := []struct {
-		name string
-		unit time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
-	d = max(d, 0)
-	for i, u := range units {
-		if d < u.unit && u.unit > time.Second {
-			continue
-		}
-		text := fmt.Sprint(int64(d/u.unit)) + u.name
-		if two && i+1 < len(units) {
-			text += " " + fmt.Sprint(int64(d%u.unit/units[i+1].unit)) + units[i+1].name
-		}
-		return text
-	}
-	return ""
-}
+func escapedLines(s string) string { return shown.Escape(s, "\n\t") }
 
 // when is a time for a person, or exact for a program. A zero time is not known.
 func (a *app) when(t time.Time) string {
@@ -162,8 +125,8 @@ func (a *app) when(t time.Time) string {
 	case a.width == 0:
 		return t.UTC().Format(time.RFC3339)
 	case t.After(time.Now()):
-		return "in " + brief(time.Until(t), false)
+		return "in " + shown.Brief(time.Until(t), false)
 	default:
-		return brief(time.Since(t), false) + " ago"
+		return shown.Brief(time.Since(t), false) + " ago"
 	}
 }

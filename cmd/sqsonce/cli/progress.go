@@ -9,6 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -69,7 +70,7 @@ func (p *progress) showCanary(res *ops.Result, seen bool) {
 	case p.canaries == 0 || res.Action != ops.Redriven:
 	case res.After == "" && !seen:
 		p.sent = time.Now()
-		p.line("canary %s sent, %s: waiting for its end, %s at most", res.ID, res.RecordKey, brief(p.canaryTimeout, true))
+		p.line("canary %s sent, %s: waiting for its end, %s at most", res.ID, res.RecordKey, shown.Brief(p.canaryTimeout, true))
 	case res.After != "":
 		p.canaries--
 		p.line("canary %s is %s, after %.1f s", res.ID, res.After, time.Since(p.sent).Seconds())

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -196,7 +197,7 @@ func (p *queuePlan) String() string {
 		text += "As fast as SQS takes them"
 	}
 	if p.Canary > 0 {
-		text += fmt.Sprintf(", the first %d as a canary, which must be completed within %s", p.Canary, brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
+		text += fmt.Sprintf(", the first %d as a canary, which must be completed within %s", p.Canary, shown.Brief(time.Duration(p.CanaryTimeout*float64(time.Second)), true))
 	} else {
 		text += ", without a canary"
 	}

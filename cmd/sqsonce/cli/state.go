@@ -80,6 +80,12 @@ func newJournal(folder, operation, queue string) string {
 	return filepath.Join(folder, name)
 }
 
+// newArchive returns the path of a file that does not exist, beside the journals.
+func (a *app) newArchive(queue string) (string, error) {
+	folder, err := a.stateFolder()
+	return newJournal(folder, "archive", queue), err
+}
+
 // fileName replaces what not every file system takes.
 func fileName(s string) string {
 	return strings.Map(func(r rune) rune {

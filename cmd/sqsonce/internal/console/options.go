@@ -21,6 +21,8 @@ type Options struct {
 	Queues  []Queue
 	Workers []string // as fleet.Fleet.Targets
 	Write   bool     // also act: without it the routes do not exist
+	Joined  bool     // Open joins messages with records: there is a consumer
+	Addr    string   // where it listens, as "127.0.0.1:8080": requests for another host are refused
 
 	SQS        *sqs.Client
 	CloudWatch *cloudwatch.Client // nil: the age is not shown
@@ -35,6 +37,9 @@ type Options struct {
 	// Command runs a command of sqsonce, such as "dlq", "redrive", with the console's own --consumer, --table and so on, and
 	// returns its exit code. Nobody is there to answer its questions: it has --yes, once the page has asked them.
 	Command func(ctx context.Context, out, err io.Writer, args ...string) int
+
+	// Archive names a new file for what is deleted from a dead-letter queue, whose name it gets.
+	Archive func(dlq string) (string, error)
 
 	Logger *slog.Logger
 }

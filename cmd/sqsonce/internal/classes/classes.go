@@ -1,0 +1,56 @@
+// Package classes groups the messages of a dead-letter queue by why they are there, and by the state of their events.
+package classes
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// Class is the messages with one class of reasons and one state.
+type Class struct {
+	ID     string    `json:"class"`
+	Reason string    `json:"reason"`
+	State  ops.State `json:"state"`
+	Count  int       `json:"count"`
+	Last   time.Time `json:"last"` // when the newest was sent
+	Do     string    `json:"do"`
+}
+
+// Of returns the classes, the largest first. It is never nil.
+func Of(messages []*ops.Message) []Class {
+	type id struct {
+		class string
+		state ops.State
+	}
+	at := map[id]int{}
+	classes := []Class{}
+	for _, m := range messages {
+		i, seen := at[id{m.Class.ID, m.State}]
+		if !seen {
+			i = len(classes)
+			at[id{m.Class.ID, m.State}] = i
+			classes = append(classes, Class{ID: m.Class.ID, Reason: m.Class.Text, State: m.State, Do: m.State.Do()})
+		}
+		c := &classes[i]
+		if c.Count++; m.SentAt.After(c.Last) {
+			c.Last = m.SentAt.UTC()
+		}
+	}
+	slices.SortFunc(classes, func(a, b Class) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ID, b.ID), cmp.Compare(a.State, b.State))
+	})
+	return classes
+}
+
+// LostAt is when SQS deletes the first of the messages; zero: not known.
+func LostAt(messages []*ops.Message) (first time.Time) {
+	for _, m := range messages {
+		if !m.LostAt.IsZero() && (first.IsZero() || m.LostAt.Before(first)) {
+			first = m.LostAt
+		}
+	}
+	return first
+}

@@ -1,0 +1,54 @@
+package classes_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func message(class string, s ops.State, sent time.Time) *ops.Message {
+	return &ops.Message{Message: sqsonce.Message{SentAt: sent}, Class: ops.Class{ID: class, Text: "text of " + class}, State: s}
+}
+
+// One reason is two classes where the states differ: what to do does.
+func TestOf(t *testing.T) {
+	east := time.FixedZone("", 3600)
+	got := classes.Of([]*ops.Message{
+		message("bb", ops.Released, day), message("aa", ops.Released, day), message("cc", ops.Crashed, day.Add(time.Hour).In(east)),
+		message("cc", ops.Released, day), message("cc", ops.Crashed, day), message("dd", ops.None, time.Time{}),
+	})
+	class := func(id string, s ops.State, count int, last time.Time) classes.Class {
+		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: s.Do()}
+	}
+	want := []classes.Class{
+		class("cc", ops.Crashed, 2, day.Add(time.Hour)), class("aa", ops.Released, 1, day), class("bb", ops.Released, 1, day),
+		class("cc", ops.Released, 1, day), class("dd", ops.None, 1, time.Time{}),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v, want\n%+v", got, want)
+	}
+	if got := classes.Of(nil); got == nil || len(got) != 0 {
+		t.Errorf("of none: %#v", got)
+	}
+}
+
+func TestLostAt(t *testing.T) {
+	lost := func(at ...time.Time) (all []*ops.Message) {
+		for _, t := range at {
+			all = append(all, &ops.Message{LostAt: t})
+		}
+		return all
+	}
+	if got := classes.LostAt(lost(day, time.Time{}, day.Add(-time.Hour), day.Add(time.Hour))); !got.Equal(day.Add(-time.Hour)) {
+		t.Errorf("lost at %s", got)
+	}
+	if got := classes.LostAt(lost(time.Time{})); !got.IsZero() {
+		t.Errorf("not known, and %s", got)
+	}
+}

@@ -1,0 +1,181 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+)
+
+const (
+	sampleEvery = 5 * time.Second
+	sampleKept  = time.Hour
+	mostSamples = int(sampleKept / sampleEvery)
+	// readTimeout bounds the calls of a sample: they have ended when the next one begins.
+	readTimeout = 4 * time.Second
+	readsAtOnce = 16
+	// ageFresh is for how long an age of CloudWatch is drawn. It has a new one each minute, and is late by a few.
+	ageFresh = 5 * time.Minute
+)
+
+// figure is one of a sample's.
+type figure int
+
+const (
+	visibleNow figure = iota
+	inFlight
+	delayed
+	age // of the oldest message, in seconds
+	deadVisible
+	deadInFlight
+	done // handlers a second, of all workers of the queue
+	failed
+	figures
+)
+
+// sample has the figures of a queue at one time. One that is not known is NaN.
+type sample struct {
+	at     time.Time
+	values [figures]float64
+}
+
+func newSample(at time.Time) sample {
+	s := sample{at: at}
+	for i := range s.values {
+		s.values[i] = math.NaN()
+	}
+	return s
+}
+
+// queueState is what is known of a queue.
+type queueState struct {
+	Main, Dead counts // as of At
+	At         time.Time
+	Err        error // why the last read has failed, or part of it; nil: it has not
+	Since      time.Time
+	Ages       ages
+	samples    []sample // of the last hour
+}
+
+// sampler reads the figures of all queues and workers while the console runs. Nothing is received.
+type sampler struct {
+	opts  Options
+	log   *slog.Logger
+	fleet *fleet.Fleet
+
+	mu        sync.Mutex
+	queues    map[string]*queueState // by name
+	workers   []fleet.Worker         // the last read
+	rates     map[string]rates       // by process, then queue
+	workersAt time.Time
+	agesErr   error
+}
+
+func newSampler(opts Options, log *slog.Logger) *sampler {
+	p := &sampler{opts: opts, log: log, fleet: &fleet.Fleet{Client: opts.HTTP, Targets: opts.Workers}, queues: map[string]*queueState{}}
+	for _, q := range opts.Queues {
+		p.queues[q.Name] = &queueState{}
+	}
+	return p
+}
+
+// run samples until ctx ends.
+func (p *sampler) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { p.every(ctx, sampleEvery, p.sample) })
+	wg.Go(func() { p.every(ctx, ageEvery, p.readAges) })
+	wg.Wait()
+}
+
+func (p *sampler) every(ctx context.Context, interval time.Duration, f func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		contain(p.log, func() { f(ctx) })
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// sample reads all queues and workers once, and adds a sample to each queue.
+func (p *sampler) sample(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	begun := time.Now()
+	var wg sync.WaitGroup
+	wg.Go(func() { contain(p.log, func() { p.readWorkers(ctx) }) })
+	slots := make(chan struct{}, readsAtOnce)
+	for _, q := range p.opts.Queues {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			contain(p.log, func() { p.readQueue(ctx, q) })
+		})
+	}
+	wg.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.opts.Queues {
+		p.queues[q.Name].add(p.newSample(q, begun))
+	}
+}
+
+func (p *sampler) readQueue(ctx context.Context, q Queue) {
+	main, dead, err := readCounts(ctx, p.opts.SQS, q)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := p.queues[q.Name]
+	switch {
+	case err == nil:
+		state.Main, state.Dead, state.At, state.Err = main, dead, time.Now(), nil
+	case state.Err == nil:
+		state.Since = time.Now()
+		fallthrough
+	default:
+		state.Err = err
+	}
+}
+
+// newSample has what was read since begun. What was not is a gap.
+func (p *sampler) newSample(q Queue, begun time.Time) sample {
+	s, state := newSample(begun), p.queues[q.Name]
+	if !state.At.Before(begun) {
+		s.values[visibleNow], s.values[inFlight], s.values[delayed] = float64(state.Main.Visible), float64(state.Main.InFlight), float64(state.Main.Delayed)
+		if q.DLQURL != "" {
+			s.values[deadVisible], s.values[deadInFlight] = float64(state.Dead.Visible), float64(state.Dead.InFlight)
+		}
+	}
+	if a := state.Ages.Main; a.known() && begun.Sub(a.At) < ageFresh {
+		s.values[age] = a.Age.Seconds()
+	}
+	if !p.workersAt.Before(begun) {
+		if r, ok := ratesOf(p.rates, q); ok {
+			s.values[done], s.values[failed] = r.done, r.failed
+		}
+	}
+	return s
+}
+
+// add forgets what is older than an hour.
+func (q *queueState) add(s sample) {
+	first := 0
+	for first < len(q.samples) && (s.at.Sub(q.samples[first].at) >= sampleKept || len(q.samples)-first >= mostSamples) {
+		first++
+	}
+	q.samples = append(slices.Delete(q.samples, 0, first), s)
+}
+
+// state returns what is known of a queue now.
+func (p *sampler) state(queue string) queueState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := *p.queues[queue]
+	state.samples = slices.Clone(state.samples)
+	return state
+}

@@ -1,0 +1,44 @@
+package console
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// left is the time until then.
+func left(t time.Time) string {
+	if d := time.Until(t); d > 0 {
+		return "in " + shown.Brief(d, true)
+	}
+	return "now"
+}
+
+// mood is the class of a badge: it only repeats what the state's name says.
+func mood(s ops.State) string {
+	switch s {
+	case ops.Completed:
+		return "good"
+	case ops.Crashed, ops.Foreign, ops.Unknown:
+		return "bad"
+	case ops.Running:
+		return "warn"
+	default:
+		return ""
+	}
+}
+
+const mostCut = 200 // bytes of a reason in a list
+
+func cut(s string) string {
+	if len(s) <= mostCut {
+		return s
+	}
+	end := mostCut
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}

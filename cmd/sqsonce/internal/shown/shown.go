@@ -1,0 +1,49 @@
+// Package shown writes what people read, on a terminal and on pages: how long, and text that others have chosen.
+package shown
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Escape shows what a terminal or a browser would act on: controls, marks of direction, bytes that are not UTF-8. Others decide what
+// the text of a message is. The characters of keep, such as line ends, stay as they are.
+func Escape(s, keep string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		broken := r == utf8.RuneError && size == 1
+		if !broken && (unicode.IsPrint(r) || strings.ContainsRune(keep, r)) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteToASCII(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// Brief is a duration in one unit, or in two. A negative one is 0 s.
+func Brief(d time.Duration, two bool) string {
+	units := []struct {
+		name string
+		unit time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
+	d = max(d, 0)
+	for i, u := range units {
+		if d < u.unit && u.unit > time.Second {
+			continue
+		}
+		text := fmt.Sprint(int64(d/u.unit)) + u.name
+		if two && i+1 < len(units) {
+			text += " " + fmt.Sprint(int64(d%u.unit/units[i+1].unit)) + units[i+1].name
+		}
+		return text
+	}
+	return ""
+}
