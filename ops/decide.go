@@ -41,6 +41,9 @@ func (r *run) whyHeld(ctx context.Context, m *Message) error {
 
 // whyLeft returns why a redrive does not send the message, or nil.
 func (r *run) whyLeft(ctx context.Context, m *Message) error {
+	if historyOf(m.Attributes).run == r.report.Run { // whatever the options select: its state, class and ID are others now
+		return ErrCameBack
+	}
 	if err := r.whyHeld(ctx, m); err != nil {
 		return err
 	}
@@ -49,8 +52,6 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 		return m.Problem
 	case r.d.destination(m) == "":
 		return ErrNoDestination
-	case historyOf(m.Attributes).run == r.report.Run:
-		return ErrCameBack
 	case r.o.MaxRedriven > 0 && m.Redriven >= r.o.MaxRedriven:
 		return ErrTooOften
 	}

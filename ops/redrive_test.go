@@ -478,11 +478,23 @@ func TestRedriveLoops(t *testing.T) {
 			t.Errorf("without a limit: %+v", r.Results[0])
 		}
 	})
-	bubble(t, setup{}, func(x *fixture) { // a consumer that rejects all while the run is under way
+	for _, mine := range []bool{false, true} {
+		testCameBack(t, mine)
+	}
+}
+
+// testCameBack has a consumer that rejects all while the run is under way. What comes back is that, whatever the filter selects.
+func testCameBack(t *testing.T, filtered bool) {
+	t.Helper()
+	bubble(t, setup{}, func(x *fixture) {
 		x.fill(33)
 		x.receive(x.dlq) // ten are hidden: the run finds others in their place
 		h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard))))
-		r, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) { o.Rate = 5 })
+		r, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
+			if o.Rate = 5; filtered {
+				o.Filter = func(m *ops.Message) bool { return m.Redriven == 0 }
+			}
+		})
 		h.stop()
 		if err != nil || r.Total != 33 || len(r.Results) <= 33 || len(r.Results) > 42 {
 			t.Errorf("%d results, total %d, %v", len(r.Results), r.Total, err)

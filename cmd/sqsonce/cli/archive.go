@@ -63,7 +63,9 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
 	c.Flags().BoolVar(&f.completed, "completed", false, "only messages whose event is done: --state completed")
 	c.MarkFlagsMutuallyExclusive("completed", "state")
 	a.expectFlag(c)
-	return a.archivingFlags(c, &f)
+	a.archivingFlags(c, &f)
+	a.planFlag(c)
+	return c
 }
 
 // archiveNames completes the name of an archive's file.
@@ -185,6 +187,12 @@ func (e *export) plan(ctx context.Context, ask func(*queuePlan) error) (ready bo
 		return false, err
 	}
 	p := newQueuePlan(e.operation, e.done, e.url, report)
+	if e.operation == "delete" {
+		e.bind(p, report)
+	}
+	if err := e.a.asPlanned(p.Hash); err != nil {
+		return false, err
+	}
 	if e.a.flags.dryRun {
 		return false, e.a.printPlan(p)
 	}
@@ -196,6 +204,15 @@ func (e *export) plan(ctx context.Context, ask func(*queuePlan) error) (ready bo
 	}
 	e.total, e.planned = p.Count, p.planned
 	return true, nil
+}
+
+// bind is for dry runs of a delete, and for --plan.
+func (e *export) bind(p *queuePlan, report ops.Report) {
+	seen := owners{}
+	for _, m := range e.selected {
+		seen.add(m)
+	}
+	p.Hash, p.Typed = p.hash(e.url, report, seen), numberQuestion(e.operation, p.Count, p.Queue).typed
 }
 
 func (e *export) call(ctx context.Context, archive *ops.Archive, optFns ...func(*ops.ExportOptions)) (ops.Report, error) {

@@ -49,11 +49,15 @@ func (a *app) confirmNumber(ctx context.Context, verb string, n int, queue strin
 	if !a.asks && a.flags.expect < 0 {
 		return fail(exitRefused, "nobody can be asked: %s needs --yes and --expect %d", verb, n)
 	}
+	return a.confirm(ctx, numberQuestion(verb, n, queue))
+}
+
+func numberQuestion(verb string, n int, queue string) question {
 	q := question{verb: verb}
 	if n > mostByYes {
 		q.typed, q.what = queue, "the queue's name"
 	}
-	return a.confirm(ctx, q)
+	return q
 }
 
 // expected compares a plan with --expect.

@@ -222,8 +222,8 @@ func (w *world) send(queue, event, body string, attrs ...string) string {
 
 var messageID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// random is what is new in each run of a redrive: its ID, and the end of its journal's name.
-var random = regexp.MustCompile(`("run":"|-[0-9]{6}-)[A-Z2-7]+("|\.jsonl)`)
+// random is what is new in each run: the ID of a redrive, the end of its journal's name, a plan's hash of message IDs.
+var random = regexp.MustCompile(`("run":"|"hash":"|-[0-9]{6}-)(?:[A-Z2-7]+|[0-9a-f]{64})("|\.jsonl)`)
 
 // golden compares what a command printed with a file.
 func (w *world) golden(name string, got result) {

@@ -26,7 +26,8 @@ type flags struct {
 	outbox, outboxTable          string
 	retention                    days
 	yes, dryRun                  bool
-	expect                       int // negative: not set
+	expect                       int      // negative: not set
+	plan                         planHash // the hash of a dry run; "": there was none
 	operator                     string
 }
 

@@ -58,6 +58,7 @@ func TestGolden(t *testing.T) {
 		w.golden("dlq-show-json", w.run("dlq", "show", ids[ops.Released], "--json", "--body"))
 		w.golden("record-show-json", w.run("record", "show", "orders|completed", "--json", "--result"))
 		w.golden("record-ls-json", w.run("record", "ls", "--json", "--state", "crashed,completed"))
+		w.golden("record-free-dry-json", w.run("record", "free", "orders|completed", "--again", "--dry-run", "--json"))
 		w.golden("record-free-json", w.run("record", "free", "orders|crashed", "--json", "--yes"))
 		w.golden("record-complete-json", w.run("record", "complete", "orders|released", "--json", "--yes"))
 	})

@@ -46,7 +46,9 @@ has happened. Nothing is sent: a message of the event must still be there.
 	c.Flags().BoolVar(&f.take, "take", false, "also while a consumer runs the event: its handler is cancelled, and may run on beside the next")
 	c.Flags().BoolVar(&f.again, "again", false, "also where the event is completed: it runs a second time")
 	c.Flags().StringVar(&f.note, "note", "", "why, for whoever looks at the record: `text`")
-	return a.actFlags(c)
+	a.actFlags(c)
+	a.planFlag(c)
+	return c
 }
 
 func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
@@ -96,7 +98,9 @@ func (a *app) recordComplete() *cobra.Command {
 `+keyArgument, "  sqsonce record complete --table dedup 'billing#orders|ord-42'",
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create) })
 	c.Flags().BoolVar(&create, "create", false, "also where there is no record: of an event that never runs")
-	return a.actFlags(c)
+	a.actFlags(c)
+	a.planFlag(c)
+	return c
 }
 
 func (a *app) completeRecord(ctx context.Context, arg string, create bool) error {
@@ -152,6 +156,9 @@ func (a *app) complete(ctx context.Context, store Store, before seen) error {
 
 // act carries out a plan after its question, and prints what was done.
 func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) error {
+	if err := a.asPlanned(p.hash()); err != nil {
+		return err
+	}
 	switch {
 	case p.refusal != "":
 		return fail(exitRefused, "%s %s: %s", p.verb, p.Key, p.refusal)
@@ -167,11 +174,7 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 		a.note("its last error: %s", p.LastError)
 	}
 	a.note("%s: %s", p.verb, p.effect)
-	q := question{verb: p.verb}
-	if p.typed {
-		q.typed, q.what = p.Key, "the key"
-	}
-	if err := a.confirm(ctx, q); err != nil {
+	if err := a.confirm(ctx, p.question()); err != nil {
 		return err
 	}
 	change, err := a.audit(ctx, auditLine{What: "record " + p.verb, Key: p.Key, Note: p.note, Before: p.state, After: p.after})
@@ -189,17 +192,32 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 	return errors.Join(a.printAct(p, p.after), change.end(p.after, nil))
 }
 
+func (p *plan) question() question {
+	q := question{verb: p.verb}
+	if p.typed {
+		q.typed, q.what = p.Key, "the key"
+	}
+	return q
+}
+
 // printAct prints a record's state before and after. They are equal where there was nothing to do.
 func (a *app) printAct(p plan, after ops.State) error {
 	if a.flags.json {
-		return a.printJSON(struct {
+		out := struct {
 			V         int       `json:"v"`
 			Operation string    `json:"operation"`
 			DryRun    bool      `json:"dry_run"`
 			Key       string    `json:"key"`
 			Before    ops.State `json:"before"`
 			After     ops.State `json:"after"`
-		}{1, p.verb, a.flags.dryRun, p.Key, p.state, after})
+			Effect    string    `json:"effect,omitempty"` // of a dry run, as the others
+			Hash      planHash  `json:"hash,omitempty"`
+			Typed     string    `json:"typed,omitempty"`
+		}{1, p.verb, a.flags.dryRun, p.Key, p.state, after, "", "", ""}
+		if a.flags.dryRun && p.after != "" {
+			out.Effect, out.Hash, out.Typed = p.effect, p.hash(), p.question().typed
+		}
+		return a.printJSON(out)
 	}
 	return a.printTable([]string{"KEY", "BEFORE", "AFTER"}, [][]string{{p.Key, string(p.state), string(after)}})
 }

@@ -50,6 +50,7 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
 	_ = c.MarkFlagFilename("journal", "jsonl") // fails for a flag that does not exist
 	a.confirmFlags(c)
 	a.expectFlag(c)
+	a.planFlag(c)
 	return a.queueFlags(c)
 }
 
@@ -66,10 +67,13 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 	if err != nil {
 		return err
 	}
-	total := 0 // not known
-	if !a.flags.yes || a.flags.expect >= 0 || a.flags.dryRun {
+	w := &work{a: a, operation: "redrive", done: ops.Redriven, url: url, journal: f.journal}
+	if !a.flags.yes || a.flags.expect >= 0 || a.flags.dryRun || a.flags.plan != "" {
 		p, err := a.planRedrive(ctx, d, url, options)
 		if err != nil {
+			return err
+		}
+		if err := a.asPlanned(p.Hash); err != nil {
 			return err
 		}
 		if a.flags.dryRun || p.Count == 0 {
@@ -82,10 +86,13 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 		if err := a.confirm(ctx, question{verb: "redrive"}); err != nil {
 			return err
 		}
-		total = p.Count
+		w.total = p.Count
+		if a.flags.plan != "" { // what has come since was on no list
+			options = w.onlyPlanned(options, p.planned)
+		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a result that nobody reads is an error, after which all is given back
-	r := &redrive{&work{a: a, operation: "redrive", done: ops.Redriven, url: url, total: total, journal: f.journal}, d, options}
+	r := &redrive{w, d, options}
 	return r.withJournal(ctx, r.redrive)
 }
 

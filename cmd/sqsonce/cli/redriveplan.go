@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -32,6 +33,9 @@ type queuePlan struct {
 	CanaryTimeout float64       `json:"canary_timeout_seconds,omitempty"`
 	Destinations  []destination `json:"destinations,omitempty"` // of a redrive
 	Groups        []planGroup   `json:"groups"`
+	// Of a dry run for --plan: its hash, and what a person would be asked to type, where y is not enough.
+	Hash  planHash `json:"hash,omitempty"`
+	Typed string   `json:"typed,omitempty"`
 
 	done    ops.Action
 	planned map[string]bool // message IDs
@@ -57,7 +61,14 @@ type planGroup struct {
 func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options func(*ops.RedriveOptions)) (*queuePlan, error) {
 	var o ops.RedriveOptions
 	options(&o)
-	report, err := d.Redrive(ctx, options, func(o *ops.RedriveOptions) { o.DryRun = true })
+	var mu sync.Mutex
+	seen := owners{}
+	report, err := d.Redrive(ctx, options, only(func(m *ops.Message) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		seen.add(m)
+		return true
+	}), func(o *ops.RedriveOptions) { o.DryRun = true })
 	if err == nil {
 		err = deniedOf(report)
 	}
@@ -65,6 +76,7 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 		return nil, err
 	}
 	p := newQueuePlan("redrive", ops.Redriven, url, report)
+	p.Hash = p.hash(url, report, seen)
 	if p.Rate, p.Canary = max(o.Rate, 0), max(o.Canary, 0); p.Canary > 0 {
 		p.CanaryTimeout = o.CanaryTimeout.Seconds()
 	}
@@ -75,6 +87,11 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 		p.Destinations[i].Queue = queueName(p.Destinations[i].Queue)
 	}
 	return p, nil
+}
+
+// only adds a filter of messages to those of the flags, of which --all is none.
+func only(filter func(*ops.Message) bool) func(*ops.RedriveOptions) {
+	return func(o *ops.RedriveOptions) { o.All, o.Filter = false, filter }
 }
 
 func newQueuePlan(operation string, done ops.Action, url string, report ops.Report) *queuePlan {

@@ -13,6 +13,17 @@ type redrive struct {
 	options func(*ops.RedriveOptions)
 }
 
+// onlyPlanned has the messages left that are not in the plan.
+func (r *work) onlyPlanned(options func(*ops.RedriveOptions), planned map[string]bool) func(*ops.RedriveOptions) {
+	leave := only(func(m *ops.Message) bool {
+		if !planned[m.ID] {
+			r.unplanned.Add(1)
+		}
+		return planned[m.ID]
+	})
+	return func(o *ops.RedriveOptions) { options(o); leave(o) }
+}
+
 func (r *redrive) redrive(ctx context.Context) (ops.Report, error) {
 	a := r.a
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,12 +24,13 @@ type resultJSON struct {
 	Destination string     `json:"destination,omitempty"`
 	SentID      string     `json:"sent_id,omitempty"`
 	After       ops.State  `json:"after,omitempty"`
+	CameBack    bool       `json:"came_back,omitempty"` // this run has sent it before
 }
 
 func newResultJSON(res *ops.Result) resultJSON {
 	out := resultJSON{
 		V: 1, Event: "result", ID: res.ID, Action: res.Action, Why: why(res), State: res.State, Class: res.Class.ID, Key: res.RecordKey, Group: res.Group,
-		Destination: queueName(res.Destination), SentID: res.SentID, After: res.After,
+		Destination: queueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, ops.ErrCameBack),
 	}
 	if res.Err != nil {
 		out.Error = res.Err.Error()

@@ -192,9 +192,13 @@ func stopped(err error) bool {
 	return refused || errors.Is(err, ops.ErrCanary) || errors.Is(err, ops.ErrFailsYet) || errors.Is(err, ops.ErrJournal)
 }
 
-// resume is the command line with the journal. So many messages are done, and no longer expected.
+// resume is the command line with the journal. So many messages are done, and no longer expected, or planned.
 func (r *work) resume(done int) string {
-	args := slices.Clone(r.a.args)
+	args := r.a.args
+	if r.a.flags.plan != "" {
+		args = withoutFlag(args, "--plan")
+	}
+	args = slices.Clone(args)
 	if r.a.flags.expect >= 0 {
 		left := strconv.Itoa(max(r.a.flags.expect-done, 0))
 		for i, arg := range args {
@@ -209,6 +213,18 @@ func (r *work) resume(done int) string {
 		args = append(args, "--journal", r.journal)
 	}
 	return commandLine(args)
+}
+
+func withoutFlag(args []string, name string) (left []string) {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == name:
+			i++
+		case !strings.HasPrefix(args[i], name+"="):
+			left = append(left, args[i])
+		}
+	}
+	return left
 }
 
 // commandLine is a command as it is typed.

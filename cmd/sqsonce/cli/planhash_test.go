@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// dryRun is what a program reads of a dry run.
+type dryRun struct{ Hash, Typed, Effect string }
+
+func (w *world) dryRun(args []string) (p dryRun) {
+	w.Helper()
+	got := w.run(slices.Concat(args, []string{"--dry-run", "--json"})...)
+	if w.must(json.Unmarshal([]byte(got.out), &p)); got.code != exitDone || len(p.Hash) != 64 {
+		w.Fatalf("%q: %+v", args, got)
+	}
+	return p
+}
+
+// retry has the consumer fail once more: the record's state is the same, its owner and fence are not.
+func (w *world) retry(event string) {
+	w.Helper()
+	l, err := w.store.Acquire(context.Background(), dedup.Claim{
+		Key: consumer + "#orders|" + event, Owner: "another", Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 4,
+	})
+	w.must(err)
+	w.must(w.store.Release(context.Background(), l, errors.New(errFor(event).Error())))
+}
+
+// What has changed since a dry run refuses its plan, and changes nothing; what the plan is not about does not.
+func TestPlanOfQueue(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *world, ids []string)
+		stale  bool
+	}{
+		"nothing":        {change: func(*world, []string) {}},
+		"time":           {change: func(*world, []string) { time.Sleep(9 * time.Minute) }},
+		"a class more":   {change: func(w *world, _ []string) { w.send("orders-dlq", "other", "b") }},
+		"a message more": {func(w *world, _ []string) { w.put("e9", ops.Released); w.send("orders-dlq", "e9", "b") }, true},
+		"a message less": {func(w *world, ids []string) {
+			w.run("dlq", "delete", "--queue", "orders", "--archive", w.archive(), "--id", ids[0], "--yes", "--expect", "1")
+		}, true},
+		"another instead": {func(w *world, ids []string) {
+			w.run("dlq", "delete", "--queue", "orders", "--archive", w.archive(), "--id", ids[0], "--yes", "--expect", "1")
+			w.send("orders-dlq", "e0", "b")
+		}, true},
+		"a hidden one": {func(w *world, _ []string) { w.hide("orders-dlq") }, true},
+		"another try":  {func(w *world, _ []string) { w.retry("e1") }, true},
+		"a state": {func(w *world, _ []string) {
+			w.run("record", "complete", "orders|e1", "--yes", "--table", "dedup", "--consumer", consumer)
+		}, true},
+	} {
+		for _, command := range []string{"redrive", "delete"} {
+			t.Run(name+"/"+command, func(t *testing.T) {
+				bubble(t, func(w *world) {
+					ids := w.deadLetters(3)
+					args := []string{"dlq", command, "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--class", "214041"}
+					if command == "delete" {
+						args = append(args, "--archive", w.archive(), "--expect", "3")
+					}
+					p := w.dryRun(args)
+					test.change(w, ids)
+					before := len(w.stack.MemSQS().Messages("orders-dlq"))
+					audited := len(w.audited())
+					if command == "redrive" && !test.stale {
+						w.consume("orders", succeeds)
+					}
+					got := w.run(append(args, "--yes", "--plan", p.Hash)...)
+					after := len(w.stack.MemSQS().Messages("orders-dlq"))
+					switch {
+					case test.stale && (got.code != exitRefused || !strings.Contains(got.err, "changed since it was looked at") || after != before || len(w.audited()) != audited):
+						t.Errorf("%d of %d left, %d audited: %+v", after, before, len(w.audited())-audited, got)
+					case !test.stale && (got.code != exitDone || after != before-3):
+						t.Errorf("%d of %d left: %+v", after, before, got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// hide receives a message, as another consumer of the queue.
+func (w *world) hide(queue string) {
+	w.Helper()
+	_, err := w.stack.SQS.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(w.stack.QueueURL[queue]), VisibilityTimeout: 1800})
+	w.must(err)
+}
+
+// What comes between the second plan and the redrive is left: nobody has seen it.
+func TestPlanRedrivesOnlyPlanned(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(3)
+		w.consume("orders", succeeds)
+		args := append(slices.Clone(redriveLine), "--all", "--json")
+		p := w.dryRun(args)
+		w.caller = func(context.Context) (string, error) { // just before the run
+			w.put("late", ops.Released)
+			w.send("orders-dlq", "late", "b")
+			return callerARN, nil
+		}
+		got := w.run(append(args, "--yes", "--plan="+p.Hash)...)
+		if n := len(w.stack.MemSQS().Messages("orders-dlq")); got.code != exitPart || n != 1 || w.hidden("orders-dlq") != 0 || !strings.Contains(got.err, "1 that the plan has not seen") {
+			t.Errorf("%d left: %+v", n, got)
+		}
+	})
+}
+
+// A copy that fails and comes back is that, though its message is in no plan and its reason in another class.
+func TestPlanCameBack(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(33)
+		w.hide("orders-dlq") // the run finds another in its place
+		w.consume("orders", func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(errors.New("not this one")) })
+		args := append(slices.Clone(redriveLine), "--class", "214041", "--json", "--rate", "5", "--canary", "0")
+		p := w.dryRun(args)
+		got := w.run(append(args, "--yes", "--plan", p.Hash)...)
+		if n := strings.Count(got.out, `"came_back":true`); got.code != exitPart || n != 1 || strings.Contains(got.err, "the plan has not seen") {
+			t.Errorf("%d came back: %+v", n, got)
+		}
+	})
+}
+
+// The command that goes on after an interrupt has no plan: what is left is another one.
+func TestPlanResume(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(200)
+		w.consume("orders", succeeds)
+		args := append(slices.Clone(redriveLine), "--all", "--rate", "10")
+		p := w.dryRun(args)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		w.caller = func(context.Context) (string, error) {
+			time.AfterFunc(5*time.Second, func() { cancel(errInterrupted) })
+			return callerARN, nil
+		}
+		got := w.runIn(ctx, append(args, "--yes", "--plan", p.Hash, "--expect=200")...)
+		w.caller = func(context.Context) (string, error) { return callerARN, nil }
+		_, command, found := strings.Cut(got.err, "to go on: sqsonce ")
+		command, _, _ = strings.Cut(command, "\n")
+		if got.code != exitPart || !found || strings.Contains(command, "--plan") || strings.Contains(command, p.Hash) {
+			t.Fatalf("goes on by %q: %+v", command, got)
+		}
+		if got := w.run(words(command)...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders-dlq")) != 0 {
+			t.Errorf("%s: %+v", command, got)
+		}
+	})
+	for _, test := range [][]string{{"dlq", "--plan", "h", "--yes"}, {"dlq", "--yes", "--plan=h"}, {"dlq", "--yes"}} {
+		if got := withoutFlag(test, "--plan"); !slices.Equal(got, []string{"dlq", "--yes"}) {
+			t.Errorf("%q is %q", test, got)
+		}
+	}
+}
+
+// A plan of a record is one of its owner and fence.
+func TestPlanOfRecord(t *testing.T) {
+	for _, test := range []struct {
+		command string // with flags
+		state   ops.State
+		typed   bool
+		change  func(w *world)
+		code    exitCode
+		after   ops.State
+	}{
+		{"free", ops.Crashed, false, nil, exitDone, ops.Released},
+		{"free --take", ops.Running, true, nil, exitDone, ops.Released},
+		{"free --again", ops.Completed, true, nil, exitDone, ops.Released},
+		{"complete", ops.Crashed, false, nil, exitDone, ops.Completed},
+		{"complete --create", ops.None, false, nil, exitDone, ops.Completed},
+		{"free", ops.Crashed, false, func(w *world) { w.retry("e") }, exitRefused, ops.Released},
+		{"complete", ops.Crashed, false, func(w *world) { w.retry("e") }, exitRefused, ops.Released},
+		{"complete", ops.Released, false, func(w *world) { w.retry("e") }, exitRefused, ops.Released}, // the same state
+		{"complete --create", ops.None, false, func(w *world) { w.put("e", ops.Completed) }, exitRefused, ops.Completed},
+		{"free --take", ops.Running, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, ops.Crashed},
+	} {
+		t.Run(test.command+"/"+string(test.state)+"/"+strconv.FormatBool(test.change != nil), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				key := w.put("e", test.state)
+				args := append(append([]string{"record"}, strings.Fields(test.command)...), "--table", "dedup", key)
+				p := w.dryRun(args)
+				if (p.Typed == key) != test.typed || p.Typed != "" && !test.typed || p.Effect == "" {
+					t.Errorf("types %q for %q", p.Typed, p.Effect)
+				}
+				if test.change != nil {
+					test.change(w)
+				}
+				got := w.run(append(args, "--yes", "--plan", p.Hash)...)
+				if got.code != test.code || w.state(key) != test.after || (len(w.audited()) == 2) != (test.code == exitDone) {
+					t.Errorf("%s, %d audited: %+v", w.state(key), len(w.audited()), got)
+				}
+			})
+		})
+	}
+}
+
+// What a person would be asked to type is said by the same rule that asks.
+func TestPlanTyped(t *testing.T) {
+	bubble(t, func(w *world) {
+		args := []string{"dlq", "delete", "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--all", "--archive", w.archive()}
+		for _, test := range []struct {
+			more  int
+			typed string
+		}{{10, ""}, {1, "orders-dlq"}} {
+			for range test.more {
+				w.send("orders-dlq", "e", "b")
+			}
+			if p := w.dryRun(args); p.Typed != test.typed {
+				t.Errorf("%d more: types %q", test.more, p.Typed)
+			}
+		}
+	})
+}
+
+// --plan is no consent, and an empty one is no plan.
+func TestPlanFlag(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(3)
+		w.consume("orders", succeeds)
+		args := append(slices.Clone(redriveLine), "--all")
+		p := w.dryRun(args)
+		for _, test := range []struct {
+			flags    []string
+			terminal bool
+			answer   string
+			code     exitCode
+			says     string
+		}{
+			{[]string{"--yes", "--plan", ""}, false, "", exitUsage, "no hash of a dry run"},
+			{[]string{"--yes", "--plan", p.Hash[1:]}, false, "", exitUsage, "no hash of a dry run"},
+			{[]string{"--dry-run", "--plan", p.Hash}, false, "", exitUsage, "plan"},
+			{[]string{"--plan", p.Hash}, false, "", exitRefused, "nobody can be asked"},
+			{[]string{"--plan", p.Hash}, true, "n", exitRefused, asksYesNo},
+			{[]string{"--plan", strings.Repeat("0", 64)}, true, "y", exitRefused, "changed since"},
+			{[]string{"--plan", p.Hash}, true, "y", exitDone, asksYesNo},
+		} {
+			w.terminal, w.answer = test.terminal, test.answer
+			if got := w.run(append(slices.Clone(args), test.flags...)...); got.code != test.code || !strings.Contains(got.err, test.says) {
+				t.Errorf("%q: %+v", test.flags, got)
+			}
+		}
+	})
+}
