@@ -75,12 +75,17 @@ func TestRefused(t *testing.T) {
 	w.console("--queue", queue, "--write")
 	cookie, before := w.cookie(), w.calls()
 	for name, change := range map[string]func(*http.Request){
-		"no token":             func(*http.Request) {},
-		"another token":        func(r *http.Request) { r.AddCookie(&http.Cookie{Name: cookie.Name, Value: strings.Repeat("A", len(cookie.Value))}) },
+		"no token": func(*http.Request) {},
+		"another token": func(r *http.Request) {
+			r.AddCookie(&http.Cookie{Name: cookie.Name, Value: strings.Repeat("A", len(cookie.Value))})
+		},
 		"another token in URL": func(r *http.Request) { r.URL.RawQuery = "token=" + strings.Repeat("A", len(cookie.Value)) },
 		"another Host":         func(r *http.Request) { r.AddCookie(cookie); r.Host = "console.example:" + r.URL.Port() },
 		"another port of Host": func(r *http.Request) { r.AddCookie(cookie); r.Host = "127.0.0.1:1" },
-		"another Host and URL": func(r *http.Request) { r.URL.RawQuery = "token=" + cookie.Value; r.Host = "console.example:" + r.URL.Port() },
+		"another Host and URL": func(r *http.Request) {
+			r.URL.RawQuery = "token=" + cookie.Value
+			r.Host = "console.example:" + r.URL.Port()
+		},
 	} {
 		for _, path := range []string{"/", "/dlq/" + queue, "/record?key=x", "/workers", "/runs", "/doctor", "/static/style.css", "/none"} {
 			status, header, text := w.ask(http.MethodGet, path, change)

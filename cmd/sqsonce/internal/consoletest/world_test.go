@@ -3,7 +3,6 @@ package consoletest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -36,13 +35,13 @@ import (
 // process that finds nothing else.
 type world struct {
 	*testing.T
-	stack  *localstack.Stack
-	store  *dynamostore.Store
-	worker *httptest.Server // with a status handler
+	stack *localstack.Stack
+	store *dynamostore.Store
 
 	url  string // that the console has printed, with the token
 	base string // without path and token
 	err  output
+	stop func() // ends the console
 }
 
 const (
@@ -106,7 +105,7 @@ func (w *world) console(flags ...string) {
 	w.must(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	w.Cleanup(func() {
+	w.stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		select {
 		case <-ended:
@@ -114,6 +113,9 @@ func (w *world) console(flags ...string) {
 			_ = cmd.Process.Kill()
 			w.Errorf("the console does not end after SIGTERM: %s", &w.err)
 		}
+	})
+	w.Cleanup(func() {
+		w.stop()
 		if w.Failed() {
 			w.Logf("the console printed: %s%s", out, &w.err)
 		}
@@ -258,54 +260,41 @@ func (w *world) seedGroups() {
 	}
 }
 
-// consume runs the consumer of the queue until the test ends. Its handler succeeds, and has its status on a port.
-func (w *world) consume() {
+// consume runs the consumer of the queue until the test ends, with its status handler at an address, which it returns. Its handler
+// succeeds; while a message of the event "slow" is there it runs that one.
+func (w *world) consume() (statusURL string) {
 	w.Helper()
 	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
 	w.must(err)
-	handler := func(context.Context, *sqsonce.Message) error { return nil }
+	ctx, cancel := context.WithCancel(context.Background())
+	handler := func(_ context.Context, m *sqsonce.Message) error {
+		if m.Body == slow {
+			<-ctx.Done()
+		}
+		return nil
+	}
 	worker, err := sqsworker.New(w.stack.SQS, w.stack.QueueURL[queue], sqsonce.Unwrap(once.Handler(handler)), func(o *sqsworker.Options) { o.Logger, o.Wait = quiet, time.Second })
 	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
+	h, err := status.Handler(func(o *status.Options) {
+		o.Name, o.Version, o.Identifiers, o.Logger = "billing-7f9c", "v1.4.2", true, quiet
+		o.Workers, o.Consumers, o.Stores = []*sqsworker.Worker{worker}, map[string]status.Consumer{consumer: once}, map[string]any{"dedup": w.store}
+	})
+	w.must(err)
+	server := httptest.NewServer(h)
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(ctx) }()
 	w.Cleanup(func() {
+		server.Close()
 		cancel()
 		if err := <-ended; err != nil {
 			w.Error(err)
 		}
 	})
+	return server.URL
 }
 
-// serveStatus answers as a worker's status handler, with a running handler and one that is stuck.
-func (w *world) serveStatus() {
-	now := time.Now()
-	answers := map[string]any{
-		"/stats": status.Report{
-			V: status.Version, Name: "billing-7f9c", Version: "v1.4.2", Started: now.Add(-3 * time.Hour), Now: now,
-			Workers: []status.Worker{{
-				Queue: queue, URL: w.stack.QueueURL[queue], State: "running", Intake: "open", Options: map[string]float64{"Concurrency": 16},
-				Stats: status.Stats{"received": 1200, "running": 2},
-			}},
-			Consumers: []status.Component{{Name: consumer, Stats: status.Stats{"completed": 1190}}},
-		},
-		"/running": status.RunningReport{V: status.Version, Now: now, Total: 2, Running: []status.Running{
-			{Queue: queue, MessageID: "11111111-2222-3333-4444-555555555555", Key: hostile, Receives: 1, Seconds: 912, Lease: -3, Stuck: true},
-			{Queue: queue, MessageID: "66666666-7777-8888-9999-000000000000", Receives: 2, Seconds: 0.8, Lease: 29},
-		}},
-	}
-	w.worker = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		for path, answer := range answers {
-			if strings.HasSuffix(r.URL.Path, path) {
-				rw.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(rw).Encode(answer) // the client has gone
-				return
-			}
-		}
-		http.NotFound(rw, r)
-	}))
-	w.Cleanup(w.worker.Close)
-}
+// slow is the body of a message whose handler runs until the end of the test.
+const slow = "slow"
 
 // output is what a process has printed until now.
 type output struct {
