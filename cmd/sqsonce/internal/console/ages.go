@@ -36,10 +36,8 @@ type ageValue struct {
 	At  time.Time // the begin of its minute; zero: CloudWatch has none
 }
 
-func (v ageValue) known() bool { return !v.At.IsZero() }
-
-// Now is how old the message is by now, if it is still there.
-func (v ageValue) Now() time.Duration { return v.Age + time.Since(v.At) }
+// Known says that there is a value.
+func (v ageValue) Known() bool { return !v.At.IsZero() }
 
 // readAges asks CloudWatch for all queues in one call, and SQS whose the dead-letter queues are.
 func (p *sampler) readAges(ctx context.Context) {

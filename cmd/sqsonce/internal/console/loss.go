@@ -55,9 +55,9 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 	switch metric := state.Ages.Dead; {
 	case !sourcesKnown && state.Ages.SharedErr != nil:
 		l.Why = fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr)
-	case !metric.known() && metricErr != nil:
+	case !metric.Known() && metricErr != nil:
 		l.Why = fmt.Sprintf("CloudWatch does not say: %v", metricErr)
-	case !metric.known() || !sourcesKnown:
+	case !metric.Known() || !sourcesKnown:
 		l.Why = "CloudWatch has no age of the oldest message"
 	default:
 		l.At = metric.At.Add(left - metric.Age)

@@ -151,7 +151,7 @@ func (p *sampler) newSample(q Queue, begun time.Time) sample {
 			s.values[deadVisible], s.values[deadInFlight] = float64(state.Dead.Visible), float64(state.Dead.InFlight)
 		}
 	}
-	if a := state.Ages.Main; a.known() && begun.Sub(a.At) < ageFresh {
+	if a := state.Ages.Main; a.Known() && begun.Sub(a.At) < ageFresh {
 		s.values[age] = a.Age.Seconds()
 	}
 	if !p.workersAt.Before(begun) {
@@ -178,4 +178,11 @@ func (p *sampler) state(queue string) queueState {
 	state := *p.queues[queue]
 	state.samples = slices.Clone(state.samples)
 	return state
+}
+
+// ageErr is why CloudWatch has said nothing, the last time that it was asked.
+func (p *sampler) ageErr() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.agesErr
 }

@@ -2,10 +2,22 @@
 package fleet
 
 import (
+	"context"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/sqsonce/sqsonce/status"
+)
+
+// The bounds of what a worker, or whoever answers in its place, can do to the one who asks.
+const (
+	timeout      = 2 * time.Second // of one request with its answer, and of one look-up of a host
+	atOnce       = 16              // requests
+	maxProcesses = 512             // asked in all
+	maxStats     = 1 << 20         // bytes of an answer
+	maxRunning   = 8 << 20         // the same: 1,000 handlers with keys and groups
+	maxListed    = 1000            // workers, or handlers, of one process
 )
 
 // Worker is what a process said, or why it did not.
@@ -16,8 +28,84 @@ type Worker struct {
 	At     time.Time // when it answered
 }
 
+// Running is the handlers that run in a process, or why they are not known.
+type Running struct {
+	URL    string                // as in Worker
+	Report *status.RunningReport // nil: see Err
+	Err    error
+}
+
 // Fleet is the processes with the workers.
 type Fleet struct {
-	Client  *http.Client
-	Targets []string // a URL each, or dns:HOST:PORT: every address of the host
+	Client  *http.Client // default: a new one, with http.DefaultTransport
+	Targets []string     // a URL each, or dns:HOST:PORT: every address of the host
+	// Resolve returns the addresses of a host. Default: those of the resolver of the system.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+}
+
+// Stats asks every process for its counters, 16 at a time, for 2 s each. Hosts are resolved each time: containers come and go. One
+// that is away, slow or answers with something else is an entry with Err. The order is that of the targets, then of the addresses.
+//
+// A URL is asked once however often it is named. A process that answers at several addresses, such as one of IPv4 and one of IPv6,
+// is listed with the first of them: the same process is one with the same name and, to the nanosecond, the same start.
+func (f *Fleet) Stats(ctx context.Context) []Worker {
+	workers := f.resolve(ctx)
+	each(len(workers), func(i int) {
+		w := &workers[i]
+		if w.Err != nil {
+			return
+		}
+		var r status.Report
+		if w.Err = f.get(ctx, w.URL, "stats", maxStats, &r); w.Err == nil {
+			w.Err = checkReport(&r)
+		}
+		if w.Err == nil {
+			w.Report, w.At = &r, time.Now()
+		}
+	})
+	return distinct(workers)
+}
+
+// Running asks those of the processes that have answered for the handlers that run in them.
+func (f *Fleet) Running(ctx context.Context, workers []Worker) []Running {
+	var all []Running
+	for _, w := range workers {
+		if w.Report != nil {
+			all = append(all, Running{URL: w.URL})
+		}
+	}
+	each(len(all), func(i int) {
+		var r status.RunningReport
+		if all[i].Err = f.get(ctx, all[i].URL, "running", maxRunning, &r); all[i].Err == nil {
+			all[i].Err = checkRunning(&r)
+		}
+		if all[i].Err == nil {
+			all[i].Report = &r
+		}
+	})
+	return all
+}
+
+// process is the same in each answer of one process.
+type process struct {
+	name    string
+	started int64
+}
+
+func (w *Worker) process() process { return process{w.Report.Name, w.Report.Started.UnixNano()} }
+
+// distinct leaves out those that were asked at another address before.
+func distinct(workers []Worker) []Worker {
+	seen := map[process]bool{}
+	kept := workers[:0]
+	for _, w := range workers {
+		if w.Report != nil {
+			if seen[w.process()] {
+				continue
+			}
+			seen[w.process()] = true
+		}
+		kept = append(kept, w)
+	}
+	return kept
 }
