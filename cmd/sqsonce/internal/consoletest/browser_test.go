@@ -52,7 +52,7 @@ func chromium(t *testing.T) context.Context {
 	program, _ := testserver.Browse(t)
 	browser.once.Do(func() {
 		options := append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1200, 900),
+			chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(width, height),
 			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("lang", "en-GB"),
 			chromedp.ProxyServer("http://127.0.0.1:9"), // nobody listens there; 127.0.0.1 itself needs no proxy
 			chromedp.WSURLReadTimeout(waiting), chromedp.Env("TZ=UTC"))
@@ -94,7 +94,7 @@ func newTab(t *testing.T) *tab {
 		}
 	})
 	b.must(chromedp.Listen(ctx, b.hear))
-	b.do(chromedp.EmulateViewport(1200, 900))
+	b.do(chromedp.EmulateViewport(width, height))
 	return b
 }
 

@@ -77,6 +77,12 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, stack: stack}
 	w.store, err = dynamostore.New(stack.DynamoDB, "dedup", func(o *dynamostore.Options) { o.Logger = quiet })
 	w.must(err)
+	for _, name := range []string{dlq, fifoDLQ} { // as AWS recommends: more than the queue keeps
+		_, err := stack.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
+			QueueUrl: aws.String(stack.QueueURL[name]), Attributes: map[string]string{"MessageRetentionPeriod": "1209600"},
+		})
+		w.must(err)
+	}
 	return w
 }
 
@@ -97,7 +103,7 @@ func (w *world) console(flags ...string) {
 	program, err := os.Executable()
 	w.must(err)
 	cmd := exec.Command(program, append([]string{"console"}, flags...)...)
-	cmd.Env = append(os.Environ(), asCommand+"=1", "AWS_ENDPOINT_URL="+w.stack.URL, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+	cmd.Env = append(os.Environ(), asCommand+"=1", "AWS_ENDPOINT_URL="+w.stack.URL, "AWS_ENDPOINT_URL_CLOUDWATCH="+w.cloudWatch(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
 		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 		"XDG_STATE_HOME="+w.TempDir(), "SQSONCE_CONSUMER="+consumer, "SQSONCE_TABLE=dedup", "USER=ann", "TZ=UTC")
 	out := &output{}
