@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/console"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -65,6 +66,9 @@ func (f *consoleFlags) resolve(a *app) error {
 		return fail(exitUsage, "port %d is not in 0 to 65535", f.port)
 	case a.flags.consumer != "" && a.opts.Store == nil && a.flags.table == "":
 		return fail(exitUsage, "which table has the records of consumer %s? Set --table or SQSONCE_TABLE", a.flags.consumer)
+	}
+	if err := (&fleet.Fleet{Targets: f.workers}).Check(); err != nil {
+		return fail(exitUsage, "--worker: %w", err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ var funcs = template.FuncMap{
 	"count":   count,
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
-	"left":    left, "mood": mood, "cut": cut,
+	"left":    left, "mood": mood, "verdictMood": verdictMood, "cut": cut,
 }
 
 // dlqPath is the page of the dead-letter queue of a queue.

@@ -53,7 +53,9 @@ func (d overviewData) Failed() []queueView {
 }
 
 // PlotsPath is the page with the plots of this queue alone.
-func (q queueView) PlotsPath() string { return "/?" + url.Values{"queue": {q.Name}}.Encode() + "#plots" }
+func (q queueView) PlotsPath() string {
+	return "/?" + url.Values{"queue": {q.Name}}.Encode() + "#plots"
+}
 
 // showOverview shows what the sampler has: AWS is not asked for a page.
 func (s *Server) showOverview(_ context.Context, r *http.Request) (any, error) {

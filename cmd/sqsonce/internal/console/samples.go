@@ -67,12 +67,11 @@ type sampler struct {
 	log   *slog.Logger
 	fleet *fleet.Fleet
 
-	mu        sync.Mutex
-	queues    map[string]*queueState // by name
-	workers   []fleet.Worker         // the last read
-	rates     map[string]rates       // by process, then queue
-	workersAt time.Time
-	agesErr   error
+	mu            sync.Mutex
+	queues        map[string]*queueState // by name
+	agesErr       error
+	read          workersRead // the last one
+	runningWanted time.Time   // when somebody has looked at them last
 }
 
 func newSampler(opts Options, log *slog.Logger) *sampler {
@@ -154,9 +153,9 @@ func (p *sampler) newSample(q Queue, begun time.Time) sample {
 	if a := state.Ages.Main; a.Known() && begun.Sub(a.At) < ageFresh {
 		s.values[age] = a.Age.Seconds()
 	}
-	if !p.workersAt.Before(begun) {
-		if r, ok := ratesOf(p.rates, q); ok {
-			s.values[done], s.values[failed] = r.done, r.failed
+	if !p.read.at.Before(begun) {
+		if r, ok := p.read.rate(q.Name); ok {
+			s.values[done], s.values[failed] = r.Done, r.Failed
 		}
 	}
 	return s

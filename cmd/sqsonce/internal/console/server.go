@@ -33,7 +33,8 @@ type Server struct {
 	closed bool // of mu
 	behind sync.WaitGroup
 
-	sampler *sampler
+	sampler      *sampler
+	examinations examinations
 }
 
 // New makes the pages. Nothing is asked of AWS until Serve runs, or a page is shown.

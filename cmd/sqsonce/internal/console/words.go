@@ -4,6 +4,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -28,6 +29,11 @@ func mood(s ops.State) string {
 	default:
 		return ""
 	}
+}
+
+// verdictMood is the class of a badge: it only repeats what the verdict says.
+func verdictMood(v doctor.Verdict) string {
+	return map[doctor.Verdict]string{doctor.OK: "good", doctor.Warn: "warn", doctor.Fail: "bad"}[v]
 }
 
 const mostCut = 200 // bytes of a reason in a list
