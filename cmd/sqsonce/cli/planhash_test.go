@@ -31,10 +31,10 @@ func (w *world) dryRun(args []string) (p dryRun) {
 }
 
 // retry has the consumer fail once more: the record's state is the same, its owner and fence are not.
-func (w *world) retry(event string) {
+func (w *world) retry(event, owner string) {
 	w.Helper()
 	l, err := w.store.Acquire(context.Background(), dedup.Claim{
-		Key: consumer + "#orders|" + event, Owner: "another", Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 4,
+		Key: consumer + "#orders|" + event, Owner: owner, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 4,
 	})
 	w.must(err)
 	w.must(w.store.Release(context.Background(), l, errors.New(errFor(event).Error())))
@@ -58,7 +58,7 @@ func TestPlanOfQueue(t *testing.T) {
 			w.send("orders-dlq", "e0", "b")
 		}, true},
 		"a hidden one": {func(w *world, _ []string) { w.hide("orders-dlq") }, true},
-		"another try":  {func(w *world, _ []string) { w.retry("e1") }, true},
+		"another try":  {func(w *world, _ []string) { w.retry("e1", "another") }, true},
 		"a state": {func(w *world, _ []string) {
 			w.run("record", "complete", "orders|e1", "--yes", "--table", "dedup", "--consumer", consumer)
 		}, true},
@@ -179,9 +179,9 @@ func TestPlanOfRecord(t *testing.T) {
 		{"free --again", ops.Completed, true, nil, exitDone, ops.Released},
 		{"complete", ops.Crashed, false, nil, exitDone, ops.Completed},
 		{"complete --create", ops.None, false, nil, exitDone, ops.Completed},
-		{"free", ops.Crashed, false, func(w *world) { w.retry("e") }, exitRefused, ops.Released},
-		{"complete", ops.Crashed, false, func(w *world) { w.retry("e") }, exitRefused, ops.Released},
-		{"complete", ops.Released, false, func(w *world) { w.retry("e") }, exitRefused, ops.Released}, // the same state
+		{"free", ops.Crashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released},
+		{"complete", ops.Crashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released},
+		{"complete", ops.Released, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released}, // the same state
 		{"complete --create", ops.None, false, func(w *world) { w.put("e", ops.Completed) }, exitRefused, ops.Completed},
 		{"free --take", ops.Running, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, ops.Crashed},
 	} {
