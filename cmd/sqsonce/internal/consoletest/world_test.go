@@ -52,7 +52,7 @@ const (
 	hostileShown      = `<script>alert(1)</script>\u202e<img src=x onerror=alert(2)>`
 	classOfReleased   = "card provider: status * for order *"
 	releasedMessages  = 7
-	completedMessages = 3
+	completedMessages = 12
 	crashedMessages   = 2
 	startedMessages   = 5 // of which none was
 )

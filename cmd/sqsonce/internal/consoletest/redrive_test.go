@@ -1,0 +1,209 @@
+package consoletest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// inRow is the expression of the button that does op in the row that has the text.
+func inRow(text, op string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes(%q)).querySelector("button[value=%s]")`, text, op)
+}
+
+// look opens a dead-letter queue and looks into it.
+func (w *world) look(b *tab, queue string) {
+	w.Helper()
+	w.visit(b, "/dlq/"+queue)
+	if status := b.load(b.click("Look")); status != http.StatusOK {
+		w.Fatalf("status %d\n%s", status, b.dump())
+	}
+}
+
+// plan looks, and asks for the plan of an act on the class with the reason.
+func (w *world) plan(b *tab, reason, op string) {
+	w.Helper()
+	w.look(b, queue)
+	if status := b.load(chromedp.Click(chromedp.JSPath(inRow(reason, op)))); status != http.StatusOK {
+		w.Fatalf("status %d\n%s", status, b.dump())
+	}
+}
+
+// redriven waits for the end of a redrive of the released class: each message was sent once, and its event is done.
+func (w *world) redriven() {
+	w.Helper()
+	eventually(w.T, "every event is completed", func() bool {
+		done := 0
+		for i := range releasedMessages {
+			record, err := w.store.Inspect(w.Context(), fmt.Sprintf("%s#orders|ord-%d", consumer, 1001+i))
+			w.must(err)
+			if record.Status == dedup.Completed {
+				done++
+			}
+		}
+		return done == releasedMessages
+	})
+	eventually(w.T, "their messages are gone", func() bool {
+		return len(w.stack.MemSQS().Messages(dlq)) == completedMessages+crashedMessages+startedMessages && len(w.stack.MemSQS().Messages(queue)) == 0
+	})
+}
+
+// sent is how many messages were sent since before.
+func (w *world) sent(before map[string]int) int {
+	now := w.calls()
+	return now["SendMessage"] + now["SendMessageBatch"] - before["SendMessage"] - before["SendMessageBatch"]
+}
+
+// A class is redriven: by a plan, whose button says how many, and with a canary that is seen to succeed. The same form sent again
+// does nothing more.
+func TestRedrive(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--worker", w.consume(), "--write")
+	b := w.open()
+	w.plan(b, classOfReleased, "redrive")
+	b.shows("Redrive class", "Redrive 7 messages", "canary")
+	before := w.calls()
+	if status := b.load(b.click("Redrive 7 messages")); status != http.StatusOK {
+		t.Fatalf("status %d\n%s", status, b.dump())
+	}
+	run := eval[string](b, "location.pathname")
+	b.until(`document.querySelector("main").innerText.includes("done")`) // the page refreshes itself
+	w.redriven()
+	b.shows("7", "Came back")
+	if n := w.sent(before); n < 2 || n > releasedMessages { // the canary, and the rest
+		t.Errorf("%d calls sent messages", n)
+	}
+	w.visit(b, "/runs")
+	b.shows("done")
+	w.visit(b, "/dlq/"+queue)
+	b.shows("Look again")
+
+	before = w.calls()
+	b.do(chromedp.NavigateBack(), chromedp.NavigateBack(), chromedp.NavigateBack()) // to the plan
+	b.until(`location.pathname.startsWith("/plan/")`)
+	b.load(b.click("Redrive 7 messages"))
+	if got := eval[string](b, "location.pathname"); got != run {
+		t.Errorf("the form sent again leads to %s, want %s", got, run)
+	}
+	if acts := w.acted(before); w.sent(before) != 0 {
+		t.Errorf("the form sent again: %v", acts)
+	}
+}
+
+// What came between the plan and its button is not redriven unseen: nothing is.
+func TestStalePlan(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--write")
+	b := w.open()
+	w.plan(b, classOfReleased, "redrive")
+	w.put("ord-1999", ops.Released, "card provider: status 503 for order 1999")
+	w.send(dlq, "ord-1999", `{"order":1999}`)
+	before := w.calls()
+	b.allow("409")
+	if status := b.load(b.click("Redrive 7 messages")); status != http.StatusConflict {
+		t.Fatalf("status %d\n%s", status, b.dump())
+	}
+	b.shows("changed since it was looked at", "nothing was changed")
+	if n := w.sent(before); n != 0 || len(w.stack.MemSQS().Messages(queue)) != 0 {
+		t.Errorf("%d calls sent messages", n)
+	}
+	if n := w.hidden(dlq); n != 0 {
+		t.Errorf("%d messages are hidden", n)
+	}
+}
+
+// What cannot be undone by a redrive needs more than a click: of more than ten messages the queue's name.
+func TestDeleteByName(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--write")
+	b := w.open()
+	w.plan(b, "done: the delete failed", "delete")
+	button := fmt.Sprintf("Delete %d messages", completedMessages)
+	b.shows(dlq, button)
+	before := w.calls()
+	b.do(b.click(button)) // the field is required: the browser stays here
+	b.do(chromedp.SendKeys(chromedp.CSS(`input[type="text"]`), "orders"))
+	b.allow("400")
+	if status := b.load(b.click(button)); status != http.StatusBadRequest {
+		t.Errorf("with another name: status %d\n%s", status, b.dump())
+	}
+	if acts := w.acted(before); len(acts) > 0 {
+		t.Errorf("calls: %v", acts)
+	}
+	b.load(chromedp.NavigateBack())
+	b.do(chromedp.SetValue(chromedp.CSS(`input[type="text"]`), ""), chromedp.SendKeys(chromedp.CSS(`input[type="text"]`), dlq))
+	if status := b.load(b.click(button)); status != http.StatusOK {
+		t.Fatalf("status %d\n%s", status, b.dump())
+	}
+	eventually(t, "they are deleted", func() bool {
+		return len(w.stack.MemSQS().Messages(dlq)) == releasedMessages+crashedMessages+startedMessages
+	}, b.dump)
+}
+
+// Without a mouse: Tab and Enter from the first page to the end of a redrive, and what has the focus is seen.
+func TestKeyboard(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--worker", w.consume(), "--write")
+	b := w.open()
+	enter := func() {
+		t.Helper()
+		if status := b.load(chromedp.KeyEvent(kb.Enter)); status != http.StatusOK {
+			t.Fatalf("status %d\n%s", status, b.dump())
+		}
+	}
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := eval[string](b, "document.activeElement.textContent"); !strings.HasPrefix(got, "Skip") {
+		t.Errorf("the first thing with the focus is %q", got)
+	}
+	b.tabTo(dlq)
+	enter()
+	b.tabTo("Look")
+	enter()
+	b.tabUntil("Redrive", `document.activeElement === `+inRow(classOfReleased, "redrive"))
+	enter()
+	b.tabTo("Redrive 7 messages")
+	enter()
+	w.redriven()
+}
+
+// Without its script the console is links and forms.
+func TestScriptOff(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--worker", w.consume(), "--write")
+	b := newTab(t)
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	w.must(err)
+	b.load(chromedp.Navigate(w.url))
+	if eval[bool](b, `document.getElementById("pause").checkVisibility()`) {
+		t.Error("there is a button that does nothing")
+	}
+	for _, path := range []string{"/", "/dlq/" + queue, "/record", "/workers", "/runs"} {
+		if status := w.visit(b, path); status != http.StatusOK {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+	w.visit(b, "/doctor")
+	if status := b.load(b.click("Examine")); status != http.StatusOK {
+		t.Errorf("doctor: status %d", status)
+	}
+	w.plan(b, classOfReleased, "redrive")
+	b.load(b.click("Redrive 7 messages"))
+	w.redriven()
+	eventually(t, "the page says so when it is loaded again", func() bool {
+		b.load(chromedp.Reload())
+		return strings.Contains(b.text(), "done")
+	}, b.dump)
+}
