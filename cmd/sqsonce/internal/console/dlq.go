@@ -1,3 +1,158 @@
 package console
 
-func (s *Server) dlqRoutes() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// pageSize is how many messages a page of a class has.
+const pageSize = 100
+
+func (s *Server) dlqRoutes() {
+	s.handlePage("GET /dlq/{queue}", "dlq", "Dead letters", s.showDLQ)
+	s.handlePage("GET /dlq/{queue}/class/{class}", "class", "Class", s.showClass)
+	s.handlePage("GET /dlq/{queue}/{id}", "message", "Message", s.showMessage)
+	// It changes receive counts, so it is no GET; it is there without Write too, as dlq ls is.
+	s.mux.HandleFunc("POST /dlq/{queue}/look", s.postLook)
+	s.handleFragment("GET /fragment/look/{queue}", "live-look", s.showDLQ)
+}
+
+// dlqData is what every page below a dead-letter queue has.
+type dlqData struct {
+	looked
+	Queue   Queue
+	FIFO    bool
+	Limits  []int
+	Records bool // states are known
+}
+
+func (d dlqData) PageTitle() string { return d.Queue.DLQName }
+
+// Changed says that the look is older than the last act.
+func (d dlqData) Changed() bool { return d.Look != nil && d.Acted.After(d.Look.AsOf) }
+
+// Form is that of acts on a class.
+func (d dlqData) Form(c classes.Class) actForm {
+	return actForm{Queue: d.Queue.Name, Class: c.ID, State: c.State, Records: d.Records}
+}
+
+func (s *Server) queue(r *http.Request) (Queue, error) {
+	name := r.PathValue("queue")
+	i := slices.IndexFunc(s.opts.Queues, func(q Queue) bool { return q.Name == name })
+	switch {
+	case i < 0:
+		return Queue{}, &pageError{http.StatusNotFound, fmt.Errorf("%s is none of the queues of this console", name)}
+	case s.opts.Queues[i].DLQURL == "":
+		return Queue{}, &pageError{http.StatusNotFound, fmt.Errorf("%s has no redrive policy, so no dead-letter queue", name)}
+	}
+	return s.opts.Queues[i], nil
+}
+
+func (s *Server) dlq(r *http.Request) (dlqData, error) {
+	q, err := s.queue(r)
+	return dlqData{s.looks.of(q), q, host.IsFIFO(q.DLQName), lookLimits, s.opts.Joined}, err
+}
+
+// showDLQ receives nothing.
+func (s *Server) showDLQ(_ context.Context, r *http.Request) (any, error) { return s.dlq(r) }
+
+// lookWait is how long a browser waits for a look. One that takes longer goes on, and the page says so.
+const lookWait = 20 * time.Second
+
+// postLook answers when the look has ended, or takes its time. It goes on where the browser has gone.
+func (s *Server) postLook(w http.ResponseWriter, r *http.Request) {
+	q, err := s.queue(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	limit, err := strconv.Atoi(r.PostFormValue("limit"))
+	if err != nil || !slices.Contains(lookLimits, limit) {
+		s.fail(w, r, &pageError{http.StatusBadRequest, fmt.Errorf("limit is %q, must be one of %d", r.PostFormValue("limit"), lookLimits)})
+		return
+	}
+	if err := s.looks.begin(q, "a look"); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	ended := make(chan struct{})
+	s.background(func(ctx context.Context) {
+		defer close(ended)
+		s.look(ctx, q, limit)
+	})
+	patience := time.NewTimer(lookWait)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+	case <-r.Context().Done():
+	}
+	http.Redirect(w, r, dlqPath(q.Name), http.StatusSeeOther)
+}
+
+// classData is one page of a class.
+type classData struct {
+	dlqData
+	Class    classes.Class
+	Messages []*message
+	First    int // the number of the first one
+	Page     int
+	Pages    int
+}
+
+func (d classData) PageTitle() string { return "Class " + d.Class.ID + " of " + d.Queue.DLQName }
+
+func (d classData) Last() int       { return d.First + len(d.Messages) - 1 }
+func (d classData) Earlier() string { return d.path(d.Page - 1) }
+func (d classData) Next() string    { return d.path(d.Page + 1) }
+func (d classData) path(n int) string {
+	return classPath(d.Queue, d.Class) + "&page=" + strconv.Itoa(n)
+}
+
+func classPath(q Queue, c classes.Class) string {
+	return dlqPath(q.Name) + "/class/" + url.PathEscape(c.ID) + "?" + url.Values{"state": {string(c.State)}}.Encode()
+}
+
+func messagePath(q Queue, id string) string { return dlqPath(q.Name) + "/" + url.PathEscape(id) }
+
+func (s *Server) showClass(_ context.Context, r *http.Request) (any, error) {
+	d, err := s.dlq(r)
+	if err != nil {
+		return nil, err
+	}
+	id, state := r.PathValue("class"), ops.State(r.FormValue("state"))
+	if d.Look == nil {
+		return nil, notListed(fmt.Errorf("nobody has looked into %s yet", d.Queue.DLQName))
+	}
+	i := slices.IndexFunc(d.Look.Classes, func(c classes.Class) bool { return c.ID == id && (state == "" || c.State == state) })
+	if i < 0 {
+		return nil, notListed(fmt.Errorf("the newest look, of %s, shows no class %s %s", clock(d.Look.AsOf), id, state))
+	}
+	c := classData{dlqData: d, Class: d.Look.Classes[i], Page: 1}
+	found := d.Look.of(c.Class.ID, c.Class.State)
+	c.Pages = (len(found) + pageSize - 1) / pageSize
+	if text := r.FormValue("page"); text != "" {
+		if c.Page, err = strconv.Atoi(text); err != nil || c.Page < 1 || c.Page > c.Pages {
+			return nil, &pageError{http.StatusBadRequest, fmt.Errorf("page is %q, must be 1 to %d", text, c.Pages)}
+		}
+	}
+	c.First = (c.Page-1)*pageSize + 1
+	c.Messages = found[c.First-1 : min(len(found), c.First-1+pageSize)]
+	return c, nil
+}
+
+func notListed(err error) error {
+	return &pageError{http.StatusNotFound, fmt.Errorf("%w: look again", err)}
+}
+
+func otherSource(m *ops.Message) bool { return errors.Is(m.Problem, ops.ErrOtherSource) }

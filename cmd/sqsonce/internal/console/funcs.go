@@ -25,6 +25,8 @@ var funcs = template.FuncMap{
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
 	"left":    left, "mood": mood, "verdictMood": verdictMood, "cut": cut,
+
+	"classPath": classPath, "messagePath": messagePath, "recordPath": recordPath,
 }
 
 // dlqPath is the page of the dead-letter queue of a queue.

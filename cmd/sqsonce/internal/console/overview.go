@@ -93,6 +93,3 @@ func (s *Server) plots(prefix string, q Queue, samples []sample, now time.Time) 
 	}
 	return drawn
 }
-
-// lookFacts are those of the newest look.
-func (s *Server) lookFacts(Queue) lookFacts { return lookFacts{} }

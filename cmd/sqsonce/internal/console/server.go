@@ -35,6 +35,9 @@ type Server struct {
 
 	sampler      *sampler
 	examinations examinations
+	looks        looks
+	plans        plans
+	runs         runs
 }
 
 // New makes the pages. Nothing is asked of AWS until Serve runs, or a page is shown.

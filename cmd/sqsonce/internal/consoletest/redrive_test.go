@@ -10,7 +10,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -45,7 +44,7 @@ func (w *world) redriven() {
 		for i := range releasedMessages {
 			record, err := w.store.Inspect(w.Context(), fmt.Sprintf("%s#orders|ord-%d", consumer, 1001+i))
 			w.must(err)
-			if record.Status == dedup.Completed {
+			if record.Completed {
 				done++
 			}
 		}
