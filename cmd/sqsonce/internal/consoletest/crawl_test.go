@@ -22,7 +22,10 @@ func (w *world) crawl() (pages map[string]string, actions []string) {
 	w.Helper()
 	cookie := w.cookie()
 	get := func(path string) (int, string) {
-		status, _, text := w.ask(http.MethodGet, path, func(r *http.Request) { r.AddCookie(cookie) })
+		status, header, text := w.ask(http.MethodGet, path, func(r *http.Request) { r.AddCookie(cookie) })
+		if !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+			text = "" // a script, which has links in comments
+		}
 		return status, text
 	}
 	pages = map[string]string{}

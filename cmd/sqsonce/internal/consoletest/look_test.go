@@ -93,7 +93,7 @@ func TestLookReceivesOnce(t *testing.T) {
 	if status := b.load(b.click("Look")); status != http.StatusOK {
 		t.Fatalf("status %d\n%s", status, b.dump())
 	}
-	b.shows("as of", "Released", classOfReleased)
+	b.shows("As of", "released", classOfReleased, "Lost in")
 	if least, most := w.received(dlq); least != 1 || most != 1 {
 		t.Errorf("received %d to %d times", least, most)
 	}
@@ -152,5 +152,5 @@ func TestConsoleEnds(t *testing.T) {
 	b.allow("net::ERR")
 	w.stop()
 	b.until(`document.getElementById("status").textContent.includes("ended")`)
-	b.shows("as of")
+	b.shows("The page is as of")
 }

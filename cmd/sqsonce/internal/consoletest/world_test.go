@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -37,6 +40,9 @@ type world struct {
 	*testing.T
 	stack *localstack.Stack
 	store *dynamostore.Store
+
+	mu    sync.Mutex
+	count map[string]int // the console's calls, by operation
 
 	url  string // that the console has printed, with the token
 	base string // without path and token
@@ -103,7 +109,7 @@ func (w *world) console(flags ...string) {
 	program, err := os.Executable()
 	w.must(err)
 	cmd := exec.Command(program, append([]string{"console"}, flags...)...)
-	cmd.Env = append(os.Environ(), asCommand+"=1", "AWS_ENDPOINT_URL="+w.stack.URL, "AWS_ENDPOINT_URL_CLOUDWATCH="+w.cloudWatch(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+	cmd.Env = append(os.Environ(), asCommand+"=1", "AWS_ENDPOINT_URL="+w.endpoint(), "AWS_ENDPOINT_URL_CLOUDWATCH="+w.cloudWatch(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
 		"AWS_SECRET_ACCESS_KEY=test", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 		"XDG_STATE_HOME="+w.TempDir(), "SQSONCE_CONSUMER="+consumer, "SQSONCE_TABLE=dedup", "USER=ann", "TZ=UTC")
 	out := &output{}
@@ -161,15 +167,32 @@ func (w *world) visit(b *tab, path string) int {
 var reads = []string{
 	"GetQueueUrl", "GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks", "ListQueueTags",
 	"GetItem", "DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups",
+	"", // a call of another service, which is refused
 }
 
-// calls are those of both services so far, by operation.
+// endpoint starts a server that hands the calls of the console on and counts them, and returns its URL. The consumer has calls too.
+func (w *world) endpoint() (url string) {
+	w.Helper()
+	to, err := neturl.Parse(w.stack.URL)
+	w.must(err)
+	w.count = map[string]int{}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		w.mu.Lock()
+		w.count[op]++
+		w.mu.Unlock()
+		proxy.ServeHTTP(rw, r)
+	}))
+	w.Cleanup(s.Close)
+	return s.URL
+}
+
+// calls are those of the console so far, by operation.
 func (w *world) calls() map[string]int {
-	n := map[string]int{}
-	for _, c := range slices.Concat(w.stack.MemSQS().Calls(), w.stack.MemDynamoDB().Calls()) {
-		n[c.Op]++
-	}
-	return n
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.count)
 }
 
 // acted returns the calls since before that do more than read.
