@@ -54,9 +54,9 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 	l := loss{}
 	switch metric := state.Ages.Dead; {
 	case !sourcesKnown && state.Ages.SharedErr != nil:
-		l.Why = fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr)
+		l.Why = cut(fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr))
 	case !metric.Known() && metricErr != nil:
-		l.Why = fmt.Sprintf("CloudWatch does not say: %v", metricErr)
+		l.Why = "CloudWatch gives no ages"
 	case !metric.Known() || !sourcesKnown:
 		l.Why = "CloudWatch has no age of the oldest message"
 	default:

@@ -45,7 +45,8 @@ var (
 	depthPlot = plotOf{"depth", "Messages", []figure{visibleNow, inFlight, delayed}, []string{"visible", "in flight", "delayed"}, whole, nil}
 	agePlot   = plotOf{"age", "Age of the oldest message", []figure{age}, []string{"age"}, seconds, ages60}
 	deadPlot  = plotOf{"dead", "Dead letters", []figure{deadVisible, deadInFlight}, []string{"visible", "in flight"}, whole, nil}
-	ratePlot  = plotOf{"rate", "Handlers that ended, a second, of the workers that answer", []figure{done, failed}, []string{"done", "failed"}, perSecond, nil}
+	// of the workers that answer
+	ratePlot = plotOf{"rate", "Handlers a second", []figure{done, failed}, []string{"done", "failed"}, perSecond, nil}
 )
 
 var ages60 = []float64{10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, day, 2 * day, 4 * day, 7 * day, 14 * day}

@@ -212,6 +212,9 @@ func (r *run) event(line []byte) {
 	}
 }
 
+// notSelected is why the command has left what was not meant.
+const notSelected = "not selected"
+
 func (o outcome) done() bool { return o.Action == ops.Redriven || o.Action == ops.Deleted }
 
 // notesWriter keeps the end of standard error.
@@ -264,9 +267,10 @@ func (r *run) view() runView {
 	}
 	for o, n := range r.counts {
 		v.Counts = append(v.Counts, outcomeCount{o, n})
-		if o.done() {
+		switch {
+		case o.done():
 			v.Done += n
-		} else {
+		case o.Why != notSelected:
 			v.Left += n
 		}
 	}

@@ -34,10 +34,10 @@ type Server struct {
 	behind sync.WaitGroup
 
 	sampler      *sampler
-	examinations examinations
 	looks        looks
 	plans        plans
 	runs         runs
+	examinations examinations
 }
 
 // New makes the pages. Nothing is asked of AWS until Serve runs, or a page is shown.
@@ -70,7 +70,7 @@ const (
 	headerTimeout = 5 * time.Second
 	mostHeaders   = 32 << 10
 	mostBody      = 64 << 10 // of a form
-	// stopTimeout is how long requests are awaited at the end: a page that waits for AWS is of no use to anybody then.
+	// stopTimeout is how long requests are awaited at the end.
 	stopTimeout = 2 * time.Second
 )
 
@@ -82,7 +82,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s, DisableGeneralOptionsHandler: true, // it answers without a look at the token
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: 2 * headerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: mostHeaders,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return s.ctx }, // a page that waits for AWS is of no use at the end
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()

@@ -1,0 +1,427 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/console"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+var (
+	released    = []string{"queue", "orders", "class", "214041", "state", "released"}
+	redriveForm = append([]string{"op", "redrive"}, released...)
+	deleteForm  = append([]string{"op", "delete"}, released...)
+)
+
+// A class is redriven after its plan, by the command: with its canary, its journal and its audit.
+func TestConsoleRedrive(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(25)
+		w.put("crashed", ops.Crashed)
+		w.send("orders-dlq", "crashed", "b")
+		w.consume("orders", succeeds)
+		b := w.browse(true)
+		page := b.look("orders")
+		if !strings.Contains(page.body, `action="/plan"`) {
+			t.Errorf("no form: %s", page.body)
+		}
+		plan := b.plan(redriveForm...)
+		for _, text := range []string{"Redrive class 214041 (released) of orders-dlq", "25 of about 26 messages would be redriven", "the first 1 as a canary", "Redrive 25 messages"} {
+			if !strings.Contains(plan.text, text) {
+				t.Errorf("no %q in %s", text, plan.text)
+			}
+		}
+		if n := len(w.stack.MemSQS().Messages("orders-dlq")); n != 26 || w.hidden("orders-dlq") != 0 {
+			t.Fatalf("a plan left %d, hidden %d", n, w.hidden("orders-dlq"))
+		}
+		got := b.act(plan)
+		if got.code != http.StatusSeeOther || !strings.HasPrefix(got.to, "/runs/") {
+			t.Fatalf("%d to %q: %s", got.code, got.to, got.text)
+		}
+		run := b.ended(got.to)
+		for _, text := range []string{"State done at", "Planned 25 messages", "Done 25,", "Left 0", "Came back 0", "left 1 not selected", "redriven 25", "redrive-orders-dlq"} {
+			if !strings.Contains(run.text, text) {
+				t.Errorf("no %q in %s", text, run.text)
+			}
+		}
+		if left := w.stack.MemSQS().Messages("orders-dlq"); len(left) != 1 || left[0].InFlight {
+			t.Errorf("%+v are left", left)
+		}
+		for i := range 25 {
+			if key := consumer + "#orders|e" + string(rune('0'+i)); i < 10 && w.state(key) != ops.Completed {
+				t.Errorf("%s is %s", key, w.state(key))
+			}
+		}
+		lines := w.audited()
+		if len(lines) != 2 || lines[0].What != "dlq redrive" || lines[0].Who.User != "ann" || !strings.Contains(strings.Join(lines[0].Args, " "), "--plan=") || lines[1].Error != "" {
+			t.Errorf("audit %+v", lines)
+		}
+		if _, journal, _ := strings.Cut(lines[0].Note, "journal "); !exists(journal) {
+			t.Errorf("no journal %q", journal)
+		}
+		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "Something was done to this queue after this look") {
+			t.Errorf("%s", got.text)
+		}
+		if got := b.get("/runs"); !strings.Contains(got.text, "Redrive class 214041 (released) of orders-dlq done") {
+			t.Errorf("%s", got.text)
+		}
+	})
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// One message is redriven, and the rest of its class stays.
+func TestConsoleRedriveOne(t *testing.T) {
+	bubble(t, func(w *world) {
+		ids := w.deadLetters(3)
+		w.consume("orders", succeeds)
+		b := w.browse(true)
+		b.look("orders")
+		if got := b.get("/dlq/orders/" + ids[1]); !strings.Contains(got.body, `name="id" value="`+ids[1]+`"`) {
+			t.Fatalf("no form: %s", got.body)
+		}
+		run := b.ended(b.act(b.plan("op", "redrive", "queue", "orders", "id", ids[1])).to)
+		if left := w.stack.MemSQS().Messages("orders-dlq"); len(left) != 2 || !strings.Contains(run.text, "State done") || w.state("billing#orders|e1") != ops.Completed {
+			t.Errorf("%d left, %s", len(left), run.text)
+		}
+	})
+}
+
+// A delete asks as the command does: the queue's name above ten messages.
+func TestConsoleDelete(t *testing.T) {
+	for n, named := range map[int]bool{10: false, 11: true} {
+		bubble(t, func(w *world) {
+			w.deadLetters(n)
+			b := w.browse(true)
+			b.look("orders")
+			plan := b.plan(deleteForm...)
+			if asks := strings.Contains(plan.body, `name="typed"`); asks != named {
+				t.Errorf("%d: asks for a name: %t: %s", n, asks, plan.body)
+			}
+			for _, typed := range []string{"", "y", "orders", "orders-dlq.fifo"} {
+				if got := b.act(plan, "typed", typed); named && (got.code != http.StatusBadRequest || !strings.Contains(got.text, "nothing was changed")) {
+					t.Errorf("typed %q: %d: %s", typed, got.code, got.text)
+				}
+				if !named {
+					break
+				}
+			}
+			if left := len(w.stack.MemSQS().Messages("orders-dlq")); named && (left != n || len(w.audited()) != 0) {
+				t.Fatalf("%d of %d left, audit %v", left, n, w.audited())
+			}
+			run := b.ended(b.act(plan, "typed", " orders-dlq ").to)
+			archives, _ := filepath.Glob(filepath.Join(w.folder, "sqsonce", "archive-orders-dlq-*.jsonl"))
+			if left := len(w.stack.MemSQS().Messages("orders-dlq")); left != 0 || len(archives) != 1 || !strings.Contains(run.text, archives[0]) || len(w.audited()) != 2 {
+				t.Errorf("%d of %d left, %q, audit %v: %s", left, n, archives, w.audited(), run.text)
+			}
+		})
+	}
+}
+
+// What has changed since the plan was shown refuses it, and changes nothing.
+func TestConsoleStalePlan(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *world)
+		stale  bool
+	}{
+		"nothing":        {func(*world) {}, false},
+		"a class more":   {func(w *world) { w.send("orders-dlq", "other", "b") }, false},
+		"a message more": {func(w *world) { w.put("e9", ops.Released); w.send("orders-dlq", "e9", "b") }, true},
+		"a hidden one":   {func(w *world) { w.hide("orders-dlq") }, true},
+		"another try":    {func(w *world) { w.retry("e1", "another") }, true},
+		"a state": {func(w *world) {
+			w.run("record", "complete", "orders|e1", "--yes", "--table", "dedup", "--consumer", consumer)
+		}, true},
+	} {
+		for _, form := range [][]string{redriveForm, deleteForm} {
+			t.Run(name+"/"+form[1], func(t *testing.T) {
+				bubble(t, func(w *world) {
+					w.deadLetters(3)
+					b := w.browse(true)
+					b.look("orders")
+					plan := b.plan(form...)
+					test.change(w)
+					if !test.stale {
+						w.consume("orders", succeeds)
+					}
+					before, audited := len(w.stack.MemSQS().Messages("orders-dlq")), len(w.audited())
+					calls := b.called()
+					got := b.act(plan)
+					if !test.stale {
+						if run := b.ended(got.to); !strings.Contains(run.text, "State done") || len(w.stack.MemSQS().Messages("orders-dlq")) != before-3 {
+							t.Errorf("%s", run.text)
+						}
+						return
+					}
+					if got.code != http.StatusConflict || !strings.Contains(got.text, "changed since it was looked at: list again") {
+						t.Errorf("%d: %s", got.code, got.text)
+					}
+					after := b.called()
+					for _, op := range []string{"SendMessage", "SendMessageBatch", "DeleteMessage", "DeleteMessageBatch", "UpdateItem"} {
+						if after[op] != calls[op] {
+							t.Errorf("%s was called", op)
+						}
+					}
+					if n := len(w.stack.MemSQS().Messages("orders-dlq")); n != before || len(w.audited()) != audited {
+						t.Errorf("%d of %d left, audit %v", n, before, w.audited())
+					}
+				})
+			})
+		}
+	}
+}
+
+// A plan is good for ten minutes, and once: a second click leads to the same run.
+func TestConsolePlanOnce(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(3)
+		w.consume("orders", succeeds)
+		b := w.browse(true)
+		b.look("orders")
+		old := b.plan(redriveForm...)
+		time.Sleep(10*time.Minute + time.Second)
+		for _, got := range []answer{b.get(old.path), b.act(old)} {
+			if got.code != http.StatusConflict || !strings.Contains(got.text, "list again") {
+				t.Errorf("an old one: %d: %s", got.code, got.text)
+			}
+		}
+		plan := b.plan(redriveForm...)
+		time.Sleep(9 * time.Minute)
+		clicks := make(chan answer)
+		for range 3 {
+			go func() { clicks <- b.act(plan) }()
+		}
+		first, second, third := <-clicks, <-clicks, <-clicks
+		if first.code != http.StatusSeeOther || first.to != second.to || second.to != third.to || b.act(plan).to != first.to {
+			t.Errorf("%+v, %+v, %+v", first, second, third)
+		}
+		b.ended(first.to)
+		if got := b.get(plan.path); strings.Contains(got.body, `action="/act/`) || !strings.Contains(got.body, first.to) {
+			t.Errorf("the plan's page: %s", got.body)
+		}
+		if lines := w.audited(); len(lines) != 2 {
+			t.Errorf("audit %+v", lines)
+		}
+	})
+}
+
+// A stop, and the end of the console, end a redrive as an interrupt of the command does.
+func TestConsoleStop(t *testing.T) {
+	for name, stop := range map[string]func(b *browser, path string) answer{
+		"stopped": func(b *browser, path string) answer { return b.post(path + "/stop") },
+		"ended":   func(b *browser, _ string) answer { b.server.Close(); return answer{code: http.StatusSeeOther} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.deadLetters(500)
+				w.consume("orders", succeeds)
+				b := w.browse(true)
+				page := b.post("/dlq/orders/look", "limit", "10000")
+				plan := b.plan(redriveForm...)
+				got := b.act(plan)
+				time.Sleep(4 * time.Second)
+				run := b.get(got.to)
+				if !strings.Contains(run.text, "under way") || !strings.Contains(run.body, got.to+"/stop") || strings.Contains(run.text, "Done 0,") {
+					t.Errorf("%d: %s", page.code, run.text)
+				}
+				for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.plan2(deleteForm...)} {
+					if refused.code != http.StatusConflict || !strings.Contains(refused.text, "a redrive at orders-dlq is under way since") {
+						t.Errorf("%d: %s", refused.code, refused.text)
+					}
+				}
+				if answered := stop(b, got.to); answered.code != http.StatusSeeOther {
+					t.Errorf("%d: %s", answered.code, answered.text)
+				}
+				run = b.ended(got.to)
+				why := map[string]string{"stopped": "stopped by the console's user", "ended": "the console has ended"}[name]
+				for _, text := range []string{"State ended in part", why, "to go on: sqsonce dlq redrive", "--journal"} {
+					if !strings.Contains(run.text, text) {
+						t.Errorf("no %q in %s", text, run.text)
+					}
+				}
+				left := len(w.stack.MemSQS().Messages("orders-dlq"))
+				if left == 0 || left == 500 || w.hidden("orders-dlq") != 0 {
+					t.Errorf("%d left, %d hidden", left, w.hidden("orders-dlq"))
+				}
+				if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {
+					t.Errorf("audit %+v", lines)
+				}
+				if strings.Contains(run.body, got.to+"/stop") {
+					t.Errorf("a stop of what has ended: %s", run.body)
+				}
+			})
+		})
+	}
+}
+
+// plan2 asks for a plan that is refused.
+func (b *browser) plan2(pairs ...string) answer { return b.post("/plan", pairs...) }
+
+// Without --write the acting routes do not exist, and no page has a form for them.
+func TestConsoleReadOnly(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fill()
+		b := w.browse(false)
+		b.look("orders")
+		calls := b.called()
+		for _, got := range []answer{
+			b.post("/plan", redriveForm...), b.post("/plan", "op", "free", "key", "billing#orders|crashed"), b.get("/plan/x"), b.post("/act/x"),
+			b.post("/runs/x/stop"), b.get("/plan"), b.get("/act/x"),
+		} {
+			if got.code != http.StatusNotFound && got.code != http.StatusMethodNotAllowed {
+				t.Errorf("%s: %d: %s", got.path, got.code, got.text)
+			}
+		}
+		if after := b.called(); len(after) != len(calls) || after["ReceiveMessage"] != calls["ReceiveMessage"] {
+			t.Errorf("calls %v, were %v", after, calls)
+		}
+		for _, path := range []string{"/dlq/orders", "/dlq/orders/class/31ee0f?state=released", "/record?key=orders%7Ccrashed", "/runs"} {
+			if got := b.get(path); got.code != http.StatusOK || strings.Contains(got.body, `action="/plan"`) || strings.Contains(got.body, "/stop") {
+				t.Errorf("%s: %d: %s", path, got.code, got.body)
+			}
+		}
+	})
+	bubble(t, func(w *world) { // GET acts nowhere
+		b := w.browse(true)
+		for _, path := range []string{"/plan", "/act/x", "/runs/x/stop"} {
+			if got := b.get(path); got.code != http.StatusNotFound && got.code != http.StatusMethodNotAllowed {
+				t.Errorf("%s: %d", path, got.code)
+			}
+		}
+	})
+}
+
+// What each act would do to a record is what the command says, and what it asks.
+func TestConsoleRecord(t *testing.T) {
+	for _, test := range []struct {
+		state ops.State
+		says  []string
+		form  []string
+		typed bool
+		after ops.State
+	}{
+		{ops.Crashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, ops.Released},
+		{ops.Crashed, nil, []string{"op", "complete"}, false, ops.Completed},
+		{ops.Running, []string{"Not now: free billing#orders|e: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.Released},
+		{ops.Completed, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, ops.Released},
+		{ops.None, []string{"Not now: complete billing#orders|e: there is no record", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.Completed},
+		{ops.Foreign, []string{"Not now"}, nil, false, ops.Foreign},
+	} {
+		t.Run(string(test.state)+"/"+strings.Join(test.form, " "), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				key := w.put("e", test.state)
+				b := w.browse(true)
+				before := b.called()
+				page := b.get("/record?key=orders%7Ce")
+				for _, text := range append([]string{key, test.state.Means(), test.state.Do()}, test.says...) {
+					if !strings.Contains(page.text, text) {
+						t.Errorf("no %q in %s", text, page.text)
+					}
+				}
+				for op, n := range b.called() {
+					if op != "GetItem" && n != before[op] {
+						t.Errorf("the page called %s", op)
+					}
+				}
+				if test.form == nil {
+					return
+				}
+				plan := b.plan(append(test.form, "key", key)...)
+				if got := strings.Contains(plan.body, `name="typed"`); got != test.typed {
+					t.Errorf("asks for the key: %t: %s", got, plan.text)
+				}
+				if got := b.act(plan, "typed", "y"); test.typed && (got.code != http.StatusBadRequest || w.state(key) != test.state) {
+					t.Errorf("%d, %s: %s", got.code, w.state(key), got.text)
+				}
+				got := b.act(plan, "typed", key)
+				if test.typed && (got.code != http.StatusSeeOther || !strings.HasPrefix(got.to, "/record?key=")) {
+					t.Errorf("%d to %q: %s", got.code, got.to, got.text)
+				}
+				if w.state(key) != test.after || len(w.audited()) != 2 {
+					t.Errorf("it is %s, audit %+v", w.state(key), w.audited())
+				}
+			})
+		})
+	}
+}
+
+// A plan of a record is refused when another has had it since.
+func TestConsoleRecordChanged(t *testing.T) {
+	bubble(t, func(w *world) {
+		key := w.put("e", ops.Crashed)
+		b := w.browse(true)
+		plan := b.plan("op", "complete", "key", key)
+		w.retry("e", "another")
+		if got := b.act(plan); got.code != http.StatusConflict || !strings.Contains(got.text, "list again") || w.state(key) != ops.Released || len(w.audited()) != 0 {
+			t.Errorf("%d, %s: %s", got.code, w.state(key), got.text)
+		}
+	})
+}
+
+// The command of a console that panics, or is denied, ends its run and nothing else.
+func TestConsoleCommandFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		command func(err io.Writer) int
+		code    int
+		says    string
+	}{
+		"panics":  {func(io.Writer) int { panic("boom") }, http.StatusSeeOther, "boom"},
+		"denied":  {func(err io.Writer) int { _, _ = io.WriteString(err, "sqsonce: needs: sqs:SendMessage\n"); return 6 }, http.StatusForbidden, "sqs:SendMessage"},
+		"refused": {func(err io.Writer) int { _, _ = io.WriteString(err, "sqsonce: no\n"); return 5 }, http.StatusConflict, "no"},
+		"silent":  {func(io.Writer) int { return 5 }, http.StatusConflict, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.deadLetters(3)
+				b := w.browse(true, func(o *console.Options) {
+					real := o.Command
+					o.Command = func(ctx context.Context, out, err io.Writer, args ...string) int {
+						if strings.Contains(strings.Join(args, " "), "--dry-run") {
+							return real(ctx, out, err, args...)
+						}
+						return test.command(err)
+					}
+				})
+				got := b.act(b.plan(redriveForm...))
+				if got.code != test.code {
+					t.Errorf("%d: %s", got.code, got.text)
+				}
+				if got.code == http.StatusSeeOther {
+					got = b.ended(got.to)
+				}
+				if !strings.Contains(got.text, test.says) {
+					t.Errorf("%s", got.text)
+				}
+				if got := b.look("orders"); !strings.Contains(got.text, "3 messages, all that there are") { // it is let in again
+					t.Errorf("%s", got.text)
+				}
+			})
+		})
+	}
+}
+
+// What fails again comes back, and the run says so.
+func TestConsoleCanaryFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(20)
+		w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("x") })
+		b := w.browse(true)
+		run := b.ended(b.act(b.plan(redriveForm...)).to)
+		for _, text := range []string{"State ended in part", "Done 1,", "mend the cause", "canary"} {
+			if !strings.Contains(run.text, text) {
+				t.Errorf("no %q in %s", text, run.text)
+			}
+		}
+		if n := len(w.stack.MemSQS().Messages("orders-dlq")); n != 19 {
+			t.Errorf("%d left", n)
+		}
+	})
+}

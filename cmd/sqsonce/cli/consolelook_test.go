@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// Each message is received once when Look is pressed, and by nothing else that is only read.
+func TestConsoleReceivesOnLook(t *testing.T) {
+	bubble(t, func(w *world) {
+		ids := w.fill()
+		b := w.browse(true)
+		state := func() (receives []int) {
+			for _, m := range w.stack.MemSQS().Messages("orders-dlq") {
+				receives = append(receives, m.ReceiveCount)
+				if m.InFlight {
+					t.Errorf("message %s is hidden", m.ID)
+				}
+			}
+			return receives
+		}
+		class := "/dlq/orders/class/31ee0f?state=released"
+		gets := func(want int) {
+			t.Helper()
+			before, calls := state(), b.called()
+			for _, path := range []string{"/dlq/orders", class, "/dlq/orders/" + ids[ops.Released], "/fragment/look/orders", "/runs", "/fragment/runs", "/record"} {
+				if got := b.get(path); got.code != http.StatusOK && got.code != want {
+					t.Errorf("%s: %d: %s", path, got.code, got.text)
+				}
+			}
+			if after := state(); fmt.Sprint(after) != fmt.Sprint(before) || !maps.Equal(calls, b.called()) {
+				t.Errorf("GETs: received %v, was %v; calls %v, were %v", after, before, b.called(), calls)
+			}
+		}
+		gets(http.StatusNotFound)
+		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "Nothing was received yet") {
+			t.Errorf("before a look: %s", got.text)
+		}
+		before := state()
+		page := b.look("orders")
+		after := state()
+		for i := range after {
+			if after[i] != before[i]+1 {
+				t.Errorf("received %v, was %v", after, before)
+			}
+		}
+		for _, text := range []string{"31ee0f 2 released", "card provider: status * for order *", "7 messages, all that there are", "each message was received once", "As of"} {
+			if !strings.Contains(page.text, text) {
+				t.Errorf("no %q in %s", text, page.text)
+			}
+		}
+		gets(0)
+		if got := b.get(class); !strings.Contains(got.text, "Messages 1 to 2 of 2") || !strings.Contains(got.text, ids[ops.Released]) {
+			t.Errorf("%s", got.text)
+		}
+		got := b.get("/dlq/orders/" + ids[ops.Crashed])
+		for _, text := range []string{"crashed", ops.Crashed.Means(), ops.Crashed.Do(), "billing#orders|crashed", "owner-crashed", "event-id", "Body, 1 bytes"} {
+			if !strings.Contains(got.text, text) {
+				t.Errorf("no %q in %s", text, got.text)
+			}
+		}
+	})
+}
+
+// Whatever a message, its record or an address holds stays text.
+func TestConsoleHostile(t *testing.T) {
+	const script = "<script>alert(1)</script>\u202e\x00\xff'\"><img src=x onerror=alert(2)>"
+	legal := strings.ToValidUTF8(strings.ReplaceAll(script, "\x00", ""), "")
+	bubble(t, func(w *world) {
+		w.put("evil"+legal, ops.None)
+		big := w.send("orders-dlq", "big", strings.Repeat("<b>\u202e", 1<<20/8))
+		id := w.send("orders-dlq", "evil"+legal, "\u202e"+legal, sqsonce.AttrRejectReason, "no "+legal, "x-own", legal)
+		fifo, err := w.stack.SQS.SendMessage(context.Background(), &sqs.SendMessageInput{
+			QueueUrl: aws.String(w.stack.QueueURL["orders-dlq.fifo"]), MessageBody: aws.String("b"),
+			MessageGroupId: aws.String("<script>g</script>"), MessageDeduplicationId: aws.String("<script>d</script>"),
+		})
+		w.must(err)
+		b := w.browse(true)
+		b.look("orders")
+		b.look("orders.fifo")
+		class := b.find(`/dlq/orders/class/[0-9a-f]{6}\?state=none`, b.get("/dlq/orders/"+id))
+		key := "billing#orders|evil" + legal
+		for _, got := range []answer{
+			b.get("/dlq/orders"), b.get(class), b.get("/dlq/orders/" + id), b.get("/dlq/orders/" + big), b.get("/dlq/orders.fifo/" + *fifo.MessageId),
+			b.get("/record?key=" + url.QueryEscape(key)), b.get("/record?key=" + url.QueryEscape(script)), b.get("/dlq/" + url.PathEscape(script)),
+			b.get("/dlq/orders/" + url.PathEscape(script)), b.get("/dlq/orders/class/" + url.PathEscape(script)), b.get("/plan/" + url.PathEscape(script)),
+			b.get("/runs/" + url.PathEscape(script)), b.post("/plan", "op", script), b.post("/plan", "op", "free", "key", script, "note", script),
+			b.post("/plan", "op", "redrive", "queue", "orders", "class", script), b.post("/plan", "op", "redrive", "queue", script),
+			b.plan("op", "redrive", "queue", "orders", "id", id), b.plan("op", "complete", "key", key, "create", "1"), b.post("/dlq/orders/look", "limit", script),
+		} {
+			for _, bad := range []string{"<script>", "<img", "\u202e", "\x00", "\xff"} {
+				if strings.Contains(got.body, bad) {
+					i := strings.Index(got.body, bad)
+					t.Errorf("%s has %q: %q", got.path, bad, got.body[max(0, i-200):min(len(got.body), i+50)])
+				}
+			}
+			if got.code >= 500 || got.body != "" && !strings.HasPrefix(got.contentTypes, "text/html; charset=utf-8") {
+				t.Errorf("%.100q: %d, %s: %.300s", got.path, got.code, got.contentTypes, got.text)
+			}
+		}
+		if got := b.get("/dlq/orders/" + id); !strings.Contains(got.body, "&lt;script&gt;alert(1)&lt;/script&gt;") || !strings.Contains(got.body, `\u202e`) {
+			t.Errorf("the body is not shown: %s", got.body)
+		}
+		if got := b.get("/dlq/orders/" + big); len(got.body) < 1<<20 {
+			t.Errorf("%d bytes of a body of 1 MiB", len(got.body))
+		}
+	})
+}
+
+// A class is shown a hundred messages at a time.
+func TestConsolePages(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(250)
+		b := w.browse(false)
+		b.look("orders")
+		seen := map[string]bool{}
+		class := "/dlq/orders/class/214041?state=released"
+		for page, want := range map[string]string{"": "Messages 1 to 100 of 250", "&page=2": "Messages 101 to 200 of 250", "&page=3": "Messages 201 to 250 of 250"} {
+			got := b.get(class + page)
+			for _, id := range messageID.FindAllString(got.body, -1) {
+				seen[id] = true
+			}
+			if !strings.Contains(got.text, want) || !strings.Contains(got.text, "of 3") {
+				t.Errorf("%s: %s", page, got.text)
+			}
+		}
+		if len(seen) != 250 {
+			t.Errorf("%d messages", len(seen))
+		}
+		for _, page := range []string{"0", "4", "-1", "x"} {
+			if got := b.get(class + "&page=" + page); got.code != http.StatusBadRequest || !strings.Contains(got.text, "1 to 3") {
+				t.Errorf("page %s: %d: %s", page, got.code, got.text)
+			}
+		}
+	})
+}
+
+// Of two looks at once each would hide messages from the other; what receives refuses the next one, and says since when.
+func TestConsoleOneLook(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(30)
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Prob: 1, Do: fault.Delay, Delay: 8 * time.Second}}})
+		b := w.browse(true)
+		first := make(chan answer)
+		go func() { first <- b.post("/dlq/orders/look", "limit", "1000") }()
+		time.Sleep(time.Second)
+		for _, got := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.post("/plan", "op", "redrive", "queue", "orders", "class", "214041", "state", "released")} {
+			if got.code != http.StatusConflict || !strings.Contains(got.text, "a look at orders-dlq is under way since 00:00:0") {
+				t.Errorf("%d: %s", got.code, got.text)
+			}
+		}
+		if got := b.post("/dlq/orders.fifo/look", "limit", "1000"); got.code != http.StatusSeeOther {
+			t.Errorf("another queue: %d: %s", got.code, got.text)
+		}
+		if got := <-first; got.code != http.StatusSeeOther { // it takes longer than a browser waits
+			t.Errorf("%d: %s", got.code, got.text)
+		}
+		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "Under way since") || strings.Contains(got.body, `action="/dlq/orders/look"><button`) {
+			t.Errorf("%s", got.text)
+		}
+		time.Sleep(time.Minute)
+		if got := b.get("/dlq/orders"); !strings.Contains(got.text, "30 messages, all that there are") {
+			t.Errorf("%s", got.text)
+		}
+		if got := b.get("/fragment/look/orders"); !strings.Contains(got.text, "It has ended") {
+			t.Errorf("%s", got.text)
+		}
+	})
+}
+
+// A look that fails says so, and keeps what the last one showed.
+func TestConsoleLookFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(30)
+		b := w.browse(false)
+		receives := func(nth int, code string) {
+			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: nth, Times: 99, Do: fault.Error, Code: code}}})
+		}
+		receives(1, "AccessDeniedException")
+		if got := b.look("orders"); !strings.Contains(got.text, "failed or ended early") || !strings.Contains(got.text, "ReceiveMessage") || !strings.Contains(got.text, "Nothing was received yet") {
+			t.Errorf("nothing before: %s", got.text)
+		}
+		receives(3, "InvalidAddress")
+		if got := b.look("orders"); !strings.Contains(got.text, "failed or ended early") || !strings.Contains(got.text, "not all") {
+			t.Errorf("in part: %s", got.text)
+		}
+		w.stack.MemSQS().Set(fault.Plan{})
+		if got := b.look("orders"); strings.Contains(got.text, "failed") || !strings.Contains(got.text, "30 messages, all that there are") {
+			t.Errorf("a good one: %s", got.text)
+		}
+		time.Sleep(time.Hour)
+		receives(2, "InvalidAddress")
+		if got := b.look("orders"); !strings.Contains(got.text, "The last look, of 01:0") || !strings.Contains(got.text, "30 messages, all that there are") || !strings.Contains(got.text, "2000-01-01 00:0") {
+			t.Errorf("after a good one: %s", got.text)
+		}
+		if w.hidden("orders-dlq") != 0 {
+			t.Errorf("%d are hidden", w.hidden("orders-dlq"))
+		}
+	})
+}
+
+// A look that panics has failed, and others are let in again.
+func TestConsoleLookPanics(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(1)
+		panics := true
+		w.opts.Key = func(*sqsonce.Message) (string, error) {
+			if panics {
+				panic("no key")
+			}
+			return sqsonce.EventKey("orders", "e0")
+		}
+		b := w.browse(false)
+		if got := b.look("orders"); !strings.Contains(got.text, "unknown") { // of the message alone
+			t.Errorf("%s", got.text)
+		}
+		panics = false
+		if got := b.look("orders"); !strings.Contains(got.text, "released") {
+			t.Errorf("%s", got.text)
+		}
+	})
+}
+
+// What came from other queues is counted, and not shown.
+func TestConsoleSharedDLQ(t *testing.T) {
+	bubble(t, func(w *world) {
+		policy := `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dlq","maxReceiveCount":5}`
+		_, err := w.stack.SQS.CreateQueue(w.Context(), &sqs.CreateQueueInput{QueueName: aws.String("returns"), Attributes: map[string]string{"RedrivePolicy": policy}})
+		w.must(err)
+		from := func(queue string) []string {
+			return []string{sqsonce.AttrRejectReason, "declined", sqsonce.AttrDeadLetterSource, "arn:aws:sqs:us-east-1:000000000000:" + queue}
+		}
+		mine, other := w.send("orders-dlq", "mine", "b", from("orders")...), w.send("orders-dlq", "theirs", "b", from("returns")...)
+		b := w.browse(true)
+		page := b.look("orders")
+		if !strings.Contains(page.text, "1 came from other queues, and are not shown") || strings.Contains(page.text, "theirs") {
+			t.Errorf("%s", page.text)
+		}
+		if got := b.get("/dlq/orders/" + mine); got.code != http.StatusOK {
+			t.Errorf("%d: %s", got.code, got.text)
+		}
+		if got := b.get("/dlq/orders/" + other); got.code != http.StatusNotFound || !strings.Contains(got.text, "look again") {
+			t.Errorf("%d: %s", got.code, got.text)
+		}
+		if got := b.plan("op", "redrive", "queue", "orders", "id", other); !strings.Contains(got.text, "Nothing would be done") {
+			t.Errorf("%s", got.text)
+		}
+	})
+}
+
+// A FIFO queue says what it hides.
+func TestConsoleBehind(t *testing.T) {
+	bubble(t, func(w *world) {
+		for i := range 12 {
+			w.send("orders-dlq.fifo", strings.Repeat("e", i+1), "b")
+		}
+		if got := w.browse(false).look("orders.fifo"); !strings.Contains(got.text, "Behind 2 behind them") || !strings.Contains(got.text, "not all") {
+			t.Errorf("%s", got.text)
+		}
+	})
+}
+
+// Bad addresses and forms get an answer that names them.
+func TestConsoleRefusals(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.deadLetters(1)
+		b := w.browse(true)
+		for _, test := range []struct {
+			got  answer
+			code int
+			says string
+		}{
+			{b.get("/dlq/nothing"), http.StatusNotFound, "none of the queues"},
+			{b.get("/dlq/orders/class/214041"), http.StatusNotFound, "nobody has looked"},
+			{b.get("/dlq/orders/1"), http.StatusNotFound, "nobody has looked"},
+			{b.post("/dlq/nothing/look", "limit", "1000"), http.StatusNotFound, "none of the queues"},
+			{b.post("/dlq/orders/look", "limit", "1001"), http.StatusBadRequest, "limit"},
+			{b.post("/dlq/orders/look"), http.StatusBadRequest, "limit"},
+			{b.post("/plan"), http.StatusBadRequest, "op is"},
+			{b.post("/plan", "op", "purge"), http.StatusBadRequest, "op is"},
+			{b.post("/plan", "op", "redrive"), http.StatusNotFound, "none of the queues"},
+			{b.post("/plan", "op", "redrive", "queue", "orders"), http.StatusBadRequest, "class and id"},
+			{b.post("/plan", "op", "redrive", "queue", "orders", "id", "1", "class", "2"), http.StatusBadRequest, "class and id"},
+			{b.post("/plan", "op", "redrive", "queue", "orders", "class", "214041", "state", "dead"), http.StatusBadRequest, "dead"},
+			{b.post("/plan", "op", "free"), http.StatusBadRequest, "key is empty"},
+			{b.post("/plan", "op", "free", "key", "billing#orders|e0", "again", "1"), http.StatusOK, ""},
+			{b.get("/plan/nothing"), http.StatusConflict, "list again"},
+			{b.post("/act/nothing"), http.StatusConflict, "list again"},
+			{b.get("/runs/nothing"), http.StatusNotFound, "audit.jsonl"},
+			{b.post("/runs/nothing/stop"), http.StatusNotFound, "audit.jsonl"},
+		} {
+			if test.code == http.StatusOK { // a plan in which nothing is done
+				test.code = http.StatusSeeOther
+			}
+			if test.got.code != test.code || !strings.Contains(test.got.text, test.says) {
+				t.Errorf("%s: %d with %q, want %d with %q", test.got.path, test.got.code, test.got.text, test.code, test.says)
+			}
+		}
+	})
+}
+
+// find returns the first match in a page, unescaped.
+func (b *browser) find(pattern string, in answer) string {
+	b.Helper()
+	found := regexp.MustCompile(pattern).FindString(html.UnescapeString(in.body))
+	if found == "" {
+		b.Fatalf("%s: no %s in %s", in.path, pattern, in.body)
+	}
+	return found
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is said is never later than the loss: a standard queue's retention counts from the send, the metric from the move.
+func TestLoss(t *testing.T) {
+	const hour = time.Hour
+	now := time.Now()
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	standard := Queue{Name: "orders", URL: "u", DLQName: "orders-dlq", DLQURL: "d"}
+	fifo := Queue{Name: "jobs.fifo", URL: "u", DLQName: "jobs-dlq.fifo", DLQURL: "d"}
+	// The source keeps messages for 4 days, the dead-letter queue for 14.
+	state := func(change func(*queueState)) queueState {
+		s := queueState{
+			Main: counts{Retention: 96 * hour}, Dead: counts{Visible: 3, Retention: 336 * hour}, At: now,
+			Ages: ages{Read: true, Dead: ageValue{24 * hour, ago(time.Minute)}},
+		}
+		if change != nil {
+			change(&s)
+		}
+		return s
+	}
+	look := lookFacts{asOf: ago(hour), complete: true, lostAt: now.Add(100 * hour)}
+	denied := errors.New("denied")
+	for name, test := range map[string]struct {
+		queue  Queue
+		change func(*queueState)
+		look   lookFacts
+		metric error
+		want   loss // Why: a part of it
+	}{
+		"no dead-letter queue": {queue: Queue{Name: "orders", URL: "u"}, want: loss{None: true}},
+		"not read yet":         {queue: standard, change: func(s *queueState) { s.At = time.Time{} }, want: loss{Why: "not answered yet"}},
+		"no message":           {queue: standard, change: func(s *queueState) { s.Dead.Visible = 0 }, want: loss{None: true}},
+		"all in flight":        {queue: standard, change: func(s *queueState) { s.Dead.Visible, s.Dead.InFlight = 0, 1 }, want: loss{At: ago(time.Minute).Add(216 * hour)}},
+		// A day in the dead-letter queue, and up to four in the source before.
+		"metric":                    {queue: standard, want: loss{At: ago(time.Minute).Add((336 - 96 - 24) * hour)}},
+		"metric of a FIFO queue":    {queue: fifo, want: loss{At: ago(time.Minute).Add((336 - 24) * hour)}}, // it counts from the move
+		"retentions that are equal": {queue: standard, change: func(s *queueState) { s.Main.Retention = 336 * hour }, want: loss{At: ago(time.Minute).Add(-24 * hour)}},
+		"several sources":           {queue: standard, change: func(s *queueState) { s.Ages.Shared = true }, want: loss{At: ago(time.Minute).Add(-24 * hour)}},
+		"sources not known":         {queue: standard, change: func(s *queueState) { s.Ages.SharedErr = denied }, want: loss{Why: "cannot be listed: denied"}},
+		"sources not read":          {queue: standard, change: func(s *queueState) { s.Ages.Read = false }, want: loss{Why: "no age"}},
+		"no metric":                 {queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, want: loss{Why: "no age"}},
+		"metric denied":             {queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, metric: denied, want: loss{Why: "CloudWatch gives no ages"}},
+		// The newest value was right when it was read.
+		"metric denied by now": {queue: standard, metric: denied, want: loss{At: ago(time.Minute).Add(216 * hour)}},
+
+		"look":                  {queue: standard, look: look, want: loss{At: look.lostAt, Exact: true, AsOf: look.asOf}},
+		"look, no metric":       {queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, look: look, want: loss{At: look.lostAt, Exact: true, AsOf: look.asOf}},
+		"look that missed some": {queue: standard, look: lookFacts{asOf: ago(hour), lostAt: now.Add(100 * hour)}, want: loss{At: now.Add(100 * hour), AsOf: ago(hour)}},
+		"look that missed some, metric is worse": {queue: standard, look: lookFacts{asOf: ago(hour), lostAt: now.Add(300 * hour)}, want: loss{
+			At: ago(time.Minute).Add(216 * hour), AsOf: ago(hour)}},
+		"look that missed some, no metric": {
+			queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, look: lookFacts{asOf: ago(hour), lostAt: now.Add(100 * hour)},
+			want: loss{Why: "no age", AsOf: ago(hour)},
+		},
+		// Since the look one may have come that had waited for four days.
+		"look that is outlived": {
+			queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, look: lookFacts{ago(hour), true, now.Add(300 * hour)},
+			want: loss{At: ago(hour).Add(240 * hour)},
+		},
+		"look at what is gone": {queue: standard, look: lookFacts{ago(9 * hour), true, ago(hour)}, want: loss{At: ago(time.Minute).Add(216 * hour)}},
+		"look at nothing":      {queue: standard, look: lookFacts{asOf: ago(hour), complete: true}, want: loss{At: ago(time.Minute).Add(216 * hour)}},
+		"look, sources not known": {
+			queue: standard, change: func(s *queueState) { s.Ages.SharedErr = denied }, look: look, want: loss{Why: "denied", AsOf: look.asOf},
+		},
+		"look, several sources": {queue: standard, change: func(s *queueState) { s.Ages.Shared = true }, look: look, want: loss{At: ago(time.Minute).Add(-24 * hour), AsOf: look.asOf}},
+		"look at a FIFO queue":  {queue: fifo, look: look, want: loss{At: look.lostAt, AsOf: look.asOf}},
+	} {
+		got := lossOf(test.queue, state(test.change), test.look, test.metric, now)
+		if !strings.Contains(got.Why, test.want.Why) || (got.Why == "") != (test.want.Why == "") {
+			t.Errorf("%s: why: got %q, want %q", name, got.Why, test.want.Why)
+		}
+		got.Why, test.want.Why = "", ""
+		if test.want.AsOf.IsZero() {
+			got.AsOf = time.Time{}
+		}
+		if got != test.want {
+			t.Errorf("%s: got %+v, want %+v: %s later", name, got, test.want, got.At.Sub(test.want.At))
+		}
+	}
+}
+
+func TestLossInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		for _, test := range []struct {
+			loss   loss
+			want   string
+			urgent bool
+		}{
+			{loss{None: true}, "none there", false},
+			{loss{Why: "x"}, "unknown: x", false},
+			{loss{At: now}, "may be lost at any time", true},
+			{loss{At: now.Add(47 * time.Hour)}, "in 1d 23h at least", true},
+			{loss{At: now.Add(49 * time.Hour)}, "in 2d 1h at least", false},
+			{loss{At: now.Add(49 * time.Hour), Exact: true, AsOf: now}, "in 2d 1h, as of the look at 00:00:00 UTC", false},
+		} {
+			if got := test.loss.Text(); got != test.want || test.loss.Urgent() != test.urgent {
+				t.Errorf("%+v: got %q, urgent %t", test.loss, got, test.loss.Urgent())
+			}
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package console
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// series makes samples of one figure, five seconds apart.
+func series(from time.Time, values ...float64) (all []sample) {
+	for i, v := range values {
+		s := newSample(from.Add(time.Duration(i) * sampleEvery))
+		s.values[visibleNow] = v
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestPath(t *testing.T) {
+	from := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	nan := math.NaN()
+	later := series(from, 1, 2, 3)
+	later[2].at = later[2].at.Add(time.Minute) // the computer slept
+	for name, test := range map[string]struct {
+		samples []sample
+		want    string
+	}{
+		"none":                  {nil, ""},
+		"one":                   {series(from, 5), "M0 50h0"},
+		"nothing known":         {series(from, nan, nan), ""},
+		"a line":                {series(from, 0, 5, 10), "M0 100h0L12 50L24 0"},
+		"a gap":                 {series(from, 0, nan, 10), "M0 100h0M24 0h0"},
+		"gaps at the ends":      {series(from, nan, 5, 10, nan), "M12 50h0L24 0"},
+		"level":                 {series(from, 5, 5, 5, 5, 10), "M0 50h0L36 50L48 0"},
+		"level, then a gap":     {series(from, 5, 5, 5, nan, 5), "M0 50h0L24 50M48 50h0"},
+		"a gap in the times":    {later, "M0 90h0L12 80M168 70h0"},
+		"older than the plot":   {series(from.Add(-sampleEvery), 5, 10), "M0 0h0"},
+		"infinite and negative": {series(from, math.Inf(1), -1, 5), "M24 50h0"},
+	} {
+		if got := linePath(test.samples, visibleNow, from, 5*time.Minute, 10); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestTop(t *testing.T) {
+	for most, want := range map[float64]float64{0: 1, 1: 1, 1.5: 2, 3: 5, 7: 10, 10: 10, 11: 20, 371: 500, 0.03: 0.05, 9.2e18: 1e19} {
+		if got := depthPlot.top(most); math.Abs(got-want) > want*1e-9 {
+			t.Errorf("%g: got %g, want %g", most, got, want)
+		}
+	}
+	for most, want := range map[float64]float64{0: 10, 11: 30, 3601: 3 * 3600, 10 * day: 14 * day, 15 * day: 2e6} {
+		if got := agePlot.top(most); got != want {
+			t.Errorf("age %g: got %g, want %g", most, got, want)
+		}
+	}
+}
+
+func TestDraw(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 10, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		samples   []sample
+		top, desc string
+		span      time.Duration
+		rows      int
+	}{
+		"no sample":  {nil, "1", "visible: no sample", 5 * time.Minute, 0},
+		"one":        {series(now, 40), "50", "visible: 40 now, 40 at least, 40 at most", 5 * time.Minute, 1},
+		"zero":       {series(now.Add(-time.Minute), 0, 0), "1", "visible: 0 now, 0 at least, 0 at most", 5 * time.Minute, 1},
+		"not by now": {series(now.Add(-time.Minute), 3, math.NaN()), "5", "visible: not known now, 3 at least, 3 at most", 5 * time.Minute, 1},
+		"huge":       {series(now, 9.2e18), "1e+19", "visible: 9.2e+18 now", 5 * time.Minute, 1},
+		"ten minutes": {
+			series(now.Add(-10*time.Minute), make([]float64, 121)...), "1", "From 11:55:00 UTC to 12:10:00 UTC", 15 * time.Minute, 11,
+		},
+		"an hour": {series(now.Add(-time.Hour+sampleEvery), make([]float64, mostSamples)...), "1", "From 11:10:00 UTC", time.Hour, 61},
+	} {
+		p := depthPlot.draw("q0", test.samples, now)
+		if p.Top != test.top || !strings.Contains(p.Desc, test.desc) || p.To.Sub(p.From) != test.span || len(p.Rows) != test.rows {
+			t.Errorf("%s: got top %s, %q, %s, %d rows", name, p.Top, p.Desc, p.To.Sub(p.From), len(p.Rows))
+		}
+		for _, l := range p.Lines {
+			for _, bad := range []string{"NaN", "Inf", "e+"} {
+				if strings.Contains(l.Path, bad) {
+					t.Errorf("%s: the path of %s has %s: %s", name, l.Name, bad, l.Path)
+				}
+			}
+		}
+		if p.Lines[1].Path != "" || p.Lines[1].Now != "not known" {
+			t.Errorf("%s: a figure that has no sample is drawn: %+v", name, p.Lines[1])
+		}
+	}
+	rows := depthPlot.draw("q0", series(now, 1200, math.NaN()), now).Rows
+	if len(rows) != 1 || rows[0].Values[0] != "not known" {
+		t.Errorf("got %v: a row is the last sample of its minute", rows)
+	}
+}
+
+// A table goes with each drawing, and neither needs the colours.
+func TestPlotsOnPages(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Workers = []string{"http://127.0.0.1:1"} })
+	f.sampler.queues["orders"].add(series(time.Now(), 1234)[0])
+	body := f.has("/fragment/queues?queue=orders", "visible: 1,234", `role="img"`, `<desc id="q0-depth-desc">From `, "<td class=\"n\">1,234</td>", "M720 ")
+	if svg, tables := strings.Count(body, `role="img"`), strings.Count(body, "<details"); svg != 3 || tables != svg {
+		t.Errorf("%d drawings and %d tables, want 3: depth, dead letters, rates", svg, tables)
+	}
+	if strings.Contains(body, "s-1") {
+		t.Error("the queue that was not chosen is plotted too")
+	}
+	if w := f.get("/?queue=none"); w.Code != 404 {
+		t.Errorf("another queue: got %d", w.Code)
+	}
+}
+
+func TestManyQueues(t *testing.T) {
+	f := newFixture(t, func(o *Options) {
+		for len(o.Queues) < 50 {
+			o.Queues = append(o.Queues, Queue{Name: strings.Repeat("q", len(o.Queues)), URL: "u"})
+		}
+	})
+	if n := strings.Count(f.has("/", "Plots of the first 5 queues"), "<section"); n != mostPlotted {
+		t.Errorf("%d queues are plotted", n)
+	}
+	f.has("/?queue="+strings.Repeat("q", 49), `<section id="s-49"`)
+}

@@ -1,0 +1,196 @@
+package console
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// A page is shown from what is in memory: no GET makes a call, and a refresh never receives.
+func TestGetsChangeNothing(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Write = true })
+	f.sampler.sample(t.Context())
+	f.sampler.readAges(t.Context())
+	before := f.called()
+	for _, op := range []string{"ReceiveMessage", "ChangeMessageVisibility", "ChangeMessageVisibilityBatch", "DeleteMessage", "SendMessage"} {
+		if before[op] != 0 {
+			t.Errorf("a sample makes %d calls of %s", before[op], op)
+		}
+	}
+	if before["GetQueueAttributes"] == 0 || before["ListDeadLetterSourceQueues"] == 0 {
+		t.Errorf("the record of calls misses those of a sample: %v", before)
+	}
+	total, tables := len(f.stack.MemSQS().Calls()), len(f.stack.MemDynamoDB().Calls())
+	for _, path := range pages {
+		for _, method := range []string{"GET", "HEAD"} {
+			if w := f.do(f.request(method, path, "")); w.Code != http.StatusOK {
+				t.Errorf("%s %s: got %d\n%s", method, path, w.Code, w.Body)
+			}
+		}
+	}
+	if now := len(f.stack.MemSQS().Calls()); now != total {
+		t.Errorf("pages made %d calls of SQS: %v, and %v before", now-total, f.called(), before)
+	}
+	if now := len(f.stack.MemDynamoDB().Calls()); now != tables {
+		t.Errorf("pages made %d calls of DynamoDB", now-tables)
+	}
+}
+
+// Without Options.Write what acts is not there.
+func TestReadOnly(t *testing.T) {
+	acts := []struct{ method, path string }{
+		{"POST", "/plan"}, {"GET", "/plan/x"}, {"POST", "/act/x"}, {"POST", "/runs/x/stop"},
+	}
+	f := newFixture(t)
+	for _, a := range acts {
+		if w := f.do(f.request(a.method, a.path, "")); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), errNoPage.Error()) {
+			t.Errorf("%s %s: got %d\n%s", a.method, a.path, w.Code, w.Body)
+		}
+	}
+	f.has("/", "read only")
+	f = newFixture(t, func(o *Options) { o.Write = true })
+	for _, a := range acts {
+		if w := f.do(f.request(a.method, a.path, "")); strings.Contains(w.Body.String(), errNoPage.Error()) {
+			t.Errorf("with Write: %s %s: there is no such route", a.method, a.path)
+		}
+	}
+	if body := f.has("/"); strings.Contains(body, "read only") {
+		t.Error("with Write the page says that it is read only")
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE"} {
+		if w := f.do(f.request(method, "/runs", "")); w.Code != http.StatusNotFound {
+			t.Errorf("%s /runs: got %d", method, w.Code)
+		}
+	}
+}
+
+func TestPanics(t *testing.T) {
+	f := newFixture(t)
+	f.handlePage("GET /broken", "runs", "Broken", func(context.Context, *http.Request) (any, error) { panic("of a page") })
+	f.handlePage("GET /template", "runs", "Template", func(context.Context, *http.Request) (any, error) { return 1, nil })
+	for path, logged := range map[string]string{"/broken": "of a page", "/template": "a page cannot be made"} {
+		w := f.get(path)
+		if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "<h1>") {
+			t.Errorf("%s: got %d\n%s", path, w.Code, w.Body)
+		}
+		if !strings.Contains(f.logs.String(), logged) {
+			t.Errorf("%s is not logged: %s", path, f.logs)
+		}
+	}
+	f.background(func(context.Context) { panic("in the background") })
+	f.behind.Wait()
+	if !strings.Contains(f.logs.String(), "in the background") {
+		t.Errorf("not logged: %s", f.logs)
+	}
+	f.has("/runs")
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Write = true })
+	long := "x=" + strings.Repeat("x", mostBody)
+	for _, path := range []string{"/doctor", "/plan", "/dlq/orders/look"} {
+		if w := f.post(path, long); w.Code != http.StatusRequestEntityTooLarge && w.Code != http.StatusBadRequest {
+			t.Errorf("%s: got %d", path, w.Code)
+		}
+	}
+	if n := f.called()["ReceiveMessage"]; n != 0 {
+		t.Errorf("%d receives", n)
+	}
+}
+
+// away is an SQS that does not answer.
+type away struct{}
+
+func (away) Do(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// Serve ends within its bounds, also where a page and a sample wait for what never answers.
+func TestServe(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, func(o *Options) {
+		o.Addr = l.Addr().String()
+		o.SQS = sqs.New(o.SQS.Options(), func(o *sqs.Options) { o.HTTPClient = away{} })
+	})
+	entered := make(chan struct{})
+	f.handlePage("GET /slow", "runs", "Slow", func(_ context.Context, r *http.Request) (any, error) {
+		close(entered)
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Serve(ctx, l) }()
+	jar, _ := cookiejar.New(nil)
+	client := &http.Client{Jar: jar}
+	get := func(url string) (int, string) {
+		res, err := client.Get(url)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(body)
+	}
+	if code, body := get(f.URL()); code != http.StatusOK || !strings.Contains(body, "not yet") || !strings.Contains(body, "orders-dlq") {
+		t.Errorf("got %d\n%s", code, body)
+	}
+	go get("http://" + f.opts.Addr + "/slow")
+	<-entered
+	begun := time.Now()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > stopTimeout+time.Second {
+		t.Errorf("it took %s to end", took)
+	}
+	if code, body := get(f.URL()); code != 0 {
+		t.Errorf("after its end it answers %d\n%s", code, body)
+	}
+}
+
+func TestServeFails(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := newFixture(t).Serve(t.Context(), l); err == nil {
+		t.Error("Serve on a closed listener returns no error")
+	}
+}
+
+// Names and errors of others are text on every page.
+func TestHostileText(t *testing.T) {
+	const hostile = "<script>alert(1)</script>\u202egnp\x00\x1b[31m"
+	f := newFixture(t, func(o *Options) { o.Queues[0].DLQName = "dlq" + hostile })
+	f.sampler.queues["orders"].Err, f.sampler.queues["orders"].Since = &pageError{500, &net.AddrError{Err: hostile}}, time.Now()
+	for _, path := range []string{"/", "/dlq/orders", "/fragment/queues", "/dlq/" + "%3Cscript%3E%E2%80%AE"} {
+		body := f.get(path).Body.String()
+		if strings.Contains(body, "<script>") && !strings.Contains(body, `\u202e`) || strings.Contains(body, "<script>alert") {
+			t.Errorf("%s: a script gets through:\n%s", path, body)
+		}
+		for _, c := range []string{"\u202e", "\x00", "\x1b"} {
+			if strings.Contains(body, c) {
+				t.Errorf("%s: %q gets through", path, c)
+			}
+		}
+		if !strings.Contains(body, `\u202e`) {
+			t.Errorf("%s: what is hostile is not shown:\n%s", path, body)
+		}
+	}
+}
