@@ -174,7 +174,24 @@ func (p *pages) store(context.Context) (Store, error) {
 }
 
 func (p *pages) command(ctx context.Context, out, err io.Writer, args ...string) int {
-	return int(p.sub(out, err).run(ctx, args))
+	return int(p.sub(out, err).run(ctx, p.whole(args)))
+}
+
+// whole adds the console's flags to a command of two words: the audit has them then, and so has the command that goes on after an
+// interrupt.
+func (p *pages) whole(args []string) []string {
+	f := p.app.flags
+	var own []string
+	if f.consumer != "" {
+		own = append(own, "--consumer="+f.consumer)
+	}
+	if f.table != "" && p.app.opts.Store == nil {
+		own = append(own, "--table="+f.table)
+	}
+	if f.retention != 0 {
+		own = append(own, "--retention="+f.retention.String())
+	}
+	return slices.Concat(args[:2], own, args[2:])
 }
 
 func (p *pages) open(ctx context.Context, q console.Queue) (*ops.DLQ, error) {

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/console"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -254,6 +258,11 @@ func TestConsoleStop(t *testing.T) {
 				if lines := w.audited(); len(lines) != 2 || lines[1].Error == "" {
 					t.Errorf("audit %+v", lines)
 				}
+				_, command, _ := strings.Cut(run.text, "to go on: sqsonce ")
+				command, _, _ = strings.Cut(command, ".jsonl")
+				if got := w.run(words(command + ".jsonl")...); got.code != exitDone || len(w.stack.MemSQS().Messages("orders-dlq")) != 0 {
+					t.Errorf("%s: %+v", command, got)
+				}
 				if strings.Contains(run.body, got.to+"/stop") {
 					t.Errorf("a stop of what has ended: %s", run.body)
 				}
@@ -310,9 +319,9 @@ func TestConsoleRecord(t *testing.T) {
 	}{
 		{ops.Crashed, []string{"record free its next delivery runs it", "record complete it never runs again"}, []string{"op", "free", "note", "looked"}, false, ops.Released},
 		{ops.Crashed, nil, []string{"op", "complete"}, false, ops.Completed},
-		{ops.Running, []string{"Not now: free billing#orders|e: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.Released},
+		{ops.Running, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.Released},
 		{ops.Completed, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, ops.Released},
-		{ops.None, []string{"Not now: complete billing#orders|e: there is no record", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.Completed},
+		{ops.None, []string{"Not now: there is no record", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.Completed},
 		{ops.Foreign, []string{"Not now"}, nil, false, ops.Foreign},
 	} {
 		t.Run(string(test.state)+"/"+strings.Join(test.form, " "), func(t *testing.T) {
@@ -351,6 +360,36 @@ func TestConsoleRecord(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A record that cannot be read is an error, of the kind that it is.
+func TestConsoleRecordFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		key := w.put("e", ops.Crashed)
+		b := w.browse(true)
+		for code, want := range map[string]int{"AccessDeniedException": http.StatusForbidden, "ValidationException": http.StatusBadGateway} {
+			w.stack.MemDynamoDB().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetItem", Prob: 1, Do: fault.Error, Code: code}}})
+			if got := b.get("/record?key=" + url.QueryEscape(key)); got.code != want || !strings.Contains(got.text, "GetItem") {
+				t.Errorf("%s: %d: %s", code, got.code, got.text)
+			}
+		}
+		w.stack.MemDynamoDB().Set(fault.Plan{})
+		b = w.browse(true, func(o *console.Options) { // as without a --consumer, where it has no #
+			o.Record = func(context.Context, string) (dedup.Record, ops.State, error) {
+				return dedup.Record{}, "", errors.New("no record's key")
+			}
+			o.Command = func(_ context.Context, _, _ io.Writer, args ...string) int { return int(exitUsage) }
+		})
+		if got := b.get("/record?key=x"); got.code != http.StatusBadRequest || !strings.Contains(got.text, "no record's key") {
+			t.Errorf("a wrong key: %d: %s", got.code, got.text)
+		}
+	})
+	bubble(t, func(w *world) {
+		b := w.browse(true, func(o *console.Options) { o.Record = nil })
+		if got := b.get("/record?key=x"); got.code != http.StatusOK || !strings.Contains(got.text, "There is no store") {
+			t.Errorf("%d: %s", got.code, got.text)
+		}
+	})
 }
 
 // A plan of a record is refused when another has had it since.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -59,8 +60,9 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 	if errors.Is(err, dedup.ErrNotFound) {
 		state, err = ops.None, nil
 	}
-	if err != nil {
-		return nil, &pageError{http.StatusBadGateway, err}
+	if err != nil { // the command tells a wrong key from a store that is away
+		code := s.opts.Command(ctx, io.Discard, io.Discard, "record", "show", "--", d.Key)
+		return nil, refusal(code, err.Error())
 	}
 	d.Key = cmp.Or(record.Key, d.Key)
 	size := len(record.Result.Data)
@@ -97,7 +99,7 @@ func (s *Server) wouldDo(ctx context.Context, act recordAct, key string) recordA
 	var p planJSON
 	switch err := json.Unmarshal(out.Bytes(), &p); {
 	case code != 0 || err != nil:
-		act.Not = said(notes.String())
+		act.Not = strings.TrimPrefix(said(notes.String()), act.Op+" "+key+": ")
 	case p.Before == p.After:
 		act.Not = "nothing to do: it is " + string(p.Before)
 	default:

@@ -1,0 +1,189 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+var orders = Queue{Name: "orders", URL: "http://sqs/1/orders", DLQName: "orders-dlq", DLQURL: "http://sqs/1/orders-dlq"}
+
+// listing has so many messages of two classes, whose strings share no memory, as those of SQS.
+func listing(n, bodyBytes int) ops.Listing {
+	l := ops.Listing{AsOf: time.Now(), Total: n, Complete: true}
+	for i := range n {
+		text := fmt.Sprintf("card provider: status %d for order %d", 500+i%2, i)
+		m := &ops.Message{
+			Message: sqsonce.Message{
+				ID: fmt.Sprintf("%08d-0000-0000-0000-000000000000", i), Body: strings.Repeat("b", bodyBytes), SentAt: time.Now(),
+				ReceiptHandle: strings.Repeat("h", 400), Group: fmt.Sprintf("g%d", i%5000),
+				Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventID: {Type: "String", String: fmt.Sprint("ord-", i)}},
+			},
+			Cause: ops.Rejected, Reason: text, Class: ops.Class{ID: fmt.Sprint("class", i%2), Text: "card provider"},
+			RecordKey: fmt.Sprint("billing#orders|ord-", i), State: ops.Released,
+			Record: &dedup.Record{Lease: dedup.Lease{Owner: "o", LastError: text}, Result: dedup.Result{Data: make([]byte, 100)}},
+		}
+		l.Messages = append(l.Messages, m)
+	}
+	return l
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// What a look of 100,000 messages keeps is bounded, and its pages are made in less than a second.
+func TestLookOf100000(t *testing.T) {
+	const n, body = 100_000, 4 << 10
+	before := heap()
+	s := New(Options{Addr: "127.0.0.1:1", Queues: []Queue{orders}, Joined: true, Write: true, Logger: slog.New(slog.DiscardHandler)})
+	defer s.Close()
+	s.looks.keep(orders, newLook(listing(n, body), keptBodies), nil)
+	if kept := heap() - before; kept > keptBodies+1200*n { // a message without its body
+		t.Errorf("%d MiB are kept of %d MiB of bodies", kept>>20, n*body>>20)
+	}
+	k := s.looks.of(orders).Look
+	if k.Cut == 0 || k.Cut == n || len(k.Classes) != 2 || k.Classes[0].Count != n/2 || k.Read != n {
+		t.Errorf("%d cut, classes %+v", k.Cut, k.Classes)
+	}
+	last := k.Messages[n-1]
+	for _, path := range []string{
+		"/dlq/orders", "/dlq/orders/class/class0?state=released", "/dlq/orders/class/class1?state=released&page=500", "/dlq/orders/" + last.ID,
+	} {
+		begun := time.Now()
+		rec := httptest.NewRecorder()
+		s.mux.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+		if took := time.Since(begun); rec.Code != http.StatusOK || took > time.Second || rec.Body.Len() > 200<<10 {
+			t.Errorf("%s: %d after %s, %d bytes", path, rec.Code, took, rec.Body.Len())
+		}
+	}
+	if last.BodyBytes != body || last.Body != "" || last.Attributes != nil || !last.Cut || last.ResultBytes != 100 || last.Reason == "" {
+		t.Errorf("%+v", last)
+	}
+	runtime.KeepAlive(s)
+}
+
+// A reason as long as a message counts, and is cut where there is no room: so is what it was cut from.
+func TestKeepCutsReasons(t *testing.T) {
+	budget := 1000
+	long := strings.Repeat("é", 1<<19)
+	k := keep(&ops.Message{Reason: long, Class: ops.Class{Text: long[:160]}, Record: &dedup.Record{Lease: dedup.Lease{LastError: long}}}, &budget)
+	if !k.Cut || len(k.Reason) > mostCut+len("…") || len(k.Record.LastError) > mostCut+len("…") || budget >= 0 {
+		t.Errorf("%d bytes of a reason, %d of an error", len(k.Reason), len(k.Record.LastError))
+	}
+}
+
+// Queues with one dead-letter queue have one look at a time; a look of one is not shown as that of the other.
+func TestOneLookAtASharedQueue(t *testing.T) {
+	other := Queue{Name: "returns", URL: "http://sqs/1/returns", DLQName: orders.DLQName, DLQURL: orders.DLQURL}
+	var l looks
+	if err := l.begin(orders, "a look"); err != nil {
+		t.Fatal(err)
+	}
+	var refused *pageError
+	if err := l.begin(other, "a look"); !errors.As(err, &refused) || refused.status != http.StatusConflict {
+		t.Errorf("%v", err)
+	}
+	if l.of(other).Busy.What != "a look" {
+		t.Errorf("%+v", l.of(other))
+	}
+	l.end(orders)
+	l.keep(orders, newLook(listing(1, 1), keptBodies), nil)
+	if err := l.begin(other, "a plan"); err != nil || l.of(other).Look != nil || l.of(orders).Look == nil {
+		t.Errorf("%v, %+v", err, l.of(other))
+	}
+}
+
+// The overview's time of loss is exact after a look that has seen everything.
+func TestLookFacts(t *testing.T) {
+	s := New(Options{Addr: "127.0.0.1:1", Queues: []Queue{orders}})
+	defer s.Close()
+	if got := s.lookFacts(orders); got != (lookFacts{}) {
+		t.Errorf("nobody has looked: %+v", got)
+	}
+	l := listing(2, 1)
+	l.Messages[1].LostAt = l.AsOf.Add(time.Hour)
+	l.Messages[0].LostAt = l.AsOf.Add(2 * time.Hour)
+	for hidden, complete := range map[int]bool{0: true, 1: false} {
+		l.Hidden = hidden
+		s.looks.keep(orders, newLook(l, keptBodies), nil)
+		if got := s.lookFacts(orders); got.complete != complete || !got.asOf.Equal(l.AsOf) || !got.lostAt.Equal(l.AsOf.Add(time.Hour)) {
+			t.Errorf("hidden %d: %+v", hidden, got)
+		}
+	}
+}
+
+// What is remembered is bounded: plans, runs, and what a command has said.
+func TestBounds(t *testing.T) {
+	var plans plans
+	first := &plan{Token: "first", Made: time.Now()}
+	plans.add(first)
+	for range mostPlans {
+		plans.add(&plan{Token: "t", Made: time.Now()})
+	}
+	if _, err := plans.get("first"); err == nil || len(plans.list) != mostPlans {
+		t.Errorf("%d plans, %v", len(plans.list), err)
+	}
+
+	var runs runs
+	command := func(_ context.Context, out, err io.Writer, _ ...string) int {
+		for range 100 {
+			_, _ = io.WriteString(err, strings.Repeat("x", 1<<10)+"\n")
+		}
+		if _, tooLong := io.WriteString(out, strings.Repeat("y", mostLine+1)); tooLong == nil {
+			t.Error("a line without an end is taken")
+		}
+		return 0
+	}
+	for i := range mostRuns + 10 {
+		r, err := runs.add(&plan{operation: operation{name: "redrive"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 { // the first one is under way
+			if err := r.carryOut(t.Context(), command, nil); err != nil || len(r.notes) > mostNotes {
+				t.Errorf("%v, %d bytes of notes", err, len(r.notes))
+			}
+		}
+	}
+	if len(runs.list) != mostRuns || !runs.list[0].view().UnderWay() {
+		t.Errorf("%d runs, the first under way: %t", len(runs.list), runs.list[0].view().UnderWay())
+	}
+	for range mostUnderWay - 1 {
+		if _, err := runs.add(&plan{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := runs.add(&plan{}); err == nil {
+		t.Error("one more than can be under way")
+	}
+}
+
+// A class page names its class in its address whatever that is.
+func TestPaths(t *testing.T) {
+	if got := classPath(Queue{Name: "o.fifo"}, classes.Class{ID: "a/b?", State: ops.Released}); got != "/dlq/o.fifo/class/a%2Fb%3F?state=released" {
+		t.Error(got)
+	}
+	if got := messagePath(orders, "../x"); got != "/dlq/orders/..%2Fx" {
+		t.Error(got)
+	}
+	if got := recordPath("a#b|c&d"); got != "/record?key=a%23b%7Cc%26d" {
+		t.Error(got)
+	}
+}
