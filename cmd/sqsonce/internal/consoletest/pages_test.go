@@ -2,9 +2,12 @@ package consoletest
 
 import (
 	"flag"
+	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -54,18 +57,88 @@ func (b *tab) screenshot() []byte {
 	return png
 }
 
+// Every page, with a queue of each kind, and the errors that a person meets.
 func TestPages(t *testing.T) {
 	w := newWorld(t)
 	w.seed()
+	w.seedHostile()
 	w.seedGroups()
 	worker := w.consume()
-	w.console("--queue", queue, "--queue", fifo, "--worker", worker, "--write")
+	w.send(queue, "customer-1/"+hostile, slow)
+	w.console("--queue", queue, "--queue", fifo, "--worker", worker, "--worker", "http://127.0.0.1:1", "--write")
 	b := w.open()
 	b.until(`document.querySelectorAll("svg").length > 0`)
 	b.check("overview")
-	b.allow("404")
-	if status := w.visit(b, "/none"); status != http.StatusNotFound {
-		t.Errorf("status %d", status)
+
+	w.visit(b, "/dlq/"+queue)
+	b.check("dlq")
+	b.load(b.click("Look"))
+	b.check("dlq-looked")
+	b.load(chromedp.Click(chromedp.JSPath(inRow(classOfReleased, "redrive"))))
+	b.check("plan")
+	b.load(b.click("Redrive 7 messages"))
+	b.until(ended)
+	b.check("run")
+	w.visit(b, "/runs")
+	b.check("runs")
+	w.plan(b, "done: the delete failed", "delete")
+	b.check("plan-delete")
+
+	for name, reason := range map[string]string{"crashed": "no reason known", "none": "no record: never started", "hostile": "<script>"} {
+		w.visit(b, "/dlq/"+queue)
+		b.load(chromedp.Click(chromedp.JSPath(rowLink(reason))))
+		b.check(name)
+		b.load(chromedp.Click(chromedp.JSPath(`document.querySelector("#messages tbody a")`)))
+		b.check(name + "-message")
+		b.do(b.click("Body"))
+		b.check(name + "-body")
+		if b.has("The record now") {
+			b.load(b.click("The record now"))
+			b.check(name + "-record")
+		}
 	}
-	b.check("not-found")
+	w.visit(b, "/dlq/"+fifo)
+	b.load(b.click("Look"))
+	b.shows("Behind")
+	b.check("dlq-fifo")
+
+	w.visit(b, "/record")
+	b.check("record-form")
+	w.visit(b, "/record?"+url.Values{"key": {w.key("ord-1001")}}.Encode())
+	b.check("record-completed")
+	w.visit(b, "/record?"+url.Values{"key": {w.key(hostile)}}.Encode())
+	b.load(b.click("Plan: record complete"))
+	b.check("plan-record")
+	w.visit(b, "/workers")
+	b.until(`document.querySelector("main").innerText.includes("billing-7f9c")`)
+	b.check("workers")
+	w.visit(b, "/doctor")
+	b.check("doctor")
+	b.load(b.click("Examine " + queue))
+	b.until(`document.querySelector("main").innerText.includes("Finding")`)
+	b.check("doctor-examined")
+
+	b.allow("404")
+	b.allow("403")
+	b.allow("409")
+	for path, want := range map[string]int{"/none": http.StatusNotFound, "/dlq/" + queue + "/none": http.StatusNotFound, "/plan/none": http.StatusConflict} {
+		if status := w.visit(b, path); status != want {
+			t.Errorf("%s: status %d, want %d", path, status, want)
+		}
+		b.check("error" + strings.ReplaceAll(path, "/", "-"))
+	}
+	stranger := newTab(t)
+	stranger.allow("403")
+	if status := w.visit(stranger, "/"); status != http.StatusForbidden {
+		t.Errorf("without a token: status %d", status)
+	}
+	stranger.check("error-token")
+}
+
+// ended says that the run of this page has ended.
+const ended = `["done", "ended", "failed", "stopped"].some(w => document.querySelector("main dd .badge").textContent.includes(w))`
+
+// rowLink is the expression of the link in the row that has the text.
+func rowLink(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes(%q)).querySelector("a")`, text)
 }

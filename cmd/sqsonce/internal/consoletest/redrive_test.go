@@ -42,7 +42,7 @@ func (w *world) redriven() {
 	eventually(w.T, "every event is completed", func() bool {
 		done := 0
 		for i := range releasedMessages {
-			record, err := w.store.Inspect(w.Context(), fmt.Sprintf("%s#orders|ord-%d", consumer, 1001+i))
+			record, err := w.store.Inspect(w.Context(), w.key(fmt.Sprintf("ord-%d", 1001+i)))
 			w.must(err)
 			if record.Completed {
 				done++

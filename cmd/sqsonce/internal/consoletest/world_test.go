@@ -223,11 +223,19 @@ func (w *world) send(queue, event, body string, attrs ...string) string {
 	return *out.MessageId
 }
 
+// key is that of the record of an event.
+func (w *world) key(event string) string {
+	w.Helper()
+	key, err := sqsonce.EventKey("orders", event)
+	w.must(err)
+	return consumer + "#" + key
+}
+
 // put makes the record of an event.
 func (w *world) put(event string, state ops.State, lastError string) {
 	w.Helper()
 	claim := dedup.Claim{
-		Key: consumer + "#orders|" + event, Owner: "owner-" + event, Lease: time.Minute, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true,
+		Key: w.key(event), Owner: "owner-" + event, Lease: time.Minute, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true,
 	}
 	if state == ops.Crashed {
 		claim.Lease = 100 * time.Millisecond
