@@ -54,8 +54,8 @@ const (
 	queue, fifo       = "orders", "payments.fifo"
 	dlq, fifoDLQ      = "orders-dlq", "payments-dlq.fifo"
 	consumer          = "billing"
-	hostile           = "<script>alert(1)</script>\u202e<img src=x onerror=alert(2)>"
-	hostileShown      = `<script>alert(1)</script>\u202e<img src=x onerror=alert(2)>`
+	hostile           = "<script>alert(document.domain)</script>\u202e<img src=x onerror=alert(document.domain)>"
+	hostileShown      = `<script>alert(document.domain)</script>\u202e<img src=x onerror=alert(document.domain)>`
 	classOfReleased   = "card provider: status * for order *"
 	releasedMessages  = 7
 	completedMessages = 12
@@ -279,7 +279,7 @@ func (w *world) seed() {
 func (w *world) seedHostile() (markup, large string) {
 	w.Helper()
 	w.put(hostile, ops.Released, hostile)
-	markup = w.send(dlq, hostile, hostile, "<b>name</b>"[3:7], hostile)
+	markup = w.send(dlq, hostile, "the body: "+hostile, "name", hostile)
 	const rest = len("event-id" + "String" + "large" + "event-source" + "String" + "orders") // attributes count too
 	large = w.send(dlq, "large", strings.Repeat("0123456789abcdef", 1<<16)[:1<<20-rest])
 	return markup, large
