@@ -96,11 +96,12 @@ func TestKeyIsKept(t *testing.T) {
 		m    *sqsonce.Message
 		opt  func(*dedup.Options)
 		want string
+		show string // to those who look at what runs
 	}{
-		{fifo, trust, "sqs-dedup|q|g|d"},
-		{fifo, func(*dedup.Options) {}, "sqs-message|q|m1"},
-		{message("1"), trust, "orders|1"},
-		{fifo, custom("abc"), ""},
+		{fifo, trust, "sqs-dedup|q|g|d", "sqs-dedup|q|g|d"},
+		{fifo, func(*dedup.Options) {}, "sqs-message|q|m1", "sqs-message|q|m1"},
+		{message("1"), trust, "orders|1", "orders|1"},
+		{fifo, custom("abc"), "", "abc"},
 	} {
 		o := newOnce(t, memstore.New(), tt.opt)
 		guard := func(ctx context.Context, m *sqsonce.Message) error {
@@ -113,6 +114,9 @@ func TestKeyIsKept(t *testing.T) {
 			}
 			if got := settle.KeptKey(ctx); got != tt.want {
 				t.Errorf("the host's key: got %q, want %q", got, tt.want)
+			}
+			if got := settle.KnownKey(ctx); got != tt.show {
+				t.Errorf("the key that is shown: got %q, want %q", got, tt.show)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,6 +68,31 @@ func TestKeepKey(t *testing.T) {
 	KeepKey(ctx, "inner")
 	if got := KeptKey(ctx); got != "outer" {
 		t.Errorf("got %q, want the outermost middleware's key", got)
+	}
+}
+
+func TestKnownKey(t *testing.T) {
+	t.Parallel()
+	ShowKey(t.Context(), "no host")
+	if got := KnownKey(t.Context()); got != "" {
+		t.Errorf("without a host: got %q, want no key", got)
+	}
+	for _, tt := range []struct {
+		tell        []func(context.Context, string)
+		known, kept string
+	}{
+		{nil, "", ""},
+		{[]func(context.Context, string){KeepKey, ShowKey}, "0", "0"},
+		{[]func(context.Context, string){ShowKey, KeepKey, KeepKey}, "0", "1"},
+		{[]func(context.Context, string){ShowKey, ShowKey}, "0", ""},
+	} {
+		ctx, _ := New(t.Context())
+		for i, tell := range tt.tell {
+			tell(ctx, strconv.Itoa(i))
+		}
+		if known, kept := KnownKey(ctx), KeptKey(ctx); known != tt.known || kept != tt.kept {
+			t.Errorf("%d keys: known %q, kept %q; want %q and %q", len(tt.tell), known, kept, tt.known, tt.kept)
+		}
 	}
 }
 

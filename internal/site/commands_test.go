@@ -276,7 +276,7 @@ func (c *checker) program(name string) string {
 	return ""
 }
 
-var flagNames = regexp.MustCompile(`\.(?:Bool|Duration|Float64|Func|Int|Int64|String|StringArray|Uint|BoolFunc)?(?:Var)?\((?:&?[\w.]+, )?"([\w-]+)"`)
+var flagNames = regexp.MustCompile(`\.(?:Bool|Duration|Float64|Func|Int|Int64|String|StringArray|StringSlice|Uint|BoolFunc)?(?:Var)?\((?:&?[\w.]+, )?"([\w-]+)"`)
 
 // flagsOf are the flags of the program in a folder, and of the package cli beside it, which is all of a program without its options.
 func (c *checker) flagsOf(dir string) (names []string) {

@@ -53,7 +53,8 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 func (a *app) root() *cobra.Command {
 	root := group("sqsonce", "Look into dead-letter queues, and at the records of events")
 	root.Long = `sqsonce shows what lies in a dead-letter queue and why, sends messages back as the same events, archives, deletes and restores them,
-runs an event again, reads, frees and completes the records of events, and shows what an outbox has not published yet.
+runs an event again, reads, frees and completes the records of events, shows what an outbox has not published yet, and watches
+workers and queues.
 
 Results go to standard output: a table on a terminal, lines with tabs in a pipe, one object with --json. All else goes to standard
 error. SQSONCE_QUEUE, SQSONCE_CONSUMER and SQSONCE_TABLE stand for the flags of the same names, for an outbox SQSONCE_OUTBOX
@@ -68,7 +69,7 @@ changed since it was looked at; 6 credentials or permission.`
 	dlq := group("dlq", "Messages of a dead-letter queue", a.dlqLs(), a.dlqShow(), a.dlqRedrive(), a.dlqExport(), a.dlqDelete(), a.dlqRestore())
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
 	box := group("outbox", "Events that are committed and not published yet", a.outboxLs(), a.outboxShow(), a.outboxUnpark(), a.outboxDiscard())
-	root.AddCommand(dlq, record, box, a.replay(), a.console(), a.version())
+	root.AddCommand(dlq, record, box, a.replay(), a.top(), a.console(), a.version())
 	walk(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if _, set := c.GetFlagCompletionFunc(f.Name); !set {

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -195,6 +198,13 @@ func TestExamples(t *testing.T) {
 	}
 	w.consume("orders", func(context.Context, *sqsonce.Message) error { return nil })
 	t.Chdir(t.TempDir()) // for archives
+	worker := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(rw).Encode(w.working("billing", "orders", 1)()); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer worker.Close()
 	box := w.emptyOutbox()
 	example := fifo.Event{ID: "ord-42/v7", Group: "ord-42", Body: "{}"}
 	w.commit(box, example, 7)
@@ -215,6 +225,7 @@ func TestExamples(t *testing.T) {
 				id = w.send("orders-dlq", "ord-43", "b")
 			}
 			line = messageID.ReplaceAllString(strings.TrimSpace(line), id)
+			line = strings.ReplaceAll(line, "http://billing:8080", worker.URL)
 			t.Run(line, func(t *testing.T) {
 				w := *w
 				w.T = t
@@ -304,6 +315,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"dlq", "restore", ""}, "jsonl\n:8\n"},
 		{[]string{"replay", "--archive", ""}, "jsonl\n:8\n"},
 		{[]string{"replay", ""}, ":4\n"},
+		{[]string{"top", ""}, ":4\n"},
+		{[]string{"top", "--worker", ""}, ":4\n"},
 		{[]string{"dlq", "delete", "--archive", ""}, "jsonl\n:8\n"},
 		{[]string{"dlq", "delete", "--state", ""}, "crashed\n"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,6 +27,7 @@ import (
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/ops"
 	"github.com/sqsonce/sqsonce/sqsworker"
+	"github.com/sqsonce/sqsonce/status"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -46,6 +48,13 @@ type world struct {
 	width    int
 	answer   string
 	env      map[string]string
+
+	workers map[string]func() status.Report // by host, for top
+	handler http.Handler                    // of a worker at any other host
+	ages    map[string]float64              // by queue, in seconds; nil: CloudWatch is not allowed
+	asked   int                             // how often CloudWatch was
+	noAWS   error                           // why there is no connection
+	size    func() (int, int)
 }
 
 func bubble(t *testing.T, f func(w *world)) {
@@ -100,7 +109,7 @@ func (w *world) runIn(ctx context.Context, args ...string) result {
 	w.calls.begin(args)
 	a := &app{
 		opts: w.opts, in: strings.NewReader(w.answer + "\n"), out: &out, err: &err, asks: w.terminal, width: w.width,
-		bars: w.bars, connect: w.connect,
+		bars: w.bars, connect: w.connect, size: w.size, http: &http.Client{Transport: workersOf{w}},
 		getenv: func(name string) string {
 			if name == "XDG_STATE_HOME" {
 				return w.folder
@@ -115,8 +124,11 @@ func (w *world) runIn(ctx context.Context, args ...string) result {
 const callerARN = "arn:aws:sts::000000000000:assumed-role/operators/ann"
 
 func (w *world) connect(context.Context) (*services, error) {
+	if w.noAWS != nil {
+		return nil, w.noAWS
+	}
 	return &services{
-		region: "us-east-1", caller: w.caller,
+		region: "us-east-1", caller: w.caller, cloudwatch: w.cloudWatch(),
 		sqs:    sqs.New(w.stack.SQS.Options(), func(o *sqs.Options) { o.HTTPClient = recorder{w.calls, o.HTTPClient} }),
 		dynamo: dynamodb.New(w.stack.DynamoDB.Options(), func(o *dynamodb.Options) { o.HTTPClient = recorder{w.calls, o.HTTPClient} }),
 	}, nil
@@ -173,7 +185,7 @@ func (w *world) must(err error) {
 }
 
 // consume runs a consumer of a queue until the test ends.
-func (w *world) consume(queue string, h sqsonce.Handler) {
+func (w *world) consume(queue string, h sqsonce.Handler) *sqsworker.Worker {
 	w.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	once, err := dedup.New(w.store, consumer, func(o *dedup.Options) { o.Logger = quiet })
@@ -189,6 +201,7 @@ func (w *world) consume(queue string, h sqsonce.Handler) {
 			w.Error(err)
 		}
 	})
+	return worker
 }
 
 // state reads the state of a record.

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -67,10 +68,14 @@ func Main(optFns ...func(*Options)) {
 	a.bars = term.IsTerminal(int(os.Stderr.Fd()))
 	a.asks = a.bars && term.IsTerminal(int(os.Stdin.Fd()))
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {
-		a.width = 80
-		if w, _, err := term.GetSize(fd); err == nil && w > 0 {
-			a.width = w
+		a.size = func() (width, height int) {
+			width, height, err := term.GetSize(fd)
+			if err != nil || width <= 0 {
+				return 80, 0
+			}
+			return width, height
 		}
+		a.width, _ = a.size()
 	}
 	os.Exit(int(a.run(ctx, os.Args[1:])))
 }
@@ -98,11 +103,13 @@ type app struct {
 	in       io.Reader
 	answers  *bufio.Reader // of in; nil: nothing was asked
 	out, err io.Writer
-	asks     bool // somebody is there to answer a question
-	bars     bool // standard error is a terminal
-	width    int  // the columns of the terminal that shows the result; 0: it is not a terminal
+	asks     bool                       // somebody is there to answer a question
+	bars     bool                       // standard error is a terminal
+	width    int                        // the columns of the terminal that shows the result; 0: it is not a terminal
+	size     func() (width, height int) // of that terminal now; height 0: not known
 	getenv   func(string) string
 	connect  func(context.Context) (*services, error)
+	http     *http.Client // for workers. Nil: a new one
 
 	flags flags
 	args  []string // of the command line

@@ -31,7 +31,7 @@ var made = struct {
 // begin says which policy the next command needs: none where "orders" is taken for a dead-letter queue.
 func (c *calls) begin(args []string) {
 	c.policy = "act"
-	if len(args) > 1 && (args[1] == "ls" || args[1] == "show" || args[1] == "export" && !slices.Contains(args, "--drain")) {
+	if len(args) > 1 && (args[0] == "top" || args[1] == "ls" || args[1] == "show" || args[1] == "export" && !slices.Contains(args, "--drain")) {
 		c.policy = "read"
 	}
 	if i := slices.Index(args, "--dlq"); i >= 0 && args[i+1] == "orders" {
@@ -143,6 +143,7 @@ func TestDenied(t *testing.T) {
 		"dlq export ARCHIVE":          append([]string{"sqs:ChangeMessageVisibility"}, looks...),
 		"dlq delete --archive ARCHIVE --all --yes --expect 3": append([]string{"sqs:DeleteMessage"}, looks...),
 		"dlq restore ARCHIVE --yes":                           {"sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks", "sqs:SendMessage"},
+		"top --queue orders":                                  {"sqs:GetQueueUrl", "sqs:GetQueueAttributes"},
 		"outbox ls":                                           {"dynamodb:Scan"},
 		"outbox show ord-2":                                   {"dynamodb:Query", "dynamodb:GetItem"},
 		"outbox unpark ord-1 2 --yes":                         {"dynamodb:UpdateItem"},

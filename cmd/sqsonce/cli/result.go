@@ -66,6 +66,10 @@ func (a *app) printEvent(v any) error {
 	if err := a.printJSON(v); err != nil {
 		return err
 	}
+	return a.flush()
+}
+
+func (a *app) flush() error {
 	if out, ok := a.out.(interface{ Flush() error }); ok {
 		if err := out.Flush(); err != nil {
 			return fmt.Errorf("standard output: %w", err)

@@ -61,13 +61,13 @@ func (e *examinations) begin(queue string) bool {
 	return true
 }
 
-// end keeps the findings before where there are none.
+// end keeps the findings before where one has failed without any.
 func (e *examinations) end(queue string, findings []doctor.Finding, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.queues[queue]
 	now.Since, now.Failed = time.Time{}, err
-	if findings != nil {
+	if findings != nil || err == nil {
 		now.Findings, now.AsOf = findings, time.Now()
 	}
 	e.put(queue, now)

@@ -16,6 +16,7 @@ type loss struct {
 	At    time.Time // zero: not known, see Why
 	Exact bool      // by the look at AsOf
 	AsOf  time.Time
+	Seen  time.Time // when the oldest message is lost that the look showed, where what came since may be lost before; zero: no such
 	Why   string
 }
 
@@ -55,9 +56,9 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 	switch metric := state.Ages.Dead; {
 	case !sourcesKnown && state.Ages.SharedErr != nil:
 		l.Why = cut(fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr))
-	case !metric.Known() && metricErr != nil:
+	case metric.At.IsZero() && metricErr != nil:
 		l.Why = "CloudWatch gives no ages"
-	case !metric.Known() || !sourcesKnown:
+	case metric.At.IsZero() || !sourcesKnown:
 		l.Why = "CloudWatch has no age of the oldest message"
 	default:
 		l.At = metric.At.Add(left - metric.Age)
@@ -75,7 +76,9 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 	case !l.At.IsZero():
 		l.At = earlier(l.At, looked.lostAt) // this one is lost then
 	}
-	l.AsOf = looked.asOf
+	if l.AsOf = looked.asOf; l.At.Before(looked.lostAt) {
+		l.Seen = looked.lostAt
+	}
 	return l
 }
 
@@ -88,19 +91,24 @@ func earlier(a, b time.Time) time.Time {
 
 // Text says it in words.
 func (l loss) Text() string {
-	left := time.Until(l.At)
+	in := func(t time.Time) string { return "in " + shown.Brief(time.Until(t), true) }
+	text := ""
 	switch {
 	case l.None:
 		return "none there"
+	case l.Exact && time.Now().Before(l.At):
+		return in(l.At) + ", as of the look at " + clock(l.AsOf)
 	case l.At.IsZero():
-		return "unknown: " + l.Why
-	case left <= 0:
-		return "may be lost at any time"
-	case l.Exact:
-		return "in " + shown.Brief(left, true) + ", as of the look at " + clock(l.AsOf)
+		text = "unknown: " + l.Why
+	case !time.Now().Before(l.At):
+		text = "may be lost at any time"
 	default:
-		return "in " + shown.Brief(left, true) + " at least"
+		text = in(l.At) + " at least"
 	}
+	if !l.Seen.IsZero() {
+		text += "; what the look at " + clock(l.AsOf) + " showed, " + in(l.Seen)
+	}
+	return text
 }
 
 // Urgent says that it may be within two days: a night and a day to mend the cause.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 )
 
 // What is said is never later than the loss: a standard queue's retention counts from the send, the metric from the move.
@@ -18,8 +20,8 @@ func TestLoss(t *testing.T) {
 	// The source keeps messages for 4 days, the dead-letter queue for 14.
 	state := func(change func(*queueState)) queueState {
 		s := queueState{
-			Main: counts{Retention: 96 * hour}, Dead: counts{Visible: 3, Retention: 336 * hour}, At: now,
-			Ages: ages{Read: true, Dead: ageValue{24 * hour, ago(time.Minute)}},
+			Main: queues.Counts{Retention: 96 * hour}, Dead: queues.Counts{Visible: 3, Retention: 336 * hour}, At: now,
+			Ages: ages{Read: true, Dead: queues.Age{Age: 24 * hour, At: ago(time.Minute)}},
 		}
 		if change != nil {
 			change(&s)
@@ -46,23 +48,23 @@ func TestLoss(t *testing.T) {
 		"several sources":           {queue: standard, change: func(s *queueState) { s.Ages.Shared = true }, want: loss{At: ago(time.Minute).Add(-24 * hour)}},
 		"sources not known":         {queue: standard, change: func(s *queueState) { s.Ages.SharedErr = denied }, want: loss{Why: "cannot be listed: denied"}},
 		"sources not read":          {queue: standard, change: func(s *queueState) { s.Ages.Read = false }, want: loss{Why: "no age"}},
-		"no metric":                 {queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, want: loss{Why: "no age"}},
-		"metric denied":             {queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, metric: denied, want: loss{Why: "CloudWatch gives no ages"}},
+		"no metric":                 {queue: standard, change: func(s *queueState) { s.Ages.Dead = queues.Age{} }, want: loss{Why: "no age"}},
+		"metric denied":             {queue: standard, change: func(s *queueState) { s.Ages.Dead = queues.Age{} }, metric: denied, want: loss{Why: "CloudWatch gives no ages"}},
 		// The newest value was right when it was read.
 		"metric denied by now": {queue: standard, metric: denied, want: loss{At: ago(time.Minute).Add(216 * hour)}},
 
 		"look":                  {queue: standard, look: look, want: loss{At: look.lostAt, Exact: true, AsOf: look.asOf}},
-		"look, no metric":       {queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, look: look, want: loss{At: look.lostAt, Exact: true, AsOf: look.asOf}},
+		"look, no metric":       {queue: standard, change: func(s *queueState) { s.Ages.Dead = queues.Age{} }, look: look, want: loss{At: look.lostAt, Exact: true, AsOf: look.asOf}},
 		"look that missed some": {queue: standard, look: lookFacts{asOf: ago(hour), lostAt: now.Add(100 * hour)}, want: loss{At: now.Add(100 * hour), AsOf: ago(hour)}},
 		"look that missed some, metric is worse": {queue: standard, look: lookFacts{asOf: ago(hour), lostAt: now.Add(300 * hour)}, want: loss{
 			At: ago(time.Minute).Add(216 * hour), AsOf: ago(hour)}},
 		"look that missed some, no metric": {
-			queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, look: lookFacts{asOf: ago(hour), lostAt: now.Add(100 * hour)},
+			queue: standard, change: func(s *queueState) { s.Ages.Dead = queues.Age{} }, look: lookFacts{asOf: ago(hour), lostAt: now.Add(100 * hour)},
 			want: loss{Why: "no age", AsOf: ago(hour)},
 		},
 		// Since the look one may have come that had waited for four days.
 		"look that is outlived": {
-			queue: standard, change: func(s *queueState) { s.Ages.Dead = ageValue{} }, look: lookFacts{ago(hour), true, now.Add(300 * hour)},
+			queue: standard, change: func(s *queueState) { s.Ages.Dead = queues.Age{} }, look: lookFacts{ago(hour), true, now.Add(300 * hour)},
 			want: loss{At: ago(hour).Add(240 * hour)},
 		},
 		"look at what is gone": {queue: standard, look: lookFacts{ago(9 * hour), true, ago(hour)}, want: loss{At: ago(time.Minute).Add(216 * hour)}},
@@ -78,6 +80,10 @@ func TestLoss(t *testing.T) {
 			t.Errorf("%s: why: got %q, want %q", name, got.Why, test.want.Why)
 		}
 		got.Why, test.want.Why = "", ""
+		if seen := !got.Exact && !got.None && test.look.lostAt.After(now) && got.At.Before(test.look.lostAt); seen != !got.Seen.IsZero() || seen && got.Seen != test.look.lostAt {
+			t.Errorf("%s: Seen is %s", name, got.Seen)
+		}
+		got.Seen = time.Time{}
 		if test.want.AsOf.IsZero() {
 			got.AsOf = time.Time{}
 		}
@@ -97,6 +103,8 @@ func TestLossInWords(t *testing.T) {
 		}{
 			{loss{None: true}, "none there", false},
 			{loss{Why: "x"}, "unknown: x", false},
+			{loss{At: now, AsOf: now, Seen: now.Add(95 * time.Hour)}, "may be lost at any time; what the look at 00:00:00 UTC showed, in 3d 23h", true},
+			{loss{At: now.Add(49 * time.Hour), AsOf: now, Seen: now.Add(95 * time.Hour)}, "in 2d 1h at least; what the look at 00:00:00 UTC showed, in 3d 23h", false},
 			{loss{At: now}, "may be lost at any time", true},
 			{loss{At: now.Add(47 * time.Hour)}, "in 1d 23h at least", true},
 			{loss{At: now.Add(49 * time.Hour)}, "in 2d 1h at least", false},

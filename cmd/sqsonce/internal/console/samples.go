@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 )
 
 const (
@@ -53,7 +55,7 @@ func newSample(at time.Time) sample {
 
 // queueState is what is known of a queue.
 type queueState struct {
-	Main, Dead counts // as of At
+	Main, Dead queues.Counts // as of At
 	At         time.Time
 	Err        error // why the last read has failed, or part of it; nil: it has not
 	Since      time.Time
@@ -126,7 +128,7 @@ func (p *sampler) sample(ctx context.Context) {
 }
 
 func (p *sampler) readQueue(ctx context.Context, q Queue) {
-	main, dead, err := readCounts(ctx, p.opts.SQS, q)
+	main, dead, err := p.readCounts(ctx, q)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state := p.queues[q.Name]
@@ -141,6 +143,20 @@ func (p *sampler) readQueue(ctx context.Context, q Queue) {
 	}
 }
 
+// readCounts reads both queues: figures of two times would not go together.
+func (p *sampler) readCounts(ctx context.Context, q Queue) (main, dead queues.Counts, err error) {
+	if main, _, err = queues.Read(ctx, p.opts.SQS, q.URL); err != nil {
+		return main, dead, fmt.Errorf("%s: %w", q.Name, err)
+	}
+	if q.DLQURL == "" {
+		return main, dead, nil
+	}
+	if dead, _, err = queues.Read(ctx, p.opts.SQS, q.DLQURL); err != nil {
+		err = fmt.Errorf("%s: %w", q.DLQName, err)
+	}
+	return main, dead, err
+}
+
 // newSample has what was read since begun. What was not is a gap.
 func (p *sampler) newSample(q Queue, begun time.Time) sample {
 	s, state := newSample(begun), p.queues[q.Name]
@@ -150,7 +166,7 @@ func (p *sampler) newSample(q Queue, begun time.Time) sample {
 			s.values[deadVisible], s.values[deadInFlight] = float64(state.Dead.Visible), float64(state.Dead.InFlight)
 		}
 	}
-	if a := state.Ages.Main; a.Known() && begun.Sub(a.At) < ageFresh {
+	if a := state.Ages.Main; !a.At.IsZero() && begun.Sub(a.At) < ageFresh {
 		s.values[age] = a.Age.Seconds()
 	}
 	if !p.read.at.Before(begun) {

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 )
 
 // switched is an SQS that does not answer while it is off.
@@ -128,7 +130,7 @@ func TestSampleThatPanics(t *testing.T) {
 		f := newFixture(t, func(o *Options) {
 			to := o.SQS.Options().HTTPClient
 			o.SQS = sqs.New(o.SQS.Options(), func(o *sqs.Options) {
-				o.HTTPClient = smithyFunc(func(r *http.Request) (*http.Response, error) {
+				o.HTTPClient = clientFunc(func(r *http.Request) (*http.Response, error) {
 					if n.Add(1) <= 3 {
 						panic("a broken transport")
 					}
@@ -145,9 +147,9 @@ func TestSampleThatPanics(t *testing.T) {
 	})
 }
 
-type smithyFunc func(*http.Request) (*http.Response, error)
+type clientFunc func(*http.Request) (*http.Response, error)
 
-func (f smithyFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
+func (f clientFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
 // metrics is a CloudWatch client that answers with what f returns.
 func metrics(f func(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error)) *cloudwatch.Client {
@@ -189,7 +191,7 @@ func TestAges(t *testing.T) {
 			t.Errorf("CloudWatch was asked %d times in ten minutes", n)
 		}
 		state := f.sampler.state("orders")
-		if a := state.Ages; a.Main.Age != 90*time.Second || a.Dead.Age != time.Hour || a.Shared || a.SharedErr != nil || f.sampler.state("jobs.fifo").Ages.Main.Known() {
+		if a := state.Ages; a.Main.Age != 90*time.Second || a.Dead.Age != time.Hour || a.Shared || a.SharedErr != nil || f.sampler.state("jobs.fifo").Ages.Main != (queues.Age{}) {
 			t.Errorf("got %+v", a)
 		}
 		if v := state.samples[len(state.samples)-1].values[age]; v != 90 {
@@ -200,7 +202,7 @@ func TestAges(t *testing.T) {
 		fails.Store(true)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		f.has("/", "CloudWatch gives no ages", "not authorized to perform", "1m 30s, at ", "age: not known")
+		f.has("/?queue=orders", "CloudWatch gives no ages", "not authorized to perform", "1m 30s, at ", "age: not known")
 	})
 }
 

@@ -119,9 +119,18 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	asked := make(chan struct{}, 1)
 	f := newFixture(t, func(o *Options) {
 		o.Addr = l.Addr().String()
-		o.SQS = sqs.New(o.SQS.Options(), func(o *sqs.Options) { o.HTTPClient = away{} })
+		o.SQS = sqs.New(o.SQS.Options(), func(o *sqs.Options) {
+			o.HTTPClient = clientFunc(func(r *http.Request) (*http.Response, error) {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				return away{}.Do(r)
+			})
+		})
 	})
 	entered := make(chan struct{})
 	f.handlePage("GET /slow", "runs", "Slow", func(_ context.Context, r *http.Request) (any, error) {
@@ -132,6 +141,7 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Serve(ctx, l) }()
+	<-asked // it samples
 	jar, _ := cookiejar.New(nil)
 	client := &http.Client{Jar: jar}
 	get := func(url string) (int, string) {
@@ -145,6 +155,15 @@ func TestServe(t *testing.T) {
 	}
 	if code, body := get(f.URL()); code != http.StatusOK || !strings.Contains(body, "not yet") || !strings.Contains(body, "orders-dlq") {
 		t.Errorf("got %d\n%s", code, body)
+	}
+	if conn, err := net.Dial("tcp4", f.opts.Addr); err != nil {
+		t.Error(err)
+	} else {
+		_, _ = io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: "+f.opts.Addr+"\r\nConnection: close\r\n\r\n")
+		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 403 ") {
+			t.Errorf("OPTIONS * without a token: got %s, %v", answer, err)
+		}
+		_ = conn.Close()
 	}
 	go get("http://" + f.opts.Addr + "/slow")
 	<-entered

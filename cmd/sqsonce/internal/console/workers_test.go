@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -81,6 +82,9 @@ func TestWorkers(t *testing.T) {
 			t.Error("the oldest is not the first")
 		}
 		f.has("/", "done: 40.0", "failed: 2.0") // of both
+		if v := f.sampler.newSample(f.opts.Queues[0], time.Now().Add(time.Second)).values; !math.IsNaN(v[done]) {
+			t.Errorf("a sample has the rate of an earlier one: %g", v[done])
+		}
 		time.Sleep(time.Minute)
 		before := asked.Load()
 		time.Sleep(time.Minute)

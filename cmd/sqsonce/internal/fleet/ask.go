@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -38,7 +40,10 @@ func (f *Fleet) get(ctx context.Context, base, page string, limit int64, v any) 
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("no answer within %s", timeout)
 	}
-	if e, ok := errors.AsType[*url.Error](err); ok { // its text repeats the URL
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" { // both texts repeat the address
+		return e.Err
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err
@@ -111,6 +116,13 @@ func checkReport(r *status.Report) error {
 		return errors.New("/stats does not say when its process started, or what time it is there")
 	case len(r.Workers) > maxListed:
 		return fmt.Errorf("/stats lists more than %d workers", maxListed)
+	}
+	for _, w := range r.Workers {
+		for name, v := range w.Stats {
+			if math.Abs(v) > maxFigure { // sums and rates of others would be infinite, which JSON cannot have
+				return fmt.Errorf("/stats says that %.80q is %g", name, v)
+			}
+		}
 	}
 	return nil
 }

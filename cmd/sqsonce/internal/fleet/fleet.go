@@ -18,6 +18,7 @@ const (
 	maxStats     = 1 << 20         // bytes of an answer
 	maxRunning   = 8 << 20         // the same: 1,000 handlers with keys and groups
 	maxListed    = 1000            // workers, or handlers, of one process
+	maxFigure    = 1e20
 )
 
 // Worker is what a process said, or why it did not.

@@ -79,8 +79,9 @@ func answers(contentType, body string) http.HandlerFunc {
 
 func reports(name string, started time.Time) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answers("application/json; charset=utf-8", fmt.Sprintf(`{"v":1,"name":%q,"started":%q,"now":%q,"new_field":[1],"workers":[{"queue":"orders","url":"https://q/1/orders","stats":{"done":3}}]}`,
-			name, started.Format(time.RFC3339Nano), time.Now().Format(time.RFC3339Nano)))(w, r)
+		const form = `{"v":1,"name":%q,"started":%q,"now":%q,"new_field":[1],` +
+			`"workers":[{"queue":"orders","url":"https://q/1/orders","stats":{"done":3}}]}`
+		answers("application/json; charset=utf-8", fmt.Sprintf(form, name, started.Format(time.RFC3339Nano), time.Now().Format(time.RFC3339Nano)))(w, r)
 	}
 }
 
@@ -148,6 +149,7 @@ func TestBadWorkers(t *testing.T) {
 			{"versionless", json(`{"name":"a"}`), "no version"},
 			{"newer", json(`{"v":2,"workers":{"of":"another form"}}`), "version 2, and this program knows 1"},
 			{"huge", json(`{"v":1,"workers":[{"stats":{"done":1e400}}]}`), "1e400"},
+			{"great", json(`{"v":1,"started":"2026-01-01T00:00:00Z","now":"2026-01-01T00:00:00Z","workers":[{"stats":{"done":-1e21}}]}`), `"done" is -1e+21`},
 			{"deep", json(`{"v":1,"x":` + strings.Repeat("[", 100000)), "exceeded max depth"},
 			{"timeless", json(`{"v":1,"name":"a"}`), "does not say when"},
 			{"many", json(many), "more than 1000 workers"},

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"math"
 	"time"
 
 	"github.com/sqsonce/sqsonce/status"
@@ -51,19 +50,17 @@ func Rates(before, after []Worker) map[Of]Rate {
 		if step := passed - r.at.Sub(o.at); !ok || passed <= 0 || step.Abs() > 2*timeout {
 			return
 		}
-		received, done, failed := perSecond(o.stats, r.stats, Received, passed), perSecond(o.stats, r.stats, Done, passed), perSecond(o.stats, r.stats, Failed, passed)
-		if received >= 0 && done >= 0 && failed >= 0 { // not NaN either
-			rates[of] = Rate{received, done, failed}
+		perSecond := func(name string) float64 {
+			was, had := o.stats[name]
+			is, has := r.stats[name]
+			if !had || !has {
+				return -1
+			}
+			return (is - was) / passed.Seconds()
+		}
+		if rate := (Rate{perSecond(Received), perSecond(Done), perSecond(Failed)}); min(rate.Received, rate.Done, rate.Failed) >= 0 {
+			rates[of] = rate
 		}
 	})
 	return rates
-}
-
-func perSecond(old, now status.Stats, name string, passed time.Duration) float64 {
-	a, had := old[name]
-	b, has := now[name]
-	if !had || !has {
-		return math.NaN()
-	}
-	return (b - a) / passed.Seconds()
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -45,6 +46,14 @@ func TestRates(t *testing.T) {
 			if r, ok := got[of]; !ok || r != want {
 				t.Errorf("%s: %v, want %v", name, got, test.want)
 			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range []string{Received, Done, Failed, LeasesLost, Stuck, InFlight, RunningNow, Held, Concurrency, OldestRunning} {
+		if !slices.ContainsFunc(status.Fields, func(f status.Field) bool { return f.Of == "worker" && f.Name == name }) {
+			t.Errorf("status.Fields has no %s", name)
 		}
 	}
 }

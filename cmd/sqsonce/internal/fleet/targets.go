@@ -76,7 +76,8 @@ func (f *Fleet) resolve(ctx context.Context) []Worker {
 			continue
 		}
 		if seen[w.URL] = true; len(all) == maxProcesses {
-			all = append(all, Worker{URL: w.URL, Err: fmt.Errorf("it and what comes after it is not asked: %d processes are the limit", maxProcesses)})
+			err := fmt.Errorf("it and what comes after it is not asked: %d processes are the limit", maxProcesses)
+			all = append(all, Worker{URL: w.URL, Err: err})
 			break
 		}
 		all = append(all, w)

@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+	"github.com/sqsonce/sqsonce/status"
+)
+
+const someWorkers = "http://billing-1:8080,http://billing-2:8080/,http://billing-3:8080,http://relay:8080"
+
+// fillTop makes workers of orders, of which one is away and one is not ready, and messages in its queues.
+func (w *world) fillTop() {
+	slow := w.working("billing-2", "orders", 0.5)
+	w.workers = map[string]func() status.Report{
+		"billing-1:8080": w.working("billing-1", "orders", 12.25),
+		"billing-2:8080": func() status.Report {
+			r := slow()
+			r.Workers[0].NotReady, r.Workers[0].Intake = "what every message needs is unavailable: dial tcp", "paused"
+			delete(r.Workers[0].Stats, fleet.Held)
+			return r
+		},
+		"relay:8080": func() status.Report {
+			return status.Report{V: 1, Name: "relay", Started: time.Now().Add(-time.Hour), Now: time.Now()}
+		},
+	}
+	w.ages = map[string]float64{"orders": 192}
+	for i := range 30 {
+		w.send("orders", strconv.Itoa(i), "b")
+	}
+	w.send("orders-dlq", "dead", "b")
+}
+
+func TestGoldenTop(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fillTop()
+		args := []string{"top", "--worker", someWorkers, "--queue", "orders,orders-dlq"}
+		w.golden("top-pipe", w.run(args...))
+		w.golden("top-json", w.run(append(args, "--json", "--once")...))
+		for _, width := range []int{160, 80, 40} {
+			w.width = width
+			w.golden(fmt.Sprintf("top-terminal-%d", width), w.run(append(args, "--once")...))
+		}
+		w.noAWS = fail(exitDenied, "no credentials: none is configured")
+		w.golden("top-workers", w.run("top", "--worker", "http://billing-1:8080", "--once"))
+		w.golden("top-workers-json", w.run("top", "--worker", "http://billing-1:8080", "--once", "--json"))
+	})
+}
+
+// Each 2 s a frame, which fits the terminal as it is then, over the last one; the terminal is as before at the end.
+func TestTopRedraws(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fillTop()
+		w.width = 100
+		sizes := [][2]int{{100, 30}, {50, 30}, {100, 5}, {3, 2}, {80, 0}}
+		frame := -1
+		w.size = func() (int, int) { frame++; return sizes[frame][0], sizes[frame][1] }
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(9*time.Second, func() { cancel(errInterrupted) })
+		got := w.runIn(ctx, "top", "--worker", someWorkers, "--queue", "orders")
+		text, opened := strings.CutPrefix(got.out, openScreen)
+		text, closed := strings.CutSuffix(text, closeScreen)
+		frames := strings.Split(text, "\x1b[H")[1:]
+		if got.code != exitDone || got.err != "" || !opened || !closed || len(frames) != len(sizes) {
+			t.Fatalf("exit %d, %d frames, %s: %q", got.code, len(frames), got.err, got.out)
+		}
+		for i, f := range frames {
+			f, ok := strings.CutSuffix(f, "\x1b[K\x1b[J")
+			lines := strings.Split(f, "\x1b[K\r\n")
+			if height := sizes[i][1]; !ok || height > 0 && len(lines) > height {
+				t.Errorf("frame %d has %d lines: %q", i, len(lines), f)
+			}
+			for _, line := range lines {
+				if runewidth.StringWidth(line) > sizes[i][0] || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) {
+					t.Errorf("frame %d: %q", i, line)
+				}
+			}
+		}
+		first := strings.Contains(frames[0], "UTC  every 2s  no answer of 1 processes") && !strings.Contains(frames[0], "12.")
+		if !first || !strings.Contains(frames[1], "12.2") || !strings.Contains(frames[2], "more lines") {
+			t.Errorf("%q", frames)
+		}
+	})
+}
+
+// snapshots are the lines of top --json until so long has passed.
+func (w *world) snapshots(d time.Duration, args ...string) (all []snapshot) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	got := w.runIn(ctx, append([]string{"top", "--json"}, args...)...)
+	if got.code != exitDone || got.err != "" {
+		w.Fatalf("%+v", got)
+	}
+	for line := range strings.Lines(got.out) {
+		var s snapshot
+		w.must(json.Unmarshal([]byte(line), &s))
+		all = append(all, s)
+	}
+	return all
+}
+
+// A queue that is drained: its messages, the pace, and how long it lasts. CloudWatch is asked once a minute, and what is called only
+// looks.
+func TestTopShowsTheDrain(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.ages = map[string]float64{"orders": 192}
+		for i := range 200 {
+			w.send("orders", strconv.Itoa(i), "b")
+		}
+		w.workers = map[string]func() status.Report{"a": w.working("a", "orders", 2)}
+		before := len(w.stack.MemSQS().Calls())
+		quiet := w.snapshots(13*time.Second, "--worker", "http://a")
+		for _, c := range w.stack.MemSQS().Calls()[before:] {
+			if c.Op != "GetQueueUrl" && c.Op != "GetQueueAttributes" {
+				t.Errorf("top calls %s", c.Op)
+			}
+		}
+		if len(quiet) != 7 || quiet[4].Queues[0].Change != nil {
+			t.Errorf("%d snapshots, %+v", len(quiet), quiet[4].Queues[0])
+		}
+		if q := quiet[6].Queues[0]; *q.Visible != 200 || *q.Change != 0 || q.EmptyIn != nil || *q.Oldest != 192 || *q.InDLQ != 0 {
+			t.Errorf("%+v", q)
+		}
+		w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(5 * time.Second); return nil })
+		w.asked = 0
+		all := w.snapshots(125*time.Second, "--worker", "http://a", "--queue", "orders")
+		if len(all) != 63 || w.asked != 3 {
+			t.Errorf("%d snapshots, CloudWatch was asked %d times", len(all), w.asked)
+		}
+		for i, s := range all {
+			q := s.Queues[0]
+			total := *q.Visible + *q.InFlight + *q.Delayed
+			switch {
+			case len(s.Queues) != 1 || (q.Done == nil) != (i == 0) || i > 0 && *q.Done != 2:
+				t.Errorf("%d: %+v", i, q)
+			case i >= 5 && total > 0 && (*q.Change >= 0 || *q.EmptyIn <= 0 || i >= 15 && *q.EmptyIn > 200):
+				t.Errorf("%d: %d messages, %v a second, empty in %v", i, total, *q.Change, q.EmptyIn)
+			case total == 0 && q.EmptyIn != nil:
+				t.Errorf("%d: empty in %v", i, *q.EmptyIn)
+			}
+		}
+		if last := all[62].Queues[0]; *last.Visible != 0 || *last.Change > 0 {
+			t.Errorf("%+v", last)
+		}
+	})
+}
+
+// A process that has restarted has no rate for one read, and never a negative one; nor has one that was away.
+func TestTopRestart(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.workers = map[string]func() status.Report{"a": w.working("a", "orders", 2)}
+		time.AfterFunc(3*time.Second, func() { w.workers["a"] = w.working("a", "orders", 1) })
+		time.AfterFunc(9*time.Second, func() { delete(w.workers, "a") })
+		var got []string
+		for _, s := range w.snapshots(11*time.Second, "--worker", "http://a") {
+			got = append(got, rate(s.Workers[0].Done)+s.Workers[0].Error)
+		}
+		if want := []string{"-", "2.0", "-", "1.0", "1.0", "-connection refused"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+func TestTopExitCodes(t *testing.T) {
+	refuse := func(code string) fault.Plan {
+		return fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: code}}}
+	}
+	const one, away = "http://billing-1:8080", "http://billing-3:8080"
+	for name, test := range map[string]struct {
+		args  []string
+		env   string
+		plan  fault.Plan
+		noAWS bool
+		code  exitCode
+		says  string
+		shows string
+	}{
+		"all":                       {args: []string{"--worker", one, "--queue", "orders"}, shows: "queue\torders\t30"},
+		"workers":                   {args: []string{"--worker", one}, shows: "queue\torders\t30"},
+		"queue":                     {args: []string{"--queue", "orders"}, shows: "queue\torders\t30"},
+		"queue of the environment":  {env: "orders", shows: "queue\torders\t30"},
+		"by URL of another host":    {args: []string{"--worker", one, "--queue", "http://localaws/000000000000/orders"}, shows: "queue\torders\t30"},
+		"nothing":                   {code: exitUsage, says: "SQSONCE_QUEUE"},
+		"bad workers":               {args: []string{"--worker", "a:1,http://a?b"}, code: exitUsage, says: `worker "http://a?b"`},
+		"argument":                  {args: []string{"orders"}, code: exitUsage},
+		"some workers away":         {args: []string{"--worker", one + "," + away}, code: exitPart, says: "1 of 2 workers and queues could not be read: " + away, shows: "connection refused"},
+		"all workers away":          {args: []string{"--worker", away}, code: exitFailed, says: "connection refused"},
+		"workers away, queue there": {args: []string{"--worker", away, "--queue", "orders"}, code: exitPart, shows: "queue\torders\t30"},
+		"no such queue":             {args: []string{"--queue", "nothing"}, code: exitFailed, says: "no queue nothing", shows: "queue\tnothing\t-"},
+		"one queue missing":         {args: []string{"--queue", "nothing,orders"}, code: exitPart, shows: "queue\torders\t30"},
+		"another Region":            {args: []string{"--queue", "arn:aws:sqs:eu-west-1:000000000000:orders"}, code: exitFailed, shows: "eu-west-1"},
+		"denied":                    {args: []string{"--queue", "orders"}, plan: refuse("AccessDeniedException"), code: exitDenied, says: "needs: sqs:GetQueueAttributes", shows: "sqs:GetQueueAttributes is denied"},
+		"denied, not named":         {args: []string{"--worker", one}, plan: refuse("AccessDeniedException"), shows: "sqs:GetQueueAttributes is denied"},
+		"SQS fails":                 {args: []string{"--worker", one, "--queue", "orders"}, plan: refuse("InternalError"), code: exitPart, shows: "InternalError"},
+		"SQS is slow": {
+			args: []string{"--worker", one, "--queue", "orders"}, plan: fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: time.Hour}}},
+			code: exitPart, shows: "no answer within 5s",
+		},
+		"no credentials":                {args: []string{"--queue", "orders"}, noAWS: true, code: exitDenied, says: "no credentials"},
+		"no credentials, workers":       {args: []string{"--worker", one}, noAWS: true, says: "queues cannot be asked: no credentials", shows: "worker\tbilling-1"},
+		"no credentials, workers, both": {args: []string{"--worker", one, "--queue", "orders"}, noAWS: true, code: exitDenied, shows: "worker\tbilling-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.fillTop()
+				w.stack.MemSQS().Set(test.plan)
+				if w.env["SQSONCE_QUEUE"] = test.env; test.noAWS {
+					w.noAWS = fail(exitDenied, "no credentials: none")
+				}
+				got := w.run(append([]string{"top"}, test.args...)...)
+				if got.code != test.code || !strings.Contains(got.err, test.says) || !strings.Contains(got.out, test.shows) {
+					t.Errorf("exit %d, want %d with %q and %q: %s%s", got.code, test.code, test.says, test.shows, got.out, got.err)
+				}
+				if n := strings.Count(got.out, "queue\torders\t"); test.shows == "queue\torders\t30" && n != 1 {
+					t.Errorf("orders is shown %d times: %s", n, got.out)
+				}
+			})
+		})
+	}
+}
+
+// An age that CloudWatch does not give is said, and is no zero; it is no failure.
+func TestTopWithoutAges(t *testing.T) {
+	bubble(t, func(w *world) {
+		for _, test := range []struct {
+			ages map[string]float64
+			want string
+		}{
+			{nil, "-\toldest: cloudwatch:GetMetricData is denied"},
+			{map[string]float64{}, "-\toldest: CloudWatch has no value of the last 15m"},
+			{map[string]float64{"orders": 0}, "0\t"},
+			{map[string]float64{"orders": -1}, "-\toldest: CloudWatch has no value of the last 15m"},
+		} {
+			w.ages = test.ages
+			got := w.run("top", "--queue", "orders")
+			cells := strings.Split(strings.TrimRight(got.out, "\n"), "\t")
+			if age := cells[5] + "\t" + cells[11]; got.code != exitDone || age != test.want {
+				t.Errorf("%+v, want %q", got, test.want)
+			}
+		}
+	})
+}
+
+// Whatever a worker says, nothing that a terminal acts on is printed, and no line is broken.
+func TestTopHostile(t *testing.T) {
+	bubble(t, func(w *world) {
+		evil := "\x1b[2J\r\n\t\u202e\u009b" + strings.Repeat("世界", 40)
+		started := time.Now()
+		w.workers = map[string]func() status.Report{"a": func() status.Report {
+			r := status.Report{V: 1, Name: evil, Started: started, Now: time.Now()}
+			for i := range 300 {
+				r.Workers = append(r.Workers, status.Worker{
+					Queue: evil, URL: fmt.Sprintf("%s%d", evil, i), State: evil, NotReady: evil, NotLive: evil, Intake: evil,
+					Stats: status.Stats{fleet.Done: 1e18 * time.Since(started).Seconds(), fleet.Failed: 1, fleet.Received: 1, fleet.OldestRunning: 1e19, fleet.Stuck: -1e19},
+				})
+			}
+			return r
+		}}
+		before := len(w.stack.MemSQS().Calls())
+		for _, width := range []int{0, 1, 20, 79, 200} {
+			w.width = width
+			got := w.run("top", "--worker", "http://a", "--once")
+			if got.code != exitDone || !strings.Contains(got.err, "more queues than the 100") {
+				t.Errorf("exit %d: %s", got.code, got.err)
+			}
+			for line := range strings.Lines(got.out) {
+				line = strings.TrimSuffix(line, "\n")
+				if width > 0 && runewidth.StringWidth(line) > width {
+					t.Fatalf("%d columns of %d: %q", runewidth.StringWidth(line), width, line)
+				}
+				for _, r := range line {
+					if r < ' ' && (r != '\t' || width > 0) || r == 0x9b || r == 0x202e {
+						t.Fatalf("%U in %q", r, line)
+					}
+				}
+			}
+		}
+		for _, c := range w.stack.MemSQS().Calls()[before:] {
+			t.Errorf("top asks for a queue that is none: %s", c.Op)
+		}
+	})
+}
+
+// An interrupt ends --once in part, and standard output that is gone ends what would go on.
+func TestTopEnds(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fillTop()
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(time.Second, func() { cancel(errInterrupted) })
+		if got := w.runIn(ctx, "top", "--worker", someWorkers, "--once"); got.code != exitPart || got.out != "" {
+			t.Errorf("%+v", got)
+		}
+		if got := w.run("top", "--worker", someWorkers, "--once", "--timeout", "1s"); got.code != exitFailed || got.out != "" {
+			t.Errorf("%+v", got)
+		}
+		for _, width := range []int{0, 80} {
+			a := &app{out: closed{}, err: t.Output(), getenv: func(string) string { return "" }, connect: w.connect, width: width, size: func() (int, int) { return width, 9 }}
+			if code := a.run(context.Background(), []string{"top", "--queue", "orders", "--json=" + strconv.FormatBool(width == 0)}); code != exitFailed {
+				t.Errorf("exit %d", code)
+			}
+		}
+	})
+}
+
+// A worker that works, with the handler that it has in production.
+func TestTopRealWorker(t *testing.T) {
+	bubble(t, func(w *world) {
+		for i := range 30 {
+			w.send("orders", strconv.Itoa(i), "b")
+		}
+		worker := w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(time.Second); return nil })
+		h, err := status.Handler(func(o *status.Options) { o.Name, o.Workers = "billing", append(o.Workers, worker) })
+		w.must(err)
+		w.handler = h
+		time.Sleep(500 * time.Millisecond)
+		all := w.snapshots(5*time.Second, "--worker", "http://a")
+		first, last := all[0].Workers[0], all[2].Workers[0]
+		if first.State != "running" || first.Intake == "" || *first.Running < 1 || *first.Running > *first.Concurrency {
+			t.Errorf("%+v", first)
+		}
+		if *first.OldestRunning <= 0 || *first.OldestRunning > 1 || *first.Stuck != 0 || *first.LeasesLost != 0 || *first.InFlight < *first.Running {
+			t.Errorf("%+v", first)
+		}
+		if done := *all[1].Workers[0].Done; done <= 0 || *last.Done <= 0 || 2*(done+*last.Done) != 30 || *last.Failed != 0 || *last.Running != 0 {
+			t.Errorf("%v done a second, then %v: %+v", done, *last.Done, last)
+		}
+		if first.Held == nil || last.Received == nil || all[2].Queues[0].URL != w.stack.QueueURL["orders"] {
+			t.Errorf("%+v, %+v", last, all[2].Queues[0])
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+const (
+	queueTimeout = 5 * time.Second // of what AWS is asked for one snapshot
+	agesEvery    = time.Minute     // CloudWatch has one value a minute, and each costs
+	mostReported = 100             // queues that only workers name
+	asksAtOnce   = 16
+	trendOf      = time.Minute
+	leastTrend   = 10 * time.Second // of less than that SQS's approximations are no trend
+)
+
+// errNotConnected is that there is no Region, or there are no credentials.
+var errNotConnected = errors.New("queues cannot be asked")
+
+// queueWatch reads queues again and again. It calls GetQueueUrl, GetQueueAttributes and GetMetricData, and nothing else.
+type queueWatch struct {
+	s     *services // nil: see err
+	err   error
+	named []string // by flags
+
+	mu     sync.Mutex
+	urls   map[string]string // of queues by what named them: flags, ARNs of dead-letter queues
+	trends map[string][]trendPoint
+
+	ages   map[string]queues.Age // by name
+	agesAt time.Time             // when they were asked for
+	noAges string                // why there are none
+}
+
+type trendPoint struct {
+	at    time.Time
+	total int
+}
+
+func newQueueWatch(s *services, err error, named []string) *queueWatch {
+	w := &queueWatch{s: s, named: named, urls: map[string]string{}, trends: map[string][]trendPoint{}}
+	if err != nil {
+		w.err = fmt.Errorf("%w: %w", errNotConnected, err)
+	}
+	return w
+}
+
+// read returns the queues that flags name, then those that workers name.
+func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*queueRow, notes []string) {
+	rows = []*queueRow{} // [] in JSON
+	if w.err != nil {
+		for _, name := range w.named {
+			rows = append(rows, &queueRow{Queue: queueName(name), named: true, err: w.err, Error: w.err.Error()})
+		}
+		return rows, []string{w.err.Error()}
+	}
+	within, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	byKey := map[string]*queueRow{}
+	add := func(row *queueRow) bool {
+		key := w.key(row.URL)
+		if byKey[key] != nil {
+			return false
+		}
+		if rows = append(rows, row); row.URL != "" {
+			byKey[key] = row
+		}
+		return true
+	}
+	w.each(len(w.named), func(i int) { _, _ = w.url(within, w.named[i]) }) // side by side; the next one has the answers
+	for _, name := range w.named {
+		row := &queueRow{Queue: queueName(name), named: true}
+		if row.URL, row.err = w.url(within, name); row.err == nil {
+			row.Queue = queueName(row.URL)
+		}
+		add(row)
+	}
+	reported := 0
+	for _, of := range workers {
+		if of.QueueURL == "" || byKey[w.key(of.QueueURL)] != nil {
+			continue
+		}
+		if reported == mostReported {
+			notes = append(notes, fmt.Sprintf("the workers name more queues than the %d that are asked", mostReported))
+			break
+		}
+		row := &queueRow{Queue: queueName(of.QueueURL), URL: of.QueueURL}
+		if problem := host.QueueURLProblem(of.QueueURL); problem != "" {
+			row.err = errors.New("the queue's URL " + problem)
+		} else {
+			_, row.err = w.s.queueURL(within, of.QueueURL) // of another Region?
+		}
+		if add(row) {
+			reported++
+		}
+	}
+	for _, of := range workers {
+		if row := byKey[w.key(of.QueueURL)]; row != nil && of.Done != nil {
+			sum := *of.Done
+			if row.Done != nil {
+				sum += *row.Done
+			}
+			row.Done = &sum
+		}
+	}
+	var names []string
+	for _, row := range rows {
+		if row.err == nil {
+			names = append(names, row.Queue)
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { w.readAges(within, names) })
+	w.each(len(rows), func(i int) { w.readOne(within, rows[i]) })
+	wg.Wait()
+	for _, row := range rows {
+		w.finish(row)
+	}
+	return rows, notes
+}
+
+func (w *queueWatch) each(n int, f func(int)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, asksAtOnce)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}
+
+// key is the same for all URLs of a queue: those of VPC endpoints and of emulators have other hosts. All queues are asked in one
+// Region.
+func (w *queueWatch) key(queueURL string) string {
+	if arn, ok := host.ARNOfURL(queueURL); ok && arn.Region != w.s.region {
+		return arn.String()
+	}
+	if u, err := url.Parse(queueURL); err == nil {
+		return u.Path
+	}
+	return queueURL
+}
+
+// url is services.queueURL, asked until it has succeeded.
+func (w *queueWatch) url(ctx context.Context, queue string) (string, error) {
+	w.mu.Lock()
+	known, ok := w.urls[queue]
+	w.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	found, err := w.s.queueURL(ctx, queue)
+	if err == nil {
+		w.mu.Lock()
+		w.urls[queue] = found
+		w.mu.Unlock()
+	}
+	return found, err
+}
+
+func (w *queueWatch) readOne(ctx context.Context, row *queueRow) {
+	if row.err != nil {
+		return
+	}
+	counts, arn, err := queues.Read(ctx, w.s.sqs, row.URL)
+	if row.err = err; err != nil {
+		return
+	}
+	row.Visible, row.InFlight, row.Delayed = &counts.Visible, &counts.InFlight, &counts.Delayed
+	w.trend(row, counts.Total())
+	if arn == "" {
+		return
+	}
+	row.DLQ = arn[strings.LastIndexByte(arn, ':')+1:]
+	if row.DLQURL, row.dlqErr = w.url(ctx, arn); row.dlqErr != nil {
+		return
+	}
+	dead, _, err := queues.Read(ctx, w.s.sqs, row.DLQURL)
+	if row.dlqErr = err; err == nil {
+		total := dead.Total()
+		row.InDLQ = &total
+	}
+}
+
+// trend is how the queue has changed in the last minute, and how long it lasts if that goes on.
+func (w *queueWatch) trend(row *queueRow, total int) {
+	now, key := time.Now(), w.key(row.URL)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	points := append(w.trends[key], trendPoint{now, total})
+	for now.Sub(points[0].at) > trendOf {
+		points = points[1:]
+	}
+	w.trends[key] = points
+	passed := now.Sub(points[0].at)
+	if passed < leastTrend {
+		return
+	}
+	change := float64(total-points[0].total) / passed.Seconds()
+	row.Change = &change
+	if change < 0 && total > 0 {
+		left := float64(total) / -change
+		row.EmptyIn = &left
+	}
+}
+
+// readAges asks CloudWatch, once a minute at most. A queue that came since waits for the next time.
+func (w *queueWatch) readAges(ctx context.Context, names []string) {
+	if len(names) == 0 || !w.agesAt.IsZero() && time.Since(w.agesAt) < agesEvery {
+		return
+	}
+	w.ages, w.agesAt, w.noAges = nil, time.Now(), ""
+	if w.s.cloudwatch == nil {
+		w.noAges = "no client for CloudWatch"
+		return
+	}
+	ages, err := queues.Ages(ctx, w.s.cloudwatch, names)
+	if w.ages = ages; err != nil {
+		w.noAges = reason(err)
+	}
+}
+
+func (w *queueWatch) finish(row *queueRow) {
+	if row.err != nil {
+		row.Error = reason(row.err)
+		return
+	}
+	if row.dlqErr != nil {
+		row.DLQError = reason(row.dlqErr)
+	}
+	if age, ok := w.ages[row.Queue]; ok {
+		seconds := age.Age.Seconds()
+		row.Oldest, row.OldestAt = &seconds, age.At
+	} else if row.NoOldest = w.noAges; row.NoOldest == "" {
+		row.NoOldest = "CloudWatch has no value of the last " + shown.Brief(queues.AgeWindow, false)
+	}
+}
+
+// reason is an error in a few words: the action that is denied, or what AWS says.
+func reason(err error) string {
+	if _, action, ok := strings.Cut(explain(err), "\n  needs: "); ok {
+		return action + " is denied"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("no answer within %s", queueTimeout)
+	}
+	op, ok := errors.AsType[*smithy.OperationError](err)
+	if !ok {
+		return err.Error()
+	}
+	text := strings.ToLower(op.ServiceID) + ":" + op.OperationName
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return text + ": " + api.ErrorCode() + ": " + api.ErrorMessage()
+	}
+	if res, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		return fmt.Sprintf("%s: status %d, and no answer of AWS's", text, res.HTTPStatusCode())
+	}
+	return fmt.Sprintf("%s: %v", text, op.Err)
+}

@@ -1,0 +1,275 @@
+package sqsworker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
+	"github.com/sqsonce/sqsonce/localstack/fault"
+)
+
+// wantRunning compares what runs: group, receive count, seconds since the start, and whether it is hidden and stuck.
+func (j *job) wantRunning(when string, want ...string) {
+	j.x.Helper()
+	all, total := j.Running(1000)
+	var got []string
+	for _, h := range all {
+		text := fmt.Sprintf("%s/%d since %.0f s", h.Group, h.ReceiveCount, time.Since(h.Since).Seconds())
+		if h.Lease > 0 {
+			text += ", hidden"
+		}
+		if h.Stuck {
+			text += ", stuck"
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) || total != len(want) {
+		j.x.Errorf("%s: %d run:\n%s\nwant\n%s", when, total, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestRunning: from the start over extensions to the end, which comes after that of Run for a handler that does not return.
+func TestRunning(t *testing.T) {
+	bubble(t, setup{fifo: true}, func(x *fixture) {
+		x.send("g1:a")
+		over := make(chan struct{})
+		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+			if m.Group == "g1" {
+				<-over
+			} else {
+				time.Sleep(20 * time.Second)
+			}
+			return nil
+		}, func(o *Options) { o.StopTimeout, o.StopGrace = 5*time.Second, time.Second })
+		time.Sleep(4 * time.Second)
+		j.wantRunning("one", "g1/1 since 4 s, hidden")
+		x.send("g2:b")
+		time.Sleep(4 * time.Second)
+		j.wantRunning("two, the older one first", "g1/1 since 8 s, hidden", "g2/1 since 4 s, hidden")
+		all, total := j.Running(1)
+		// The proof may begin before the receive, by what is unknown of SQS's clock.
+		if lease := all[0].Lease; lease < 20*time.Second || lease > 22*time.Second {
+			t.Errorf("8 s after its receive: hidden for %s", lease)
+		}
+		if total != 2 || len(all) != 1 || all[0].Group != "g1" {
+			t.Errorf("of two at most one: %v of %d", all, total)
+		}
+		time.Sleep(10 * time.Second)
+		all, _ = j.Running(1)
+		if lease := all[0].Lease; lease < 20*time.Second || lease > 30*time.Second {
+			t.Errorf("18 s after its receive: hidden for %s, want it extended", lease)
+		}
+		time.Sleep(10 * time.Second)
+		if all, total := j.Running(1000); total != 1 || len(all) != 1 || all[0].Group != "g1" {
+			t.Errorf("the second has returned: %v of %d", all, total)
+		}
+		if err := j.stop(); err == nil {
+			t.Error("the stop left a handler: got nil")
+		}
+		if all, total := j.Running(1000); total != 1 || len(all) != 1 || !all[0].Stuck || all[0].MessageID == "" {
+			t.Errorf("after Run: %+v of %d, want the stuck one", all, total)
+		}
+		close(over)
+		time.Sleep(time.Second)
+		j.wantRunning("it has returned")
+	})
+}
+
+// TestRunningLost: nothing is said to be hidden once the lease is lost, however much time was proven before.
+func TestRunningLost(t *testing.T) {
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("a")
+		over := make(chan struct{})
+		var r runs
+		j := x.losesItsLease(&r, over, func(o *Options) { o.StopGrace = 5 * time.Second })
+		time.Sleep(2 * time.Second)
+		j.wantRunning("before the first extension", "/1 since 2 s, hidden")
+		time.Sleep(4 * time.Second)
+		j.wantRunning("lost", "/1 since 6 s")
+		time.Sleep(6 * time.Second)
+		j.wantRunning("stuck", "/1 since 12 s, stuck")
+		close(over)
+		time.Sleep(time.Hour)
+		j.stopClean()
+	})
+}
+
+// TestRunningWithANewerHandle: the message comes again while its handler runs.
+func TestRunningWithANewerHandle(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	d := l.addTest("a", 1)
+	d.state = running
+	l.counters.running.add(d)
+	newer := d.lease
+	newer.count, newer.anchor = 2, newer.anchor.Add(10*time.Second)
+	if l.addDelivery(incoming{m: d.m}, newer) != nil {
+		t.Fatal("a second delivery of a message in flight")
+	}
+	want := newer.anchor.Add(newer.span)
+	if all, _ := l.Running(1); all[0].ReceiveCount != 2 || time.Until(want)-all[0].Lease > time.Second {
+		t.Errorf("got %+v, want receive count 2, hidden until %s", all[0], want)
+	}
+}
+
+// TestRunningList: whatever ends first, the rest stays in its order.
+func TestRunningList(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	var r runningHandlers
+	ds := make(map[string]*delivery)
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		ds[id] = l.addTest(id, 1)
+		r.add(ds[id])
+	}
+	for _, step := range []struct{ ends, want string }{{"c", "abde"}, {"a", "bde"}, {"e", "bd"}, {"b", "d"}, {"d", ""}} {
+		r.remove(ds[step.ends])
+		all, total := r.list(10, time.Now())
+		got := ""
+		for _, h := range all {
+			got += h.MessageID
+		}
+		if got != step.want || total != len(step.want) {
+			t.Errorf("after the end of %s: %s of %d, want %s", step.ends, got, total, step.want)
+		}
+	}
+	r.add(ds["a"])
+	if all, total := r.list(10, time.Now()); len(all) != 1 || total != 1 {
+		t.Errorf("a run after the last has ended: %v of %d", all, total)
+	}
+}
+
+// TestRunningKey: of the middleware, else of the attributes; never of the body or the message ID, which the event may not have.
+func TestRunningKey(t *testing.T) {
+	const cloudEvent = `{"specversion":"1.0","id":"1","source":"shop","type":"placed"}`
+	for _, tt := range []struct {
+		name, attribute, body string
+		tell                  func(context.Context)
+		want                  string
+	}{
+		{name: "nothing", body: "b"},
+		{name: "only the body knows", body: cloudEvent},
+		{name: "attribute", attribute: "orders|1", body: cloudEvent, want: "orders|1"},
+		{name: "kept", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.KeepKey(ctx, "sqs-message|q|m") }, want: "sqs-message|q|m"},
+		{name: "of a function", attribute: "orders|1", body: "b", tell: func(ctx context.Context) { settle.ShowKey(ctx, "own") }, want: "own"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, setup{}, func(x *fixture) {
+				in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &tt.body}
+				if tt.attribute != "" {
+					in.MessageAttributes = map[string]sqstypes.MessageAttributeValue{
+						sqsonce.AttrEventKey: {DataType: aws.String("String"), StringValue: &tt.attribute},
+					}
+				}
+				if _, err := x.c.SendMessage(x.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+					m.Attributes = nil // a handler may change its message
+					if tt.tell != nil {
+						tt.tell(ctx)
+					}
+					time.Sleep(5 * time.Second)
+					return nil
+				})
+				time.Sleep(time.Second)
+				if all, _ := j.Running(1); len(all) != 1 || all[0].Key() != tt.want {
+					t.Errorf("got %v, want one with the key %q", all, tt.want)
+				}
+				time.Sleep(time.Minute)
+				j.stopClean()
+			})
+		})
+	}
+}
+
+// TestRunningCostsNothing: neither a message, nor what changes of it while it runs.
+func TestRunningCostsNothing(t *testing.T) {
+	l := newTestLoop(t)
+	var r runningHandlers
+	d := l.addTest("a", 1)
+	d.state = running
+	if n := testing.AllocsPerRun(100, func() { r.add(d); r.changed(d); r.remove(d) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestSeenFromOutside: anybody may ask while the worker runs, loses leases and stops. It is for the race detector.
+func TestSeenFromOutside(t *testing.T) {
+	bubble(t, setup{faults: []fault.Rule{
+		{Op: opChange, Prob: 0.1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"},
+		{Prob: 1, Do: fault.Delay, Delay: 50 * time.Millisecond},
+	}}, func(x *fixture) {
+		x.sendMany(200)
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			settle.KeepKey(ctx, m.Body)
+			time.Sleep(7 * time.Second)
+			return nil
+		}, func(o *Options) { o.Visibility, o.StopTimeout, o.StopGrace = 5*time.Second, 3*time.Second, time.Second })
+		seen, ended := map[State]bool{}, make(chan struct{})
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for most := 0; ; time.Sleep(10 * time.Millisecond) {
+				all, total := j.Running(10)
+				for _, h := range all {
+					_ = h.Key()
+				}
+				most = max(most, total)
+				seen[j.State()] = true
+				_, _, _ = j.Options(), j.NotLive(), j.NotReady()
+				select {
+				case <-ended:
+					if most < 10 { // stuck ones come in addition
+						t.Errorf("at most %d handlers were seen, want Concurrency", most)
+					}
+					return
+				default:
+				}
+			}
+		})
+		for _, n := range []int{9, 10, 10} {
+			time.Sleep(20 * time.Second)
+			if err := j.SetConcurrency(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = j.stop()
+		time.Sleep(time.Minute)
+		close(ended)
+		asking.Wait()
+		if !seen[StateRunning] || !seen[StateStopping] || !seen[StateEnded] {
+			t.Errorf("states: %v", seen)
+		}
+	})
+}
+
+func TestOptionsInForce(t *testing.T) {
+	t.Parallel()
+	w, err := New(&instantClient{}, "http://sqs.local/1/jobs", ok, func(o *Options) { o.Held, o.StopTimeout = 7, -1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.State() != StateNew {
+		t.Errorf("state %q", w.State())
+	}
+	o := w.Options()
+	if o.Concurrency != 10 || o.InFlight != 30 || o.Held != 7 || o.Visibility != 30*time.Second || o.StopTimeout != -1 || o.Tries != 0 {
+		t.Errorf("got %+v, want what was given and the defaults", o)
+	}
+	if err := w.SetConcurrency(100); err != nil {
+		t.Fatal(err)
+	}
+	if o := w.Options(); o.Concurrency != 100 || o.InFlight != 210 || o.Held != 7 {
+		t.Errorf("after SetConcurrency: %+v", o)
+	}
+}

@@ -1,0 +1,320 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
+	"github.com/sqsonce/sqsonce/fifo"
+	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// TestProbes: over the life of two workers each answer is that of both workers' Health together.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		orders, refunds := x.queue("orders", nil), x.queue("refunds", nil)
+		ws := []*sqsworker.Worker{x.worker(orders, sleeps(time.Minute)), x.worker(refunds, sleeps(0))}
+		h := x.handler(workers(ws...))
+		seen := map[string]bool{}
+		look := func(when string, states ...string) {
+			t.Helper()
+			for _, path := range []string{"/live", "/ready"} {
+				want := Probe{V: Version, OK: true}
+				for i, w := range ws {
+					rec := ask(w.Health(), "GET", path)
+					var body struct{ Reason string }
+					if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil {
+						t.Fatal(err)
+					}
+					want.Workers = append(want.Workers, ProbeWorker{[]string{"orders", "refunds"}[i], states[i], rec.Code == 200, body.Reason})
+					want.OK = want.OK && rec.Code == 200
+				}
+				status := map[bool]int{true: 200, false: 503}[want.OK]
+				if diff := cmp.Diff(want, get[Probe](t, h, path, status)); diff != "" {
+					t.Errorf("%s: %s (-want +got):\n%s", when, path, diff)
+				}
+				seen[fmt.Sprint(path, want.OK)] = true
+			}
+			r := get[Report](t, h, "/stats", 200)
+			for i, w := range r.Workers {
+				if w.State != states[i] || w.NotLive != ws[i].NotLive() || w.NotReady != ws[i].NotReady() || w.URL != ws[i].QueueURL() {
+					t.Errorf("%s: /stats says %+v", when, w)
+				}
+			}
+		}
+		look("before Run", "new", "new")
+		stopOrders, stopRefunds := x.run(ws[0]), x.run(ws[1])
+		time.Sleep(20 * time.Second)
+		look("both run", "running", "running")
+		if err := stopRefunds(); err != nil {
+			t.Error(err)
+		}
+		look("one has ended", "running", "ended")
+		x.send(orders, "a", "", "")
+		time.Sleep(time.Second)
+		stopped := make(chan error)
+		go func() { stopped <- stopOrders() }()
+		time.Sleep(time.Second)
+		look("the other one stops", "stopping", "ended")
+		<-stopped
+		look("both have ended", "ended", "ended")
+		time.Sleep(time.Minute) // the handler that the stop has abandoned
+		if len(seen) != 4 {
+			t.Errorf("answers: %v, want each path good and bad", seen)
+		}
+	})
+}
+
+func TestPathsAndMethods(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t)
+	h := x.handler(workers(x.worker(x.queue("orders", nil), sleeps(0))))
+	mux := http.NewServeMux()
+	mux.Handle("/", h)
+	mux.Handle("/status/", http.StripPrefix("/status", h))
+	for path, want := range map[string]int{
+		"/": 200, "/live": 200, "/ready": 503, "/stats": 200, "/running": 200, "/other": 404, "/stats/": 404, "/live/x": 404,
+		"/status/": 200, "/status/live": 200, "/status/stats": 200, "/status/running": 200, "/status/metrics": 404,
+	} {
+		got := ask(mux, "GET", path)
+		if got.Code != want {
+			t.Errorf("GET %s is %d, want %d", path, got.Code, want)
+		}
+		if got := ask(mux, "POST", path); want == 404 && got.Code != 404 || want != 404 && (got.Code != 405 || got.Header().Get("Allow") != "GET, HEAD") {
+			t.Errorf("POST %s is %d, Allow %q", path, got.Code, got.Header().Get("Allow"))
+		}
+		if want == 404 {
+			continue
+		}
+		kind := "application/json"
+		if strings.HasSuffix(path, "/") {
+			kind = "text/html; charset=utf-8"
+		}
+		header := got.Header()
+		if header.Get("Content-Type") != kind || header.Get("Cache-Control") != "no-store" || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("GET %s: header %v", path, header)
+		}
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	resp, err := http.Head(server.URL + "/stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close() != nil || resp.StatusCode != 200 || resp.ContentLength <= 0 {
+		t.Errorf("HEAD /stats: %s, length %d", resp.Status, resp.ContentLength)
+	}
+}
+
+// counts is a consumer.
+type counts dedup.Stats
+
+func (c counts) Stats() dedup.Stats { return dedup.Stats(c) }
+
+// everything is one of each component.
+func everything(x *fixture, o *Options) {
+	x.Helper()
+	ddb := dynamodb.New(dynamodb.Options{Region: "us-east-1"})
+	store, err1 := dynamostore.New(ddb, "dedup")
+	box, err2 := dynamooutbox.New(ddb, "outbox", "orders", "shop")
+	events, err3 := fifo.NewPublisher(x.c, x.queue("events.fifo", map[string]string{"FifoQueue": "true"}), "shop")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		x.Fatal(err)
+	}
+	relay, err := outbox.NewRelay(box, events)
+	if err != nil {
+		x.Fatal(err)
+	}
+	o.Name, o.Version = "shop", "v1.2.3"
+	o.Workers = []*sqsworker.Worker{x.worker(x.queue("orders", nil), sleeps(0), func(o *sqsworker.Options) { o.DeleteLinger = -1 })}
+	o.Consumers = map[string]Consumer{
+		"refunds": counts{}, "billing": counts{First: 3, StoreErrors: 1, KeySources: dedup.KeySources{MessageID: 3}},
+	}
+	o.Stores = map[string]any{"dedup": store}
+	o.Relays = map[string]*outbox.Relay{"events": relay}
+	o.Publishers = map[string]*fifo.Publisher{"events.fifo": events}
+}
+
+// TestStatsGolden: names are for those who read them.
+func TestStatsGolden(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		h := x.handler(func(o *Options) { everything(x, o) })
+		time.Sleep(90 * time.Second)
+		var got bytes.Buffer
+		if err := json.Indent(&got, ask(h, "GET", "/stats").Body.Bytes(), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile("testdata/stats.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("testdata/stats.json (-want +got):\n%s", diff)
+		}
+		get[Report](t, h, "/stats", 200)
+	})
+}
+
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	var store *dynamostore.Store
+	var once *dedup.Once
+	_, err := Handler(func(o *Options) {
+		o.Workers = []*sqsworker.Worker{nil}
+		o.Consumers = map[string]Consumer{"billing": once, "none": nil, "": counts{}}
+		o.Stores = map[string]any{"dedup": store, "memory": memstore.New(), "none": nil, "once": counts{}}
+		o.Relays = map[string]*outbox.Relay{"events": nil}
+		o.Publishers = map[string]*fifo.Publisher{"events": nil}
+	})
+	want := []string{
+		"Options.Workers[0] is nil", `Options.Consumers["billing"] is nil`, `Options.Consumers["none"] is nil`, "Options.Consumers has a component without a name",
+		`Options.Stores["dedup"] is nil`, `Options.Stores["none"] is nil`, `Options.Relays["events"] is nil`, `Options.Publishers["events"] is nil`,
+		`Options.Stores["memory"] is a *memstore.Store, must be a *dynamostore.Store`, `Options.Stores["once"] is a status.counts, must be a *dynamostore.Store`,
+	}
+	var got []string
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			if f, ok := errors.AsType[*sqsonce.FieldError](err); ok && f.Package == "status" {
+				got = append(got, f.Field+" "+f.Problem)
+			}
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := Handler(); err == nil || !strings.Contains(err.Error(), "Options.Workers: is empty") {
+		t.Errorf("nothing to look at: %v", err)
+	}
+}
+
+// TestDefaults: the maps of the options stay the user's.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t)
+	consumers := map[string]Consumer{"billing": counts{}}
+	h := x.handler(func(o *Options) { o.Consumers = consumers })
+	delete(consumers, "billing")
+	r := get[Report](t, h, "/stats", 200)
+	if !strings.HasPrefix(r.Name, "status.test") || r.V != 1 || len(r.Consumers) != 1 || len(r.Workers) != 0 {
+		t.Errorf("got %+v", r)
+	}
+	if p := get[Probe](t, h, "/ready", 200); !p.OK {
+		t.Errorf("without a worker: %+v", p)
+	}
+}
+
+type panics struct{}
+
+func (panics) Stats() dedup.Stats { panic("s3cret") }
+
+// TestPanickingComponent: one that panics costs its answer, and the probes do not ask it.
+func TestPanickingComponent(t *testing.T) {
+	t.Parallel()
+	x := newFixture(t)
+	var log bytes.Buffer
+	h := x.handler(workers(x.worker(x.queue("orders", nil), sleeps(0))), func(o *Options) {
+		o.Consumers, o.Logger = map[string]Consumer{"billing": panics{}}, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	for path, want := range map[string]int{"/": 500, "/stats": 500, "/running": 200, "/live": 200, "/ready": 503} {
+		if got := ask(h, "GET", path); got.Code != want || strings.Contains(got.Body.String(), "s3cret") {
+			t.Errorf("%s is %d: %s; want %d", path, got.Code, got.Body, want)
+		}
+	}
+	if n := strings.Count(log.String(), "panicked: s3cret"); n != 2 {
+		t.Errorf("%d lines, want 2:\n%s", n, log.String())
+	}
+}
+
+// slowWriter is a client that does not read.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+	reading chan struct{}
+}
+
+func (w slowWriter) Write(b []byte) (int, error) {
+	<-w.reading
+	return w.ResponseRecorder.Write(b)
+}
+
+// TestSlowClient: the worker goes on, and others are answered.
+func TestSlowClient(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		orders := x.queue("orders", nil)
+		w := x.worker(orders, sleeps(time.Second))
+		h := x.handler(workers(w))
+		stop := x.run(w)
+		reading := make(chan struct{})
+		var clients sync.WaitGroup
+		for _, path := range []string{"/", "/live", "/ready", "/stats", "/running"} {
+			clients.Go(func() {
+				h.ServeHTTP(slowWriter{httptest.NewRecorder(), reading}, httptest.NewRequest("GET", path, nil))
+			})
+		}
+		time.Sleep(time.Second)
+		x.send(orders, "a", "", "")
+		time.Sleep(time.Minute)
+		if r := get[Report](t, h, "/stats", 200); r.Workers[0].Stats["done"] != 1 || r.Workers[0].Stats["deletes"] != 1 {
+			t.Errorf("with clients that do not read: %v", r.Workers[0].Stats)
+		}
+		close(reading)
+		clients.Wait()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAskedAllTheTime: by several, while the worker begins, runs and stops. It is for the race detector.
+func TestAskedAllTheTime(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(x *fixture) {
+		orders := x.queue("orders", nil)
+		x.sendMany(orders, 10)
+		w := x.worker(orders, sleeps(7*time.Second), func(o *sqsworker.Options) { o.Visibility = 5 * time.Second })
+		h := x.handler(workers(w), func(o *Options) { o.Identifiers = true })
+		asking, cancel := context.WithCancel(x.Context())
+		var clients sync.WaitGroup
+		for _, path := range []string{"/", "/live", "/ready", "/stats", "/running"} {
+			clients.Go(func() {
+				for asking.Err() == nil {
+					if code := ask(h, "GET", path).Code; code != 200 && code != 503 {
+						t.Errorf("%s is %d", path, code)
+					}
+					time.Sleep(70 * time.Millisecond)
+				}
+			})
+		}
+		stop := x.run(w)
+		time.Sleep(30 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		clients.Wait()
+	})
+}
