@@ -224,3 +224,10 @@ func run(ctx context.Context, dir, name string, args ...string) error {
 	}
 	return nil
 }
+
+// Python returns the interpreter of an emulator that is written in Python, which has PyYAML. The emulator is installed: a test calls
+// Shared before.
+func (e *Emulator) Python() (string, error) {
+	dir, err := e.installation().dir()
+	return python(dir), err
+}

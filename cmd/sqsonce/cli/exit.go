@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
@@ -81,28 +79,14 @@ var refusals = []error{
 	ops.ErrKeyChanges, ops.ErrNoSource,
 }
 
-// deniedCodes are those of AWS's errors that end with other credentials or another policy.
-// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
-var deniedCodes = []string{
-	"AccessDenied", "AccessDeniedException", "AuthorizationError", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature",
-	"InvalidClientTokenId", "InvalidSignatureException", "KMS.AccessDeniedException", "KmsAccessDenied", "MissingAuthenticationToken",
-	"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired", "RequestExpired", "SignatureDoesNotMatch",
-	"UnrecognizedClientException",
-}
-
-func denied(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && slices.Contains(deniedCodes, strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")) ||
-		errors.Is(err, dynamostore.ErrAccessDenied)
-}
+func denied(err error) bool { return awserr.Denied(err) || errors.Is(err, dynamostore.ErrAccessDenied) }
 
 // explain adds to an error what a person at the command line needs: the action that was denied, the flag that allows what was
 // refused.
 func explain(err error) string {
 	text := err.Error()
-	if op, ok := errors.AsType[*smithy.OperationError](err); ok && denied(err) {
-		text += fmt.Sprintf("\n  needs: %s:%s", strings.ToLower(op.ServiceID), actionOf(op.OperationName))
+	if action := awserr.Action(err); action != "" && denied(err) {
+		text += "\n  needs: " + action
 	}
 	switch {
 	case errors.Is(err, ops.ErrNotDeadLetter):
@@ -115,14 +99,6 @@ func explain(err error) string {
 		text += "\n  the flag is --never-started"
 	}
 	return text
-}
-
-// actionOf returns the action of an operation: one of SQS covers its batches too, and a transaction needs those of its parts.
-func actionOf(operation string) string {
-	if operation == "TransactGetItems" {
-		return "GetItem"
-	}
-	return strings.TrimSuffix(operation, "Batch")
 }
 
 func queueOf(err error) string {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
@@ -68,7 +69,7 @@ func (r recorder) Do(req *http.Request) (*http.Response, error) {
 	resource = strings.TrimSuffix(resource[strings.LastIndexAny(resource, "/:")+1:], ".fifo")
 	if r.calls.policy != "" && slices.Contains([]string{"orders", "orders-dlq", "dedup", "outbox"}, resource) {
 		made.Lock()
-		made.calls[r.calls.policy][service+":"+actionOf(op)+" "+resource] = true
+		made.calls[r.calls.policy][service+":"+awserr.ActionOf(op)+" "+resource] = true
 		made.Unlock()
 	}
 	return r.to.Do(req)

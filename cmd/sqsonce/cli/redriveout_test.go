@@ -111,12 +111,3 @@ func TestProgress(t *testing.T) {
 		})
 	}
 }
-
-// The words of a resume command are those that a shell reads.
-func TestQuoted(t *testing.T) {
-	for s, want := range map[string]string{"--all": "--all", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "billing#o|1": "'billing#o|1'"} {
-		if got := quoted(s); got != want {
-			t.Errorf("%q: %s, want %s", s, got, want)
-		}
-	}
-}

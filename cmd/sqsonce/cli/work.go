@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -81,7 +82,7 @@ func (r *work) withJournal(ctx context.Context, do func(context.Context) (ops.Re
 		return err
 	}
 	if killed != "" && killed != r.journal {
-		r.a.note("a redrive or restore of this queue was killed before: --journal %s goes on with it, and sends nothing twice", quoted(killed))
+		r.a.note("a redrive or restore of this queue was killed before: --journal %s goes on with it, and sends nothing twice", shell.Word(killed))
 	}
 	if err := lock.set(r.journal); err != nil {
 		return err
@@ -228,21 +229,4 @@ func withoutFlag(args []string, name string) (left []string) {
 }
 
 // commandLine is a command as it is typed.
-func commandLine(args []string) string {
-	words := []string{"sqsonce"}
-	for _, arg := range args {
-		words = append(words, quoted(arg))
-	}
-	return strings.Join(words, " ")
-}
-
-// quoted is a word as a shell takes it.
-func quoted(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func commandLine(args []string) string { return "sqsonce " + shell.Command(args...) }

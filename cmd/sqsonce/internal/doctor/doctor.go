@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Verdict is what a check came to.
@@ -56,7 +58,7 @@ type Deployment struct {
 	Role     string   // ARN of the role of the consumer. Default: the function's
 	Workers  []string // as fleet.Fleet.Targets
 
-	Retention      time.Duration // of the consumer's records
+	Retention      time.Duration // of the consumer's records. Default: host.DefaultRetention
 	LongestHandler time.Duration
 	AllOrNothing   bool // the function does not report batch item failures, and is meant not to
 	Probe          bool // also try what the role may do, with calls that cannot succeed
@@ -73,12 +75,23 @@ func checks() []check {
 	return slices.Concat(queueChecks(), functionChecks(), tableChecks(), permissionChecks(), clockChecks(), workerChecks(), alarmChecks())
 }
 
-// Examine makes all checks that apply.
+// Examine makes all checks that apply. A call of AWS takes callTimeout at most, and a service that has not answered is not
+// asked again. A check that panics is a Skip.
 func Examine(ctx context.Context, c Clients, d Deployment) []Finding {
-	e := &examination{Clients: c, Deployment: d}
+	return examine(ctx, &examination{Clients: c.bounded(), Deployment: d}, checks())
+}
+
+func examine(ctx context.Context, e *examination, checks []check) []Finding {
 	var all []Finding
-	for _, check := range checks() {
-		all = append(all, check.look(ctx, e)...)
+	for _, check := range checks {
+		var found []Finding
+		if err := host.Recover(func() { found = check.look(ctx, e) }); err != nil {
+			found = nil
+			for _, id := range check.ids {
+				found = append(found, Finding{ID: id, Verdict: Skip, Text: "the check " + err.Error() + ": please report it"})
+			}
+		}
+		all = append(all, found...)
 	}
 	return all
 }

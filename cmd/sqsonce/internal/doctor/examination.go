@@ -3,21 +3,27 @@ package doctor
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
 
-// examination is one run of the checks. It asks for each fact once, and remembers that it could not be had.
+// examination is one run of the checks. It asks for each fact once, and remembers that it could not be had. Its checks run one after
+// the other.
 type examination struct {
-	Clients
+	Clients // bounded
 	Deployment
 
-	configured asked[*lambda.GetFunctionConfigurationOutput]
+	source, dead       asked[*queue]
+	mappings, deadRead asked[[]lambdatypes.EventSourceMappingConfiguration]
+	configured         asked[*lambda.GetFunctionConfigurationOutput]
 }
 
-// callTimeout bounds one question, retries included: a service that does not answer is a Skip.
-const callTimeout = 10 * time.Second
+// questionTimeout bounds a question of several calls: the pages of a list.
+const questionTimeout = 3 * callTimeout
 
 // asked is a fact that is asked for once.
 type asked[T any] struct {
@@ -28,7 +34,7 @@ type asked[T any] struct {
 
 func (a *asked[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	if !a.done {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 		defer cancel()
 		a.value, a.err = ask(ctx)
 		a.done = true
@@ -39,17 +45,36 @@ func (a *asked[T]) get(ctx context.Context, ask func(context.Context) (T, error)
 // errNoClient says that a deployment is looked at without the service.
 var errNoClient = errors.New("no client")
 
-// configuration is that of the function.
+// configuration is that of the function: of the version that the mapping invokes, where that can be seen.
 func (e *examination) configuration(ctx context.Context) (*lambda.GetFunctionConfigurationOutput, error) {
 	return e.configured.get(ctx, func(ctx context.Context) (*lambda.GetFunctionConfigurationOutput, error) {
 		if e.Lambda == nil {
 			return nil, errNoClient
 		}
-		return e.Lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &e.Function})
+		name := &e.Function
+		if m, err := e.mapping(ctx); err == nil && m != nil {
+			name = m.FunctionArn
+		}
+		return e.Lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: name})
 	})
 }
 
 // unseen is the finding of a check that could not look.
 func unseen(id string, err error) Finding {
-	return Finding{ID: id, Verdict: Skip, Text: "could not look: " + err.Error()}
+	return Finding{ID: id, Verdict: Skip, Text: reason(err)}
+}
+
+// reason is why a question has no answer, with the action that was asked for.
+func reason(err error) string {
+	action := awserr.Action(err)
+	if action != "" && awserr.Denied(err) {
+		return action + " is denied"
+	}
+	if away, ok := errors.AsType[*awayError](err); ok {
+		return away.Error()
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok && action != "" {
+		return action + ": " + api.ErrorCode() + ": " + api.ErrorMessage()
+	}
+	return "could not look: " + err.Error()
 }

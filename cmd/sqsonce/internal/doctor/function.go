@@ -1,3 +1,178 @@
 package doctor
 
-func functionChecks() []check { return nil }
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+)
+
+// functionChecks apply where a function is named. All but L1 need its mapping.
+func functionChecks() []check {
+	return []check{
+		{[]string{"L1"}, checkMapping},
+		{[]string{"L2"}, ofMapping("L2", checkItemFailures)},
+		{[]string{"L3"}, ofMapping("L3", checkConcurrency)},
+		{[]string{"L4"}, ofMapping("L4", checkFilter)},
+	}
+}
+
+// ofMapping is a check that applies where there is a mapping.
+func ofMapping(id string, look func(context.Context, *examination, *mappingConfiguration) Finding) func(context.Context, *examination) []Finding {
+	return func(ctx context.Context, e *examination) []Finding {
+		if e.Function == "" {
+			return nil
+		}
+		m, err := e.mapping(ctx)
+		if err != nil {
+			return []Finding{unseen(id, err)}
+		}
+		if m == nil {
+			return nil
+		}
+		return []Finding{look(ctx, e, m)}
+	}
+}
+
+// checkMapping is L1.
+// https://docs.aws.amazon.com/lambda/latest/api/API_EventSourceMappingConfiguration.html
+func checkMapping(ctx context.Context, e *examination) []Finding {
+	if e.Function == "" {
+		return nil
+	}
+	r := report{id: "L1"}
+	m, err := e.mapping(ctx)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	q, err := e.queue(ctx)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	if m == nil {
+		create := awsCommand("lambda", "create-event-source-mapping", "--function-name", e.Function, "--event-source-arn", q.arn, "--batch-size", "10",
+			"--function-response-types", reportItems, "--scaling-config", fmt.Sprintf("MaximumConcurrency=%d", someConcurrency))
+		r.fail(create, "no event source mapping hands messages of %s to %s", q.name, e.Function)
+		return []Finding{r.finding("")}
+	}
+	state := aws.ToString(m.State)
+	switch state {
+	case "Enabled":
+	case "Creating", "Enabling", "Updating":
+		r.warn("look again in a minute", "mapping %s is %s", aws.ToString(m.UUID), state)
+	case "Disabled", "Disabling":
+		r.fail(updateMapping(m, "--enabled"), "mapping %s is %s: nothing receives for %s", aws.ToString(m.UUID), state, e.Function)
+	default:
+		r.fail("wait until it is gone, and create a mapping", "mapping %s is in the state %.40q", aws.ToString(m.UUID), state)
+	}
+	// Mappings of queues often have no result. AWS documents no list of values; what is no error is "OK" or "No records processed".
+	name, _ := functionName(e.Function)
+	logs := "read the function's log: " + awsCommand("logs", "tail", "/aws/lambda/"+name, "--since", "1h")
+	switch result := aws.ToString(m.LastProcessingResult); {
+	case result == "", result == "OK", result == "No records processed":
+	case strings.HasPrefix(strings.ToUpper(result), "PROBLEM"):
+		r.fail(logs, "mapping %s: the last result is %.200q", aws.ToString(m.UUID), result)
+	default:
+		r.warn(logs, "mapping %s: the last result is %.200q", aws.ToString(m.UUID), result)
+	}
+	return []Finding{r.finding("mapping %s from %s to %s is enabled", aws.ToString(m.UUID), q.name, e.Function)}
+}
+
+const (
+	reportItems     = string(lambdatypes.FunctionResponseTypeReportBatchItemFailures)
+	someConcurrency = 10 // as template.yaml has
+	leastLimit      = 2  // the least MaximumConcurrency
+	pollerInvokes   = 10 // invocations of one provisioned poller at a time
+)
+
+// updateMapping is the command that changes a mapping.
+func updateMapping(m *mappingConfiguration, args ...string) string {
+	return awsCommand(append([]string{"lambda", "update-event-source-mapping", "--uuid", aws.ToString(m.UUID)}, args...)...)
+}
+
+// checkItemFailures is L2.
+// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+func checkItemFailures(_ context.Context, e *examination, m *mappingConfiguration) Finding {
+	r := report{id: "L2"}
+	has := slices.Contains(m.FunctionResponseTypes, lambdatypes.FunctionResponseTypeReportBatchItemFailures)
+	if !has && !e.AllOrNothing {
+		r.fail(updateMapping(m, "--function-response-types", reportItems), "mapping %s has no %s: one failed message fails its whole batch", aws.ToString(m.UUID), reportItems)
+	}
+	if !has {
+		return r.finding("one failed message fails its whole batch, which is meant")
+	}
+	return r.finding("mapping %s has %s", aws.ToString(m.UUID), reportItems)
+}
+
+// checkConcurrency is L3. Without a limit the mapping goes on receiving while the function is throttled: each throttle is a receive of
+// messages that no handler sees.
+// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+func checkConcurrency(ctx context.Context, e *examination, m *mappingConfiguration) Finding {
+	r := report{id: "L3"}
+	reserved, has, err := e.reserved(ctx)
+	r.miss(err)
+	function := unqualified(e.Function)
+	reserve := func(n int32) string {
+		return awsCommand("lambda", "put-function-concurrency", "--function-name", function, "--reserved-concurrent-executions", fmt.Sprint(n))
+	}
+	limitTo := func(n int32) string {
+		return updateMapping(m, "--scaling-config", fmt.Sprintf("MaximumConcurrency=%d", n))
+	}
+
+	limit, provisioned := int32(0), false
+	if s := m.ScalingConfig; s != nil {
+		limit = aws.ToInt32(s.MaximumConcurrency)
+	}
+	if p := m.ProvisionedPollerConfig; limit == 0 && p != nil {
+		limit, provisioned = pollerInvokes*aws.ToInt32(p.MaximumPollers), true
+	}
+	if limit <= 0 {
+		limit = someConcurrency
+		if has {
+			limit = min(max(reserved, leastLimit), someConcurrency)
+		}
+		r.warn(limitTo(limit), "mapping %s has no MaximumConcurrency: where %s is throttled, each throttle costs messages a receive", aws.ToString(m.UUID), function)
+	}
+	switch {
+	case !has || limit <= reserved:
+	case reserved < leastLimit || provisioned:
+		r.warn(reserve(limit), "mapping %s invokes up to %d at a time, above the reserved concurrency %d of %s: throttles cost receives", aws.ToString(m.UUID), limit, reserved, function)
+	default:
+		r.warn(limitTo(reserved), "mapping %s invokes up to %d at a time, above the reserved concurrency %d of %s: throttles cost receives", aws.ToString(m.UUID), limit, reserved, function)
+	}
+	if !has {
+		return r.finding("mapping %s invokes up to %d at a time; %s has no reserved concurrency", aws.ToString(m.UUID), limit, function)
+	}
+	return r.finding("mapping %s invokes up to %d at a time, within the reserved concurrency %d of %s", aws.ToString(m.UUID), limit, reserved, function)
+}
+
+// reserved is the function's reserved concurrency, if it has one.
+func (e *examination) reserved(ctx context.Context) (n int32, has bool, err error) {
+	function := unqualified(e.Function) // versions and aliases have none
+	out, err := e.Lambda.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: &function})
+	if err != nil || out.ReservedConcurrentExecutions == nil {
+		return 0, false, err
+	}
+	return *out.ReservedConcurrentExecutions, true, nil
+}
+
+// checkFilter is L4.
+// https://docs.aws.amazon.com/lambda/latest/dg/with-sqs-filtering.html
+func checkFilter(_ context.Context, e *examination, m *mappingConfiguration) Finding {
+	r := report{id: "L4"}
+	remove := updateMapping(m, "--filter-criteria", "{}")
+	switch {
+	case m.FilterCriteriaError != nil:
+		r.warn(remove, "mapping %s has filter criteria that Lambda cannot read (%s): what they filter out is deleted, and no handler sees it",
+			aws.ToString(m.UUID), aws.ToString(m.FilterCriteriaError.ErrorCode))
+	case m.FilterCriteria != nil && len(m.FilterCriteria.Filters) > 0:
+		r.warn(remove, "mapping %s has %d filter patterns: a message that none of them matches is deleted, and no handler sees it", aws.ToString(m.UUID), len(m.FilterCriteria.Filters))
+	case m.KMSKeyArn != nil && m.FilterCriteria == nil:
+		r.miss(fmt.Errorf("the filter criteria of mapping %s are encrypted", aws.ToString(m.UUID)))
+	}
+	return r.finding("mapping %s has no filter", aws.ToString(m.UUID))
+}

@@ -1,3 +1,217 @@
 package doctor
 
-func queueChecks() []check { return nil }
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
+	"github.com/sqsonce/sqsonce/internal/host"
+)
+
+func queueChecks() []check {
+	return []check{
+		{[]string{"Q1"}, checkReachable},
+		{[]string{"Q2"}, checkRedrivePolicy},
+		{[]string{"Q3"}, checkDeadLetterQueue},
+		{[]string{"Q4"}, checkDeadLetterRetention},
+		{[]string{"Q5"}, checkRecordRetention},
+		{[]string{"Q6"}, checkDeadLetterReaders},
+		{[]string{"Q7"}, checkVisibility},
+		{[]string{"Q8"}, checkFIFO},
+	}
+}
+
+// checkReachable is Q1.
+func checkReachable(ctx context.Context, e *examination) []Finding {
+	r := report{id: "Q1"}
+	q, err := e.queue(ctx)
+	name := queueName(e.QueueURL)
+	switch {
+	case errors.Is(err, errNoClient), awserr.Denied(err):
+		r.miss(err)
+	case isMissing(err):
+		r.fail("check the queue's name, the account of the credentials and AWS_REGION", "there is no queue %s at %s", name, e.QueueURL)
+	case err != nil:
+		r.fail("check the network from here to SQS, and AWS_ENDPOINT_URL", "queue %s is not reachable: %s", name, reason(err))
+	case (q.get(sqstypes.QueueAttributeNameFifoQueue) == "true") != q.fifo:
+		r.fail("create it anew: the name of a FIFO queue ends in .fifo, that of no other queue does",
+			"queue %s has the attribute FifoQueue=%q, which its name contradicts: hosts go by the name", name, q.get(sqstypes.QueueAttributeNameFifoQueue))
+	default:
+		return []Finding{r.finding("queue %s (%s) reachable, %d ms", name, kind(q.fifo), q.took.Milliseconds())}
+	}
+	return []Finding{r.finding("")}
+}
+
+// fewReceives is less than what Lambda's guide asks for: throttled and crashed invocations cost receives too.
+// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+const fewReceives = 5
+
+// checkRedrivePolicy is Q2.
+func checkRedrivePolicy(ctx context.Context, e *examination) []Finding {
+	r := report{id: "Q2"}
+	q, err := e.queue(ctx)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	arn, most, err := e.redrive(ctx)
+	switch {
+	case errors.Is(err, errNoDLQ):
+		r.fail(newDeadLetterQueue(q), "queue %s has no redrive policy: a message that always fails is delivered until its retention ends, and is then lost", q.name)
+	case err != nil:
+		r.fail(newDeadLetterQueue(q), "%v", err)
+	case most == 0:
+		r.fail(setRedrive(q, arn), "the redrive policy of %s has no maxReceiveCount that can be read", q.name)
+	case most < fewReceives:
+		r.warn(setRedrive(q, arn), "%s has maxReceiveCount %d, less than %d: crashes and throttles cost receives too, so that messages whose handler never failed reach %s",
+			q.name, most, fewReceives, arn.Name)
+	}
+	return []Finding{r.finding("%s moves a message to %s after %d receives", q.name, arn.Name, most)}
+}
+
+// checkRecordRetention is Q5. It needs no table: a consumer whose records end too early runs an event again that is redriven late.
+func checkRecordRetention(ctx context.Context, e *examination) []Finding {
+	r := report{id: "Q5"}
+	q, err := e.queue(ctx)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	own, err := q.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	// Unless the dead-letter queue's retention is known, the formula's result is the least that it can be.
+	var dead time.Duration
+	_, _, redriveErr := e.redrive(ctx)
+	if !errors.Is(redriveErr, errNoDLQ) {
+		d, err := e.deadLetterQueue(ctx)
+		if err == nil {
+			dead, err = d.seconds(sqstypes.QueueAttributeNameMessageRetentionPeriod)
+		}
+		r.miss(err)
+	}
+	longest := host.LongestReturn(q.fifo, own, !errors.Is(redriveErr, errNoDLQ), dead)
+	retention := cmp.Or(e.Retention, host.DefaultRetention)
+	if retention < longest {
+		r.fail(fmt.Sprintf("set dedup.Options.Retention to %d * time.Hour or more", (longest+time.Hour-1)/time.Hour),
+			"records are kept for %s, and a message of %s can come back %s after its first delivery, through its dead-letter queue and a redrive: its event then runs again",
+			span(retention), q.name, span(longest))
+	}
+	return []Finding{r.finding("records are kept for %s, and a message of %s can come back for %s", span(retention), q.name, span(longest))}
+}
+
+// mostVisibility is the longest visibility timeout.
+const mostVisibility = 12 * time.Hour
+
+// checkVisibility is Q7: by the function's timeout if there is one, and by the longest handler if that is known.
+func checkVisibility(ctx context.Context, e *examination) []Finding {
+	if e.Function == "" && e.LongestHandler <= 0 {
+		return nil
+	}
+	r := report{id: "Q7"}
+	q, err := e.queue(ctx)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	visibility, err := q.seconds(sqstypes.QueueAttributeNameVisibilityTimeout)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	most := 0
+	if e.LongestHandler > 0 {
+		var err error
+		if _, most, err = e.redrive(ctx); err != nil && !errors.Is(err, errNoDLQ) {
+			r.miss(err)
+		}
+	}
+	timeout, window := e.invocation(ctx, &r)
+	// Lambda refuses a mapping whose function's timeout is longer, and recommends six times the timeout, so that it can try again
+	// where the function is throttled; the messages also wait for the batching window.
+	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+	want := max(6*timeout+window, time.Second)
+	if most > 0 {
+		want = max(want, e.LongestHandler.Truncate(time.Second)/time.Duration(most)+time.Second)
+	}
+	fix := setAttribute(q, sqstypes.QueueAttributeNameVisibilityTimeout, fmt.Sprint(int64(min(want, mostVisibility).Seconds())))
+	switch {
+	case visibility < timeout:
+		r.fail(fix, "%s hides a message for %s, less than the %s that %s may take: it is delivered again while it is handled", q.name, span(visibility), span(timeout), e.Function)
+	case timeout > 0 && visibility < 6*timeout+window:
+		r.warn(fix, "%s hides a message for %s, less than 6 x the %s of %s + a batching window of %s: a throttled batch comes back too early to be tried again",
+			q.name, span(visibility), span(timeout), e.Function, span(window))
+	}
+	if total := visibility * time.Duration(most); most > 0 && total <= e.LongestHandler {
+		if want > mostVisibility {
+			fix = fmt.Sprintf("raise maxReceiveCount: %d receives of the longest visibility timeout, %s, are too short", most, span(mostVisibility))
+		}
+		r.warn(fix, "all %d receives of a message of %s together take %s, and a handler up to %s: a copy of a message whose event is being handled reaches the dead-letter queue",
+			most, q.name, span(total), span(e.LongestHandler))
+	}
+	text := fmt.Sprintf("%s hides a message for %s", q.name, span(visibility))
+	if timeout > 0 {
+		text += fmt.Sprintf(", at least 6 x the %s of %s + a batching window of %s", span(timeout), e.Function, span(window))
+	}
+	if most > 0 {
+		text += fmt.Sprintf("; %d receives outlast a handler of %s", most, span(e.LongestHandler))
+	}
+	return []Finding{r.finding("%s", text)}
+}
+
+// invocation is how long an invocation of the function may take, and how long Lambda collects messages before it. Both are 0 without a
+// function.
+func (e *examination) invocation(ctx context.Context, r *report) (timeout, window time.Duration) {
+	if e.Function == "" {
+		return 0, 0
+	}
+	c, err := e.configuration(ctx)
+	switch {
+	case err != nil:
+		r.miss(err)
+	case aws.ToInt32(c.Timeout) <= 0:
+		r.miss(fmt.Errorf("lambda says that %s has the timeout %d s", e.Function, aws.ToInt32(c.Timeout)))
+	default:
+		timeout = time.Duration(*c.Timeout) * time.Second
+	}
+	m, err := e.mapping(ctx)
+	r.miss(err)
+	if m != nil {
+		window = time.Duration(aws.ToInt32(m.MaximumBatchingWindowInSeconds)) * time.Second
+	}
+	return timeout, window
+}
+
+// checkFIFO is Q8. It does not apply to standard queues.
+func checkFIFO(ctx context.Context, e *examination) []Finding {
+	if !host.IsFIFO(e.QueueURL) {
+		return nil
+	}
+	r := report{id: "Q8"}
+	q, err := e.queue(ctx)
+	if err != nil {
+		return []Finding{unseen(r.id, err)}
+	}
+	if q.get(sqstypes.QueueAttributeNameContentBasedDeduplication) == "true" {
+		r.warn(setAttribute(q, sqstypes.QueueAttributeNameContentBasedDeduplication, "false"),
+			"%s takes the hash of the body for the deduplication ID: two events with one body within 5 minutes are one message; let senders give a deduplication ID, then switch it off", q.name)
+	}
+	// High throughput needs both. SQS refuses this limit without the scope, so that the two differ only where something else answers.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
+	limit, scope := q.get(sqstypes.QueueAttributeNameFifoThroughputLimit), q.get(sqstypes.QueueAttributeNameDeduplicationScope)
+	if limit == "perMessageGroupId" && scope != "messageGroup" {
+		r.warn(setAttribute(q, sqstypes.QueueAttributeNameDeduplicationScope, "messageGroup"),
+			"%s has the throughput limit perMessageGroupId and the deduplication scope %q: without messageGroup it has no high throughput", q.name, scope)
+	}
+	return []Finding{r.finding("%s has no content-based deduplication; throughput limit %s, deduplication scope %s", q.name, limit, scope)}
+}
+
+func kind(fifo bool) string {
+	if fifo {
+		return "FIFO"
+	}
+	return "standard"
+}

@@ -1,0 +1,171 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// clientsOver are clients of services that answer so.
+func clientsOver(f roundTripper) Clients {
+	c := aws.Config{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: &http.Client{Transport: f}}
+	return Clients{
+		SQS: sqs.NewFromConfig(c), DynamoDB: dynamodb.NewFromConfig(c), Lambda: lambda.NewFromConfig(c), IAM: iam.NewFromConfig(c),
+		CloudWatch: cloudwatch.NewFromConfig(c), STS: sts.NewFromConfig(c),
+	}
+}
+
+// Services that say nothing are each waited for once.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := healthy(t, "orders")
+		silent := clientsOver(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		a.clients.Lambda, a.clients.CloudWatch = silent.Lambda, silent.CloudWatch
+		start := time.Now()
+		found := a.examine(queueSideChecks()...)
+		if took := time.Since(start); took != 2*callTimeout {
+			t.Errorf("took %v, want %v", took, 2*callTimeout)
+		}
+		for id, text := range map[string]string{
+			"Q6": "lambda does not answer: nothing within 10s", "Q7": "lambda does not answer", "L1": "lambda does not answer", "A1": "cloudwatch does not answer",
+		} {
+			if f := found[id]; f.Verdict != Skip || !strings.Contains(f.Text, text) {
+				t.Errorf("%s", f)
+			}
+		}
+
+		a.clients.SQS = silent.SQS
+		start = time.Now()
+		for id, f := range a.examine(queueSideChecks()...) {
+			if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) || !strings.Contains(f.Text, "sqs does not answer") {
+				t.Errorf("%s", f)
+			}
+		}
+		if took := time.Since(start); took != callTimeout {
+			t.Errorf("without SQS: took %v, want %v", took, callTimeout)
+		}
+	})
+}
+
+// Every client is bounded.
+func TestEveryService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clientsOver(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}).bounded()
+		ctx := t.Context()
+		for service, call := range map[string]func() error{
+			"sqs":        func() error { _, err := c.SQS.ListQueues(ctx, nil); return err },
+			"dynamodb":   func() error { _, err := c.DynamoDB.ListTables(ctx, nil); return err },
+			"lambda":     func() error { _, err := c.Lambda.ListFunctions(ctx, nil); return err },
+			"iam":        func() error { _, err := c.IAM.ListRoles(ctx, nil); return err },
+			"cloudwatch": func() error { _, err := c.CloudWatch.DescribeAlarms(ctx, nil); return err },
+			"sts":        func() error { _, err := c.STS.GetCallerIdentity(ctx, nil); return err },
+		} {
+			for _, want := range []time.Duration{callTimeout, 0} {
+				start := time.Now()
+				away, ok := errors.AsType[*awayError](call())
+				if !ok || away.service != service || time.Since(start) != want {
+					t.Errorf("%s: %v after %v, want it after %v", service, away, time.Since(start), want)
+				}
+			}
+		}
+	})
+}
+
+// A service that refuses connections is not asked again.
+func TestNoConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		a := healthy(t, "orders")
+		a.clients.Lambda = clientsOver(func(*http.Request) (*http.Response, error) {
+			asked.Add(1)
+			return nil, errors.New("dial tcp 192.0.2.1:443: connect: connection refused")
+		}).Lambda
+		found := a.examine(queueSideChecks()...)
+		if f := found["L2"]; f.Verdict != Skip || !strings.Contains(f.Text, "connection refused") {
+			t.Errorf("%s", f)
+		}
+		if n := asked.Load(); n != 3 { // the SDK's tries of one call
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// A list whose pages come slowly ends.
+func TestSlowPages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := healthy(t, "orders")
+		answer(a.cloudwatch, func(*cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+			time.Sleep(callTimeout - time.Second)
+			return &cloudwatch.DescribeAlarmsOutput{NextToken: aws.String("more")}, nil
+		})
+		start := time.Now()
+		f := a.examine(queueSideChecks()...)["A1"]
+		if took := time.Since(start); f.Verdict != Skip || took > questionTimeout+callTimeout {
+			t.Errorf("%s after %v", f, took)
+		}
+	})
+}
+
+// A check that panics is skipped, with each of its IDs, and the others are made.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	found := examine(t.Context(), &examination{}, []check{
+		{[]string{"X1", "X2"}, func(context.Context, *examination) []Finding { panic("boom") }},
+		{[]string{"X3"}, func(context.Context, *examination) []Finding { return []Finding{{ID: "X3", Verdict: OK}} }},
+	})
+	if len(found) != 3 || found[0].Verdict != Skip || found[1].ID != "X2" || !strings.Contains(found[1].Text, "the check panicked: boom") || found[2].Verdict != OK {
+		t.Errorf("%v", found)
+	}
+}
+
+// A user's interrupt ends it at once.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, f := range examine(ctx, &examination{Clients: a.clients.bounded(), Deployment: a.deployment}, queueSideChecks()) {
+		if f.Verdict == OK {
+			t.Errorf("%s", f)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", 90 * time.Second: "1m30s", time.Hour: "1h", 61 * time.Minute: "1h1m", day: "1d", day + time.Second: "1d 1s", 14*day + 12*time.Hour: "14d 12h",
+		100 * time.Minute: "1h40m", 10 * time.Minute: "10m", 20 * time.Second: "20s", 20 * time.Hour: "20h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/transport/http/protocol/awsquery"
+
+	"github.com/sqsonce/sqsonce/internal/testserver"
+)
+
+func TestMain(m *testing.M) { testserver.Main(m) }
+
+// deployTemplate deploys template.yaml to moto, with an alarm topic, and returns clients of it and the deployments of both functions.
+// What moto lacks is answered by the fakes.
+func deployTemplate(t *testing.T, stack string) (Clients, []Deployment) {
+	t.Helper()
+	moto := testserver.Moto.Shared(t).URL
+	python, err := testserver.Moto.Python()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := filepath.Abs("../../../../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, filepath.Join("testdata", "template.py"), file, stack, topic)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	var made struct {
+		Template json.RawMessage
+		Alarms   []*cloudwatch.PutMetricAlarmInput
+		Tables   map[string]tableSettings // by logical name
+	}
+	if err := json.Unmarshal(text, &made); err != nil {
+		t.Fatal(err)
+	}
+	createStack(t, moto, stack, string(made.Template))
+	c := clientsOf(moto)
+	for _, a := range made.Alarms {
+		if _, err := c.CloudWatch.PutMetricAlarm(t.Context(), a); err != nil {
+			t.Fatalf("%s: %v", *a.AlarmName, err)
+		}
+	}
+	for logical, settings := range made.Tables {
+		settings.set(t, c.DynamoDB, tableOf(t, c.DynamoDB, stack, logical))
+	}
+	of := func(queue, function string) Deployment {
+		out, err := c.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(stack + "-" + queue)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Deployment{
+			QueueURL: *out.QueueUrl, Function: stack + "-" + function, Table: tableOf(t, c.DynamoDB, stack, "DedupTable"), Consumer: "orders",
+			LongestHandler: 600 * time.Second, // the template's LongestHandlerSeconds
+		}
+	}
+	return c, []Deployment{of("orders", "OrdersFunction"), of("orders.fifo", "OrdersFifoFunction")}
+}
+
+// tableSettings are those of a table that CloudFormation sets and moto's does not.
+type tableSettings struct {
+	TimeToLiveSpecification          *ddbtypes.TimeToLiveSpecification
+	PointInTimeRecoverySpecification *ddbtypes.PointInTimeRecoverySpecification
+}
+
+func (s tableSettings) set(t *testing.T, c *dynamodb.Client, table string) {
+	t.Helper()
+	if ttl := s.TimeToLiveSpecification; ttl != nil {
+		if _, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &table, TimeToLiveSpecification: ttl}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := s.PointInTimeRecoverySpecification; r != nil {
+		if _, err := c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{TableName: &table, PointInTimeRecoverySpecification: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tableOf is the name that CloudFormation has given a table.
+func tableOf(t *testing.T, c *dynamodb.Client, stack, logical string) string {
+	t.Helper()
+	out, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(out.TableNames, func(name string) bool { return strings.HasPrefix(name, stack+"-"+logical+"-") })
+	if i < 0 {
+		t.Fatalf("no table %s of %s in %q", logical, stack, out.TableNames)
+	}
+	return out.TableNames[i]
+}
+
+func clientsOf(moto string) Clients {
+	c := aws.Config{Region: "us-east-1", BaseEndpoint: &moto, Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
+	tasks := &fake{server: true}
+	answer(tasks, func(*sqs.ListMessageMoveTasksInput) (*sqs.ListMessageMoveTasksOutput, error) {
+		return &sqs.ListMessageMoveTasksOutput{}, nil
+	})
+	return Clients{
+		SQS:      sqs.NewFromConfig(c, func(o *sqs.Options) { o.APIOptions = append(o.APIOptions, tasks.add) }),
+		DynamoDB: dynamodb.NewFromConfig(c), Lambda: lambda.NewFromConfig(c), IAM: iam.NewFromConfig(c),
+		CloudWatch: cloudwatch.NewFromConfig(c, func(o *cloudwatch.Options) {
+			o.Protocol = awsquery.New(schemas.GraniteServiceVersion20100801) // moto does not know CBOR
+		}),
+		STS: sts.NewFromConfig(c), HTTP: http.DefaultClient,
+	}
+}
+
+// createStack calls CloudFormation, whose client is no dependency.
+func createStack(t *testing.T, moto, stack, template string) {
+	t.Helper()
+	form := url.Values{"Action": {"CreateStack"}, "Version": {"2010-05-15"}, "StackName": {stack}, "TemplateBody": {template}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, moto, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("CreateStack: %s, %s, %v", resp.Status, answer, err)
+	}
+}
+
+// The template as it is deployed passes.
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+	c, deployments := deployTemplate(t, "shop")
+	for i, d := range deployments {
+		found := examine(t.Context(), &examination{Clients: c.bounded(), Deployment: d}, queueSideChecks())
+		if want := len(queueSide) - 1 + i; len(found) != want { // Q8 is of FIFO queues
+			t.Errorf("%d findings, want %d", len(found), want)
+		}
+		for _, f := range found {
+			if f.Verdict != OK {
+				t.Errorf("%s, fix %q", f, f.Fix)
+			}
+		}
+	}
+}
+
+// Fixes are pasted into moto, which answers as others understand AWS. It forgets a RedriveAllowPolicy that is set later.
+func TestFixesOnMoto(t *testing.T) {
+	t.Parallel()
+	c, deployments := deployTemplate(t, "mend")
+	d := deployments[0]
+	dlq := d.QueueURL + "-dlq"
+	look := func() map[string]Finding {
+		found := map[string]Finding{}
+		for _, f := range examine(t.Context(), &examination{Clients: c.bounded(), Deployment: d}, queueSideChecks()) {
+			found[f.ID] = f
+		}
+		return found
+	}
+	m, err := (&examination{Clients: c, Deployment: d}).mapping(t.Context())
+	if err != nil || m == nil {
+		t.Fatal(m, err)
+	}
+	set := func(url, name, value string) string {
+		return awsCommand("sqs", "set-queue-attributes", "--queue-url", url, "--attributes", fmt.Sprintf(`{%q:%q}`, name, value))
+	}
+	for _, spoil := range []struct{ id, command string }{
+		{"Q2", set(d.QueueURL, "RedrivePolicy", "")},
+		{"Q4", set(dlq, "MessageRetentionPeriod", "3600")},
+		{"Q7", set(d.QueueURL, "VisibilityTimeout", "3")},
+		{"L1", updateMapping(m, "--no-enabled")},
+		{"L3", awsCommand("lambda", "put-function-concurrency", "--function-name", d.Function, "--reserved-concurrent-executions", "5")},
+		{"A1", awsCommand("cloudwatch", "delete-alarms", "--alarm-names", "mend-OrdersDLQAlarm", "mend-OrdersAgeAlarm", "mend-OrdersExpiringAlarm")},
+		{"A1", awsCommand("cloudwatch", "disable-alarm-actions", "--alarm-names", "sqsonce-mend-orders-age")},
+	} {
+		paste(t, c, spoil.command)
+		f := look()[spoil.id]
+		if f.Verdict != Fail && f.Verdict != Warn {
+			t.Errorf("%s after %s", f, spoil.command)
+			continue
+		}
+		paste(t, c, f.Fix)
+		for _, f := range look() {
+			if f.Verdict != OK {
+				t.Errorf("after the fix of %s: %s, fix %q", spoil.id, f, f.Fix)
+			}
+		}
+	}
+}

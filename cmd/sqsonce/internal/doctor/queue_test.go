@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// lie changes an attribute in what SQS says of a queue: what its own rules keep from being so.
+func lie(queue, attribute, value string) func(*account) {
+	return func(a *account) {
+		alter(a.sqs, func(out *sqs.GetQueueAttributesOutput) {
+			if out.Attributes["QueueArn"] == queueARN(queue) {
+				out.Attributes[attribute] = value
+			}
+		})
+	}
+}
+
+func truth(a *account) { a.sqs.alters = nil }
+
+func with(queue, attribute, value string) func(*account) {
+	return func(a *account) { a.setQueue(queue, map[string]string{attribute: value}) }
+}
+
+func all(do ...func(*account)) func(*account) {
+	return func(a *account) {
+		for _, d := range do {
+			d(a)
+		}
+	}
+}
+
+func longest(d time.Duration) func(*account) {
+	return func(a *account) { a.deployment.LongestHandler = d }
+}
+
+const dlqARN = "arn:aws:sqs:us-east-1:000000000000:orders-dlq"
+
+var queueDefects = []defect{
+	{
+		name: "missing", id: "Q1", verdict: Fail, text: "there is no queue order at", words: "AWS_REGION",
+		spoil: func(a *account) { a.deployment.QueueURL = a.deployment.QueueURL[:len(a.deployment.QueueURL)-1] },
+		also:  []string{"Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "A1"},
+	},
+	{
+		name: "FIFO by another name", id: "Q1", verdict: Fail, text: `queue orders has the attribute FifoQueue="true"`, words: "ends in .fifo",
+		spoil: lie("orders", "FifoQueue", "true"),
+	},
+	{
+		name: "standard by another name", id: "Q1", verdict: Fail, text: `queue orders.fifo has the attribute FifoQueue=""`, fifo: true, words: "ends in .fifo",
+		spoil: lie("orders.fifo", "FifoQueue", ""),
+	},
+
+	{name: "none", id: "Q2", verdict: Fail, text: "queue orders has no redrive policy", spoil: with("orders", "RedrivePolicy", "")},
+	{name: "none", id: "Q2", verdict: Fail, text: "queue orders.fifo has no redrive policy", fifo: true, spoil: with("orders.fifo", "RedrivePolicy", "")},
+	{
+		name: "no JSON", id: "Q2", verdict: Fail, text: "the redrive policy of orders cannot be read", spoil: lie("orders", "RedrivePolicy", `{"a`),
+		also: []string{"Q3", "Q4", "Q5", "Q6", "Q7", "A1"}, before: truth,
+	},
+	{
+		name: "no ARN", id: "Q2", verdict: Fail, text: `"orders-dlq" is not a queue's ARN`, before: truth,
+		spoil: lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"orders-dlq","maxReceiveCount":5}`), also: []string{"Q3", "Q4", "Q5", "Q6", "Q7", "A1"},
+	},
+	{
+		name: "no maxReceiveCount", id: "Q2", verdict: Fail, text: "no maxReceiveCount that can be read", before: truth,
+		spoil: lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`"}`),
+	},
+	{
+		name: "few receives", id: "Q2", verdict: Warn, text: "maxReceiveCount 4, less than 5",
+		spoil: with("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`","maxReceiveCount":"4"}`),
+	},
+
+	{
+		name: "records end before messages", id: "Q5", verdict: Fail, words: "444 * time.Hour",
+		text:  "records are kept for 18d, and a message of orders can come back 18d 12h after its first delivery",
+		spoil: func(a *account) { a.deployment.Retention = 18 * 24 * time.Hour },
+	},
+	{
+		name: "the default and a FIFO queue of 14 days", id: "Q5", verdict: Fail, fifo: true, words: "1020 * time.Hour",
+		text:  "records are kept for 29d, and a message of orders.fifo can come back 42d 12h",
+		spoil: all(with("orders.fifo", "MessageRetentionPeriod", "1209600"), func(a *account) { a.deployment.Retention = 0 }),
+	},
+	{
+		name: "too short even for what is seen", id: "Q5", verdict: Fail, words: "204 * time.Hour", also: []string{"Q3", "Q4", "Q6"},
+		text:  "can come back 8d 12h after its first delivery, through its dead-letter queue and a redrive: its event then runs again; not all was seen: sqs:GetQueueAttributes is denied",
+		spoil: all(func(a *account) { a.deployment.Retention = 8 * 24 * time.Hour }, denyDLQ),
+	},
+
+	{
+		name: "shorter than the function", id: "Q7", verdict: Fail, text: "hides a message for 29s, less than the 30s that billing may take",
+		spoil: all(with("orders", "VisibilityTimeout", "29"), longest(time.Minute)),
+	},
+	{
+		name: "shorter than six times the function", id: "Q7", verdict: Warn, text: "for 2m59s, less than 6 x the 30s of billing + a batching window of 0s",
+		spoil: with("orders", "VisibilityTimeout", "179"),
+	},
+	{
+		name: "shorter by the batching window", id: "Q7", verdict: Warn, text: "for 3m, less than 6 x the 30s of billing + a batching window of 20s",
+		spoil: func(a *account) { a.mappings[0].MaximumBatchingWindowInSeconds = aws.Int32(20) },
+	},
+	{
+		name: "a handler outlasts all receives", id: "Q7", verdict: Warn, text: "all 5 receives of a message of orders together take 15m, and a handler up to 15m",
+		spoil: longest(15 * time.Minute),
+	},
+	{
+		name: "a handler outlasts all receives by a second and a part", id: "Q7", verdict: Warn, text: "a handler up to 15m1.5s", spoil: longest(15*time.Minute + 1500*time.Millisecond),
+	},
+	{
+		name: "a worker's handler outlasts all receives", id: "Q7", verdict: Warn, text: "a handler up to 1h",
+		spoil: all(longest(time.Hour), func(a *account) { a.deployment.Function = "" }),
+	},
+	{
+		name: "a handler of three days", id: "Q7", verdict: Warn, text: "a handler up to 3d", words: "raise maxReceiveCount", spoil: longest(72 * time.Hour),
+	},
+	{
+		name: "shorter than the function and the handler", id: "Q7", verdict: Fail, text: "together take 1m40s, and a handler up to 20m",
+		spoil: all(with("orders", "VisibilityTimeout", "20"), longest(20*time.Minute)),
+	},
+
+	{
+		name: "body as deduplication ID", id: "Q8", verdict: Warn, fifo: true, text: "orders.fifo takes the hash of the body",
+		spoil: with("orders.fifo", "ContentBasedDeduplication", "true"),
+	},
+	{
+		name: "half of high throughput", id: "Q8", verdict: Warn, fifo: true, text: `perMessageGroupId and the deduplication scope "queue"`,
+		spoil: lie("orders.fifo", "FifoThroughputLimit", "perMessageGroupId"), before: truth,
+	},
+}
+
+// denyDLQ denies the attributes of the dead-letter queue alone.
+func denyDLQ(a *account) {
+	a.sqs.refuse("GetQueueAttributes", func(in any) error {
+		if queueName(*in.(*sqs.GetQueueAttributesInput).QueueUrl) != queueName(a.deployment.QueueURL) {
+			return denial("sqs:GetQueueAttributes")
+		}
+		return nil
+	})
+}
+
+func deleteDLQ(a *account) {
+	if _, err := a.stack.SQS.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: aws.String(a.stack.QueueURL[a.dlq()])}); err != nil {
+		a.Fatal(err)
+	}
+}
