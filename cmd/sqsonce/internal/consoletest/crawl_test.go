@@ -85,8 +85,7 @@ func TestGetChangesNothing(t *testing.T) {
 		t.Fatalf("calls: %v", acts)
 	}
 	for _, q := range []string{queue, fifo} {
-		w.visit(b, "/dlq/"+q)
-		b.load(b.click("Look"))
+		w.look(b, q)
 	}
 	before = w.calls()
 	all, actions := w.crawl()

@@ -57,7 +57,7 @@ func TestHostileText(t *testing.T) {
 	w.visit(b, "/workers")
 	b.until(`document.querySelector("main").innerText.includes("sha256|")`) // the key of the running handler
 	b.inert("workers")
-	w.plan(b, "<script>", "redrive")
+	w.plan(b, "<script>", "redrive", "Redrive 1 message")
 	b.shows(hostileShown)
 	b.inert("plan")
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -18,22 +19,46 @@ func inRow(text, op string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes(%q)).querySelector("button[value=%s]")`, text, op)
 }
 
+// redriveButton is on the plan for the released class.
+var redriveButton = fmt.Sprintf("Redrive %d messages", releasedMessages)
+
 // look opens a dead-letter queue and looks into it.
 func (w *world) look(b *tab, queue string) {
 	w.Helper()
-	w.visit(b, "/dlq/"+queue)
-	if status := b.load(b.click("Look")); status != http.StatusOK {
-		w.Fatalf("status %d\n%s", status, b.dump())
-	}
+	w.complete(b, func() {
+		w.visit(b, "/dlq/"+queue)
+		if status := b.load(b.click("Look")); status != http.StatusOK {
+			w.Fatalf("status %d\n%s", status, b.dump())
+		}
+	}, func() bool {
+		return strings.HasSuffix(queue, ".fifo") || strings.Contains(b.text(), "all that there are")
+	})
 }
 
-// plan looks, and asks for the plan of an act on the class with the reason.
-func (w *world) plan(b *tab, reason, op string) {
+// plan looks, and asks for the plan of an act on the class with the reason, until the plan's button is the one.
+func (w *world) plan(b *tab, reason, op, button string) {
 	w.Helper()
-	w.look(b, queue)
-	if status := b.load(chromedp.Click(chromedp.JSPath(inRow(reason, op)))); status != http.StatusOK {
-		w.Fatalf("status %d\n%s", status, b.dump())
+	w.complete(b, func() {
+		w.look(b, queue)
+		if status := b.load(chromedp.Click(chromedp.JSPath(inRow(reason, op)))); status != http.StatusOK {
+			w.Fatalf("status %d\n%s", status, b.dump())
+		}
+	}, func() bool { return b.has(button) })
+}
+
+// complete does something again where it did not see every message: the answer to a receive can be lost on a busy machine, and then
+// its messages are hidden for a minute. That is said on the page, and a person looks again too.
+func (w *world) complete(b *tab, do func(), ok func() bool) {
+	w.Helper()
+	for range 3 {
+		if do(); ok() {
+			return
+		}
+		w.Logf("not every message was seen: %s", b.dump())
+		for end := time.Now().Add(2 * waiting); w.hidden(dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		}
 	}
+	w.Fatalf("it never sees every message\n%s", b.dump())
 }
 
 // redriven waits for the end of a redrive of the released class: each message was sent once, and its event is done.
@@ -68,21 +93,21 @@ func TestRedrive(t *testing.T) {
 	w.seed()
 	w.console("--queue", queue, "--worker", w.consume(), "--write")
 	b := w.open()
-	w.plan(b, classOfReleased, "redrive")
-	b.shows("Redrive class", "Redrive 7 messages", "canary")
-	before, action := w.calls(), eval[string](b, named("Redrive 7 messages")+".form.action")
-	if status := b.load(b.click("Redrive 7 messages")); status != http.StatusOK {
+	w.plan(b, classOfReleased, "redrive", redriveButton)
+	b.shows("Redrive class", redriveButton, "canary")
+	before, action := w.calls(), eval[string](b, named(redriveButton)+".form.action")
+	if status := b.load(b.click(redriveButton)); status != http.StatusOK {
 		t.Fatalf("status %d\n%s", status, b.dump())
 	}
 	run := eval[string](b, "location.pathname")
-	b.until(`document.querySelector("main").innerText.includes("done")`) // the page refreshes itself
+	b.until(ended) // the page refreshes itself
 	w.redriven()
 	b.shows("7", "Came back")
 	if n := w.sent(before); n < 2 || n > releasedMessages { // the canary, and the rest
 		t.Errorf("%d calls sent messages", n)
 	}
 	w.visit(b, "/runs")
-	b.shows("done")
+	b.shows("Redrive class")
 	w.visit(b, "/dlq/"+queue)
 	b.shows("Look again")
 
@@ -101,12 +126,12 @@ func TestStalePlan(t *testing.T) {
 	w.seed()
 	w.console("--queue", queue, "--write")
 	b := w.open()
-	w.plan(b, classOfReleased, "redrive")
+	w.plan(b, classOfReleased, "redrive", redriveButton)
 	w.put("ord-1999", ops.Released, "card provider: status 503 for order 1999")
 	w.send(dlq, "ord-1999", `{"order":1999}`)
 	before := w.calls()
 	b.allow("409")
-	if status := b.load(b.click("Redrive 7 messages")); status != http.StatusConflict {
+	if status := b.load(b.click(redriveButton)); status != http.StatusConflict {
 		t.Fatalf("status %d\n%s", status, b.dump())
 	}
 	b.shows("changed since it was looked at", "nothing was changed")
@@ -124,8 +149,8 @@ func TestDeleteByName(t *testing.T) {
 	w.seed()
 	w.console("--queue", queue, "--write")
 	b := w.open()
-	w.plan(b, "done: the delete failed", "delete")
 	button := fmt.Sprintf("Delete %d messages", completedMessages)
+	w.plan(b, "done: the delete failed", "delete", button)
 	b.shows(dlq, button)
 	before := w.calls()
 	b.do(b.click(button)) // the field is required: the browser stays here
@@ -169,7 +194,7 @@ func TestKeyboard(t *testing.T) {
 	enter()
 	b.tabUntil("Redrive", `document.activeElement === `+inRow(classOfReleased, "redrive"))
 	enter()
-	b.tabTo("Redrive 7 messages")
+	b.tabTo(redriveButton)
 	enter()
 	w.redriven()
 }
@@ -195,11 +220,11 @@ func TestScriptOff(t *testing.T) {
 	if status := b.load(b.click("Examine")); status != http.StatusOK {
 		t.Errorf("doctor: status %d", status)
 	}
-	w.plan(b, classOfReleased, "redrive")
-	b.load(b.click("Redrive 7 messages"))
+	w.plan(b, classOfReleased, "redrive", redriveButton)
+	b.load(b.click(redriveButton))
 	w.redriven()
 	eventually(t, "the page says so when it is loaded again", func() bool {
 		b.load(chromedp.Reload())
-		return strings.Contains(b.text(), "done")
+		return eval[bool](b, ended)
 	}, b.dump)
 }
