@@ -122,6 +122,7 @@ func (r *runningHandlers) oldest(now time.Time) time.Duration {
 func (r *runningHandlers) list(limit int, now time.Time) (oldest []RunningHandler, total int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	oldest = make([]RunningHandler, 0, min(limit, r.count))
 	for d := r.first; d != nil && len(oldest) < limit; d = d.running.behind {
 		h := RunningHandler{
 			MessageID: d.m.ID, Group: d.m.Group, ReceiveCount: d.running.receiveCount, Since: d.began,

@@ -207,3 +207,30 @@ func BenchmarkAnswers(b *testing.B) {
 		b.Error(err)
 	}
 }
+
+// BenchmarkWorker: what it costs a worker to be asked for everything a hundred times a second.
+func BenchmarkWorker(b *testing.B) {
+	for name, asked := range map[string]bool{"alone": false, "asked": true} {
+		b.Run(name, func(b *testing.B) {
+			x := newFixture(b)
+			url := x.queue("orders", nil)
+			w := x.worker(url, sleeps(0), func(o *sqsworker.Options) { o.Concurrency = 100 })
+			h := x.handler(workers(w), func(o *Options) { o.Identifiers = true })
+			x.sendMany(url, (b.N+9)/10)
+			b.ResetTimer()
+			stop := x.run(w)
+			for last := time.Now(); w.Stats().Done < int64(b.N); time.Sleep(time.Millisecond) {
+				if asked && time.Since(last) > 10*time.Millisecond {
+					last = time.Now()
+					for _, path := range []string{"/stats", "/running", "/ready"} {
+						ask(h, "GET", path)
+					}
+				}
+			}
+			b.StopTimer()
+			if err := stop(); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}

@@ -22,6 +22,15 @@ type Config struct {
 	Lease       time.Duration // record lease. Default: that of package dedup
 	// Once is a further option of all deduplication, such as the one of package emf. Default: none.
 	Once func(*dedup.Options)
+	// Watch gets what deduplicates, by consumer, for those who look at its Stats. Default: none.
+	Watch func(consumer string, deduplicates interface{ Stats() dedup.Stats })
+}
+
+// Watched calls c.Watch, if it is set.
+func (c Config) Watched(consumer string, deduplicates interface{ Stats() dedup.Stats }) {
+	if c.Watch != nil {
+		c.Watch(consumer, deduplicates)
+	}
 }
 
 // Dedup is the option of [dedup.New] with what c has of it.
@@ -51,6 +60,8 @@ func NewHandler(ddb *dynamodb.Client, c Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Watched(c.Consumer+"-calls", calls)
+	c.Watched(c.Consumer, inbox)
 	call := calls.Handler(sqsonce.JSON(externalSystem{c.Calls, c.Unknown}.notify))
 
 	return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
@@ -78,6 +89,7 @@ func NewHandlerWithStore(store dedup.Store, c Config, book sqsonce.Handler) (sqs
 	if err != nil {
 		return nil, err
 	}
+	c.Watched(c.Consumer+"-calls", calls)
 	call := calls.Handler(sqsonce.JSON(func(ctx context.Context, o Order) error {
 		if err := review(ctx, o); err != nil {
 			return err

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,8 +137,8 @@ func TestTopShowsTheDrain(t *testing.T) {
 		}
 		w.consume("orders", func(context.Context, *sqsonce.Message) error { time.Sleep(5 * time.Second); return nil })
 		w.asked = 0
-		all := w.snapshots(125*time.Second, "--worker", "http://a", "--queue", "orders")
-		if len(all) != 63 || w.asked != 3 {
+		all := w.snapshots(191*time.Second, "--worker", "http://a", "--queue", "orders")
+		if len(all) != 96 || w.asked != 4 {
 			t.Errorf("%d snapshots, CloudWatch was asked %d times", len(all), w.asked)
 		}
 		for i, s := range all {
@@ -151,7 +153,7 @@ func TestTopShowsTheDrain(t *testing.T) {
 				t.Errorf("%d: empty in %v", i, *q.EmptyIn)
 			}
 		}
-		if last := all[62].Queues[0]; *last.Visible != 0 || *last.Change > 0 {
+		if last := all[95].Queues[0]; *last.Visible != 0 || *last.Change != 0 { // the minute before had no change
 			t.Errorf("%+v", last)
 		}
 	})
@@ -160,9 +162,17 @@ func TestTopShowsTheDrain(t *testing.T) {
 // A process that has restarted has no rate for one read, and never a negative one; nor has one that was away.
 func TestTopRestart(t *testing.T) {
 	bubble(t, func(w *world) {
-		w.workers = map[string]func() status.Report{"a": w.working("a", "orders", 2)}
-		time.AfterFunc(3*time.Second, func() { w.workers["a"] = w.working("a", "orders", 1) })
-		time.AfterFunc(9*time.Second, func() { delete(w.workers, "a") })
+		start, first := time.Now(), w.working("a", "orders", 2)
+		second := sync.OnceValue(func() func() status.Report { return w.working("a", "orders", 1) })
+		w.workers = map[string]func() status.Report{"a": func() status.Report {
+			switch passed := time.Since(start); {
+			case passed < 3*time.Second:
+				return first()
+			case passed < 9*time.Second:
+				return second()()
+			}
+			return status.Report{}
+		}}
 		var got []string
 		for _, s := range w.snapshots(11*time.Second, "--worker", "http://a") {
 			got = append(got, rate(s.Workers[0].Done)+s.Workers[0].Error)
@@ -305,6 +315,10 @@ func TestTopEnds(t *testing.T) {
 		if got := w.run("top", "--worker", someWorkers, "--once", "--timeout", "1s"); got.code != exitFailed || got.out != "" {
 			t.Errorf("%+v", got)
 		}
+		w.handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		if got := w.run("top", "--worker", "http://silent", "--json", "--timeout", "1s"); got != (result{}) {
+			t.Errorf("%+v", got) // no line with what was cut short
+		}
 		for _, width := range []int{0, 80} {
 			a := &app{out: closed{}, err: t.Output(), getenv: func(string) string { return "" }, connect: w.connect, width: width, size: func() (int, int) { return width, 9 }}
 			if code := a.run(context.Background(), []string{"top", "--queue", "orders", "--json=" + strconv.FormatBool(width == 0)}); code != exitFailed {
@@ -340,4 +354,44 @@ func TestTopRealWorker(t *testing.T) {
 			t.Errorf("%+v, %+v", last, all[2].Queues[0])
 		}
 	})
+}
+
+// A queue of another Region is another queue, and is not asked for.
+func TestTopOtherRegion(t *testing.T) {
+	bubble(t, func(w *world) {
+		here := w.working("a", "orders", 1)
+		w.workers = map[string]func() status.Report{"a": func() status.Report {
+			r := here()
+			there := r.Workers[0]
+			there.URL = strings.ReplaceAll(there.URL, "us-east-1", "eu-west-1")
+			r.Workers = append(r.Workers, there)
+			return r
+		}}
+		got := w.run("top", "--worker", "http://a")
+		here1, there1 := strings.Count(got.out, "queue\torders\t0\t"), strings.Count(got.out, "queue\torders\t-\t")
+		if got.code != exitDone || here1 != 1 || there1 != 1 || !strings.Contains(got.out, "is in eu-west-1") {
+			t.Errorf("%+v", got)
+		}
+		got = w.run("top", "--worker", "http://a,http://away")
+		if got.code != exitPart || !strings.Contains(got.err, "1 of 2 workers") { // a process with two workers is one
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestTopFigures(t *testing.T) {
+	for v, want := range map[float64]string{0: "0 0.0 0s", 59.4: "59 59.4 59s", 90: "90 90.0 1m 30s", -1: "-1 -1.0 -1 s", 1e11: "100000000000 100000000000.0 100000000000 s", 1e15: "? ? ?", -1e19: "? ? ?"} {
+		if got := whole(&v) + " " + rate(&v) + " " + long(&v); got != want {
+			t.Errorf("%g is %q, want %q", v, got, want)
+		}
+	}
+	if got := whole[int](nil) + rate(nil) + long(nil); got != "---" {
+		t.Error(got)
+	}
+	s := snapshot{Notes: []string{"no credentials: \x1b[2J" + strings.Repeat("x", 100)}}
+	for _, line := range s.frame(60) {
+		if strings.ContainsRune(line, '\x1b') || len(line) > 62 {
+			t.Errorf("%q", line)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,7 +35,11 @@ func (f workersOf) RoundTrip(req *http.Request) (*http.Response, error) {
 	case report == nil:
 		return nil, errors.New("connection refused")
 	}
-	body, err := json.Marshal(report())
+	said := report()
+	if said.V == 0 {
+		return nil, errors.New("connection refused")
+	}
+	body, err := json.Marshal(said)
 	if err != nil || req.URL.Path != "/stats" {
 		return nil, fmt.Errorf("%s: %v", req.URL, err)
 	}
@@ -75,6 +80,9 @@ func (w *world) cloudWatch() *cloudwatch.Client {
 			r := cwtypes.MetricDataResult{Id: q.Id, StatusCode: cwtypes.StatusCodeComplete}
 			if age, ok := w.ages[aws.ToString(q.MetricStat.Metric.Dimensions[0].Value)]; ok {
 				r.Values, r.Timestamps = []float64{age, 1}, []time.Time{get.EndTime.Add(-time.Minute), get.EndTime.Add(-2 * time.Minute)}
+				if get.ScanBy != cwtypes.ScanByTimestampDescending {
+					slices.Reverse(r.Values)
+				}
 			}
 			result.MetricDataResults = append(result.MetricDataResults, r)
 		}

@@ -70,6 +70,7 @@ func handler(store *redisstore.Store, cfg aws.Config, c orders.Config) (sqsonce.
 	if err != nil {
 		return nil, err
 	}
+	c.Watched(c.Consumer, once)
 	ddb := dynamodb.NewFromConfig(cfg)
 	return orders.NewHandlerWithStore(store, c, once.Handler(sqsonce.JSON(func(ctx context.Context, o orders.Order) error {
 		return orders.BookOnce(ctx, ddb, c.LedgerTable, o)

@@ -94,6 +94,7 @@ func (l *ledger) handler(c orders.Config) (sqsonce.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Watched(c.Consumer, inbox)
 	return orders.NewHandlerWithStore(store, c, inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
 		o, err := sqsonce.Decode[orders.Order](m)
 		if err != nil {

@@ -105,7 +105,7 @@ func buildDemo(t *testing.T) (bin string) {
 func startPublisher(t *testing.T) (addr string) {
 	t.Helper()
 	var log bytes.Buffer
-	tel, stop, err := Start(t.Context(), "orders-publisher", slog.New(slog.NewTextHandler(&log, nil)))
+	tel, _, stop, err := Start(t.Context(), "orders-publisher", slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,20 +33,22 @@ const stopTimeout = 5 * time.Second
 type exporters struct {
 	traces  []sdktrace.TracerProviderOption
 	metrics []sdkmetric.Option
-	server  *http.Server // nil: none
+	mux     *http.ServeMux
+	server  *http.Server // of mux; nil: none
 }
 
 // Start starts the exporters, and returns what observes a worker, its deduplication, a publisher or a relay. stop exports the rest.
-// OTEL_SERVICE_NAME overrides the name of the service.
-func Start(ctx context.Context, service string, log *slog.Logger) (tel *otelsqs.Telemetry, stop func() error, err error) {
+// mux is what PROMETHEUS_ADDR serves: it has /metrics, and other handlers may be added. OTEL_SERVICE_NAME overrides the name of the
+// service.
+func Start(ctx context.Context, service string, log *slog.Logger) (tel *otelsqs.Telemetry, mux *http.ServeMux, stop func() error, err error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry", "error", err) }))
 	described, err := resource.New(ctx, resource.WithAttributes(semconv.ServiceName(service)), resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	e := &exporters{traces: []sdktrace.TracerProviderOption{sdktrace.WithResource(described)}, metrics: []sdkmetric.Option{sdkmetric.WithResource(described)}}
+	e := &exporters{mux: http.NewServeMux(), traces: []sdktrace.TracerProviderOption{sdktrace.WithResource(described)}, metrics: []sdkmetric.Option{sdkmetric.WithResource(described)}}
 	if err := errors.Join(e.addOTLP(ctx), e.addPrometheus(log)); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	traces, metrics := sdktrace.NewTracerProvider(e.traces...), sdkmetric.NewMeterProvider(e.metrics...)
 	stop = func() error {
@@ -59,7 +61,7 @@ func Start(ctx context.Context, service string, log *slog.Logger) (tel *otelsqs.
 		return err
 	}
 	tel, err = otelsqs.New(func(o *otelsqs.Options) { o.TracerProvider, o.MeterProvider = traces, metrics })
-	return tel, stop, err
+	return tel, e.mux, stop, err
 }
 
 // addOTLP adds exporters over HTTP, which read the other variables of OpenTelemetry, such as OTEL_EXPORTER_OTLP_HEADERS.
@@ -96,9 +98,8 @@ func (e *exporters) addPrometheus(log *slog.Logger) error {
 		return fmt.Errorf("environment variable PROMETHEUS_ADDR: %w", err)
 	}
 	e.metrics = append(e.metrics, sdkmetric.WithReader(reader))
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	e.server = &http.Server{Handler: mux, ReadHeaderTimeout: 3 * time.Second}
+	e.mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	e.server = &http.Server{Handler: e.mux, ReadHeaderTimeout: 3 * time.Second}
 	log.Info("serving /metrics", "addr", l.Addr())
 	go func() {
 		// The command goes on without its metrics. Prometheus finds that they do not answer.

@@ -22,7 +22,7 @@ func TestStart(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("PROMETHEUS_ADDR", "127.0.0.1:0")
 	var log bytes.Buffer
-	tel, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.NewTextHandler(&log, nil)))
+	tel, _, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestStart(t *testing.T) {
 func TestStartWithoutExporters(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 	t.Setenv("PROMETHEUS_ADDR", "")
-	_, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.DiscardHandler))
+	_, _, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestStartWithoutExporters(t *testing.T) {
 		t.Error(err)
 	}
 	t.Setenv("PROMETHEUS_ADDR", "127.0.0.1:no-port")
-	if _, _, err := Start(t.Context(), "orders-worker", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "PROMETHEUS_ADDR") {
+	if _, _, _, err := Start(t.Context(), "orders-worker", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "PROMETHEUS_ADDR") {
 		t.Errorf("a bad address: %v, want an error that names PROMETHEUS_ADDR", err)
 	}
 }

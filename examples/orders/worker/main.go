@@ -13,7 +13,7 @@
 //	VISIBILITY    visibility timeout, as a Go duration; that of package sqsworker
 //	LEASE         record lease, as a Go duration; that of package dedup
 //	STOP_TIMEOUT  how long handlers may go on after a signal, as a Go duration; that of package sqsworker
-//	HEALTH_ADDR   address that serves /live and /ready, such as :8080; none
+//	HEALTH_ADDR   address that serves /live, /ready, /stats, /running and a page, such as :8080; none. There is no authentication
 //	BACKOFF       longest delay after a try that failed, as a Go duration: 1 s, doubled with each try; package sqsworker's own
 //
 // and those of the AWS SDK, such as AWS_REGION and AWS_ENDPOINT_URL.

@@ -156,7 +156,7 @@ func startWorker(t *testing.T, program string, stack *localstack.Stack) *worker 
 		<-w.exited
 	})
 	eventually(t, "the worker says where it serves the probes", func() bool {
-		found := regexp.MustCompile(`/ready" addr=(\S+)`).FindStringSubmatch(w.log(t))
+		found := regexp.MustCompile(`/running" addr=(\S+)`).FindStringSubmatch(w.log(t))
 		if found != nil {
 			w.addr = found[1]
 		}
@@ -176,15 +176,15 @@ func (w *worker) health(path string) int {
 	return 0
 }
 
-// running returns how many handlers run, as the probes say.
+// running returns how many handlers run.
 func (w *worker) running(t *testing.T) (n int) {
 	t.Helper()
-	resp, err := http.Get("http://" + w.addr + "/live")
+	resp, err := http.Get("http://" + w.addr + "/running")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&struct{ Running *int }{&n}); err != nil {
+	if err := json.NewDecoder(resp.Body).Decode(&struct{ Total *int }{&n}); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -12,6 +12,9 @@ import (
 // HealthTimeout is how long [AskHealth] waits. A platform's health check must wait longer.
 const HealthTimeout = 3 * time.Second
 
+// writeTimeout is how long a client may take to read an answer.
+const writeTimeout = 10 * time.Second
+
 // AskHealth returns an error unless the URL answers 200 within [HealthTimeout]. The error has the reason that the answer gives.
 func AskHealth(url string) error {
 	client := http.Client{Timeout: HealthTimeout}
@@ -30,7 +33,7 @@ func AskHealth(url string) error {
 	return nil
 }
 
-// serveHealth serves the probes on addr until stop. Without an addr nothing is served.
+// serveHealth serves the probes, and what else the handler has, on addr until stop. Without an addr nothing is served.
 func serveHealth(addr string, probes http.Handler, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
@@ -39,8 +42,8 @@ func serveHealth(addr string, probes http.Handler, log *slog.Logger) (stop func(
 	if err != nil {
 		return nil, fmt.Errorf("environment variable HEALTH_ADDR: %w", err)
 	}
-	log.Info("serving /live and /ready", "addr", l.Addr())
-	server := &http.Server{Handler: probes, ReadHeaderTimeout: HealthTimeout}
+	log.Info("serving /live, /ready, /stats and /running", "addr", l.Addr())
+	server := &http.Server{Handler: probes, ReadHeaderTimeout: HealthTimeout, WriteTimeout: writeTimeout}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -18,8 +19,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/sqsworker"
+	"github.com/sqsonce/sqsonce/status"
 )
 
 // settings are the numbers and durations of the environment. 0: the libraries' defaults.
@@ -62,11 +65,11 @@ func (s settings) doubling() func(try int) time.Duration {
 // Run runs the handler on a queue until SIGTERM or SIGINT, finishes the messages that it has received, and returns. A
 // second signal cancels the handlers. The command worker lists the environment variables.
 func Run(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error)) error {
-	return RunWith(log, newHandler)
+	return RunWith(log, newHandler, func(http.Handler) {})
 }
 
-// RunWith is [Run] with further options of the worker.
-func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error), optFns ...func(*sqsworker.Options)) error {
+// RunWith is [Run] with further options of the worker. serve gets what HEALTH_ADDR serves, for another address.
+func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqsonce.Handler, error), serve func(http.Handler), optFns ...func(*sqsworker.Options)) error {
 	s, err := fromEnv()
 	if err != nil {
 		return err
@@ -79,6 +82,7 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 	if err != nil {
 		return err
 	}
+	consumers := map[string]status.Consumer{}
 	handler, err := newHandler(cfg, orders.Config{
 		DedupTable:  os.Getenv("DEDUP_TABLE"),
 		LedgerTable: os.Getenv("LEDGER_TABLE"),
@@ -86,6 +90,7 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 		Calls:       os.Getenv("CALLS"),
 		Unknown:     os.Getenv("UNKNOWN_SKUS"),
 		Lease:       s.lease,
+		Watch:       func(consumer string, c interface{ Stats() dedup.Stats }) { consumers[consumer] = c },
 	})
 	if err != nil {
 		return err
@@ -95,7 +100,15 @@ func RunWith(log *slog.Logger, newHandler func(aws.Config, orders.Config) (sqson
 	if err != nil {
 		return err
 	}
-	stopHealth, err := serveHealth(os.Getenv("HEALTH_ADDR"), w.Health(), log)
+	seen, err := status.Handler(func(o *status.Options) {
+		o.Name, o.Logger = "orders worker", log
+		o.Workers, o.Consumers = []*sqsworker.Worker{w}, consumers
+	})
+	if err != nil {
+		return err
+	}
+	serve(seen)
+	stopHealth, err := serveHealth(os.Getenv("HEALTH_ADDR"), seen, log)
 	if err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func TestBound(t *testing.T) {
 func TestDNS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := time.Now(), time.Now().Add(time.Nanosecond)
-		addrs := map[string]string{"billing": "10.0.0.2 ::ffff:10.0.0.1 10.0.0.2 fd00::1 fe80::1%eth0", "empty": ""}
+		addrs := map[string]string{"billing": "fe80::1%eth0 10.0.0.2 fd00::1 ::ffff:10.0.0.1 10.0.0.2", "empty": ""}
 		f := &Fleet{
 			Targets: []string{"http://10.0.0.2:80", "dns:billing:80", "dns:gone:80", "dns:empty:80", "dns:slow:80"},
 			Resolve: func(ctx context.Context, host string) (out []netip.Addr, err error) {

@@ -15,7 +15,7 @@ func TestRates(t *testing.T) {
 		now := start.Add(time.Duration(seconds) * time.Second)
 		r := &status.Report{Name: "a", Started: start, Now: now}
 		for _, n := range done {
-			r.Workers = append(r.Workers, status.Worker{URL: "https://q/1/orders", Stats: status.Stats{Received: n + 1, Done: n, Failed: 0}})
+			r.Workers = append(r.Workers, status.Worker{URL: "https://q/1/orders", Stats: status.Stats{Received: n + 1, Done: n, Failed: n}})
 		}
 		return Worker{URL: "http://a", Report: r, At: now}
 	}
@@ -24,9 +24,9 @@ func TestRates(t *testing.T) {
 		before, after Worker
 		want          map[Of]Rate
 	}{
-		"rate":            {at(0, 10), at(2, 13), map[Of]Rate{{"http://a", 0}: {1.5, 1.5, 0}}},
-		"two of a queue":  {at(0, 10, 20), at(2, 10, 26), map[Of]Rate{{"http://a", 0}: {}, {"http://a", 1}: {3, 3, 0}}},
-		"other address":   {change(at(0, 10), func(w *Worker) { w.URL = "http://b" }), at(2, 12), map[Of]Rate{{"http://a", 0}: {1, 1, 0}}},
+		"rate":            {at(0, 10), at(2, 13), map[Of]Rate{{"http://a", 0}: {1.5, 1.5, 1.5}}},
+		"two of a queue":  {at(0, 10, 20), at(2, 10, 26), map[Of]Rate{{"http://a", 0}: {}, {"http://a", 1}: {3, 3, 3}}},
+		"other address":   {change(at(0, 10), func(w *Worker) { w.URL = "http://b" }), at(2, 12), map[Of]Rate{{"http://a", 0}: {1, 1, 1}}},
 		"restarted":       {at(0, 10), change(at(2, 12), func(w *Worker) { w.Report.Started = start.Add(time.Second) }), nil},
 		"other name":      {at(0, 10), change(at(2, 12), func(w *Worker) { w.Report.Name = "b" }), nil},
 		"went back":       {at(0, 10), at(2, 9), nil},

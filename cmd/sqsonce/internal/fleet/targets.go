@@ -120,7 +120,7 @@ func (f *Fleet) addresses(ctx context.Context, target string) []Worker {
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	var workers []Worker
-	for _, a := range slices.Compact(addrs) {
+	for _, a := range addrs {
 		u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.String(), port)}
 		workers = append(workers, Worker{URL: u.String()})
 	}

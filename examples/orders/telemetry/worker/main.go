@@ -4,7 +4,7 @@
 // Environment variables, with their defaults, besides those of orders/worker:
 //
 //	OTEL_EXPORTER_OTLP_ENDPOINT  URL of a collector, which gets traces and metrics over OTLP/HTTP; none
-//	PROMETHEUS_ADDR              address that serves /metrics, such as :9464; none
+//	PROMETHEUS_ADDR              address that serves /metrics and, beside it, what HEALTH_ADDR serves, such as :9464; none
 //	OTEL_SERVICE_NAME            orders-worker
 //	DLQ_URL                      URL of the dead-letter queue, whose messages are counted as those of QUEUE_URL are; none
 //
@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -42,7 +43,7 @@ func main() {
 }
 
 func run(log *slog.Logger) error {
-	tel, stop, err := telemetry.Start(context.Background(), "orders-worker", log)
+	tel, mux, stop, err := telemetry.Start(context.Background(), "orders-worker", log)
 	if err != nil {
 		return err
 	}
@@ -54,5 +55,6 @@ func run(log *slog.Logger) error {
 		c.Once = tel.Once
 		return orders.NewHandler(dynamodb.NewFromConfig(cfg), c)
 	}
-	return errors.Join(workerhost.RunWith(log, newHandler, tel.Worker), stop())
+	serve := func(status http.Handler) { mux.Handle("/", status) }
+	return errors.Join(workerhost.RunWith(log, newHandler, serve, tel.Worker), stop())
 }
