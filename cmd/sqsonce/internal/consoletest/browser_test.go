@@ -45,7 +45,7 @@ var browser struct {
 }
 
 // waiting is the limit of each wait for a condition, on a machine that does other work beside.
-const waiting = time.Minute
+const waiting = 2 * time.Minute
 
 func chromium(t *testing.T) context.Context {
 	t.Helper()

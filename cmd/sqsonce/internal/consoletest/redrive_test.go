@@ -55,7 +55,7 @@ func (w *world) complete(b *tab, do func(), ok func() bool) {
 			return
 		}
 		w.Logf("not every message was seen: %s", b.dump())
-		for end := time.Now().Add(2 * waiting); w.hidden(dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(waiting); w.hidden(dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		}
 	}
 	w.Fatalf("it never sees every message\n%s", b.dump())
