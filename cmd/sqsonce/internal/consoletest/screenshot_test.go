@@ -94,14 +94,19 @@ func writeScreenshots(t *testing.T) {
 	}
 }
 
-// timeless replaces what is another in each run, so that a picture changes with its page.
+// timeless moves the times of a page to those of one day, so that a picture changes with its page.
 func (b *tab) timeless() {
 	b.Helper()
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
+		const now = new Date(), today = now.toISOString().slice(0, 10), moved = Date.UTC(2026, 5, 1, 14, 2, 10) - now;
+		const move = (day, time) => new Date(Date.parse(day + "T" + time + "Z") + moved).toISOString();
 		const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 		while (texts.nextNode()) {
 			const t = texts.currentNode;
-			t.data = t.data.replace(/\b20\d\d-\d\d-\d\d\b/g, "2026-06-01").replace(/\b\d\d:\d\d:\d\d\b/g, "14:02:10").replace(/\b\d+s ago\b/g, "2m ago");
+			t.data = t.data.replace(/\b(20\d\d-\d\d-\d\d )?(\d\d:\d\d:\d\d)\b/g, (_, day, time) => {
+				const at = move(day ? day.trim() : today, time);
+				return (day ? at.slice(0, 10) + " " : "") + at.slice(11, 19);
+			}).replace(/\b\d+s ago\b/g, "2m ago");
 		}
 	})()`))
 }
