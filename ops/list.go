@@ -13,6 +13,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 const (
@@ -174,7 +175,7 @@ func (d *DLQ) receive(ctx context.Context, n int, hold time.Duration) ([]sqstype
 		attempt := rand.Text()
 		in.ReceiveRequestAttemptId = &attempt
 	}
-	out, err := d.client.ReceiveMessage(ctx, in)
+	out, err := d.client.ReceiveMessage(ctx, in, func(o *sqs.Options) { o.HTTPClient = sdkhttp.WholeAnswers(o.HTTPClient) })
 	if err != nil {
 		return nil, d.failed("ReceiveMessage", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // polling decides how many receives are under way: one on an idle queue, more while they come back full and handlers are
@@ -94,6 +95,7 @@ func (l *loop) receive(p *poll) {
 		})
 		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodyMatches
+			o.HTTPClient = sdkhttp.WholeAnswers(o.HTTPClient)
 		})
 		arrival := l.now()
 		if err != nil {

@@ -3,19 +3,10 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // What docs/start.md shows works as it is: in a new module that gets the released modules, and in a clone.
@@ -38,13 +29,14 @@ func TestStart(t *testing.T) {
 
 	t.Run("module", func(t *testing.T) {
 		t.Parallel()
-		s := newSession(t, t.TempDir(), append(newConsumer(t, preparedTree(t), testVersion).env, "GOFLAGS=-modcacherw -trimpath"))
+		s := newSession(t, t.TempDir(), append(newConsumer(t, preparedTree(t), testVersion).env, "GOFLAGS=-modcacherw -trimpath"), servicesPort)
 		before, after, _ := strings.Cut(own, "```go\n")
 		s.run(t, before)
 		s.run(t, "```console\n$ cp "+mustAbs(t, filepath.Join(repository, "examples/start/main.go"))+" .\n```")
 		s.run(t, after)
 		s.run(t, rest)
 		s.end(t)
+		checkBookings(t, s)
 	})
 	t.Run("clone", func(t *testing.T) {
 		t.Parallel()
@@ -52,11 +44,22 @@ func TestStart(t *testing.T) {
 		if err := copyTree(filepath.Join(tree, "sqsonce"), repository); err != nil {
 			t.Fatal(err)
 		}
-		s := newSession(t, tree, os.Environ())
+		s := newSession(t, tree, os.Environ(), servicesPort)
 		s.run(t, strings.Replace(clone, "$ git clone https://github.com/sqsonce/sqsonce\n", "", 1))
 		s.run(t, rest)
 		s.end(t)
+		checkBookings(t, s)
 	})
+}
+
+// servicesPort is that of SQS and DynamoDB on the pages.
+const servicesPort = "4566"
+
+func checkBookings(t *testing.T, s *session) {
+	t.Helper()
+	if n := strings.Count(s.text(), "booking ord-42"); n != 2 {
+		t.Errorf("the handler was started %d times, want 2: killed once, and not for the second message\n%s", n, s.text())
+	}
 }
 
 // cutSection takes a section out of a page.
@@ -77,132 +80,4 @@ func mustAbs(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// session is a shell that gets the commands of a page one after the other, as somebody types them who reads the output.
-type session struct {
-	cmd   *exec.Cmd
-	stdin io.Writer
-	port  string // in place of 4566
-	ended chan error
-
-	mu     sync.Mutex
-	output bytes.Buffer
-	read   int // how much of the output was expected
-}
-
-func newSession(t *testing.T, dir string, env []string) *session {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := &session{cmd: exec.Command("bash", "-e"), port: port, ended: make(chan error, 1)}
-	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, s, s
-	s.cmd.Env = append(env, "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { s.ended <- s.cmd.Wait() }()
-	if _, err := fmt.Fprintln(s.stdin, "trap 'kill $(jobs -p) 2>/dev/null' EXIT"); err != nil { // also where the test is killed
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }) // what a failed test left
-	return s
-}
-
-func (s *session) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.output.Write(p)
-}
-
-var consoleBlocks = regexp.MustCompile("(?s)```console\n(.*?)```")
-
-// run types the commands of the console blocks. The lines below a command are output that must come before the next one is typed, in
-// any order: a handler's output and the lines of the worker's log are written at the same time. "..." stands for anything at a line's
-// end.
-func (s *session) run(t *testing.T, page string) {
-	t.Helper()
-	commands := 0
-	var output []string
-	for _, block := range consoleBlocks.FindAllStringSubmatch(page, -1) {
-		for line := range strings.Lines(strings.ReplaceAll(block[1], ":4566", ":"+s.port)) {
-			if command, ok := strings.CutPrefix(line, "$ "); ok {
-				s.expect(t, output...)
-				commands, output = commands+1, nil
-				if _, err := fmt.Fprint(s.stdin, command); err != nil {
-					t.Fatalf("%q: %v\n%s", command, err, s.text())
-				}
-				continue
-			}
-			output = append(output, strings.TrimSuffix(strings.TrimSpace(line), " ..."))
-		}
-	}
-	s.expect(t, output...)
-	if commands == 0 {
-		t.Fatal("no commands: nothing was checked")
-	}
-}
-
-// expect waits for texts in the output, in any order, behind what was expected before.
-func (s *session) expect(t *testing.T, texts ...string) {
-	t.Helper()
-	missing := ""
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if missing = s.find(texts); missing == "" {
-			return
-		}
-		select {
-		case err := <-s.ended:
-			t.Fatalf("the shell has ended (%v) before %q:\n%s", err, missing, s.text())
-		default:
-		}
-	}
-	t.Fatalf("no %q in the output:\n%s", missing, s.text())
-}
-
-// find returns a text that is not there yet, or "" and goes on behind the last one. Each stands for itself: a text that is expected
-// twice must be there twice.
-func (s *session) find(texts []string) (missing string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	behind, from := s.read, map[string]int{}
-	for _, text := range texts {
-		start := max(s.read, from[text])
-		i := strings.Index(s.output.String()[start:], text)
-		if i < 0 {
-			return text
-		}
-		from[text] = start + i + len(text)
-		behind = max(behind, from[text])
-	}
-	s.read = behind
-	return ""
-}
-
-func (s *session) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.output.String()
-}
-
-// end fails the test unless all commands have succeeded.
-func (s *session) end(t *testing.T) {
-	t.Helper()
-	if _, err := fmt.Fprintln(s.stdin, "echo all done"); err != nil {
-		t.Fatal(err)
-	}
-	s.expect(t, "all done")
-	if n := strings.Count(s.text(), "booking ord-42"); n != 2 {
-		t.Errorf("the handler was started %d times, want 2: killed once, and not for the second message\n%s", n, s.text())
-	}
 }
