@@ -24,10 +24,15 @@ telemetry: ## Run the demo under Prometheus and a collector: every query of the 
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
 	@go run ./internal/testserver/install -check
-	@set -e; for m in $(MODULES); do (cd $$m && go test $$(case $$m in (./internal/release|./cmd/sqsonce) echo -count=1;; esac) $(ARGS) $(PKG)); done
+	@set -e; export BROWSER=$${BROWSER:-off}; [ $$BROWSER != off ] || echo "the console is not tested in a browser: make console-test"; \
+		for m in $(MODULES); do (cd $$m && go test $$(case $$m in (./internal/release|./cmd/sqsonce) echo -count=1;; esac) $(ARGS) $(PKG)); done
+
+.PHONY: console-test
+console-test: ## Test the pages of sqsonce console in Chromium (skipped where it is not installed; BROWSER=required: or fail; ARGS=-update writes the screenshots of docs/)
+	cd cmd/sqsonce/internal/consoletest && go test -count=1 -v $(ARGS) .
 
 .PHONY: emulators
-emulators: ## Install the emulators that tests compare with, 1 GB in the user's cache (needs Python 3.12, Java, npm), Prometheus (Debian) and databases (Debian, root)
+emulators: ## Install the emulators that tests compare with, 1 GB in the user's cache (needs Python 3.12, Java, npm), Prometheus (Debian), databases and a browser (Debian, root)
 	go run ./internal/testserver/install
 
 .PHONY: race

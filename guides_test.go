@@ -15,7 +15,7 @@ import (
 
 // guides are the pages about one part each, with the folders of its code and the files that the page's Go code stands in.
 var guides = map[string]struct{ folders, code []string }{
-	"worker": {[]string{"sqsworker"}, []string{"sqsworker/example_test.go", "example_test.go"}},
+	"worker": {[]string{"sqsworker", "status"}, []string{"sqsworker/example_test.go", "status/example_test.go", "example_test.go"}},
 	"lambda": {[]string{"lambda"}, []string{"lambda/example_test.go", "example_test.go"}},
 	"stores": {
 		[]string{"dedup", "dedup/dynamostore", "dedup/sqlstore", "dedup/redisstore"},

@@ -89,18 +89,25 @@ const (
 // Install installs the Debian packages of those databases whose programs are missing, without starting their services. It
 // needs root and apt-get. Versions are those of the Debian release: its archive has only the newest, so none can be pinned.
 func Install(ctx context.Context, databases ...*Database) error {
+	return installMissing(ctx, func() (packages []string, program string) {
+		for _, d := range databases {
+			if p := d.missing(); p != "" {
+				packages, program = append(packages, d.packages...), p
+			}
+		}
+		return packages, program
+	})
+}
+
+// installMissing installs the packages of what missing names, with one of the programs that are not found; "": all are.
+func installMissing(ctx context.Context, missing func() (packages []string, program string)) error {
 	unlock, err := lock(ctx, filepath.Join(os.TempDir(), "sqsonce-testserver.lock"))
 	if err != nil {
 		return fmt.Errorf("testserver: waiting for another installation: %w", err)
 	}
 	defer unlock()
-	var packages []string
-	for _, d := range databases {
-		if !d.Installed() {
-			packages = append(packages, d.packages...)
-		}
-	}
-	if len(packages) == 0 {
+	packages, program := missing()
+	if program == "" {
 		return nil
 	}
 	wanted := strings.Join(packages, " ")
@@ -117,10 +124,8 @@ func Install(ctx context.Context, databases ...*Database) error {
 	if err := errors.Join(aptGet(ctx, slices.Concat([]string{"install", "-y", "--no-install-recommends"}, packages)...), allow()); err != nil {
 		return err
 	}
-	for _, d := range databases {
-		if p := d.missing(); p != "" {
-			return fmt.Errorf("testserver: %s installed no program %s", wanted, p)
-		}
+	if _, p := missing(); p != "" {
+		return fmt.Errorf("testserver: %s installed no program %s", wanted, p)
 	}
 	return nil
 }

@@ -8,14 +8,15 @@
 //     process has in memory, not what it has written to the operating system: a power failure is not tested.
 //   - packages of npm and PyPI, for what is compared with programs written for Node and Python: [InstallNode], [Package].
 //   - [Prometheus], for what reads metrics: [StartPrometheus], [Promtool].
+//   - a browser, for pages: [Browse].
 //
 // A server has its files in a temporary folder and listens on the loopback interface only. It ends with the test process,
 // also when that process is killed and cannot clean up. Nobody needs a password, and the superuser of a database is open
 // to every process of the machine: for tests only.
 //
-// Emulators, npm packages and Prometheus are installed at exact versions, below the user's cache folder. Databases are what the
-// operating system's packages install, without the system's own service. `go run ./internal/testserver/install` installs
-// all of them.
+// Emulators, npm packages and Prometheus are installed at exact versions, below the user's cache folder. Databases and the
+// browser are what the operating system's packages install, without the system's own service.
+// `go run ./internal/testserver/install` installs all of them.
 //
 // # Missing servers
 //
@@ -26,8 +27,10 @@
 //	EMULATORS=install   the server is installed; the test is skipped if that fails
 //	EMULATORS=required  the server is installed; the test fails if that fails
 //
-// Only root on Debian can install a database. A server that is installed and does not start fails the test in every mode
-// but off.
+// For a browser the variable is BROWSER, with the same values.
+//
+// Only root on Debian can install a database or a browser. A server that is installed and does not start fails the test in
+// every mode but off.
 //
 // # Other versions of databases
 //

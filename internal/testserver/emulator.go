@@ -146,7 +146,7 @@ func (e *Emulator) Shared(t testing.TB) *Service {
 	t.Helper()
 	s, err := e.running.get(func() (*Service, error) { return e.setUp(mode()) })
 	if err != nil {
-		unavailable(t, e.String(), err)
+		unavailable(t, mode(), e.String(), err)
 	}
 	return s
 }

@@ -15,7 +15,7 @@ func Main(m *testing.M) { os.Exit(Run(m)) }
 
 // Run is Main for a TestMain that has more to do. It returns the exit code.
 func Run(m *testing.M) int {
-	if err := checkMode(mode()); err != nil {
+	if err := checkMode(emulatorsVariable, mode()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
@@ -27,22 +27,24 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// Values of EMULATORS. "" is the default.
+const emulatorsVariable = "EMULATORS"
+
+// Values of EMULATORS, and of BROWSER. "" is the default.
 const (
 	off      = "off"
 	install  = "install"
 	required = "required"
 )
 
-func mode() string { return os.Getenv("EMULATORS") }
+func mode() string { return os.Getenv(emulatorsVariable) }
 
 // checkMode refuses a misspelt value: taken for the default, it would skip what it meant to require.
-func checkMode(m string) error {
+func checkMode(variable, m string) error {
 	switch m {
 	case "", off, install, required:
 		return nil
 	}
-	return fmt.Errorf("testserver: EMULATORS=%s is neither empty nor %s nor %s nor %s", m, off, install, required)
+	return fmt.Errorf("testserver: %s=%s is neither empty nor %s nor %s nor %s", variable, m, off, install, required)
 }
 
 var (
@@ -57,9 +59,9 @@ const setupTimeout = 8 * time.Minute
 
 // unavailable ends a test whose server is not there: it is skipped, or fails where the server is required or was found
 // and did not start.
-func unavailable(t testing.TB, server string, err error) {
+func unavailable(t testing.TB, mode, server string, err error) {
 	t.Helper()
-	if !errors.Is(err, errNotNamed) && (mode() == required || !errors.Is(err, errMissing)) {
+	if !errors.Is(err, errNotNamed) && (mode == required || !errors.Is(err, errMissing)) {
 		t.Fatalf("%s cannot run: %v", server, err)
 	}
 	t.Skipf("%s is not tested against: %v", server, err)

@@ -9,11 +9,11 @@ import (
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for _, m := range []string{"", off, install, required} {
-		if err := checkMode(m); err != nil {
+		if err := checkMode(emulatorsVariable, m); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := checkMode("require"); err == nil {
+	if err := checkMode(emulatorsVariable, "require"); err == nil {
 		t.Error("EMULATORS=require was accepted")
 	}
 	if _, err := Redis.setUp(off); !errors.Is(err, errMissing) {

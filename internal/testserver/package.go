@@ -34,7 +34,7 @@ const needsPython = "Python 3.12 or 3.13"
 
 // Packages returns every package.
 func Packages() []*Package {
-	return []*Package{ExtendedClient, ExtendedClientJava, TypeScript, MkDocs, Prometheus}
+	return []*Package{ExtendedClient, ExtendedClientJava, TypeScript, MkDocs, Prometheus, AxeCore}
 }
 
 // String returns name and version, as in messages and folder names.
@@ -65,7 +65,7 @@ func (p *Package) Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := p.setUp(mode())
 	if err != nil {
-		unavailable(t, p.String(), err)
+		unavailable(t, mode(), p.String(), err)
 	}
 	return dir
 }

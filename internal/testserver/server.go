@@ -49,7 +49,7 @@ func (d *Database) Start(t testing.TB, optFns ...func(*Options)) *Server {
 	t.Helper()
 	s, err := d.setUp(mode(), optFns...)
 	if err != nil {
-		unavailable(t, d.Name, err)
+		unavailable(t, mode(), d.Name, err)
 	}
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
@@ -65,13 +65,13 @@ func (d *Database) Shared(t testing.TB) *Server {
 	t.Helper()
 	s, err := d.running.get(func() (*Server, error) { return d.setUp(mode()) })
 	if err != nil {
-		unavailable(t, d.Name, err)
+		unavailable(t, mode(), d.Name, err)
 	}
 	return s
 }
 
 func (d *Database) setUp(mode string, optFns ...func(*Options)) (*Server, error) {
-	if err := checkMode(mode); err != nil { // the package may have a TestMain of its own
+	if err := checkMode(emulatorsVariable, mode); err != nil { // the package may have a TestMain of its own
 		return nil, err
 	}
 	// Not the context of the test: other tests may share the server.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,25 @@ func TestConsolePages(t *testing.T) {
 			if got := b.get(class + "&page=" + page); got.code != http.StatusBadRequest || !strings.Contains(got.text, "1 to 3") {
 				t.Errorf("page %s: %d: %s", page, got.code, got.text)
 			}
+		}
+	})
+}
+
+// Whoever sends messages decides how many classes there are: they are shown a hundred at a time too.
+func TestConsoleManyClasses(t *testing.T) {
+	bubble(t, func(w *world) {
+		for i := range 130 {
+			w.send("orders-dlq", "e"+strconv.Itoa(i), "b", sqsonce.AttrRejectReason, "reason "+strings.Repeat("x", i))
+		}
+		b := w.browse(true)
+		if got := b.look("orders"); !strings.Contains(got.text, "1 to 100 of 130") || strings.Count(got.body, `<th scope="row">`) != 100 {
+			t.Errorf("%s", got.text)
+		}
+		if got := b.get("/dlq/orders?page=2"); !strings.Contains(got.text, "101 to 130 of 130") || strings.Count(got.body, `<th scope="row">`) != 30 {
+			t.Errorf("%s", got.text)
+		}
+		if got := b.get("/dlq/orders?page=3"); got.code != http.StatusBadRequest {
+			t.Errorf("%d: %s", got.code, got.text)
 		}
 	})
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 )
 
-// Both exporters at once: the collector has got traces and metrics when stop returns, and /metrics has the metrics.
+// Both exporters at once: the collector has got traces and metrics when stop returns, and /metrics has the metrics, beside what else
+// is mounted there.
 func TestStart(t *testing.T) {
 	c := startCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("PROMETHEUS_ADDR", "127.0.0.1:0")
 	var log bytes.Buffer
-	tel, _, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.NewTextHandler(&log, nil)))
+	tel, mux, stop, err := Start(t.Context(), "orders-worker", slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +44,10 @@ func TestStart(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics has no %s:\n%s", want, text)
 		}
+	}
+	mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(rw, "the status at "+r.URL.Path) })
+	if text := get(t, "http://"+addr[1]+"/ready"); text != "the status at /ready" {
+		t.Errorf("beside /metrics: %q", text)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)

@@ -1,5 +1,5 @@
 // Command install installs the servers that tests run against: emulators, into the user's cache folder, with packages of
-// Python and Node, and databases, from Debian's packages, which takes root. It exits with 1 if one could not be installed. With -check it installs nothing and
+// Python and Node, and databases and a browser, from Debian's packages, which takes root. It exits with 1 if one could not be installed. With -check it installs nothing and
 // says which are missing.
 //
 // With -unpack it downloads a server of another suite of Debian into a folder, and prints the environment variable that
@@ -63,6 +63,9 @@ func check() {
 			missing(d.Name)
 		}
 	}
+	if !testserver.Chromium.Installed() {
+		missing(testserver.Chromium.Name)
+	}
 }
 
 func installAll(ctx context.Context) (status int) {
@@ -84,6 +87,8 @@ func installAll(ctx context.Context) (status int) {
 		fmt.Println(d.Name)
 		report(testserver.Install(ctx, d))
 	}
+	fmt.Println(testserver.Chromium.Name)
+	report(testserver.Chromium.Install(ctx))
 	fmt.Println("go test -count=1 runs tests against them; without -count=1 it may print a result from before")
 	return status
 }

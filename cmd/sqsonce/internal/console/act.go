@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -113,11 +114,15 @@ func (s *Server) start(p *plan) (*run, error) {
 		return nil, err
 	}
 	s.looks.acted(p.queue)
-	s.background(func(ctx context.Context) {
+	// A look is let in before the run is said to have ended.
+	command := func(ctx context.Context, out, err io.Writer, args ...string) int {
 		if p.queue.Name != "" {
 			defer s.looks.end(p.queue)
 		}
-		if err := r.carryOut(ctx, s.opts.Command, p.command(p.flagsOf()...)); err != nil {
+		return s.opts.Command(ctx, out, err, args...)
+	}
+	s.background(func(ctx context.Context) {
+		if err := r.carryOut(ctx, command, p.command(p.flagsOf()...)); err != nil {
 			s.log.Error("console: an act failed", append([]any{"act", p.PageTitle()}, host.ErrorAttrs(err)...)...)
 		}
 	})

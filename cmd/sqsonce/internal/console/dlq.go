@@ -15,16 +15,13 @@ import (
 	"github.com/sqsonce/sqsonce/ops"
 )
 
-// pageSize is how many messages a page of a class has.
-const pageSize = 100
-
 func (s *Server) dlqRoutes() {
 	s.handlePage("GET /dlq/{queue}", "dlq", "Dead letters", s.showDLQ)
 	s.handlePage("GET /dlq/{queue}/class/{class}", "class", "Class", s.showClass)
 	s.handlePage("GET /dlq/{queue}/{id}", "message", "Message", s.showMessage)
 	// It changes receive counts, so it is no GET; it is there without Write too, as dlq ls is.
 	s.mux.HandleFunc("POST /dlq/{queue}/look", s.postLook)
-	s.handleFragment("GET /fragment/look/{queue}", "live-look", s.showDLQ)
+	s.handleFragment("GET /fragment/look/{queue}", "live-look", s.showLook)
 }
 
 // dlqData is what every page below a dead-letter queue has.
@@ -63,8 +60,28 @@ func (s *Server) dlq(r *http.Request) (dlqData, error) {
 	return dlqData{s.looks.of(q), q, host.IsFIFO(q.DLQName), lookLimits, s.opts.Joined}, err
 }
 
+// classesData is the page of a queue, with one page of its classes.
+type classesData struct {
+	dlqData
+	pager
+	Classes []classes.Class
+}
+
 // showDLQ receives nothing.
-func (s *Server) showDLQ(_ context.Context, r *http.Request) (any, error) { return s.dlq(r) }
+func (s *Server) showDLQ(_ context.Context, r *http.Request) (any, error) {
+	d, err := s.dlq(r)
+	if err != nil || d.Look == nil {
+		return classesData{dlqData: d, pager: pager{Pages: 1}}, err
+	}
+	p, err := newPager(r, len(d.Look.Classes), dlqPath(d.Queue.Name)+"?")
+	if err != nil {
+		return nil, err
+	}
+	return classesData{d, p, d.Look.Classes[p.First-1 : p.Last]}, nil
+}
+
+// showLook says whether a look is under way.
+func (s *Server) showLook(_ context.Context, r *http.Request) (any, error) { return s.dlq(r) }
 
 // lookWait is how long a browser waits for a look. One that takes longer goes on, and the page says so.
 const lookWait = 20 * time.Second
@@ -103,21 +120,12 @@ func (s *Server) postLook(w http.ResponseWriter, r *http.Request) {
 // classData is one page of a class.
 type classData struct {
 	dlqData
+	pager
 	Class    classes.Class
 	Messages []*message
-	First    int // the number of the first one
-	Page     int
-	Pages    int
 }
 
 func (d classData) PageTitle() string { return "Class " + d.Class.ID + " of " + d.Queue.DLQName }
-
-func (d classData) Last() int       { return d.First + len(d.Messages) - 1 }
-func (d classData) Earlier() string { return d.path(d.Page - 1) }
-func (d classData) Next() string    { return d.path(d.Page + 1) }
-func (d classData) path(n int) string {
-	return classPath(d.Queue, d.Class) + "&page=" + strconv.Itoa(n)
-}
 
 func classPath(q Queue, c classes.Class) string {
 	return dlqPath(q.Name) + "/class/" + url.PathEscape(c.ID) + "?" + url.Values{"state": {string(c.State)}}.Encode()
@@ -138,17 +146,13 @@ func (s *Server) showClass(_ context.Context, r *http.Request) (any, error) {
 	if i < 0 {
 		return nil, notListed(fmt.Errorf("the newest look, of %s, shows no class %s %s", clock(d.Look.AsOf), id, state))
 	}
-	c := classData{dlqData: d, Class: d.Look.Classes[i], Page: 1}
-	found := d.Look.of(c.Class.ID, c.Class.State)
-	c.Pages = (len(found) + pageSize - 1) / pageSize
-	if text := r.FormValue("page"); text != "" {
-		if c.Page, err = strconv.Atoi(text); err != nil || c.Page < 1 || c.Page > c.Pages {
-			return nil, &pageError{http.StatusBadRequest, fmt.Errorf("page is %q, must be 1 to %d", text, c.Pages)}
-		}
+	c := d.Look.Classes[i]
+	found := d.Look.of(c.ID, c.State)
+	p, err := newPager(r, len(found), classPath(d.Queue, c)+"&")
+	if err != nil {
+		return nil, err
 	}
-	c.First = (c.Page-1)*pageSize + 1
-	c.Messages = found[c.First-1 : min(len(found), c.First-1+pageSize)]
-	return c, nil
+	return classData{d, p, c, found[p.First-1 : p.Last]}, nil
 }
 
 func notListed(err error) error {

@@ -175,6 +175,27 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A plan shows a hundred groups, and one without a hash is none.
+func TestPlanGroups(t *testing.T) {
+	var out string
+	s := New(Options{Addr: "127.0.0.1:1", Queues: []Queue{orders}, Write: true, Command: func(_ context.Context, w, _ io.Writer, _ ...string) int {
+		_, _ = io.WriteString(w, out)
+		return 0
+	}})
+	defer s.Close()
+	o := operation{name: "redrive", queue: orders, args: []string{"dlq", "redrive"}}
+	group := `{"class":"a","count":1,"action":"planned"}`
+	out = `{"hash":"h","count":130,"groups":[` + strings.Repeat(group+",", 129) + group + `]}`
+	if p, err := s.makePlan(t.Context(), o); err != nil || len(p.Groups) != 100 || p.More != 30 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, out = range []string{"", "[]", `{"count":1}`} {
+		if p, err := s.makePlan(t.Context(), o); err == nil {
+			t.Errorf("%q is a plan: %+v", out, p)
+		}
+	}
+}
+
 // A class page names its class in its address whatever that is.
 func TestPaths(t *testing.T) {
 	if got := classPath(Queue{Name: "o.fifo"}, classes.Class{ID: "a/b?", State: ops.Released}); got != "/dlq/o.fifo/class/a%2Fb%3F?state=released" {

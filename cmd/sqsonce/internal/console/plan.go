@@ -149,6 +149,7 @@ type plan struct {
 	Token string
 	Made  time.Time
 	Notes []string // what the dry run has said in words
+	More  int      // groups that are not shown, the smallest
 
 	run *run // of plans.mu; nil: it was not confirmed
 }
@@ -276,6 +277,9 @@ func (s *Server) makePlan(ctx context.Context, o operation) (*plan, error) {
 	p := &plan{operation: o, Token: rand.Text(), Made: time.Now(), Notes: strings.Split(said(notes.String()), "\n")}
 	if err := json.Unmarshal(out.Bytes(), &p.planJSON); err != nil {
 		return nil, fmt.Errorf("the plan cannot be read: %w", err)
+	}
+	if p.More = max(0, len(p.Groups)-pageSize); p.More > 0 { // who sends the messages decides how many reasons there are
+		p.Groups = slices.Clone(p.Groups[:pageSize])
 	}
 	if p.Hash == "" && !p.Nothing() {
 		return nil, errors.New("the plan has no hash: nothing binds what is done to it")

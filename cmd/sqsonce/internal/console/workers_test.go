@@ -82,9 +82,11 @@ func TestWorkers(t *testing.T) {
 			t.Error("the oldest is not the first")
 		}
 		f.has("/", "done: 40.0", "failed: 2.0") // of both
+		f.sampler.mu.Lock()
 		if v := f.sampler.newSample(f.opts.Queues[0], time.Now().Add(time.Second)).values; !math.IsNaN(v[done]) {
 			t.Errorf("a sample has the rate of an earlier one: %g", v[done])
 		}
+		f.sampler.mu.Unlock()
 		time.Sleep(time.Minute)
 		before := asked.Load()
 		time.Sleep(time.Minute)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ type account struct {
 
 	sqs, dynamodb, lambda, iam, cloudwatch, sts *fake
 
-	functions map[string]*lambda.GetFunctionConfigurationOutput // by name
+	functions map[string]*lambda.GetFunctionConfigurationOutput // by name, or name:alias
 	reserved  map[string]int32                                  // concurrency, by name of the function
 	mappings  []*mappingConfiguration
 	role      *role                           // the function's
@@ -105,7 +106,8 @@ func newAccount(t testing.TB, queues ...localstack.Queue) *account {
 		}
 	})
 	a := &account{
-		TB: t, stack: stack, sqs: &fake{server: true}, dynamodb: &fake{server: true}, lambda: &fake{}, iam: &fake{}, cloudwatch: &fake{}, sts: &fake{},
+		TB: t, stack: stack, sqs: &fake{server: true}, dynamodb: &fake{server: true}, lambda: &fake{}, iam: &fake{}, cloudwatch: &fake{},
+		sts:       &fake{},
 		functions: map[string]*lambda.GetFunctionConfigurationOutput{}, reserved: map[string]int32{},
 		metric: map[string]*cwtypes.MetricAlarm{}, ages: map[string]time.Duration{},
 	}
@@ -117,6 +119,15 @@ func newAccount(t testing.TB, queues ...localstack.Queue) *account {
 		CloudWatch: cloudwatch.NewFromConfig(a.cloudwatch.config()),
 		STS:        sts.NewFromConfig(a.sts.config()),
 	}
+	a.sqs.refuse("SetQueueAttributes", func(in any) error { // a rule that the server does not have
+		var p redriveAllow
+		if text := in.(*sqs.SetQueueAttributesInput).Attributes["RedriveAllowPolicy"]; text != "" {
+			if err := json.Unmarshal([]byte(text), &p); err != nil || len(p.Sources) > 10 {
+				return fmt.Errorf("RedriveAllowPolicy with %d sources: %w", len(p.Sources), err)
+			}
+		}
+		return nil
+	})
 	a.fakeLambda()
 	a.fakeCloudWatch()
 	return a
@@ -147,7 +158,8 @@ func (a *account) dlq() string {
 func (a *account) setQueue(name string, attributes map[string]string) {
 	a.Helper()
 	url := a.stack.QueueURL[name]
-	if _, err := a.stack.SQS.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: attributes}); err != nil {
+	if _, err := a.stack.SQS.SetQueueAttributes(context.Background(), &sqs.SetQueueAttributesInput{QueueUrl: &url,
+		Attributes: attributes}); err != nil {
 		a.Fatal(err)
 	}
 }
@@ -198,8 +210,8 @@ func (a *account) fakeLambda() {
 		return out, nil
 	})
 	answer(a.lambda, func(in *lambda.GetFunctionConfigurationInput) (*lambda.GetFunctionConfigurationOutput, error) {
-		name, _ := functionName(*in.FunctionName)
-		if f := a.functions[name]; f != nil {
+		name, qualifier := functionName(*in.FunctionName)
+		if f := cmp.Or(a.functions[name+":"+qualifier], a.functions[name]); f != nil {
 			return f, nil
 		}
 		return nil, notFound("Function not found: %s", *in.FunctionName)
@@ -260,6 +272,9 @@ func (a *account) scale(m *mappingConfiguration, s *lambdatypes.ScalingConfig) e
 	if n := aws.ToInt32(s.MaximumConcurrency); n < 2 || n > 1000 {
 		return fmt.Errorf("MaximumConcurrency %d is not from 2 to 1000", n)
 	}
+	if m.ProvisionedPollerConfig != nil {
+		return errors.New("MaximumConcurrency and provisioned pollers exclude each other")
+	}
 	m.ScalingConfig = s
 	return nil
 }
@@ -269,6 +284,10 @@ func (a *account) fakeCloudWatch() {
 	answer(a.cloudwatch, func(in *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error) {
 		if (in.MetricName == nil) == (len(in.Metrics) == 0) || in.EvaluationPeriods == nil || in.ComparisonOperator == "" {
 			return nil, errors.New("one of MetricName and Metrics, EvaluationPeriods and ComparisonOperator are needed")
+		}
+		if len(in.Metrics) > 0 && (in.Namespace != nil || in.Dimensions != nil || in.Period != nil || in.Unit != "" ||
+			in.Statistic != "" || in.ExtendedStatistic != nil) {
+			return nil, errors.New("with Metrics there is no Namespace, Dimensions, Period, Unit, Statistic or ExtendedStatistic")
 		}
 		alarm := &cwtypes.MetricAlarm{}
 		text, err := json.Marshal(in)

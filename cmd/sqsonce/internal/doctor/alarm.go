@@ -67,7 +67,8 @@ func (all *alarms) checkDepth(r *report, dlq string) {
 			silent = a
 		case visible && !lasting:
 			heard = true
-			r.warn(putAlarm(withHidden(a, dlq)), "alarm %q counts the visible messages of %s alone: who lists them hides them, so that it turns to OK and rings again",
+			r.warn(putAlarm(withHidden(a, dlq)),
+				"alarm %q counts the visible messages of %s alone: who lists them hides them, so that it turns to OK and rings again",
 				aws.ToString(a.AlarmName), dlq)
 		default:
 			heard = true
@@ -80,7 +81,8 @@ func (all *alarms) checkDepth(r *report, dlq string) {
 		if watches(silent, metricVisible, dlq) && !watches(silent, metricHidden, dlq) {
 			mended = withHidden(silent, dlq)
 		}
-		r.warn(voice(mended), "alarm %q on the messages in %s tells nobody: its actions are none, or switched off", aws.ToString(silent.AlarmName), dlq)
+		r.warn(voice(mended), "alarm %q on the messages in %s tells nobody: its actions are none, or switched off",
+			aws.ToString(silent.AlarmName), dlq)
 	default:
 		name := "sqsonce-" + dlq + "-messages"
 		r.warn(voice(withHidden(&cwtypes.MetricAlarm{
@@ -103,7 +105,8 @@ func (all *alarms) checkAge(r *report, q *queue, most int) {
 		}
 	}
 	if silent != nil {
-		r.warn(voice(silent), "alarm %q on the age of messages in %s tells nobody: its actions are none, or switched off", aws.ToString(silent.AlarmName), q.name)
+		r.warn(voice(silent), "alarm %q on the age of messages in %s tells nobody: its actions are none, or switched off",
+			aws.ToString(silent.AlarmName), q.name)
 		return
 	}
 	visibility, err := q.seconds(sqstypes.QueueAttributeNameVisibilityTimeout)

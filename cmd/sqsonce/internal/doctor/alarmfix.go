@@ -47,7 +47,8 @@ func withHidden(a *cwtypes.MetricAlarm, queue string) *cwtypes.MetricAlarm {
 	stat := cmp.Or(string(a.Statistic), aws.ToString(a.ExtendedStatistic), string(cwtypes.StatisticMaximum))
 	query := func(id, metric string) cwtypes.MetricDataQuery {
 		return cwtypes.MetricDataQuery{Id: &id, ReturnData: aws.Bool(false), MetricStat: &cwtypes.MetricStat{
-			Stat: &stat, Period: a.Period, Metric: &cwtypes.Metric{Namespace: aws.String(namespace), MetricName: &metric, Dimensions: ofQueue(queue)},
+			Stat: &stat, Period: a.Period, Metric: &cwtypes.Metric{Namespace: aws.String(namespace), MetricName: &metric,
+				Dimensions: ofQueue(queue)},
 		}}
 	}
 	sum := *a

@@ -73,7 +73,8 @@ func (b *bound) add(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("sqsonce.Bound", b.call), middleware.Before)
 }
 
-func (b *bound) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+func (b *bound) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput,
+	middleware.Metadata, error) {
 	if away := b.away.Load(); away != nil {
 		return middleware.InitializeOutput{}, middleware.Metadata{}, away
 	}

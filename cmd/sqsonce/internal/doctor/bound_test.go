@@ -48,7 +48,8 @@ func TestNoAnswer(t *testing.T) {
 			t.Errorf("took %v, want %v", took, 2*callTimeout)
 		}
 		for id, text := range map[string]string{
-			"Q6": "lambda does not answer: nothing within 10s", "Q7": "lambda does not answer", "L1": "lambda does not answer", "A1": "cloudwatch does not answer",
+			"Q6": "lambda does not answer: nothing within 10s", "Q7": "lambda does not answer", "L1": "lambda does not answer",
+			"A1": "cloudwatch does not answer",
 		} {
 			if f := found[id]; f.Verdict != Skip || !strings.Contains(f.Text, text) {
 				t.Errorf("%s", f)
@@ -140,7 +141,8 @@ func TestPanic(t *testing.T) {
 		{[]string{"X1", "X2"}, func(context.Context, *examination) []Finding { panic("boom") }},
 		{[]string{"X3"}, func(context.Context, *examination) []Finding { return []Finding{{ID: "X3", Verdict: OK}} }},
 	})
-	if len(found) != 3 || found[0].Verdict != Skip || found[1].ID != "X2" || !strings.Contains(found[1].Text, "the check panicked: boom") || found[2].Verdict != OK {
+	if len(found) != 3 || found[0].Verdict != Skip || found[1].ID != "X2" || !strings.Contains(found[1].Text,
+		"the check panicked: boom") || found[2].Verdict != OK {
 		t.Errorf("%v", found)
 	}
 }
@@ -161,8 +163,9 @@ func TestInterrupt(t *testing.T) {
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "0s", time.Second: "1s", 90 * time.Second: "1m30s", time.Hour: "1h", 61 * time.Minute: "1h1m", day: "1d", day + time.Second: "1d 1s", 14*day + 12*time.Hour: "14d 12h",
-		100 * time.Minute: "1h40m", 10 * time.Minute: "10m", 20 * time.Second: "20s", 20 * time.Hour: "20h",
+		0: "0s", time.Second: "1s", 90 * time.Second: "1m30s", time.Hour: "1h", 61 * time.Minute: "1h1m", day: "1d", day + time.Second: "1d 1s",
+		14*day + 12*time.Hour: "14d 12h",
+		100 * time.Minute:     "1h40m", 10 * time.Minute: "10m", 20 * time.Second: "20s", 20 * time.Hour: "20h",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)

@@ -38,7 +38,8 @@ func checkDeadLetterQueue(ctx context.Context, e *examination) []Finding {
 	}
 	switch {
 	case own.Account != arn.Account || own.Region != arn.Region:
-		r.fail(newDeadLetterQueue(q), "the dead-letter queue of %s is %s, in another account or Region, where SQS does not move messages", q.name, arn)
+		r.fail(newDeadLetterQueue(q), "the dead-letter queue of %s is %s, in another account or Region, where SQS does not move messages",
+			q.name, arn)
 		return []Finding{r.finding("")}
 	case host.IsFIFO(arn.Name) != q.fifo:
 		r.fail(newDeadLetterQueue(q), "%s is a %s queue and its dead-letter queue %s a %s one: SQS does not move messages between them",
@@ -48,7 +49,9 @@ func checkDeadLetterQueue(ctx context.Context, e *examination) []Finding {
 	d, err := e.deadLetterQueue(ctx)
 	switch {
 	case isMissing(err):
-		r.fail(createQueue(arn.Name), "the dead-letter queue %s of %s does not exist: messages stay in %s until their retention ends, and are then lost", arn.Name, q.name, q.name)
+		r.fail(createQueue(arn.Name),
+			"the dead-letter queue %s of %s does not exist: messages stay in %s until their retention ends, and are then lost", arn.Name, q.name,
+			q.name)
 	case err != nil:
 		r.miss(err)
 	default:
@@ -126,9 +129,11 @@ func checkDeadLetterRetention(ctx context.Context, e *examination) []Finding {
 	fix := setAttribute(d, sqstypes.QueueAttributeNameMessageRetentionPeriod, fmt.Sprint(int64(longRetention.Seconds())))
 	switch {
 	case !q.fifo && retention < own:
-		r.fail(fix, "%s keeps messages for %s, and %s for %s, counted from the send in both: what waits too long in %s is lost when it is moved", d.name, span(retention), q.name, span(own), q.name)
+		r.fail(fix, "%s keeps messages for %s, and %s for %s, counted from the send in both: what waits too long in %s is lost when it is moved",
+			d.name, span(retention), q.name, span(own), q.name)
 	case !q.fifo && retention < longRetention:
-		r.warn(fix, "%s keeps messages for %s, counted from when they were sent to %s, which may keep them for %s before", d.name, span(retention), q.name, span(own))
+		r.warn(fix, "%s keeps messages for %s, counted from when they were sent to %s, which may keep them for %s before", d.name,
+			span(retention), q.name, span(own))
 	case retention < longRetention:
 		r.warn(fix, "%s keeps messages for %s, and could for %s", d.name, span(retention), span(longRetention))
 	}
@@ -199,7 +204,7 @@ func (e *examination) oldest(ctx context.Context, d *queue) (time.Duration, erro
 	if !(age >= 0 && age < 1e9) { // also of NaN
 		return 0, fmt.Errorf("CloudWatch has no %s of %s of the last hour", metricAge, d.name)
 	}
-	return time.Duration(age * float64(time.Second)), nil
+	return time.Duration(age*float64(time.Second)) + max(now.Sub(newest), 0), nil // it has grown since
 }
 
 // checkDeadLetterReaders is Q6: who takes messages out of the dead-letter queue.

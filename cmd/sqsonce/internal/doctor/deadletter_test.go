@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
@@ -30,7 +31,8 @@ var deadLetterDefects = []defect{
 		also: []string{"Q4", "Q5", "Q6"}, before: func(*account) { time.Sleep(61 * time.Second) }, // SQS frees the name after a minute
 	},
 	{
-		name: "missing", id: "Q3", verdict: Fail, text: "the dead-letter queue orders-dlq.fifo of orders.fifo does not exist", spoil: deleteDLQ, fifo: true,
+		name: "missing", id: "Q3", verdict: Fail, text: "the dead-letter queue orders-dlq.fifo of orders.fifo does not exist", spoil: deleteDLQ,
+		fifo: true,
 		also: []string{"Q4", "Q5", "Q6"}, before: func(*account) { time.Sleep(61 * time.Second) },
 	},
 	{
@@ -39,8 +41,10 @@ var deadLetterDefects = []defect{
 		also:  []string{"Q6"},
 	},
 	{
-		name: "of the other kind", id: "Q3", verdict: Fail, text: "orders is a standard queue and its dead-letter queue orders-dlq.fifo a FIFO one",
-		spoil: all(lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`.fifo","maxReceiveCount":5}`), ageAlarm("orders-dlq.fifo")), before: truth,
+		name: "of the other kind", id: "Q3", verdict: Fail,
+		text: "orders is a standard queue and its dead-letter queue orders-dlq.fifo a FIFO one",
+		spoil: all(lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`.fifo","maxReceiveCount":5}`),
+			ageAlarm("orders-dlq.fifo")), before: truth,
 		also: []string{"Q4", "Q5", "Q6"},
 	},
 	{name: "denies all", id: "Q3", verdict: Fail, text: "is denyAll", spoil: allows(`{"redrivePermission":"denyAll"}`)},
@@ -50,9 +54,11 @@ var deadLetterDefects = []defect{
 	},
 	{
 		name: "allows ten others", id: "Q3", verdict: Fail, text: "names 10 queues, and not orders",
-		spoil: allows(`{"redrivePermission":"byQueue","sourceQueueArns":[` + strings.TrimSuffix(strings.Repeat(`"`+queueARN("o")+`",`, 10), ",") + `]}`),
+		spoil: allows(`{"redrivePermission":"byQueue","sourceQueueArns":[` + strings.TrimSuffix(strings.Repeat(`"`+queueARN("o")+`",`, 10),
+			",") + `]}`),
 	},
-	{name: "an allow policy that is none", id: "Q3", verdict: Fail, text: "the RedriveAllowPolicy of orders-dlq cannot be read", spoil: allows(`["it's"]`)},
+	{name: "an allow policy that is none", id: "Q3", verdict: Fail, text: "the RedriveAllowPolicy of orders-dlq cannot be read",
+		spoil: allows(`["it's"]`)},
 	{name: "another permission", id: "Q3", verdict: Fail, text: `redrivePermission "some"`, spoil: allows(`{"redrivePermission":"some"}`)},
 
 	{
@@ -60,7 +66,8 @@ var deadLetterDefects = []defect{
 		spoil: with("orders-dlq", "MessageRetentionPeriod", "345599"),
 	},
 	{
-		name: "four days", id: "Q4", verdict: Warn, text: "orders-dlq keeps messages for 4d, counted from when they were sent to orders, which may keep them for 4d before",
+		name: "four days", id: "Q4", verdict: Warn,
+		text:  "orders-dlq keeps messages for 4d, counted from when they were sent to orders, which may keep them for 4d before",
 		spoil: with("orders-dlq", "MessageRetentionPeriod", "345600"),
 	},
 	{
@@ -68,16 +75,30 @@ var deadLetterDefects = []defect{
 		spoil: with("orders-dlq.fifo", "MessageRetentionPeriod", "345600"),
 	},
 	{
-		name: "shorter than the queue's, from the move", id: "Q4", verdict: Warn, fifo: true, text: "orders-dlq.fifo keeps messages for 1d, and could for 14d",
+		name: "shorter than the queue's, from the move", id: "Q4", verdict: Warn, fifo: true,
+		text:  "orders-dlq.fifo keeps messages for 1d, and could for 14d",
 		spoil: with("orders-dlq.fifo", "MessageRetentionPeriod", "86400"),
 	},
 	{
 		name: "lost tomorrow", id: "Q4", verdict: Warn, words: "sqsonce dlq ls --dlq orders-dlq", spoil: letters(2, 9*day),
 		text: "2 messages in orders-dlq: the oldest may be lost in 1d; it was moved 9d ago, and may have waited for 4d in orders before",
 	},
-	{name: "lost a second before two days", id: "Q4", verdict: Warn, words: "sqsonce", text: "may be lost in 1d 23h59m;", spoil: letters(1, 8*day+time.Second)},
-	{name: "overdue", id: "Q4", verdict: Warn, words: "sqsonce", text: "may be lost at any time; it was moved 10d ago", spoil: letters(1, 10*day)},
-	{name: "lost tomorrow", id: "Q4", verdict: Warn, fifo: true, words: "sqsonce", text: "may be lost in 1d; it was moved 13d ago", spoil: letters(1, 13*day)},
+	{name: "lost a second before two days", id: "Q4", verdict: Warn, words: "sqsonce", text: "may be lost in 1d 23h59m;", spoil: letters(1,
+		8*day+time.Second)},
+	{
+		name: "lost a second before two days, by a value of half an hour ago", id: "Q4", verdict: Warn, words: "sqsonce", text: "may be lost in 1d 23h59m;",
+		spoil: all(letters(1, 8*day-30*time.Minute+time.Second), func(a *account) {
+			alter(a.cloudwatch, func(out *cloudwatch.GetMetricDataOutput) {
+				for i := range out.MetricDataResults[0].Timestamps {
+					out.MetricDataResults[0].Timestamps[i] = out.MetricDataResults[0].Timestamps[i].Add(-30 * time.Minute)
+				}
+			})
+		}),
+	},
+	{name: "overdue", id: "Q4", verdict: Warn, words: "sqsonce", text: "may be lost at any time; it was moved 10d ago", spoil: letters(1,
+		10*day)},
+	{name: "lost tomorrow", id: "Q4", verdict: Warn, fifo: true, words: "sqsonce", text: "may be lost in 1d; it was moved 13d ago",
+		spoil: letters(1, 13*day)},
 	{
 		name: "lost tomorrow, and could be kept", id: "Q4", verdict: Warn, text: "may be lost in 1d; it was moved 5d ago",
 		spoil: all(with("orders-dlq", "MessageRetentionPeriod", "864000"), letters(1, 5*day)),
@@ -88,7 +109,8 @@ var deadLetterDefects = []defect{
 		spoil: with("orders-dlq", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("orders")+`","maxReceiveCount":3}`),
 	},
 	{
-		name: "a mapping", id: "Q6", verdict: Fail, text: "mapping u2 (Enabled) reads orders-dlq and hands its messages to " + functionARN("retry"),
+		name: "a mapping", id: "Q6", verdict: Fail,
+		text: "mapping u2 (Enabled) reads orders-dlq and hands its messages to " + functionARN("retry"),
 		spoil: func(a *account) {
 			a.mappings = append(a.mappings, &mappingConfiguration{
 				UUID: aws.String("u2"), State: aws.String("Enabled"), EventSourceArn: aws.String(dlqARN), FunctionArn: aws.String(functionARN("retry")),

@@ -70,25 +70,13 @@ func denial(operation string) error {
 	return &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized to perform: " + operation}
 }
 
-// asked returns how often an operation was called.
-func (f *fake) asked(operation string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for _, c := range f.calls {
-		if c == operation {
-			n++
-		}
-	}
-	return n
-}
-
 // add is one of a client's APIOptions.
 func (f *fake) add(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("fake", f.call), middleware.After)
 }
 
-func (f *fake) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+func (f *fake) call(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput,
+	middleware.Metadata, error) {
 	operation := strings.TrimSuffix(reflect.TypeOf(in.Parameters).Elem().Name(), "Input")
 	f.mu.Lock()
 	f.calls = append(f.calls, operation)

@@ -21,8 +21,10 @@ func functionChecks() []check {
 	}
 }
 
+type lookAtMapping func(context.Context, *examination, *mappingConfiguration) Finding
+
 // ofMapping is a check that applies where there is a mapping.
-func ofMapping(id string, look func(context.Context, *examination, *mappingConfiguration) Finding) func(context.Context, *examination) []Finding {
+func ofMapping(id string, look lookAtMapping) func(context.Context, *examination) []Finding {
 	return func(ctx context.Context, e *examination) []Finding {
 		if e.Function == "" {
 			return nil
@@ -54,7 +56,8 @@ func checkMapping(ctx context.Context, e *examination) []Finding {
 		return []Finding{unseen(r.id, err)}
 	}
 	if m == nil {
-		create := awsCommand("lambda", "create-event-source-mapping", "--function-name", e.Function, "--event-source-arn", q.arn, "--batch-size", "10",
+		create := awsCommand("lambda", "create-event-source-mapping", "--function-name", e.Function, "--event-source-arn", q.arn,
+			"--batch-size", "10",
 			"--function-response-types", reportItems, "--scaling-config", fmt.Sprintf("MaximumConcurrency=%d", someConcurrency))
 		r.fail(create, "no event source mapping hands messages of %s to %s", q.name, e.Function)
 		return []Finding{r.finding("")}
@@ -100,7 +103,8 @@ func checkItemFailures(_ context.Context, e *examination, m *mappingConfiguratio
 	r := report{id: "L2"}
 	has := slices.Contains(m.FunctionResponseTypes, lambdatypes.FunctionResponseTypeReportBatchItemFailures)
 	if !has && !e.AllOrNothing {
-		r.fail(updateMapping(m, "--function-response-types", reportItems), "mapping %s has no %s: one failed message fails its whole batch", aws.ToString(m.UUID), reportItems)
+		r.fail(updateMapping(m, "--function-response-types", reportItems), "mapping %s has no %s: one failed message fails its whole batch",
+			aws.ToString(m.UUID), reportItems)
 	}
 	if !has {
 		return r.finding("one failed message fails its whole batch, which is meant")
@@ -135,19 +139,23 @@ func checkConcurrency(ctx context.Context, e *examination, m *mappingConfigurati
 		if has {
 			limit = min(max(reserved, leastLimit), someConcurrency)
 		}
-		r.warn(limitTo(limit), "mapping %s has no MaximumConcurrency: where %s is throttled, each throttle costs messages a receive", aws.ToString(m.UUID), function)
+		r.warn(limitTo(limit), "mapping %s has no MaximumConcurrency: where %s is throttled, each throttle costs messages a receive",
+			aws.ToString(m.UUID), function)
 	}
 	switch {
 	case !has || limit <= reserved:
 	case reserved < leastLimit || provisioned:
-		r.warn(reserve(limit), "mapping %s invokes up to %d at a time, above the reserved concurrency %d of %s: throttles cost receives", aws.ToString(m.UUID), limit, reserved, function)
+		r.warn(reserve(limit), "mapping %s invokes up to %d at a time, above the reserved concurrency %d of %s: throttles cost receives",
+			aws.ToString(m.UUID), limit, reserved, function)
 	default:
-		r.warn(limitTo(reserved), "mapping %s invokes up to %d at a time, above the reserved concurrency %d of %s: throttles cost receives", aws.ToString(m.UUID), limit, reserved, function)
+		r.warn(limitTo(reserved), "mapping %s invokes up to %d at a time, above the reserved concurrency %d of %s: throttles cost receives",
+			aws.ToString(m.UUID), limit, reserved, function)
 	}
 	if !has {
 		return r.finding("mapping %s invokes up to %d at a time; %s has no reserved concurrency", aws.ToString(m.UUID), limit, function)
 	}
-	return r.finding("mapping %s invokes up to %d at a time, within the reserved concurrency %d of %s", aws.ToString(m.UUID), limit, reserved, function)
+	return r.finding("mapping %s invokes up to %d at a time, within the reserved concurrency %d of %s", aws.ToString(m.UUID), limit,
+		reserved, function)
 }
 
 // reserved is the function's reserved concurrency, if it has one.
@@ -170,7 +178,8 @@ func checkFilter(_ context.Context, e *examination, m *mappingConfiguration) Fin
 		r.warn(remove, "mapping %s has filter criteria that Lambda cannot read (%s): what they filter out is deleted, and no handler sees it",
 			aws.ToString(m.UUID), aws.ToString(m.FilterCriteriaError.ErrorCode))
 	case m.FilterCriteria != nil && len(m.FilterCriteria.Filters) > 0:
-		r.warn(remove, "mapping %s has %d filter patterns: a message that none of them matches is deleted, and no handler sees it", aws.ToString(m.UUID), len(m.FilterCriteria.Filters))
+		r.warn(remove, "mapping %s has %d filter patterns: a message that none of them matches is deleted, and no handler sees it",
+			aws.ToString(m.UUID), len(m.FilterCriteria.Filters))
 	case m.KMSKeyArn != nil && m.FilterCriteria == nil:
 		r.miss(fmt.Errorf("the filter criteria of mapping %s are encrypted", aws.ToString(m.UUID)))
 	}

@@ -1,6 +1,9 @@
 package doctor
 
 import (
+	"strings"
+	"testing"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
@@ -34,7 +37,8 @@ var functionDefects = []defect{
 		spoil: mapped(func(m *mappingConfiguration) { m.FunctionArn = aws.String(functionARN("billing-test")) }),
 	},
 	{
-		name: "of another alias", id: "L1", verdict: Fail, text: "no event source mapping hands messages of orders to billing:live", words: "--function-name billing:live",
+		name: "of another alias", id: "L1", verdict: Fail, text: "no event source mapping hands messages of orders to billing:live",
+		words: "--function-name billing:live",
 		spoil: func(a *account) {
 			a.deployment.Function = "billing:live"
 			a.mappings[0].FunctionArn = aws.String(functionARN("billing") + ":test")
@@ -43,8 +47,10 @@ var functionDefects = []defect{
 	{name: "disabled", id: "L1", verdict: Fail, text: "is Disabled: nothing receives for billing", spoil: in("Disabled")},
 	{name: "on its way", id: "L1", verdict: Warn, text: "is Updating", words: "look again", spoil: in("Updating")},
 	{name: "going", id: "L1", verdict: Fail, text: `in the state "Deleting"`, words: "create a mapping", spoil: in("Deleting")},
-	{name: "failing", id: "L1", verdict: Fail, text: `the last result is "PROBLEM: Function call failed"`, words: "aws logs tail /aws/lambda/billing", spoil: lastly("PROBLEM: Function call failed")},
-	{name: "a result of which nothing is known", id: "L1", verdict: Warn, text: `the last result is "Paused"`, words: "aws logs tail", spoil: lastly("Paused")},
+	{name: "failing", id: "L1", verdict: Fail, text: `the last result is "PROBLEM: Function call failed"`,
+		words: "aws logs tail /aws/lambda/billing", spoil: lastly("PROBLEM: Function call failed")},
+	{name: "a result of which nothing is known", id: "L1", verdict: Warn, text: `the last result is "Paused"`, words: "aws logs tail",
+		spoil: lastly("Paused")},
 
 	{
 		name: "none", id: "L2", verdict: Fail, text: "has no ReportBatchItemFailures: one failed message fails its whole batch",
@@ -63,13 +69,16 @@ var functionDefects = []defect{
 		name: "no limit, and one reserved", id: "L3", verdict: Warn, text: "above the reserved concurrency 1",
 		spoil: all(concurrency(10, 1), mapped(func(m *mappingConfiguration) { m.ScalingConfig = nil })),
 	},
-	{name: "above what is reserved", id: "L3", verdict: Warn, text: "invokes up to 10 at a time, above the reserved concurrency 9 of billing", spoil: concurrency(10, 9)},
-	{name: "less reserved than can be the limit", id: "L3", verdict: Warn, text: "above the reserved concurrency 1 of billing", spoil: concurrency(10, 1)},
+	{name: "above what is reserved", id: "L3", verdict: Warn,
+		text: "invokes up to 10 at a time, above the reserved concurrency 9 of billing", spoil: concurrency(10, 9)},
+	{name: "less reserved than can be the limit", id: "L3", verdict: Warn, text: "above the reserved concurrency 1 of billing",
+		spoil: concurrency(10, 1)},
 	{name: "nothing runs", id: "L3", verdict: Warn, text: "above the reserved concurrency 0 of billing", spoil: concurrency(10, 0)},
 	{
 		name: "provisioned pollers", id: "L3", verdict: Warn, text: "invokes up to 50 at a time, above the reserved concurrency 49",
 		spoil: all(concurrency(10, 49), mapped(func(m *mappingConfiguration) {
-			m.ScalingConfig, m.ProvisionedPollerConfig = nil, &lambdatypes.ProvisionedPollerConfig{MinimumPollers: aws.Int32(2), MaximumPollers: aws.Int32(5)}
+			m.ScalingConfig, m.ProvisionedPollerConfig = nil, &lambdatypes.ProvisionedPollerConfig{MinimumPollers: aws.Int32(2),
+				MaximumPollers: aws.Int32(5)}
 		})),
 	},
 
@@ -85,4 +94,16 @@ var functionDefects = []defect{
 			m.FilterCriteriaError = &lambdatypes.FilterCriteriaError{ErrorCode: aws.String("KMS.DisabledException")}
 		}),
 	},
+}
+
+// A new limit is within what is reserved, in one command.
+func TestNewLimit(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	all(concurrency(10, 5), mapped(func(m *mappingConfiguration) { m.ScalingConfig = nil }))(a)
+	f := a.examine(queueSideChecks()...)["L3"]
+	if !strings.HasSuffix(f.Fix, " --scaling-config MaximumConcurrency=5") || strings.Contains(f.Fix, "&&") || strings.Contains(f.Text,
+		"reserved") {
+		t.Errorf("%s, fix %q", f, f.Fix)
+	}
 }

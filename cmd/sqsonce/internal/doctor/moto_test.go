@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -91,12 +91,14 @@ type tableSettings struct {
 func (s tableSettings) set(t *testing.T, c *dynamodb.Client, table string) {
 	t.Helper()
 	if ttl := s.TimeToLiveSpecification; ttl != nil {
-		if _, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &table, TimeToLiveSpecification: ttl}); err != nil {
+		if _, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{TableName: &table,
+			TimeToLiveSpecification: ttl}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if r := s.PointInTimeRecoverySpecification; r != nil {
-		if _, err := c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{TableName: &table, PointInTimeRecoverySpecification: r}); err != nil {
+		if _, err := c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{TableName: &table,
+			PointInTimeRecoverySpecification: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +119,10 @@ func tableOf(t *testing.T, c *dynamodb.Client, stack, logical string) string {
 }
 
 func clientsOf(moto string) Clients {
-	c := aws.Config{Region: "us-east-1", BaseEndpoint: &moto, Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
+	keys := func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+	}
+	c := aws.Config{Region: "us-east-1", BaseEndpoint: &moto, Credentials: aws.CredentialsProviderFunc(keys)}
 	tasks := &fake{server: true}
 	answer(tasks, func(*sqs.ListMessageMoveTasksInput) (*sqs.ListMessageMoveTasksOutput, error) {
 		return &sqs.ListMessageMoveTasksOutput{}, nil
@@ -141,7 +146,8 @@ func createStack(t *testing.T, moto, stack, template string) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0")
+	r.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +202,8 @@ func TestFixesOnMoto(t *testing.T) {
 		{"Q7", set(d.QueueURL, "VisibilityTimeout", "3")},
 		{"L1", updateMapping(m, "--no-enabled")},
 		{"L3", awsCommand("lambda", "put-function-concurrency", "--function-name", d.Function, "--reserved-concurrent-executions", "5")},
-		{"A1", awsCommand("cloudwatch", "delete-alarms", "--alarm-names", "mend-OrdersDLQAlarm", "mend-OrdersAgeAlarm", "mend-OrdersExpiringAlarm")},
+		{"A1", awsCommand("cloudwatch", "delete-alarms", "--alarm-names", "mend-OrdersDLQAlarm", "mend-OrdersAgeAlarm",
+			"mend-OrdersExpiringAlarm")},
 		{"A1", awsCommand("cloudwatch", "disable-alarm-actions", "--alarm-names", "sqsonce-mend-orders-age")},
 	} {
 		paste(t, c, spoil.command)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 )
@@ -141,6 +142,15 @@ func TestRoleUnseen(t *testing.T) {
 	}
 	a.deployment = Deployment{Role: roleARN}
 	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "depends on --queue and --table") {
+		t.Error(f)
+	}
+	a = healthy(t, "orders")
+	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { o.Attributes["RedrivePolicy"] = "none" })
+	if f := a.of("I2"); f.Verdict != Skip || !strings.Contains(f.Text, "the redrive policy of orders cannot be read") {
+		t.Error(f)
+	}
+	alter(a.sqs, func(o *sqs.GetQueueAttributesOutput) { delete(o.Attributes, "RedrivePolicy") }) // Q2 has that
+	if f := a.of("I2"); f.Verdict != OK || !strings.Contains(f.Text, "the 8 actions") {
 		t.Error(f)
 	}
 	a = healthy(t, "orders")

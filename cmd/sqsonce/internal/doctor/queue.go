@@ -41,7 +41,8 @@ func checkReachable(ctx context.Context, e *examination) []Finding {
 		r.fail("check the network from here to SQS, and AWS_ENDPOINT_URL", "queue %s is not reachable: %s", name, reason(err))
 	case (q.get(sqstypes.QueueAttributeNameFifoQueue) == "true") != q.fifo:
 		r.fail("create it anew: the name of a FIFO queue ends in .fifo, that of no other queue does",
-			"queue %s has the attribute FifoQueue=%q, which its name contradicts: hosts go by the name", name, q.get(sqstypes.QueueAttributeNameFifoQueue))
+			"queue %s has the attribute FifoQueue=%q, which its name contradicts: hosts go by the name", name,
+			q.get(sqstypes.QueueAttributeNameFifoQueue))
 	default:
 		return []Finding{r.finding("queue %s (%s) reachable, %d ms", name, kind(q.fifo), q.took.Milliseconds())}
 	}
@@ -62,13 +63,15 @@ func checkRedrivePolicy(ctx context.Context, e *examination) []Finding {
 	arn, most, err := e.redrive(ctx)
 	switch {
 	case errors.Is(err, errNoDLQ):
-		r.fail(newDeadLetterQueue(q), "queue %s has no redrive policy: a message that always fails is delivered until its retention ends, and is then lost", q.name)
+		r.fail(newDeadLetterQueue(q),
+			"queue %s has no redrive policy: a message that always fails is delivered until its retention ends, and is then lost", q.name)
 	case err != nil:
 		r.fail(newDeadLetterQueue(q), "%v", err)
 	case most == 0:
 		r.fail(setRedrive(q, arn), "the redrive policy of %s has no maxReceiveCount that can be read", q.name)
 	case most < fewReceives:
-		r.warn(setRedrive(q, arn), "%s has maxReceiveCount %d, less than %d: crashes and throttles cost receives too, so that messages whose handler never failed reach %s",
+		r.warn(setRedrive(q, arn),
+			"%s has maxReceiveCount %d, less than %d: crashes and throttles cost receives too, so that messages whose handler never failed reach %s",
 			q.name, most, fewReceives, arn.Name)
 	}
 	return []Finding{r.finding("%s moves a message to %s after %d receives", q.name, arn.Name, most)}
@@ -140,9 +143,11 @@ func checkVisibility(ctx context.Context, e *examination) []Finding {
 	fix := setAttribute(q, sqstypes.QueueAttributeNameVisibilityTimeout, fmt.Sprint(int64(min(want, mostVisibility).Seconds())))
 	switch {
 	case visibility < timeout:
-		r.fail(fix, "%s hides a message for %s, less than the %s that %s may take: it is delivered again while it is handled", q.name, span(visibility), span(timeout), e.Function)
+		r.fail(fix, "%s hides a message for %s, less than the %s that %s may take: it is delivered again while it is handled", q.name,
+			span(visibility), span(timeout), e.Function)
 	case timeout > 0 && visibility < 6*timeout+window:
-		r.warn(fix, "%s hides a message for %s, less than 6 x the %s of %s + a batching window of %s: a throttled batch comes back too early to be tried again",
+		r.warn(fix,
+			"%s hides a message for %s, less than 6 x the %s of %s + a batching window of %s: a throttled batch comes back too early to be tried again",
 			q.name, span(visibility), span(timeout), e.Function, span(window))
 	}
 	if total := visibility * time.Duration(most); most > 0 && total <= e.LongestHandler {
@@ -204,7 +209,8 @@ func checkFIFO(ctx context.Context, e *examination) []Finding {
 	limit, scope := q.get(sqstypes.QueueAttributeNameFifoThroughputLimit), q.get(sqstypes.QueueAttributeNameDeduplicationScope)
 	if limit == "perMessageGroupId" && scope != "messageGroup" {
 		r.warn(setAttribute(q, sqstypes.QueueAttributeNameDeduplicationScope, "messageGroup"),
-			"%s has the throughput limit perMessageGroupId and the deduplication scope %q: without messageGroup it has no high throughput", q.name, scope)
+			"%s has the throughput limit perMessageGroupId and the deduplication scope %q: without messageGroup it has no high throughput", q.name,
+			scope)
 	}
 	return []Finding{r.finding("%s has no content-based deduplication; throughput limit %s, deduplication scope %s", q.name, limit, scope)}
 }

@@ -50,19 +50,23 @@ var queueDefects = []defect{
 		spoil: lie("orders", "FifoQueue", "true"),
 	},
 	{
-		name: "standard by another name", id: "Q1", verdict: Fail, text: `queue orders.fifo has the attribute FifoQueue=""`, fifo: true, words: "ends in .fifo",
+		name: "standard by another name", id: "Q1", verdict: Fail, text: `queue orders.fifo has the attribute FifoQueue=""`, fifo: true,
+		words: "ends in .fifo",
 		spoil: lie("orders.fifo", "FifoQueue", ""),
 	},
 
 	{name: "none", id: "Q2", verdict: Fail, text: "queue orders has no redrive policy", spoil: with("orders", "RedrivePolicy", "")},
-	{name: "none", id: "Q2", verdict: Fail, text: "queue orders.fifo has no redrive policy", fifo: true, spoil: with("orders.fifo", "RedrivePolicy", "")},
+	{name: "none", id: "Q2", verdict: Fail, text: "queue orders.fifo has no redrive policy", fifo: true, spoil: with("orders.fifo",
+		"RedrivePolicy", "")},
 	{
-		name: "no JSON", id: "Q2", verdict: Fail, text: "the redrive policy of orders cannot be read", spoil: lie("orders", "RedrivePolicy", `{"a`),
+		name: "no JSON", id: "Q2", verdict: Fail, text: "the redrive policy of orders cannot be read", spoil: lie("orders", "RedrivePolicy",
+			`{"a`),
 		also: []string{"Q3", "Q4", "Q5", "Q6", "Q7", "A1"}, before: truth,
 	},
 	{
 		name: "no ARN", id: "Q2", verdict: Fail, text: `"orders-dlq" is not a queue's ARN`, before: truth,
-		spoil: lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"orders-dlq","maxReceiveCount":5}`), also: []string{"Q3", "Q4", "Q5", "Q6", "Q7", "A1"},
+		spoil: lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"orders-dlq","maxReceiveCount":5}`), also: []string{"Q3", "Q4", "Q5",
+			"Q6", "Q7", "A1"},
 	},
 	{
 		name: "no maxReceiveCount", id: "Q2", verdict: Fail, text: "no maxReceiveCount that can be read", before: truth,
@@ -94,26 +98,40 @@ var queueDefects = []defect{
 		spoil: all(with("orders", "VisibilityTimeout", "29"), longest(time.Minute)),
 	},
 	{
-		name: "shorter than six times the function", id: "Q7", verdict: Warn, text: "for 2m59s, less than 6 x the 30s of billing + a batching window of 0s",
+		name: "shorter than six times the function", id: "Q7", verdict: Warn,
+		text:  "for 2m59s, less than 6 x the 30s of billing + a batching window of 0s",
 		spoil: with("orders", "VisibilityTimeout", "179"),
 	},
 	{
-		name: "shorter by the batching window", id: "Q7", verdict: Warn, text: "for 3m, less than 6 x the 30s of billing + a batching window of 20s",
+		name: "shorter by the batching window", id: "Q7", verdict: Warn,
+		text:  "for 3m, less than 6 x the 30s of billing + a batching window of 20s",
 		spoil: func(a *account) { a.mappings[0].MaximumBatchingWindowInSeconds = aws.Int32(20) },
 	},
 	{
-		name: "a handler outlasts all receives", id: "Q7", verdict: Warn, text: "all 5 receives of a message of orders together take 15m, and a handler up to 15m",
+		name: "shorter than six times the alias", id: "Q7", verdict: Warn, text: "less than 6 x the 1m of billing",
+		spoil: func(a *account) {
+			live := *a.functions["billing"]
+			live.Timeout = aws.Int32(60)
+			a.functions["billing:live"] = &live
+			a.mappings[0].FunctionArn = aws.String(functionARN("billing") + ":live")
+		},
+	},
+	{
+		name: "a handler outlasts all receives", id: "Q7", verdict: Warn,
+		text:  "all 5 receives of a message of orders together take 15m, and a handler up to 15m",
 		spoil: longest(15 * time.Minute),
 	},
 	{
-		name: "a handler outlasts all receives by a second and a part", id: "Q7", verdict: Warn, text: "a handler up to 15m1.5s", spoil: longest(15*time.Minute + 1500*time.Millisecond),
+		name: "a handler outlasts all receives by a second and a part", id: "Q7", verdict: Warn, text: "a handler up to 15m1.5s",
+		spoil: longest(15*time.Minute + 1500*time.Millisecond),
 	},
 	{
 		name: "a worker's handler outlasts all receives", id: "Q7", verdict: Warn, text: "a handler up to 1h",
 		spoil: all(longest(time.Hour), func(a *account) { a.deployment.Function = "" }),
 	},
 	{
-		name: "a handler of three days", id: "Q7", verdict: Warn, text: "a handler up to 3d", words: "raise maxReceiveCount", spoil: longest(72 * time.Hour),
+		name: "a handler of three days", id: "Q7", verdict: Warn, text: "a handler up to 3d", words: "raise maxReceiveCount",
+		spoil: longest(72 * time.Hour),
 	},
 	{
 		name: "shorter than the function and the handler", id: "Q7", verdict: Fail, text: "together take 1m40s, and a handler up to 20m",
@@ -141,7 +159,8 @@ func denyDLQ(a *account) {
 }
 
 func deleteDLQ(a *account) {
-	if _, err := a.stack.SQS.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: aws.String(a.stack.QueueURL[a.dlq()])}); err != nil {
+	if _, err := a.stack.SQS.DeleteQueue(context.Background(),
+		&sqs.DeleteQueueInput{QueueUrl: aws.String(a.stack.QueueURL[a.dlq()])}); err != nil {
 		a.Fatal(err)
 	}
 }

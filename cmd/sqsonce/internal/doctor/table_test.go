@@ -26,6 +26,18 @@ func TestWell(t *testing.T) {
 	}
 }
 
+// A fact that several checks need is asked for once.
+func TestAskedOnce(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	a.well()
+	for operation, f := range map[string]*fake{"DescribeTable": a.dynamodb, "GetFunctionConfiguration": a.lambda} {
+		if calls := slices.DeleteFunc(slices.Clone(f.calls), func(c string) bool { return c != operation }); len(calls) != 1 {
+			t.Errorf("%s was called %d times", operation, len(calls))
+		}
+	}
+}
+
 // What a deployment does not have is not looked at.
 func TestNothingToLookAt(t *testing.T) {
 	t.Parallel()
@@ -85,6 +97,9 @@ func TestTable(t *testing.T) {
 			f := a.only(test.id, test.verdict)
 			if !strings.Contains(f.Text, test.says) || !strings.Contains(f.Text, "dedup") {
 				t.Errorf("%s: want %q", f, test.says)
+			}
+			if other := strings.Contains(test.says, "odd"); other != strings.Contains(f.Fix, " && sleep 3600 && ") {
+				t.Errorf("fix %q", f.Fix) // DynamoDB refuses a second change of TTL within an hour
 			}
 			a.paste(f.Fix)
 			a.well()
@@ -176,6 +191,14 @@ func TestTTLStatus(t *testing.T) {
 	a := healthy(t, "orders")
 	alter(a.dynamodb, func(o *dynamodb.DescribeTimeToLiveOutput) { o.TimeToLiveDescription = nil })
 	a.only("T2", Fail)
+}
+
+// A table that was never billed on demand has no summary of its billing.
+func TestCapacityWithoutSummary(t *testing.T) {
+	t.Parallel()
+	a := healthy(t, "orders")
+	alter(a.dynamodb, func(o *dynamodb.DescribeTableOutput) { o.Table.BillingModeSummary = nil })
+	a.only("T5", Warn)
 }
 
 // A check whose call is denied is a skip that names the action.

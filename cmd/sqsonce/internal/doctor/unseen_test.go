@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -28,26 +29,35 @@ func TestDenied(t *testing.T) {
 		"DLQ":   {denyDLQ, "sqs:GetQueueAttributes is denied", []string{"Q3", "Q4", "Q5", "Q6"}},
 		"tasks": {func(a *account) { a.sqs.deny("ListMessageMoveTasks") }, "sqs:ListMessageMoveTasks is denied", []string{"Q6"}},
 		"mappings": {
-			func(a *account) { a.lambda.deny("ListEventSourceMappings") }, "lambda:ListEventSourceMappings is denied", []string{"Q6", "Q7", "L1", "L2", "L3", "L4"},
+			func(a *account) { a.lambda.deny("ListEventSourceMappings") }, "lambda:ListEventSourceMappings is denied", []string{"Q6", "Q7", "L1",
+				"L2", "L3", "L4"},
 		},
-		"configuration": {func(a *account) { a.lambda.deny("GetFunctionConfiguration") }, "lambda:GetFunctionConfiguration is denied", []string{"Q7"}},
-		"concurrency":   {func(a *account) { a.lambda.deny("GetFunctionConcurrency") }, "lambda:GetFunctionConcurrency is denied", []string{"L3"}},
-		"alarms":        {func(a *account) { a.cloudwatch.deny("DescribeAlarms") }, "cloudwatch:DescribeAlarms is denied", []string{"A1"}},
+		"configuration": {func(a *account) { a.lambda.deny("GetFunctionConfiguration") }, "lambda:GetFunctionConfiguration is denied",
+			[]string{"Q7"}},
+		"concurrency": {func(a *account) { a.lambda.deny("GetFunctionConcurrency") }, "lambda:GetFunctionConcurrency is denied",
+			[]string{"L3"}},
+		"alarms": {func(a *account) { a.cloudwatch.deny("DescribeAlarms") }, "cloudwatch:DescribeAlarms is denied", []string{"A1"}},
 		"age": {
 			all(letters(1, day), func(a *account) { a.cloudwatch.deny("GetMetricData") }), "cloudwatch:GetMetricData is denied", []string{"Q4"},
 		},
-		"no age yet":           {all(letters(1, day), func(a *account) { clear(a.ages) }), "CloudWatch has no ApproximateAgeOfOldestMessage of orders-dlq", []string{"Q4"}},
-		"an age that is none":  {letters(1, -day), "CloudWatch has no ApproximateAgeOfOldestMessage of orders-dlq", []string{"Q4"}},
-		"no clients but SQS":   {func(a *account) { a.clients = Clients{SQS: a.clients.SQS} }, "no client", []string{"Q6", "Q7", "L1", "L2", "L3", "L4", "A1"}},
-		"no clients":           {func(a *account) { a.clients = Clients{} }, "no client", everything},
-		"an encrypted filter":  {mapped(func(m *mappingConfiguration) { m.KMSKeyArn = aws.String("k") }), "filter criteria of mapping " + uuid + " are encrypted", []string{"L4"}},
-		"no timeout":           {func(a *account) { a.functions["billing"].Timeout = nil }, "billing has the timeout 0 s", []string{"Q7"}},
-		"no visibility":        {lie("orders", "VisibilityTimeout", "soon"), `VisibilityTimeout of orders is "soon", no number`, []string{"Q7"}},
-		"no retention":         {lie("orders", "MessageRetentionPeriod", ""), "MessageRetentionPeriod of orders is", []string{"Q4", "Q5"}},
-		"no count":             {lie("orders-dlq", "ApproximateNumberOfMessages", "-1"), "ApproximateNumberOfMessages of orders-dlq is", []string{"Q4"}},
-		"endless mappings":     {endlessMappings, "lambda:ListEventSourceMappings: more than 50 pages", []string{"Q6", "Q7", "L1", "L2", "L3", "L4"}},
-		"endless alarms":       {endlessAlarms, "cloudwatch:DescribeAlarms: more than 50 pages", []string{"A1"}},
-		"no function any more": {func(a *account) { clear(a.functions) }, "lambda:GetFunctionConfiguration: ResourceNotFoundException: Function not found", []string{"Q7"}},
+		"no age yet": {all(letters(1, day), func(a *account) { clear(a.ages) }),
+			"CloudWatch has no ApproximateAgeOfOldestMessage of orders-dlq", []string{"Q4"}},
+		"an age that is none": {letters(1, -day), "CloudWatch has no ApproximateAgeOfOldestMessage of orders-dlq", []string{"Q4"}},
+		"no clients but SQS": {func(a *account) { a.clients = Clients{SQS: a.clients.SQS} }, "no client", []string{"Q6", "Q7", "L1", "L2",
+			"L3", "L4", "A1"}},
+		"no clients": {func(a *account) { a.clients = Clients{} }, "no client", everything},
+		"an encrypted filter": {mapped(func(m *mappingConfiguration) { m.KMSKeyArn = aws.String("k") }),
+			"filter criteria of mapping " + uuid + " are encrypted", []string{"L4"}},
+		"no timeout":    {func(a *account) { a.functions["billing"].Timeout = nil }, "billing has the timeout 0 s", []string{"Q7"}},
+		"no visibility": {lie("orders", "VisibilityTimeout", "soon"), `VisibilityTimeout of orders is "soon", no number`, []string{"Q7"}},
+		"no retention":  {lie("orders", "MessageRetentionPeriod", ""), "MessageRetentionPeriod of orders is", []string{"Q4", "Q5"}},
+		"no count": {lie("orders-dlq", "ApproximateNumberOfMessages", "-1"), "ApproximateNumberOfMessages of orders-dlq is",
+			[]string{"Q4"}},
+		"endless mappings": {endlessMappings, "lambda:ListEventSourceMappings: more than 50 pages", []string{"Q6", "Q7", "L1", "L2", "L3",
+			"L4"}},
+		"endless alarms": {endlessAlarms, "cloudwatch:DescribeAlarms: more than 50 pages", []string{"A1"}},
+		"no function any more": {func(a *account) { clear(a.functions) },
+			"lambda:GetFunctionConfiguration: ResourceNotFoundException: Function not found", []string{"Q7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,17 +107,21 @@ func TestSeenInPart(t *testing.T) {
 			"Q3", Fail, "a FIFO one", all(lie("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`.fifo","maxReceiveCount":5}`), denyDLQ),
 		},
 		"short retention, and no age": {
-			"Q4", Warn, "keeps messages for 13d", all(with("orders-dlq", "MessageRetentionPeriod", "1123200"), letters(1, day), func(a *account) { a.cloudwatch.deny("GetMetricData") }),
+			"Q4", Warn, "keeps messages for 13d", all(with("orders-dlq", "MessageRetentionPeriod", "1123200"), letters(1, day),
+				func(a *account) { a.cloudwatch.deny("GetMetricData") }),
 		},
 		"a chain, and no mappings": {
 			"Q6", Fail, "redrive policy of its own",
-			all(with("orders-dlq", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("orders")+`","maxReceiveCount":3}`), func(a *account) { a.lambda.deny("ListEventSourceMappings") }),
+			all(with("orders-dlq", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("orders")+`","maxReceiveCount":3}`),
+				func(a *account) { a.lambda.deny("ListEventSourceMappings") }),
 		},
 		"six times the function, and no window": {
-			"Q7", Warn, "less than 6 x the 30s", all(with("orders", "VisibilityTimeout", "170"), func(a *account) { a.lambda.deny("ListEventSourceMappings") }),
+			"Q7", Warn, "less than 6 x the 30s", all(with("orders", "VisibilityTimeout", "170"),
+				func(a *account) { a.lambda.deny("ListEventSourceMappings") }),
 		},
 		"no limit, and what is reserved": {
-			"L3", Warn, "no MaximumConcurrency", all(mapped(func(m *mappingConfiguration) { m.ScalingConfig = nil }), func(a *account) { a.lambda.deny("GetFunctionConcurrency") }),
+			"L3", Warn, "no MaximumConcurrency", all(mapped(func(m *mappingConfiguration) { m.ScalingConfig = nil }),
+				func(a *account) { a.lambda.deny("GetFunctionConcurrency") }),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +130,8 @@ func TestSeenInPart(t *testing.T) {
 			test.spoil(a)
 			f := a.examine(queueSideChecks()...)[test.id]
 			wantMissed := test.id != "Q3" // where the names say enough
-			if f.Verdict != test.verdict || !strings.Contains(f.Text, test.text) || strings.Contains(f.Text, "; not all was seen: ") != wantMissed || f.Fix == "" {
+			if f.Verdict != test.verdict || !strings.Contains(f.Text, test.text) || strings.Contains(f.Text,
+				"; not all was seen: ") != wantMissed || f.Fix == "" {
 				t.Errorf("got %s, fix %q", f, f.Fix)
 			}
 		})
@@ -127,9 +142,10 @@ func TestSeenInPart(t *testing.T) {
 func TestInOrder(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*account){
-		"a worker":                      func(a *account) { a.deployment.Function = "" },
-		"a worker, and nothing known":   func(a *account) { a.deployment.Function, a.deployment.LongestHandler = "", 0 },
-		"all or nothing":                all(mapped(func(m *mappingConfiguration) { m.FunctionResponseTypes = nil }), func(a *account) { a.deployment.AllOrNothing = true }),
+		"a worker":                    func(a *account) { a.deployment.Function = "" },
+		"a worker, and nothing known": func(a *account) { a.deployment.Function, a.deployment.LongestHandler = "", 0 },
+		"all or nothing": all(mapped(func(m *mappingConfiguration) { m.FunctionResponseTypes = nil }),
+			func(a *account) { a.deployment.AllOrNothing = true }),
 		"an alias":                      mapped(func(m *mappingConfiguration) { m.FunctionArn = aws.String(functionARN("billing") + ":live") }),
 		"a function's ARN":              func(a *account) { a.deployment.Function = functionARN("billing") },
 		"a partial ARN":                 func(a *account) { a.deployment.Function = "000000000000:function:billing" },
@@ -144,10 +160,13 @@ func TestInOrder(t *testing.T) {
 		"a mapping of the DLQ that rests": func(a *account) {
 			a.mappings = append(a.mappings, &mappingConfiguration{State: aws.String("Disabled"), EventSourceArn: aws.String(dlqARN)})
 		},
-		"two days left":                  letters(1, 8*day),
-		"a composite alarm":              all(silence("age"), composite(`ALARM("x") OR ALARM( "age" )`, true)),
-		"a composite alarm of ARNs":      all(silence("age"), composite(`ALARM("arn:aws:cloudwatch:us-east-1:000000000000:alarm:age")`, true)),
-		"an alarm on the DLQ's age":      all(without("dead letters"), ageAlarm("orders-dlq")),
+		"two days left":             letters(1, 8*day-2*time.Minute),
+		"a composite alarm":         all(silence("age"), composite(`ALARM("x") OR ALARM( "age" )`, true)),
+		"a composite alarm of ARNs": all(silence("age"), composite(`ALARM("arn:aws:cloudwatch:us-east-1:000000000000:alarm:age")`, true)),
+		"an alarm on the DLQ's age": all(without("dead letters"), ageAlarm("orders-dlq")),
+		"an alarm on visible and age": func(a *account) {
+			*a.metric["dead letters"].Metrics[2].MetricStat.Metric.MetricName = "ApproximateAgeOfOldestMessage"
+		},
 		"no allow policy":                allows(""),
 		"allows all":                     allows(`{"redrivePermission":"allowAll"}`),
 		"maxReceiveCount as a string":    with("orders", "RedrivePolicy", `{"deadLetterTargetArn":"`+dlqARN+`","maxReceiveCount":"5"}`),
@@ -178,7 +197,8 @@ func TestEmptyAnswers(t *testing.T) {
 	a := healthy(t, "orders")
 	alter(a.lambda, func(out *lambda.GetFunctionConfigurationOutput) { *out = lambda.GetFunctionConfigurationOutput{} })
 	alter(a.lambda, func(out *lambda.ListEventSourceMappingsOutput) {
-		out.EventSourceMappings = []mappingConfiguration{{FunctionArn: aws.String(functionARN("billing")), FilterCriteria: &lambdatypes.FilterCriteria{}, ScalingConfig: &lambdatypes.ScalingConfig{}}}
+		out.EventSourceMappings = []mappingConfiguration{{FunctionArn: aws.String(functionARN("billing")),
+			FilterCriteria: &lambdatypes.FilterCriteria{}, ScalingConfig: &lambdatypes.ScalingConfig{}}}
 	})
 	alter(a.cloudwatch, func(out *cloudwatch.DescribeAlarmsOutput) {
 		out.MetricAlarms = []cwtypes.MetricAlarm{{}, {Metrics: []cwtypes.MetricDataQuery{{}, {MetricStat: &cwtypes.MetricStat{}}}}}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,6 +75,8 @@ func workersOf(all []fleet.Worker) (n int) {
 	return n
 }
 
+var errNoProcess = errors.New("no process was found")
+
 // symptoms is what several processes have: the first of them are named.
 type symptoms []string
 
@@ -115,7 +118,7 @@ func lookAtReadiness(r *report, workers []fleet.Worker) {
 		r.fail("the runbook, Stuck handler: a handler must return when its context ends; /running names its message; restart the process", "handlers are stuck: %s", stuck)
 	}
 	if len(workers) == 0 {
-		r.miss(fmt.Errorf("no process was found"))
+		r.miss(errNoProcess)
 	}
 }
 
@@ -137,7 +140,6 @@ func (r *report) counters(w fleet.Worker) map[counter]float64 {
 
 func lookAtGrowth(r *report, first, second []fleet.Worker) {
 	var grown symptoms
-	compared := 0
 	for _, w := range second {
 		if w.Err != nil {
 			r.miss(fmt.Errorf("%s: %w", w.URL, w.Err))
@@ -150,7 +152,6 @@ func lookAtGrowth(r *report, first, second []fleet.Worker) {
 			r.miss(fmt.Errorf("%s has answered once, or was another process the second time", w.URL))
 			continue
 		}
-		compared++
 		before := r.counters(first[i])
 		for c, now := range r.counters(w) {
 			if by := now - before[c]; by > 0 {
@@ -162,8 +163,8 @@ func lookAtGrowth(r *report, first, second []fleet.Worker) {
 		r.warn("the runbook, Lease lost and Unavailable: SQS or the store is slow or away, or a handler outlives its lease",
 			"within %s: %s", betweenReads, grown)
 	}
-	if compared == 0 {
-		r.miss(fmt.Errorf("no process has answered twice"))
+	if len(second) == 0 {
+		r.miss(errNoProcess)
 	}
 }
 
@@ -206,7 +207,7 @@ func lookAtSettings(r *report, workers []fleet.Worker, running []fleet.Running) 
 			"messages are visible again while their handlers run, and no extension was confirmed: %s", visible)
 	}
 	if len(workers) == 0 {
-		r.miss(fmt.Errorf("no process was found"))
+		r.miss(errNoProcess)
 	}
 }
 

@@ -4,12 +4,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
 )
 
-// answering is a client whose queues have these attributes: visible, in flight, delayed, redrive policy.
+// answering is a client whose queues have these attributes: visible, in flight, delayed, retention, redrive policy.
 func answering(values ...string) *sqs.Client {
 	answer := func(_ context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (out middleware.InitializeOutput, m middleware.Metadata, err error) {
 		attributes := map[string]string{}
@@ -35,19 +36,20 @@ func TestRead(t *testing.T) {
 		dlq    string
 		says   string
 	}{
-		{values: []string{"3", "2", "1", ""}, counts: Counts{3, 2, 1}},
-		{values: []string{"3", "2", "1", policy}, counts: Counts{3, 2, 1}, dlq: "arn:aws:sqs:us-east-1:1:dead"},
-		{values: []string{"", "2", "1", ""}, says: `ApproximateNumberOfMessages is ""`},
-		{values: []string{"3", "-2", "1", ""}, says: `NotVisible is "-2"`},
-		{values: []string{"3", "2", "many", ""}, says: `Delayed is "many"`},
-		{values: []string{"3", "2", "1", "{"}, says: "JSON"},
+		{values: []string{"3", "2", "1", "60", ""}, counts: Counts{3, 2, 1, time.Minute}},
+		{values: []string{"3", "2", "1", "60", policy}, counts: Counts{3, 2, 1, time.Minute}, dlq: "arn:aws:sqs:us-east-1:1:dead"},
+		{values: []string{"", "2", "1", "60", ""}, says: `ApproximateNumberOfMessages is ""`},
+		{values: []string{"3", "-2", "1", "60", ""}, says: `NotVisible is "-2"`},
+		{values: []string{"3", "2", "many", "60", ""}, says: `Delayed is "many"`},
+		{values: []string{"3", "2", "1", "60", "{"}, says: "JSON"},
+		{values: []string{"3", "2", "1", "", ""}, says: `MessageRetentionPeriod is ""`},
 	} {
 		counts, dlq, err := Read(t.Context(), answering(test.values...), "https://sqs.us-east-1.amazonaws.com/1/orders")
 		if counts != test.counts || dlq != test.dlq || (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%q: %v, %q, %v", test.values, counts, dlq, err)
 		}
 	}
-	if c := (Counts{3, 2, 1}); c.Total() != 6 {
+	if c := (Counts{3, 2, 1, time.Hour}); c.Total() != 6 {
 		t.Error(c.Total())
 	}
 }

@@ -1,0 +1,147 @@
+package consoletest
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+var pictures = flag.String("pictures", "", "write a picture of each page, in both colour schemes and at 320 px, into this `folder`")
+
+const width, height, narrow = 1200, 900, 320
+
+// check checks a page as it is now: axe-core finds nothing in either colour scheme, and at 320 px, which is 1280 px at 400 %, nothing
+// is beside the window. A table may scroll for itself.
+func (b *tab) check(name string) {
+	b.Helper()
+	for _, scheme := range []string{"dark", "light"} {
+		for _, v := range b.violations(scheme) {
+			b.Errorf("%s, %s: %s", name, scheme, v)
+		}
+		b.picture(name + "-" + scheme)
+	}
+	b.do(chromedp.EmulateViewport(narrow, height))
+	if got := eval[int](b, "document.documentElement.scrollWidth"); got > narrow {
+		b.Errorf("%s is %d px wide in a window of %d: %s", name, got, narrow, eval[string](b, `[...document.querySelectorAll("body *")]
+			.filter(e => e.getBoundingClientRect().right > %d && !e.closest(".scroll, pre")).slice(0, 5).map(e => e.outerHTML.slice(0, 200)).join("\n")`, narrow))
+	}
+	b.picture(name + "-narrow")
+	b.do(chromedp.EmulateViewport(width, height))
+}
+
+func (b *tab) picture(name string) {
+	b.Helper()
+	if *pictures != "" {
+		b.must(os.WriteFile(filepath.Join(*pictures, name+".png"), b.screenshot(), 0o644))
+	}
+}
+
+// screenshot is a picture of the whole page.
+func (b *tab) screenshot() []byte {
+	b.Helper()
+	ctx, cancel := b.within()
+	defer cancel()
+	w := eval[int64](b, "innerWidth")
+	// A window as high as the page: the footer is at its end, and not in the middle.
+	b.do(chromedp.EmulateViewport(w, eval[int64](b, "document.documentElement.scrollHeight")))
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	b.must(err)
+	b.do(chromedp.EmulateViewport(w, height))
+	return png
+}
+
+// Every page, with a queue of each kind, and the errors that a person meets.
+func TestPages(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.seedHostile()
+	w.seedGroups()
+	worker := w.consume()
+	w.send(queue, "customer-1/"+hostile, slow)
+	w.console("--queue", queue, "--queue", fifo, "--worker", worker, "--worker", "http://127.0.0.1:1", "--write")
+	b := w.open()
+	b.until(`document.querySelectorAll("svg").length > 0`)
+	b.check("overview")
+
+	w.visit(b, "/dlq/"+queue)
+	b.check("dlq")
+	w.look(b, queue)
+	b.check("dlq-looked")
+	w.plan(b, classOfReleased, "redrive", redriveButton)
+	b.check("plan")
+	b.load(b.click(redriveButton))
+	b.until(ended)
+	b.check("run")
+	w.visit(b, "/runs")
+	b.check("runs")
+	w.plan(b, "done: the delete failed", "delete", fmt.Sprintf("Delete %d messages", completedMessages))
+	b.check("plan-delete")
+
+	for name, reason := range map[string]string{"crashed": "no reason known", "none": "no record: never started", "hostile": "<script>"} {
+		w.visit(b, "/dlq/"+queue)
+		b.load(chromedp.Click(chromedp.JSPath(rowLink(reason))))
+		b.check(name)
+		b.load(chromedp.Click(chromedp.JSPath(`document.querySelector("#messages tbody a")`)))
+		b.check(name + "-message")
+		b.do(b.click("Body"))
+		b.check(name + "-body")
+		if b.has("The record now") {
+			b.load(b.click("The record now"))
+			b.check(name + "-record")
+		}
+	}
+	w.look(b, fifo)
+	b.shows("Behind")
+	b.check("dlq-fifo")
+
+	w.visit(b, "/record")
+	b.check("record-form")
+	w.visit(b, "/record?"+url.Values{"key": {w.key("ord-1001")}}.Encode())
+	b.check("record-completed")
+	w.visit(b, "/record?"+url.Values{"key": {w.key(hostile)}}.Encode())
+	b.load(b.click("Plan: record complete"))
+	b.check("plan-record")
+	w.visit(b, "/workers")
+	b.until(`document.querySelector("main").innerText.includes("sha256|")`) // the key of the handler that runs
+	b.check("workers")
+	w.visit(b, "/doctor")
+	b.check("doctor")
+	b.load(b.click("Examine " + queue))
+	b.until(`document.querySelector("main").innerText.includes("Finding")`)
+	b.check("doctor-examined")
+
+	b.allow("404")
+	b.allow("403")
+	b.allow("409")
+	for path, want := range map[string]int{"/none": http.StatusNotFound, "/dlq/" + queue + "/none": http.StatusNotFound, "/plan/none": http.StatusConflict} {
+		if status := w.visit(b, path); status != want {
+			t.Errorf("%s: status %d, want %d", path, status, want)
+		}
+		b.check("error" + strings.ReplaceAll(path, "/", "-"))
+	}
+	stranger := newTab(t)
+	stranger.allow("403")
+	if status := w.visit(stranger, "/"); status != http.StatusForbidden {
+		t.Errorf("without a token: status %d", status)
+	}
+	// Without the stylesheet: its colours are the browser's, of which axe-core knows those of the light scheme only.
+	for _, v := range stranger.violations("light") {
+		t.Errorf("without a token: %s", v)
+	}
+	stranger.picture("error-token")
+}
+
+// ended says that the run of this page has ended.
+const ended = `["done", "ended", "failed", "stopped"].some(w => document.querySelector("main dd .badge").textContent.includes(w))`
+
+// rowLink is the expression of the link in the row that has the text.
+func rowLink(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes(%q)).querySelector("a")`, text)
+}

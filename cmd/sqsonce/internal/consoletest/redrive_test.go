@@ -1,0 +1,230 @@
+package consoletest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/sqsonce/sqsonce/ops"
+)
+
+// inRow is the expression of the button that does op in the row that has the text.
+func inRow(text, op string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("tbody tr")].find(r => r.textContent.includes(%q)).querySelector("button[value=%s]")`, text, op)
+}
+
+// redriveButton is on the plan for the released class.
+var redriveButton = fmt.Sprintf("Redrive %d messages", releasedMessages)
+
+// look opens a dead-letter queue and looks into it.
+func (w *world) look(b *tab, queue string) {
+	w.Helper()
+	w.complete(b, func() {
+		w.visit(b, "/dlq/"+queue)
+		if status := b.load(b.click("Look")); status != http.StatusOK {
+			w.Fatalf("status %d\n%s", status, b.dump())
+		}
+	}, func() bool {
+		return strings.HasSuffix(queue, ".fifo") || strings.Contains(b.text(), "all that there are")
+	})
+}
+
+// plan looks, and asks for the plan of an act on the class with the reason, until the plan's button is the one.
+func (w *world) plan(b *tab, reason, op, button string) {
+	w.Helper()
+	w.complete(b, func() {
+		w.look(b, queue)
+		if status := b.load(chromedp.Click(chromedp.JSPath(inRow(reason, op)))); status != http.StatusOK {
+			w.Fatalf("status %d\n%s", status, b.dump())
+		}
+	}, func() bool { return b.has(button) })
+}
+
+// complete does something again where it did not see every message: the answer to a receive can be lost on a busy machine, and then
+// its messages are hidden for a minute. That is said on the page, and a person looks again too.
+func (w *world) complete(b *tab, do func(), ok func() bool) {
+	w.Helper()
+	for range 3 {
+		if do(); ok() {
+			return
+		}
+		w.Logf("not every message was seen: %s", b.dump())
+		for end := time.Now().Add(waiting); w.hidden(dlq) > 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		}
+	}
+	w.Fatalf("it never sees every message\n%s", b.dump())
+}
+
+// redriven waits for the end of a redrive of the released class: each message was sent once, and its event is done.
+func (w *world) redriven() {
+	w.Helper()
+	eventually(w.T, "every event is completed", func() bool {
+		done := 0
+		for i := range releasedMessages {
+			record, err := w.store.Inspect(w.Context(), w.key(fmt.Sprintf("ord-%d", 1001+i)))
+			w.must(err)
+			if record.Completed {
+				done++
+			}
+		}
+		return done == releasedMessages
+	})
+	eventually(w.T, "their messages are gone", func() bool {
+		return len(w.stack.MemSQS().Messages(dlq)) == completedMessages+crashedMessages+startedMessages && len(w.stack.MemSQS().Messages(queue)) == 0
+	})
+}
+
+// sent is how many messages were sent since before.
+func (w *world) sent(before map[string]int) int {
+	now := w.calls()
+	return now["SendMessage"] + now["SendMessageBatch"] - before["SendMessage"] - before["SendMessageBatch"]
+}
+
+// A class is redriven: by a plan, whose button says how many, and with a canary that is seen to succeed. The same form sent again
+// does nothing more.
+func TestRedrive(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--worker", w.consume(), "--write")
+	b := w.open()
+	w.plan(b, classOfReleased, "redrive", redriveButton)
+	b.shows("Redrive class", redriveButton, "canary")
+	before, action := w.calls(), eval[string](b, named(redriveButton)+".form.action")
+	if status := b.load(b.click(redriveButton)); status != http.StatusOK {
+		t.Fatalf("status %d\n%s", status, b.dump())
+	}
+	run := eval[string](b, "location.pathname")
+	b.until(ended) // the page refreshes itself
+	w.redriven()
+	b.shows("7", "Came back")
+	if n := w.sent(before); n < 2 || n > releasedMessages { // the canary, and the rest
+		t.Errorf("%d calls sent messages", n)
+	}
+	w.visit(b, "/runs")
+	b.shows("Redrive class")
+	w.visit(b, "/dlq/"+queue)
+	b.shows("Look again")
+
+	before = w.calls()
+	if got := eval[string](b, `fetch(%q, {method: "POST"}).then(r => r.url)`, action); got != w.base+run {
+		t.Errorf("the form sent again leads to %s, want %s", got, run)
+	}
+	if acts := w.acted(before); w.sent(before) != 0 {
+		t.Errorf("the form sent again: %v", acts)
+	}
+}
+
+// What came between the plan and its button is not redriven unseen: nothing is.
+func TestStalePlan(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--write")
+	b := w.open()
+	w.plan(b, classOfReleased, "redrive", redriveButton)
+	w.put("ord-1999", ops.Released, "card provider: status 503 for order 1999")
+	w.send(dlq, "ord-1999", `{"order":1999}`)
+	before := w.calls()
+	b.allow("409")
+	if status := b.load(b.click(redriveButton)); status != http.StatusConflict {
+		t.Fatalf("status %d\n%s", status, b.dump())
+	}
+	b.shows("changed since it was looked at", "nothing was changed")
+	if n := w.sent(before); n != 0 || len(w.stack.MemSQS().Messages(queue)) != 0 {
+		t.Errorf("%d calls sent messages", n)
+	}
+	if n := w.hidden(dlq); n != 0 {
+		t.Errorf("%d messages are hidden", n)
+	}
+}
+
+// What cannot be undone by a redrive needs more than a click: of more than ten messages the queue's name.
+func TestDeleteByName(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--write")
+	b := w.open()
+	button := fmt.Sprintf("Delete %d messages", completedMessages)
+	w.plan(b, "done: the delete failed", "delete", button)
+	b.shows(dlq, button)
+	before := w.calls()
+	b.do(b.click(button)) // the field is required: the browser stays here
+	b.do(chromedp.SendKeys(chromedp.CSS(`input[type="text"]`), "orders"))
+	b.allow("400")
+	if status := b.load(b.click(button)); status != http.StatusBadRequest {
+		t.Errorf("with another name: status %d\n%s", status, b.dump())
+	}
+	if acts := w.acted(before); len(acts) > 0 {
+		t.Errorf("calls: %v", acts)
+	}
+	b.load(chromedp.NavigateBack())
+	b.do(chromedp.SendKeys(chromedp.CSS(`input[type="text"]`), dlq))
+	if status := b.load(b.click(button)); status != http.StatusOK {
+		t.Fatalf("status %d\n%s", status, b.dump())
+	}
+	eventually(t, "they are deleted", func() bool {
+		return len(w.stack.MemSQS().Messages(dlq)) == releasedMessages+crashedMessages+startedMessages
+	}, b.dump)
+}
+
+// Without a mouse: Tab and Enter from the first page to the end of a redrive, and what has the focus is seen.
+func TestKeyboard(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--worker", w.consume(), "--write")
+	b := w.open()
+	enter := func() {
+		t.Helper()
+		if status := b.load(chromedp.KeyEvent(kb.Enter)); status != http.StatusOK {
+			t.Fatalf("status %d\n%s", status, b.dump())
+		}
+	}
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := eval[string](b, "document.activeElement.textContent"); !strings.HasPrefix(got, "Skip") {
+		t.Errorf("the first thing with the focus is %q", got)
+	}
+	b.tabTo(dlq)
+	enter()
+	b.tabTo("Look")
+	enter()
+	b.tabUntil("Redrive", `document.activeElement === `+inRow(classOfReleased, "redrive"))
+	enter()
+	b.tabTo(redriveButton)
+	enter()
+	w.redriven()
+}
+
+// Without its script the console is links and forms.
+func TestScriptOff(t *testing.T) {
+	w := newWorld(t)
+	w.seed()
+	w.console("--queue", queue, "--worker", w.consume(), "--write")
+	b := newTab(t)
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	w.must(err)
+	b.load(chromedp.Navigate(w.url))
+	if eval[bool](b, `document.getElementById("pause").checkVisibility()`) {
+		t.Error("there is a button that does nothing")
+	}
+	for _, path := range []string{"/", "/dlq/" + queue, "/record", "/workers", "/runs"} {
+		if status := w.visit(b, path); status != http.StatusOK {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+	w.visit(b, "/doctor")
+	if status := b.load(b.click("Examine")); status != http.StatusOK {
+		t.Errorf("doctor: status %d", status)
+	}
+	w.plan(b, classOfReleased, "redrive", redriveButton)
+	b.load(b.click(redriveButton))
+	w.redriven()
+	eventually(t, "the page says so when it is loaded again", func() bool {
+		b.load(chromedp.Reload())
+		return eval[bool](b, ended)
+	}, b.dump)
+}
