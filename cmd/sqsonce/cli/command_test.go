@@ -240,15 +240,24 @@ func TestExamples(t *testing.T) {
 					w.left("ord-42", "dead", ops.Released)
 				}
 				var out, errs strings.Builder
+				ctx, interrupt := context.WithCancel(t.Context())
+				defer interrupt()
 				a := &app{in: strings.NewReader("y\n"), out: &out, err: &errs, asks: true, getenv: os.Getenv, connect: connect}
+				if strings.Contains(line, "sqsonce console") { // it runs until then
+					a.out = writer(func(p []byte) (int, error) { interrupt(); return out.Write(p) })
+				}
 				args, ok := strings.CutPrefix(line, "sqsonce ")
-				if code := a.run(t.Context(), words(args)); !ok || code != exitDone || out.Len() == 0 {
+				if code := a.run(ctx, words(args)); !ok || code != exitDone || out.Len() == 0 {
 					t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 				}
 			})
 		}
 	})
 }
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // left makes the record of an event as it is an hour after its handler failed or succeeded, or its consumer died.
 func (w *world) left(event, owner string, state ops.State) {
