@@ -29,7 +29,7 @@ test: ## Run every test of every module (EMULATORS=required: with the emulators 
 
 .PHONY: console-test
 console-test: ## Test the pages of sqsonce console in Chromium (skipped where it is not installed; BROWSER=required: or fail; ARGS=-update writes the screenshots of docs/)
-	cd cmd/sqsonce/internal/consoletest && go test -count=1 -v $(ARGS) .
+	cd cmd/sqsonce/internal/consoletest && go test . -count=1 -v $(ARGS)
 
 .PHONY: emulators
 emulators: ## Install the emulators that tests compare with, 1 GB in the user's cache (needs Python 3.12, Java, npm), Prometheus (Debian), databases and a browser (Debian, root)

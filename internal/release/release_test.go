@@ -309,7 +309,7 @@ func TestPublished(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]bool{
 		".": true, "s3payload": true, "dedup/sqlstore": true, "cmd/sqsonce": true, "bench": false, "examples": false, "internal/release": false,
-		"localstack/internal/realaws": false,
+		"localstack/internal/realaws": false, "cmd/sqsonce/internal/consoletest": false,
 	} {
 		if got := (module{dir: dir}).published(); got != want {
 			t.Errorf("%s: published %t, want %t", dir, got, want)
