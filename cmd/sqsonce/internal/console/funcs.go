@@ -24,7 +24,7 @@ var funcs = template.FuncMap{
 	"count":   count,
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
 	"link":    newNavLink,
-	"left":    left, "mood": mood, "verdictMood": verdictMood, "cut": cut,
+	"left":    left, "cause": cause, "mood": mood, "verdictMood": verdictMood, "cut": cut,
 
 	"classPath": classPath, "messagePath": messagePath, "recordPath": recordPath,
 }

@@ -17,6 +17,18 @@ func left(t time.Time) string {
 	return "now"
 }
 
+// cause says how a message came into the dead-letter queue.
+func cause(c ops.Cause) string {
+	switch c {
+	case ops.Rejected:
+		return "its consumer rejected it"
+	case ops.ReceivesUsedUp:
+		return "SQS moved it after its last receive"
+	default:
+		return "somebody sent it here, and no queue is known that it came from"
+	}
+}
+
 // mood is the class of a badge: it only repeats what the state's name says.
 func mood(s ops.State) string {
 	switch s {

@@ -134,7 +134,7 @@ func TestStalePlan(t *testing.T) {
 	if status := b.load(b.click(redriveButton)); status != http.StatusConflict {
 		t.Fatalf("status %d\n%s", status, b.dump())
 	}
-	b.shows("changed since it was looked at", "nothing was changed")
+	b.shows("Changed since it was looked at", "nothing was changed")
 	if n := w.sent(before); n != 0 || len(w.stack.MemSQS().Messages(queue)) != 0 {
 		t.Errorf("%d calls sent messages", n)
 	}

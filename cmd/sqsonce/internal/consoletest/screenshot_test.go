@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/sqsonce/sqsonce/ops"
 )
 
 var update = flag.Bool("update", false, "write the screenshots of the documentation, in two minutes")
@@ -33,7 +35,9 @@ var screenshots = []struct {
 		}, b.dump)
 	}},
 	{"console-classes", func(w *world, b *tab) { w.visit(b, "/dlq/"+queue) }},
-	{"console-plan", func(w *world, b *tab) { w.plan(b, classOfReleased, "redrive", redriveButton) }},
+	{"console-plan", func(w *world, b *tab) {
+		w.plan(b, hourClass, "redrive", fmt.Sprintf("Redrive %d messages", hourMessages))
+	}},
 }
 
 const (
@@ -72,7 +76,7 @@ func TestScreenshots(t *testing.T) {
 
 func writeScreenshots(t *testing.T) {
 	w := newWorld(t)
-	w.seed()
+	w.seedHour()
 	w.console("--queue", queue, "--worker", w.consume(), "--write")
 	ctx, cancel := context.WithCancel(t.Context())
 	sent := make(chan struct{})
@@ -91,6 +95,24 @@ func writeScreenshots(t *testing.T) {
 		s.open(w, b)
 		b.timeless()
 		w.must(os.WriteFile(filepath.Join(images, s.name+".png"), small(t, b.screenshot()), 0o644))
+	}
+}
+
+// What the first hour of docs/operating.md has in the dead-letter queue.
+const (
+	hourClass    = "calling the external system about ord-*/placed: sqsonce: rejected: the external system does not know article tea-ass-*"
+	hourMessages = 400
+)
+
+func (w *world) seedHour() {
+	w.Helper()
+	const crashed = "ord-10001/placed"
+	w.put(crashed, ops.Crashed, "")
+	w.send(dlq, crashed, `{"id":"ord-10001/placed"}`)
+	for i := range hourMessages {
+		event := fmt.Sprintf("ord-%d/placed", 20001+i)
+		w.put(event, ops.Released, fmt.Sprintf("calling the external system about %s: sqsonce: rejected: the external system does not know article TEA-ASS-100", event))
+		w.send(dlq, event, fmt.Sprintf(`{"id":%q}`, event))
 	}
 }
 

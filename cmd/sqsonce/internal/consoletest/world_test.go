@@ -177,13 +177,7 @@ func (w *world) endpoint() (url string) {
 	to, err := neturl.Parse(w.stack.URL)
 	w.must(err)
 	w.count = map[string]int{}
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		// As long as an answer takes on a network. The SDK closes the body of a request when it has the answer: where net/http is not
-		// done with that body by then, which takes it microseconds on a machine that is not busy, it closes the connection, and the
-		// answer is lost.
-		ModifyResponse: func(*http.Response) error { time.Sleep(20 * time.Millisecond); return nil },
-	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body) // the proxy's client must not read what its server has closed
 		if err != nil {
