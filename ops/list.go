@@ -19,6 +19,7 @@ import (
 
 const (
 	defaultLimit = 1000
+	defaultBytes = 1 << 30
 	defaultHold  = time.Minute
 	holdFor      = 10_000           // messages: a listing of more has defaultHold for each of these
 	leastHold    = 10 * time.Second // a listing of a few messages takes three
@@ -37,8 +38,11 @@ const (
 
 // ListOptions configure [DLQ.List].
 type ListOptions struct {
-	// Limit is how many messages are read at most. Their bodies are in memory. Default: 1,000. Negative: no limit.
+	// Limit is how many messages are read at most. Default: 1,000. Negative: no limit.
 	Limit int
+	// Bytes is about how many bytes of bodies and attributes are read at most: all of them are in memory. Default: 1 GiB. Negative:
+	// no limit.
+	Bytes int
 	// Hold is for how long a message that was read is hidden at most, should the process be killed. The listing reads for 5 s
 	// less. Default: 60 s for each 10,000 messages that Limit and the queue's count allow, or part of these. 10 s to 12 h; a part
 	// of a second counts as a whole one.
@@ -51,6 +55,9 @@ type ListOptions struct {
 func (o *ListOptions) resolve() error {
 	if o.Limit = cmp.Or(o.Limit, defaultLimit); o.Limit < 0 {
 		o.Limit = math.MaxInt
+	}
+	if o.Bytes = cmp.Or(o.Bytes, defaultBytes); o.Bytes < 0 {
+		o.Bytes = math.MaxInt
 	}
 	if o.Hold == 0 {
 		return nil // it depends on the count
@@ -90,8 +97,8 @@ type Listing struct {
 
 // List reads the messages of the queue, gives them back, and joins each with the record of its event, by one consistent read
 // each. It receives each message once, ten in a call, eight calls at once on a standard queue, and ends when two receives found
-// nothing more, at Limit, or before Hold is over. What it has read is visible again when it returns, also after an error, a panic
-// of the client, or the end of ctx; receives that are under way then are awaited, for 10 s at most.
+// nothing more, at Limit or Bytes, or before Hold is over. What it has read is visible again when it returns, also after an error,
+// a panic of the client, or the end of ctx; receives that are under way then are awaited, for 10 s at most.
 //
 // A failed call ends the listing: List returns what it has read with the error. Where messages could not be given back the error
 // says how many are hidden until when. A record that cannot be read is the Problem of its message, and no error of List. A queue
@@ -148,13 +155,15 @@ func (d *DLQ) look(ctx context.Context, o ListOptions, l *Listing) (all bool, er
 	h := newHeld(d, o.Hold)
 	defer func() { err = errors.Join(err, h.giveBack(ctx)) }()
 	end := time.Now().Add(o.Hold - giveBackMargin)
-	for empty := 0; len(l.Messages) < o.Limit && time.Now().Before(end); {
+	size := 0
+	for empty := 0; len(l.Messages) < o.Limit && size < o.Bytes && time.Now().Before(end); {
 		if ctx.Err() != nil {
 			return false, nil // List says why
 		}
 		found, err := d.receiveNew(ctx, h, o.Limit-len(l.Messages), l.Total-l.Hidden-len(l.Messages))
-		for _, m := range found {
-			l.Messages = append(l.Messages, d.newMessage(m))
+		for _, in := range found {
+			m := d.newMessage(in)
+			l.Messages, size = append(l.Messages, m), size+host.MessageBytes(m.Body, m.Attributes)
 		}
 		if err != nil {
 			return false, err

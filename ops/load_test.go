@@ -118,10 +118,32 @@ func TestListLoad(t *testing.T) {
 	}
 }
 
+// A listing ends when it has as many bytes as it may have.
+func TestListBytes(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{}, func(x *fixture) {
+		c := &plenty{Client: x.looker().sqs, count: 1_000_000, body: strings.Repeat("b", 1000)}
+		d, err := ops.Open(x.Context(), c, x.dlq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct{ bytes, least, most int }{{100_000, 100, 180}, {0, 500, 500}, {-1, 500, 500}} {
+			c.received.Store(0)
+			c.back.Store(0)
+			l, err := d.List(x.Context(), func(o *ops.ListOptions) { o.Limit, o.Bytes = 500, tt.bytes })
+			n := len(l.Messages)
+			if err != nil || n < tt.least || n > tt.most || int(c.received.Load()) != n || int(c.back.Load()) != n || l.Complete {
+				t.Errorf("%+v: %d messages of %d received, %d given back, complete %t, %v", tt, n, c.received.Load(), c.back.Load(), l.Complete, err)
+			}
+		}
+	})
+}
+
 // plenty is a queue that always has more. Its calls that change visibility take their time.
 type plenty struct {
 	ops.Client
-	count         int // as it says
+	count         int    // as it says
+	body          string // of each message
 	received      atomic.Int64
 	back          atomic.Int64
 	calling, most atomic.Int64 // receives at once
@@ -147,7 +169,7 @@ func (c *plenty) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageInput, 
 	out := &sqs.ReceiveMessageOutput{}
 	for range in.MaxNumberOfMessages {
 		id := strconv.FormatInt(c.received.Add(1), 10)
-		out.Messages = append(out.Messages, sqstypes.Message{MessageId: &id, ReceiptHandle: &id, Body: &id})
+		out.Messages = append(out.Messages, sqstypes.Message{MessageId: &id, ReceiptHandle: &id, Body: &c.body})
 	}
 	return out, nil
 }
