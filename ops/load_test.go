@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -115,6 +116,20 @@ func TestListLoad(t *testing.T) {
 				runtime.KeepAlive(l)
 			})
 		})
+	}
+}
+
+// Of a reason of 256 KiB, which anybody may send, the beginning makes the class.
+func TestClassOfLongReasons(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("1", 4<<10)
+	if a, b := ops.ClassOf(long+" a"), ops.ClassOf(long+" b"); a != b || a.Text != "*" {
+		t.Errorf("%+v and %+v", a, b)
+	}
+	for n := range 4 { // characters of several bytes at either end
+		if c := ops.ClassOf(strings.Repeat("x", n) + strings.Repeat("\u20ac", 90_000)); len(c.Text) > 160 || len(c.Text) < 157 || !utf8.ValidString(c.Text) {
+			t.Errorf("%q", c.Text)
+		}
 	}
 }
 

@@ -217,7 +217,7 @@ func TestListLoad(t *testing.T) {
 	m := measure(t)
 	bubble(t, func(w *world) {
 		w.load("orders-dlq", n, 300)
-		args := []string{"dlq", "ls", "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--limit", "100000"}
+		args := []string{"dlq", "ls", "--queue", "orders", "--consumer", consumer, "--table", "dedup", "--limit", "-1"}
 		for _, tt := range []struct {
 			flags []string
 			width int
