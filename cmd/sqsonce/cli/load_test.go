@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/status"
 )
 
 const (
@@ -236,6 +237,43 @@ func TestListLoad(t *testing.T) {
 			if message.InFlight || message.ReceiveCount != 6 {
 				t.Fatalf("hidden %t, %d receives", message.InFlight, message.ReceiveCount)
 			}
+		}
+	})
+}
+
+// top of 512 workers has a row for each, asks each twice, and keeps nothing but what they said last.
+func TestTopLoad(t *testing.T) {
+	m := measure(t)
+	bubble(t, func(w *world) {
+		w.workers = map[string]func() status.Report{}
+		var urls []string
+		for i := range 512 {
+			host := "w" + strconv.Itoa(i)
+			w.workers[host] = w.working(host, "orders", 5)
+			urls = append(urls, "http://"+host)
+		}
+		args := []string{"top", "--worker", strings.Join(urls, ","), "--queue", "orders"}
+		var got result
+		m.lap(w, "top --once", func() { got = w.run(append(args, "--once")...) })
+		if lines := strings.Count(got.out, "\n"); got.code != exitDone || lines < 512 || lines > 520 {
+			t.Errorf("exit %d, %d lines: %.300s", got.code, lines, got.err)
+		}
+		w.width, w.size = 120, func() (int, int) { return 120, 40 }
+		m.lap(w, "top on a terminal", func() { got = w.run(append(args, "--once")...) })
+		before := liveHeap()
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		m.lap(w, "two minutes of top", func() { got = w.runIn(ctx, append([]string{"top", "--json"}, args[1:]...)...) })
+		snapshots := strings.Count(got.out, "\n")
+		if snapshots < 59 || snapshots > 61 {
+			t.Errorf("%d snapshots", snapshots)
+		}
+		size := len(got.out)
+		got = result{}
+		if grown := int(liveHeap()) - int(before); grown > 8<<20 {
+			t.Errorf("%d bytes more after two minutes", grown)
+		} else {
+			t.Logf("%d KB more after two minutes, %d KB of JSON each time", grown>>10, size/snapshots>>10)
 		}
 	})
 }

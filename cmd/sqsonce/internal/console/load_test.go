@@ -82,7 +82,7 @@ func TestManyWorkers(t *testing.T) {
 		f.has("/workers")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if kept := heap() - before; kept > 32<<20 {
+		if kept := heap() - before; kept > 12<<20 {
 			t.Errorf("%d bytes more", kept)
 		} else {
 			t.Logf("%d KB more", kept>>10)

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// keptBodies is how many bytes of bodies, attributes and reasons a look keeps. While it is under way it has all of them.
+	// keptBodies is how many bytes of bodies, attributes and reasons a look keeps. While it is under way it has all of them, which
+	// ops.ListOptions.Bytes bounds.
 	keptBodies = 64 << 20
 	// lookTimeout bounds a look with the reads of records. Of the largest it receives for ten minutes at most.
 	lookTimeout = 15 * time.Minute
@@ -68,7 +69,6 @@ func newLook(l ops.Listing, budget int) *look {
 func keep(m *ops.Message, budget *int) *message {
 	k := &message{Message: m, BodyBytes: len(m.Body)}
 	m.ReceiptHandle = "" // of no use after a listing
-	m.Class.Text = strings.Clone(m.Class.Text)
 	size := len(m.Body) + len(m.Reason)
 	for name, a := range m.Attributes {
 		size += len(name) + len(a.String) + len(a.Binary)
