@@ -48,12 +48,14 @@ bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
 .PHONY: soak
-soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, storms of calls on the function and the publisher, redrive 20,000 dead-letter queues, search 60 million states of the outbox, publish a million events of each outbox while everything fails, count the metrics of 100,000 messages, have processes without their store for five minutes, kill 6,000, 3,000 at each outbox and 400 redrives, and attack each store with hosts in one process and in several, three minutes each: over six hours
+soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, storms of calls on the function and the publisher, redrive 20,000 dead-letter queues, list and show some of 100,000 messages, search 60 million states of the outbox, publish a million events of each outbox while everything fails, count the metrics of 100,000 messages, have processes without their store for five minutes, kill 6,000, 3,000 at each outbox and 400 redrives, and attack each store with hosts in one process and in several, three minutes each: over six hours
 	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^Test(Simulation|Fleet)$$' -count 1 -timeout 120m -v >$(BIN)/soak.log; \
 		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
 	SOAK=1 go test ./lambda -run '^TestStorm$$' -count 1 -timeout 20m
 	go test ./fifo -run '^Test(Storm|ForwardStorm|TransientFaults|LastingFaults)$$' -rapid.checks 20000 -count 1 -timeout 20m
 	go test ./ops -run '^TestRedriveProperties$$' -rapid.checks 20000 -count 1 -timeout 60m
+	SOAK=1 go test ./ops -run '^TestListLoad$$' -count 1 -timeout 20m -v
+	cd cmd/sqsonce && SOAK=1 go test ./cli -run '^Test(Console|List)Load$$' -count=1 -timeout 30m -v
 	SOAK=1 go test ./fifo/outbox ./fifo/outbox/dynamooutbox -run '^Test(EverythingAtOnce|Storm)$$' -count 1 -timeout 120m -v
 	go test ./fifo/outbox/dynamooutbox -run '^TestOrder$$' -rapid.checks 5000 -count 1 -timeout 60m
 	SOAK=1 go test ./internal/outboxmodel -run '^TestRuns$$' -count 1 -timeout 30m

@@ -5,6 +5,9 @@ func Lock(queueARN, folder string) (unlock func(), err error) {
 	return (&DLQ{arn: queueARN}).lockIn("Redrive", folder)
 }
 
+// ClassOf is how List groups reasons.
+var ClassOf = classOf
+
 // Appender is a file that lines are written to.
 type Appender = appender
 

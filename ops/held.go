@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// giveBackTimeout bounds the giving back of all messages.
+	// giveBackTimeout bounds the giving back of each 10,000 messages, or part of these: a call may take 160 ms then.
 	giveBackTimeout = 20 * time.Second
+	givenBack       = 10_000
 	callsAtOnce     = 8
 	entryTries      = 3 // of an entry that SQS could not carry out
 	entryPause      = 200 * time.Millisecond
@@ -83,7 +84,7 @@ func (h *held) giveBack(ctx context.Context) error {
 }
 
 func (h *held) giveBackThese(ctx context.Context, messages []*heldMessage) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout*time.Duration(1+len(messages)/givenBack))
 	defer cancel()
 	done, open, err := h.inBatches(ctx, messages, entryTries, h.setVisibility(0))
 	h.forget(done)
@@ -133,12 +134,11 @@ func (h *held) inBatch(ctx context.Context, messages []*heldMessage, tries int, 
 			return done, open, err
 		}
 		carriedOut, rest := h.answered(open, ids, failed)
-		done, open = append(done, carriedOut...), rest
+		if done, open = append(done, carriedOut...), rest; len(open) == 0 {
+			return done, nil, nil
+		}
 	}
-	if len(open) > 0 {
-		err = errNotCarriedOut
-	}
-	return done, open, err
+	return done, open, errNotCarriedOut
 }
 
 // proven returns the messages that are certainly hidden for this process.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 
 const (
 	defaultLimit = 1000
+	defaultBytes = 1 << 30
 	defaultHold  = time.Minute
+	holdFor      = 10_000           // messages: a listing of more has defaultHold for each of these
 	leastHold    = 10 * time.Second // a listing of a few messages takes three
 	mostHold     = 12 * time.Hour   // the longest visibility timeout
 	// listWait is the wait of a receive: a short poll asks only some of SQS's hosts, and may find nothing in a small queue.
@@ -35,10 +38,14 @@ const (
 
 // ListOptions configure [DLQ.List].
 type ListOptions struct {
-	// Limit is how many messages are read at most. Their bodies are in memory. Default: 1,000. Negative: no limit.
+	// Limit is how many messages are read at most. Default: 1,000. Negative: no limit.
 	Limit int
+	// Bytes is about how many bytes of bodies and attributes are read at most: all of them are in memory. Default: 1 GiB. Negative:
+	// no limit.
+	Bytes int
 	// Hold is for how long a message that was read is hidden at most, should the process be killed. The listing reads for 5 s
-	// less. Default: 60 s. 10 s to 12 h; a part of a second counts as a whole one.
+	// less. Default: 60 s for each 10,000 messages that Limit and the queue's count allow, or part of these. 10 s to 12 h; a part
+	// of a second counts as a whole one.
 	Hold time.Duration
 	// SpendReceives also lists a queue with a redrive policy of its own: a message may be moved on because of the listing.
 	// Default: false, such a queue is refused.
@@ -49,7 +56,19 @@ func (o *ListOptions) resolve() error {
 	if o.Limit = cmp.Or(o.Limit, defaultLimit); o.Limit < 0 {
 		o.Limit = math.MaxInt
 	}
+	if o.Bytes = cmp.Or(o.Bytes, defaultBytes); o.Bytes < 0 {
+		o.Bytes = math.MaxInt
+	}
+	if o.Hold == 0 {
+		return nil // it depends on the count
+	}
 	return resolveHold("ListOptions.Hold", &o.Hold)
+}
+
+// holdOf returns the default for so many messages.
+func holdOf(n int) time.Duration {
+	n = min(n, int(mostHold/defaultHold)*holdFor)
+	return defaultHold * time.Duration(max(1, (n+holdFor-1)/holdFor))
 }
 
 func resolveHold(field string, hold *time.Duration) error {
@@ -77,9 +96,9 @@ type Listing struct {
 }
 
 // List reads the messages of the queue, gives them back, and joins each with the record of its event, by one consistent read
-// each. It receives each message once, ten in a call, and ends when two receives found nothing more, at Limit, or before Hold is
-// over. What it has read is visible again when it returns, also after an error, a panic of the client, or the end of ctx; a
-// receive that is under way then is awaited, for 10 s at most.
+// each. It receives each message once, ten in a call, eight calls at once on a standard queue, and ends when two receives found
+// nothing more, at Limit or Bytes, or before Hold is over. What it has read is visible again when it returns, also after an error,
+// a panic of the client, or the end of ctx; receives that are under way then are awaited, for 10 s at most.
 //
 // A failed call ends the listing: List returns what it has read with the error. Where messages could not be given back the error
 // says how many are hidden until when. A record that cannot be read is the Problem of its message, and no error of List. A queue
@@ -99,6 +118,7 @@ func (d *DLQ) List(ctx context.Context, optFns ...func(*ListOptions)) (Listing, 
 	if err != nil {
 		return Listing{}, err
 	}
+	o.Hold = cmp.Or(o.Hold, holdOf(min(visible, o.Limit)))
 	l := Listing{AsOf: time.Now(), Total: visible + hidden, Hidden: hidden}
 	all, err := d.look(ctx, o, &l)
 	missing := max(0, visible-len(l.Messages))
@@ -135,18 +155,18 @@ func (d *DLQ) look(ctx context.Context, o ListOptions, l *Listing) (all bool, er
 	h := newHeld(d, o.Hold)
 	defer func() { err = errors.Join(err, h.giveBack(ctx)) }()
 	end := time.Now().Add(o.Hold - giveBackMargin)
-	for empty := 0; len(l.Messages) < o.Limit && time.Now().Before(end); {
+	size := 0
+	for empty := 0; len(l.Messages) < o.Limit && size < o.Bytes && time.Now().Before(end); {
 		if ctx.Err() != nil {
 			return false, nil // List says why
 		}
-		sent := time.Now()
-		received, err := d.receive(ctx, min(host.MaxBatch, o.Limit-len(l.Messages)), o.Hold)
+		found, err := d.receiveNew(ctx, h, o.Limit-len(l.Messages), l.Total-l.Hidden-len(l.Messages))
+		for _, in := range found {
+			m := d.newMessage(in)
+			l.Messages, size = append(l.Messages, m), size+host.MessageBytes(m.Body, m.Attributes)
+		}
 		if err != nil {
 			return false, err
-		}
-		found := h.add(received, sent)
-		for _, m := range found {
-			l.Messages = append(l.Messages, d.newMessage(m))
 		}
 		if empty++; len(found) > 0 {
 			empty = 0
@@ -156,6 +176,28 @@ func (d *DLQ) look(ctx context.Context, o ListOptions, l *Listing) (all bool, er
 		}
 	}
 	return false, nil
+}
+
+// receiveNew holds what it receives, most messages at most, and returns what is new. Where a standard queue has as many messages
+// left, by its count, it makes several receives at once. A receive on FIFO locks its groups, so there is one: the order is SQS's.
+func (d *DLQ) receiveNew(ctx context.Context, h *held, most, left int) (found []sqstypes.Message, err error) {
+	receives := max(1, min(callsAtOnce, min(most, left)/host.MaxBatch))
+	if d.fifo {
+		receives = 1
+	}
+	news, errs := make([][]sqstypes.Message, receives), make([]error, receives)
+	inParallel(receives, receives, func(i int) {
+		errs[i] = host.Contain(func() error {
+			sent := time.Now()
+			received, err := d.receive(ctx, min(host.MaxBatch, most), h.hold)
+			news[i] = h.add(received, sent)
+			return err
+		})
+	})
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		err = errs[i] // the others say the same
+	}
+	return slices.Concat(news...), err
 }
 
 // receive makes one receive, which the end of ctx does not cancel: SQS would go on with it, and hide messages that nobody

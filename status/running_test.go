@@ -110,6 +110,14 @@ func TestRunningIsBounded(t *testing.T) {
 		if r.Total != 1500 || len(r.Running) != 1000 {
 			t.Fatalf("%d of %d, want 1000 of 1500", len(r.Running), r.Total)
 		}
+		named := x.handler(workers(ws[1], ws[0]), func(o *Options) { o.Identifiers = true })
+		for path, most := range map[string]int{"/live": 1 << 10, "/ready": 1 << 10, "/stats": 16 << 10, "/running": 512 << 10, "/": 64 << 10} {
+			if n := ask(named, "GET", path).Body.Len(); n > most {
+				t.Errorf("%s: %d bytes, want %d at most", path, n, most)
+			} else {
+				t.Logf("%s: %d bytes", path, n)
+			}
+		}
 		if r.Running[749].Queue != "a" || r.Running[750].Queue != "b" {
 			t.Error("the younger worker's handlers are before the older one's")
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,6 +71,9 @@ changed since it was looked at; 6 credentials or permission.`
 	record := group("record", "Records of events", a.recordShow(), a.recordLs(), a.recordFree(), a.recordComplete())
 	box := group("outbox", "Events that are committed and not published yet", a.outboxLs(), a.outboxShow(), a.outboxUnpark(), a.outboxDiscard())
 	root.AddCommand(dlq, record, box, a.replay(), a.doctor(), a.top(), a.console(), a.version())
+	if len(a.args) == 0 || !strings.HasPrefix(a.args[0], cobra.ShellCompRequestCmd) {
+		return root // cobra keeps every flag with a completion for ever, and by it the app with its output: a console makes many
+	}
 	walk(root, func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if _, set := c.GetFlagCompletionFunc(f.Name); !set {

@@ -454,7 +454,7 @@ func TestConsoleCanaryFails(t *testing.T) {
 		w.consume("orders", func(context.Context, *sqsonce.Message) error { return errFor("x") })
 		b := w.browse(true)
 		run := b.ended(b.act(b.plan(redriveForm...)).to)
-		for _, text := range []string{"State ended in part", "Done 1,", "mend the cause", "canary"} {
+		for _, text := range []string{"State ended in part", "Done 1", "Left 9", "mend the cause", "canary"} {
 			if !strings.Contains(run.text, text) {
 				t.Errorf("no %q in %s", text, run.text)
 			}

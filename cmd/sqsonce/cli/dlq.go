@@ -17,7 +17,7 @@ import (
 )
 
 const looking = `SQS has no peek: the messages are received and given back. Each receive count grows by one, and other consumers do not see the
-messages for seconds; for a minute where the command is killed. Nothing else is changed.`
+messages for seconds; where the command is killed for a minute, or one for each 10,000 messages. Nothing else is changed.`
 
 type dlqLsFlags struct {
 	class    string

@@ -64,7 +64,7 @@ func (a *app) queueFlags(c *cobra.Command) *cobra.Command {
 }
 
 func (a *app) limitFlag(c *cobra.Command) {
-	c.Flags().IntVar(&a.flags.limit, "limit", 1000, "how many `messages` are read at most; negative: no limit")
+	c.Flags().IntVar(&a.flags.limit, "limit", 1000, "how many `messages` are read at most, but no more than 1 GiB of them; negative: no limit")
 }
 
 func (a *app) retentionFlag(c *cobra.Command) {

@@ -58,7 +58,7 @@ type Options struct {
 // Main runs the command of os.Args, and ends the process with its exit code: 0 done, 1 failed, 2 usage, 3 found, 4 in part or
 // interrupted, 5 refused, 6 credentials or permission. SIGINT and SIGTERM end it cleanly: what it has received is visible again,
 // a write that is under way is awaited. A second one ends it at once, with 128 and its number: messages may stay hidden for a
-// minute, or --hold.
+// minute, of a long list for one for each 10,000, or for --hold.
 func Main(optFns ...func(*Options)) {
 	ctx := interruptible()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, connect: connect}

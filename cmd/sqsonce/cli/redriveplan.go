@@ -38,7 +38,8 @@ type queuePlan struct {
 	Typed string   `json:"typed,omitempty"`
 
 	done    ops.Action
-	planned map[string]bool // message IDs
+	planned map[string]bool   // message IDs
+	index   map[planGroup]int // of Groups, by the group without its count: there may be as many as messages
 }
 
 // destination is a queue that messages would go to.
@@ -97,7 +98,7 @@ func only(filter func(*ops.Message) bool) func(*ops.RedriveOptions) {
 func newQueuePlan(operation string, done ops.Action, url string, report ops.Report) *queuePlan {
 	p := &queuePlan{
 		V: 1, Event: "plan", Operation: operation, Queue: queueName(url), Total: max(report.Total, len(report.Results)), Seen: len(report.Results),
-		Groups: []planGroup{}, done: done, planned: map[string]bool{},
+		Groups: []planGroup{}, done: done, planned: map[string]bool{}, index: map[planGroup]int{},
 	}
 	for _, res := range report.Results {
 		p.add(res)
@@ -128,12 +129,10 @@ func (p *queuePlan) add(res *ops.Result) {
 	default:
 		p.Left++
 	}
-	i := slices.IndexFunc(p.Groups, func(other planGroup) bool {
-		return other.Class == g.Class && other.State == g.State && other.Action == g.Action && other.Why == g.Why
-	})
-	if i < 0 {
+	i, seen := p.index[g]
+	if !seen {
 		i = len(p.Groups)
-		p.Groups = append(p.Groups, g)
+		p.index[g], p.Groups = i, append(p.Groups, g)
 	}
 	p.Groups[i].Count++
 }

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// keptBodies is how many bytes of bodies, attributes and reasons a look keeps. While it is under way it has all of them.
+	// keptBodies is how many bytes of bodies, attributes and reasons a look keeps. While it is under way it has all of them, which
+	// ops.ListOptions.Bytes bounds.
 	keptBodies = 64 << 20
-	// lookTimeout bounds a look with the reads of records. It receives for less than lookHold.
+	// lookTimeout bounds a look with the reads of records. Of the largest it receives for ten minutes at most.
 	lookTimeout = 15 * time.Minute
 )
 
@@ -68,7 +69,6 @@ func newLook(l ops.Listing, budget int) *look {
 func keep(m *ops.Message, budget *int) *message {
 	k := &message{Message: m, BodyBytes: len(m.Body)}
 	m.ReceiptHandle = "" // of no use after a listing
-	m.Class.Text = strings.Clone(m.Class.Text)
 	size := len(m.Body) + len(m.Reason)
 	for name, a := range m.Attributes {
 		size += len(name) + len(a.String) + len(a.Binary)
@@ -185,7 +185,7 @@ func (s *Server) look(ctx context.Context, q Queue, limit int) {
 	err := host.Contain(func() error {
 		d, err := s.opts.Open(ctx, q)
 		if err == nil {
-			l, err = d.List(ctx, func(o *ops.ListOptions) { o.Limit, o.Hold = limit, lookHold(limit) })
+			l, err = d.List(ctx, func(o *ops.ListOptions) { o.Limit = limit })
 		}
 		return err
 	})
@@ -198,9 +198,6 @@ func (s *Server) look(ctx context.Context, q Queue, limit int) {
 	}
 	s.looks.keep(q, k, err)
 }
-
-// lookHold is for how long messages are hidden at most where the console is killed: so long a look may receive.
-func lookHold(limit int) time.Duration { return time.Duration(max(1, limit/10_000)) * time.Minute }
 
 // lookFacts are those of the newest look.
 func (s *Server) lookFacts(q Queue) lookFacts {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// mostRunning is how many handlers a page shows, the oldest of all processes.
-	mostRunning = 1000
+	mostRunning = 100
 	// runningFor is for how long the handlers are read after somebody has looked at them: they are megabytes.
 	runningFor = 30 * time.Second
 )
@@ -46,6 +46,11 @@ func (p *sampler) readWorkers(ctx context.Context) {
 	read.rates = fleet.Rates(before, read.workers)
 	if wanted {
 		read.running, read.runningAt = p.fleet.Running(ctx, read.workers), time.Now()
+		for _, r := range read.running { // each lists the oldest first
+			if r.Report != nil && len(r.Report.Running) > mostRunning {
+				r.Report.Running = slices.Clone(r.Report.Running[:mostRunning])
+			}
+		}
 	} else {
 		read.running, read.runningAt = nil, time.Time{}
 	}
