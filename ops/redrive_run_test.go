@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -124,6 +125,7 @@ func TestRedriveAfterReopen(t *testing.T) {
 			t.Fatalf("%+v", r.Results[0])
 		}
 		time.Sleep(10 * time.Second)
+		synctest.Wait() // the handler has written runs
 		if len(runs) != 2 || runs[1].Sub(start) < 60*time.Second {
 			t.Errorf("runs at %v, reopened at %v", runs, start)
 		}
