@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -61,6 +63,17 @@ func connect(ctx context.Context) (*services, error) {
 		region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg), caller: caller,
 		lambda: lambda.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg), cloudwatch: cloudwatch.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg),
 	}, nil
+}
+
+// impatient are the services for what asks again by itself, or while a person waits: why one does not answer is known within a second.
+func (s *services) impatient() *services {
+	quick := *s
+	quick.sqs = sqs.New(s.sqs.Options(), func(o *sqs.Options) { o.Retryer = awserr.Retryer() })
+	if s.cloudwatch != nil {
+		protocol := s.cloudwatch.Options().Protocol // which New sets to its default
+		quick.cloudwatch = cloudwatch.New(s.cloudwatch.Options(), func(o *cloudwatch.Options) { o.Retryer, o.Protocol = awserr.Retryer(), protocol })
+	}
+	return &quick
 }
 
 // openStore opens the store of the records, once.
@@ -211,5 +224,8 @@ func (s *services) queueURL(ctx context.Context, queue string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return aws.ToString(out.QueueUrl), nil
+	if aws.ToString(out.QueueUrl) == "" {
+		return "", fmt.Errorf("sqs:GetQueueUrl: the answer about %s has no URL", queue)
+	}
+	return *out.QueueUrl, nil
 }

@@ -214,6 +214,10 @@ func TestTopExitCodes(t *testing.T) {
 		"denied":                    {args: []string{"--queue", "orders"}, plan: refuse("AccessDeniedException"), code: exitDenied, says: "needs: sqs:GetQueueAttributes", shows: "sqs:GetQueueAttributes is denied"},
 		"denied, not named":         {args: []string{"--worker", one}, plan: refuse("AccessDeniedException"), shows: "sqs:GetQueueAttributes is denied"},
 		"SQS fails":                 {args: []string{"--worker", one, "--queue", "orders"}, plan: refuse("InternalError"), code: exitPart, shows: "InternalError"},
+		"no connection": {
+			args: []string{"--queue", "orders"}, plan: fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Reset}}},
+			code: exitFailed, says: "1 of 1", shows: "sqs does not answer at http",
+		},
 		"SQS is slow": {
 			args: []string{"--worker", one, "--queue", "orders"}, plan: fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: time.Hour}}},
 			code: exitPart, shows: "no answer within 5s",

@@ -9,9 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -50,9 +48,11 @@ type trendPoint struct {
 }
 
 func newQueueWatch(s *services, err error, named []string) *queueWatch {
-	w := &queueWatch{s: s, named: named, urls: map[string]string{}, trends: map[string][]trendPoint{}}
+	w := &queueWatch{named: named, urls: map[string]string{}, trends: map[string][]trendPoint{}}
 	if err != nil {
 		w.err = fmt.Errorf("%w: %w", errNotConnected, err)
+	} else {
+		w.s = s.impatient()
 	}
 	return w
 }
@@ -251,24 +251,10 @@ func (w *queueWatch) finish(row *queueRow) {
 	}
 }
 
-// reason is an error in a few words: the action that is denied, or what AWS says.
+// reason is an error in a few words.
 func reason(err error) string {
-	if _, action, ok := strings.Cut(explain(err), "\n  needs: "); ok {
-		return action + " is denied"
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && !awserr.Unsent(err) {
 		return fmt.Sprintf("no answer within %s", queueTimeout)
 	}
-	op, ok := errors.AsType[*smithy.OperationError](err)
-	if !ok {
-		return err.Error()
-	}
-	text := strings.ToLower(op.ServiceID) + ":" + op.OperationName
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return text + ": " + api.ErrorCode() + ": " + api.ErrorMessage()
-	}
-	if res, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
-		return fmt.Sprintf("%s: status %d, and no answer of AWS's", text, res.HTTPStatusCode())
-	}
-	return fmt.Sprintf("%s: %v", text, op.Err)
+	return awserr.Reason(err)
 }

@@ -70,8 +70,12 @@ func checkClock(ctx context.Context, e *examination) []Finding {
 	}
 	var s sampler
 	service := "SQS"
-	if e.QueueURL == "" {
+	switch {
+	case e.QueueURL != "" && e.NoQueue == nil:
+	case e.Table != "":
 		service = "DynamoDB"
+	default:
+		return []Finding{unseen("C1", e.NoQueue), unseen("C2", e.NoQueue)}
 	}
 	for range clockSamples {
 		before := len(s.samples)

@@ -7,7 +7,6 @@ import (
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
@@ -68,15 +67,12 @@ func unseen(id string, err error) Finding {
 
 // reason is why a question has no answer, with the action that was asked for.
 func reason(err error) string {
-	action := awserr.Action(err)
-	if action != "" && awserr.Denied(err) {
-		return action + " is denied"
-	}
-	if away, ok := errors.AsType[*awayError](err); ok {
+	if away, ok := errors.AsType[*awayError](err); ok && errors.Is(err, errTimeout) {
 		return away.Error()
 	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok && action != "" {
-		return action + ": " + api.ErrorCode() + ": " + api.ErrorMessage()
+	text := awserr.Reason(err)
+	if awserr.Action(err) == "" {
+		text = "could not look: " + text
 	}
-	return "could not look: " + err.Error()
+	return text
 }

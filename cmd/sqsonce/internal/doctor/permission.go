@@ -14,6 +14,8 @@ import (
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
 
 func permissionChecks() []check {
@@ -34,12 +36,6 @@ var (
 	batchActions = []string{"dynamodb:GetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"}
 )
 
-// invalidCredentials are the codes of requests whose sender is not known: no policy is about them.
-var invalidCredentials = []string{
-	"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException",
-	"InvalidSignatureException", "IncompleteSignature", "RequestExpired",
-}
-
 // checkCaller is I1.
 func checkCaller(ctx context.Context, e *examination) []Finding {
 	r := report{id: "I1"}
@@ -47,7 +43,7 @@ func checkCaller(ctx context.Context, e *examination) []Finding {
 		return []Finding{unseen(r.id, errNoClient)}
 	}
 	out, err := e.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if api, ok := errors.AsType[smithy.APIError](err); ok && slices.Contains(invalidCredentials, api.ErrorCode()) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok && awserr.Unidentified(err) {
 		r.fail("set valid credentials, such as by aws sso login or AWS_PROFILE; where they are valid see C1",
 			"AWS refuses the credentials: %s: %s", api.ErrorCode(), api.ErrorMessage())
 	} else if err != nil {

@@ -52,7 +52,12 @@ func (q *queue) messages() (int, error) {
 
 // queue is the source queue.
 func (e *examination) queue(ctx context.Context) (*queue, error) {
-	return e.source.get(ctx, func(ctx context.Context) (*queue, error) { return e.readQueue(ctx, e.QueueURL) })
+	return e.source.get(ctx, func(ctx context.Context) (*queue, error) {
+		if e.NoQueue != nil {
+			return nil, e.NoQueue
+		}
+		return e.readQueue(ctx, e.QueueURL)
+	})
 }
 
 // errNoDLQ says that the queue has no redrive policy: what looks at its dead-letter queue does not apply.

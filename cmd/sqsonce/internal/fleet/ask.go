@@ -10,11 +10,11 @@ import (
 	"io"
 	"math"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/status"
 )
 
@@ -40,11 +40,8 @@ func (f *Fleet) get(ctx context.Context, base, page string, limit int64, v any) 
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("no answer within %s", timeout)
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" { // both texts repeat the address
-		return e.Err
-	}
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
+	if err != nil {
+		err = awserr.Cause(err)
 	}
 	return err
 }
