@@ -65,13 +65,16 @@ func connect(ctx context.Context) (*services, error) {
 	}, nil
 }
 
-// impatient are the services for what asks again by itself, or while a person waits: why one does not answer is known within a second.
+// impatient are the services for what asks again by itself, or while a person waits: why one does not answer is known
+// within a second, and no answer fills the memory.
 func (s *services) impatient() *services {
 	quick := *s
-	quick.sqs = sqs.New(s.sqs.Options(), func(o *sqs.Options) { o.Retryer = awserr.Retryer() })
+	quick.sqs = sqs.New(s.sqs.Options(), func(o *sqs.Options) { o.Retryer, o.HTTPClient = awserr.Retryer(), awserr.Limited(o.HTTPClient) })
 	if s.cloudwatch != nil {
 		protocol := s.cloudwatch.Options().Protocol // which New sets to its default
-		quick.cloudwatch = cloudwatch.New(s.cloudwatch.Options(), func(o *cloudwatch.Options) { o.Retryer, o.Protocol = awserr.Retryer(), protocol })
+		quick.cloudwatch = cloudwatch.New(s.cloudwatch.Options(), func(o *cloudwatch.Options) {
+			o.Retryer, o.HTTPClient, o.Protocol = awserr.Retryer(), awserr.Limited(o.HTTPClient), protocol
+		})
 	}
 	return &quick
 }

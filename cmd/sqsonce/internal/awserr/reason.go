@@ -8,9 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -48,9 +46,11 @@ func Reason(err error) string {
 		return fmt.Sprintf("AWS refuses the credentials: %s (%s)", api.ErrorCode(), action)
 	case Denied(err):
 		return action + " is denied"
+	case errors.Is(err, context.DeadlineExceeded):
+		return service(op) + " does not answer in time"
 	case Unsent(err):
 		return fmt.Sprintf("%s does not answer%s: %s", service(op), at(err), Cause(err))
-	case isAPI && api.ErrorCode() != unknownCode:
+	case Answered(err):
 		return fmt.Sprintf("%s: %s: %s", action, api.ErrorCode(), shortened(api.ErrorMessage()))
 	case answered && response.Response != nil && response.HTTPStatusCode() != 0:
 		return fmt.Sprintf("%s: status %d, and no answer of AWS's", action, response.HTTPStatusCode())
@@ -66,10 +66,17 @@ func Unsent(err error) bool {
 	return ok
 }
 
+// Answered reports whether a call has an answer of AWS, an error too. What else answers, such as the page of a network that asks for a
+// login, says nothing of AWS.
+func Answered(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return err == nil || ok && api.ErrorCode() != unknownCode
+}
+
 // Busy reports whether AWS itself has answered that it does not answer now: it throttles, or has failed.
 func Busy(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
-	if !ok || api.ErrorCode() == unknownCode {
+	if !ok || !Answered(err) {
 		return false
 	}
 	response, answered := errors.AsType[*smithyhttp.ResponseError](err)
@@ -84,9 +91,6 @@ func Cause(err error) error {
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("no answer in time")
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the connection was closed before the answer was complete")
@@ -113,9 +117,4 @@ func shortened(s string) string {
 		return s[:longestMessage] + "…"
 	}
 	return s
-}
-
-// Retryer is for what a person waits for: as often as the SDK's own, and not for half a minute.
-func Retryer() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = 300 * time.Millisecond })
 }

@@ -23,6 +23,33 @@ func (f roundTripper) Do(r *http.Request) (*http.Response, error) {
 }
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// endless is an answer without end, that counts how much of it is read.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	e.read += len(p)
+	if e.read > 1<<30 {
+		return len(p), io.EOF
+	}
+	return len(p), nil
+}
+
+func TestLimited(t *testing.T) {
+	t.Parallel()
+	body := &endless{}
+	c := sqs.New(sqs.Options{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{},
+		HTTPClient: Limited(roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body), Request: r}, nil
+		}))})
+	_, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("orders")})
+	if err == nil || body.read > longestAnswer || Reason(err) != "sqs:GetQueueUrl: status 200, and no answer of AWS's" {
+		t.Errorf("%v after %d bytes", err, body.read)
+	}
+}
+
 // What a call of the SDK says where something is wrong, in one sentence, soon.
 func TestReason(t *testing.T) {
 	t.Parallel()
@@ -49,6 +76,7 @@ func TestReason(t *testing.T) {
 			"sqs does not answer at http://127.0.0.1:4566: lookup sqs.nowhere: no such host", true, false},
 		"closed": {fails(io.EOF),
 			"sqs does not answer at http://127.0.0.1:4566: the connection was closed before the answer was complete", true, false},
+		"silent":         {fails(context.DeadlineExceeded), "sqs does not answer in time", true, false},
 		"a page":         {answers(200, "<html>log in"), "sqs:GetQueueUrl: status 200, and no answer of AWS's", false, false},
 		"a page, 400":    {answers(400, "<html>log in"), "sqs:GetQueueUrl: status 400, and no answer of AWS's", false, false},
 		"a redirect":     {answers(302, ""), "sqs:GetQueueUrl: status 302, and no answer of AWS's", false, false},

@@ -28,25 +28,36 @@ func (c Clients) bounded() Clients {
 		return append(fns[:len(fns):len(fns)], (&bound{service: service}).add)
 	}
 	if c.SQS != nil {
-		c.SQS = sqs.New(c.SQS.Options(), func(o *sqs.Options) { o.APIOptions, o.Retryer = with(o.APIOptions, "sqs"), awserr.Retryer() })
+		c.SQS = sqs.New(c.SQS.Options(), func(o *sqs.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "sqs"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.DynamoDB != nil {
-		c.DynamoDB = dynamodb.New(c.DynamoDB.Options(), func(o *dynamodb.Options) { o.APIOptions, o.Retryer = with(o.APIOptions, "dynamodb"), awserr.Retryer() })
+		c.DynamoDB = dynamodb.New(c.DynamoDB.Options(), func(o *dynamodb.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "dynamodb"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.Lambda != nil {
-		c.Lambda = lambda.New(c.Lambda.Options(), func(o *lambda.Options) { o.APIOptions, o.Retryer = with(o.APIOptions, "lambda"), awserr.Retryer() })
+		c.Lambda = lambda.New(c.Lambda.Options(), func(o *lambda.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "lambda"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.IAM != nil {
-		c.IAM = iam.New(c.IAM.Options(), func(o *iam.Options) { o.APIOptions, o.Retryer = with(o.APIOptions, "iam"), awserr.Retryer() })
+		c.IAM = iam.New(c.IAM.Options(), func(o *iam.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "iam"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.CloudWatch != nil {
 		protocol := c.CloudWatch.Options().Protocol // which New sets to its default
 		c.CloudWatch = cloudwatch.New(c.CloudWatch.Options(), func(o *cloudwatch.Options) {
-			o.APIOptions, o.Retryer, o.Protocol = with(o.APIOptions, "cloudwatch"), awserr.Retryer(), protocol
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "cloudwatch"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+			o.Protocol = protocol
 		})
 	}
 	if c.STS != nil {
-		c.STS = sts.New(c.STS.Options(), func(o *sts.Options) { o.APIOptions, o.Retryer = with(o.APIOptions, "sts"), awserr.Retryer() })
+		c.STS = sts.New(c.STS.Options(), func(o *sts.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "sts"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	return c
 }

@@ -84,7 +84,7 @@ func TestDenied(t *testing.T) {
 
 func endlessMappings(a *account) {
 	answer(a.lambda, func(*lambda.ListEventSourceMappingsInput) (*lambda.ListEventSourceMappingsOutput, error) {
-		return &lambda.ListEventSourceMappingsOutput{NextMarker: aws.String("more")}, nil
+		return &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []mappingConfiguration{}, NextMarker: aws.String("more")}, nil
 	})
 }
 
