@@ -82,6 +82,9 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 		clients.CloudWatch, clients.STS = s.cloudwatch, s.sts
 		if a.flags.queue != "" {
 			d.QueueURL, d.NoQueue = s.impatient().named(ctx, a.flags.queue)
+			if d.NoQueue != nil && codeOf(ctx, d.NoQueue) == exitUsage {
+				return d.NoQueue
+			}
 		}
 	}
 	r := diagnosis{V: 1, Findings: []doctor.Finding{}}

@@ -97,7 +97,8 @@ func TestDoctorExitCodes(t *testing.T) {
 		"a queue that has no URL": {change: func(w *world) {
 			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Error, Code: "ThrottlingException"}}})
 		}, args: "--queue orders --table dedup", says: " skipped", shows: "skip\tA1\tsqs:GetQueueUrl: Throttling"},
-		"by environment": {change: func(w *world) { w.env["SQSONCE_TABLE"] = "dedup" }, says: " ok, 0 warnings", shows: "ok\tT1\t"},
+		"a URL that ends in a slash": {args: "--queue http://sqs.memory/000000000000/orders/", code: exitUsage, says: "must end in a queue's name"},
+		"by environment":             {change: func(w *world) { w.env["SQSONCE_TABLE"] = "dedup" }, says: " ok, 0 warnings", shows: "ok\tT1\t"},
 		"a store of its own": {change: func(w *world) {
 			w.env["SQSONCE_TABLE"] = "dedup"
 			w.opts.Store = func(context.Context) (Store, error) { return nil, errors.New("not asked") }

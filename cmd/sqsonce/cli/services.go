@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
@@ -42,7 +43,8 @@ type services struct {
 
 // connect uses AWS's environment variables and profiles.
 func connect(ctx context.Context) (*services, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	// What the SDK logs goes to standard error, over what is drawn on a terminal; what matters of it is in the errors too.
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fail(exitUsage, "AWS's configuration: %w", err)
 	}
@@ -215,6 +217,9 @@ func (s *services) queueURL(ctx context.Context, queue string) (string, error) {
 		return "", fail(exitFailed, "queue %s is in %s, and the configured Region is %s: set AWS_REGION", queue, arn.Region, s.region)
 	}
 	if isURL {
+		if problem := host.QueueURLProblem(queue); problem != "" {
+			return "", fail(exitUsage, "the queue's URL %s", problem)
+		}
 		return queue, nil
 	}
 	if isARN {

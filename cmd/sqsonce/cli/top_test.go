@@ -210,13 +210,14 @@ func TestTopExitCodes(t *testing.T) {
 		"workers away, queue there": {args: []string{"--worker", away, "--queue", "orders"}, code: exitPart, shows: "queue\torders\t30"},
 		"no such queue":             {args: []string{"--queue", "nothing"}, code: exitFailed, says: "no queue nothing", shows: "queue\tnothing\t-"},
 		"one queue missing":         {args: []string{"--queue", "nothing,orders"}, code: exitPart, shows: "queue\torders\t30"},
+		"a URL with a slash":        {args: []string{"--queue", "http://localaws/000000000000/orders/"}, code: exitFailed, shows: "must end in a queue's name"},
 		"another Region":            {args: []string{"--queue", "arn:aws:sqs:eu-west-1:000000000000:orders"}, code: exitFailed, shows: "eu-west-1"},
 		"denied":                    {args: []string{"--queue", "orders"}, plan: refuse("AccessDeniedException"), code: exitDenied, says: "needs: sqs:GetQueueAttributes", shows: "sqs:GetQueueAttributes is denied"},
 		"denied, not named":         {args: []string{"--worker", one}, plan: refuse("AccessDeniedException"), shows: "sqs:GetQueueAttributes is denied"},
 		"SQS fails":                 {args: []string{"--worker", one, "--queue", "orders"}, plan: refuse("InternalError"), code: exitPart, shows: "InternalError"},
 		"no connection": {
 			args: []string{"--queue", "orders"}, plan: fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Reset}}},
-			code: exitFailed, says: "1 of 1", shows: "sqs does not answer at http",
+			code: exitFailed, says: "could not be read: orders: sqs does not answer at http", shows: "sqs does not answer at http",
 		},
 		"SQS is slow": {
 			args: []string{"--worker", one, "--queue", "orders"}, plan: fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: time.Hour}}},

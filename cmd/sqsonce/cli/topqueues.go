@@ -253,7 +253,10 @@ func (w *queueWatch) finish(row *queueRow) {
 
 // reason is an error in a few words.
 func reason(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) && !awserr.Unsent(err) {
+	switch {
+	case errors.Is(err, errNotConnected):
+		return err.Error() // the call that failed is one for credentials
+	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no answer within %s", queueTimeout)
 	}
 	return awserr.Reason(err)
