@@ -19,9 +19,9 @@ import (
 )
 
 // each calls f with 0 to n-1, some at once.
-func each(n int, f func(i int)) {
+func each(some, n int, f func(i int)) {
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, some)
 	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
