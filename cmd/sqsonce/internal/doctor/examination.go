@@ -3,10 +3,13 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
@@ -21,6 +24,7 @@ type examination struct {
 	mappings, deadRead asked[[]lambdatypes.EventSourceMappingConfiguration]
 	configured         asked[*lambda.GetFunctionConfigurationOutput]
 	table              asked[*ddbtypes.TableDescription]
+	caller             asked[*sts.GetCallerIdentityOutput]
 }
 
 // questionTimeout bounds a question of several calls: the pages of a list.
@@ -45,6 +49,26 @@ func (a *asked[T]) get(ctx context.Context, ask func(context.Context) (T, error)
 
 // errNoClient says that a deployment is looked at without the service.
 var errNoClient = errors.New("no client")
+
+// identity is who has the credentials.
+func (e *examination) identity(ctx context.Context) (*sts.GetCallerIdentityOutput, error) {
+	return e.caller.get(ctx, func(ctx context.Context) (*sts.GetCallerIdentityOutput, error) {
+		if e.STS == nil {
+			return nil, errNoClient
+		}
+		return e.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	})
+}
+
+// foreign returns why something of an account cannot be seen with these credentials: it is another one than theirs. Where theirs is
+// not known it is nil.
+func (e *examination) foreign(ctx context.Context, what, account string) error {
+	own, err := e.identity(ctx)
+	if err != nil || aws.ToString(own.Account) == "" || *own.Account == account {
+		return nil
+	}
+	return fmt.Errorf("%s of account %s cannot be seen with credentials of account %s", what, account, *own.Account)
+}
 
 // configuration is that of the function: of the version that the mapping invokes, where that can be seen.
 func (e *examination) configuration(ctx context.Context) (*lambda.GetFunctionConfigurationOutput, error) {

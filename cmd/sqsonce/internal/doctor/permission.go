@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
@@ -39,10 +38,7 @@ var (
 // checkCaller is I1.
 func checkCaller(ctx context.Context, e *examination) []Finding {
 	r := report{id: "I1"}
-	if e.STS == nil {
-		return []Finding{unseen(r.id, errNoClient)}
-	}
-	out, err := e.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	out, err := e.identity(ctx)
 	if api, ok := errors.AsType[smithy.APIError](err); ok && awserr.Unidentified(err) {
 		r.fail("set valid credentials, such as by aws sso login or AWS_PROFILE; where they are valid see C1",
 			"AWS refuses the credentials: %s: %s", api.ErrorCode(), api.ErrorMessage())
