@@ -400,3 +400,33 @@ func TestTopFigures(t *testing.T) {
 		}
 	}
 }
+
+// CloudWatch knows queues by name: of a queue of another account it would give the age of one that has the same name here.
+func TestTopAnotherAccount(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fillTop()
+		w.run("top", "--queue", "orders") // whose policy has what is called
+		s, err := w.connect(context.Background())
+		w.must(err)
+		other := strings.Replace(w.stack.QueueURL["orders"], "/000000000000/", "/111111111111/", 1)
+		for _, test := range []struct {
+			name, url string
+			plan      fault.Plan
+			foreign   bool
+		}{
+			{"orders", w.stack.QueueURL["orders"], fault.Plan{}, false},
+			{"orders", other, fault.Plan{}, true},
+			{"elsewhere", strings.Replace(other, "orders", "elsewhere", 1), fault.Plan{}, true},
+			{"orders", other, fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}}, false}, // not known
+		} {
+			w.stack.MemSQS().Set(test.plan)
+			q := newQueueWatch(s, nil, nil)
+			q.readAges(context.Background(), []queueRow{{Queue: test.name, URL: test.url}})
+			row := &queueRow{Queue: test.name, URL: test.url}
+			if q.finish(row); strings.Contains(row.NoOldest, "another account") != test.foreign || (row.Oldest != nil) == test.foreign {
+				t.Errorf("%s: %q, %v", test.url, row.NoOldest, row.Oldest)
+			}
+		}
+		w.stack.MemSQS().Set(fault.Plan{})
+	})
+}
