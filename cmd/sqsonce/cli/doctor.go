@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 )
@@ -72,7 +71,6 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 		return err
 	}
 	clients := doctor.Clients{HTTP: a.http}
-	var first []doctor.Finding // of the queue that --queue names
 	s, err := a.connect(ctx)
 	switch {
 	case err != nil && inAWS:
@@ -83,19 +81,14 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 		clients.SQS, clients.DynamoDB, clients.Lambda, clients.IAM = s.sqs, s.dynamo, s.lambda, s.iam
 		clients.CloudWatch, clients.STS = s.cloudwatch, s.sts
 		if a.flags.queue != "" {
-			d.QueueURL, first = s.named(ctx, a.flags.queue)
+			d.QueueURL, d.NoQueue = s.impatient().named(ctx, a.flags.queue)
+			if d.NoQueue != nil && codeOf(ctx, d.NoQueue) == exitUsage {
+				return d.NoQueue
+			}
 		}
 	}
 	r := diagnosis{V: 1, Findings: []doctor.Finding{}}
-	found := func(yield func(doctor.Finding) bool) {
-		for _, f := range first {
-			if !yield(f) {
-				return
-			}
-		}
-		doctor.Each(ctx, clients, d)(yield)
-	}
-	for f := range found {
+	for f := range doctor.Each(ctx, clients, d) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // what could not be asked after that is no finding
 		}
@@ -119,21 +112,18 @@ func (a *app) diagnose(ctx context.Context, f doctorFlags) error {
 	return r.exit(f.strict)
 }
 
-// named returns the URL of a queue, or what is found where there is none.
-func (s *services) named(ctx context.Context, queue string) (string, []doctor.Finding) {
+// named returns the URL of a queue, or the name and why there is no URL.
+func (s *services) named(ctx context.Context, queue string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	url, err := s.queueURL(ctx, queue)
 	if err == nil {
 		return url, nil
 	}
-	f := doctor.Finding{ID: "Q1", Verdict: doctor.Skip, Text: "could not look: " + err.Error()}
-	if denied(err) {
-		f.Text, f.Denied = awserr.Action(err)+" is denied", true
-	} else if _, none := errors.AsType[*exitError](err); none {
-		f.Verdict, f.Text, f.Fix = doctor.Fail, err.Error(), "name another queue, or set AWS_REGION or AWS_PROFILE; aws sqs list-queues prints those that there are"
+	if _, none := errors.AsType[*exitError](err); none {
+		err = &doctor.NoSuchQueue{Err: err}
 	}
-	return "", []doctor.Finding{f}
+	return queue, err
 }
 
 // diagnosis is the JSON of doctor.

@@ -91,7 +91,14 @@ func TestDoctorExitCodes(t *testing.T) {
 		"the URL is denied": {change: func(w *world) {
 			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Error, Code: "AccessDenied"}}})
 		}, args: "--queue orders", code: exitDenied, shows: "skip\tQ1\tsqs:GetQueueUrl is denied\t\n"},
-		"by environment": {change: func(w *world) { w.env["SQSONCE_TABLE"] = "dedup" }, says: " ok, 0 warnings", shows: "ok\tT1\t"},
+		"no connection": {change: func(w *world) {
+			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Reset}}})
+		}, args: "--queue orders --function billing", code: exitFound, says: "1 failure", shows: "FAIL\tQ1\tqueue orders is not reachable: sqs does not answer at http"},
+		"a queue that has no URL": {change: func(w *world) {
+			w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Do: fault.Error, Code: "ThrottlingException"}}})
+		}, args: "--queue orders --table dedup", says: " skipped", shows: "skip\tA1\tsqs:GetQueueUrl: Throttling"},
+		"a URL that ends in a slash": {args: "--queue http://sqs.memory/000000000000/orders/", code: exitUsage, says: "must end in a queue's name"},
+		"by environment":             {change: func(w *world) { w.env["SQSONCE_TABLE"] = "dedup" }, says: " ok, 0 warnings", shows: "ok\tT1\t"},
 		"a store of its own": {change: func(w *world) {
 			w.env["SQSONCE_TABLE"] = "dedup"
 			w.opts.Store = func(context.Context) (Store, error) { return nil, errors.New("not asked") }

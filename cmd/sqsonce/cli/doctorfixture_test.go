@@ -108,7 +108,7 @@ func (d *deployment) answer(service string, in any) (any, error) {
 	case *lambda.ListEventSourceMappingsInput:
 		out = &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []lambdatypes.EventSourceMappingConfiguration{d.mapping}}
 		if *in.EventSourceArn != ordersARN {
-			out = &lambda.ListEventSourceMappingsOutput{}
+			out = &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []lambdatypes.EventSourceMappingConfiguration{}}
 		}
 	case *lambda.GetFunctionConfigurationInput:
 		resource = "billing"

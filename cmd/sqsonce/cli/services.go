@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -16,8 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -40,7 +43,8 @@ type services struct {
 
 // connect uses AWS's environment variables and profiles.
 func connect(ctx context.Context) (*services, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	// What the SDK logs goes to standard error, over what is drawn on a terminal; what matters of it is in the errors too.
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fail(exitUsage, "AWS's configuration: %w", err)
 	}
@@ -61,6 +65,20 @@ func connect(ctx context.Context) (*services, error) {
 		region: cfg.Region, sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg), caller: caller,
 		lambda: lambda.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg), cloudwatch: cloudwatch.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg),
 	}, nil
+}
+
+// impatient are the services for what asks again by itself, or while a person waits: why one does not answer is known
+// within a second, and no answer fills the memory.
+func (s *services) impatient() *services {
+	quick := *s
+	quick.sqs = sqs.New(s.sqs.Options(), func(o *sqs.Options) { o.Retryer, o.HTTPClient = awserr.Retryer(), awserr.Limited(o.HTTPClient) })
+	if s.cloudwatch != nil {
+		protocol := s.cloudwatch.Options().Protocol // which New sets to its default
+		quick.cloudwatch = cloudwatch.New(s.cloudwatch.Options(), func(o *cloudwatch.Options) {
+			o.Retryer, o.HTTPClient, o.Protocol = awserr.Retryer(), awserr.Limited(o.HTTPClient), protocol
+		})
+	}
+	return &quick
 }
 
 // openStore opens the store of the records, once.
@@ -199,6 +217,9 @@ func (s *services) queueURL(ctx context.Context, queue string) (string, error) {
 		return "", fail(exitFailed, "queue %s is in %s, and the configured Region is %s: set AWS_REGION", queue, arn.Region, s.region)
 	}
 	if isURL {
+		if problem := host.QueueURLProblem(queue); problem != "" {
+			return "", fail(exitUsage, "the queue's URL %s", problem)
+		}
 		return queue, nil
 	}
 	if isARN {
@@ -211,5 +232,8 @@ func (s *services) queueURL(ctx context.Context, queue string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return aws.ToString(out.QueueUrl), nil
+	if aws.ToString(out.QueueUrl) == "" {
+		return "", fmt.Errorf("sqs:GetQueueUrl: the answer about %s has no URL", queue)
+	}
+	return *out.QueueUrl, nil
 }

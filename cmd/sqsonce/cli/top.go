@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -161,7 +160,7 @@ func (s *snapshot) failed() error {
 			return
 		}
 		if bad++; first == nil {
-			first = fmt.Errorf("%s: %w", name, err)
+			first = &shortError{name + ": " + reason(err), err}
 		}
 		if code == exitPart && denied(err) || errors.Is(err, errNotConnected) {
 			code = exitDenied
@@ -187,3 +186,12 @@ func (s *snapshot) failed() error {
 	}
 	return fail(code, "%d of %d workers and queues could not be read: %w", bad, all, first)
 }
+
+// shortError is an error with a text of its own: those of the SDK are long.
+type shortError struct {
+	text string
+	err  error
+}
+
+func (e *shortError) Error() string { return e.text }
+func (e *shortError) Unwrap() error { return e.err }

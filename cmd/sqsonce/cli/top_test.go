@@ -210,10 +210,15 @@ func TestTopExitCodes(t *testing.T) {
 		"workers away, queue there": {args: []string{"--worker", away, "--queue", "orders"}, code: exitPart, shows: "queue\torders\t30"},
 		"no such queue":             {args: []string{"--queue", "nothing"}, code: exitFailed, says: "no queue nothing", shows: "queue\tnothing\t-"},
 		"one queue missing":         {args: []string{"--queue", "nothing,orders"}, code: exitPart, shows: "queue\torders\t30"},
+		"a URL with a slash":        {args: []string{"--queue", "http://localaws/000000000000/orders/"}, code: exitFailed, shows: "must end in a queue's name"},
 		"another Region":            {args: []string{"--queue", "arn:aws:sqs:eu-west-1:000000000000:orders"}, code: exitFailed, shows: "eu-west-1"},
 		"denied":                    {args: []string{"--queue", "orders"}, plan: refuse("AccessDeniedException"), code: exitDenied, says: "needs: sqs:GetQueueAttributes", shows: "sqs:GetQueueAttributes is denied"},
 		"denied, not named":         {args: []string{"--worker", one}, plan: refuse("AccessDeniedException"), shows: "sqs:GetQueueAttributes is denied"},
 		"SQS fails":                 {args: []string{"--worker", one, "--queue", "orders"}, plan: refuse("InternalError"), code: exitPart, shows: "InternalError"},
+		"no connection": {
+			args: []string{"--queue", "orders"}, plan: fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Reset}}},
+			code: exitFailed, says: "could not be read: orders: sqs does not answer at http", shows: "sqs does not answer at http",
+		},
 		"SQS is slow": {
 			args: []string{"--worker", one, "--queue", "orders"}, plan: fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Delay, Delay: time.Hour}}},
 			code: exitPart, shows: "no answer within 5s",
@@ -394,4 +399,34 @@ func TestTopFigures(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
+}
+
+// CloudWatch knows queues by name: of a queue of another account it would give the age of one that has the same name here.
+func TestTopAnotherAccount(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.fillTop()
+		w.run("top", "--queue", "orders") // whose policy has what is called
+		s, err := w.connect(context.Background())
+		w.must(err)
+		other := strings.Replace(w.stack.QueueURL["orders"], "/000000000000/", "/111111111111/", 1)
+		for _, test := range []struct {
+			name, url string
+			plan      fault.Plan
+			foreign   bool
+		}{
+			{"orders", w.stack.QueueURL["orders"], fault.Plan{}, false},
+			{"orders", other, fault.Plan{}, true},
+			{"elsewhere", strings.Replace(other, "orders", "elsewhere", 1), fault.Plan{}, true},
+			{"orders", other, fault.Plan{Rules: []fault.Rule{{Op: "GetQueueUrl", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}}, false}, // not known
+		} {
+			w.stack.MemSQS().Set(test.plan)
+			q := newQueueWatch(s, nil, nil)
+			q.readAges(context.Background(), []queueRow{{Queue: test.name, URL: test.url}})
+			row := &queueRow{Queue: test.name, URL: test.url}
+			if q.finish(row); strings.Contains(row.NoOldest, "another account") != test.foreign || (row.Oldest != nil) == test.foreign {
+				t.Errorf("%s: %q, %v", test.url, row.NoOldest, row.Oldest)
+			}
+		}
+		w.stack.MemSQS().Set(fault.Plan{})
+	})
 }

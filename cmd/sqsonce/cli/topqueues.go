@@ -9,9 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -39,9 +37,10 @@ type queueWatch struct {
 	urls   map[string]string // of queues by what named them: flags, ARNs of dead-letter queues
 	trends map[string][]trendPoint
 
-	ages   map[string]queues.Age // by name
-	agesAt time.Time             // when they were asked for
-	noAges string                // why there are none
+	ages    map[string]queues.Age // by key
+	agesAt  time.Time             // when they were asked for
+	noAges  string                // why there are none
+	foreign map[string]bool       // by key: queues of other accounts, which have none here
 }
 
 type trendPoint struct {
@@ -50,9 +49,11 @@ type trendPoint struct {
 }
 
 func newQueueWatch(s *services, err error, named []string) *queueWatch {
-	w := &queueWatch{s: s, named: named, urls: map[string]string{}, trends: map[string][]trendPoint{}}
+	w := &queueWatch{named: named, urls: map[string]string{}, trends: map[string][]trendPoint{}}
 	if err != nil {
 		w.err = fmt.Errorf("%w: %w", errNotConnected, err)
+	} else {
+		w.s = s.impatient()
 	}
 	return w
 }
@@ -115,14 +116,14 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 			row.Done = &sum
 		}
 	}
-	var names []string
+	var known []queueRow // readOne changes the rows
 	for _, row := range rows {
 		if row.err == nil {
-			names = append(names, row.Queue)
+			known = append(known, queueRow{Queue: row.Queue, URL: row.URL})
 		}
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { w.readAges(within, names) })
+	wg.Go(func() { w.readAges(within, known) })
 	w.each(len(rows), func(i int) { w.readOne(within, rows[i]) })
 	wg.Wait()
 	for _, row := range rows {
@@ -220,19 +221,47 @@ func (w *queueWatch) trend(row *queueRow, total int) {
 }
 
 // readAges asks CloudWatch, once a minute at most. A queue that came since waits for the next time.
-func (w *queueWatch) readAges(ctx context.Context, names []string) {
-	if len(names) == 0 || !w.agesAt.IsZero() && time.Since(w.agesAt) < agesEvery {
+func (w *queueWatch) readAges(ctx context.Context, known []queueRow) {
+	if len(known) == 0 || !w.agesAt.IsZero() && time.Since(w.agesAt) < agesEvery {
 		return
 	}
-	w.ages, w.agesAt, w.noAges = nil, time.Now(), ""
+	w.ages, w.agesAt, w.noAges, w.foreign = map[string]queues.Age{}, time.Now(), "", map[string]bool{}
 	if w.s.cloudwatch == nil {
 		w.noAges = "no client for CloudWatch"
 		return
 	}
+	foreign := make([]bool, len(known))
+	w.each(len(known), func(i int) { foreign[i] = w.isForeign(ctx, known[i]) })
+	var names, keys []string
+	for i, row := range known {
+		if key := w.key(row.URL); foreign[i] {
+			w.foreign[key] = true
+		} else {
+			names, keys = append(names, row.Queue), append(keys, key)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
 	ages, err := queues.Ages(ctx, w.s.cloudwatch, names)
-	if w.ages = ages; err != nil {
+	if err != nil {
 		w.noAges = reason(err)
 	}
+	for i, name := range names {
+		if age, ok := ages[name]; ok {
+			w.ages[keys[i]] = age
+		}
+	}
+}
+
+// isForeign reports whether a queue is of another account. CloudWatch has metrics by name, of the account that has the credentials,
+// where the name means another queue or none. A queue that was named by its name has been asked for already.
+func (w *queueWatch) isForeign(ctx context.Context, row queueRow) bool {
+	own, err := w.url(ctx, row.Queue)
+	if _, none := errors.AsType[*exitError](err); none {
+		return true
+	}
+	return err == nil && w.key(own) != w.key(row.URL)
 }
 
 func (w *queueWatch) finish(row *queueRow) {
@@ -243,32 +272,24 @@ func (w *queueWatch) finish(row *queueRow) {
 	if row.dlqErr != nil {
 		row.DLQError = reason(row.dlqErr)
 	}
-	if age, ok := w.ages[row.Queue]; ok {
+	key := w.key(row.URL)
+	if age, ok := w.ages[key]; ok {
 		seconds := age.Age.Seconds()
 		row.Oldest, row.OldestAt = &seconds, age.At
+	} else if w.foreign[key] {
+		row.NoOldest = "the metrics of another account's queue cannot be seen"
 	} else if row.NoOldest = w.noAges; row.NoOldest == "" {
 		row.NoOldest = "CloudWatch has no value of the last " + shown.Brief(queues.AgeWindow, false)
 	}
 }
 
-// reason is an error in a few words: the action that is denied, or what AWS says.
+// reason is an error in a few words.
 func reason(err error) string {
-	if _, action, ok := strings.Cut(explain(err), "\n  needs: "); ok {
-		return action + " is denied"
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, errNotConnected):
+		return err.Error() // the call that failed is one for credentials
+	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no answer within %s", queueTimeout)
 	}
-	op, ok := errors.AsType[*smithy.OperationError](err)
-	if !ok {
-		return err.Error()
-	}
-	text := strings.ToLower(op.ServiceID) + ":" + op.OperationName
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return text + ": " + api.ErrorCode() + ": " + api.ErrorMessage()
-	}
-	if res, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
-		return fmt.Sprintf("%s: status %d, and no answer of AWS's", text, res.HTTPStatusCode())
-	}
-	return fmt.Sprintf("%s: %v", text, op.Err)
+	return awserr.Reason(err)
 }

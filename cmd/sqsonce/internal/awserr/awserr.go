@@ -31,8 +31,11 @@ func Action(err error) string {
 	if !ok {
 		return ""
 	}
-	return strings.ToLower(op.ServiceID) + ":" + ActionOf(op.OperationName)
+	return service(op) + ":" + ActionOf(op.OperationName)
 }
+
+// service is the service of a call, as policies name it.
+func service(op *smithy.OperationError) string { return strings.ToLower(op.ServiceID) }
 
 // ActionOf returns the action of an operation: one of SQS covers its batches too, and a transaction needs those of its parts.
 func ActionOf(operation string) string {

@@ -201,7 +201,7 @@ func (a *account) examine(some ...check) map[string]Finding {
 // fakeLambda answers with mappings, functions and concurrency, by AWS's rules where a fix could break them.
 func (a *account) fakeLambda() {
 	answer(a.lambda, func(in *lambda.ListEventSourceMappingsInput) (*lambda.ListEventSourceMappingsOutput, error) {
-		out := &lambda.ListEventSourceMappingsOutput{}
+		out := &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []mappingConfiguration{}}
 		for _, m := range a.mappings {
 			if in.EventSourceArn == nil || *m.EventSourceArn == *in.EventSourceArn {
 				out.EventSourceMappings = append(out.EventSourceMappings, *m)

@@ -38,6 +38,9 @@ func checkAlarms(ctx context.Context, e *examination) []Finding {
 	if err != nil {
 		return []Finding{unseen(r.id, err)}
 	}
+	if foreign := e.foreign(ctx, "alarms on "+q.name, q.account()); foreign != nil {
+		return []Finding{unseen(r.id, foreign)} // those of this account are on other queues, which may have the same names
+	}
 	arn, most, redriveErr := e.redrive(ctx)
 	if redriveErr != nil && !errors.Is(redriveErr, errNoDLQ) {
 		r.miss(redriveErr)

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -14,10 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
 
-// callTimeout bounds one call, its retries included.
+// callTimeout bounds one call, its retries included. Where each try is refused at once a call takes less than a second.
 const callTimeout = 10 * time.Second
 
 // bounded returns clients whose calls end after callTimeout. A service that did not answer one call is not asked again: all checks
@@ -28,25 +28,36 @@ func (c Clients) bounded() Clients {
 		return append(fns[:len(fns):len(fns)], (&bound{service: service}).add)
 	}
 	if c.SQS != nil {
-		c.SQS = sqs.New(c.SQS.Options(), func(o *sqs.Options) { o.APIOptions = with(o.APIOptions, "sqs") })
+		c.SQS = sqs.New(c.SQS.Options(), func(o *sqs.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "sqs"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.DynamoDB != nil {
-		c.DynamoDB = dynamodb.New(c.DynamoDB.Options(), func(o *dynamodb.Options) { o.APIOptions = with(o.APIOptions, "dynamodb") })
+		c.DynamoDB = dynamodb.New(c.DynamoDB.Options(), func(o *dynamodb.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "dynamodb"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.Lambda != nil {
-		c.Lambda = lambda.New(c.Lambda.Options(), func(o *lambda.Options) { o.APIOptions = with(o.APIOptions, "lambda") })
+		c.Lambda = lambda.New(c.Lambda.Options(), func(o *lambda.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "lambda"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.IAM != nil {
-		c.IAM = iam.New(c.IAM.Options(), func(o *iam.Options) { o.APIOptions = with(o.APIOptions, "iam") })
+		c.IAM = iam.New(c.IAM.Options(), func(o *iam.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "iam"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	if c.CloudWatch != nil {
 		protocol := c.CloudWatch.Options().Protocol // which New sets to its default
 		c.CloudWatch = cloudwatch.New(c.CloudWatch.Options(), func(o *cloudwatch.Options) {
-			o.APIOptions, o.Protocol = with(o.APIOptions, "cloudwatch"), protocol
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "cloudwatch"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+			o.Protocol = protocol
 		})
 	}
 	if c.STS != nil {
-		c.STS = sts.New(c.STS.Options(), func(o *sts.Options) { o.APIOptions = with(o.APIOptions, "sts") })
+		c.STS = sts.New(c.STS.Options(), func(o *sts.Options) {
+			o.APIOptions, o.Retryer, o.HTTPClient = with(o.APIOptions, "sts"), awserr.Retryer(), awserr.Limited(o.HTTPClient)
+		})
 	}
 	return c
 }
@@ -87,11 +98,10 @@ func (b *bound) call(ctx context.Context, in middleware.InitializeInput, next mi
 	if err == nil {
 		return out, md, nil
 	}
-	_, unsent := errors.AsType[*smithyhttp.RequestSendError](err) // no connection, no such host
 	switch {
 	case context.Cause(ctx) == errTimeout:
 		err = errTimeout
-	case !unsent || ctx.Err() != nil:
+	case !awserr.Unsent(err) || ctx.Err() != nil:
 		return out, md, err
 	}
 	away := &awayError{b.service, err}

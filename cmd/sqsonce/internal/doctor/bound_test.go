@@ -3,9 +3,15 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -107,12 +114,16 @@ func TestNoConnection(t *testing.T) {
 			asked.Add(1)
 			return nil, errors.New("dial tcp 192.0.2.1:443: connect: connection refused")
 		}).Lambda
+		start := time.Now()
 		found := a.examine(queueSideChecks()...)
 		if f := found["L2"]; f.Verdict != Skip || !strings.Contains(f.Text, "connection refused") {
 			t.Errorf("%s", f)
 		}
 		if n := asked.Load(); n != 3 { // the SDK's tries of one call
 			t.Errorf("asked %d times", n)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("took %v", took)
 		}
 	})
 }
@@ -169,6 +180,88 @@ func TestSpan(t *testing.T) {
 	} {
 		if got := span(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
+
+// A queue that is named and has no URL is a finding, and what needs it is a skip that says why.
+func TestNoQueue(t *testing.T) {
+	t.Parallel()
+	refused := func(*http.Request) (*http.Response, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+	var away error
+	synctest.Test(t, func(t *testing.T) {
+		_, away = clientsOver(refused).bounded().SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("orders")})
+	})
+	busy := &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl", Err: &smithy.GenericAPIError{Code: "ThrottlingException"}}
+	for name, test := range map[string]struct {
+		err     error
+		verdict Verdict
+		text    string
+	}{
+		"refused":   {away, Fail, "queue orders is not reachable: sqs does not answer at https://sqs.us-east-1.amazonaws.com: connect: connection refused"},
+		"throttled": {busy, Skip, "sqs:GetQueueUrl: ThrottlingException"},
+		"no answer": {errors.New("the answer has no URL"), Fail, "not reachable: could not look: the answer has no URL"},
+		"missing":   {&NoSuchQueue{errors.New("there is no queue orders")}, Fail, "there is no queue orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := healthy(t, "orders")
+			a.deployment.QueueURL, a.deployment.NoQueue = "orders", test.err
+			a.sqs.calls = nil
+			found := a.examine(queueSideChecks()...)
+			for _, id := range []string{"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "L1", "L2", "L3", "L4", "A1"} {
+				verdict, text := Skip, reason(test.err)
+				if id == "Q1" {
+					verdict, text = test.verdict, test.text
+				}
+				if f := found[id]; f.Verdict != verdict || !strings.Contains(f.Text, text) {
+					t.Errorf("%s: %s, want %s with %q", id, f, verdict, text)
+				}
+			}
+			a.deployment.Probe = true
+			e := &examination{Clients: a.clients, Deployment: a.deployment}
+			checkClock(t.Context(), e)
+			probe(t.Context(), e)
+			if len(a.sqs.calls) > 0 {
+				t.Errorf("SQS is asked about a queue without URL: %v", a.sqs.calls)
+			}
+		})
+	}
+}
+
+// What answers in the place of AWS, with a page, an empty object or nothing, is no reason for an ok or for a fix of what AWS has.
+func TestNotAWS(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"a page": "<html>log in</html>", "an object": "{}", "nothing": "", "null": "null", "a list": "[]"} {
+		for _, status := range []int{200, 302, 400, 403, 500} {
+			t.Run(fmt.Sprint(name, status), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					a := healthy(t, "orders")
+					whole := a.clients
+					a.clients = clientsOver(func(r *http.Request) (*http.Response, error) {
+						return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+							Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}}, nil
+					})
+					start := time.Now()
+					for id, f := range a.examine() {
+						if f.Verdict != Skip && (id != "Q1" || f.Verdict != Fail) && (id[0] != 'C' || body != "" && body != "{}" || status != 200) {
+							t.Errorf("%s", f)
+						}
+					}
+					if took := time.Since(start); took > 20*time.Second {
+						t.Errorf("took %v", took)
+					}
+					a.clients.SQS = whole.SQS // with a queue that is known more is asked
+					for id, f := range a.examine() {
+						if f.Verdict == OK && !slices.Contains([]string{"Q1", "Q2", "Q3", "Q4", "Q5", "C1", "C2"}, id) {
+							t.Errorf("beside SQS: %s", f)
+						}
+					}
+				})
+			})
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
 
 func clockChecks() []check {
@@ -70,15 +72,20 @@ func checkClock(ctx context.Context, e *examination) []Finding {
 	}
 	var s sampler
 	service := "SQS"
-	if e.QueueURL == "" {
+	switch {
+	case e.QueueURL != "" && e.NoQueue == nil:
+	case e.Table != "":
 		service = "DynamoDB"
+	default:
+		return []Finding{unseen("C1", e.NoQueue), unseen("C2", e.NoQueue)}
 	}
 	for range clockSamples {
 		before := len(s.samples)
 		err := e.exchange(ctx, service, &s)
-		if len(s.samples) > before {
+		if len(s.samples) > before && awserr.Answered(err) {
 			continue // a denied call has a Date too
 		}
+		s.samples = s.samples[:before] // of something else than AWS
 		if before == 0 {
 			if err == nil {
 				err = errors.New("the answer has no HTTP response")

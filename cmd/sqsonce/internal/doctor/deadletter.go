@@ -47,6 +47,11 @@ func checkDeadLetterQueue(ctx context.Context, e *examination) []Finding {
 		return []Finding{r.finding("")}
 	}
 	d, err := e.deadLetterQueue(ctx)
+	if isMissing(err) { // SQS says so of a queue of another account too, whose policy does not allow the call
+		if foreign := e.foreign(ctx, "queue "+arn.Name, arn.Account); foreign != nil {
+			err = foreign
+		}
+	}
 	switch {
 	case isMissing(err):
 		r.fail(createQueue(arn.Name),
@@ -149,6 +154,10 @@ func (e *examination) checkOldest(ctx context.Context, r *report, q, d *queue, r
 	n, err := d.messages()
 	if err != nil || n == 0 {
 		r.miss(err)
+		return
+	}
+	if foreign := e.foreign(ctx, "metrics of "+d.name, d.account()); foreign != nil {
+		r.miss(foreign) // what CloudWatch has is of another queue with this name
 		return
 	}
 	age, err := e.oldest(ctx, d)

@@ -53,7 +53,8 @@ type Clients struct {
 
 // Deployment is what is looked at, and what AWS cannot know of it. What is empty is not looked at.
 type Deployment struct {
-	QueueURL string // of the source queue
+	QueueURL string // of the source queue; the queue as it was named where there is none: see NoQueue
+	NoQueue  error  // why the queue that is named has no URL; of type NoSuchQueue where that is known
 	Function string // name or ARN of the function behind an event source mapping
 	Table    string // of the records
 	Consumer string
@@ -65,6 +66,12 @@ type Deployment struct {
 	AllOrNothing   bool // the function does not report batch item failures, and is meant not to
 	Probe          bool // also try what the role may do, with calls that cannot succeed
 }
+
+// NoSuchQueue says that there is no queue of the name, or none that these credentials and this Region can have.
+type NoSuchQueue struct{ Err error }
+
+func (e *NoSuchQueue) Error() string { return e.Err.Error() }
+func (e *NoSuchQueue) Unwrap() error { return e.Err }
 
 // check is one or several lines of the table in the specification: it returns a finding for each of its IDs that applies.
 type check struct {

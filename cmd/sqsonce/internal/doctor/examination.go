@@ -3,11 +3,13 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
-	"github.com/aws/smithy-go"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
@@ -22,6 +24,7 @@ type examination struct {
 	mappings, deadRead asked[[]lambdatypes.EventSourceMappingConfiguration]
 	configured         asked[*lambda.GetFunctionConfigurationOutput]
 	table              asked[*ddbtypes.TableDescription]
+	caller             asked[*sts.GetCallerIdentityOutput]
 }
 
 // questionTimeout bounds a question of several calls: the pages of a list.
@@ -47,6 +50,26 @@ func (a *asked[T]) get(ctx context.Context, ask func(context.Context) (T, error)
 // errNoClient says that a deployment is looked at without the service.
 var errNoClient = errors.New("no client")
 
+// identity is who has the credentials.
+func (e *examination) identity(ctx context.Context) (*sts.GetCallerIdentityOutput, error) {
+	return e.caller.get(ctx, func(ctx context.Context) (*sts.GetCallerIdentityOutput, error) {
+		if e.STS == nil {
+			return nil, errNoClient
+		}
+		return e.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	})
+}
+
+// foreign returns why something of an account cannot be seen with these credentials: it is another one than theirs. Where theirs is
+// not known it is nil.
+func (e *examination) foreign(ctx context.Context, what, account string) error {
+	own, err := e.identity(ctx)
+	if err != nil || aws.ToString(own.Account) == "" || *own.Account == account {
+		return nil
+	}
+	return fmt.Errorf("%s of account %s cannot be seen with credentials of account %s", what, account, *own.Account)
+}
+
 // configuration is that of the function: of the version that the mapping invokes, where that can be seen.
 func (e *examination) configuration(ctx context.Context) (*lambda.GetFunctionConfigurationOutput, error) {
 	return e.configured.get(ctx, func(ctx context.Context) (*lambda.GetFunctionConfigurationOutput, error) {
@@ -68,15 +91,12 @@ func unseen(id string, err error) Finding {
 
 // reason is why a question has no answer, with the action that was asked for.
 func reason(err error) string {
-	action := awserr.Action(err)
-	if action != "" && awserr.Denied(err) {
-		return action + " is denied"
-	}
-	if away, ok := errors.AsType[*awayError](err); ok {
+	if away, ok := errors.AsType[*awayError](err); ok && errors.Is(err, errTimeout) {
 		return away.Error()
 	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok && action != "" {
-		return action + ": " + api.ErrorCode() + ": " + api.ErrorMessage()
+	text := awserr.Reason(err)
+	if awserr.Action(err) == "" {
+		text = "could not look: " + text
 	}
-	return "could not look: " + err.Error()
+	return text
 }

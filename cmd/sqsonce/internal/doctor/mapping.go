@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -47,6 +48,9 @@ func (e *examination) mappingsOf(ctx context.Context, queueARN string) ([]mappin
 	in := &lambda.ListEventSourceMappingsInput{EventSourceArn: &queueARN, MaxItems: aws.Int32(100)}
 	for range mostPages {
 		out, err := e.Lambda.ListEventSourceMappings(ctx, in)
+		if err == nil && out.EventSourceMappings == nil { // Lambda's has an empty list
+			err = errors.New("lambda:ListEventSourceMappings: the answer has no list")
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -12,8 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 )
 
 func permissionChecks() []check {
@@ -34,20 +35,11 @@ var (
 	batchActions = []string{"dynamodb:GetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"}
 )
 
-// invalidCredentials are the codes of requests whose sender is not known: no policy is about them.
-var invalidCredentials = []string{
-	"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException",
-	"InvalidSignatureException", "IncompleteSignature", "RequestExpired",
-}
-
 // checkCaller is I1.
 func checkCaller(ctx context.Context, e *examination) []Finding {
 	r := report{id: "I1"}
-	if e.STS == nil {
-		return []Finding{unseen(r.id, errNoClient)}
-	}
-	out, err := e.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if api, ok := errors.AsType[smithy.APIError](err); ok && slices.Contains(invalidCredentials, api.ErrorCode()) {
+	out, err := e.identity(ctx)
+	if api, ok := errors.AsType[smithy.APIError](err); ok && awserr.Unidentified(err) {
 		r.fail("set valid credentials, such as by aws sso login or AWS_PROFILE; where they are valid see C1",
 			"AWS refuses the credentials: %s: %s", api.ErrorCode(), api.ErrorMessage())
 	} else if err != nil {

@@ -35,7 +35,9 @@ func probe(ctx context.Context, e *examination) []Finding {
 		never = append(never, Finding{
 			ID: "I3", Verdict: Skip, Text: "sqs:ReceiveMessage and sqs:SendMessage are not probed: a receive hides messages and counts, a send is a message; I2 simulates them",
 		})
-		if e.SQS == nil {
+		if e.NoQueue != nil {
+			never = append(never, unseen("I3", e.NoQueue))
+		} else if e.SQS == nil {
 			never = append(never, unseen("I3", errNoClient))
 		} else {
 			attempts = append(attempts, e.queueAttempts()...)

@@ -33,8 +33,10 @@ func checkReachable(ctx context.Context, e *examination) []Finding {
 	q, err := e.queue(ctx)
 	name := queueName(e.QueueURL)
 	switch {
-	case errors.Is(err, errNoClient), awserr.Denied(err):
+	case errors.Is(err, errNoClient), awserr.Denied(err), awserr.Busy(err):
 		r.miss(err)
+	case errors.As(err, new(*NoSuchQueue)):
+		r.fail("name another queue, or set AWS_REGION or AWS_PROFILE; aws sqs list-queues prints those that there are", "%v", err)
 	case isMissing(err):
 		r.fail("check the queue's name, the account of the credentials and AWS_REGION", "there is no queue %s at %s", name, e.QueueURL)
 	case err != nil:

@@ -25,6 +25,15 @@ type queue struct {
 
 func (q *queue) get(name sqstypes.QueueAttributeName) string { return q.attributes[string(name)] }
 
+// account is that of the queue. readQueue has seen that the ARN is one.
+func (q *queue) account() string {
+	arn, err := host.ParseQueueARN(q.arn)
+	if err != nil {
+		return ""
+	}
+	return arn.Account
+}
+
 // seconds returns an attribute that each queue has.
 func (q *queue) seconds(name sqstypes.QueueAttributeName) (time.Duration, error) {
 	n, err := strconv.ParseUint(q.get(name), 10, 31)
@@ -52,7 +61,12 @@ func (q *queue) messages() (int, error) {
 
 // queue is the source queue.
 func (e *examination) queue(ctx context.Context) (*queue, error) {
-	return e.source.get(ctx, func(ctx context.Context) (*queue, error) { return e.readQueue(ctx, e.QueueURL) })
+	return e.source.get(ctx, func(ctx context.Context) (*queue, error) {
+		if e.NoQueue != nil {
+			return nil, e.NoQueue
+		}
+		return e.readQueue(ctx, e.QueueURL)
+	})
 }
 
 // errNoDLQ says that the queue has no redrive policy: what looks at its dead-letter queue does not apply.

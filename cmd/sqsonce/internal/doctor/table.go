@@ -121,6 +121,9 @@ func checkTTL(ctx context.Context, e *examination) Finding {
 		return unseen(r.id, errNoClient)
 	}
 	out, err := e.DynamoDB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &e.Table})
+	if err == nil && (out.TimeToLiveDescription == nil || out.TimeToLiveDescription.TimeToLiveStatus == "") {
+		err = errors.New("dynamodb:DescribeTimeToLive: the answer has no status")
+	}
 	if err != nil {
 		return unseen(r.id, err)
 	}
@@ -155,11 +158,14 @@ func checkBackups(ctx context.Context, e *examination) Finding {
 		return unseen(r.id, errNoClient)
 	}
 	out, err := e.DynamoDB.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &e.Table})
+	if err == nil && out.ContinuousBackupsDescription == nil {
+		err = errors.New("dynamodb:DescribeContinuousBackups: the answer has no description")
+	}
 	if err != nil {
 		return unseen(r.id, err)
 	}
 	d := out.ContinuousBackupsDescription
-	if d == nil || d.PointInTimeRecoveryDescription == nil || d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != ddbtypes.PointInTimeRecoveryStatusEnabled {
+	if d.PointInTimeRecoveryDescription == nil || d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != ddbtypes.PointInTimeRecoveryStatusEnabled {
 		r.warn(awsCommand("dynamodb", "update-continuous-backups", "--table-name", e.Table, "--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"),
 			"table %s has no point-in-time recovery: without its records each event that is delivered again runs again", e.Table)
 	}

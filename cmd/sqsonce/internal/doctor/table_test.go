@@ -190,7 +190,7 @@ func TestTTLStatus(t *testing.T) {
 	}
 	a := healthy(t, "orders")
 	alter(a.dynamodb, func(o *dynamodb.DescribeTimeToLiveOutput) { o.TimeToLiveDescription = nil })
-	a.only("T2", Fail)
+	a.only("T2", Skip) // DynamoDB has a description of a table without TTL too
 }
 
 // A table that was never billed on demand has no summary of its billing.

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
 // A check that was not allowed to look is skipped, names the action, and no other check is less than ok.
@@ -84,7 +86,7 @@ func TestDenied(t *testing.T) {
 
 func endlessMappings(a *account) {
 	answer(a.lambda, func(*lambda.ListEventSourceMappingsInput) (*lambda.ListEventSourceMappingsOutput, error) {
-		return &lambda.ListEventSourceMappingsOutput{NextMarker: aws.String("more")}, nil
+		return &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []mappingConfiguration{}, NextMarker: aws.String("more")}, nil
 	})
 }
 
@@ -225,6 +227,46 @@ func TestEmptyAnswers(t *testing.T) {
 	}
 }
 
+// With credentials of another account SQS says that a queue is missing where it may not be seen, and CloudWatch has metrics and alarms of
+// other queues with the same names.
+func TestAnotherAccount(t *testing.T) {
+	t.Parallel()
+	for _, account := range []string{"000000000000", "999999999999", ""} {
+		for _, missing := range []bool{false, true} {
+			a := healthy(t, "orders")
+			answer(a.sts, func(*sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
+				return &sts.GetCallerIdentityOutput{Account: &account, Arn: aws.String(callerARN)}, nil
+			})
+			letters(1, 13*day)(a) // too old
+			if missing {
+				a.sqs.refuse("GetQueueAttributes", func(in any) error {
+					if strings.HasSuffix(*in.(*sqs.GetQueueAttributesInput).QueueUrl, "-dlq") {
+						return &sqstypes.QueueDoesNotExist{}
+					}
+					return nil
+				})
+			}
+			found := a.examine(queueSideChecks()...)
+			want := map[string]Verdict{"Q3": OK, "Q4": Warn, "A1": OK}
+			if missing {
+				want["Q3"], want["Q4"] = Fail, Skip
+			}
+			if account == "999999999999" {
+				want = map[string]Verdict{"Q3": OK, "Q4": Skip, "A1": Skip}
+				if missing {
+					want["Q3"] = Skip
+				}
+			}
+			for id, verdict := range want {
+				f := found[id]
+				if f.Verdict != verdict || verdict == Skip && (f.Fix != "" || !missing && !strings.Contains(f.Text, "of account 000000000000 cannot be seen")) {
+					t.Errorf("credentials of %q, missing %t: %s, want %s", account, missing, f, verdict)
+				}
+			}
+		}
+	}
+}
+
 // The checks read, and ask for each thing once.
 func TestCalls(t *testing.T) {
 	t.Parallel()
@@ -239,7 +281,8 @@ func TestCalls(t *testing.T) {
 			a.sqs:        {"GetQueueAttributes": 2, "ListMessageMoveTasks": 1},
 			a.lambda:     {"ListEventSourceMappings": 2, "GetFunctionConfiguration": 1, "GetFunctionConcurrency": 1},
 			a.cloudwatch: {"GetMetricData": 1, "DescribeAlarms": 1},
-			a.iam:        {}, a.dynamodb: {}, a.sts: {},
+			a.sts:        {"GetCallerIdentity": 1},
+			a.iam:        {}, a.dynamodb: {},
 		} {
 			got := map[string]int{}
 			for _, c := range f.calls {

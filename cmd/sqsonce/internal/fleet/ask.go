@@ -10,18 +10,18 @@ import (
 	"io"
 	"math"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
 
+	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/status"
 )
 
 // each calls f with 0 to n-1, some at once.
-func each(n int, f func(i int)) {
+func each(some, n int, f func(i int)) {
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, some)
 	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
@@ -40,11 +40,8 @@ func (f *Fleet) get(ctx context.Context, base, page string, limit int64, v any) 
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("no answer within %s", timeout)
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" { // both texts repeat the address
-		return e.Err
-	}
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
+	if err != nil {
+		err = awserr.Cause(err)
 	}
 	return err
 }

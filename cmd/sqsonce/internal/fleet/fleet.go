@@ -13,7 +13,8 @@ import (
 // The bounds of what a worker, or whoever answers in its place, can do to the one who asks.
 const (
 	timeout      = 2 * time.Second // of one request with its answer, and of one look-up of a host
-	atOnce       = 16              // requests
+	atOnce       = 128             // requests for counters, and look-ups: 512 processes that are silent hold up the others for 8 s
+	longAtOnce   = 16              // requests whose answers may be long
 	maxProcesses = 512             // asked in all
 	maxStats     = 1 << 20         // bytes of an answer
 	maxRunning   = 8 << 20         // the same: 1,000 handlers with keys and groups
@@ -44,14 +45,14 @@ type Fleet struct {
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
-// Stats asks every process for its counters, 16 at a time, for 2 s each. Hosts are resolved each time: containers come and go. One
+// Stats asks every process for its counters, 128 at a time, for 2 s each. Hosts are resolved each time: containers come and go. One
 // that is away, slow or answers with something else is an entry with Err. The order is that of the targets, then of the addresses.
 //
 // A URL is asked once however often it is named. A process that answers at several addresses, such as one of IPv4 and one of IPv6,
 // is listed with the first of them: the same process is one with the same name and, to the nanosecond, the same start.
 func (f *Fleet) Stats(ctx context.Context) []Worker {
 	workers := f.resolve(ctx)
-	each(len(workers), func(i int) {
+	each(atOnce, len(workers), func(i int) {
 		w := &workers[i]
 		if w.Err != nil {
 			return
@@ -75,7 +76,7 @@ func (f *Fleet) Running(ctx context.Context, workers []Worker) []Running {
 			all = append(all, Running{URL: w.URL})
 		}
 	}
-	each(len(all), func(i int) {
+	each(longAtOnce, len(all), func(i int) {
 		var r status.RunningReport
 		if all[i].Err = f.get(ctx, all[i].URL, "running", maxRunning, &r); all[i].Err == nil {
 			all[i].Err = checkRunning(&r)

@@ -186,7 +186,7 @@ func TestBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int64
 		net, f := network{}, &Fleet{}
-		for i := range 40 {
+		for i := range 2*atOnce + 1 {
 			host := fmt.Sprintf("w%d", i)
 			f.Targets = append(f.Targets, "http://"+host)
 			net[host] = func(w http.ResponseWriter, r *http.Request) {
@@ -203,6 +203,12 @@ func TestBound(t *testing.T) {
 		f.Stats(t.Context())
 		if most.Load() != atOnce || time.Since(start) != 3*time.Second {
 			t.Errorf("%d at once, %s", most.Load(), time.Since(start))
+		}
+		answered := f.Stats(t.Context())
+		most.Store(0)
+		f.Running(t.Context(), answered)
+		if most.Load() != longAtOnce {
+			t.Errorf("%d long answers at once", most.Load())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
