@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,8 +61,12 @@ func TestSecondInterrupt(t *testing.T) {
 		w := newWorld(t, "orders")
 		w.send(w.dlq, "e", 0)
 		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Minute}}})
-		p := w.redrive("--all", "--canary=0", "--never-started", "--yes")
-		w.eventually("the message is hidden", func() bool { return w.hidden() == 1 })
+		journal := filepath.Join(t.TempDir(), "journal.jsonl")
+		p := w.redrive("--all", "--canary=0", "--never-started", "--yes", "--journal", journal)
+		w.eventually("the message is being sent", func() bool { // the line is there before the call
+			lines, err := os.ReadFile(journal)
+			return err == nil && strings.Contains(string(lines), `"send":`)
+		})
 		if err := p.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
