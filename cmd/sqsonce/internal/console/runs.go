@@ -290,6 +290,9 @@ func (r *run) view() runView {
 func (v runView) PageTitle() string { return v.Title }
 func (v runView) UnderWay() bool    { return v.End.IsZero() }
 
+// ToDo is how many messages of the plan nothing is known of yet.
+func (v runView) ToDo() int { return max(0, v.Total-v.Done-v.Left) }
+
 // State says in words how it stands, and Mood how grave that is.
 func (v runView) State() string {
 	switch {
