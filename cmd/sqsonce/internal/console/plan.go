@@ -123,6 +123,7 @@ type planJSON struct {
 
 	Queue  string      `json:"queue"`
 	Count  int         `json:"count"`
+	Leave  int         `json:"left"` // messages that are meant, and would be left
 	Groups []planGroup `json:"groups"`
 
 	Key    string    `json:"key"`
