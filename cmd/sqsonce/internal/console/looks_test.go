@@ -129,6 +129,27 @@ func TestLookFacts(t *testing.T) {
 	}
 }
 
+// A class whose records are not known says why: else what there is to do, "mend the problem", is a riddle.
+func TestProblemOfAClass(t *testing.T) {
+	f := newFixture(t)
+	l := listing(3, 1)
+	for _, m := range l.Messages {
+		m.State, m.Record, m.Class.ID = ops.Unknown, nil, "class0"
+	}
+	q := f.opts.Queues[0]
+	f.looks.keep(q, newLook(l, keptBodies), nil)
+	if body := f.has("/dlq/orders/class/class0"); strings.Contains(body, "Problem") {
+		t.Errorf("a problem of nothing:\n%s", body)
+	}
+	l.Messages = listing(3, 1).Messages
+	for _, m := range l.Messages {
+		m.State, m.Record, m.Class.ID = ops.Unknown, nil, "class0"
+	}
+	l.Messages[1].Problem = errors.New("table <dedup>: access denied")
+	f.looks.keep(q, newLook(l, keptBodies), nil)
+	f.has("/dlq/orders/class/class0", "<dt>Problem</dt>", "table &lt;dedup&gt;: access denied")
+}
+
 // What a run has not come to is no message that it has left, while it is under way and when it has failed.
 func TestToDo(t *testing.T) {
 	r, err := new(runs).add(&plan{operation: operation{name: "redrive"}, planJSON: planJSON{Count: 10, Leave: 3}})
