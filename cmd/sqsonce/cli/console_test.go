@@ -69,15 +69,18 @@ func TestConsole(t *testing.T) {
 		t.Fatalf("it prints %q", line)
 	}
 	jar, _ := cookiejar.New(nil)
-	client := &http.Client{Jar: jar}
+	client, home := &http.Client{Jar: jar}, ""
 	for _, page := range []string{"", "/workers", "/dlq/orders", "/dlq/orders.fifo", "/record", "/runs", "/doctor"} {
 		address := url
 		if page != "" {
-			address = url[:strings.Index(url, "/?")] + page
+			address = home + page
 		}
 		res, err := client.Get(address)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if home == "" {
+			home = strings.TrimSuffix(res.Request.URL.String(), "/")
 		}
 		body, err := io.ReadAll(res.Body)
 		if errors.Join(err, res.Body.Close()) != nil || res.StatusCode != http.StatusOK || res.Request.URL.RawQuery != "" || !strings.Contains(string(body), "orders-dlq.fifo") {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -227,7 +230,8 @@ func TestConsoleStop(t *testing.T) {
 			bubble(t, func(w *world) {
 				w.deadLetters(500)
 				w.consume("orders", succeeds)
-				b := w.browse(true)
+				var logs strings.Builder
+				b := w.browse(true, func(o *console.Options) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
 				page := b.post("/dlq/orders/look", "limit", "10000")
 				plan := b.plan(redriveForm...)
 				got := b.act(plan)
@@ -235,6 +239,14 @@ func TestConsoleStop(t *testing.T) {
 				run := b.get(got.to)
 				if !strings.Contains(run.text, "under way") || !strings.Contains(run.body, got.to+"/stop") || strings.Contains(run.text, "Done 0,") {
 					t.Errorf("%d: %s", page.code, run.text)
+				}
+				toDo := regexp.MustCompile(`Done (\d+), .* To do (\d+) Left 0 `).FindStringSubmatch(run.text)
+				if toDo == nil {
+					t.Fatalf("what is to do is not said: %s", run.text)
+				}
+				done, _ := strconv.Atoi(toDo[1])
+				if n, _ := strconv.Atoi(toDo[2]); n != 500-done {
+					t.Errorf("%d are done of 500, and %d to do", done, n)
 				}
 				for _, refused := range []answer{b.post("/dlq/orders/look", "limit", "1000"), b.plan2(deleteForm...)} {
 					if refused.code != http.StatusConflict || !strings.Contains(refused.text, "a redrive at orders-dlq is under way since") {
@@ -250,6 +262,10 @@ func TestConsoleStop(t *testing.T) {
 					if !strings.Contains(run.text, text) {
 						t.Errorf("no %q in %s", text, run.text)
 					}
+				}
+				// Where the console has ended nobody can open that page.
+				if said := strings.Contains(logs.String(), "to go on: sqsonce dlq redrive"); said != (name == "ended") {
+					t.Errorf("the log says with which command it goes on: %t\n%s", said, &logs)
 				}
 				left := len(w.stack.MemSQS().Messages("orders-dlq"))
 				if left == 0 || left == 500 || w.hidden("orders-dlq") != 0 {

@@ -21,6 +21,7 @@ type browser struct {
 	server *console.Server
 	cookie *http.Cookie
 	opts   console.Options
+	root   string // that all pages are below
 }
 
 // answer is what a page answered.
@@ -64,7 +65,7 @@ func (w *world) browse(write bool, optFns ...func(*console.Options)) *browser {
 	rec := httptest.NewRecorder()
 	b.server.ServeHTTP(rec, b.request("GET", u.RequestURI(), nil))
 	if cookies := rec.Result().Cookies(); len(cookies) == 1 {
-		b.cookie = cookies[0]
+		b.cookie, b.root = cookies[0], strings.TrimSuffix(cookies[0].Path, "/")
 	} else {
 		w.Fatalf("%d cookies: %s", len(cookies), rec.Body)
 	}
@@ -72,7 +73,7 @@ func (w *world) browse(write bool, optFns ...func(*console.Options)) *browser {
 }
 
 func (b *browser) request(method, path string, form url.Values) *http.Request {
-	r := httptest.NewRequest(method, "http://"+consoleAddr+path, strings.NewReader(form.Encode()))
+	r := httptest.NewRequest(method, "http://"+consoleAddr+b.root+path, strings.NewReader(form.Encode()))
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -88,10 +89,10 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 func (b *browser) send(ctx context.Context, method, path string, form url.Values) answer {
 	rec := httptest.NewRecorder()
 	b.server.ServeHTTP(rec, b.request(method, path, form).WithContext(ctx))
-	body := rec.Body.String()
+	body := strings.ReplaceAll(rec.Body.String(), b.root, "")
 	b.checkPage(path, body)
 	text := strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(body, " "))), " ")
-	return answer{rec.Code, path, rec.Header().Get("Location"), body, text, rec.Header().Get("Content-Type")}
+	return answer{rec.Code, path, strings.TrimPrefix(rec.Header().Get("Location"), b.root), body, text, rec.Header().Get("Content-Type")}
 }
 
 var (

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // access lets in who has the token, and only what a browser sends for a page of this console. 127.0.0.1 alone keeps out neither
@@ -16,6 +17,7 @@ type access struct {
 	hosts  []string
 	token  string // 256 bits
 	cookie string // its name
+	path   string // that all pages are below, "/..."
 	origin *http.CrossOriginProtection
 }
 
@@ -27,7 +29,9 @@ func newAccess(addr string) *access {
 	_, port, _ := net.SplitHostPort(addr)
 	return &access{
 		hosts: []string{addr, net.JoinHostPort("localhost", port)}, token: base64.RawURLEncoding.EncodeToString(secret),
-		cookie: "sqsonce-" + port, // browsers send cookies of one host to all of its ports
+		// Browsers send cookies of one host to all of its ports, which other users of the computer may serve: but only with requests for
+		// the cookie's path, and nobody else knows that.
+		cookie: "sqsonce-" + port, path: "/" + rand.Text(),
 		origin: http.NewCrossOriginProtection(),
 	}
 }
@@ -56,16 +60,17 @@ func (a *access) admit(w http.ResponseWriter, r *http.Request) (bool, error) {
 	if err := a.origin.Check(r); err != nil {
 		return false, err
 	}
+	home := a.path + "/"
 	if token := r.URL.Query().Get("token"); r.URL.Path == "/" && token != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		if !a.is(token) {
 			return false, errNoToken
 		}
-		http.SetCookie(w, &http.Cookie{Name: a.cookie, Value: a.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		http.Redirect(w, r, "/", http.StatusSeeOther) // out of the address bar, and of what remembers it
+		http.SetCookie(w, &http.Cookie{Name: a.cookie, Value: a.token, Path: home, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.Redirect(w, r, home, http.StatusSeeOther) // out of the address bar, and of what remembers it
 		return false, nil
 	}
 	for _, c := range r.CookiesNamed(a.cookie) {
-		if a.is(c.Value) {
+		if a.is(c.Value) && strings.HasPrefix(r.URL.EscapedPath(), home) {
 			return true, nil
 		}
 	}
@@ -74,4 +79,42 @@ func (a *access) admit(w http.ResponseWriter, r *http.Request) (bool, error) {
 
 func (a *access) is(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(a.token)) == 1
+}
+
+// below hands a request on without the path that all pages are below, and adds that to the links and redirects of the answer: pages
+// know nothing of it.
+func (a *access) below(pages http.Handler) http.Handler {
+	var links []string
+	for _, attribute := range []string{"href", "src", "action", "data-live"} {
+		link := " " + attribute + `="` // of a template: in what comes from strangers html/template writes no "
+		links = append(links, link+"/", link+a.path+"/")
+	}
+	replacer := strings.NewReplacer(links...)
+	return http.StripPrefix(a.path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pages.ServeHTTP(&belowWriter{w, a.path, replacer}, r)
+	}))
+}
+
+type belowWriter struct {
+	http.ResponseWriter
+	path  string
+	links *strings.Replacer
+}
+
+func (w *belowWriter) WriteHeader(status int) {
+	if to := w.Header().Get("Location"); strings.HasPrefix(to, "/") {
+		w.Header().Set("Location", w.path+to)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write gets a page as a whole: no link is cut in two.
+func (w *belowWriter) Write(p []byte) (int, error) {
+	if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+		return w.ResponseWriter.Write(p)
+	}
+	if _, err := w.links.WriteString(w.ResponseWriter, string(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -95,14 +97,14 @@ func TestToken(t *testing.T) {
 		return f.do(r).Result()
 	}
 	got := open("GET", "/?token="+token)
-	if got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/" {
+	if got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != f.access.path+"/" {
 		t.Errorf("got %d to %q, want a redirect to /", got.StatusCode, got.Header.Get("Location"))
 	}
 	if len(got.Cookies()) != 1 {
 		t.Fatalf("cookies: %v", got.Header["Set-Cookie"])
 	}
 	c := got.Cookies()[0]
-	if c.Name != "sqsonce-8123" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.MaxAge != 0 || !c.Expires.IsZero() {
+	if c.Name != "sqsonce-8123" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != f.access.path+"/" || c.Domain != "" || c.MaxAge != 0 || !c.Expires.IsZero() {
 		t.Errorf("got the cookie %v", c)
 	}
 	r := f.request("GET", "/", "")
@@ -122,6 +124,50 @@ func TestToken(t *testing.T) {
 	}
 	if w := f.get("/?token=wrong"); w.Code != http.StatusForbidden {
 		t.Errorf("a wrong token beside the cookie: got %d", w.Code)
+	}
+}
+
+// Browsers send the cookie of 127.0.0.1 to each of its ports, for the cookie's path: so that is one that no other server can know of.
+func TestPathOfTheCookie(t *testing.T) {
+	f := newFixture(t)
+	if other := newFixture(t).access.path; len(f.access.path) < 26 || other == f.access.path {
+		t.Errorf("the paths of two consoles are %s and %s", f.access.path, other)
+	}
+	do := func(path string) *httptest.ResponseRecorder {
+		r := f.request("GET", "/?token=", "")
+		r.URL.Path, r.URL.RawQuery = path, ""
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		return w
+	}
+	for _, path := range append([]string{f.access.path, f.access.path + "x/", "/x" + f.access.path + "/"}, pages...) {
+		if w := do(strings.Split(path, "?")[0]); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), f.access.path) || w.Header().Get("Location") != "" {
+			t.Errorf("%s: got %d to %s\n%s", path, w.Code, w.Header().Get("Location"), w.Body)
+		}
+	}
+	// Every link, and every redirect, is below the path.
+	links := regexp.MustCompile(`(?:href|src|action|data-live)="(/[^"]*)"`)
+	for _, path := range append([]string{"/none"}, pages...) {
+		w := do(f.access.path + strings.Split(path, "?")[0])
+		found := links.FindAllStringSubmatch(w.Body.String(), -1)
+		if len(found) < 5 && !strings.HasPrefix(path, "/fragment/") && !strings.HasPrefix(path, "/static/") {
+			t.Errorf("%s has %d links", path, len(found))
+		}
+		for _, link := range found {
+			if !strings.HasPrefix(link[1], f.access.path+"/") {
+				t.Errorf("%s has a link to %s", path, link[1])
+			}
+		}
+	}
+	if to := do(f.access.path + "//runs").Header().Get("Location"); to != f.access.path+"/runs" {
+		t.Errorf("redirected to %s", to)
+	}
+	// What only looks like a link stays what it is.
+	f.handlePage("GET /text", "error", "Text", func(context.Context, *http.Request) (any, error) {
+		return errorData{Text: `a href="/b" action='/c`}, nil
+	})
+	if body := do(f.access.path + "/text").Body.String(); !strings.Contains(body, `a href=&#34;/b&#34; action=&#39;/c`) {
+		t.Errorf("a text is changed:\n%s", body)
 	}
 }
 

@@ -125,6 +125,10 @@ func (s *Server) start(p *plan) (*run, error) {
 		if err := r.carryOut(ctx, command, p.command(p.flagsOf()...)); err != nil {
 			s.log.Error("console: an act failed", append([]any{"act", p.PageTitle()}, host.ErrorAttrs(err)...)...)
 		}
+		if ctx.Err() != nil { // its page is gone: what it has done, and with which command it goes on, is said here
+			view := r.view()
+			s.log.Warn("console: an act has ended with the console", "act", view.Title, "state", view.State(), "done", view.Done, "of", view.Total, "said", strings.Join(view.Notes[max(0, len(view.Notes)-3):], "; "))
+		}
 	})
 	return r, nil
 }

@@ -127,6 +127,16 @@ type classData struct {
 
 func (d classData) PageTitle() string { return "Class " + d.Class.ID + " of " + d.Queue.DLQName }
 
+// Problem is why the record of the first of the messages is not known: often one for all, such as a table that cannot be read.
+func (d classData) Problem() string {
+	for _, m := range d.Messages {
+		if m.Problem != nil {
+			return m.Problems()
+		}
+	}
+	return ""
+}
+
 func classPath(q Queue, c classes.Class) string {
 	return dlqPath(q.Name) + "/class/" + url.PathEscape(c.ID) + "?" + url.Values{"state": {string(c.State)}}.Encode()
 }

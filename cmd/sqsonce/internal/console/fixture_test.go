@@ -84,6 +84,9 @@ func newFixture(t *testing.T, optFns ...func(*Options)) *fixture {
 
 // request is one of a browser that was let in.
 func (f *fixture) request(method, path, form string) *http.Request {
+	if !strings.HasPrefix(path, "/?token=") {
+		path = f.access.path + path
+	}
 	r := httptest.NewRequestWithContext(f.Context(), method, "http://"+addr+path, strings.NewReader(form))
 	r.AddCookie(&http.Cookie{Name: f.access.cookie, Value: f.access.token})
 	if form != "" {
@@ -95,6 +98,11 @@ func (f *fixture) request(method, path, form string) *http.Request {
 func (f *fixture) do(r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, r)
+	// The tests know the pages without the path that they are below.
+	w.Body = bytes.NewBuffer(bytes.ReplaceAll(w.Body.Bytes(), []byte(f.access.path), nil))
+	if to := w.Result().Header.Get("Location"); to != "" {
+		w.Header().Set("Location", strings.TrimPrefix(to, f.access.path))
+	}
 	return w
 }
 

@@ -129,6 +129,48 @@ func TestLookFacts(t *testing.T) {
 	}
 }
 
+// A class whose records are not known says why: else what there is to do, "mend the problem", is a riddle.
+func TestProblemOfAClass(t *testing.T) {
+	f := newFixture(t)
+	l := listing(3, 1)
+	for _, m := range l.Messages {
+		m.State, m.Record, m.Class.ID = ops.Unknown, nil, "class0"
+	}
+	q := f.opts.Queues[0]
+	f.looks.keep(q, newLook(l, keptBodies), nil)
+	if body := f.has("/dlq/orders/class/class0"); strings.Contains(body, "Problem") {
+		t.Errorf("a problem of nothing:\n%s", body)
+	}
+	l.Messages = listing(3, 1).Messages
+	for _, m := range l.Messages {
+		m.State, m.Record, m.Class.ID = ops.Unknown, nil, "class0"
+	}
+	l.Messages[1].Problem = errors.New("table <dedup>: access denied")
+	f.looks.keep(q, newLook(l, keptBodies), nil)
+	f.has("/dlq/orders/class/class0", "<dt>Problem</dt>", "table &lt;dedup&gt;: access denied")
+}
+
+// What a run has not come to is no message that it has left, while it is under way and when it has failed.
+func TestToDo(t *testing.T) {
+	r, err := new(runs).add(&plan{operation: operation{name: "redrive"}, planJSON: planJSON{Count: 10, Leave: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.view(); v.ToDo != 13 || v.Left != 0 {
+		t.Errorf("at its begin: %d to do, %d left", v.ToDo, v.Left)
+	}
+	err = r.carryOut(t.Context(), func(_ context.Context, out, _ io.Writer, _ ...string) int {
+		for i, action := range []string{"redriven", "redriven", "left", "failed"} {
+			fmt.Fprintf(out, `{"event":"result","id":"m%d","action":%q,"why":"w"}`+"\n", i, action)
+		}
+		_, _ = io.WriteString(out, `{"event":"result","id":"other","action":"left","why":"not selected"}`+"\n")
+		return exitFailed
+	}, nil)
+	if v := r.view(); err != nil || v.Done != 2 || v.Left != 2 || v.ToDo != 9 {
+		t.Errorf("%v, %d done, %d left, %d to do", err, v.Done, v.Left, v.ToDo)
+	}
+}
+
 // What is remembered is bounded: plans, runs, and what a command has said.
 func TestBounds(t *testing.T) {
 	var plans plans

@@ -38,6 +38,9 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 		return loss{Why: "SQS has not answered yet"}
 	}
 	if state.Dead.Total() == 0 {
+		if state.Err != nil { // by now there may be one
+			return loss{Why: "there was none at " + clock(state.At) + ", and SQS was not read since"}
+		}
 		return loss{None: true}
 	}
 	// A message in the dead-letter queue has this long from its move at least: less than the whole retention of the queue by what it
@@ -58,7 +61,9 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 		l.Why = cut(fmt.Sprintf("the queues whose dead letters these are cannot be listed: %v", state.Ages.SharedErr))
 	case metric.At.IsZero() && metricErr != nil:
 		l.Why = "CloudWatch gives no ages"
-	case metric.At.IsZero() || !sourcesKnown:
+	case !state.Ages.Read:
+		l.Why = "CloudWatch has not answered yet"
+	case metric.At.IsZero():
 		l.Why = "CloudWatch has no age of the oldest message"
 	default:
 		l.At = metric.At.Add(left - metric.Age)
@@ -67,7 +72,8 @@ func lossOf(q Queue, state queueState, looked lookFacts, metricErr error, now ti
 		return l
 	}
 	// What has been moved there since the look may be older than what it showed, but not by more than it can have waited.
-	since := looked.asOf.Add(left)
+	// Round: where the computer sleeps, only the calendar's clock goes on.
+	since := looked.asOf.Round(0).Add(left)
 	switch bound := sourcesKnown && looked.complete; {
 	case bound && !host.IsFIFO(q.DLQName) && !looked.lostAt.After(since): // a FIFO queue counts from SQS's own move, which no message tells
 		return loss{At: looked.lostAt, Exact: true, AsOf: looked.asOf}

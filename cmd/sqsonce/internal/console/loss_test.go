@@ -1,7 +1,10 @@
 package console
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +16,7 @@ import (
 // What is said is never later than the loss: a standard queue's retention counts from the send, the metric from the move.
 func TestLoss(t *testing.T) {
 	const hour = time.Hour
-	now := time.Now()
+	now := time.Now().Round(0)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	standard := Queue{Name: "orders", URL: "u", DLQName: "orders-dlq", DLQURL: "d"}
 	fifo := Queue{Name: "jobs.fifo", URL: "u", DLQName: "jobs-dlq.fifo", DLQURL: "d"}
@@ -40,6 +43,7 @@ func TestLoss(t *testing.T) {
 		"no dead-letter queue": {queue: Queue{Name: "orders", URL: "u"}, want: loss{None: true}},
 		"not read yet":         {queue: standard, change: func(s *queueState) { s.At = time.Time{} }, want: loss{Why: "not answered yet"}},
 		"no message":           {queue: standard, change: func(s *queueState) { s.Dead.Visible = 0 }, want: loss{None: true}},
+		"no message then":      {queue: standard, change: func(s *queueState) { s.Dead.Visible, s.Err = 0, denied }, want: loss{Why: "not read since"}},
 		"all in flight":        {queue: standard, change: func(s *queueState) { s.Dead.Visible, s.Dead.InFlight = 0, 1 }, want: loss{At: ago(time.Minute).Add(216 * hour)}},
 		// A day in the dead-letter queue, and up to four in the source before.
 		"metric":                    {queue: standard, want: loss{At: ago(time.Minute).Add((336 - 96 - 24) * hour)}},
@@ -47,7 +51,7 @@ func TestLoss(t *testing.T) {
 		"retentions that are equal": {queue: standard, change: func(s *queueState) { s.Main.Retention = 336 * hour }, want: loss{At: ago(time.Minute).Add(-24 * hour)}},
 		"several sources":           {queue: standard, change: func(s *queueState) { s.Ages.Shared = true }, want: loss{At: ago(time.Minute).Add(-24 * hour)}},
 		"sources not known":         {queue: standard, change: func(s *queueState) { s.Ages.SharedErr = denied }, want: loss{Why: "cannot be listed: denied"}},
-		"sources not read":          {queue: standard, change: func(s *queueState) { s.Ages.Read = false }, want: loss{Why: "no age"}},
+		"sources not read":          {queue: standard, change: func(s *queueState) { s.Ages = ages{} }, want: loss{Why: "not answered yet"}},
 		"no metric":                 {queue: standard, change: func(s *queueState) { s.Ages.Dead = queues.Age{} }, want: loss{Why: "no age"}},
 		"metric denied":             {queue: standard, change: func(s *queueState) { s.Ages.Dead = queues.Age{} }, metric: denied, want: loss{Why: "CloudWatch gives no ages"}},
 		// The newest value was right when it was read.
@@ -91,6 +95,36 @@ func TestLoss(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v: %s later", name, got, test.want, got.At.Sub(test.want.At))
 		}
 	}
+}
+
+// While a laptop sleeps its monotonic clock stands still, and messages grow old: no time may be compared by that clock.
+func TestTimesAreOfTheCalendar(t *testing.T) {
+	wall := func(name string, at time.Time) {
+		t.Helper()
+		if at.IsZero() || at != at.Round(0) {
+			t.Errorf("%s is %v: it has no calendar's time alone", name, at)
+		}
+	}
+	now := time.Now()
+	state := queueState{
+		Main: queues.Counts{Retention: 96 * time.Hour}, Dead: queues.Counts{Visible: 3, Retention: 336 * time.Hour}, At: now, Ages: ages{Read: true},
+	}
+	q := Queue{Name: "orders", URL: "u", DLQName: "orders-dlq", DLQURL: "d"}
+	wall("the loss", lossOf(q, state, lookFacts{now, true, now.Round(0).Add(300 * time.Hour)}, nil, now).At)
+
+	f := newFixture(t, func(o *Options) {
+		o.Write = true
+		o.Command = func(_ context.Context, out, _ io.Writer, _ ...string) int {
+			_, _ = io.WriteString(out, `{"key":"k","before":"crashed","after":"released","hash":"h"}`)
+			return exitDone
+		}
+	})
+	f.sampler.sample(t.Context())
+	wall("a sample", f.sampler.state("orders").samples[0].at)
+	if w := f.post("/plan", "op=free&key=k"); w.Code != http.StatusSeeOther {
+		t.Fatalf("got %d\n%s", w.Code, w.Body)
+	}
+	wall("a plan", f.plans.list[0].Made)
 }
 
 func TestLossInWords(t *testing.T) {

@@ -123,6 +123,7 @@ type planJSON struct {
 
 	Queue  string      `json:"queue"`
 	Count  int         `json:"count"`
+	Leave  int         `json:"left"` // messages that are meant, and would be left
 	Groups []planGroup `json:"groups"`
 
 	Key    string    `json:"key"`
@@ -147,9 +148,9 @@ type plan struct {
 	planJSON
 	operation
 	Token string
-	Made  time.Time
-	Notes []string // what the dry run has said in words
-	More  int      // groups that are not shown, the smallest
+	Made  time.Time // by the calendar: it grows old while the computer sleeps
+	Notes []string  // what the dry run has said in words
+	More  int       // groups that are not shown, the smallest
 
 	run *run // of plans.mu; nil: it was not confirmed
 }
@@ -274,7 +275,7 @@ func (s *Server) makePlan(ctx context.Context, o operation) (*plan, error) {
 	if code := s.opts.Command(ctx, &out, &notes, o.command("--dry-run", "--json")...); code != exitDone {
 		return nil, refusal(code, said(notes.String()))
 	}
-	p := &plan{operation: o, Token: rand.Text(), Made: time.Now(), Notes: strings.Split(said(notes.String()), "\n")}
+	p := &plan{operation: o, Token: rand.Text(), Made: time.Now().Round(0), Notes: strings.Split(said(notes.String()), "\n")}
 	if err := json.Unmarshal(out.Bytes(), &p.planJSON); err != nil {
 		return nil, fmt.Errorf("the plan cannot be read: %w", err)
 	}

@@ -155,7 +155,7 @@ func linePath(samples []sample, f figure, from time.Time, span time.Duration, to
 	drawn := -1 // the index of the last sample that the path has come to
 	for i, s := range samples {
 		v := s.values[f]
-		if !known(v) || s.at.Before(from) {
+		if !known(v) || s.at.Before(from) || s.at.After(from.Add(span)) { // after now: the clock was put back
 			continue
 		}
 		next := drawn >= 0 && drawn == i-1 && s.at.Sub(samples[i-1].at) <= 3*sampleEvery

@@ -96,6 +96,18 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// Samples of a time that is yet to come are from before the clock was put back: nothing is drawn beside the drawing.
+func TestClockPutBack(t *testing.T) {
+	now := time.Now().Round(0)
+	ahead := series(now.Add(time.Hour), 7)
+	if path := linePath(ahead, visibleNow, now.Add(-sampleKept), sampleKept, 10); path != "" {
+		t.Errorf("drawn: %s", path)
+	}
+	if path := linePath(series(now, 7), visibleNow, now.Add(-sampleKept), sampleKept, 10); path == "" {
+		t.Error("a sample of now is not drawn")
+	}
+}
+
 // A table goes with each drawing, and neither needs the colours.
 func TestPlotsOnPages(t *testing.T) {
 	f := newFixture(t, func(o *Options) { o.Workers = []string{"http://127.0.0.1:1"} })

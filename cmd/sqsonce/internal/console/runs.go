@@ -58,7 +58,7 @@ func (l *runs) add(p *plan) (*run, error) {
 		return nil, &pageError{http.StatusConflict, fmt.Errorf("%d acts are under way: wait until one has ended", under)}
 	}
 	r := &run{
-		id: rand.Text(), name: p.name, what: p.what, back: p.back, total: p.Count, began: time.Now(),
+		id: rand.Text(), name: p.name, what: p.what, back: p.back, total: p.Count, meant: p.Count + p.Leave, began: time.Now(),
 		begun: make(chan struct{}), ended: make(chan struct{}), last: map[string]outcome{}, counts: map[outcome]int{},
 	}
 	if l.list = append(l.list, r); len(l.list) > mostRuns {
@@ -93,7 +93,7 @@ func (l *runs) views() []runView {
 // run is an act: a command that is under way, or has ended.
 type run struct {
 	id, name, what, back string
-	total                int // messages of the plan
+	total, meant         int // messages of the plan; also those that it leaves
 	began                time.Time
 	begun, ended         chan struct{} // closed: it has passed its guards; it is over
 
@@ -240,7 +240,7 @@ type runView struct {
 	Began, End       time.Time // End is zero while it is under way
 	Code, Total      int
 	Stopping         bool
-	Done, Left       int // messages
+	Done, Left, ToDo int // messages; ToDo: of which nothing has become yet
 	CameBack         int
 	Rate             float64 // a second, since the first
 	Counts           []outcomeCount
@@ -274,6 +274,7 @@ func (r *run) view() runView {
 			v.Left += n
 		}
 	}
+	v.ToDo = max(0, r.meant-v.Done-v.Left)
 	slices.SortFunc(v.Counts, func(a, b outcomeCount) int {
 		return strings.Compare(string(b.Action)+b.Why, string(a.Action)+a.Why)
 	})

@@ -108,7 +108,7 @@ func (p *sampler) every(ctx context.Context, interval time.Duration, f func(cont
 func (p *sampler) sample(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	begun := time.Now()
+	begun := time.Now().Round(0) // by the calendar, so that where the computer has slept there is a gap
 	var wg sync.WaitGroup
 	wg.Go(func() { contain(p.log, func() { p.readWorkers(ctx) }) })
 	slots := make(chan struct{}, readsAtOnce)

@@ -23,6 +23,7 @@ type Server struct {
 	opts      Options
 	access    *access
 	mux       *http.ServeMux
+	pages     http.Handler // mux, below the path of access
 	errorPage *template.Template
 	log       *slog.Logger
 
@@ -60,6 +61,7 @@ func New(opts Options) *Server {
 		s.actRoutes()
 	}
 	s.runsRoutes()
+	s.pages = s.access.below(http.HandlerFunc(s.servePage))
 	return s
 }
 
@@ -127,20 +129,21 @@ func contain(log *slog.Logger, f func()) {
 	}
 }
 
-// ServeHTTP lets in who may come in, and answers a panic of a page with an error.
+// ServeHTTP lets in who may come in.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
-	err := host.Recover(func() {
-		ok, err := s.access.admit(w, r)
-		switch {
-		case err != nil:
-			s.turnAway(w, err)
-		case ok:
-			s.mux.ServeHTTP(w, r)
-		}
-	})
-	if err != nil {
+	switch ok, err := s.access.admit(w, r); {
+	case err != nil:
+		s.turnAway(w, err)
+	case ok:
+		s.pages.ServeHTTP(w, r)
+	}
+}
+
+// servePage answers a panic of a page with an error.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	if err := host.Recover(func() { s.mux.ServeHTTP(w, r) }); err != nil {
 		s.fail(w, r, err)
 	}
 }

@@ -165,7 +165,7 @@ func TestServe(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	go get("http://" + f.opts.Addr + "/slow")
+	go get("http://" + f.opts.Addr + f.access.path + "/slow")
 	<-entered
 	begun := time.Now()
 	cancel()

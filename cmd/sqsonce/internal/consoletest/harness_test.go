@@ -29,7 +29,7 @@ func TestTabNotices(t *testing.T) {
 				}
 				w.Header().Set("Content-Security-Policy", "style-src 'self'; script-src 'nonce-n'")
 				w.Header().Set("Content-Type", "text/html")
-				fmt.Fprintf(w, `<!DOCTYPE html><title>x</title>%s`, test.body)
+				fmt.Fprintf(w, `<!DOCTYPE html><title>x</title><link rel="icon" href="data:,">%s`, test.body)
 			}))
 			defer server.Close()
 			b := newTab(t)

@@ -102,7 +102,7 @@ func TestTimeUntilLoss(t *testing.T) {
 	w.visit(b, "/")
 	b.until(`document.querySelector("main").innerText.includes("in 9d 14h at least")`) // 14 d, less 4 d in the source and 9 h, less a minute
 	w.look(b, queue)
-	b.shows("Lost in 13d 23h")
+	b.shows("First lost in 13d 23h")
 	w.visit(b, "/")
 	b.shows("in 9d 14h at least")
 }

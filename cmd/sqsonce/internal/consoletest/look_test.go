@@ -93,7 +93,7 @@ func TestLookReceivesOnce(t *testing.T) {
 	if status := b.load(b.click("Look")); status != http.StatusOK {
 		t.Fatalf("status %d\n%s", status, b.dump())
 	}
-	b.shows("As of", "released", classOfReleased, "Lost")
+	b.shows("As of", "released", classOfReleased, "First lost")
 	if least, most := w.received(dlq); least != 1 || most != 1 {
 		t.Errorf("received %d to %d times", least, most)
 	}

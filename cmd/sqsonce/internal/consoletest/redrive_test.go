@@ -99,7 +99,7 @@ func TestRedrive(t *testing.T) {
 	if status := b.load(b.click(redriveButton)); status != http.StatusOK {
 		t.Fatalf("status %d\n%s", status, b.dump())
 	}
-	run := eval[string](b, "location.pathname")
+	run := strings.TrimPrefix(eval[string](b, "location.pathname"), w.root)
 	b.until(ended) // the page refreshes itself
 	w.redriven()
 	b.shows("7", "Came back")

@@ -46,7 +46,8 @@ type world struct {
 	count map[string]int // the console's calls, by operation
 
 	url  string // that the console has printed, with the token
-	base string // without path and token
+	base string // that all pages are below
+	root string // its path
 	err  output
 	stop func() // ends the console
 }
@@ -142,7 +143,8 @@ func (w *world) console(flags ...string) {
 		}
 		found := consoleURL.FindStringSubmatch(out.String() + w.err.String())
 		if found != nil {
-			w.url, w.base = found[0], found[1]
+			w.url, w.base = found[0], found[1]+strings.TrimSuffix(cookieOf(w.T, found[0]).Path, "/")
+			w.root = strings.TrimPrefix(w.base, found[1])
 		}
 		return found != nil
 	})
