@@ -96,6 +96,9 @@ func lookInBrowser(t *testing.T, address string) {
 	if workers := page(http.MethodGet, base+"workers", nil); !strings.Contains(workers, "orders worker") {
 		t.Errorf("the worker is not shown:\n%s", workers)
 	}
+	if doctor := page(http.MethodPost, base+"doctor", url.Values{"queue": {"orders"}}); !strings.Contains(doctor, "has ReportBatchItemFailures") {
+		t.Errorf("the doctor's page does not look at the function:\n%s", doctor)
+	}
 }
 
 // TestAny holds what may differ between the page and a run.

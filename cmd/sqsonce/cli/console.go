@@ -29,6 +29,7 @@ const mostQueues = 50
 
 type consoleFlags struct {
 	queues, workers []string
+	function        string
 	write           bool
 	port            int
 }
@@ -46,6 +47,7 @@ free and complete, by the commands of those names: after a plan, with the same q
 		cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.serveConsole(ctx, f) })
 	c.Flags().StringArrayVar(&f.queues, "queue", nil, "a source `queue`, by name, URL or ARN; can be repeated")
 	c.Flags().StringSliceVar(&f.workers, "worker", nil, "the `URL` of a worker's status handler, or dns:HOST:PORT for each address of the host; can be repeated")
+	c.Flags().StringVar(&f.function, "function", "", "name or ARN of the `function` behind an event source mapping of the queue, for the doctor; with one --queue")
 	c.Flags().BoolVar(&f.write, "write", false, "pages may also change: redrive, delete, free, complete")
 	c.Flags().IntVar(&f.port, "port", 0, "listen on this `port` (default: a free one)")
 	a.retentionFlag(c)
@@ -62,6 +64,8 @@ func (f *consoleFlags) resolve(a *app) error {
 		return fail(exitUsage, "which queues? Set --queue or SQSONCE_QUEUE")
 	case n > mostQueues:
 		return fail(exitUsage, "%d queues: a console shows %d at most", n, mostQueues)
+	case n > 1 && f.function != "":
+		return fail(exitUsage, "--function is the function of one queue, and there are %d", n)
 	case f.port < 0 || f.port > 1<<16-1:
 		return fail(exitUsage, "port %d is not in 0 to 65535", f.port)
 	case a.flags.consumer != "" && a.opts.Store == nil && a.flags.table == "":
@@ -86,7 +90,7 @@ func (a *app) serveConsole(ctx context.Context, f consoleFlags) error {
 		Workers: f.workers, Write: f.write, SQS: s.sqs, CloudWatch: s.cloudwatch, HTTP: http.DefaultClient,
 		Joined: a.flags.consumer != "",
 		Open:   p.open, Command: p.command, Archive: a.newArchive, Logger: slog.New(slog.NewTextHandler(a.err, nil)),
-		Doctor: func(ctx context.Context, q console.Queue) []doctor.Finding { return p.doctor(ctx, q, f.workers) },
+		Doctor: func(ctx context.Context, q console.Queue) []doctor.Finding { return p.doctor(ctx, q, f) },
 	}
 	if a.opts.Store != nil || a.flags.table != "" {
 		opts.Record = p.record
@@ -206,12 +210,12 @@ func (p *pages) record(ctx context.Context, key string) (dedup.Record, ops.State
 	return r.Record, r.state, err
 }
 
-func (p *pages) doctor(ctx context.Context, q console.Queue, workers []string) []doctor.Finding {
+func (p *pages) doctor(ctx context.Context, q console.Queue, own consoleFlags) []doctor.Finding {
 	s, f := p.services, p.app.flags
 	return doctor.Examine(ctx, doctor.Clients{
 		SQS: s.sqs, DynamoDB: s.dynamo, Lambda: s.lambda, IAM: s.iam, CloudWatch: s.cloudwatch, STS: s.sts, HTTP: http.DefaultClient,
 	}, doctor.Deployment{
-		QueueURL: q.URL, Table: f.table, Consumer: f.consumer, Workers: workers, Retention: time.Duration(f.retention),
+		QueueURL: q.URL, Function: own.function, Table: f.table, Consumer: f.consumer, Workers: own.workers, Retention: time.Duration(f.retention),
 	})
 }
 

@@ -30,6 +30,7 @@ func TestConsoleUsage(t *testing.T) {
 			{[]string{"--queue", "orders", "--consumer", "billing"}, "which table has the records of consumer billing?"},
 			{[]string{"--queue", "orders", "--worker", "10.0.0.7"}, "--worker: "},
 			{[]string{"--queue", "orders", "--queue", "orders"}, "queue orders is named twice"},
+			{[]string{"--queue", "orders", "--queue", "orders.fifo", "--function", "f"}, "--function is the function of one queue, and there are 2"},
 			{[]string{"orders"}, "unknown command"},
 		} {
 			if got := w.run(append([]string{"console"}, test.args...)...); got.code != exitUsage || !strings.Contains(got.err, test.want) {

@@ -24,7 +24,7 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	})
-	f.has("/doctor", "does not look at a Lambda function", "Nothing was looked at yet", "Examine orders", "Examine jobs.fifo")
+	f.has("/doctor", "started with <code>--function</code>", "Nothing was looked at yet", "Examine orders", "Examine jobs.fifo")
 	w := f.post("/doctor", "queue=orders")
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/doctor#doctor-0" {
 		t.Errorf("got %d to %s", w.Code, w.Header().Get("Location"))
