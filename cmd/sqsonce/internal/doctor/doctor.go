@@ -73,7 +73,7 @@ type NoSuchQueue struct{ Err error }
 func (e *NoSuchQueue) Error() string { return e.Err.Error() }
 func (e *NoSuchQueue) Unwrap() error { return e.Err }
 
-// check is one or several lines of the table in the specification: it returns a finding for each of its IDs that applies.
+// check is one or several lines of the table in docs/operating.md: it returns a finding for each of its IDs that applies.
 type check struct {
 	ids  []string
 	look func(context.Context, *examination) []Finding
