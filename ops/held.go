@@ -105,7 +105,7 @@ type batchCall func(ctx context.Context, messages []*heldMessage) (done []*strin
 func (h *held) inBatches(ctx context.Context, messages []*heldMessage, tries int, call batchCall) (done, open []*heldMessage, err error) {
 	batches := slices.Collect(slices.Chunk(messages, host.MaxBatch))
 	var mu sync.Mutex
-	inParallel(len(batches), callsAtOnce, func(i int) {
+	host.InParallel(len(batches), callsAtOnce, func(i int) {
 		d, o, failed := h.inBatch(ctx, batches[i], tries, call)
 		mu.Lock()
 		defer mu.Unlock()

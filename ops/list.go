@@ -186,7 +186,7 @@ func (d *DLQ) receiveNew(ctx context.Context, h *held, most, left int) (found []
 		receives = 1
 	}
 	news, errs := make([][]sqstypes.Message, receives), make([]error, receives)
-	inParallel(receives, receives, func(i int) {
+	host.InParallel(receives, receives, func(i int) {
 		errs[i] = host.Contain(func() error {
 			sent := time.Now()
 			received, err := d.receive(ctx, min(host.MaxBatch, most), h.hold)

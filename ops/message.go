@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -143,7 +142,7 @@ func (d *DLQ) callWith(m sqsonce.Message, of func(*sqsonce.Message) (string, err
 // once, so that a listing does not wait for each of a thousand messages.
 func (d *DLQ) join(ctx context.Context, messages []*Message) {
 	var away atomic.Int64
-	inParallel(len(messages), inspectsAtOnce, func(i int) {
+	host.InParallel(len(messages), inspectsAtOnce, func(i int) {
 		m := messages[i]
 		if m.Problem = d.checkSource(m); m.Problem == nil && d.opts.Key != nil {
 			m.RecordKey, m.Problem = d.recordKey(m)
@@ -208,18 +207,4 @@ func (m *Message) explain() {
 		m.Reason = "no reason known"
 	}
 	m.Class = classOf(m.Reason)
-}
-
-// inParallel calls f with 0 to n-1, so many at once, and returns when all calls have ended.
-func inParallel(n, atOnce int, f func(i int)) {
-	var next atomic.Int64
-	var calls sync.WaitGroup
-	for range min(n, atOnce) {
-		calls.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	calls.Wait()
 }

@@ -118,7 +118,7 @@ func (d *DLQ) readSources(ctx context.Context) error {
 			return d.failed("ListDeadLetterSourceQueues", err)
 		}
 		for _, u := range out.QueueUrls {
-			d.urls[prefix+u[strings.LastIndexByte(u, '/')+1:]] = u
+			d.urls[prefix+host.QueueName(u)] = u
 		}
 		if aws.ToString(out.NextToken) == "" {
 			return nil

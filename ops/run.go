@@ -161,7 +161,7 @@ func (r *run) process(ctx context.Context, batch []*Message) error {
 	}
 	rest := r.sendCanaries(ctx, batch)
 	lines := r.inLine(rest)
-	inParallel(len(lines), len(lines), func(i int) {
+	host.InParallel(len(lines), len(lines), func(i int) {
 		for _, m := range lines[i] {
 			r.one(ctx, m, r.results[m.ID])
 		}

@@ -1,11 +1,11 @@
 package status
 
 import (
-	"path"
 	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
@@ -48,7 +48,7 @@ func (h *handler) probe(why func(*sqsworker.Worker) string) Probe {
 	for _, w := range h.opts.Workers {
 		reason := why(w)
 		p.OK = p.OK && reason == ""
-		p.Workers = append(p.Workers, ProbeWorker{Queue: queueOf(w), State: string(w.State()), OK: reason == "", Reason: reason})
+		p.Workers = append(p.Workers, ProbeWorker{Queue: host.QueueName(w.QueueURL()), State: string(w.State()), OK: reason == "", Reason: reason})
 	}
 	return p
 }
@@ -58,7 +58,7 @@ func (h *handler) report() Report {
 	for _, w := range h.opts.Workers {
 		stats := w.Stats()
 		r.Workers = append(r.Workers, Worker{
-			Queue: queueOf(w), URL: w.QueueURL(), State: string(w.State()), NotLive: w.NotLive(), NotReady: w.NotReady(),
+			Queue: host.QueueName(w.QueueURL()), URL: w.QueueURL(), State: string(w.State()), NotLive: w.NotLive(), NotReady: w.NotReady(),
 			Intake: string(stats.Intake), Options: optionsOf(w.Options()), Stats: statsOf("worker", stats),
 		})
 	}
@@ -103,7 +103,7 @@ func (h *handler) running(limit int) RunningReport {
 		oldest, total := w.Running(limit)
 		r.Total += total
 		for _, o := range oldest {
-			all = append(all, running{o, queueOf(w)})
+			all = append(all, running{o, host.QueueName(w.QueueURL())})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b running) int { return a.Since.Compare(b.Since) })
@@ -119,5 +119,3 @@ func (h *handler) running(limit int) RunningReport {
 	}
 	return r
 }
-
-func queueOf(w *sqsworker.Worker) string { return path.Base(w.QueueURL()) }

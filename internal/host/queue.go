@@ -31,6 +31,9 @@ func QueueURLProblem(s string) string {
 // messages of standard queues have one too, for fair queues.
 func IsFIFO(queue string) bool { return strings.HasSuffix(queue, ".fifo") }
 
+// QueueName returns the name in a queue's URL.
+func QueueName(queueURL string) string { return queueURL[strings.LastIndexByte(queueURL, '/')+1:] }
+
 // QueueARN is arn:partition:sqs:region:account:name.
 type QueueARN struct{ Partition, Region, Account, Name string }
 

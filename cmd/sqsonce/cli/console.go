@@ -21,6 +21,7 @@ import (
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/doctor"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -126,7 +127,7 @@ func (a *app) consoleQueue(ctx context.Context, s *services, name string) (conso
 	if err != nil {
 		return console.Queue{}, err
 	}
-	q := console.Queue{Name: queueName(url), URL: url}
+	q := console.Queue{Name: host.QueueName(url), URL: url}
 	if q.DLQURL, _, err = s.deadLetterURL(ctx, url, ""); err != nil {
 		if codeOf(ctx, err) == exitDenied || ctx.Err() != nil {
 			return console.Queue{}, err
@@ -135,7 +136,7 @@ func (a *app) consoleQueue(ctx context.Context, s *services, name string) (conso
 		q.DLQURL = ""
 		return q, nil
 	}
-	q.DLQName = queueName(q.DLQURL)
+	q.DLQName = host.QueueName(q.DLQURL)
 	return q, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/classes"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -61,7 +62,7 @@ func (a *app) listDLQ(ctx context.Context, f dlqLsFlags) error {
 	}
 	a.summary(listing, url)
 	if others > 0 {
-		a.note("%d of them came from other queues, and are not shown: --dlq %s", others, queueName(url))
+		a.note("%d of them came from other queues, and are not shown: --dlq %s", others, host.QueueName(url))
 	}
 	switch {
 	case a.flags.json:
@@ -120,7 +121,7 @@ func (a *app) summary(l ops.Listing, url string) {
 	if strings.HasSuffix(url, ".fifo") {
 		kind = "FIFO"
 	}
-	text := queueName(url) + " (" + kind + "): " + strconv.Itoa(len(l.Messages)) + " messages"
+	text := host.QueueName(url) + " (" + kind + "): " + strconv.Itoa(len(l.Messages)) + " messages"
 	if l.Complete {
 		text += ", all that there are"
 	} else {

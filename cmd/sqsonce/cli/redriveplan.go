@@ -14,6 +14,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shown"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -85,7 +86,7 @@ func (a *app) planRedrive(ctx context.Context, d *ops.DLQ, url string, options f
 		if p.Destinations[i].Waiting, err = a.waiting(ctx, p.Destinations[i].Queue); err != nil {
 			return nil, err
 		}
-		p.Destinations[i].Queue = queueName(p.Destinations[i].Queue)
+		p.Destinations[i].Queue = host.QueueName(p.Destinations[i].Queue)
 	}
 	return p, nil
 }
@@ -97,7 +98,7 @@ func only(filter func(*ops.Message) bool) func(*ops.RedriveOptions) {
 
 func newQueuePlan(operation string, done ops.Action, url string, report ops.Report) *queuePlan {
 	p := &queuePlan{
-		V: 1, Event: "plan", Operation: operation, Queue: queueName(url), Total: max(report.Total, len(report.Results)), Seen: len(report.Results),
+		V: 1, Event: "plan", Operation: operation, Queue: host.QueueName(url), Total: max(report.Total, len(report.Results)), Seen: len(report.Results),
 		Groups: []planGroup{}, done: done, planned: map[string]bool{}, index: map[planGroup]int{},
 	}
 	for _, res := range report.Results {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -222,7 +223,7 @@ func (a *app) callReplay(ctx context.Context, d *ops.DLQ, url string, m *ops.Mes
 		Queue     string `json:"queue"`
 		ID        string `json:"id"`
 		Key       string `json:"key"`
-	}{1, "start", "replay", queueName(url), m.ID, m.RecordKey})
+	}{1, "start", "replay", host.QueueName(url), m.ID, m.RecordKey})
 	c := countdown{a: a}
 	res, err := d.Replay(ctx, m, f.note, func(o *ops.ReplayOptions) {
 		o.Again, o.Committed, o.Name, o.SpendReceives, o.Timeout = f.again, f.committed, a.flags.operator, a.flags.spendReceives, f.wait

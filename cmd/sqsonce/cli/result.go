@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -30,7 +31,7 @@ type resultJSON struct {
 func newResultJSON(res *ops.Result) resultJSON {
 	out := resultJSON{
 		V: 1, Event: "result", ID: res.ID, Action: res.Action, Why: why(res), State: res.State, Class: res.Class.ID, Key: res.RecordKey, Group: res.Group,
-		Destination: queueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, ops.ErrCameBack),
+		Destination: host.QueueName(res.Destination), SentID: res.SentID, After: res.After, CameBack: errors.Is(res.Err, ops.ErrCameBack),
 	}
 	if res.Err != nil {
 		out.Error = res.Err.Error()

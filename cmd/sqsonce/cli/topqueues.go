@@ -63,7 +63,7 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 	rows = []*queueRow{} // [] in JSON
 	if w.err != nil {
 		for _, name := range w.named {
-			rows = append(rows, &queueRow{Queue: queueName(name), named: true, err: w.err, Error: w.err.Error()})
+			rows = append(rows, &queueRow{Queue: host.QueueName(name), named: true, err: w.err, Error: w.err.Error()})
 		}
 		return rows, []string{w.err.Error()}
 	}
@@ -80,11 +80,11 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 		}
 		return true
 	}
-	w.each(len(w.named), func(i int) { _, _ = w.url(within, w.named[i]) }) // side by side; the next one has the answers
+	host.InParallel(len(w.named), asksAtOnce, func(i int) { _, _ = w.url(within, w.named[i]) }) // side by side; the next one has the answers
 	for _, name := range w.named {
-		row := &queueRow{Queue: queueName(name), named: true}
+		row := &queueRow{Queue: host.QueueName(name), named: true}
 		if row.URL, row.err = w.url(within, name); row.err == nil {
-			row.Queue = queueName(row.URL)
+			row.Queue = host.QueueName(row.URL)
 		}
 		add(row)
 	}
@@ -97,7 +97,7 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 			notes = append(notes, fmt.Sprintf("the workers name more queues than the %d that are asked", mostReported))
 			break
 		}
-		row := &queueRow{Queue: queueName(of.QueueURL), URL: of.QueueURL}
+		row := &queueRow{Queue: host.QueueName(of.QueueURL), URL: of.QueueURL}
 		if problem := host.QueueURLProblem(of.QueueURL); problem != "" {
 			row.err = errors.New("the queue's URL " + problem)
 		} else {
@@ -124,25 +124,12 @@ func (w *queueWatch) read(ctx context.Context, workers []*workerRow) (rows []*qu
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { w.readAges(within, known) })
-	w.each(len(rows), func(i int) { w.readOne(within, rows[i]) })
+	host.InParallel(len(rows), asksAtOnce, func(i int) { w.readOne(within, rows[i]) })
 	wg.Wait()
 	for _, row := range rows {
 		w.finish(row)
 	}
 	return rows, notes
-}
-
-func (w *queueWatch) each(n int, f func(int)) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, asksAtOnce)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	wg.Wait()
 }
 
 // key is the same for all URLs of a queue: those of VPC endpoints and of emulators have other hosts. All queues are asked in one
@@ -231,7 +218,7 @@ func (w *queueWatch) readAges(ctx context.Context, known []queueRow) {
 		return
 	}
 	foreign := make([]bool, len(known))
-	w.each(len(known), func(i int) { foreign[i] = w.isForeign(ctx, known[i]) })
+	host.InParallel(len(known), asksAtOnce, func(i int) { foreign[i] = w.isForeign(ctx, known[i]) })
 	var names, keys []string
 	for i, row := range known {
 		if key := w.key(row.URL); foreign[i] {

@@ -42,6 +42,3 @@ func why(res *ops.Result) string {
 		return string(res.State) + ": " + res.State.Do()
 	}
 }
-
-// queueName is the last part of a queue's URL.
-func queueName(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }

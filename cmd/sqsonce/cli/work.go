@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/shell"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/ops"
 )
 
@@ -40,7 +41,7 @@ func (r *work) start() any {
 		Queue     string `json:"queue"`
 		Journal   string `json:"journal,omitempty"`
 		Archive   string `json:"archive,omitempty"`
-	}{1, "start", r.operation, queueName(r.url), r.journal, r.archive}
+	}{1, "start", r.operation, host.QueueName(r.url), r.journal, r.archive}
 }
 
 // events prints what has become of each message, where that is known only now.
@@ -52,7 +53,7 @@ func (r *work) events(report ops.Report, err error) (ops.Report, error) {
 	for _, res := range report.Results {
 		e := newResultJSON(res)
 		if r.done == ops.Restored {
-			e.Destination = queueName(r.url)
+			e.Destination = host.QueueName(r.url)
 		}
 		events = append(events, e)
 	}
@@ -76,7 +77,7 @@ func (r *work) withJournal(ctx context.Context, do func(context.Context) (ops.Re
 	}
 	defer func() { err = errors.Join(err, lock.end()) }()
 	if r.given = r.journal != ""; !r.given {
-		r.journal = newJournal(folder, r.operation, queueName(r.url))
+		r.journal = newJournal(folder, r.operation, host.QueueName(r.url))
 	}
 	if r.journal, err = filepath.Abs(r.journal); err != nil {
 		return err

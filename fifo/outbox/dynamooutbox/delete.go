@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // maxDeletes is DynamoDB's limit for a BatchWriteItem.
@@ -38,17 +38,10 @@ func (o *Outbox) Delete(ctx context.Context, es []outbox.Entry) (left []outbox.E
 		}
 	}
 	results := make([]error, len(keys)) // by position
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, mostRequests)
-	for n := 0; n < len(keys); n += maxDeletes {
-		end := min(n+maxDeletes, len(keys))
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			o.deleteBatch(ctx, keys[n:end], results[n:end])
-		})
-	}
-	wg.Wait()
+	host.InParallel((len(keys)+maxDeletes-1)/maxDeletes, mostRequests, func(i int) {
+		n, end := i*maxDeletes, min((i+1)*maxDeletes, len(keys))
+		o.deleteBatch(ctx, keys[n:end], results[n:end])
+	})
 	for _, e := range es {
 		if results[position[o.eventKey(e)]] != nil {
 			left = append(left, e)

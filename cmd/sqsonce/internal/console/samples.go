@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/fleet"
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/queues"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 const (
@@ -111,14 +112,9 @@ func (p *sampler) sample(ctx context.Context) {
 	begun := time.Now().Round(0) // by the calendar, so that where the computer has slept there is a gap
 	var wg sync.WaitGroup
 	wg.Go(func() { contain(p.log, func() { p.readWorkers(ctx) }) })
-	slots := make(chan struct{}, readsAtOnce)
-	for _, q := range p.opts.Queues {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			contain(p.log, func() { p.readQueue(ctx, q) })
-		})
-	}
+	host.InParallel(len(p.opts.Queues), readsAtOnce, func(i int) {
+		contain(p.log, func() { p.readQueue(ctx, p.opts.Queues[i]) })
+	})
 	wg.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()

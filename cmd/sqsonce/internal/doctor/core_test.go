@@ -94,3 +94,8 @@ func TestHealthy(t *testing.T) {
 		}
 	}
 }
+
+// String is how tests show a finding.
+func (f Finding) String() string {
+	return strings.TrimSpace(f.ID + " " + string(f.Verdict) + " " + f.Text)
+}

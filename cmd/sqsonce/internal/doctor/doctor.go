@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -135,9 +134,4 @@ func (d *Deployment) has(id string) bool {
 	default:
 		return true
 	}
-}
-
-// String is for tests.
-func (f Finding) String() string {
-	return strings.TrimSpace(f.ID + " " + string(f.Verdict) + " " + f.Text)
 }

@@ -31,7 +31,7 @@ func queueChecks() []check {
 func checkReachable(ctx context.Context, e *examination) []Finding {
 	r := report{id: "Q1"}
 	q, err := e.queue(ctx)
-	name := queueName(e.QueueURL)
+	name := host.QueueName(e.QueueURL)
 	switch {
 	case errors.Is(err, errNoClient), awserr.Denied(err), awserr.Busy(err):
 		r.miss(err)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // lie changes an attribute in what SQS says of a queue: what its own rules keep from being so.
@@ -151,7 +153,7 @@ var queueDefects = []defect{
 // denyDLQ denies the attributes of the dead-letter queue alone.
 func denyDLQ(a *account) {
 	a.sqs.refuse("GetQueueAttributes", func(in any) error {
-		if queueName(*in.(*sqs.GetQueueAttributesInput).QueueUrl) != queueName(a.deployment.QueueURL) {
+		if host.QueueName(*in.(*sqs.GetQueueAttributesInput).QueueUrl) != host.QueueName(a.deployment.QueueURL) {
 			return denial("sqs:GetQueueAttributes")
 		}
 		return nil

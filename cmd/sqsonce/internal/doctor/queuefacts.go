@@ -120,7 +120,7 @@ func (e *examination) readQueue(ctx context.Context, url string) (*queue, error)
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{url: url, name: queueName(url), took: time.Since(start), attributes: out.Attributes}
+	q := &queue{url: url, name: host.QueueName(url), took: time.Since(start), attributes: out.Attributes}
 	q.arn, q.fifo = q.get(sqstypes.QueueAttributeNameQueueArn), host.IsFIFO(q.name)
 	if _, err := host.ParseQueueARN(q.arn); err != nil {
 		return nil, fmt.Errorf("sqs says of %s: %w", q.name, err)
@@ -133,6 +133,3 @@ func isMissing(err error) bool {
 	_, missing := errors.AsType[*sqstypes.QueueDoesNotExist](err)
 	return missing
 }
-
-// queueName is the last part of a queue's URL.
-func queueName(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }

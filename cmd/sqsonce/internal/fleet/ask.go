@@ -12,25 +12,10 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"sync"
 
 	"github.com/sqsonce/sqsonce/cmd/sqsonce/internal/awserr"
 	"github.com/sqsonce/sqsonce/status"
 )
-
-// each calls f with 0 to n-1, some at once.
-func each(some, n int, f func(i int)) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, some)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	wg.Wait()
-}
 
 // get reads the JSON of a page of a status.Handler into v.
 func (f *Fleet) get(ctx context.Context, base, page string, limit int64, v any) error {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/status"
 )
 
@@ -52,7 +53,7 @@ type Fleet struct {
 // is listed with the first of them: the same process is one with the same name and, to the nanosecond, the same start.
 func (f *Fleet) Stats(ctx context.Context) []Worker {
 	workers := f.resolve(ctx)
-	each(atOnce, len(workers), func(i int) {
+	host.InParallel(len(workers), atOnce, func(i int) {
 		w := &workers[i]
 		if w.Err != nil {
 			return
@@ -76,7 +77,7 @@ func (f *Fleet) Running(ctx context.Context, workers []Worker) []Running {
 			all = append(all, Running{URL: w.URL})
 		}
 	}
-	each(longAtOnce, len(all), func(i int) {
+	host.InParallel(len(all), longAtOnce, func(i int) {
 		var r status.RunningReport
 		if all[i].Err = f.get(ctx, all[i].URL, "running", maxRunning, &r); all[i].Err == nil {
 			all[i].Err = checkRunning(&r)

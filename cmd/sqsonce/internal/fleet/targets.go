@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Check returns a sqsonce.FieldError for each target that is none, joined.
@@ -68,7 +69,7 @@ func isPort(s string) bool {
 // resolve returns the processes to ask. A target that cannot be resolved is one of them, with its error.
 func (f *Fleet) resolve(ctx context.Context) []Worker {
 	found := make([][]Worker, len(f.Targets))
-	each(atOnce, len(f.Targets), func(i int) { found[i] = f.addresses(ctx, f.Targets[i]) })
+	host.InParallel(len(f.Targets), atOnce, func(i int) { found[i] = f.addresses(ctx, f.Targets[i]) })
 	var all []Worker
 	seen := map[string]bool{}
 	for _, w := range slices.Concat(found...) {
