@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // BatchOptions configure [Batch].
@@ -78,7 +80,7 @@ type batchEntry struct {
 
 func (b *batcher) call(ctx context.Context, m *Message) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return settle.NotRun(context.Cause(ctx))
 	}
 	e := &batchEntry{ctx: ctx, m: m, done: make(chan error, 1)}
 	b.mu.Lock()
@@ -108,7 +110,7 @@ func (b *batcher) call(ctx context.Context, m *Message) error {
 	case <-ctx.Done():
 	}
 	if b.withdraw(e) {
-		return context.Cause(ctx)
+		return settle.NotRun(context.Cause(ctx))
 	}
 	return <-e.done
 }
@@ -135,7 +137,7 @@ func (b *batcher) startLocked() {
 	entries := b.waiting[:0]
 	for _, e := range b.waiting {
 		if e.ctx.Err() != nil {
-			e.done <- context.Cause(e.ctx)
+			e.done <- settle.NotRun(context.Cause(e.ctx))
 			continue
 		}
 		entries = append(entries, e)

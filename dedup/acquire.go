@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // acquireGrace is how long an acquire may take beyond CallTimeout. A store that keeps to CallTimeout by itself says more,
@@ -110,6 +111,9 @@ func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) 
 	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
 	if unknown {
 		o.releaseUnknown(ctx, rl, err)
+	}
+	if ctx.Err() != nil {
+		return settle.NotRun(err)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // run starts the handler under the lease and records what it returned. It does so after runtime.Goexit too: else the
@@ -69,7 +70,7 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 func (o *Once) notStarted(ctx context.Context, t task) error {
 	err := fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx))
 	o.decided(ctx, t, Decision{Outcome: DecidedCancelled, Err: err})
-	return err
+	return settle.NotRun(err)
 }
 
 // granted is the decision about a delivery whose handler runs under a lease.

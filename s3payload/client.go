@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
@@ -78,7 +79,9 @@ func explain(ctx context.Context, p pointer, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil, panicked, errors.Is(err, errNoAnswer):
+	case ctx.Err() != nil:
+		return settle.NotRun(fmt.Errorf("s3payload: read %v: %w", p, err))
+	case panicked, errors.Is(err, errNoAnswer):
 		return fmt.Errorf("s3payload: read %v: %w", p, err)
 	case errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("%w: %v", err, p)
