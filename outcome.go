@@ -16,7 +16,8 @@ var (
 	ErrLeaseLost = errors.New("sqsonce: lease lost")
 	// ErrInProgress says that another delivery of the event is being handled. It is not a failure.
 	ErrInProgress = errors.New("sqsonce: in progress elsewhere")
-	// ErrShutdown is the cause of a handler's cancelled context when the host must stop.
+	// ErrShutdown is the cause of a handler's cancelled context when the host must stop, or a function has no
+	// more time for the handler.
 	ErrShutdown = errors.New("sqsonce: host is stopping")
 )
 

@@ -3,6 +3,7 @@ package lambda
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -18,21 +19,14 @@ const sendTimeout = 10 * time.Second
 // mayBeDeadLettered reports whether a message whose handler returned err is, or may be, for the dead-letter queue. It asks
 // nobody: the rest is for settle.
 //
-// Of a FIFO message that was not rejected only its own failure counts. A handler that was cancelled at the margin may have
-// succeeded with more time.
+// Of a FIFO message that was not rejected only its own failure counts, also one that was cut off. A handler that middleware
+// did not call has not failed.
 func (v *invocation) mayBeDeadLettered(m *sqsonce.Message, err error) bool {
 	if v.opts.Client == nil {
 		return false
 	}
 	outcome := sqsonce.OutcomeOf(err).Kind
-	return outcome == sqsonce.OutcomeRejected || outcome == sqsonce.OutcomeFailed && v.ctx.Err() == nil && host.IsFIFO(m.QueueARN)
-}
-
-// isLastReceive reports whether SQS would move a message to the dead-letter queue at its next receive: without the reason, and
-// with it the messages behind it in its group that share its receives, none of which was ever started.
-func (v *invocation) isLastReceive(m *sqsonce.Message) bool {
-	most := v.attributes(v.sendCtx).maxReceives
-	return most > 0 && m.ReceiveCount >= most
+	return outcome == sqsonce.OutcomeRejected || outcome == sqsonce.OutcomeFailed && host.IsFIFO(m.QueueARN) && !settle.IsNotRun(err)
 }
 
 // deadLetter sends a message to the dead-letter queue and reports whether SQS has confirmed it. Only then may
@@ -52,7 +46,7 @@ func (v *invocation) deadLetter(f failure) bool {
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
 	defer cancel()
-	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), host.Described(v.opts.ErrorText, f.err))
+	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), v.reason(f))
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.contextOf(f.slot), "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}
@@ -65,6 +59,15 @@ func (v *invocation) deadLetter(f failure) bool {
 	}
 	v.log.WarnContext(v.contextOf(f.slot), "lambda: message sent to the dead-letter queue", f.about()...)
 	return true
+}
+
+// reason is what is written of a failure into the dead-lettered message.
+func (v *invocation) reason(f failure) error {
+	err := host.Described(v.opts.ErrorText, f.err)
+	if f.cut && sqsonce.OutcomeOf(f.err).Kind == sqsonce.OutcomeFailed {
+		return fmt.Errorf("lambda: the handler's time was over: %w", err)
+	}
+	return err
 }
 
 // deadLetterURL returns the URL of the dead-letter queue: that of the options, else that of the queue's redrive policy. It is

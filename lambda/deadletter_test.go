@@ -209,8 +209,8 @@ func TestRejectAtTheDeadline(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		settled.want(x, false)
-		if took := settled.last().Sub(begun); took != 5750*time.Millisecond {
-			t.Errorf("the send ended after %v, want 5.75s: when the results were closed", took)
+		if took := settled.last().Sub(begun); took != 5812500*time.Microsecond {
+			t.Errorf("the send ended after %v, want 5.8125s: when the results were closed", took)
 		}
 	})
 }

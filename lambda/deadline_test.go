@@ -153,6 +153,7 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 	}}
 	v, _ := a.newInvocation(t.Context(), batch("1").Records)
 	defer v.cancel()
+	v.closeHandlers()
 	r := v.closeResults()
 	if v.handle([]int{0}) || r.states[0] != skipped || v.slots[0].close() != skipped {
 		t.Errorf("state: got %d, then %d; want %d", r.states[0], v.slots[0].close(), skipped)

@@ -17,7 +17,7 @@
 //
 // At the deadline of the invocation Lambda ends the process, and every success that was not reported is lost. So a margin
 // before the deadline no more messages are started, and the handlers' contexts end with cause [sqsonce.ErrShutdown]. The
-// handlers have half of the margin to return. A handler that has not returned by then is abandoned: that is logged, its
+// handlers have half of the margin to return, and sends to the dead-letter queue an eighth more. A handler that has not returned by then is abandoned: that is logged, its
 // message is reported as failed, and its result changes neither the response nor a queue. Lambda freezes the process
 // after the response, and the handler goes on in a later invocation: no library can end it. Its writes to the event's
 // record depend on the record's owner, as always.
@@ -28,7 +28,8 @@
 //
 // A message is also not started where the run times of this process say that it cannot end before the margin: where more
 // than 5% of the latest 100 runs, successful or not, took longer than what is left. It is reported as failed, with the rest
-// of its FIFO group, and costs a receive but no cut-off run. One message of each invocation is started whatever they say.
+// of its FIFO group, and costs a receive but no cut-off run. One message of each invocation is started whatever they say, and
+// so is a message at its last receive by the queue's redrive policy.
 //
 // # Order
 //
@@ -45,11 +46,16 @@
 //
 // A message that was rejected ([sqsonce.Reject]) is sent to the dead-letter queue, with the reason. A send whose answer is lost
 // is repeated, so that a standard dead-letter queue may have the message more than once. Once SQS has confirmed
-// that, the message counts as a success, and Lambda deletes it. On a FIFO queue so does a message that has failed at its last
-// receive, by the queue's redrive policy. The messages behind it in its group share its receives: they run in the same
-// invocation, and one that fails too in its last receive follows it. Otherwise SQS would move them all without a run. The
-// host sends nothing there that did not fail by itself: not what was unavailable, in progress elsewhere, or cancelled at the
-// margin.
+// that, the message counts as a success, and Lambda deletes it.
+//
+// The messages of a FIFO group share their receives, and after the last one SQS would move them all, without a run. So the
+// host sends a FIFO message to the dead-letter queue that failed or was cut off at its last receive, by the queue's redrive
+// policy. It sends the head of a group one receive earlier if messages behind it share that receive, from the second receive
+// on. The messages behind it then run in the same invocation, or have the last receive for themselves. At their last receive
+// the context of a message ends after half of the time that is left while others of its group wait behind it.
+//
+// The host sends no message that is unavailable or in progress elsewhere, and none whose handler was abandoned: SQS moves it
+// after its last receive, with its group.
 //
 // The sends run beside the handlers, as many at once. After one that SQS did not answer within 10 s the invocation sends no
 // more, and what was rejected is a failure as any other.

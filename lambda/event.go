@@ -59,13 +59,9 @@ func convert(m *sqsonce.Message, r *events.SQSMessage, killAt time.Time) {
 	m.QueueARN = r.EventSourceARN
 	m.ReceiptHandle = r.ReceiptHandle
 	m.KillAt = killAt
-	m.ReceiveCount = 1 // without a readable count, the backoff starts with its shortest delay
+	m.ReceiveCount = receiveCount(r)
 	for name, value := range r.Attributes {
 		switch name {
-		case "ApproximateReceiveCount":
-			if n, err := strconv.Atoi(value); err == nil {
-				m.ReceiveCount = max(n, 1)
-			}
 		case "SentTimestamp":
 			m.SentAt = host.Millis(value)
 		case "ApproximateFirstReceiveTimestamp":
@@ -91,4 +87,13 @@ func convert(m *sqsonce.Message, r *events.SQSMessage, killAt time.Time) {
 		}
 		m.Attributes[name] = attr
 	}
+}
+
+// receiveCount is 1 without a readable count: the backoff then starts with its shortest delay.
+func receiveCount(r *events.SQSMessage) int {
+	n, err := strconv.Atoi(r.Attributes["ApproximateReceiveCount"])
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
 }

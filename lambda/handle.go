@@ -20,18 +20,19 @@ const (
 	settling // the handler has returned; the message may go to the dead-letter queue
 	succeeded
 	failed    // or settling when the results were closed
-	skipped   // unstarted when the results were closed
-	abandoned // running when the results were closed
+	skipped   // unstarted when the handlers were closed
+	abandoned // running when the handlers were closed
 )
 
 // slot is the result of one record.
 //
 // A handler that ignores its context may return while the response is being made, or much later. So each change of the
-// state is a compare-and-swap from the state before: of the handler's return and the closing of the results only one
+// state is a compare-and-swap from the state before: of the handler's return and the closing of the handlers only one
 // succeeds, and the other one sees that. The handler's goroutine writes err, outcome and retry before it swaps to settling or
 // failed. They are read only after that swap: nobody reads what an abandoned handler writes there.
 type slot struct {
 	state   atomic.Uint32
+	head    bool            // the first of its chain in the event
 	message sqsonce.Message // filled when the handler starts
 	call    *host.Call      // for hooks, set before the state is running
 
@@ -44,14 +45,8 @@ func (s *slot) change(from, to state) bool { return s.state.CompareAndSwap(uint3
 
 func (s *slot) is(want state) bool { return s.state.Load() == uint32(want) }
 
-// close makes the state final and returns it.
+// close makes the state final and returns it. The handlers are closed by then.
 func (s *slot) close() state {
-	if s.change(unstarted, skipped) {
-		return skipped
-	}
-	if s.change(running, abandoned) {
-		return abandoned
-	}
 	if s.change(settling, failed) {
 		return failed
 	}
@@ -63,22 +58,25 @@ func (s *slot) close() state {
 func (v *invocation) handle(chain []int) (next bool) {
 	s := &v.slots[chain[0]]
 	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: 1})
-	if !s.change(unstarted, running) { // the results are closed
+	if !s.change(unstarted, running) { // the handlers are closed
 		v.endChain()
 		return false
 	}
 	m := &s.message
 	convert(m, &v.records[chain[0]], v.killAt)
-	ctx, settled := settle.New(v.ctx)
+	base, settled := settle.New(v.ctx)
+	ctx, returned := v.limit(base, chain)
 	begun := time.Now()
 	host.Run(func() error { return v.handler(s.call.Start(ctx), m) }, func(err error) {
-		if s.is(running) && (err == nil || v.ctx.Err() == nil) { // neither abandoned nor cut off
+		returned()
+		cut := ctx.Err() != nil
+		if s.is(running) && (err == nil || !cut) { // neither abandoned nor cut off
 			v.runTimes.add(time.Since(begun))
 		}
 		if err == nil {
 			next = v.succeed(s, settled)
 		} else {
-			v.fail(failure{chain: chain, slot: s, ctx: ctx, err: err})
+			v.fail(failure{chain: chain, slot: s, ctx: ctx, err: err, cut: cut})
 		}
 	})
 	return next
@@ -91,7 +89,6 @@ func (v *invocation) succeed(s *slot, settled func(bool) error) (next bool) {
 		return true
 	}
 	v.logLate(s, nil)
-	v.endChain()
 	return false
 }
 
@@ -101,13 +98,14 @@ type failure struct {
 	slot  *slot
 	ctx   context.Context // of the handler
 	err   error
+	cut   bool // the context had ended when the handler returned
 }
 
 // fail sets the result of a handler that failed, or leaves it to settle.
 func (v *invocation) fail(f failure) {
 	s, m := f.slot, &f.slot.message
 	v.logWithoutClient(s, f.err)
-	s.err, s.outcome, s.retry = f.err, v.outcome(f.err), v.retryAt(m, f.err)
+	s.err, s.outcome, s.retry = f.err, f.outcome(), v.retryAt(m, f.err)
 	delay := time.Duration(-1)
 	if s.outcome != sqsonce.OutcomeRejected && !s.retry.IsZero() {
 		delay = time.Until(s.retry)
@@ -118,19 +116,18 @@ func (v *invocation) fail(f failure) {
 		return
 	}
 	v.tell(settle.Of(f.ctx), false, s)
-	if s.change(running, failed) {
-		v.logFailure(f)
-	} else {
+	if !s.change(running, failed) {
 		v.logLate(s, f.err)
+		return
 	}
+	v.logFailure(f)
 	v.endChain()
 }
 
 // settle sends a failed message to the dead-letter queue, where it belongs there, and sets its result. Once that is confirmed
 // the message counts as a success, and its group goes on.
 func (v *invocation) settle(f failure) {
-	m := &f.slot.message
-	sent := (sqsonce.OutcomeOf(f.err).Kind == sqsonce.OutcomeRejected || v.isLastReceive(m)) && v.deadLetter(f)
+	sent := (sqsonce.OutcomeOf(f.err).Kind == sqsonce.OutcomeRejected || v.isSpent(f.chain)) && v.deadLetter(f)
 	v.tell(settle.Of(f.ctx), sent, f.slot)
 	switch {
 	case !sent:

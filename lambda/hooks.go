@@ -36,7 +36,7 @@ type Report struct {
 	Records  int
 	// Outcomes adds up to Records. A message that was rejected and not sent to the dead-letter queue is failed.
 	Outcomes map[sqsonce.OutcomeKind]int
-	// Sent is how many messages the dead-letter queue has: rejected ones, and FIFO messages that failed at their last receive.
+	// Sent is how many messages the dead-letter queue has: rejected ones, and FIFO messages that failed too often.
 	Sent      int
 	Elapsed   time.Duration // since Begin
 	Remaining time.Duration // until the deadline; 0: none is known
@@ -156,10 +156,10 @@ func (v *invocation) report(r results, err error) Report {
 	return report
 }
 
-// outcome is that of a handler that returned err.
-func (v *invocation) outcome(err error) sqsonce.OutcomeKind {
-	kind, ended := sqsonce.OutcomeOf(err).Kind, v.ctx.Err()
-	if kind == sqsonce.OutcomeFailed && ended != nil && (errors.Is(err, ended) || errors.Is(err, sqsonce.ErrShutdown)) {
+// outcome is that of a failure for telemetry: a handler that was cut off has its own.
+func (f failure) outcome() sqsonce.OutcomeKind {
+	kind := sqsonce.OutcomeOf(f.err).Kind
+	if kind == sqsonce.OutcomeFailed && f.cut && (errors.Is(f.err, f.ctx.Err()) || errors.Is(f.err, sqsonce.ErrShutdown)) {
 		return sqsonce.OutcomeShutdown
 	}
 	return kind

@@ -45,8 +45,11 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 	v := &invocation{
 		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
 		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
-		times:  times{grace: leastMargin / 2},
+		times:  newGrace(leastMargin),
 		ended:  make(chan struct{}), queueRead: make(chan struct{}),
+	}
+	for _, chain := range v.chains {
+		v.slots[chain[0]].head = true
 	}
 	v.open.Store(int64(len(v.chains)))
 	v.handlers.limit, v.handlers.run = a.opts.Concurrency, v.runChain
@@ -86,22 +89,25 @@ func margin(option, remaining time.Duration) time.Duration {
 	return min(max(remaining/20, leastMargin), mostMargin)
 }
 
-// times are the instants of an invocation. Without a deadline only grace is set.
+// times are the instants of an invocation. Without a deadline only grace and sends are set.
 type times struct {
 	stop      time.Time     // the handlers' contexts end, and no more messages are started
 	grace     time.Duration // the handlers have this to return after the end of their contexts
+	sends     time.Duration // and sends to the dead-letter queue that are under way then have this to be confirmed
 	delaysEnd time.Time     // visibility changes end
 	hooksEnd  time.Time     // the context of Finish hooks ends
 	finishEnd time.Time     // the answer waits no longer for them
 	deadline  time.Time
 }
 
+func newGrace(margin time.Duration) times { return times{grace: margin / 2, sends: margin / 8} }
+
 func newTimes(option time.Duration, now, deadline time.Time) times {
 	m := margin(option, deadline.Sub(now))
-	return times{
-		stop: deadline.Add(-m), grace: m / 2, delaysEnd: deadline.Add(-m / 4), hooksEnd: deadline.Add(-m * 3 / 16), finishEnd: deadline.Add(-m / 8),
-		deadline: deadline,
-	}
+	t := newGrace(m)
+	t.stop, t.delaysEnd, t.deadline = deadline.Add(-m), deadline.Add(-m/4), deadline
+	t.hooksEnd, t.finishEnd = deadline.Add(-m*3/16), deadline.Add(-m/8)
+	return t
 }
 
 // newChains returns the indexes of the records in chains. The records of a chain run one after the other; chains run in
@@ -145,7 +151,7 @@ func filled[T any](items []T) <-chan T {
 // little time remains. The others stay unstarted, so that no message of a group is deleted before an earlier one.
 func (v *invocation) runChain(chain []int) {
 	for ; len(chain) > 0; chain = chain[1:] {
-		if v.ctx.Err() != nil || !v.mayStart() {
+		if v.ctx.Err() != nil || !v.mayStart(chain[0]) {
 			break
 		}
 		if !v.handle(chain) {
@@ -155,7 +161,7 @@ func (v *invocation) runChain(chain []int) {
 	v.endChain()
 }
 
-// endChain is called once for each chain, when none of its records runs or will run.
+// endChain is called once for each chain, when none of its records runs or will run, or the one that runs is abandoned.
 func (v *invocation) endChain() {
 	if v.open.Add(-1) == 0 {
 		close(v.ended)
@@ -177,23 +183,46 @@ func (v *invocation) wait() {
 	}
 }
 
+// closeHandlers ends the slots of handlers that have not returned, with their chains, and of records that were not started.
+// It reports whether sends to the dead-letter queue are left: a handler may have returned just before.
+func (v *invocation) closeHandlers() (sending bool) {
+	for i := range v.slots {
+		s := &v.slots[i]
+		switch {
+		case s.change(unstarted, skipped):
+		case s.change(running, abandoned):
+			v.logAbandoned(i)
+			v.endChain()
+		case s.is(settling):
+			sending = true
+		}
+	}
+	return sending
+}
+
+// waitForSends gives the sends to the dead-letter queue their part of the margin.
+func (v *invocation) waitForSends() {
+	end := time.NewTimer(v.times.sends)
+	defer end.Stop()
+	select {
+	case <-v.ended:
+	case <-end.C:
+	}
+}
+
 // results are the final states of the records.
 type results struct {
 	states []state
 	counts [abandoned + 1]int
 }
 
-// closeResults ends every slot. After it, nothing changes the results any more: not a handler that returns, not a send that
-// is confirmed, not a worker that is about to start a handler.
+// closeResults ends every slot. After it, nothing changes the results any more, not a send that is confirmed either.
 func (v *invocation) closeResults() results {
 	r := results{states: make([]state, len(v.slots))}
 	for i := range v.slots {
 		s := v.slots[i].close()
 		r.states[i] = s
 		r.counts[s]++
-		if s == abandoned {
-			v.logAbandoned(i)
-		}
 	}
 	v.cancelSends()
 	return r

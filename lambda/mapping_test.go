@@ -14,6 +14,32 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/esm"
 )
 
+// mapping runs f behind an event source mapping for d.
+func (x *fixture) mapping(f function, d time.Duration) {
+	x.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- esm.Run(ctx, x.c, esm.Config{QueueURL: x.url, FunctionTimeout: 30 * time.Second, ReportBatchItemFailures: true},
+			func(ctx context.Context, payload []byte) ([]byte, error) {
+				var e events.SQSEvent
+				if err := json.Unmarshal(payload, &e); err != nil {
+					return nil, err
+				}
+				r, err := f(ctx, e)
+				if err != nil {
+					return nil, err
+				}
+				return json.Marshal(r)
+			})
+	}()
+	time.Sleep(d)
+	cancel()
+	if err := <-ended; err != nil {
+		x.Errorf("mapping: %v", err)
+	}
+}
+
 // TestBehindAMapping runs the host behind an event source mapping. In the end every message has succeeded or was rejected and
 // is in the dead-letter queue, the messages of a group succeeded in order, and the queue is empty.
 func TestBehindAMapping(t *testing.T) {
@@ -41,27 +67,7 @@ func TestBehindAMapping(t *testing.T) {
 					done[m.Body[:1]] = append(done[m.Body[:1]], m.Body[1:])
 					return nil
 				})
-				ctx, cancel := context.WithCancel(context.Background())
-				ended := make(chan error, 1)
-				go func() {
-					ended <- esm.Run(ctx, x.c, esm.Config{QueueURL: x.url, FunctionTimeout: 30 * time.Second, ReportBatchItemFailures: true},
-						func(ctx context.Context, payload []byte) ([]byte, error) {
-							var e events.SQSEvent
-							if err := json.Unmarshal(payload, &e); err != nil {
-								return nil, err
-							}
-							r, err := f(ctx, e)
-							if err != nil {
-								return nil, err
-							}
-							return json.Marshal(r)
-						})
-				}()
-				time.Sleep(time.Hour)
-				cancel()
-				if err := <-ended; err != nil {
-					t.Errorf("mapping: %v", err)
-				}
+				x.mapping(f, time.Hour)
 				if ms := x.srv.Messages(x.url); len(ms) > 0 {
 					t.Errorf("in the queue: %v", ms)
 				}

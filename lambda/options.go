@@ -16,8 +16,8 @@ type Options struct {
 	// Concurrency is how many handlers run at once in one invocation. A process that serves several invocations at once
 	// (AWS_LAMBDA_MAX_CONCURRENCY) runs that many in each. At least 1. Default: 10.
 	Concurrency int
-	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return, visibility
-	// changes a quarter, and the response the rest. If not more than the margin remains when the invocation begins, no message
+	// Margin is how long before the deadline the handlers' contexts end. The handlers have half of it to return, sends to the
+	// dead-letter queue and visibility changes a quarter, and the response the rest. If not more than the margin remains when the invocation begins, no message
 	// is started. At most 15 min. Default: 5% of the time that remains when the invocation begins, at least 500 ms and at
 	// most 5 s.
 	Margin time.Duration
@@ -33,8 +33,8 @@ type Options struct {
 	// NoClient keeps Start from making a client. Default: false.
 	NoClient bool
 	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs a
-	// client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy) is sent there
-	// too, and the messages behind it in its group are run. Default: the one of the queue's redrive policy. Without one a
+	// client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy), or one receive
+	// before those behind it in its group have theirs, is sent there too, and the messages behind it are run. Default: the one of the queue's redrive policy. Without one a
 	// rejected message is reported as failed.
 	DeadLetterQueue string
 	// Backoff returns the delay after a failure, from the try, 1 for the first. In a function the try is the receive count:

@@ -34,10 +34,11 @@ func (r *runTimes) fit(left time.Duration) bool {
 }
 
 // mayStart reports whether a message can end before the margin, as far as the run times say. One message of each invocation
-// may start whatever they say: if all were refused, no run would ever be shorter.
-func (v *invocation) mayStart() bool {
+// may start whatever they say: if all were refused, no run would ever be shorter. So may one in its last receive, which SQS
+// would move to the dead-letter queue without a run.
+func (v *invocation) mayStart(record int) bool {
 	if v.times.stop.IsZero() || v.anyStarted.CompareAndSwap(false, true) {
 		return true
 	}
-	return v.runTimes.fit(time.Until(v.times.stop))
+	return v.runTimes.fit(time.Until(v.times.stop)) || v.isLastReceive(record) && v.ctx.Err() == nil
 }

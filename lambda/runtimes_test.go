@@ -117,6 +117,44 @@ func TestCutOffRunsAreNoRunTimes(t *testing.T) {
 	})
 }
 
+// TestHalvedRunsAreNoRunTimes: nor does one that was cut off for those behind it in their last receive.
+func TestHalvedRunsAreNoRunTimes(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.redrive(2)
+		x.send("a1", "a2")
+		f := x.wrap(byBody(handlers{"a1": waits}))
+		for _, want := range []string{"a1 a2", ""} {
+			if got := x.failed(f, 30*time.Second, x.receive()); got != want {
+				t.Errorf("failed %q, want %q", got, want)
+			}
+			time.Sleep(time.Minute)
+		}
+		x.send("b1", "b2")
+		if got := x.failed(f, 10*time.Second, x.receive()); got != "" {
+			t.Errorf("failed %q, want none", got)
+		}
+	})
+}
+
+// TestLastReceiveIsStarted: SQS would move a message in its last receive without a run, so it is started whatever the run times
+// say.
+func TestLastReceiveIsStarted(t *testing.T) {
+	withQueue(t, false, nil, func(x *fixture) {
+		x.redrive(1)
+		x.send("a1", "a2", "a3")
+		left := 3
+		f := x.wrap(func(context.Context, *sqsonce.Message) error {
+			if left--; left > 0 {
+				time.Sleep(8 * time.Second)
+			}
+			return nil
+		}, func(o *Options) { o.Concurrency = 1 })
+		if got := x.failed(f, 20*time.Second, x.receive()); got != "" {
+			t.Errorf("failed %q, want none", got)
+		}
+	})
+}
+
 // TestFailedRunsAreRunTimes: the run times are those of failures too.
 func TestFailedRunsAreRunTimes(t *testing.T) {
 	bubble(t, func(t *testing.T) {

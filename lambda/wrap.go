@@ -125,6 +125,9 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 	defer v.cancel()
 	v.handlers.add(v.chains...)
 	v.wait()
+	if v.closeHandlers() {
+		v.waitForSends()
+	}
 	r := v.closeResults()
 	v.delay(ctx, r)
 	answer, err := v.respond(ctx, r)

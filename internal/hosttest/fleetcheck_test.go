@@ -139,7 +139,8 @@ func (f *fleet) checkDead() map[string]bool {
 }
 
 // failedEnough says that a host may send an event to the dead-letter queue with its error: its handler failed
-// Tries times in one receive by a worker, or failed at the last receive by the function.
+// Tries times in one receive by a worker, or failed at the last receive by the function, or, as the head of its group, at the
+// one before that.
 func (f *fleet) failedEnough(event string) bool {
 	type hold struct {
 		p     *process
@@ -153,7 +154,7 @@ func (f *fleet) failedEnough(event string) bool {
 		}
 		h := hold{r.process, r.m.ID, r.m.ReceiveCount}
 		failed[h]++
-		if failed[h] >= min(f.plan.receives, 10) || f.nodes[r.process].index == notAWorker && r.m.ReceiveCount >= f.plan.receives {
+		if failed[h] >= min(f.plan.receives, 10) || f.nodes[r.process].index == notAWorker && r.m.ReceiveCount >= f.plan.receives-1 {
 			return true
 		}
 	}
@@ -221,7 +222,7 @@ func (f *fleet) outOfTime(r *receipt) bool {
 
 // behindAFailure says that the function did not start a FIFO message because one before it in its group failed, and will be
 // tried again. Several that fail one after another can use up a follower's receives: README, Limits. One that fails at its
-// last receive goes to the dead-letter queue, and those behind it run.
+// last receive, or the head at the one before that, goes to the dead-letter queue, and those behind it run.
 func (f *fleet) behindAFailure(r *receipt) bool {
 	if !f.fifo || r.node == nil {
 		return false

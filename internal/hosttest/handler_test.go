@@ -161,6 +161,9 @@ var handlerScenarios = []scenario{
 		differ: []difference{{
 			hosts: []string{function, bareFunction}, want: forever("sqsonce: host is stopping"),
 			because: "a function ends at its timeout: a handler that takes longer never succeeds",
+		}, {
+			hosts: []string{function}, kinds: []kind{fifo}, because: "the function sends a FIFO message that was cut off to the dead-letter queue itself",
+			want: endStates{"a1": {Status: released, Error: "sqsonce: host is stopping", Attempts: 5, Dead: "lambda: the handler's time was over: sqsonce: host is stopping", Runs: 5}},
 		}},
 	},
 	{
