@@ -32,8 +32,9 @@ var errCard = errors.New("card refused")
 // function is a function with metrics, in virtual time.
 type function struct {
 	*testing.T
-	out    output
-	invoke func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
+	metrics *emf.Metrics
+	out     output
+	invoke  func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 }
 
 // output wants each line in one Write: what others write to standard output must not be inside of it.
@@ -55,6 +56,10 @@ func newFunction(t *testing.T, h sqsonce.Handler, optFns ...func(*emf.Options)) 
 	m, err := emf.New(append([]func(*emf.Options){func(o *emf.Options) { o.Service, o.Writer = "orders", &f.out }}, optFns...)...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	f.metrics = m
+	if h == nil {
+		return f // for its hooks
 	}
 	once, err := dedup.New(memstore.New(), "billing", m.Once)
 	if err != nil {

@@ -36,11 +36,6 @@ func TestLocalStack(t *testing.T) {
 	runEmulatorCases(t, nil, wire, url)
 }
 
-func TestElasticMQ(t *testing.T) {
-	wire, url := to(t, testserver.ElasticMQ)
-	runEmulatorCases(t, nil, wire, url)
-}
-
 // Moto has no ListMessageMoveTasks, and a check that could not run is an error of Open.
 func TestMoto(t *testing.T) {
 	wire, url := to(t, testserver.Moto)

@@ -138,6 +138,7 @@ func isFailure(o sqsonce.OutcomeKind) bool {
 	switch o {
 	case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected, sqsonce.OutcomeLeaseLost, sqsonce.OutcomeAbandoned, sqsonce.OutcomeUnavailable:
 		return true
+	case sqsonce.OutcomeDone, sqsonce.OutcomeInProgress, sqsonce.OutcomeShutdown, sqsonce.OutcomeNotStarted:
 	}
 	return false
 }

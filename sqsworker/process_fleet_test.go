@@ -39,9 +39,6 @@ func onEach(t *testing.T, run func(*fleet)) {
 			t.Cleanup(d.Close)
 			return q.URL, d.URL
 		},
-		"ElasticMQ, dynoxide": func(t *testing.T) (string, string) {
-			return testserver.ElasticMQ.Shared(t).URL, testserver.Dynoxide.Shared(t).URL
-		},
 		"LocalStack, dynoxide": func(t *testing.T) (string, string) {
 			return testserver.LocalStack.Shared(t).URL, testserver.Dynoxide.Shared(t).URL
 		},

@@ -7,6 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -29,7 +34,53 @@ func TestConformance(t *testing.T) {
 			}
 			return s
 		},
+		Attributes: attributes,
 	})
+}
+
+// attributes reads the items of a table, through the store's client.
+var attributes = &storetest.Attributes{
+	Of: func(ctx context.Context, s dedup.Store, key string) (map[string]string, error) {
+		out, err := storeOf(s).client.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: aws.String(testTable), Key: values{attrID: text(key)}, ConsistentRead: aws.Bool(true),
+		})
+		if err != nil || out.Item == nil {
+			return nil, err
+		}
+		plain := map[string]string{}
+		for name, v := range out.Item {
+			plain[name] = fmt.Sprint(v)
+			if t, ok := v.(*ddbtypes.AttributeValueMemberS); ok {
+				plain[name] = t.Value
+			}
+		}
+		return plain, nil
+	},
+	Inbox: func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+		inbox, err := NewInbox(storeOf(s), consumer, optFns...)
+		if err != nil {
+			return nil, err
+		}
+		return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *Tx) error {
+			tx.Put(&ddbtypes.Put{TableName: aws.String(testTable), Item: values{attrID: text("effect of " + m.Body)}})
+			return h(ctx, m)
+		}), nil
+	},
+	Commit: []string{attrTx},
+	Foreign: func(ctx context.Context, s dedup.Store, key string) error {
+		_, err := storeOf(s).client.(*dynamodb.Client).PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(testTable), Item: values{
+			attrID: text(key), attrStatus: text(inProgress), attrValidation: text("hash"), attrData: text("{}"),
+			TTLAttribute: number(1), attrUntil: number(1000),
+		}})
+		return err
+	},
+}
+
+func storeOf(s dedup.Store) *Store {
+	if c, ok := s.(withCompanion); ok {
+		return c.Store
+	}
+	return s.(*Store)
 }
 
 // withCompanion sends every acquire and every complete in a batch with one of another event.
@@ -75,6 +126,7 @@ func TestConformanceInBatches(t *testing.T) {
 				t.Cleanup(func() { batches.Add(s.Stats().Batches) })
 				return withCompanion{s, new(atomic.Int64)}
 			},
+			Attributes: attributes,
 		})
 	})
 	if got := batches.Load(); got < 50 {

@@ -1,8 +1,52 @@
 package memstore
 
+import (
+	"fmt"
+	"reflect"
+)
+
 // Len is the number of records in memory, including those whose retention is over.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.records)
+}
+
+// notStored are fields of a record that say the same as another one, or are the claim's alone.
+var notStored = map[string]bool{
+	"lease.Retention": true, "lease.Takeover": true, "lease.OwnRetry": true, "lease.LastError": true, "lease.Validation": true,
+}
+
+// attributeNames are DynamoDB's.
+var attributeNames = map[string]string{
+	"lease.Key": "id", "lease.Owner": "owner", "lease.Fence": "fence", "lease.Until": "in_progress_expiration", "lease.Attempts": "attempts",
+	"lastError": "error", "result.Data": "data", "result.Validation": "validation", "expires": "expiration",
+}
+
+// Attributes are the fields of the key's record that are not zero. It finds new fields by itself.
+func (s *Store) Attributes(key string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.records[key]
+	if r == nil {
+		return nil
+	}
+	got := map[string]string{"status": fmt.Sprint(r.completed), "in_progress_expiration": fmt.Sprint(r.released), "attempts": "0"}
+	var add func(path string, v reflect.Value)
+	add = func(path string, v reflect.Value) {
+		for i := range v.NumField() {
+			name := path + v.Type().Field(i).Name
+			switch {
+			case name == "lease" || name == "result":
+				add(name+".", v.Field(i))
+			case name == "released" || name == "completed" || notStored[name] || v.Field(i).IsZero():
+			case attributeNames[name] != "":
+				got[attributeNames[name]] = fmt.Sprint(v.Field(i))
+			default:
+				got[name] = fmt.Sprint(v.Field(i))
+			}
+		}
+	}
+	add("", reflect.ValueOf(*r))
+	return got
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,6 +24,22 @@ var Clock = clockSource
 
 // Explain is explain.
 var Explain = explain
+
+// Attributes are the record's fields, by the names of DynamoDB's attributes. Its time to live stands for the end of retention.
+func (s *Store) Attributes(ctx context.Context, key string) (map[string]string, error) {
+	c := s.client.(*redis.Client)
+	got, err := c.HGetAll(ctx, s.prefix+key).Result()
+	if err != nil || len(got) == 0 {
+		return nil, err
+	}
+	got["id"], got["in_progress_expiration"] = key, got["until"]
+	delete(got, "until")
+	ttl, err := c.PExpireTime(ctx, s.prefix+key).Result()
+	if ttl > 0 {
+		got["expiration"] = ttl.String()
+	}
+	return got, err
+}
 
 // ShiftClock makes the store believe that the server's clock differs by d from what the server said.
 func (s *Store) ShiftClock(d time.Duration) {

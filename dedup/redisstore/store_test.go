@@ -70,6 +70,11 @@ func conformance(t *testing.T, client redisstore.Client) {
 		Misconfigured: func(t *testing.T) dedup.Store {
 			return newStore(t, connect(t, testserver.Redis.Shared(t), func(o *redis.Options) { o.DB = 99 })) // there are 16
 		},
+		Attributes: &storetest.Attributes{
+			Of: func(ctx context.Context, s dedup.Store, key string) (map[string]string, error) {
+				return s.(*redisstore.Store).Attributes(ctx, key)
+			},
+		},
 		RealTime: true, Lease: 2 * time.Second, Grace: time.Second,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/values"
 )
 
 // attempt handles the inbox's only event once, and returns what is stored of it then.
@@ -46,6 +48,41 @@ func TestProcessorUnavailable(t *testing.T) {
 			t.Errorf("suspects: got %v, want none", jobs)
 		}
 	})
+}
+
+// What a handler's outcome does to its event: done, parked, or due again with or without a counted attempt.
+func TestProcessorDecidesEachOutcome(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		done, parked bool
+		attempts     int
+	}
+	decided := map[sqsonce.OutcomeKind]struct {
+		err  error
+		want row
+	}{
+		sqsonce.OutcomeDone:        {nil, row{done: true, attempts: 1}},
+		sqsonce.OutcomeFailed:      {errBoom, row{attempts: 1}},
+		sqsonce.OutcomeInProgress:  {sqsonce.ErrInProgress, row{attempts: 1}},
+		sqsonce.OutcomeRejected:    {sqsonce.Reject(errBoom), row{parked: true, attempts: 1}},
+		sqsonce.OutcomeLeaseLost:   {sqsonce.ErrLeaseLost, row{attempts: 1}},
+		sqsonce.OutcomeUnavailable: {sqsonce.Unavailable(errBoom), row{}},
+	}
+	hosts := []sqsonce.OutcomeKind{sqsonce.OutcomeShutdown, sqsonce.OutcomeAbandoned, sqsonce.OutcomeNotStarted} // no error is one of these
+	for _, kind := range values.Outcomes() {
+		c, ok := decided[kind]
+		if !ok {
+			if !slices.Contains(hosts, kind) {
+				t.Errorf("outcome %s: decide what a processor does with its event", kind)
+			}
+			continue
+		}
+		d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))
+		e := attempt(t, d, newProcessor(t, d), func(context.Context, *sqsonce.Message, *sql.Tx) error { return c.err })
+		if got := (row{e.Done, e.Parked, e.Attempts}); got != c.want {
+			t.Errorf("outcome %s: got %+v, want %+v", kind, got, c.want)
+		}
+	}
 }
 
 // What a handler asks for counts more than the reason.

@@ -1,14 +1,17 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
@@ -27,12 +30,52 @@ func TestStore(t *testing.T) {
 					b := EmptyBed(t, name) // without tables
 					return storeOn(t, b.DB, b.Dialect)
 				},
-				Lease:    unit,
-				Grace:    time.Second,
-				RealTime: true,
+				Attributes: attributes,
+				Lease:      unit,
+				Grace:      time.Second,
+				RealTime:   true,
 			})
 		})
 	}
+}
+
+// attributes reads rows, by the names of DynamoDB's attributes.
+var attributes = &storetest.Attributes{
+	Of: func(ctx context.Context, s dedup.Store, key string) (map[string]string, error) {
+		names := map[string]string{"lease_until": "in_progress_expiration", "expires_at": "expiration", "result": "data"}
+		store := s.(*Store)
+		rows, err := store.db.QueryContext(ctx, store.dialect.SQL("SELECT * FROM {records} WHERE id = ?"), key)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		columns, err := rows.Columns()
+		if err != nil || !rows.Next() {
+			return nil, errors.Join(err, rows.Err())
+		}
+		raw := make([]sql.RawBytes, len(columns))
+		into := make([]any, len(columns))
+		for i := range raw {
+			into[i] = &raw[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		got := map[string]string{}
+		for i, c := range columns {
+			if len(raw[i]) > 0 {
+				got[cmp.Or(names[c], c)] = string(raw[i])
+			}
+		}
+		return got, rows.Err()
+	},
+	Inbox: func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error) {
+		inbox, err := NewInbox(s.(*Store), consumer, optFns...)
+		if err != nil {
+			return nil, err
+		}
+		return inbox.Handler(func(ctx context.Context, m *sqsonce.Message, _ *sql.Tx) error { return h(ctx, m) }), nil
+	},
 }
 
 // Sessions with other defaults: the store's statements mean the same in each.

@@ -28,6 +28,8 @@ type Harness struct {
 	// Away returns a store whose server cannot be reached, and Misconfigured one whose table is missing or whose access is
 	// denied. nil: the store has no such state, and the case is reported as skipped.
 	Away, Misconfigured func(t *testing.T) dedup.Store
+	// Attributes looks at whole records. nil: its cases are reported as skipped.
+	Attributes *Attributes
 	// Advance lets d pass on the store's clock and on the caller's. Default: time.Sleep, which takes no time in a bubble.
 	Advance func(d time.Duration)
 	// Lease is how long the leases of the cases are; the times that they let pass are multiples of it. Default: 1 minute. In
@@ -99,7 +101,7 @@ func (h Harness) store(s state) func(*testing.T) dedup.Store {
 }
 
 func cases() []testCase {
-	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, keyCases, reopenCases, listCases, unavailableCases)
+	return slices.Concat(acquireCases, renewCases, completeCases, rerenewCases, retryCases, fenceCases, keyCases, reopenCases, listCases, unavailableCases, attributeCases)
 }
 
 // suiteCase gives the case a store of its own.

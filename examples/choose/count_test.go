@@ -195,9 +195,9 @@ func TestQueueCosts(t *testing.T) {
 	})
 }
 
-func (x *lab) handler(h sqsonce.Handler) func(*sqsonce.Message) {
+func (x *lab) handler(h sqsonce.Handler, optFns ...func(*dedup.Options)) func(*sqsonce.Message) {
 	x.Helper()
-	once, err := dedup.New(x.store, "billing", func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+	once, err := dedup.New(x.store, "billing", append(optFns, func(o *dedup.Options) { o.Logger = slog.New(slog.DiscardHandler) })...)
 	x.must(err)
 	handler := once.Handler(h)
 	return func(m *sqsonce.Message) { _ = handler(x.Context(), m) }
@@ -248,6 +248,52 @@ func TestStoreCosts(t *testing.T) {
 		}
 		x.storeCosts("duplicate, 64 handlers", 10_000, func() { concurrently(64, 10_000, "first delivery, 64 handlers", other) })
 	})
+}
+
+// Every way of an event, under the load of 64 handlers that take time: none leaves the batches unseen.
+func TestStoreCostsUnderLoad(t *testing.T) {
+	const n = 2000
+	inLab(t, func(x *lab) {
+		x.ddb.Set(fault.Plan{Rules: []fault.Rule{{Nth: 1, Times: 1 << 30, Do: fault.Delay, Delay: 5 * time.Millisecond}}})
+		costs := func(row, events string, handle func(*sqsonce.Message)) {
+			x.Helper()
+			x.storeCosts(row, n, func() { concurrently(64, n, events, handle) })
+		}
+		fails := func(ctx context.Context, m *sqsonce.Message) error {
+			return errors.Join(short(ctx, m), errors.New("fails"))
+		}
+		costs("first delivery, 64 handlers of 20 ms", "first", x.handler(short))
+		costs("first delivery with `Validate`, 64 handlers of 20 ms", "validated", x.handler(short, func(o *dedup.Options) {
+			o.Validate = func(*sqsonce.Message) string { return strings.Repeat("a", 64) }
+		}))
+		costs("failed delivery, 64 handlers of 20 ms", "failed", x.handler(fails))
+		time.Sleep(time.Second)
+		costs("the next one after a failure, 64 handlers of 20 ms", "failed", again(x.handler(short)))
+		for i := range n {
+			_, err := x.store.Acquire(x.Context(), dedup.Claim{
+				Key: fmt.Sprint("billing#orders|crashed", i), Owner: "crashed", Lease: time.Second, Retention: time.Hour, Attempt: 1,
+			})
+			x.must(err)
+		}
+		time.Sleep(10 * time.Second)
+		costs("takeover after a crash, 64 handlers of 20 ms", "crashed", again(x.handler(short)))
+
+		inbox, err := dynamostore.NewInbox(x.store, "ledger")
+		x.must(err)
+		handler := inbox.Handler(func(ctx context.Context, m *sqsonce.Message, tx *dynamostore.Tx) error {
+			tx.Put(&ddbtypes.Put{TableName: aws.String(table), Item: map[string]ddbtypes.AttributeValue{"id": &ddbtypes.AttributeValueMemberS{Value: m.ID}}})
+			return short(ctx, m)
+		})
+		costs("inbox with one write of up to 1 KB, 64 handlers of 20 ms", "inbox", func(m *sqsonce.Message) { x.must(handler(x.Context(), m)) })
+	})
+}
+
+// again handles a second delivery.
+func again(handle func(*sqsonce.Message)) func(*sqsonce.Message) {
+	return func(m *sqsonce.Message) {
+		m.ReceiveCount = 2
+		handle(m)
+	}
 }
 
 func TestInboxCosts(t *testing.T) {

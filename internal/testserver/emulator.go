@@ -26,10 +26,8 @@ type Emulator struct {
 	needs string
 	// fill installs the emulator in dir, which has the emulator's assets and nothing else.
 	fill func(ctx context.Context, dir string) error
-	// command returns the command that serves on the ports. Its files are below scratch.
-	command func(dir, scratch string, ports []int) *exec.Cmd
-	// ports is how many ports it takes. The first is the service's, the second that of its clock.
-	ports int
+	// command returns the command that serves on the port. Its files are below scratch.
+	command func(dir, scratch, port string) *exec.Cmd
 	// probe is an operation without input that it answers when it is ready, as in X-Amz-Target.
 	probe string
 
@@ -44,11 +42,11 @@ const (
 // LocalStack is the last release that needs no account.
 var LocalStack = &Emulator{
 	Name: "localstack", Version: "4.14.0", needs: needsPython,
-	fill: installPython, ports: 1, probe: probeSQS,
-	command: func(dir, scratch string, ports []int) *exec.Cmd {
+	fill: installPython, probe: probeSQS,
+	command: func(dir, scratch, port string) *exec.Cmd {
 		cmd := exec.Command(python(dir), "-m", "localstack.runtime.main")
 		cmd.Env = []string{
-			"GATEWAY_LISTEN=" + Host + ":" + strconv.Itoa(ports[0]), "SERVICES=sqs,sns,events", "FILESYSTEM_ROOT=" + filepath.Join(scratch, "root"),
+			"GATEWAY_LISTEN=" + Host + ":" + port, "SERVICES=sqs,sns,events", "FILESYSTEM_ROOT=" + filepath.Join(scratch, "root"),
 			"SKIP_SSL_CERT_DOWNLOAD=1", "DISABLE_EVENTS=1", "EAGER_SERVICE_LOADING=0", "DNS_ADDRESS=0",
 			// Rules of AWS that are off by default.
 			"SQS_ENABLE_MESSAGE_RETENTION_PERIOD=1", "SQS_DELAY_PURGE_RETRY=1", "SQS_DELAY_RECENTLY_DELETED=1",
@@ -57,55 +55,32 @@ var LocalStack = &Emulator{
 	},
 }
 
-// ElasticMQ is written in Scala.
-var ElasticMQ = &Emulator{
-	Name: "elasticmq", Version: "1.7.1", needs: "Maven and Java 17",
-	fill: installMaven, ports: 1, probe: probeSQS,
-	command: func(dir, _ string, ports []int) *exec.Cmd {
-		port := strconv.Itoa(ports[0])
-		return exec.Command("java", "-Xmx256m", "-Drest-sqs.bind-hostname="+Host, "-Drest-sqs.bind-port="+port,
-			"-Dnode-address.host="+Host, "-Dnode-address.port="+port, "-Drest-stats.enabled=false",
-			"-cp", filepath.Join(dir, "lib", "*"), "org.elasticmq.server.Main")
-	},
-}
-
 // Moto is a mock of AWS in Python.
 var Moto = &Emulator{
 	Name: "moto", Version: "5.2.5", needs: needsPython,
-	fill: installPython, ports: 1, probe: probeSQS,
-	command: func(dir, _ string, ports []int) *exec.Cmd {
-		return exec.Command(python(dir), "-m", "moto.server", "-H", Host, "-p", strconv.Itoa(ports[0]))
-	},
-}
-
-// Fauxqs is written in TypeScript. It runs with a clock that [Service.Advance] sets ahead.
-var Fauxqs = &Emulator{
-	Name: "fauxqs", Version: "1.9.2", needs: "npm and Node.js 20",
-	fill: npmInstall, ports: 2, probe: probeSQS,
-	command: func(dir, _ string, ports []int) *exec.Cmd {
-		cmd := exec.Command("node", filepath.Join(dir, "clock.mjs"))
-		cmd.Env = []string{"PORT=" + strconv.Itoa(ports[0]), "CLOCK_PORT=" + strconv.Itoa(ports[1])}
-		return cmd
+	fill: installPython, probe: probeSQS,
+	command: func(dir, _, port string) *exec.Cmd {
+		return exec.Command(python(dir), "-m", "moto.server", "-H", Host, "-p", port)
 	},
 }
 
 // Dynoxide is a DynamoDB in Rust: one static program.
 var Dynoxide = &Emulator{
 	Name: "dynoxide", Version: "1.2.1", needs: "npm, on Linux with an x86-64 processor",
-	fill: npmInstall, ports: 1, probe: probeDynamoDB,
-	command: func(dir, _ string, ports []int) *exec.Cmd {
+	fill: npmInstall, probe: probeDynamoDB,
+	command: func(dir, _, port string) *exec.Cmd {
 		program := filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide")
-		return exec.Command(program, "serve", "--host", Host, "-p", strconv.Itoa(ports[0]))
+		return exec.Command(program, "serve", "--host", Host, "-p", port)
 	},
 }
 
 // Emulators returns every emulator.
-func Emulators() []*Emulator { return []*Emulator{LocalStack, ElasticMQ, Fauxqs, Moto, Dynoxide} }
+func Emulators() []*Emulator { return []*Emulator{LocalStack, Moto, Dynoxide} }
 
 // String returns name and version, as in messages and folder names.
 func (e *Emulator) String() string { return e.Name + "-" + e.Version }
 
-// assets are the files that say what exactly is installed: lock files, and the script that sets the clock of Fauxqs.
+// assets are the files that say what exactly is installed: lock files.
 //
 //go:embed assets
 var assets embed.FS
@@ -134,9 +109,8 @@ type Service struct {
 	URL string
 
 	name     string
-	clock    string // URL
 	folder   string
-	reserved []io.Closer // ports
+	reserved io.Closer // the port
 	proc     *process
 }
 
@@ -197,23 +171,16 @@ func (e *Emulator) launch(ctx context.Context) (*Service, error) {
 }
 
 func (s *Service) start(ctx context.Context, e *Emulator, dir string) error {
-	var ports []int
-	for range e.ports {
-		port, reserved, err := reservePort()
-		if err != nil {
-			return err
-		}
-		ports, s.reserved = append(ports, port), append(s.reserved, reserved)
+	port, reserved, err := reservePort()
+	if err != nil {
+		return err
 	}
-	s.URL = localURL(ports[0])
-	if len(ports) > 1 {
-		s.clock = localURL(ports[1])
-	}
-	var err error
+	s.reserved = reserved
+	s.URL = localURL(port)
 	if s.folder, err = os.MkdirTemp("", "testserver-"); err != nil {
 		return err
 	}
-	if s.proc, err = startProcess(e.command(dir, s.folder, ports), s.folder); err != nil {
+	if s.proc, err = startProcess(e.command(dir, s.folder, strconv.Itoa(port)), s.folder); err != nil {
 		return err
 	}
 	if err := s.proc.await(ctx, func(ctx context.Context) error { return s.ask(ctx, e.probe) }); err != nil {
@@ -250,15 +217,6 @@ func (s *Service) ask(ctx context.Context, probe string) error {
 	return nil
 }
 
-// Advance sets the clock of a [Fauxqs] ahead.
-func (s *Service) Advance(d time.Duration) error {
-	resp, err := http.Post(s.clock+"/?ms="+strconv.FormatInt(d.Milliseconds(), 10), "", nil)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
-}
-
 // Stop ends the emulator and removes its files.
 func (s *Service) Stop() error {
 	if s.proc != nil {
@@ -268,8 +226,8 @@ func (s *Service) Stop() error {
 	if s.folder != "" {
 		errs = append(errs, os.RemoveAll(s.folder))
 	}
-	for _, r := range s.reserved {
-		errs = append(errs, r.Close())
+	if s.reserved != nil {
+		errs = append(errs, s.reserved.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("testserver: stopping %s: %w", s.name, err)

@@ -1,13 +1,10 @@
 package testserver
 
 import (
-	"encoding/json"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,55 +26,9 @@ func TestEmulatorsAnswer(t *testing.T) {
 	}
 }
 
-func TestAdvance(t *testing.T) {
-	t.Parallel()
-	s := Fauxqs.Shared(t)
-	created := func(queue string) time.Time {
-		var out struct {
-			QueueURL   string `json:"QueueUrl"`
-			Attributes map[string]string
-		}
-		s.call(t, "CreateQueue", `{"QueueName":"`+queue+`"}`, &out)
-		s.call(t, "GetQueueAttributes", `{"QueueUrl":"`+out.QueueURL+`","AttributeNames":["All"]}`, &out)
-		seconds, err := strconv.ParseInt(out.Attributes["CreatedTimestamp"], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return time.Unix(seconds, 0)
-	}
-	before := created("before")
-	if err := s.Advance(time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if after := created("after"); after.Sub(before) < time.Hour || after.Sub(before) > time.Hour+time.Minute {
-		t.Errorf("queues created %v and %v, want an hour between them", before, after)
-	}
-}
-
-func (s *Service) call(t *testing.T, op, in string, out any) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(in))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Amz-Target", "AmazonSQS."+op)
-	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close() // only read from
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s", op, resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // script is an emulator that is a shell script; it never answers.
 func script(text string) *Emulator {
-	return &Emulator{Name: "moto", Version: "1", ports: 1, probe: probeSQS, command: func(string, string, []int) *exec.Cmd {
+	return &Emulator{Name: "moto", Version: "1", probe: probeSQS, command: func(string, string, string) *exec.Cmd {
 		return exec.Command("sh", "-c", text)
 	}}
 }

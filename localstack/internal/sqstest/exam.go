@@ -28,10 +28,6 @@ func (x *exam) fatalf(format string, args ...any) { suite.Failf(format, args...)
 // pass lets d pass on the server's clock.
 func (x *exam) pass(d time.Duration) {
 	x.passed += d
-	if x.Advance != nil {
-		x.ok(x.Advance(d))
-		return
-	}
 	time.Sleep(d)
 }
 
@@ -39,11 +35,8 @@ func (x *exam) pass(d time.Duration) {
 func (x *exam) hidden(q *queue, d time.Duration) {
 	// The rest of d at the check: as little as the clock allows.
 	left := d
-	switch {
-	case x.Virtual:
+	if x.Virtual {
 		left = time.Millisecond
-	case x.Advance != nil:
-		left = d / 2
 	}
 	x.pass(d - left)
 	x.none(q)

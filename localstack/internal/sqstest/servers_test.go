@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { testserver.Main(m) }
 
 // on returns a backend of an emulator, which it starts.
-func on(t *testing.T, e *testserver.Emulator, known map[string]string) (sqstest.Backend, *testserver.Service) {
+func on(t *testing.T, e *testserver.Emulator, known map[string]string) sqstest.Backend {
 	t.Parallel()
 	p := e.Shared(t)
 	return sqstest.Backend{
@@ -28,28 +28,16 @@ func on(t *testing.T, e *testserver.Emulator, known map[string]string) (sqstest.
 			t.Cleanup(transport.CloseIdleConnections)
 			return newClient(p.URL, transport)
 		},
-	}, p
+	}
 }
 
 func TestLocalStack(t *testing.T) {
-	b, _ := on(t, testserver.LocalStack, localstackKnown)
-	sqstest.Run(t, b)
-}
-
-func TestElasticMQ(t *testing.T) {
-	b, _ := on(t, testserver.ElasticMQ, elasticmqKnown)
-	sqstest.Run(t, b)
-}
-
-func TestFauxqs(t *testing.T) {
-	b, p := on(t, testserver.Fauxqs, fauxqsKnown)
-	b.Advance = p.Advance
-	sqstest.Run(t, b)
+	sqstest.Run(t, on(t, testserver.LocalStack, localstackKnown))
 }
 
 // Moto is the only emulator with the limit of 12 h. It is tested for that, and for what a dead-letter queue has of a message.
 func TestMoto(t *testing.T) {
-	b, _ := on(t, testserver.Moto, motoKnown)
+	b := on(t, testserver.Moto, motoKnown)
 	b.Only = []string{
 		"visibility/more than 12 h refused", "visibility/less than 0 refused", "visibility/12 h of a receive accepted",
 		"visibility/more than 12 h of a receive refused", "visibility/12 h in all, counted from the receive",

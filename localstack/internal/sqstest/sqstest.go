@@ -51,13 +51,10 @@ type Backend struct {
 	// Virtual runs each case in a testing/synctest bubble, where time passes at once and exactly. The server must be in the
 	// same process and use no sockets.
 	Virtual bool
-	// Advance sets the server's clock ahead. Without it, and without Virtual, cases that let more than Patience pass are
-	// reported as skipped, and others wait in real time.
-	Advance func(d time.Duration) error
 	// Prefix begins the name of every queue. At most 24 characters. Default: "".
 	Prefix string
-	// Patience is how long a case may let pass in real time; others are reported as skipped. It has no effect with Virtual or
-	// Advance. Default: 3 s.
+	// Patience is how long a case may let pass in real time; others are reported as skipped. It has no effect with Virtual.
+	// Default: 3 s.
 	Patience time.Duration
 	// Only, if not nil, are the cases to run.
 	Only []string
@@ -86,9 +83,8 @@ func Run(t *testing.T, b Backend) {
 
 func (b Backend) suiteCase(c testCase, client func(*testing.T) *sqs.Client) suite.Case {
 	out := suite.Case{
-		Name: c.name,
-		// Setting the clock disturbs the other cases.
-		Serial: c.serial || b.Advance != nil && c.passes > 0,
+		Name:   c.name,
+		Serial: c.serial,
 		Run:    func(t *testing.T) { b.examine(t.Context(), client(t), c) },
 	}
 	if b.tooLong(c) {
@@ -98,7 +94,7 @@ func (b Backend) suiteCase(c testCase, client func(*testing.T) *sqs.Client) suit
 }
 
 func (b Backend) tooLong(c testCase) bool {
-	return !b.Virtual && b.Advance == nil && c.passes > cmp.Or(b.Patience, 3*time.Second)
+	return !b.Virtual && c.passes > cmp.Or(b.Patience, 3*time.Second)
 }
 
 // testCase is one rule of SQS.

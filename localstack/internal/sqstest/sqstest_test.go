@@ -89,7 +89,6 @@ func TestTooLong(t *testing.T) {
 		want bool
 	}{
 		"virtual":     {Backend{Virtual: true}, false},
-		"clock":       {Backend{Advance: func(time.Duration) error { return nil }}, false},
 		"real":        {Backend{}, true},
 		"real, short": {Backend{}, false},
 		"patient":     {Backend{Patience: long.passes}, false},

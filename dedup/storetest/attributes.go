@@ -1,0 +1,296 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/suite"
+)
+
+// Attributes looks at records as they are stored, and at the inbox that shares them.
+type Attributes struct {
+	// Of returns each attribute that the key's record has, by DynamoDB's names of protocol.md: section 2. An attribute that the
+	// protocol does not know keeps its own name. NULL and the empty text are no attributes. nil: there is no record. Required.
+	Of func(ctx context.Context, s dedup.Store, key string) (map[string]string, error)
+	// Inbox guards the handler with the store's inbox. nil: the store has none.
+	Inbox func(s dedup.Store, consumer string, h sqsonce.Handler, optFns ...func(*dedup.Options)) (sqsonce.Handler, error)
+	// Commit are the attributes that the inbox's commit writes in addition to those of Complete.
+	Commit []string
+	// Foreign writes an expired record of Powertools with all attributes that Powertools knows. nil: the store reads none.
+	Foreign func(ctx context.Context, s dedup.Store, key string) error
+}
+
+// attributeConsumer is the consumer of the keys of earlier states and operations.
+const attributeConsumer = "storetest"
+
+// earlierStates bring the record of a key into a state in which a delivery may acquire it.
+var earlierStates = map[string]func(x *exam, key string){
+	"no record": func(*exam, string) {},
+	"released with an error": func(x *exam, key string) {
+		x.release(x.acquire(x.claimOf(key)), errors.New("earlier"))
+	},
+	"crashed": func(x *exam, key string) {
+		x.acquire(x.claimOf(key))
+		x.expire(x.Lease)
+	},
+	"completed with a result and reopened": func(x *exam, key string) {
+		x.complete(x.acquire(x.claimOf(key)), dedup.Result{Data: []byte("1"), Validation: "hash"})
+		x.reopenKey(key)
+	},
+	"completed by Once and reopened": func(x *exam, key string) {
+		x.handle(key, x.slow(nil), func(o *dedup.Options) { o.Validate = hashOf })
+		x.reopenKey(key)
+	},
+	"committed by an inbox and reopened": func(x *exam, key string) {
+		x.handleInInbox(key, nil)
+		x.reopenKey(key)
+	},
+	"of Powertools": func(x *exam, key string) {
+		if x.Attributes.Foreign == nil {
+			return
+		}
+		if err := x.Attributes.Foreign(x.ctx, x.Store, key); err != nil {
+			x.fatalf("writing a record of Powertools: %v", err)
+		}
+	},
+}
+
+// attributeOperations are what may become of a record that is free: the attributes after it, and what they add to the
+// acquire's.
+var attributeOperations = map[string]struct {
+	run  func(x *exam, key string)
+	adds func(x *exam) []string
+}{
+	"a handler that succeeds": {
+		run: func(x *exam, key string) { x.handle(key, x.slow(nil)) },
+	},
+	"a handler that succeeds, with Validate": {
+		run: func(x *exam, key string) {
+			x.handle(key, x.slow(nil), func(o *dedup.Options) { o.Validate = hashOf })
+		},
+		adds: func(*exam) []string { return []string{"validation"} },
+	},
+	"a handler that fails": {
+		run:  func(x *exam, key string) { x.handle(key, x.slow(errors.New("failed"))) },
+		adds: func(*exam) []string { return []string{"error"} },
+	},
+	"Do": {
+		run: func(x *exam, key string) {
+			_, err := dedup.Do(x.ctx, x.once(), strings.TrimPrefix(key, attributeConsumer+"#"), func(ctx context.Context) (string, error) {
+				return "result", x.slow(nil)(ctx, nil)
+			})
+			if err != nil {
+				x.fatalf("Do: got error %v, want nil", err)
+			}
+		},
+		adds: func(*exam) []string { return []string{"data"} },
+	},
+	"an inbox that commits": {
+		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, nil) },
+		adds: func(x *exam) []string { return x.Attributes.Commit },
+	},
+	"an inbox that fails": {
+		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, errors.New("failed")) },
+		adds: func(*exam) []string { return []string{"error"} },
+	},
+}
+
+// attributeCases compare whole records: after each operation a record has the attributes that the operation allows and no
+// other one, whatever the record was before.
+var attributeCases = func() (cases []testCase) {
+	for _, name := range slices.Sorted(maps.Keys(attributeOperations)) {
+		op := attributeOperations[name]
+		cases = append(cases, testCase{name: "attributes/" + name, run: func(x *exam) {
+			x.needAttributes()
+			for _, state := range slices.Sorted(maps.Keys(earlierStates)) {
+				key := attributeConsumer + "#" + state + ", " + name
+				earlierStates[state](x, key)
+				want := acquired(x.attributes(key))
+				op.run(x, key)
+				if op.adds != nil {
+					want = append(want, op.adds(x)...)
+				}
+				x.hasExactly(key, state, want)
+			}
+		}})
+	}
+	return append(cases,
+		testCase{name: "attributes/a handler that runs", run: func(x *exam) {
+			x.needAttributes()
+			for _, state := range slices.Sorted(maps.Keys(earlierStates)) {
+				key := attributeConsumer + "#" + state
+				earlierStates[state](x, key)
+				want := acquired(x.attributes(key))
+				var got map[string]string
+				x.handle(key, func(ctx context.Context, _ *sqsonce.Message) (err error) {
+					got, err = x.Attributes.Of(ctx, x.Store, key)
+					return err
+				})
+				sameNames(state, got, want)
+			}
+		}},
+		testCase{name: "attributes/reopen", run: func(x *exam) {
+			x.needAttributes()
+			for _, state := range slices.Sorted(maps.Keys(earlierStates)) {
+				key := attributeConsumer + "#" + state
+				earlierStates[state](x, key)
+				if before := x.attributes(key); before == nil || before["owner"] == "" {
+					continue // no record, or one of Powertools, which an operator deletes
+				}
+				x.reopenKey(key)
+				x.hasExactly(key, state, append(recordAttributes(), "error"))
+			}
+		}},
+		testCase{name: "attributes/retention over", hours: true, run: func(x *exam) {
+			x.needAttributes()
+			key := attributeConsumer + "#old"
+			x.complete(x.acquire(x.claimOf(key)), dedup.Result{Data: []byte("1"), Validation: "hash"})
+			x.Advance(25*time.Hour + x.Grace)
+			x.handle(key, x.slow(nil))
+			x.hasExactly(key, "completed", recordAttributes())
+		}},
+		testCase{name: "attributes/a refused acquire changes none", run: func(x *exam) {
+			x.needAttributes()
+			completed, running := attributeConsumer+"#completed", attributeConsumer+"#running"
+			x.complete(x.acquire(x.claimOf(completed)), dedup.Result{Data: []byte("1"), Validation: "hash"})
+			x.acquire(x.claimOf(running))
+			for _, key := range []string{completed, running} {
+				before := x.attributes(key)
+				c := x.claimOf(key)
+				c.Owner = "other"
+				if _, err := x.Acquire(x.ctx, c); err == nil {
+					x.fatalf("Acquire of a record that is not free: got a lease, want an error")
+				}
+				if after := x.attributes(key); !maps.Equal(before, after) {
+					x.fatalf("record after a refused acquire: got %v, want %v", after, before)
+				}
+			}
+		}})
+}()
+
+func recordAttributes() []string {
+	return []string{"id", "status", "owner", "fence", "in_progress_expiration", "expiration", "attempts"}
+}
+
+// acquired are the attributes after an acquire: it keeps the last failure alone.
+func acquired(before map[string]string) []string {
+	if before["error"] != "" {
+		return append(recordAttributes(), "error")
+	}
+	return recordAttributes()
+}
+
+func hashOf(*sqsonce.Message) string { return "hash" }
+
+func (x *exam) needAttributes() {
+	if x.Attributes == nil {
+		suite.Unsupported("the harness cannot read attributes")
+	}
+	x.reopener()
+}
+
+func (x *exam) needInbox() {
+	if x.Attributes.Inbox == nil {
+		suite.Unsupported("the store has no inbox")
+	}
+}
+
+func (x *exam) attributes(key string) map[string]string {
+	got, err := x.Attributes.Of(x.ctx, x.Store, key)
+	if err != nil {
+		x.fatalf("reading the attributes of %q: %v", key, err)
+	}
+	return got
+}
+
+func (x *exam) hasExactly(key, state string, want []string) {
+	sameNames(state, x.attributes(key), want)
+}
+
+func sameNames(state string, record map[string]string, want []string) {
+	slices.Sort(want)
+	want = slices.Compact(want)
+	if got := slices.Sorted(maps.Keys(record)); !slices.Equal(got, want) {
+		suite.Failf("record that was %s before: got attributes %q, want %q", state, got, want)
+	}
+}
+
+func (x *exam) claimOf(key string) dedup.Claim {
+	c := x.claim("a")
+	c.Key = key
+	return c
+}
+
+func (x *exam) reopenKey(key string) {
+	seen, err := x.reopener().Inspect(x.ctx, key)
+	if err == nil {
+		err = x.reopener().Reopen(x.ctx, seen, "note")
+	}
+	if err != nil && !errors.Is(err, dedup.ErrNotFound) {
+		x.fatalf("Reopen of %q: got error %v, want nil", key, err)
+	}
+}
+
+// slow is a handler that takes a twentieth of a lease: what a store does when no time passes proves little.
+func (x *exam) slow(err error) sqsonce.Handler {
+	return func(context.Context, *sqsonce.Message) error {
+		x.Advance(x.Lease / 20)
+		return err
+	}
+}
+
+// options make the message's body its event's key, and remember nothing.
+func (x *exam) options(o *dedup.Options) {
+	o.Key = func(m *sqsonce.Message) (string, error) { return m.Body, nil }
+	o.CacheSize, o.Lease, o.Logger = -1, max(x.Lease, time.Second), slog.New(slog.DiscardHandler)
+}
+
+func (x *exam) once(optFns ...func(*dedup.Options)) *dedup.Once {
+	o, err := dedup.New(x.Store, attributeConsumer, append([]func(*dedup.Options){x.options}, optFns...)...)
+	if err != nil {
+		x.fatalf("dedup.New: %v", err)
+	}
+	return o
+}
+
+func (x *exam) message(key string) *sqsonce.Message {
+	return &sqsonce.Message{ID: "storetest", QueueARN: "arn:aws:sqs:us-east-1:0:q", ReceiveCount: 1, Body: strings.TrimPrefix(key, attributeConsumer+"#")}
+}
+
+// handle delivers the key's event to the handler, which must run.
+func (x *exam) handle(key string, h sqsonce.Handler, optFns ...func(*dedup.Options)) {
+	x.deliver(key, h, x.once(optFns...).Handler)
+}
+
+func (x *exam) handleInInbox(key string, err error) {
+	if x.Attributes.Inbox == nil {
+		return
+	}
+	x.deliver(key, x.slow(err), func(h sqsonce.Handler) sqsonce.Handler {
+		guarded, err := x.Attributes.Inbox(x.Store, attributeConsumer, h, x.options)
+		if err != nil {
+			x.fatalf("making the inbox: %v", err)
+		}
+		return guarded
+	})
+}
+
+func (x *exam) deliver(key string, h sqsonce.Handler, guard func(sqsonce.Handler) sqsonce.Handler) {
+	var returned error
+	ran := false
+	err := guard(func(ctx context.Context, m *sqsonce.Message) error {
+		ran = true
+		returned = h(ctx, m)
+		return returned
+	})(x.ctx, x.message(key))
+	if !ran || !errors.Is(err, returned) {
+		x.fatalf("delivery of %q: ran %v, got error %v, want a run and %v", key, ran, err, returned)
+	}
+}

@@ -1,0 +1,143 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/values"
+	"github.com/sqsonce/sqsonce/lambda"
+	"github.com/sqsonce/sqsonce/sqsworker"
+)
+
+// treatment is what both hosts do with a message, once its handler has returned.
+type treatment struct {
+	queue   bool   // it is still in the queue
+	dead    bool   // a copy is in the dead-letter queue
+	changed bool   // its visibility timeout was changed
+	failed  bool   // the function reports it as failed
+	counted string // the worker's count that grows
+}
+
+// decided has a row for each outcome that a handler's error can have.
+var decided = map[sqsonce.OutcomeKind]struct {
+	err  error
+	want treatment
+}{
+	sqsonce.OutcomeDone:        {nil, treatment{counted: "Done"}},
+	sqsonce.OutcomeFailed:      {errCard, treatment{queue: true, changed: true, failed: true, counted: "Failed"}},
+	sqsonce.OutcomeInProgress:  {sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress), treatment{queue: true, changed: true, failed: true}},
+	sqsonce.OutcomeRejected:    {sqsonce.Reject(errCard), treatment{dead: true, counted: "FailedRejected"}},
+	sqsonce.OutcomeLeaseLost:   {sqsonce.ErrLeaseLost, treatment{queue: true, failed: true, counted: "LeasesLost"}},
+	sqsonce.OutcomeUnavailable: {sqsonce.Unavailable(errCard), treatment{queue: true, changed: true, failed: true, counted: "Unavailable"}},
+}
+
+// madeByHosts are the outcomes that no error has, and the tests of what becomes of them.
+var madeByHosts = map[sqsonce.OutcomeKind]string{
+	sqsonce.OutcomeShutdown:   "lambda.TestHooks, sqsworker.TestHooks",
+	sqsonce.OutcomeAbandoned:  "lambda.TestAbandoned",
+	sqsonce.OutcomeNotStarted: "lambda.TestFIFOFailureEndsItsGroupOnly",
+}
+
+func TestEachOutcomeIsDecided(t *testing.T) {
+	for _, kind := range values.Outcomes() {
+		row, ok := decided[kind]
+		if _, made := madeByHosts[kind]; made {
+			continue
+		}
+		if !ok {
+			t.Errorf("outcome %s: decide what both hosts do with it", kind)
+			continue
+		}
+		if got := sqsonce.OutcomeOf(row.err).Kind; got != kind {
+			t.Errorf("%v: got outcome %s, want %s", row.err, got, kind)
+		}
+		t.Run("worker/"+kind.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { decideInWorker(t, row.err, row.want) }) })
+		t.Run("function/"+kind.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { decideInFunction(t, row.err, row.want) }) })
+	}
+}
+
+func decideInWorker(t *testing.T, err error, want treatment) {
+	w := newFixture(t, setup{quiet: true, visibility: time.Minute, maxReceives: maxReceives})
+	w.send(message{name: "a1"})
+	p := w.newProcess()
+	k, newErr := sqsworker.New(p.sqs, w.url, func(context.Context, *sqsonce.Message) error { return err }, func(o *sqsworker.Options) {
+		o.Logger = w.log
+	})
+	if newErr != nil {
+		t.Fatal(newErr)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- k.Run(ctx) }()
+	time.Sleep(900 * time.Millisecond) // before a second run
+	got := treatment{queue: len(w.sqs.Messages(w.url)) > 0, dead: len(w.sqs.Messages(w.dlq)) > 0, failed: want.failed, changed: want.changed}
+	stats := reflect.ValueOf(k.Stats())
+	for _, name := range []string{"Done", "Failed", "Rejected", "Unavailable", "LeasesLost"} {
+		if stats.FieldByName(name).Int() > 0 {
+			got.counted += name
+		}
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(treatment{})); d != "" {
+		t.Errorf("worker (-want +got):\n%s", d)
+	}
+	stop()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	p.kill()
+	w.admin.kill()
+}
+
+func decideInFunction(t *testing.T, err error, want treatment) {
+	w := newFixture(t, setup{quiet: true, visibility: time.Minute, maxReceives: maxReceives})
+	w.send(message{name: "a1"})
+	p := w.newProcess()
+	handle, wrapErr := lambda.Wrap(func(context.Context, *sqsonce.Message) error { return err }, func(o *lambda.Options) {
+		o.Client, o.DeadLetterQueue, o.Logger = p.sqs, w.dlq, slog.New(slog.DiscardHandler)
+	})
+	if wrapErr != nil {
+		t.Fatal(wrapErr)
+	}
+	received := w.receiveEvent()
+	ctx, cancel := context.WithTimeout(t.Context(), functionTimeout)
+	defer cancel()
+	response, invokeErr := handle(ctx, received)
+	// An invocation in which nothing was handled may be an error as a whole.
+	got := treatment{failed: len(response.BatchItemFailures) > 0 || invokeErr != nil, counted: want.counted, dead: len(w.sqs.Messages(w.dlq)) > 0}
+	for _, c := range w.sqs.Calls() {
+		got.changed = got.changed || c.Op == "ChangeMessageVisibility" || c.Op == "ChangeMessageVisibilityBatch"
+	}
+	got.queue = got.failed // the mapping deletes what is not reported
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(treatment{})); d != "" {
+		t.Errorf("function (-want +got):\n%s\n%v", d, errors.Join(invokeErr))
+	}
+	p.kill()
+	w.admin.kill()
+}
+
+// receiveEvent receives the one message of the queue, as an event source mapping does.
+func (w *fixture) receiveEvent() (e events.SQSEvent) {
+	w.Helper()
+	out, err := w.admin.sqs.ReceiveMessage(w.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &w.url, MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+	})
+	if err != nil || len(out.Messages) != 1 {
+		w.Fatalf("ReceiveMessage: got %v, %v, want one message", out, err)
+	}
+	m := out.Messages[0]
+	return events.SQSEvent{Records: []events.SQSMessage{{
+		MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes,
+		EventSource: "aws:sqs", EventSourceARN: w.named(queueARN),
+	}}}
+}
