@@ -87,12 +87,12 @@ lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module, and t
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 
 .PHONY: release
-release: lint ## Check that VERSION=v0.x.y can be released and prepare go.mod files and CHANGELOG for it; commits, tags and pushes nothing
-	go run ./internal/release -version '$(VERSION)'
+release: lint ## Check that VERSION=v0.x.y can be released and prepare the go.mod files for it (downloads apidiff); commits, tags and pushes nothing
+	internal/release/release.sh '$(VERSION)'
 
 .PHONY: licences
 licences: ## Write THIRD_PARTY_LICENSES.md (downloads go-licenses)
-	go run ./internal/release -licences
+	internal/release/licences.sh
 
 .PHONY: cover
 cover: ## Write cover.out and print the coverage of each package

@@ -1,4 +1,5 @@
-package main
+// Package release has the tests of release.sh, of the installation of what is released, and of the pages that tell to type something.
+package release
 
 import (
 	"bytes"
