@@ -139,5 +139,4 @@ const (
 	keyGroup   = "group"
 	keyCount   = "receive_count"
 	keyError   = "error"
-	keyStack   = "stack"
 )
