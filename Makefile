@@ -76,13 +76,6 @@ fuzz: ## Run every fuzz target 200,000 times: 6 minutes
 		for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz' || true); do go test -run '^$$' -fuzz "^$$f$$" -fuzztime 200000x $$p; done; \
 	done
 
-# All of it takes hours: one package, or one file of it, while one works there. The limit of memory ends a mutant that appends for ever.
-MUTATED = lambda . dedup dedup/dynamostore sqsworker fifo
-.PHONY: mutate
-mutate: ## Change one operator at a time and see whether a test of the package fails (PKG=fifo ARGS='-file send.go'; downloads gremlins)
-	@mkdir -p $(BIN); GOBIN=$(BIN) go install github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
-	ulimit -v 8388608 2>/dev/null; nice go run ./internal/mutate -gremlins $(BIN)/gremlins $(ARGS) $(if $(filter ./...,$(PKG)),$(MUTATED),$(PKG))
-
 .PHONY: lint
 lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module, and the CI workflow (downloads staticcheck and actionlint)
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not gofmt'd:"; echo "$$out"; exit 1; fi
@@ -94,12 +87,12 @@ lint: ## Check gofmt, vet, staticcheck, go.mod and go.sum of every module, and t
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 
 .PHONY: release
-release: lint ## Check that VERSION=v0.x.y can be released and prepare go.mod files and CHANGELOG for it; commits, tags and pushes nothing
-	go run ./internal/release -version '$(VERSION)'
+release: lint ## Check that VERSION=v0.x.y can be released and prepare the go.mod files for it (downloads apidiff); commits, tags and pushes nothing
+	internal/release/release.sh '$(VERSION)'
 
 .PHONY: licences
 licences: ## Write THIRD_PARTY_LICENSES.md (downloads go-licenses)
-	go run ./internal/release -licences
+	internal/release/licences.sh
 
 .PHONY: cover
 cover: ## Write cover.out and print the coverage of each package

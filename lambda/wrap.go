@@ -142,5 +142,4 @@ const (
 	keyGroup   = "group"
 	keyCount   = "receive_count"
 	keyError   = "error"
-	keyStack   = "stack"
 )

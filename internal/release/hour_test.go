@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package release
 
 import (
 	"context"
@@ -19,7 +19,9 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-// The first hour of docs/operating.md, typed at a terminal: what the commands print is what the page shows, but for its numbers.
+var classRow = regexp.MustCompile(`(?m)^([0-9a-f]{6}) `)
+
+// The first hour of docs/operating.md, typed at a terminal: each command prints its heading, and exits as the page shows.
 func TestHour(t *testing.T) {
 	t.Parallel()
 	aws := testserver.LocalStack.Program(t, "aws")
@@ -40,21 +42,29 @@ func TestHour(t *testing.T) {
 	// A terminal: commands print tables for people.
 	shell := exec.Command("script", "--quiet", "--flush", "--return", "--command", "bash --norc --noprofile --noediting -e", "/dev/null")
 	s := newSession(t, shell, repository, append(env, "TERM=dumb"), servicesPort, "8080")
-	s.any = true
+	s.loose = true
 	s.run(t, "```console\n$ PS1= PS2=; stty -echo cols 140\n```")
 	s.run(t, before)
+	s.run(t, "```console\n$ echo the classes are shown\nthe classes are shown\n```")
+	shown, run := classRow.FindAllString(before, -1), classRow.FindAllString(s.text(), -1)
+	if len(shown) == 0 || len(run) != len(shown) {
+		t.Fatalf("the page has classes %q, the run %q:\n%s", shown, run, s.text())
+	}
+	for i := range shown {
+		after = strings.ReplaceAll(after, strings.TrimSpace(shown[i]), strings.TrimSpace(run[i]))
+	}
 	s.run(t, browser)
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\S+`).FindString(s.text())
 	if address == "" {
 		t.Fatalf("the console has no URL:\n%s", s.text())
 	}
-	lookInBrowser(t, address)
+	lookInBrowser(t, address, run)
 	s.run(t, after)
 	s.end(t)
 }
 
 // lookInBrowser does as somebody does who opens the console's URL and presses Look. Package consoletest does it in a browser.
-func lookInBrowser(t *testing.T, address string) {
+func lookInBrowser(t *testing.T, address string, classes []string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -88,7 +98,8 @@ func lookInBrowser(t *testing.T, address string) {
 	}
 	before := page(http.MethodGet, base+"dlq/orders", nil)
 	looked := page(http.MethodPost, base+"dlq/orders/look", url.Values{"limit": {"1000"}})
-	for _, class := range []string{"ad3e66", "848dda"} {
+	for _, class := range classes {
+		class = strings.TrimSpace(class)
 		if strings.Contains(before, class) || !strings.Contains(looked, class) {
 			t.Errorf("class %s is shown before somebody has looked, or is not shown then:\n%s", class, looked)
 		}

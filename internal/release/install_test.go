@@ -1,9 +1,10 @@
-package main
+package release
 
 import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +21,11 @@ const (
 	testVersion = "v0.99.0" // no tag has it
 )
 
+// module is a published module.
+type module struct {
+	dir, path string // the folder in the tree, with slashes: "." of the main module
+}
+
 // A program outside of the repository gets a published module from a proxy, without the others, and builds all of its packages.
 // Another one gets them all, and runs the README's code.
 func TestInstall(t *testing.T) {
@@ -31,7 +37,7 @@ func TestInstall(t *testing.T) {
 		c := all.another(t)
 		for _, c := range []consumer{c, all} {
 			c.run(t, "get", m.path+"@"+testVersion)
-			c.importAll(t, tree, m)
+			c.importAll(t, m)
 		}
 		c.run(t, "build", "./...")
 	}
@@ -41,99 +47,128 @@ func TestInstall(t *testing.T) {
 	all.run(t, "mod", "tidy")
 	all.run(t, "build", "./...")
 	all.run(t, "test", "./readme/...")
-	all.run(t, "install", "github.com/sqsonce/sqsonce/localstack/cmd/localaws@"+testVersion)
 }
 
-// The test sees what does not work: requires of the repository as they are before a release, and a module that requires a
-// version of the main module which lacks what it uses.
-func TestInstallSeesBrokenRequires(t *testing.T) {
+var latest = regexp.MustCompile(`go (?:install|run) (github\.com/sqsonce/sqsonce\S*)@latest`)
+
+// The operators' command, and each program that a page tells to install or run, is installed by its version, as a user does who has
+// neither the repository nor a module.
+func TestInstallPrograms(t *testing.T) {
 	t.Parallel()
-	const old = "v0.98.0"
-	for name, test := range map[string]struct {
-		prepare func(t *testing.T, tree string, modules []module)
-		problem string // in the error
-	}{
-		"no such version": {
-			prepare: func(t *testing.T, tree string, modules []module) {
-				if err := setRequires(tree, modules, "v0.97.0"); err != nil {
-					t.Fatal(err)
-				}
-			},
-			problem: "v0.97.0",
-		},
-		"lacks a package": {
-			prepare: func(t *testing.T, tree string, modules []module) {
-				if err := setRequires(tree, modules, old); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.RemoveAll(filepath.Join(tree, "internal/host")); err != nil {
-					t.Fatal(err)
-				}
-			},
-			problem: "internal/host",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tree := preparedTree(t)
-			modules, err := findModules(tree)
-			if err != nil {
-				t.Fatal(err)
-			}
-			test.prepare(t, tree, modules)
-			c := newConsumer(t, tree, testVersion)
-			if err := writeModule(c.proxy, tree, modules[0], old); err != nil {
-				t.Fatal(err)
-			}
-			sqlstore := modules[0].path + "/dedup/sqlstore"
-			c.write(t, "main.go", fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() {}\n", sqlstore))
-			_, err = c.try("get", sqlstore+"@"+testVersion)
-			if err == nil {
-				_, err = c.try("build", ".")
-			}
-			if err == nil || !strings.Contains(err.Error(), test.problem) {
-				t.Errorf("a program that requires sqlstore: %v, want an error that names %q", err, test.problem)
-			}
-		})
+	tree := preparedTree(t)
+	c := newConsumer(t, tree, testVersion)
+	c.dir = t.TempDir()
+	programs := map[string]bool{"github.com/sqsonce/sqsonce/cmd/sqsonce": true}
+	pages, err := filepath.Glob(filepath.Join(tree, "docs/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, filepath.Join(tree, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range latest.FindAllStringSubmatch(string(text), -1) {
+			programs[m[1]] = true
+		}
+	}
+	if len(programs) < 2 {
+		t.Error("no page tells to run localaws: were the commands found?")
+	}
+	for program := range programs {
+		c.run(t, "install", program+"@"+testVersion)
+		name := filepath.Join(c.bin, filepath.Base(program))
+		if out, err := output(exec.Command(name, "-h")); err != nil {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+	if out, err := output(exec.Command(filepath.Join(c.bin, "sqsonce"), "version")); err != nil || !strings.Contains(out, testVersion) {
+		t.Errorf("sqsonce version: %s, %v, want %s", out, err, testVersion)
 	}
 }
 
-// preparedTree returns a copy of the repository as its release would be.
-func preparedTree(t *testing.T) string {
+// The test sees a module that requires a version of the main module which lacks what it uses.
+func TestInstallSeesBrokenRequires(t *testing.T) {
+	t.Parallel()
+	const old = "v0.98.0"
+	tree := copiedTree(t)
+	prepare(t, tree, old)
+	if err := os.RemoveAll(filepath.Join(tree, "internal/host")); err != nil {
+		t.Fatal(err)
+	}
+	c := newConsumer(t, tree, testVersion)
+	modules := published(t, tree)
+	if err := writeModule(c.proxy, tree, modules[0], old); err != nil {
+		t.Fatal(err)
+	}
+	sqlstore := modules[0].path + "/dedup/sqlstore"
+	c.write(t, "main.go", fmt.Sprintf("package main\n\nimport _ %q\n\nfunc main() {}\n", sqlstore))
+	_, err := c.try("get", sqlstore+"@"+testVersion)
+	if err == nil {
+		_, err = c.try("build", ".")
+	}
+	if err == nil || !strings.Contains(err.Error(), "internal/host") {
+		t.Errorf("a program that requires sqlstore: %v, want an error that names internal/host", err)
+	}
+}
+
+func copiedTree(t *testing.T) string {
 	t.Helper()
 	tree := t.TempDir()
 	if err := copyTree(tree, repository); err != nil {
 		t.Fatal(err)
 	}
-	modules, err := findModules(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := setRequires(tree, modules, testVersion); err != nil {
-		t.Fatal(err)
-	}
 	return tree
 }
 
-func published(t *testing.T, tree string) []module {
+// preparedTree returns a copy of the repository as its release would be.
+func preparedTree(t *testing.T) string {
 	t.Helper()
-	modules, err := findModules(tree)
+	tree := copiedTree(t)
+	prepare(t, tree, testVersion)
+	return tree
+}
+
+func prepare(t *testing.T, tree, version string) {
+	t.Helper()
+	if _, err := script(tree, "-prepare", version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// script runs release.sh in a tree.
+func script(tree string, args ...string) (string, error) {
+	name, err := filepath.Abs("release.sh")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Dir = tree
+	return output(cmd)
+}
+
+func published(t *testing.T, tree string) (modules []module) {
+	t.Helper()
+	list, err := script(tree, "-published")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return publishedOf(modules)
+	for dir := range strings.FieldsSeq(list) {
+		modules = append(modules, module{dir: dir, path: path.Join("github.com/sqsonce/sqsonce", dir)})
+	}
+	return modules
 }
 
 // consumer is a module outside of the repository, with a module proxy and a module cache of its own.
 type consumer struct {
-	dir, proxy string
-	env        []string
+	dir, proxy, bin string
+	env             []string
 }
 
 // newConsumer returns a consumer whose proxy has the published modules of tree as version.
 func newConsumer(t *testing.T, tree, version string) consumer {
 	t.Helper()
-	c := consumer{proxy: t.TempDir()}
+	c := consumer{proxy: t.TempDir(), bin: t.TempDir()}
 	for _, m := range published(t, tree) {
 		if err := writeModule(c.proxy, tree, m, version); err != nil {
 			t.Fatal(err)
@@ -150,7 +185,7 @@ func newConsumer(t *testing.T, tree, version string) consumer {
 		// What others wrote comes from the user's module cache where it is there already.
 		"GOPROXY=file://"+filepath.ToSlash(c.proxy)+",file://"+filepath.ToSlash(filepath.Join(cache, "cache/download"))+","+others,
 		"GOSUMDB=off",
-		"GOBIN="+t.TempDir(),
+		"GOBIN="+c.bin,
 		// The build cache knows packages by module and version, not by the folder of this module cache.
 		"GOFLAGS=-mod=mod -modcacherw -trimpath",
 	)
@@ -216,15 +251,14 @@ func (c consumer) try(args ...string) (string, error) {
 }
 
 // importAll adds a package that imports every package of m that another module can import.
-func (c consumer) importAll(t *testing.T, tree string, m module) {
+func (c consumer) importAll(t *testing.T, m module) {
 	t.Helper()
-	packages, err := publicPackages(tree, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := c.run(t, "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, m.path+"/...")
 	program := "package all\n"
-	for _, pkg := range packages {
-		program += fmt.Sprintf("\nimport _ %q\n", pkg)
+	for pkg := range strings.FieldsSeq(list) {
+		if !strings.Contains(pkg, "/internal/") {
+			program += fmt.Sprintf("\nimport _ %q\n", pkg)
+		}
 	}
 	c.write(t, filepath.Join(m.path, "all.go"), program)
 }

@@ -17,7 +17,7 @@ import (
 	"unicode"
 )
 
-// Each relative link of a page, and its anchor, leads somewhere; each page of docs is in the site's menu and linked in index.md.
+// Each relative link of a page, and each URL of ours in an alarm, leads somewhere, with its anchor; each page of docs is in the site's menu and linked in index.md.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	files := textFiles(t)
@@ -41,6 +41,7 @@ func TestLinksSeesWhatIsBroken(t *testing.T) {
 		"in a table":    {"README.md", "| a | [b](docs/none.md) |", "docs/none.md"},
 		"image":         {"docs/faq.md", "![a](images/none.svg)", "images/none.svg"},
 		"new page":      {"docs/new.md", "# New", "no entry in the nav"},
+		"alarm":         {"template.yaml", "# " + ownURL + "docs/runbook.md#nothing", "#nothing"},
 		"also new page": {"docs/new.md", "# New", "docs/index.md does not link"},
 		"menu":          {"mkdocs.yml", "nav:\n  - None: none.md\n", "none.md"},
 		"not XML":       {"docs/images/a.svg", "<svg><title></svg>", "a.svg"},
@@ -82,7 +83,7 @@ func textFiles(t *testing.T) fstest.MapFS {
 			return nil
 		}
 		files[name] = &fstest.MapFile{}
-		if slices.Contains([]string{".md", ".svg", ".yml", ".go"}, path.Ext(name)) || name == "Makefile" {
+		if slices.Contains([]string{".md", ".svg", ".yml", ".yaml", ".go"}, path.Ext(name)) || name == "Makefile" {
 			files[name].Data, err = fs.ReadFile(root, name)
 		}
 		return err
@@ -124,18 +125,32 @@ func links(page []byte) (targets []string) {
 	return targets
 }
 
+const ownURL = "https://github.com/sqsonce/sqsonce/blob/main/"
+
+var ownLink = regexp.MustCompile(regexp.QuoteMeta(ownURL) + `([\w./-]+(?:#[\w-]+)?)`)
+
 func linkProblems(files fstest.MapFS) (problems []string) {
+	check := func(from, base, target string) {
+		file, anchor, _ := strings.Cut(target, "#")
+		name := from
+		if file != "" {
+			name = path.Join(base, file)
+		}
+		if _, err := fs.Stat(files, name); err != nil {
+			problems = append(problems, fmt.Sprintf("%s links %s: %v", from, target, err))
+		} else if anchor != "" && path.Ext(name) == ".md" && !anchors(files[name].Data)[anchor] {
+			problems = append(problems, fmt.Sprintf("%s links %s: no such heading", from, target))
+		}
+	}
 	for _, page := range pages(files) {
 		for _, target := range links(files[page].Data) {
-			file, anchor, _ := strings.Cut(target, "#")
-			name := page
-			if file != "" {
-				name = path.Join(path.Dir(page), file)
-			}
-			if _, err := fs.Stat(files, name); err != nil {
-				problems = append(problems, fmt.Sprintf("%s links %s: %v", page, target, err))
-			} else if anchor != "" && path.Ext(name) == ".md" && !anchors(files[name].Data)[anchor] {
-				problems = append(problems, fmt.Sprintf("%s links %s: no such heading", page, target))
+			check(page, path.Dir(page), target)
+		}
+	}
+	for name, file := range files {
+		for _, m := range ownLink.FindAllSubmatch(file.Data, -1) {
+			if path.Ext(name) == ".yaml" {
+				check(name, ".", string(m[1]))
 			}
 		}
 	}

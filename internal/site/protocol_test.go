@@ -1,4 +1,4 @@
-package sqsonce_test
+package main
 
 import (
 	"fmt"
@@ -164,7 +164,7 @@ func (c *citations) in(text string) (named int, problems []string) {
 
 func readAll(t *testing.T, pattern string) string {
 	t.Helper()
-	files, err := filepath.Glob(pattern)
+	files, err := filepath.Glob(filepath.Join(repository, pattern))
 	if err != nil {
 		t.Fatal(err)
 	}

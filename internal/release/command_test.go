@@ -1,20 +1,12 @@
-package main
+// Package release has the tests of release.sh, of the installation of what is released, and of the pages that tell to type something.
+package release
 
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 )
-
-// goCommand returns a command in dir that sees one module and not the workspace, as a consumer's does.
-func goCommand(dir string, args ...string) *exec.Cmd {
-	cmd := exec.Command("go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	return cmd
-}
 
 // output runs cmd and returns what it printed. Its error has what the command wrote to both streams.
 func output(cmd *exec.Cmd) (string, error) {

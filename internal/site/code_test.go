@@ -1,4 +1,4 @@
-package sqsonce_test
+package main
 
 import (
 	"go/parser"
@@ -10,27 +10,39 @@ import (
 	"testing"
 )
 
-// The README's Go code stands in the Example functions and commands of the module, line for line, so that it compiles. It
-// leaves out checks of errors, and what a line of "..." stands for.
-func TestReadmeCodeIsFromExamples(t *testing.T) {
+// The code of pages stands in the Example functions, commands and templates of the repository, line for line, so that it compiles
+// and runs. It leaves out checks of errors, and what a line of "..." stands for.
+func TestCodeIsFromExamples(t *testing.T) {
 	t.Parallel()
-	checkCode(t, "README.md", "go", "example_test.go", "*/example_test.go", "*/*/example_test.go", "examples/orders/*/main.go")
-}
-
-// The code of the page about moving stands in the programs that the tests beside them run.
-func TestMigrateCodeIsFromExamples(t *testing.T) {
-	t.Parallel()
-	checkCode(t, "docs/migrate.md", "go", "examples/migrate/*/*.go", "bench/migrate/*/*.go")
-	checkCode(t, "docs/migrate.md", "js", "bench/migrate/*/*.mjs")
-	checkCode(t, "docs/migrate.md", "python", "bench/migrate/*/*.py")
-}
-
-// checkCode compares the code blocks of a page that are in the language with the files.
-func checkCode(t *testing.T, page, language string, patterns ...string) {
-	t.Helper()
-	for _, problem := range codeProblems(t, readText(t, page), language, patterns...) {
-		t.Errorf("%s: %s", page, problem)
+	for _, c := range []struct{ page, language, files string }{
+		{"README.md", "go", "example_test.go */example_test.go */*/example_test.go examples/orders/*/main.go"},
+		{"docs/migrate.md", "go", "examples/migrate/*/*.go bench/migrate/*/*.go"},
+		{"docs/migrate.md", "js", "bench/migrate/*/*.mjs"},
+		{"docs/migrate.md", "python", "bench/migrate/*/*.py"},
+		{"docs/worker.md", "go", "sqsworker/example_test.go status/example_test.go example_test.go"},
+		{"docs/lambda.md", "go", "lambda/example_test.go example_test.go"},
+		{"docs/lambda.md", "yaml", "template.yaml"},
+		{"docs/stores.md", "go", "example_test.go dedup/*/example_test.go"},
+		{"docs/testing.md", "go", "dedup/example_test.go outcome_test.go localstack/example_test.go examples/orders/own_*_test.go dedup/memstore/memstore_test.go"},
+		{"docs/publisher.md", "go", "fifo/example_test.go example_test.go"},
+		{"docs/outbox.md", "go", "fifo/outbox/*/example*_test.go dedup/sqlstore/sqloutbox/example*_test.go"},
+	} {
+		for _, problem := range codeProblems(t, readText(t, c.page), c.language, strings.Fields(c.files)...) {
+			t.Errorf("%s: %s", c.page, problem)
+		}
 	}
+	if len(codeProblems(t, "```go\nreturn w.Start(ctx)\n```\n", "go", "sqsworker/example_test.go")) != 1 {
+		t.Error("code that no example has is not seen")
+	}
+}
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // codeProblems says which blocks of a page's text stand in no file.
@@ -38,7 +50,7 @@ func codeProblems(t *testing.T, text, language string, patterns ...string) (foun
 	t.Helper()
 	var sources [][]string
 	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
+		files, err := filepath.Glob(filepath.Join(repository, pattern))
 		if err != nil {
 			t.Fatal(err)
 		}
