@@ -53,10 +53,9 @@ func (x *fixture) want(want map[string]found) {
 }
 
 // noRecord is the state Unknown of an event whose record was looked for, and not found. Its reason is its problem.
-const (
-	noRecord ops.State = "unrecorded"
-	never              = "its problem"
-)
+const noRecord ops.State = "unrecorded"
+
+const never = "its problem"
 
 func stateOf(m *ops.Message) ops.State {
 	if m.State == ops.Unknown && m.Record == nil && errors.Is(m.Problem, ops.ErrNoRecord) {
