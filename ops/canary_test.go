@@ -80,7 +80,7 @@ func TestCanaryFails(t *testing.T) {
 						stop = x.worker(x.url, x.guarded(tt.handler, func(o *dedup.Options) { o.Lease = time.Minute })).stop
 					}
 					start := time.Now()
-					r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.CanaryTimeout = 40 * time.Second })
+					r, err := x.redriver().Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.CanaryTimeout = true, 40*time.Second })
 					took := time.Since(start)
 					if !errors.Is(err, ops.ErrCanary) || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error(), "earlier") || took > tt.within {
 						t.Errorf("error %v after %s", err, took)
@@ -102,7 +102,7 @@ func TestCanaryCrashes(t *testing.T) {
 		x.fill(5)
 		h := x.worker(x.url, x.guarded(hangs))
 		time.AfterFunc(5*time.Second, h.kill)
-		r, err := x.redriver().Redrive(context.Background())
+		r, err := x.redriver().Redrive(context.Background(), withUnknown)
 		if !errors.Is(err, ops.ErrCanary) || r.Results[0].After != ops.Crashed || r.Count(ops.Redriven) != 1 {
 			t.Errorf("%v, %+v", err, r.Results[0])
 		}
@@ -132,7 +132,7 @@ func TestRestAfterCanary(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errCard)
 		defer cancel()
 		start := time.Now()
-		r, err := x.redriver().Redrive(ctx)
+		r, err := x.redriver().Redrive(ctx, withUnknown)
 		if took := time.Since(start); !errors.Is(err, errCard) || errors.Is(err, ops.ErrCanary) || took > 22*time.Second || r.Count(ops.Left) != 2 || x.hidden() != 0 {
 			t.Errorf("%v after %s: %d left, %d hidden", err, took, r.Count(ops.Left), x.hidden())
 		}
@@ -153,7 +153,7 @@ func TestWatched(t *testing.T) {
 				return errCard
 			}))
 			p := x.newProcess()
-			r, err := x.openIn(p).Redrive(context.Background(), func(o *ops.RedriveOptions) { o.NeverStarted = true })
+			r, err := x.openIn(p).Redrive(context.Background(), withUnknown)
 			h.kill()
 			watched := 0
 			for _, res := range r.Results[1:] {
@@ -194,7 +194,7 @@ func TestCanaryNotDeleted(t *testing.T) {
 		defer h.stop()
 		d, w := x.openWired()
 		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "DeleteMessageBatch", Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
-		r, err := d.Redrive(context.Background())
+		r, err := d.Redrive(context.Background(), withUnknown)
 		x.sqs.Set(fault.Plan{})
 		x.checkSums(r)
 		if err == nil || !strings.Contains(err.Error(), "sqs:DeleteMessage") || len(w.order) != 1 || r.Count(ops.Undeleted) != 1 || r.Count(ops.Left) != 4 {

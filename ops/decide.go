@@ -48,7 +48,7 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 		return err
 	}
 	switch {
-	case m.Problem != nil:
+	case m.Problem != nil && !m.noRecord():
 		return m.Problem
 	case r.d.destination(m) == "":
 		return ErrNoDestination
@@ -62,13 +62,18 @@ func (r *run) whyLeft(ctx context.Context, m *Message) error {
 func (o *RedriveOptions) stateLeft(m *Message) error {
 	switch {
 	case m.State == Released,
-		m.State == None && !m.Expired,
-		m.State == None && o.Expired,
 		m.State == Crashed && o.Crashed,
+		m.noRecord() && !m.Expired && o.Unknown,
+		m.noRecord() && m.Expired && o.Expired,
 		m.State == Unknown && o.WithoutRecords:
 		return nil
 	}
 	return inState(m)
 }
 
-func inState(m *Message) error { return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do()) }
+func inState(m *Message) error {
+	if m.noRecord() {
+		return fmt.Errorf("%w: %s: %w", ErrState, m.State, m.Problem)
+	}
+	return fmt.Errorf("%w: %s: %s", ErrState, m.State, m.State.Do())
+}

@@ -136,7 +136,7 @@ func (x *fixture) redriven(redriven, left int) []string {
 	if err != nil {
 		suite.Failf("Open: %v", err)
 	}
-	r, err := d.Redrive(context.Background(), func(o *ops.RedriveOptions) { o.NeverStarted = true })
+	r, err := d.Redrive(context.Background(), withUnknown)
 	if err != nil {
 		suite.Failf("Redrive: %v", err)
 	}

@@ -70,7 +70,7 @@ func ExampleOptions_key() {
 		fmt.Printf("%s: %s\n", m.RecordKey, m.State.Means())
 	}
 	// Output:
-	// shipping#shop|order-42: no record: never started
+	// shipping#shop|order-42: its record was not found, or not read
 }
 
 // A message leaves the dead-letter queue when its line is on the disk, and comes back as the same event.

@@ -102,7 +102,7 @@ func (d *DLQ) export(ctx context.Context, operation string, archive *Archive, o 
 		report.Torn = archive.lines.torn
 	}
 	// What is left of a group holds back nothing: the order of what stays is the queue's.
-	r := newRun(d, RedriveOptions{Selection: o.Selection, DryRun: o.DryRun, SkipAhead: o.Drain && !o.DryRun, NeverStarted: true, Hold: o.Hold}, report)
+	r := newRun(d, RedriveOptions{Selection: o.Selection, DryRun: o.DryRun, SkipAhead: o.Drain && !o.DryRun, Hold: o.Hold}, report)
 	e := &export{r, archive, o.Drain}
 	r.handle, r.done = e.process, Deleted
 	err = errors.Join(r.redrive(ctx), context.Cause(ctx))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/ops"
 )
@@ -222,44 +221,4 @@ func TestBadJournals(t *testing.T) {
 		}
 		x.wantBodies(x.url, "")
 	})
-}
-
-// Without a record of any of the first messages the consumer's name may be wrong.
-func TestRedriveWithoutARecord(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		n, recorded int
-		dry         bool
-		set         func(*ops.RedriveOptions)
-		refused     bool
-	}{
-		"21":                {n: 21, refused: true},
-		"dry":               {n: 21, dry: true, refused: true},
-		"20":                {n: 20},
-		"one has a record":  {n: 40, recorded: 1},
-		"said to be so":     {n: 40, set: func(o *ops.RedriveOptions) { o.NeverStarted = true }},
-		"others are chosen": {n: 40, refused: true, set: func(o *ops.RedriveOptions) { o.Groups = []string{"none"} }},
-	} {
-		bubble(t, setup{}, func(x *fixture) {
-			for i := range tt.recorded {
-				x.send(x.url, fmt.Sprint("r", i))
-			}
-			h := x.worker(x.url, x.guarded(fails(sqsonce.Reject(errCard))))
-			time.Sleep(time.Minute)
-			h.stop()
-			x.fill(tt.n - tt.recorded)
-			r, err := x.redriver().Redrive(context.Background(), noCanary, func(o *ops.RedriveOptions) {
-				if o.NeverStarted, o.DryRun = false, tt.dry; tt.set != nil {
-					tt.set(o)
-				}
-			})
-			if refused := errors.Is(err, ops.ErrNoRecords); refused != tt.refused || !refused && err != nil || refused && !strings.Contains(err.Error(), "billing#orders|g") {
-				t.Errorf("%s: %v", name, err)
-			}
-			x.checkReport(r)
-			if refused := len(x.bodies(x.url)) == 0; refused != tt.refused || x.hidden() != 0 || refused && len(r.Results) < 21 {
-				t.Errorf("%s: %d sent, %d hidden, %d results", name, len(x.bodies(x.url)), x.hidden(), len(r.Results))
-			}
-		})
-	}
 }

@@ -143,16 +143,16 @@ func TestSeveralSources(t *testing.T) {
 			t.Helper()
 			got := x.mustList(d)
 			for body, w := range wants {
-				if m := got[body]; m.QueueARN != w.queue || m.RecordKey != w.key || !errors.Is(m.Problem, w.problem) || (m.Problem == nil) != (m.State == ops.None) {
+				if m := got[body]; m.QueueARN != w.queue || m.RecordKey != w.key || !errors.Is(m.Problem, w.problem) {
 					t.Errorf("%s: queue %q, key %q, %s, problem %v; want %+v", body, m.QueueARN, m.RecordKey, m.State, m.Problem, w)
 				}
 			}
 		}
-		known := want{other, "billing#sqs-event|" + other + "|1", nil}
+		known := want{other, "billing#sqs-event|" + other + "|1", ops.ErrNoRecord}
 		check(x.open(), map[string]want{
 			"moved": known, "rejected": known,
 			"no room for the source": {problem: ops.ErrNoSource}, "sent": {problem: ops.ErrNoSource}, "message ID": {problem: ops.ErrNoSource},
-			"no source needed": {"", "billing#orders|1", nil},
+			"no source needed": {"", "billing#orders|1", ops.ErrNoRecord},
 		})
 		wrong := want{queue: other, problem: ops.ErrOtherSource}
 		check(x.open(func(o *ops.Options) { o.Sources = []string{arnPrefix + "jobs"} }), map[string]want{
@@ -166,7 +166,7 @@ func TestSeveralSources(t *testing.T) {
 			}
 		}
 		check(x.open(func(o *ops.Options) { o.Source = other }), map[string]want{
-			"moved": known, "rejected": known, "no room for the source": known, "sent": known, "no source needed": {other, "billing#orders|1", nil},
+			"moved": known, "rejected": known, "no room for the source": known, "sent": known, "no source needed": {other, "billing#orders|1", ops.ErrNoRecord},
 		})
 	})
 }
@@ -179,7 +179,7 @@ func TestNoUnwrap(t *testing.T) {
 		h := x.worker(x.url, func(p *process) sqsonce.Handler { return x.once(p).Handler(fails(errCard)) })
 		time.Sleep(time.Hour)
 		h.stop()
-		if m := x.one(x.open()); m.State != ops.None {
+		if m := x.one(x.open()); stateOf(m) != noRecord {
 			t.Errorf("with Unwrap: %s", m.State)
 		}
 		if m := x.one(x.open(func(o *ops.Options) { o.NoUnwrap = true })); m.State != ops.Released || m.Problem != nil {
@@ -239,7 +239,7 @@ func TestExpired(t *testing.T) {
 		for _, want := range []bool{false, true} { // after 1 h 59 min, and after 2 h 1 min
 			time.Sleep(time.Until(sent.Add(119 * time.Minute)))
 			m := x.one(d)
-			if m.State != ops.None || m.Expired != want || (m.Reason != never) != want {
+			if stateOf(m) != noRecord || m.Expired != want || errors.Is(m.Problem, ops.ErrExpired) != want || m.Reason != m.Problem.Error() {
 				t.Errorf("after %s: %s, expired %t, %q", time.Since(sent), m.State, m.Expired, m.Reason)
 			}
 			time.Sleep(2 * time.Minute)

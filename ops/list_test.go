@@ -362,7 +362,7 @@ func TestListWithABrokenStore(t *testing.T) {
 		"slow": {inspect: func(context.Context, string) (dedup.Record, error) {
 			time.Sleep(time.Second)
 			return dedup.Record{}, dedup.ErrNotFound
-		}, most: 11 * time.Second, calls: n, state: ops.None},
+		}, most: 11 * time.Second, calls: n, state: noRecord},
 		"unreadable": {inspect: func(context.Context, string) (dedup.Record, error) { return dedup.Record{}, errCard }, calls: n, state: ops.Unknown, most: time.Second},
 		"panics":     {inspect: func(context.Context, string) (dedup.Record, error) { panic("boom") }, calls: n, state: ops.Unknown, most: time.Second},
 	} {
@@ -396,7 +396,7 @@ func TestListWithABrokenStore(t *testing.T) {
 					t.Errorf("%d messages, complete %t", len(l.Messages), l.Complete)
 				}
 				for _, m := range l.Messages {
-					if m.State != tt.state || (m.Problem == nil) != (tt.state == ops.None) {
+					if stateOf(m) != tt.state || m.Problem == nil {
 						t.Fatalf("%s: %s, problem %v", m.Body, m.State, m.Problem)
 					}
 				}

@@ -31,23 +31,27 @@ type Message struct {
 	Class  Class
 	// RecordKey is the key of the event's record; "" where it is not known.
 	RecordKey string
-	// State is that of Record, which is nil under None and Unknown.
+	// State is that of Record, which is nil under Unknown.
 	State  State
 	Record *dedup.Record
-	// Expired says of the state None that the record may have been there: the message is so old that its retention may be over.
+	// Expired says of a record that was not found that it may have expired: the message is older than the records' retention.
 	Expired bool
 	// LostAt is when SQS deletes the message. On a FIFO queue SQS counts from its own move: one with the cause ReceivesUsedUp is
 	// deleted later. Zero: not known.
 	LostAt time.Time
 	// Redriven is how often a redrive has sent it before, as its redriven attribute says.
 	Redriven int
-	// Problem is why the record is not known: a key function that failed, [ErrNoSource], [ErrDedupIDLost], or a store that did
-	// not answer. nil where Options have neither Key nor Store.
+	// Problem is why the record is not known: [ErrNoRecord], a key function that failed, [ErrNoSource], [ErrDedupIDLost], or a store
+	// that did not answer. nil where Options have neither Key nor Store.
 	Problem error
 }
 
-// Problems of a message: its key is not known.
+// Problems of a message: no record under its key, or its key is not known.
 var (
+	// ErrNoRecord does not say that the event never ran: a consumer with another key function or store has its record elsewhere.
+	ErrNoRecord = errors.New("no record")
+	// ErrExpired comes with ErrNoRecord, where Message.Expired is set.
+	ErrExpired     = errors.New("or the record has expired")
 	ErrNoSource    = errors.New("the event's key depends on the queue, and nothing says which one the message came from: set Options.Source")
 	ErrOtherSource = errors.New("it came from a queue that is none of Options.Sources: its records are those of that queue's consumer")
 	ErrDedupIDLost = errors.New("the event's key depends on the MessageDeduplicationId, which SQS has replaced when it moved the message")
@@ -173,6 +177,10 @@ func (d *DLQ) checkSource(m *Message) error {
 	}
 }
 
+// noRecord reports whether the store was asked, and has no record under the message's key.
+func (m *Message) noRecord() bool { return errors.Is(m.Problem, ErrNoRecord) }
+
+// inspect reads the record of a message. That there is none is the message's problem, and no error.
 func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
@@ -182,8 +190,10 @@ func (d *DLQ) inspect(ctx context.Context, m *Message) error {
 	m.Record, m.State, m.Expired = nil, Unknown, false
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
-		m.State = None
-		m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin
+		m.Problem = fmt.Errorf("%w under %q: the consumer may use a key function or another store", ErrNoRecord, m.RecordKey)
+		if m.Expired = now.Sub(m.firstSent()) > d.opts.Retention-expiryMargin; m.Expired {
+			m.Problem = fmt.Errorf("%w, %w", m.Problem, ErrExpired)
+		}
 	case err != nil:
 		return err
 	default:
@@ -199,9 +209,9 @@ func (m *Message) explain() {
 		m.Reason = m.Attributes[sqsonce.AttrRejectReason].String
 	case m.Record != nil && m.State != Completed && m.Record.LastError != "":
 		m.Reason = m.Record.LastError
-	case m.Expired:
-		m.Reason = "no record: never started, or so long ago that its record is gone"
-	case m.State == None, m.State == Completed:
+	case m.noRecord():
+		m.Reason = m.Problem.Error()
+	case m.State == Completed:
 		m.Reason = m.State.Means()
 	default:
 		m.Reason = "no reason known"

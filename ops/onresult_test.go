@@ -27,7 +27,7 @@ func TestOnResult(t *testing.T) {
 			var inside atomic.Int32
 			told, calls, canary := map[string]state{}, 0, []state{}
 			tell := func(o *ops.RedriveOptions) {
-				o.NeverStarted, o.Rate, o.OnResult = true, 10, func(res *ops.Result) {
+				o.Unknown, o.Rate, o.OnResult = true, 10, func(res *ops.Result) {
 					if inside.Add(1) != 1 {
 						t.Error("called while it is running")
 					}
@@ -46,7 +46,7 @@ func TestOnResult(t *testing.T) {
 					}
 				}
 			}
-			r, err := x.redriver().Redrive(context.Background(), tell)
+			r, err := x.redriver().Redrive(context.Background(), withUnknown, tell)
 			if err == nil || r.Count(ops.Undeleted) == 0 {
 				t.Errorf("%d undeleted, %v", r.Count(ops.Undeleted), err)
 			}

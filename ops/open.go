@@ -32,7 +32,6 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 var (
 	ErrNotDeadLetter = errors.New("no queue has a redrive policy that names it as the dead-letter queue: give the URL of the right queue, or set Options.NotDeadLetter")
 	ErrMoveTask      = errors.New("a message move task takes messages out of it: wait until it has ended, or cancel it (sqs:CancelMessageMoveTask)")
-	ErrNoRecords     = errors.New("none of its first 21 messages has a record: is the consumer's name right? If it is, set RedriveOptions.NeverStarted")
 	ErrTwoAtOnce     = errors.New("another process of this machine redrives from it or restores to it, with a journal in the same folder: wait until that has ended")
 	ErrChained       = errors.New("it has a redrive policy of its own, so that looking can move its messages on: set SpendReceives if they may be")
 )

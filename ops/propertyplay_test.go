@@ -105,7 +105,7 @@ func (x *redrivePlay) prepare() {
 	events := map[string]plannedMessage{}
 	for _, m := range x.Messages {
 		x.arrive(m)
-		if m.State != ops.None {
+		if m.State != noRecord {
 			events[m.Event] = m
 		}
 	}
@@ -224,7 +224,7 @@ func (x *redrivePlay) run(run plannedRun, before []byte) (journal []byte) {
 	x.ended.Go(func() {
 		defer close(done)
 		r, _ := d.Redrive(ctx, func(o *ops.RedriveOptions) {
-			o.NeverStarted, o.Journal, o.Canary, o.Hold, o.SkipAhead = true, path, run.Canary, run.Hold, run.SkipAhead
+			o.Unknown, o.Journal, o.Canary, o.Hold, o.SkipAhead = true, path, run.Canary, run.Hold, run.SkipAhead
 		})
 		if !p.dead.Load() {
 			x.checkSums(r)
@@ -281,7 +281,7 @@ func (x *redrivePlay) check() {
 	for _, m := range x.Messages {
 		event, group := m.event(), m.Body[:2]
 		n := x.effects[event]
-		runs := m.State == ops.None || m.State == ops.Released
+		runs := m.State == noRecord || m.State == ops.Released
 		behind := stopped[group]
 		switch {
 		case n > 1 || n > 0 && !runs && !x.reopened[event]:

@@ -23,15 +23,16 @@ type RedriveOptions struct {
 	// Crashed also sends messages whose event's consumer died while it ran: the effect may have happened, and the event runs
 	// again. Default: false, they are left.
 	Crashed bool
-	// Expired also sends messages without a record that are so old that the record may be gone: the event may be done, and runs
-	// again. Default: false, they are left.
+	// Unknown also sends messages under whose key there is no record ([ErrNoRecord]), but for those that Expired is for. That no
+	// record was found does not say that the event never ran: with another key function or another store the consumer's record is
+	// elsewhere, and may say that it crashed. A canary waits for that record: see Canary. Default: false, they are left.
+	Unknown bool
+	// Expired also sends messages without a record that are so old that the record may have expired: the event may be done, and
+	// runs again. Default: false, they are left.
 	Expired bool
 	// WithoutRecords sends without a look at records, where Options.Store is not set: also what is done, which the consumer's
 	// deduplication then drops. Default: false, and Options.Store is required.
 	WithoutRecords bool
-	// NeverStarted says that no message need have a record. Default: false, a redrive is refused where the first 21 messages have none:
-	// the consumer's name may be wrong, and with it every decision.
-	NeverStarted bool
 	// SkipAhead also sends messages of a FIFO group behind one that was left, and so gives up its order; not behind one whose
 	// outcome is unknown. SQS shows at most ten messages behind those that are left. Default: false, what is left holds back its
 	// group.
@@ -98,15 +99,15 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 //
 // What is sent is decided by the state of the message's event, which is read just before:
 //
-//	Released, None    sent
-//	None and Expired  left; Expired sends it
-//	Crashed           left; Crashed sends it
-//	Completed         left: its copy would do nothing
-//	Running           left: its copy would be delayed
-//	Foreign           left
-//	Unknown           left; WithoutRecords sends it
+//	Released            sent
+//	Crashed             left; Crashed sends it
+//	Completed           left: its copy would do nothing
+//	Running             left: its copy would be delayed
+//	Foreign             left
+//	Unknown, no record  left ([ErrNoRecord]); Unknown sends it, or Expired where the record may have expired ([ErrExpired])
+//	Unknown, no Store   left; WithoutRecords sends it
 //
-// Left is also what has a Problem, what was redriven MaxRedriven times before, what this run has sent and came back, and what
+// Left is also what has another Problem, what was redriven MaxRedriven times before, what this run has sent and came back, and what
 // would lose its key ([ErrNoRoom], [ErrKeyChanges]). A message whose record was reopened is sent 65 s after that: until
 // then a consumer may remember that it was done.
 //
@@ -124,8 +125,8 @@ func (o *RedriveOptions) resolve(hasStore bool) error {
 // that, redrive again: on FIFO SQS drops a copy within five minutes of the first one, later the event's record does. With the
 // Journal no second copy is sent, but of what was under way. A journal that cannot be written ends the redrive.
 //
-// A queue with a redrive policy of its own, or out of which a move task takes messages, is a [*RefusedError], and so is one whose
-// first 21 messages have no records ([ErrNoRecords]), or from which another process redrives ([ErrTwoAtOnce]).
+// A queue with a redrive policy of its own, or out of which a move task takes messages, is a [*RefusedError], and so is one from
+// which another process redrives ([ErrTwoAtOnce]).
 func (d *DLQ) Redrive(ctx context.Context, optFns ...func(*RedriveOptions)) (Report, error) {
 	var o RedriveOptions
 	for _, fn := range optFns {

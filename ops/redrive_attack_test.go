@@ -94,7 +94,7 @@ func TestRedriveIsStoppedInTheMiddle(t *testing.T) {
 						}
 						journal := filepath.Join(t.TempDir(), "journal")
 						redrive := func() (ops.Report, error) {
-							return d.Redrive(context.Background(), func(o *ops.RedriveOptions) { o.NeverStarted, o.Journal, o.Rate = true, journal, 5 })
+							return d.Redrive(context.Background(), func(o *ops.RedriveOptions) { o.Unknown, o.Journal, o.Rate = true, journal, 5 })
 						}
 						start := time.Now()
 						r, err := redrive()

@@ -300,21 +300,6 @@ func TestRedriveDenied(t *testing.T) {
 	}
 }
 
-// A receive that fails while the first messages are looked at: these are in the report.
-func TestRedriveReportsTheFirstMessages(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{}, func(x *fixture) {
-		x.fill(30)
-		d := x.redriver()
-		x.sqs.Set(fault.Plan{Rules: []fault.Rule{{Op: "ReceiveMessage", Nth: 2, Times: 9, Do: fault.Error, Code: "AccessDeniedException"}}})
-		r, err := d.Redrive(context.Background())
-		x.checkReport(r)
-		if err == nil || len(r.Results) != 10 || r.Count(ops.Left) != 10 || x.hidden() != 0 {
-			t.Errorf("%d results, %v", len(r.Results), err)
-		}
-	})
-}
-
 // A message that SQS refuses is left, and the others go on.
 func TestRedriveRefusedMessage(t *testing.T) {
 	t.Parallel()
@@ -359,7 +344,7 @@ func TestSkipAheadReaches(t *testing.T) {
 					return dedup.Record{}, dedup.ErrNotFound
 				})
 			})
-			x.redriveAll(d, func(o *ops.RedriveOptions) { o.SkipAhead, o.NeverStarted = true, false })
+			x.redriveAll(d, func(o *ops.RedriveOptions) { o.SkipAhead = true })
 			got := x.bodies(x.url)
 			slices.Sort(got)
 			if strings.Join(got, " ") != strings.Join(want, " ") {

@@ -24,8 +24,11 @@ func (x *fixture) redriver(optFns ...func(*ops.Options)) *ops.DLQ {
 	return x.openIn(x.newProcess(), optFns...)
 }
 
+// withUnknown also sends events without a record.
+func withUnknown(o *ops.RedriveOptions) { o.Unknown = true }
+
 // noCanary is for tests without a consumer.
-func noCanary(o *ops.RedriveOptions) { o.Canary, o.NeverStarted = -1, true }
+func noCanary(o *ops.RedriveOptions) { o.Canary, o.Unknown = -1, true }
 
 // redriveAll redrives, without a canary, and checks what holds of each run: the report has one result for each message that was received, and all
 // that it does not call redriven is in the dead-letter queue, and visible.
@@ -114,21 +117,23 @@ func stateStore(o *ops.Options) { o.Store = inspector(inState) }
 // Which messages are sent is decided by the state of their events.
 func TestRedriveByState(t *testing.T) {
 	t.Parallel()
-	const released, none = "released", "none"
+	const released, none = "released", string(noRecord)
 	for name, tt := range map[string]struct {
 		set  func(*ops.RedriveOptions)
 		old  bool
 		want string
 	}{
-		"by default":            {want: "none released"},
-		"crashed":               {set: func(o *ops.RedriveOptions) { o.Crashed = true }, want: "crashed none released"},
-		"expired":               {old: true, want: "released"},
-		"expired, all the same": {old: true, set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "none released"},
+		"by default":            {want: "released"},
+		"crashed":               {set: func(o *ops.RedriveOptions) { o.Crashed = true }, want: "crashed released"},
+		"no record":             {set: func(o *ops.RedriveOptions) { o.Unknown = true }, want: "released unrecorded"},
+		"not expired":           {set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "released"},
+		"perhaps expired":       {old: true, set: func(o *ops.RedriveOptions) { o.Unknown = true }, want: "released"},
+		"perhaps expired, sent": {old: true, set: func(o *ops.RedriveOptions) { o.Expired = true }, want: "released unrecorded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, setup{}, func(x *fixture) {
-				for _, s := range ops.States() {
+				for _, s := range append(ops.States(), noRecord) {
 					x.send(x.dlq, string(s))
 				}
 				d := x.redriver(stateStore, func(o *ops.Options) { o.Retention = 2 * time.Hour })
@@ -136,14 +141,15 @@ func TestRedriveByState(t *testing.T) {
 					time.Sleep(time.Hour + time.Minute)
 				}
 				r := x.redriveAll(d, func(o *ops.RedriveOptions) {
-					if tt.set != nil {
+					if o.Unknown = false; tt.set != nil {
 						tt.set(o)
 					}
 				})
 				x.wantBodies(x.url, tt.want)
 				for _, res := range r.Results {
-					sent := slices.Contains(strings.Fields(tt.want), string(res.State))
-					problem := res.State == ops.Unknown
+					body := strings.TrimPrefix(res.RecordKey, consumer+"#orders|")
+					sent := strings.Contains(tt.want, body)
+					problem := body == string(ops.Unknown)
 					if sent != (res.Action == ops.Redriven) || !sent && errors.Is(res.Err, ops.ErrState) == problem || problem && !errors.Is(res.Err, errCard) {
 						t.Errorf("%s: %s, %v", res.State, res.Action, res.Err)
 					}
@@ -161,7 +167,7 @@ func TestRedriveByState(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		x.redriveAll(d, func(o *ops.RedriveOptions) { o.WithoutRecords = true })
-		x.wantBodies(x.url, "none released")
+		x.wantBodies(x.url, "released unrecorded")
 	})
 }
 
@@ -181,7 +187,7 @@ func TestRedriveFilters(t *testing.T) {
 		"before": {func(o *ops.RedriveOptions, l ops.Listing) { o.SentBefore = l.Messages[1].SentAt }, "none-1"},
 		"two": {func(o *ops.RedriveOptions, l ops.Listing) {
 			o.SentAfter = l.Messages[0].SentAt
-			o.States = []ops.State{ops.None}
+			o.States = []ops.State{ops.Unknown}
 		}, "none-2"},
 		"func": {func(o *ops.RedriveOptions, _ ops.Listing) {
 			o.Filter = func(m *ops.Message) bool { return m.Body == "released-1" }

@@ -85,7 +85,7 @@ func (o *ReplayOptions) resolve(m *Message, note string, store dedup.Inspector) 
 //	Completed            refused; Again replays it
 //	Released, reopened   sent without another reopen: an operator, or a replay that has stopped, has reopened the record
 //	Released, by a run   refused: Redrive sends it, from an archive after Restore
-//	None, Crashed        refused: the same, when it was found out that the event was not done
+//	Crashed              refused: the same, when it was found out that the event was not done
 //	Running, Foreign     refused
 //	Unknown              refused
 //

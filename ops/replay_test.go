@@ -86,7 +86,7 @@ func TestReplayRefuses(t *testing.T) {
 		"crashed":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Unix(1, 0) }), set: again, want: ops.ErrState, state: ops.Crashed},
 		"running":         {record: record(func(r *dedup.Record) { r.Completed, r.Until = false, time.Now().Add(time.Hour*9e5) }), set: again, want: ops.ErrState, state: ops.Running, text: "wait"},
 		"foreign":         {record: record(func(r *dedup.Record) { r.Owner = "" }), set: again, want: ops.ErrState, state: ops.Foreign},
-		"none":            {err: dedup.ErrNotFound, set: again, want: ops.ErrState, state: ops.None},
+		"none":            {err: dedup.ErrNotFound, set: again, want: ops.ErrState, state: ops.Unknown, text: "no record under"},
 		"the store fails": {err: errCard, set: again, want: errCard, state: ops.Unknown},
 	} {
 		bubble(t, setup{}, func(x *fixture) {

@@ -44,7 +44,7 @@ func (x *fixture) doneEvent(archived bool) *done {
 		x.Fatalf("%s, %d runs", e.m.State, e.runs())
 	}
 	if archived {
-		e.m.ReceiptHandle, e.m.Record, e.m.State = "", nil, ops.None
+		e.m.ReceiptHandle, e.m.Record, e.m.State = "", nil, ops.Unknown
 		x.purge()
 	}
 	return e

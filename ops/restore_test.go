@@ -73,7 +73,10 @@ func shownOf(m *ops.Message) shown {
 			s.Attributes[name] = a
 		}
 	}
-	if m.Problem != nil {
+	switch {
+	case errors.Is(m.Problem, ops.ErrNoRecord):
+		s.Problem = ops.ErrNoRecord.Error()
+	case m.Problem != nil:
 		s.Problem = strings.ReplaceAll(m.Problem.Error(), m.ID, "ID")
 	}
 	return s
@@ -126,7 +129,7 @@ func TestRestoreOfSeveralSources(t *testing.T) {
 		d := x.openIn(x.newProcess()) // without a source
 		var without []string
 		for body, m := range x.mustList(d) {
-			if m.Problem != nil {
+			if errors.Is(m.Problem, ops.ErrNoSource) {
 				without = append(without, body)
 			}
 		}

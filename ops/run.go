@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
-
-// leastWithoutRecords messages in a row without a record look like those of another consumer.
-const leastWithoutRecords = 21
 
 // run is a redrive, or an export. One goroutine receives, and deletes; others send, a group each.
 type run struct {
@@ -33,9 +29,8 @@ type run struct {
 	looks   map[string]int      // by FIFO group: see mostLooks
 	allowed time.Time           // when Rate allows the next receive
 
-	first    []*Message // received by checkRecords
-	canaries int        // sent
-	sent     int        // messages, without canaries
+	canaries int // sent
+	sent     int // messages, without canaries
 	watched  []watched
 	looked   time.Time // at these
 	failures int       // of these
@@ -61,7 +56,6 @@ func (r *run) redrive(ctx context.Context) (err error) {
 		stopExtending()
 		err = errors.Join(err, r.held.giveBack(ctx))
 	}()
-	r.checkRecords(ctx)
 	for {
 		more, err := r.next(ctx)
 		if !more || err != nil {
@@ -72,14 +66,6 @@ func (r *run) redrive(ctx context.Context) (err error) {
 
 // next receives, and redrives what is new to the run. It reports whether there may be more.
 func (r *run) next(ctx context.Context) (more bool, err error) {
-	if batch := r.first; batch != nil {
-		r.first = nil
-		if err := r.handle(ctx, batch); err != nil {
-			return false, err
-		}
-		_, err := r.uncover(ctx, nil, batch)
-		return err == nil, err
-	}
 	host.Wait(ctx, time.Until(r.allowed))
 	if r.lookAtWatched(ctx); r.failed != nil {
 		return false, r.failed
@@ -119,28 +105,6 @@ func (r *run) receive(ctx context.Context) (received []sqstypes.Message, batch [
 		batch = append(batch, r.d.newMessage(in))
 	}
 	return received, batch, nil
-}
-
-// checkRecords receives the first messages, and has the run refused where none of them has a record. They are left then.
-func (r *run) checkRecords(ctx context.Context) {
-	if r.d.opts.Store == nil || r.o.NeverStarted || r.report.Total < leastWithoutRecords {
-		return
-	}
-	for empty := 0; empty < emptyReceives && len(r.first) < leastWithoutRecords && ctx.Err() == nil; {
-		_, batch, err := r.receive(ctx)
-		if err != nil {
-			r.fail(err)
-			return
-		}
-		if r.first = append(r.first, batch...); len(batch) == 0 {
-			empty++
-		}
-	}
-	r.d.join(ctx, r.first)
-	recorded := slices.ContainsFunc(r.first, func(m *Message) bool { return m.State != None })
-	if !recorded && len(r.first) >= leastWithoutRecords {
-		r.fail(&RefusedError{"Redrive", r.d.arn, fmt.Errorf("%w: no record %s", ErrNoRecords, r.first[0].RecordKey)})
-	}
 }
 
 // process decides about new messages, sends and deletes them.

@@ -20,8 +20,7 @@ type State string
 
 // The states. Those of records have the names of the dedup package.
 const (
-	Unknown   State = "unknown"
-	None      State = "none"
+	Unknown   State = "unknown" // no record was found, or none was read: Message.Problem says which
 	Released        = State(dedup.StateReleased)
 	Running         = State(dedup.StateRunning)
 	Crashed         = State(dedup.StateCrashed)
@@ -35,12 +34,11 @@ var states = []struct {
 	means, do string
 }{
 	{Released, "failed; its next delivery runs it", "redrive it when the cause is mended"},
-	{None, "no record: never started", "redrive it; if it is older than the records' retention, find out first whether it was done"},
 	{Running, "a consumer is running it", "wait until it has ended, and look again"},
 	{Crashed, "its consumer died, or lost its store, while it ran; the effect may have happened", "find out whether the effect happened: then complete the record, else free it and redrive"},
 	{Completed, "done: the delete failed, or a second copy", "delete it; nothing runs it again but a replay"},
 	{Foreign, "its record was written by a program that does not check ownership", "leave it to that program"},
-	{Unknown, "its record was not read", "mend the message's problem, and look again"},
+	{Unknown, "its record was not found, or not read", "find out why its record is not known, and whether the event was done, before you redrive it"},
 }
 
 // States returns all states, in the order of the table.

@@ -64,7 +64,7 @@ func TestKilledRedrives(t *testing.T) {
 	}
 }
 
-var redriveFlags = []string{"--all", "--yes", "--never-started", "--hold=10s", "--rate=50", "--canary=0"}
+var redriveFlags = []string{"--all", "--yes", "--unknown", "--hold=10s", "--rate=50", "--canary=0"}
 
 // killOne starts a redrive, and kills it within a second. It reports whether it was killed before its end.
 func (w *world) killOne(journal *string) bool {

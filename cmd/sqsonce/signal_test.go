@@ -24,7 +24,7 @@ func TestInterrupt(t *testing.T) {
 		for i := range 80 {
 			w.send(w.dlq, "e"+strconv.Itoa(i), 0)
 		}
-		p := w.redrive("--all", "--canary=0", "--never-started", "--rate=50", "--hold=10s", "--yes", "--source", "arn:aws:sqs:us-east-1:000000000000:orders")
+		p := w.redrive("--all", "--canary=0", "--unknown", "--rate=50", "--hold=10s", "--yes", "--source", "arn:aws:sqs:us-east-1:000000000000:orders")
 		w.eventually("some are sent", func() bool { return len(w.stack.MemSQS().Messages("orders")) > 0 })
 		if err := p.Process.Signal(signal); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestSecondInterrupt(t *testing.T) {
 		w.send(w.dlq, "e", 0)
 		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "SendMessageBatch", Prob: 1, Do: fault.Delay, Delay: time.Minute}}})
 		journal := filepath.Join(t.TempDir(), "journal.jsonl")
-		p := w.redrive("--all", "--canary=0", "--never-started", "--yes", "--journal", journal)
+		p := w.redrive("--all", "--canary=0", "--unknown", "--yes", "--journal", journal)
 		w.eventually("the message is being sent", func() bool { // the line is there before the call
 			lines, err := os.ReadFile(journal)
 			return err == nil && strings.Contains(string(lines), `"send":`)
@@ -92,7 +92,7 @@ func TestClosedPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	cmd := exec.Command(os.Args[0], "dlq", "redrive", "--all", "--canary=0", "--never-started", "--json", "--yes")
+	cmd := exec.Command(os.Args[0], "dlq", "redrive", "--all", "--canary=0", "--unknown", "--json", "--yes")
 	cmd.Stdout = out
 	p := w.start(cmd)
 	out.Close()

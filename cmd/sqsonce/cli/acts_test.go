@@ -35,8 +35,8 @@ func TestActs(t *testing.T) {
 		after    ops.State
 	}{
 		// free
-		{"free", ops.None, "y", "", exitDone, looked, ops.None},
-		{"free", ops.None, "", "", exitDone, looked, ops.None},
+		{"free", ops.Unknown, "y", "", exitRefused, looked, ops.Unknown},
+		{"free", ops.Unknown, "", "", exitRefused, looked, ops.Unknown},
 		{"free", ops.Released, "y", "", exitDone, looked, ops.Released},
 		{"free", ops.Released, "", "", exitDone, looked, ops.Released},
 		{"free", ops.Crashed, "y", asksYesNo, exitDone, freed, ops.Released},
@@ -67,11 +67,11 @@ func TestActs(t *testing.T) {
 		{"free --again --yes", ops.Completed, "", "", exitDone, freed, ops.Released},
 		{"free --take --again --yes", ops.Foreign, "", "", exitRefused, looked, ops.Foreign},
 		// complete
-		{"complete", ops.None, "y", "", exitRefused, looked, ops.None},
-		{"complete --create", ops.None, "y", asksYesNo, exitDone, completed, ops.Completed},
-		{"complete --create", ops.None, "n", asksYesNo, exitRefused, looked, ops.None},
-		{"complete --create", ops.None, "", "", exitRefused, looked, ops.None},
-		{"complete --create --yes", ops.None, "", "", exitDone, completed, ops.Completed},
+		{"complete", ops.Unknown, "y", "", exitRefused, looked, ops.Unknown},
+		{"complete --create", ops.Unknown, "y", asksYesNo, exitDone, completed, ops.Completed},
+		{"complete --create", ops.Unknown, "n", asksYesNo, exitRefused, looked, ops.Unknown},
+		{"complete --create", ops.Unknown, "", "", exitRefused, looked, ops.Unknown},
+		{"complete --create --yes", ops.Unknown, "", "", exitDone, completed, ops.Completed},
 		{"complete", ops.Released, "y", asksYesNo, exitDone, completed, ops.Completed},
 		{"complete", ops.Crashed, "y", asksYesNo, exitDone, completed, ops.Completed},
 		{"complete", ops.Crashed, "n", asksYesNo, exitRefused, looked, ops.Crashed},

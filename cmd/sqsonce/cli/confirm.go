@@ -31,10 +31,26 @@ func (a *app) confirm(ctx context.Context, q question) error {
 	if err != nil {
 		return err
 	}
-	if q.typed != "" && answer == q.typed || q.typed == "" && (strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")) {
+	if q.typed != "" && answer == q.typed || q.typed == "" && isYes(answer) {
 		return nil
 	}
 	return fail(exitRefused, "not confirmed: nothing was changed")
+}
+
+func isYes(answer string) bool {
+	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
+}
+
+// askUnknown asks whether messages without a record under their key, which the plan leaves, are to be sent too. The plan with them is
+// asked for after that. Where there is no terminal --unknown is needed.
+func (a *app) askUnknown(ctx context.Context, p *queuePlan) (send bool, err error) {
+	if p.unknown == 0 || !a.asks || a.flags.yes || a.flags.dryRun {
+		return false, nil
+	}
+	fmt.Fprintf(a.err, "%d selected messages have no record under their key: the consumer may use a key function or another store.\n"+
+		"Their events may have had their effect, and run again. Send these too? [y/N] ", p.unknown)
+	answer, err := a.readLine(ctx)
+	return isYes(answer), err
 }
 
 // mostByYes is how many messages a y is enough for.

@@ -129,7 +129,7 @@ func (a *app) consoleQueue(ctx context.Context, s *services, name string) (conso
 	}
 	q := console.Queue{Name: host.QueueName(url), URL: url}
 	if q.DLQURL, _, err = s.deadLetterURL(ctx, url, ""); err != nil {
-		if codeOf(ctx, err) == exitDenied || ctx.Err() != nil {
+		if _, answered := errors.AsType[*exitError](err); !answered || ctx.Err() != nil { // not read is not none
 			return console.Queue{}, err
 		}
 		a.note("queue %s is shown without a dead-letter queue: %v", q.Name, err)

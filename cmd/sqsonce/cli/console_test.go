@@ -117,3 +117,15 @@ func TestConsoleWithoutDeadLetterQueue(t *testing.T) {
 		t.Errorf("got %+v, %v, %s", q, err, notes.String())
 	}
 }
+
+// A dead-letter queue that could not be asked for is not shown as none.
+func TestConsoleDeadLetterQueueNotRead(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.stack.MemSQS().Set(fault.Plan{Rules: []fault.Rule{{Op: "GetQueueAttributes", Prob: 1, Do: fault.Error, Code: "InternalFailure"}}})
+		s, err := w.connect(w.Context())
+		w.must(err)
+		if q, err := w.app("").consoleQueue(w.Context(), s, "orders"); err == nil {
+			t.Errorf("got %+v", q)
+		}
+	})
+}

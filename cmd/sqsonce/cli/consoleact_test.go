@@ -337,7 +337,7 @@ func TestConsoleRecord(t *testing.T) {
 		{ops.Crashed, nil, []string{"op", "complete"}, false, ops.Completed},
 		{ops.Running, []string{"Not now: a consumer runs it", "record free --take the handler that runs it is cancelled"}, []string{"op", "free", "take", "1"}, true, ops.Released},
 		{ops.Completed, []string{"record free --again its next delivery runs it a second time", "record complete Not now: nothing to do"}, []string{"op", "free", "again", "1"}, true, ops.Released},
-		{ops.None, []string{"Not now: there is no record", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.Completed},
+		{ops.Unknown, []string{"Not now: no record under this key", "record complete --create it never runs again"}, []string{"op", "complete", "create", "1"}, false, ops.Completed},
 		{ops.Foreign, []string{"Not now"}, nil, false, ops.Foreign},
 	} {
 		t.Run(string(test.state)+"/"+strings.Join(test.form, " "), func(t *testing.T) {

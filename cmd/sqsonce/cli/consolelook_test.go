@@ -83,7 +83,7 @@ func TestConsoleHostile(t *testing.T) {
 	const script = "<script>alert(1)</script>\u202e\x00\xff'\"><img src=x onerror=alert(2)>"
 	legal := strings.ToValidUTF8(strings.ReplaceAll(script, "\x00", ""), "")
 	bubble(t, func(w *world) {
-		w.put("evil"+legal, ops.None)
+		w.put("evil"+legal, ops.Unknown)
 		big := w.send("orders-dlq", "big", strings.Repeat("<b>\u202e", 1<<20/8))
 		id := w.send("orders-dlq", "evil"+legal, "\u202e"+legal, sqsonce.AttrRejectReason, "no "+legal, "x-own", legal)
 		fifo, err := w.stack.SQS.SendMessage(context.Background(), &sqs.SendMessageInput{
@@ -94,7 +94,7 @@ func TestConsoleHostile(t *testing.T) {
 		b := w.browse(true)
 		b.look("orders")
 		b.look("orders.fifo")
-		class := b.find(`/dlq/orders/class/[0-9a-f]{6}\?state=none`, b.get("/dlq/orders/"+id))
+		class := b.find(`/dlq/orders/class/[0-9a-f]{6}\?state=unknown`, b.get("/dlq/orders/"+id))
 		key := "billing#orders|evil" + legal
 		for _, got := range []answer{
 			b.get("/dlq/orders"), b.get(class), b.get("/dlq/orders/" + id), b.get("/dlq/orders/" + big), b.get("/dlq/orders.fifo/" + *fifo.MessageId),

@@ -123,7 +123,7 @@ type messageJSON struct {
 	Key        string                   `json:"key,omitempty"`
 	Problem    string                   `json:"problem,omitempty"`
 	Expired    bool                     `json:"expired,omitempty"`
-	SentAt     time.Time                `json:"sent_at"`
+	SentAt     time.Time                `json:"sent_at,omitzero"`
 	LostAt     time.Time                `json:"lost_at,omitzero"`
 	Receives   int                      `json:"receives"`
 	Source     string                   `json:"source,omitempty"`

@@ -95,8 +95,6 @@ func explain(err error) string {
 		text += "\n  see: aws sqs list-message-move-tasks --source-arn " + queueOf(err)
 	case errors.Is(err, ops.ErrChained):
 		text += "\n  the flag is --spend-receives"
-	case errors.Is(err, ops.ErrNoRecords):
-		text += "\n  the flag is --never-started"
 	}
 	return text
 }

@@ -151,7 +151,7 @@ func (w *world) put(event string, state ops.State) string {
 	ctx, key := context.Background(), consumer+"#orders|"+event
 	claim := dedup.Claim{Key: key, Owner: "owner-" + event, Lease: lease, Retention: 29 * 24 * time.Hour, Attempt: 3, NoTakeover: true}
 	switch state {
-	case ops.None:
+	case ops.Unknown:
 		return key
 	case ops.Running:
 		claim.Lease = 30 * time.Minute

@@ -28,7 +28,7 @@ func (w *world) fill() (ids map[ops.State]string) {
 	ids[ops.Released] = w.send("orders-dlq", "released", hostile, rejected("17")...)
 	time.Sleep(3 * time.Hour)
 	w.send("orders-dlq", "ord-18", "b", rejected("18")...)
-	for _, s := range []ops.State{ops.Crashed, ops.Completed, ops.Running, ops.Foreign, ops.None} {
+	for _, s := range []ops.State{ops.Crashed, ops.Completed, ops.Running, ops.Foreign, ops.Unknown} {
 		ids[s] = w.send("orders-dlq", string(s), "b")
 	}
 	w.put("running", ops.Running)
@@ -44,7 +44,7 @@ func TestGolden(t *testing.T) {
 			w.width = width
 			name := map[int]string{0: "-pipe", 100: "-terminal"}[width]
 			w.golden("dlq-ls"+name, w.run("dlq", "ls"))
-			w.golden("dlq-ls-messages"+name, w.run("dlq", "ls", "--messages", "--state", "crashed,none"))
+			w.golden("dlq-ls-messages"+name, w.run("dlq", "ls", "--messages", "--state", "crashed,unknown"))
 			w.golden("dlq-show"+name, w.run("dlq", "show", ids[ops.Released]))
 			w.golden("dlq-show-body"+name, w.run("dlq", "show", ids[ops.Released], "--body"))
 			w.golden("record-show"+name, w.run("record", "show", "billing#orders|crashed"))
@@ -77,9 +77,9 @@ func TestGoldenRedrive(t *testing.T) {
 		w.golden("dlq-redrive-terminal", w.run("dlq", "redrive", "--class", "31ee0f"))
 		w.terminal, w.width = false, 0
 		w.send("orders-dlq", "again", "b")
-		w.golden("dlq-redrive-pipe", w.run("dlq", "redrive", "--all", "--yes"))
+		w.golden("dlq-redrive-pipe", w.run("dlq", "redrive", "--all", "--unknown", "--yes"))
 		w.send("orders-dlq", "once more", "b")
-		w.golden("dlq-redrive-json", w.run("dlq", "redrive", "--all", "--yes", "--json"))
+		w.golden("dlq-redrive-json", w.run("dlq", "redrive", "--all", "--unknown", "--yes", "--json"))
 	})
 }
 
@@ -88,7 +88,7 @@ func TestGoldenArchive(t *testing.T) {
 		w.fill()
 		w.env["SQSONCE_QUEUE"], w.env["SQSONCE_CONSUMER"], w.env["SQSONCE_TABLE"] = "orders", consumer, "dedup"
 		w.golden("dlq-export-pipe", w.run("dlq", "export", w.archive()))
-		w.golden("dlq-export-json", w.run("dlq", "export", w.archive(), "--state", "none", "--json"))
+		w.golden("dlq-export-json", w.run("dlq", "export", w.archive(), "--state", "unknown", "--json"))
 		w.golden("dlq-delete-dry-json", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--dry-run", "--json"))
 		w.golden("dlq-delete-pipe", w.run("dlq", "delete", "--archive", w.archive(), "--completed", "--yes", "--expect", "1"))
 		w.golden("dlq-delete-json", w.run("dlq", "delete", "--archive", w.archive(), "--state", "foreign", "--yes", "--expect", "1", "--json"))

@@ -103,7 +103,11 @@ func (a *app) listGroups(ctx context.Context, limit int) error {
 			}
 			out := groupJSON{g.Name, parkedAs(g.Parked), committedAt(g.Age), g.Last}
 			groups = append(groups, out)
-			rows = append(rows, []string{g.Name, string(out.State), a.when(out.CommittedAt), strconv.FormatInt(g.Last, 10)})
+			last := ""
+			if g.Last > 0 { // 0: not known
+				last = strconv.FormatInt(g.Last, 10)
+			}
+			rows = append(rows, []string{g.Name, string(out.State), a.when(out.CommittedAt), last})
 		}
 	}
 	if a.flags.json {
@@ -114,7 +118,7 @@ func (a *app) listGroups(ctx context.Context, limit int) error {
 	} else {
 		err = errors.Join(err, a.printTable([]string{"GROUP", "STATE", "COMMITTED", "LAST"}, rows))
 	}
-	a.note("%d groups have events", len(groups))
+	a.note("%d groups with events were read", len(groups))
 	if len(groups) == limit {
 		a.note("there may be more: --limit")
 	}

@@ -178,11 +178,11 @@ func TestPlanOfRecord(t *testing.T) {
 		{"free --take", ops.Running, true, nil, exitDone, ops.Released},
 		{"free --again", ops.Completed, true, nil, exitDone, ops.Released},
 		{"complete", ops.Crashed, false, nil, exitDone, ops.Completed},
-		{"complete --create", ops.None, false, nil, exitDone, ops.Completed},
+		{"complete --create", ops.Unknown, false, nil, exitDone, ops.Completed},
 		{"free", ops.Crashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released},
 		{"complete", ops.Crashed, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released},
 		{"complete", ops.Released, false, func(w *world) { w.retry("e", "another") }, exitRefused, ops.Released}, // the same state
-		{"complete --create", ops.None, false, func(w *world) { w.put("e", ops.Completed) }, exitRefused, ops.Completed},
+		{"complete --create", ops.Unknown, false, func(w *world) { w.put("e", ops.Completed) }, exitRefused, ops.Completed},
 		{"free --take", ops.Running, true, func(*world) { time.Sleep(time.Hour) }, exitRefused, ops.Crashed},
 	} {
 		t.Run(test.command+"/"+string(test.state)+"/"+strconv.FormatBool(test.change != nil), func(t *testing.T) {

@@ -37,17 +37,28 @@ func (a *app) showRecord(ctx context.Context, arg string, result bool) error {
 			recordJSON
 		}{1, newRecordJSON(r.Record, r.state, result)})
 	}
-	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.state.Means()}, {"do", r.state.Do()}}, a.recordPairs(r.Record)...)
+	pairs := append([]pair{{"key", r.Key}, {"state", string(r.state)}, {"means", r.means()}, {"do", r.state.Do()}}, a.recordPairs(r.Record)...)
 	if result {
 		pairs = append(pairs, pair{"result data", string(r.Result.Data)})
 	}
 	return a.printPairs(pairs)
 }
 
-// seen is a record as it was read. Without one its state is None, and it has a key only.
+// noRecord says that a key has no record, which is not to say that its event never ran.
+const noRecord = "no record under this key: the consumer may use a key function or another store"
+
+// seen is a record as it was read. Where none was found its state is Unknown, and it has a key only.
 type seen struct {
 	dedup.Record
 	state ops.State
+}
+
+// means says in words what the record says of its event.
+func (s seen) means() string {
+	if s.state == ops.Unknown {
+		return noRecord
+	}
+	return s.state.Means()
 }
 
 // inspect reads the record that an argument names.
@@ -67,7 +78,7 @@ func (a *app) inspect(ctx context.Context, arg string) (Store, seen, error) {
 func read(ctx context.Context, store Store, key string) (seen, error) {
 	r, err := store.Inspect(ctx, key)
 	if errors.Is(err, dedup.ErrNotFound) {
-		return seen{dedup.Record{Lease: dedup.Lease{Key: key}}, ops.None}, nil
+		return seen{dedup.Record{Lease: dedup.Lease{Key: key}}, ops.Unknown}, nil
 	}
 	return seen{r, stateOf(r)}, err
 }

@@ -68,7 +68,9 @@ func (a *app) freeRecord(ctx context.Context, arg string, f freeFlags) error {
 func planFree(r seen, f freeFlags) plan {
 	p := plan{seen: r, verb: "free", after: ops.Released, effect: "its next delivery runs it"}
 	switch r.state {
-	case ops.None, ops.Released:
+	case ops.Unknown:
+		p.refusal = noRecord
+	case ops.Released:
 		p.after = ""
 	case ops.Running:
 		p.effect = "the handler that runs it is cancelled, and may run on beside the next"
@@ -97,7 +99,7 @@ func (a *app) recordComplete() *cobra.Command {
 
 `+keyArgument, "  sqsonce record complete --table dedup 'billing#orders|ord-42'",
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.completeRecord(ctx, args[0], create) })
-	c.Flags().BoolVar(&create, "create", false, "also where there is no record: of an event that never runs")
+	c.Flags().BoolVar(&create, "create", false, "also where there is no record under the key: of an event that shall never run")
 	a.actFlags(c)
 	a.planFlag(c)
 	return c
@@ -114,9 +116,9 @@ func (a *app) completeRecord(ctx context.Context, arg string, create bool) error
 func planComplete(r seen, create bool) plan {
 	p := plan{seen: r, verb: "complete", after: ops.Completed, effect: "it never runs again"}
 	switch r.state {
-	case ops.None:
+	case ops.Unknown:
 		if !create {
-			p.refusal = "there is no record: see that the key is right, then --create"
+			p.refusal = noRecord + ". See that its records have such keys, then --create"
 		}
 	case ops.Running:
 		p.refusal = fmt.Sprintf("a consumer runs it, until %s at least: wait", r.Until.UTC().Format(time.RFC3339))
@@ -163,13 +165,13 @@ func (a *app) act(ctx context.Context, p plan, do func(context.Context) error) e
 	case p.refusal != "":
 		return fail(exitRefused, "%s %s: %s", p.verb, p.Key, p.refusal)
 	case p.after == "":
-		a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.state.Means())
+		a.note("nothing to do: %s is %s: %s", p.Key, p.state, p.means())
 		return a.printAct(p, p.state)
 	case a.flags.dryRun:
 		a.note("would %s %s: %s", p.verb, p.Key, p.effect)
 		return a.printAct(p, p.after)
 	}
-	a.note("%s is %s: %s", p.Key, p.state, p.state.Means())
+	a.note("%s is %s: %s", p.Key, p.state, p.means())
 	if p.LastError != "" {
 		a.note("its last error: %s", p.LastError)
 	}

@@ -14,16 +14,17 @@ import (
 
 type redriveFlags struct {
 	selection
-	crashed, expired, withoutRecords, neverStarted, skipAhead bool
-	rate, canary, maxRedriven                                 int
-	canaryTimeout, hold                                       time.Duration
-	journal                                                   string
+	crashed, unknown, expired, withoutRecords, skipAhead bool
+	rate, canary, maxRedriven                            int
+	canaryTimeout, hold                                  time.Duration
+	journal                                              string
 }
 
 func (a *app) dlqRedrive() *cobra.Command {
 	f := redriveFlags{selection: newSelection()}
 	c := a.command("redrive", "Send messages of a dead-letter queue back, as the same events", `Sends messages back to the queues that they came from, as the same events, and deletes each one when SQS has its copy. What runs
-or has run is left: see --crashed and --expired. Which messages are meant must be said, if only by --all.
+or has run is left, and so is what has no record: see --crashed, --unknown and --expired. Which messages are meant must be said, if
+only by --all.
 
 First the messages are received, as by dlq ls, for a plan and a question; with --yes and no --expect that is left out. The first
 message that is sent is a canary: the others wait until its event is completed. What has been sent and deleted is in a journal: a
@@ -37,9 +38,9 @@ Lines in a pipe: what was done, of how many messages, why. With --json: one obje
 	f.flags(c)
 	flags := c.Flags()
 	flags.BoolVar(&f.crashed, "crashed", false, "also send events whose consumer died while it ran: they may have had their effect, and run again")
-	flags.BoolVar(&f.expired, "expired", false, "also send messages so old that their record may be gone: they may be done, and run again")
+	flags.BoolVar(&f.unknown, "unknown", false, "also send events without a record under their key, as those of a key function or another store: they may have had their effect, and run again. Asked for on a terminal; their canary needs that record: see --canary 0")
+	flags.BoolVar(&f.expired, "expired", false, "also send messages so old that their record may have expired: they may be done, and run again")
 	flags.BoolVar(&f.withoutRecords, "without-records", false, "send without a look at records, where there is no --consumer")
-	flags.BoolVar(&f.neverStarted, "never-started", false, "no message need have a record: the consumer's name is right")
 	flags.BoolVar(&f.skipAhead, "skip-ahead", false, "also send what lies behind messages of its FIFO group that are left: the order is given up")
 	flags.IntVar(&f.rate, "rate", 50, "how many `messages` a second are sent; 0: no limit")
 	flags.IntVar(&f.canary, "canary", 1, "how many `messages` are sent first, each when the event of the one before is completed; 0: none")
@@ -72,6 +73,15 @@ func (a *app) redrive(ctx context.Context, f redriveFlags, canarySet bool) error
 		p, err := a.planRedrive(ctx, d, url, options)
 		if err != nil {
 			return err
+		}
+		if send, err := a.askUnknown(ctx, p); err != nil {
+			return err
+		} else if send {
+			withoutUnknown := options
+			options = func(o *ops.RedriveOptions) { withoutUnknown(o); o.Unknown = true }
+			if p, err = a.planRedrive(ctx, d, url, options); err != nil {
+				return err
+			}
 		}
 		if err := a.asPlanned(p.Hash); err != nil {
 			return err
@@ -129,7 +139,7 @@ func (a *app) redriveOptions(ctx context.Context, f redriveFlags) (func(*ops.Red
 	}
 	return func(o *ops.RedriveOptions) {
 		o.Selection = selection
-		o.Crashed, o.Expired, o.WithoutRecords, o.NeverStarted, o.SkipAhead = f.crashed, f.expired, f.withoutRecords, f.neverStarted, f.skipAhead
+		o.Crashed, o.Unknown, o.Expired, o.WithoutRecords, o.SkipAhead = f.crashed, f.unknown, f.expired, f.withoutRecords, f.skipAhead
 		o.Rate, o.Canary, o.MaxRedriven = none(f.rate), none(f.canary), none(f.maxRedriven)
 		o.CanaryTimeout, o.Hold, o.SpendReceives = f.canaryTimeout, f.hold, a.flags.spendReceives
 	}, nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,6 +40,7 @@ type queuePlan struct {
 	Typed string   `json:"typed,omitempty"`
 
 	done    ops.Action
+	unknown int               // left, which --unknown sends
 	planned map[string]bool   // message IDs
 	index   map[planGroup]int // of Groups, by the group without its count: there may be as many as messages
 }
@@ -129,6 +131,9 @@ func (p *queuePlan) add(res *ops.Result) {
 		p.Destinations[i].Count++
 	default:
 		p.Left++
+		if errors.Is(res.Err, ops.ErrState) && errors.Is(res.Err, ops.ErrNoRecord) && !errors.Is(res.Err, ops.ErrExpired) {
+			p.unknown++
+		}
 	}
 	i, seen := p.index[g]
 	if !seen {

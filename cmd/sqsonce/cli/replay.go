@@ -149,7 +149,7 @@ func archivedMessage(path, id string) (*ops.Message, error) {
 
 // planReplay says what is to be done, or why it is not.
 func (a *app) planReplay(r seen, f replayFlags) error {
-	a.note("%s is %s: %s", r.Key, r.state, r.state.Means())
+	a.note("%s is %s: %s", r.Key, r.state, r.means())
 	ran := time.UnixMilli(r.Fence).UTC().Format(time.RFC3339)
 	switch {
 	case r.state == ops.Released && strings.HasPrefix(r.Owner, dedup.OperatorPrefix):

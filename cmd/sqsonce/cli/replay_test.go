@@ -60,7 +60,7 @@ func TestReplay(t *testing.T) {
 		{"ID" + noted + " --again 17 --yes", ops.Completed, "", "", exitRefused, 0, "has run again since"},
 		{"ID" + noted + " --again 99999999999999 --yes", ops.Completed, "", "", exitRefused, 0, "--again FENCE\n"},
 		{"ID" + noted + " --again FENCE --yes", ops.Released, "", "", exitRefused, 0, "redrive it"},
-		{"ID" + noted + " --yes", ops.None, "", "", exitRefused, 0, "redrive it"},
+		{"ID" + noted + " --yes", ops.Unknown, "", "", exitRefused, 0, "no record under this key"},
 		{"ID" + noted + " --again FENCE --yes", ops.Crashed, "", "", exitRefused, 0, "crashed"},
 		{"ID" + noted + " --again FENCE --yes", ops.Running, "", "", exitRefused, 0, "wait"},
 		{"ID" + noted + " --again FENCE --yes", ops.Foreign, "", "", exitRefused, 0, "program"},

@@ -39,7 +39,7 @@ func TestQueueIsASource(t *testing.T) {
 		if list := w.run(append([]string{"dlq", "ls", "--messages", "--dlq", "orders-dlq"}, records...)...); !strings.Contains(list.out, "shop|orders") || !strings.Contains(list.out, "shop|returns") {
 			t.Errorf("%s%s", list.out, list.err)
 		}
-		got := w.run(append([]string{"dlq", "redrive", "--queue", "orders", "--all", "--yes", "--canary", "0"}, records...)...)
+		got := w.run(append([]string{"dlq", "redrive", "--queue", "orders", "--all", "--unknown", "--yes", "--canary", "0"}, records...)...)
 		if left := w.stack.MemSQS().Messages("orders-dlq"); got.code != 0 || len(left) != 1 || left[0].Body != "returns" {
 			t.Errorf("exit %d, %v left: %s%s", got.code, left, got.out, got.err)
 		}

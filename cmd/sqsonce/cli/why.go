@@ -36,8 +36,10 @@ func why(res *ops.Result) string {
 		return strings.ReplaceAll(res.Err.Error(), res.ID, "*")
 	case res.State == ops.Crashed:
 		return string(res.State) + ": " + res.State.Do() + "; --crashed sends it all the same"
-	case res.State == ops.None:
-		return "so old that its record may be gone: find out whether it was done; --expired sends it all the same"
+	case errors.Is(res.Err, ops.ErrExpired):
+		return "no record under its key, and so old that it may have expired: find out whether it was done; --expired sends it all the same"
+	case errors.Is(res.Err, ops.ErrNoRecord):
+		return "no record under its key: the consumer may use a key function or another store; --unknown sends it all the same"
 	default:
 		return string(res.State) + ": " + res.State.Do()
 	}

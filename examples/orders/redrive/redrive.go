@@ -73,8 +73,8 @@ func Run(ctx context.Context, client ops.Client, dlqURL string, store Store, con
 		}
 		show(out, listing)
 		sent, err := dlq.Redrive(ctx, func(o *ops.RedriveOptions) {
-			o.NeverStarted = true // a handler may reject an order before it acquires the record
-			o.Crashed = true      // the store was away when the record was to be released; what is rejected has had no effect
+			o.Unknown = true // a handler may reject an order before it acquires the record
+			o.Crashed = true // the store was away when the record was to be released; what is rejected has had no effect
 			o.Hold = hold
 		})
 		if err != nil {

@@ -15,7 +15,7 @@ type Class struct {
 	Reason string    `json:"reason"`
 	State  ops.State `json:"state"`
 	Count  int       `json:"count"`
-	Last   time.Time `json:"last"` // when the newest was sent
+	Last   time.Time `json:"last,omitzero"` // when the newest was sent; zero: not known
 	Do     string    `json:"do"`
 }
 

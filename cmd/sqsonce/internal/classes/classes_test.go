@@ -21,14 +21,14 @@ func TestOf(t *testing.T) {
 	east := time.FixedZone("", 3600)
 	got := classes.Of([]*ops.Message{
 		message("bb", ops.Released, day), message("aa", ops.Released, day), message("cc", ops.Crashed, day.Add(time.Hour).In(east)),
-		message("cc", ops.Released, day), message("cc", ops.Crashed, day), message("dd", ops.None, time.Time{}),
+		message("cc", ops.Released, day), message("cc", ops.Crashed, day), message("dd", ops.Unknown, time.Time{}),
 	})
 	class := func(id string, s ops.State, count int, last time.Time) classes.Class {
 		return classes.Class{ID: id, Reason: "text of " + id, State: s, Count: count, Last: last, Do: s.Do()}
 	}
 	want := []classes.Class{
 		class("cc", ops.Crashed, 2, day.Add(time.Hour)), class("aa", ops.Released, 1, day), class("bb", ops.Released, 1, day),
-		class("cc", ops.Released, 1, day), class("dd", ops.None, 1, time.Time{}),
+		class("cc", ops.Released, 1, day), class("dd", ops.Unknown, 1, time.Time{}),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)

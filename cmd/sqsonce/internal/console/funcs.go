@@ -19,7 +19,7 @@ var funcs = template.FuncMap{
 	"clock":   clock,
 	"day":     func(t time.Time) string { return formatTime(t, "2006-01-02 15:04:05 UTC") },
 	"iso":     func(t time.Time) string { return formatTime(t, time.RFC3339) },
-	"ago":     func(t time.Time) string { return shown.Brief(time.Since(t), true) + " ago" },
+	"ago":     ago,
 	"brief":   func(d time.Duration) string { return shown.Brief(d, true) },
 	"count":   count,
 	"dlqPath": func(q Queue) string { return dlqPath(q.Name) },
@@ -48,6 +48,13 @@ func newNavLink(path, to, text string) navLink {
 }
 
 func clock(t time.Time) string { return formatTime(t, "15:04:05 UTC") }
+
+func ago(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return shown.Brief(time.Since(t), true) + " ago"
+}
 
 func formatTime(t time.Time, layout string) string {
 	if t.IsZero() {

@@ -58,7 +58,7 @@ func (s *Server) showRecord(ctx context.Context, r *http.Request) (any, error) {
 	defer cancel()
 	record, state, err := s.opts.Record(ctx, d.Key)
 	if errors.Is(err, dedup.ErrNotFound) {
-		state, err = ops.None, nil
+		state, err = ops.Unknown, nil
 	}
 	if err != nil { // the command tells a wrong key from a store that is away
 		code := s.opts.Command(ctx, io.Discard, io.Discard, "record", "show", "--", d.Key)
@@ -82,7 +82,7 @@ func actsOn(state ops.State) []recordAct {
 		acts = slices.Insert(acts, 1, recordAct{Op: "free", Flag: "take"})
 	case ops.Completed:
 		acts = slices.Insert(acts, 1, recordAct{Op: "free", Flag: "again"})
-	case ops.None:
+	case ops.Unknown:
 		acts = append(acts, recordAct{Op: "complete", Flag: "create"})
 	}
 	return acts

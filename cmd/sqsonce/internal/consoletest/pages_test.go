@@ -84,7 +84,7 @@ func TestPages(t *testing.T) {
 	w.plan(b, "done: the delete failed", "delete", fmt.Sprintf("Delete %d messages", completedMessages))
 	b.check("plan-delete")
 
-	for name, reason := range map[string]string{"crashed": "no reason known", "none": "no record: never started", "hostile": "<script>"} {
+	for name, reason := range map[string]string{"crashed": "no reason known", "none": "no record under", "hostile": "<script>"} {
 		w.visit(b, "/dlq/"+queue)
 		b.load(chromedp.Click(chromedp.JSPath(rowLink(reason))))
 		b.check(name)
