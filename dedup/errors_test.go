@@ -46,7 +46,7 @@ func TestErrorsNameTheRecord(t *testing.T) {
 		{"DeadLetter", func(t *testing.T, f *faults) { crash(t, f, "1") }, func(o *dedup.Options) { o.OnCrash = dedup.DeadLetter }, hang(0),
 			"sqsonce: rejected: " + crashed + "redrive the message to run the event again"},
 		{"acquire failed", func(_ *testing.T, f *faults) { f.fail("acquire", errStore) }, nil, hang(0),
-			"dedup: acquire failed, handler not called (consumer billing, key billing#orders|1): store unreachable"},
+			"sqsonce: unavailable: dedup: acquire failed, handler not called (consumer billing, key billing#orders|1): store unreachable"},
 		{"acquire refused", func(_ *testing.T, f *faults) { f.fail("acquire", sqsonce.ErrLeaseLost) }, nil, hang(0),
 			"dedup: acquire refused, handler not called (consumer billing, key billing#orders|1): sqsonce: lease lost"},
 		{"complete failed", func(_ *testing.T, f *faults) { f.fail("complete", errStore) }, nil, hang(0),

@@ -69,11 +69,13 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //   - a [*sqsonce.RejectError] around [ErrPayloadMismatch], [ErrCrashed] (policy DeadLetter) or [sqsonce.ErrNoEventID]:
 //     h was not called.
 //   - matching [ErrCrashed] (policy Block): h was not called.
-//   - matching [sqsonce.ErrUnavailable]: the store did not answer. Either h was not called; or h succeeded, its record could
-//     not be completed while the host had the message, and the policy is Redeliver; or h failed, and its record was not
-//     released before the lease was over, or not renewed before a Reject.
-//   - any other: the store failed because of this record, or Options.Key did. h was not called, unless the store refuses to
-//     store the result.
+//   - matching [sqsonce.ErrUnavailable]: the store did not answer, or answered with an error that says nothing about the
+//     record, or ctx ended before the answer. Either h was not called; or h succeeded, its record could not be completed while
+//     the host had the message, and the policy is Redeliver; or h failed, and its record was not released before the lease was
+//     over, or not renewed before a Reject.
+//   - matching [ErrRecord]: another program has written the record. h was not called.
+//   - any other: the store refused a value of the message ([*sqsonce.FieldError]), or Options.Key failed. h was not called,
+//     unless the store refuses to store the result.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}

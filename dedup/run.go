@@ -67,7 +67,7 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 
 // notStarted is the error of a delivery whose context was cancelled before its handler could start.
 func (o *Once) notStarted(ctx context.Context, t task) error {
-	err := fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx))
+	err := unrun(ctx, fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx)))
 	o.decided(ctx, t, Decision{Outcome: DecidedCancelled, Err: err})
 	return err
 }

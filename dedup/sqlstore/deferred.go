@@ -142,7 +142,7 @@ func (d *Deferred) insertOne(ctx context.Context, r row) error {
 	e, err := d.Inspect(ctx, r.key)
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
-		return fmt.Errorf("sqlstore: receive: the row of key %q was deleted before its payload was compared", r.key)
+		return sqsonce.Unavailable(fmt.Errorf("sqlstore: receive: the row of key %q was deleted before its payload was compared", r.key))
 	case err != nil:
 		return err
 	case d.validate(e.Message) != d.validate(r.message):

@@ -27,6 +27,10 @@ func TestStore(t *testing.T) {
 					b := EmptyBed(t, name) // without tables
 					return storeOn(t, b.DB, b.Dialect)
 				},
+				Unlisted: func(t *testing.T) dedup.Store {
+					d := EmptyBed(t, name).Dialect
+					return unlisted{err: unlistedCode(d)}.store(t, d)
+				},
 				Lease:    unit,
 				Grace:    time.Second,
 				RealTime: true,

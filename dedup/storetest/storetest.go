@@ -28,6 +28,9 @@ type Harness struct {
 	// Away returns a store whose server cannot be reached, and Misconfigured one whose table is missing or whose access is
 	// denied. nil: the store has no such state, and the case is reported as skipped.
 	Away, Misconfigured func(t *testing.T) dedup.Store
+	// Unlisted returns a store whose server answers every operation with an error that the store does not know: a code that
+	// the test invents. nil: the store has no such state, and the case is reported as skipped.
+	Unlisted func(t *testing.T) dedup.Store
 	// Advance lets d pass on the store's clock and on the caller's. Default: time.Sleep, which takes no time in a bubble.
 	Advance func(d time.Duration)
 	// Lease is how long the leases of the cases are; the times that they let pass are multiples of it. Default: 1 minute. In
@@ -86,6 +89,7 @@ const (
 	usable state = iota
 	away
 	misconfigured
+	unlisted
 )
 
 func (h Harness) store(s state) func(*testing.T) dedup.Store {
@@ -94,6 +98,8 @@ func (h Harness) store(s state) func(*testing.T) dedup.Store {
 		return h.Away
 	case misconfigured:
 		return h.Misconfigured
+	case unlisted:
+		return h.Unlisted
 	}
 	return h.New
 }
