@@ -180,3 +180,29 @@ func TestUnknownAnswerIsNoAttempt(t *testing.T) {
 		})
 	}
 }
+
+// A timeout that ends while the acquire is granted is no attempt either: the handler did not run. A host that stops knows that
+// by itself, and its stop is no outage.
+func TestEndBeforeTheStartIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	for cause, want := range map[error]sqsonce.OutcomeKind{
+		context.DeadlineExceeded: sqsonce.OutcomeUnavailable,
+		sqsonce.ErrShutdown:      sqsonce.OutcomeFailed,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			f := newFaults()
+			f.after = func(_ context.Context, op string, _ int) error {
+				if op == "acquire" {
+					cancel(cause)
+				}
+				return nil
+			}
+			var e effects
+			err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
+			if got := sqsonce.OutcomeOf(err).Kind; got != want || e.got() != 0 {
+				t.Errorf("%v: got outcome %s of error %v and %d runs, want %s", cause, got, err, e.got(), want)
+			}
+		})
+	}
+}

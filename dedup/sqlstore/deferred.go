@@ -60,7 +60,8 @@ func (d *Deferred) textOf(err error) string { return errorText(host.Described(d.
 // an earlier one. It is safe to repeat: an event that is stored, pending or done, does not change.
 //
 // A message without an ID is a [sqsonce.Reject]. If Options.Validate is set, a message with the key of a stored event and
-// another payload is one too, and matches [dedup.ErrPayloadMismatch].
+// another payload is one too, and matches [dedup.ErrPayloadMismatch]. Any other answer of the database matches
+// [sqsonce.ErrUnavailable].
 func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 	return d.ReceiveBatch(ctx, []*sqsonce.Message{m})[0]
 }
