@@ -36,9 +36,6 @@ func (o *Once) acquire(ctx context.Context, rl *recordLease) (Lease, error) {
 		Validation: rl.task.validation,
 		NoTakeover: o.o.OnCrash != Rerun,
 	})
-	if err != nil && patient.Err() != nil && ctx.Err() == nil {
-		err = sqsonce.Unavailable(err) // the store did not answer in time, whatever it says of its context
-	}
 	if err == nil && l.OwnRetry {
 		o.counts.ownRetries.Add(1)
 		o.incident(ctx, Incident{Key: l.Key, Kind: IncidentOwnRetry, Fence: l.Fence})
@@ -103,9 +100,9 @@ func (o *Once) refused(ctx context.Context, t task, rl *recordLease, err error) 
 	}
 	o.counts.storeErrors.Add(1)
 	unknown := errors.Is(err, ErrOutcomeUnknown)
-	err = fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err)
-	_, unusable := errors.AsType[*sqsonce.FieldError](err)
-	if o.o.OnStoreDown == RunAnyway && !unusable && ctx.Err() == nil && !errors.Is(err, sqsonce.ErrMisconfigured) {
+	err = unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
+	down := errors.Is(err, sqsonce.ErrUnavailable) && !errors.Is(err, sqsonce.ErrMisconfigured)
+	if o.o.OnStoreDown == RunAnyway && down && ctx.Err() == nil {
 		return o.runWithoutRecord(ctx, t, rl, err)
 	}
 	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
@@ -195,7 +192,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, t task, rl *recordLease, ca
 			}
 			return
 		}
-		if e := o.callComplete(context.WithoutCancel(ctx), l, r); e != nil && !errors.Is(e, sqsonce.ErrLeaseLost) {
+		if e := o.callComplete(context.WithoutCancel(ctx), success{lease: l, result: r}); e != nil && !errors.Is(e, sqsonce.ErrLeaseLost) {
 			o.o.Logger.WarnContext(ctx, "dedup: handler succeeded without a record, and none was completed", "key", t.key, "error", e)
 		}
 	})

@@ -241,6 +241,10 @@ func TestRunAnywayIsNotForEveryError(t *testing.T) {
 		if err := newOnce(t, f, runAnyway).Handler(e.handler)(t.Context(), message("1")); err == nil || e.got() != 0 {
 			t.Errorf("unusable store: got error %v and %d runs, want an error and none", err, e.got())
 		}
+		f.before = func(context.Context, string, int) error { return dedup.ErrRecord }
+		if err := newOnce(t, f, runAnyway).Handler(e.handler)(t.Context(), message("1")); !errors.Is(err, dedup.ErrRecord) || e.got() != 0 {
+			t.Errorf("foreign record: got error %v and %d runs, want ErrRecord and none", err, e.got())
+		}
 		f.before = func(context.Context, string, int) error { return fmt.Errorf("%w: no table", sqsonce.ErrMisconfigured) }
 		if err := newOnce(t, f, runAnyway).Handler(e.handler)(t.Context(), message("1")); !errors.Is(err, sqsonce.ErrMisconfigured) || e.got() != 0 {
 			t.Errorf("misconfigured store: got error %v and %d runs, want ErrMisconfigured and none", err, e.got())

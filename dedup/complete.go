@@ -25,32 +25,24 @@ func pause(try int) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// complete records the handler's success. It is tried at least once, also after the lease's end or when the host has given
-// the message up: the store accepts it while no other owner took over. It is retried while the host has the message, and
-// the lease is renewed meanwhile.
+// complete records the handler's success. It is sent at least once, also after the lease's end or when the host has given
+// the message up: the store accepts it while no other owner took over. It is sent again while the host has the message, and
+// the lease is renewed meanwhile. Then the process goes on in the background: see unrecorded.
 //
 // The record is never released here, whatever the store answers: the event has had its effect. A release would let the
 // next delivery repeat the effect at once. The lease gives an answer that is slow or lost the time to be confirmed.
 func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
-	l, begun := rl.current(), time.Now()
+	s := success{lease: rl.current(), result: r, since: time.Now()}
 	own := context.WithoutCancel(ctx)
-	err := o.callComplete(own, l, r)
-	if retryable(err) {
-		// Now, and not when it has failed for good: while the store is away, all slots of a host may be here.
-		o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed, trying again", "key", l.Key, "error", err)
-		retry, cancel := o.retryContext(ctx, rl, begun)
-		defer cancel()
-		rl.renewAgain(own, cancel)
-		defer rl.stopRenewing(true)
-		for try := 1; retryable(err) && host.Wait(retry, pause(try)); try++ {
-			err = o.callComplete(retry, l, r)
-		}
+	err := o.callComplete(own, s)
+	if refusesValue(err) && !s.isBare() {
+		s = s.bare()
+		err = o.callComplete(own, s)
 	}
-	// The store refuses a renewal also when an earlier complete, whose answer was lost, has reached it: ask for that answer.
-	if refusal := rl.refusedRenewal(); refusal != nil && retryable(err) {
-		if err = o.callComplete(own, l, r); retryable(err) {
-			err = refusal
-		}
+	if retryable(err) {
+		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
+		o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed, trying again", "key", s.lease.Key, "error", err)
+		s, err = o.completeAgain(ctx, rl, s, err)
 	}
 
 	switch {
@@ -62,42 +54,74 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 		return rl.lostError()
 	}
 	o.counts.completeFailed.Add(1)
-	o.incident(ctx, Incident{Key: l.Key, Kind: IncidentNotCompleted, Fence: l.Fence, Err: err})
+	o.incident(ctx, Incident{Key: s.lease.Key, Kind: IncidentNotCompleted, Fence: s.lease.Fence, Err: err})
+	again := retryable(err)
+	if again {
+		o.unrecorded.add(s, o.recordLater)
+	}
 	if o.o.OnCompleteFailed == Acknowledge {
-		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", "key", l.Key, "error", err)
+		o.o.Logger.ErrorContext(ctx, "dedup: handler succeeded, record not completed, message acknowledged: a duplicate would run again", "key", s.lease.Key, "error", err)
 		return nil
 	}
-	again := retryable(err)
-	err = fmt.Errorf("dedup: handler succeeded, record not completed %s: it runs again when the lease is over (Options.OnCompleteFailed): %w",
-		o.record(l.Key), err)
+	err = fmt.Errorf("dedup: handler succeeded, record not completed %s: it runs again where another process takes it over (Options.OnCompleteFailed): %w",
+		o.record(s.lease.Key), err)
 	if again {
 		err = sqsonce.Unavailable(err) // the handler did not fail
 	}
 	return err
 }
 
-// retryable reports whether a complete may succeed when it is sent again.
-func retryable(err error) bool {
-	_, unusable := errors.AsType[*sqsonce.FieldError](err)
-	return err != nil && !unusable && !errors.Is(err, sqsonce.ErrLeaseLost)
+// completeAgain sends a complete until it is answered, while the host has the message. Where the store has failed it twice, and has
+// renewed the same record meanwhile, it goes on without payload hash and result: the store may refuse to keep these.
+func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, err error) (success, error) {
+	own, until := context.WithoutCancel(ctx), rl.until()
+	retry, cancel := o.retryContext(ctx, rl, s.since)
+	defer cancel()
+	rl.renewAgain(own, cancel)
+	defer rl.stopRenewing(true)
+	for try := 1; retryable(err) && host.Wait(retry, pause(try)); try++ {
+		if try > 1 && rl.until().After(until) {
+			s = s.bare()
+		}
+		err = o.callComplete(retry, s)
+	}
+	// The store refuses a renewal also when an earlier complete, whose answer was lost, has reached it: ask for that answer.
+	if refusal := rl.refusedRenewal(); refusal != nil && retryable(err) {
+		if err = o.callComplete(own, s); retryable(err) {
+			err = refusal
+		}
+	}
+	return s, err
 }
 
-// retryContext returns the context of a complete's retries. A host ends the handler's context when it has no more time for
-// the message, or no longer has it. Other callers may have a context that never ends: theirs ends with the lease.
+// retryable reports whether a complete may succeed when it is sent again.
+func retryable(err error) bool {
+	return err != nil && !refusesValue(err) && !errors.Is(err, sqsonce.ErrLeaseLost)
+}
+
+// refusesValue reports whether the store's own code refuses a value of the record.
+func refusesValue(err error) bool {
+	_, unusable := errors.AsType[*sqsonce.FieldError](err)
+	return unusable
+}
+
+// retryContext returns the context of a complete's retries. It ends when the host has no more time for the message, or no longer
+// has it. Other callers may have a context that never ends: theirs ends with the lease.
 func (o *Once) retryContext(ctx context.Context, rl *recordLease, begun time.Time) (context.Context, context.CancelFunc) {
+	hosts, hosted := settle.Host(ctx)
 	switch {
 	case o.o.OnCompleteFailed == Acknowledge:
-		return context.WithDeadline(ctx, begun.Add(o.o.CallTimeout))
-	case settle.Hosted(ctx):
-		return context.WithCancel(ctx)
+		return context.WithDeadline(hosts, begun.Add(o.o.CallTimeout))
+	case hosted:
+		return context.WithCancel(hosts)
 	}
 	return context.WithTimeout(context.WithoutCancel(ctx), rl.left())
 }
 
-func (o *Once) callComplete(ctx context.Context, l Lease, r Result) error {
+func (o *Once) callComplete(ctx context.Context, s success) error {
 	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
 	defer cancel()
-	err := o.store.Complete(ctx, l, r)
+	err := o.store.Complete(ctx, s.lease, s.result)
 	if err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 		o.counts.storeErrors.Add(1)
 	}

@@ -45,7 +45,7 @@ func Do[T any](ctx context.Context, o *Once, key string, f func(context.Context)
 	for _, fn := range optFns {
 		fn(&opts)
 	}
-	t := task{key: recordKey(o.consumer, key), came: o.hooks.arrival(), validation: opts.Validation}
+	t := task{key: recordKey(o.consumer, key), came: o.hooks.arrival(), validation: storable(opts.Validation)}
 	t.run = func(ctx context.Context, _ Lease) (Result, bool, error) {
 		v, err := f(ctx)
 		if err != nil {

@@ -1,6 +1,7 @@
 package dedup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,6 +55,9 @@ var (
 	ErrForeignWriter = errors.New("dedup: record overwritten by a writer that does not check ownership")
 	// ErrOutcomeUnknown is what a store's Acquire matches when a request of it may still be carried out: see [Store].
 	ErrOutcomeUnknown = errors.New("dedup: acquire: outcome unknown")
+	// ErrRecord says that the data under a key is not a record that the store writes: another program has written it. The
+	// store does not change it. Delete it, and the event runs again. A store's errors match it only after the data was read.
+	ErrRecord = errors.New("dedup: not a record")
 	// ErrNotFound is what a store's Inspect returns for a key without a record.
 	ErrNotFound = errors.New("dedup: no record")
 	// ErrChanged is what a store's Reopen returns for a record that is not as it was seen: see [Reopener].
@@ -65,6 +69,17 @@ var (
 	// call of Do whose value could not become JSON.
 	ErrNoResult = errors.New("dedup: completed without a result")
 )
+
+// unrun is the error of a delivery whose handler did not run. It is the message's failure only where the message or its record
+// can cause it: the store refuses a value, or the record was read and is none. Anything else that a store answers, and the end
+// of a timeout, says nothing about the message. A host that stops knows by itself that the handler did not run.
+func unrun(ctx context.Context, err error) error {
+	_, refused := errors.AsType[*sqsonce.FieldError](err)
+	if refused || errors.Is(err, ErrRecord) || errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(context.Cause(ctx), sqsonce.ErrShutdown) {
+		return err
+	}
+	return sqsonce.Unavailable(err)
+}
 
 // lostKind is the incident of a store that refused an owner.
 func lostKind(refusal error) IncidentKind {

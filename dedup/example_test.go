@@ -2,6 +2,8 @@ package dedup_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -50,7 +52,10 @@ func ExampleOnce_Handler() {
 func ExampleOptions_validate() {
 	once, err := dedup.New(memstore.New(), "billing", func(o *dedup.Options) {
 		o.Key = func(m *sqsonce.Message) (string, error) { return m.Attributes["order"].String, nil }
-		o.Validate = func(m *sqsonce.Message) string { return m.Body } // better: a hash
+		o.Validate = func(m *sqsonce.Message) string {
+			hash := sha256.Sum256([]byte(m.Body))
+			return hex.EncodeToString(hash[:])
+		}
 	})
 	if err != nil {
 		fmt.Println(err)

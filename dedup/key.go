@@ -88,3 +88,16 @@ func recordKey(consumer, event string) string {
 	sum := sha256.Sum256([]byte(event))
 	return consumer + "##" + hex.EncodeToString(sum[:])
 }
+
+// maxValidation is the longest payload hash that is stored as it is.
+const maxValidation = 128
+
+// storable returns a payload hash in a form that every store keeps: itself, where it is short and of printable ASCII, else its
+// SHA-256.
+func storable(hash string) string {
+	if len(hash) <= maxValidation && !strings.ContainsFunc(hash, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return hash
+	}
+	sum := sha256.Sum256([]byte(hash))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -14,17 +14,18 @@ import (
 // Once runs a handler once per event, with one record per event in a store. It is safe for concurrent use and has
 // nothing to close.
 type Once struct {
-	store    Store
-	consumer string
-	o        Options // with defaults
-	hooks    hooks
-	peers    peers
-	cache    cache
-	counts   counters
-	noSource sync.Once // logs an event-id without an event-source
-	noID     sync.Once // the warning about messages without an event ID
-	handlers atomic.Int64
-	tooShort sync.Once // logs a retention that is shorter than a message can take to come back
+	store      Store
+	consumer   string
+	o          Options // with defaults
+	hooks      hooks
+	peers      peers
+	cache      cache
+	counts     counters
+	noSource   sync.Once // logs an event-id without an event-source
+	noID       sync.Once // the warning about messages without an event ID
+	unrecorded unrecorded
+	handlers   atomic.Int64
+	tooShort   sync.Once // logs a retention that is shorter than a message can take to come back
 }
 
 // New returns a Once that keeps its records in s under the consumer's name.
@@ -53,8 +54,10 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 
 // Handler returns a handler that runs h under the record of the message's event. The record is acquired before h runs
 // and renewed while h runs. When h has returned it is completed or released, also where ctx was cancelled meanwhile. While
-// the store does not answer, a complete is retried until the host ends ctx, and a release until the lease is over; without
-// one of this module's hosts both end with the lease. The pauses grow from 100 ms to 5 s.
+// the store does not answer, a complete is retried until the host has no more time for the message or no longer has it, and
+// a release until the lease is over; without one of this module's hosts both end with the lease. The pauses grow from 100 ms
+// to 5 s. A deadline of ctx ends h and no call of the store. Where the record could not be completed in that time, the
+// process goes on to complete it for up to 12 h, and a redelivery of the event here does not call h again.
 //
 // The returned handler's error is:
 //
@@ -69,11 +72,13 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //   - a [*sqsonce.RejectError] around [ErrPayloadMismatch], [ErrCrashed] (policy DeadLetter) or [sqsonce.ErrNoEventID]:
 //     h was not called.
 //   - matching [ErrCrashed] (policy Block): h was not called.
-//   - matching [sqsonce.ErrUnavailable]: the store did not answer. Either h was not called; or h succeeded, its record could
-//     not be completed while the host had the message, and the policy is Redeliver; or h failed, and its record was not
-//     released before the lease was over, or not renewed before a Reject.
-//   - any other: the store failed because of this record, or Options.Key did. h was not called, unless the store refuses to
-//     store the result.
+//   - matching [sqsonce.ErrUnavailable]: the store did not answer, or answered with an error that says nothing about the
+//     record, or ctx ended before the answer. Either h was not called; or h succeeded, its record could not be completed while
+//     the host had the message, and the policy is Redeliver; or h failed, and its record was not released before the lease was
+//     over, or not renewed before a Reject.
+//   - matching [ErrRecord]: another program has written the record. h was not called.
+//   - any other: the store refused a value of the message ([*sqsonce.FieldError]), or Options.Key failed. h was not called,
+//     unless the store refuses to store the result.
 func (o *Once) Handler(h sqsonce.Handler) sqsonce.Handler {
 	if h == nil {
 		err := &sqsonce.FieldError{Package: "dedup", Field: "handler", Problem: "is nil"}
@@ -113,7 +118,7 @@ func (o *Once) task(ctx context.Context, m *sqsonce.Message) (task, error) {
 		return task{}, err
 	}
 	if o.o.Validate != nil {
-		t.validation = o.o.Validate(m)
+		t.validation = storable(o.o.Validate(m))
 	}
 	return t, nil
 }
@@ -137,7 +142,14 @@ func (o *Once) do(ctx context.Context, t task) error {
 	}
 	defer rl.end()
 
-	l, err := o.acquire(ctx, rl)
+	if s, ok := o.unrecorded.get(t.key); ok {
+		if known, err := o.completeEarlier(ctx, t, s); known {
+			rl.acquireDone(errEarlier)
+			return err
+		}
+	}
+	own, _ := settle.Host(ctx) // a handler's deadline does not end the call before it
+	l, err := o.acquire(own, rl)
 	if e, ok := errors.AsType[*CompletedError](err); ok {
 		o.cache.add(t.key, e.Result.Validation) // before the peers that wait for rl check again
 	}

@@ -31,7 +31,8 @@ type Options struct {
 	// Key returns the event's key. It must return the same key for every delivery of an event. Default: Message.Key.
 	Key func(*sqsonce.Message) (string, error)
 	// Validate returns a hash of the payload. A delivery with the key of a completed event and another hash is rejected
-	// with ErrPayloadMismatch, and the record stays as it is. Default: no validation.
+	// with ErrPayloadMismatch, and the record stays as it is. A hash of more than 128 bytes, or with other characters than
+	// printable ASCII, is stored as "sha256:" and the hex digits of its SHA-256. Default: no validation.
 	Validate func(*sqsonce.Message) string
 	// TrustDedupID makes the queue's ARN, the group and the MessageDeduplicationId the key of messages without an event
 	// ID. Use it only where the producers give each event a MessageDeduplicationId of its own. Default: false.

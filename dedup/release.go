@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // fail releases the record of a handler that failed, and returns the delivery's error.
@@ -61,6 +62,7 @@ func (o *Once) proveForReject(ctx context.Context, rl *recordLease) error {
 // the message.
 func (o *Once) release(ctx context.Context, rl *recordLease, cause error) error {
 	l := rl.current()
+	ctx, _ = settle.Host(ctx)
 	err := o.callRelease(context.WithoutCancel(ctx), l, cause)
 	for try := 1; retryable(err) && rl.left() > 0; try++ {
 		if !host.Wait(ctx, min(pause(try), rl.left())) {

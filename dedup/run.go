@@ -31,6 +31,7 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	}, func(handlerErr error) {
 		rl.stopRenewing(true)
 		rl.unwatch()
+		defer settle.Record(ctx)()
 		err = o.finish(ctx, rl, r, completed, handlerErr)
 	})
 	return err
@@ -66,9 +67,10 @@ func (o *Once) start(ctx context.Context, t task, rl *recordLease, l Lease) erro
 	return nil
 }
 
-// notStarted is the error of a delivery whose context was cancelled before its handler could start.
+// notStarted is the error of a delivery whose context was cancelled before its handler could start. A deadline that is only the
+// handler's says nothing about a message whose handler did not run.
 func (o *Once) notStarted(ctx context.Context, t task) error {
-	err := fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx))
+	err := unrun(ctx, fmt.Errorf("dedup: context cancelled, handler not called %s: %w", o.record(t.key), context.Cause(ctx)))
 	o.decided(ctx, t, Decision{Outcome: DecidedCancelled, Err: err})
 	return settle.NotRun(err)
 }

@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,6 +140,68 @@ func TestPatienceWithAnAcquire(t *testing.T) {
 			err := newOnce(t, f, func(o *dedup.Options) { o.OnStoreDown = tt.policy }).Handler(hang(0))(context.Background(), m)
 			if took := time.Since(start); (err == nil) != (tt.policy == dedup.RunAnyway) || took != tt.want {
 				t.Errorf("policy %d, process ends in %s: got error %v after %s, want %s", tt.policy, tt.killAt, err, took, tt.want)
+			}
+		})
+	}
+}
+
+// The error of an acquire is the message's failure only where the message or its record causes it. A store that knows nothing
+// of ErrUnavailable, and a timeout before the answer, cost no attempt.
+func TestUnknownAnswerIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer error
+		want   sqsonce.OutcomeKind
+	}{
+		"invented code":  {errors.New("SQLSTATE 55000"), sqsonce.OutcomeUnavailable},
+		"refused value":  {&sqsonce.FieldError{Package: "store", Field: "key", Problem: "is too long"}, sqsonce.OutcomeFailed},
+		"foreign record": {fmt.Errorf("%w: status is %q", dedup.ErrRecord, "new"), sqsonce.OutcomeFailed},
+		"timeout":        {nil, sqsonce.OutcomeUnavailable},
+		"panic":          {&sqsonce.PanicError{Value: "bug"}, sqsonce.OutcomeUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.before = func(ctx context.Context, _ string, _ int) error {
+					if tt.answer == nil {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return tt.answer
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than CallTimeout
+				defer cancel()
+				var e effects
+				err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
+				if got := sqsonce.OutcomeOf(err).Kind; got != tt.want || !errors.Is(err, tt.answer) && tt.answer != nil || e.got() != 0 {
+					t.Errorf("got outcome %s of error %v and %d runs, want %s", got, err, e.got(), tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A timeout that ends while the acquire is granted is no attempt either: the handler did not run. A host that stops knows that
+// by itself, and its stop is no outage.
+func TestEndBeforeTheStartIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	for cause, want := range map[error]sqsonce.OutcomeKind{
+		context.DeadlineExceeded: sqsonce.OutcomeUnavailable,
+		sqsonce.ErrShutdown:      sqsonce.OutcomeFailed,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			f := newFaults()
+			f.after = func(_ context.Context, op string, _ int) error {
+				if op == "acquire" {
+					cancel(cause)
+				}
+				return nil
+			}
+			var e effects
+			err := newOnce(t, f).Handler(e.handler)(ctx, message("1"))
+			if got := sqsonce.OutcomeOf(err).Kind; got != want || e.got() != 0 {
+				t.Errorf("%v: got outcome %s of error %v and %d runs, want %s", cause, got, err, e.got(), want)
 			}
 		})
 	}

@@ -149,7 +149,12 @@ func (l *loop) markStuckAfter(d *delivery, cancelledIn time.Duration) {
 
 // markStuck gives the slot of d's handler to another message.
 func (l *loop) markStuck(d *delivery) {
-	if d.stuck {
+	switch {
+	case d.stuck:
+		return
+	case settle.Recording(d.key.handler) && d.key.handler.Err() == nil:
+		// The handler has returned after its own timeout, and middleware completes or releases its record.
+		d.watchdog = l.schedule.add(l.now().Add(time.Second), func() { l.markStuck(d) })
 		return
 	}
 	d.stuck = true

@@ -177,7 +177,7 @@ func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (
 		}
 
 		unknownOutcome = false
-		r, decodeErr := decode(found) // an implementation that returns no item with a refusal: ErrRecord
+		r, decodeErr := decode(found) // an implementation that returns no item with a refusal: dedup.ErrRecord
 		if decodeErr != nil {
 			return dedup.Lease{}, s.explain("acquire", decodeErr)
 		}

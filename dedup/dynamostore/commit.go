@@ -103,6 +103,9 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 	if api, ok := errors.AsType[smithy.APIError](err); ok && strings.Contains(api.ErrorMessage(), "multiple operations on one item") {
 		return &WriteError{Index: -1, Err: ErrSameItem}
 	}
+	if classify(err) == answered {
+		return s.named("transaction", err) // the handler ran, and DynamoDB refused what it wrote
+	}
 	return s.explain("transaction", err)
 }
 

@@ -68,6 +68,25 @@ func TestInboxCommitAfterReleaseIsRefused(t *testing.T) {
 	})
 }
 
+// An answer that the store does not know is unavailable before the handler ran. After it, the handler's own writes may be the
+// reason: it is a failure of the event, and counts.
+func TestInboxCommitRefusedWithAnUnknownCode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := ledgerBed(t)
+		h := b.inbox(b.store()).Handler(bookAlice)
+		b.faults(fault.Rule{Op: "TransactWriteItems", Prob: 1, Do: fault.Error, Code: "SomethingNew"})
+		if err := h(t.Context(), order(1)); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed {
+			t.Errorf("refused commit: got error %v, want a failure", err)
+		}
+		b.faults(fault.Rule{Op: "UpdateItem", Prob: 1, Do: fault.Error, Code: "SomethingNew"})
+		if err := h(t.Context(), order(2)); sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable {
+			t.Errorf("refused acquire: got error %v, want unavailable", err)
+		}
+		b.balance("")
+	})
+}
+
 // The token stays while its outcome is unknown, so that DynamoDB recognises it. After a cancellation it is new.
 func TestInboxTokens(t *testing.T) {
 	t.Parallel()

@@ -35,6 +35,12 @@ func TestConformance(t *testing.T) {
 			return s
 		},
 		Attributes: attributes,
+		Unlisted: func(t *testing.T) dedup.Store {
+			b := newBed(t)
+			s := b.store()
+			b.faults(fault.Rule{Prob: 1, Do: fault.Error, Code: "SomethingNewException"})
+			return s
+		},
 	})
 }
 

@@ -114,7 +114,7 @@ func TestListOfOtherItems(t *testing.T) {
 		b.foreign(values{attrStatus: text("EXPIRED")})
 		var got []string
 		for r, err := range s.List(t.Context()) {
-			if errors.Is(err, ErrRecord) {
+			if errors.Is(err, dedup.ErrRecord) {
 				r.Key += ": no record"
 			} else if err != nil {
 				t.Fatal(err)

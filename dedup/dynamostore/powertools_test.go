@@ -78,12 +78,12 @@ func TestPowertoolsRecordsAreRespected(t *testing.T) {
 		{"neither", func() values {
 			return values{attrStatus: text("EXPIRED"), TTLAttribute: seconds(-time.Hour)}
 		}, func(_ dedup.Lease, err error) bool {
-			return errors.Is(err, ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
+			return errors.Is(err, dedup.ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
 		}},
 		{"another program's number", func() values {
 			return values{attrStatus: text(completed), TTLAttribute: text("soon")}
 		}, func(_ dedup.Lease, err error) bool {
-			return errors.Is(err, ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
+			return errors.Is(err, dedup.ErrRecord) && !errors.Is(err, sqsonce.ErrUnavailable)
 		}},
 	} {
 		for _, dated := range []bool{true, false} {

@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
@@ -38,10 +37,6 @@ const (
 // MaxKey is DynamoDB's longest partition key, in bytes.
 const MaxKey = 2048
 
-// ErrRecord says that an item of the table is not a record that the store or Powertools writes. The store does not change
-// such an item.
-var ErrRecord = errors.New("dynamostore: item is not a record")
-
 // record is a decoded item. A number that is missing is nil: DynamoDB's conditions on it are false.
 type record struct {
 	status, owner, lastError, tx string
@@ -67,7 +62,7 @@ func decode(item map[string]ddbtypes.AttributeValue) (record, error) {
 		r.result.Data = d.data(attrData)
 	}
 	if d.err == nil && r.status != inProgress && r.status != completed {
-		d.err = fmt.Errorf("%w: status is %q", ErrRecord, r.status)
+		d.err = fmt.Errorf("%w: status is %q", dedup.ErrRecord, r.status)
 	}
 	return r, d.err
 }
@@ -120,7 +115,7 @@ func (d *decoder) data(name string) []byte {
 
 func (d *decoder) fail(name, want string) {
 	if d.err == nil {
-		d.err = fmt.Errorf("%w: attribute %s is not %s", ErrRecord, name, want)
+		d.err = fmt.Errorf("%w: attribute %s is not %s", dedup.ErrRecord, name, want)
 	}
 }
 

@@ -104,8 +104,8 @@ func TestReopenForeign(t *testing.T) {
 		}
 		r.Owner = "a"
 		b.foreign(values{attrStatus: text("EXPIRED"), attrOwner: text("a"), attrFence: number(r.Fence)})
-		if err := s.Reopen(t.Context(), r, "note"); !errors.Is(err, ErrRecord) {
-			t.Errorf("no record: got error %v, want ErrRecord", err)
+		if err := s.Reopen(t.Context(), r, "note"); !errors.Is(err, dedup.ErrRecord) {
+			t.Errorf("no record: got error %v, want dedup.ErrRecord", err)
 		}
 	})
 }

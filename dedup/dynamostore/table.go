@@ -15,6 +15,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // tableWait limits how long CreateTable waits for the table. DynamoDB takes seconds.
@@ -225,9 +226,20 @@ var accessCodes = map[string]bool{
 // endpointCodes are the codes of an endpoint that is not DynamoDB.
 var endpointCodes = map[string]bool{"UnknownOperationException": true, "InvalidAction": true}
 
-// explain gives an operation's final error its type and its name. A KMS key that is disabled, or that the role may not use,
-// is AccessDeniedException as denied access to the table is, with KMS's text.
+// explain gives an operation's final error its type and its name. Any error but a refused value and a record that is none
+// matches sqsonce.ErrUnavailable, whatever DynamoDB answered.
 func (s *Store) explain(op string, err error) error {
+	err = s.named(op, err)
+	_, refused := errors.AsType[*sqsonce.FieldError](err)
+	if err == nil || refused || errors.Is(err, dedup.ErrRecord) || errors.Is(err, sqsonce.ErrUnavailable) {
+		return err
+	}
+	return sqsonce.Unavailable(err)
+}
+
+// named gives an error its type and its name. A KMS key that is disabled, or that the role may not use, is
+// AccessDeniedException as denied access to the table is, with KMS's text.
+func (s *Store) named(op string, err error) error {
 	problem := error(nil)
 	api, isAPI := errors.AsType[smithy.APIError](err)
 	response, _ := errors.AsType[*smithyhttp.ResponseError](err)
@@ -242,16 +254,12 @@ func (s *Store) explain(op string, err error) error {
 	case isAPI && api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "key element does not match the schema"):
 		problem = ErrKeySchema
 	}
-	_, unusable := errors.AsType[*sqsonce.FieldError](err)
 	unsent, _ := errors.AsType[*unsentError](err)
 	switch {
 	case unsent != nil && unsent.misconfigured(), isAPI && endpointCodes[api.ErrorCode()]:
 		return fmt.Errorf("%w: dynamostore: %s: %w", sqsonce.ErrMisconfigured, op, err)
 	case problem != nil:
 		return &TableError{Table: s.table, Problem: problem, Detail: op, Err: err}
-	case !unusable && !errors.Is(err, ErrRecord) && classify(err) != answered:
-		// No message causes throttling, a failure of the service, or a request without an answer.
-		return sqsonce.Unavailable(fmt.Errorf("dynamostore: %s: %w", op, err))
 	}
 	return fmt.Errorf("dynamostore: %s: %w", op, err)
 }

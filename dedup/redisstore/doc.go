@@ -73,8 +73,8 @@
 // acquire may be stored, and the key then waits for a lease that nobody uses; under dedup.Block and dedup.DeadLetter it looks
 // like a crash.
 //
-// Errors that no message causes match [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps: see
-// [ServerError].
+// A key whose value is not a record is [dedup.ErrRecord]. All other errors of the server and the network match
+// [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] where no retry helps: see [ServerError].
 //
 // # Permissions
 //

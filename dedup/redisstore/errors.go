@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 )
 
 // What can be wrong with a server. A [*ServerError] matches one of them.
@@ -32,9 +33,6 @@ var (
 	// ErrNotTold: the server does not say how it is configured. Only [Store.Check] returns it.
 	ErrNotTold = errors.New("server does not say how it is configured: allow INFO, or make sure of maxmemory-policy noeviction and appendonly yes")
 )
-
-// ErrRecord says that a key with the store's prefix holds data that the store did not write. The store does not change it.
-var ErrRecord = errors.New("redisstore: the key's value is not a record")
 
 // ServerError says why a server cannot be used. It matches [sqsonce.ErrUnavailable], and [sqsonce.ErrMisconfigured] unless
 // the problem is ErrReplica, ErrMemory or ErrDisk, which may end by themselves.
@@ -95,17 +93,17 @@ var problems = []struct {
 	{"ERR This instance has cluster support disabled", ErrCommand},
 }
 
-// explain gives an operation's final error its type and its name. What no message causes matches sqsonce.ErrUnavailable.
-// What remains is the record's fault, or a script's.
+// explain gives an operation's final error its type and its name. A value that is no record matches dedup.ErrRecord. Any other
+// error matches sqsonce.ErrUnavailable, whatever the server answered.
 func explain(op string, err error) error {
 	serverErr, isServer := errors.AsType[redis.Error](err)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errReply), errors.Is(err, ErrRecord):
+	case errors.Is(err, dedup.ErrRecord):
 		return fmt.Errorf("redisstore: %s: %w", op, err)
 	case isServer && hasCode(serverErr, "WRONGTYPE"):
-		return fmt.Errorf("%w: %s: %w", ErrRecord, op, err)
+		return fmt.Errorf("redisstore: %s: %w: %w", op, dedup.ErrRecord, err)
 	case errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%w: redisstore: %s: this program has closed the client: %w", sqsonce.ErrMisconfigured, op, err)
 	}
@@ -114,11 +112,7 @@ func explain(op string, err error) error {
 			return &ServerError{Problem: p.problem, Detail: op, Err: err}
 		}
 	}
-	err = fmt.Errorf("redisstore: %s: %w", op, err)
-	if isTransient(err) {
-		return sqsonce.Unavailable(err)
-	}
-	return err
+	return sqsonce.Unavailable(fmt.Errorf("redisstore: %s: %w", op, err))
 }
 
 // transientCodes are the errors of a server that is starting, that was the master until now or whose replicas are away,

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
 )
 
@@ -51,6 +52,9 @@ func TestKindsOfErrors(t *testing.T) {
 		{io.EOF, unavailable, nil},
 		{io.ErrUnexpectedEOF, unavailable, nil},
 		{redis.ErrPoolTimeout, unavailable, nil},
+		{refusal("ERR internal error"), unavailable, nil},
+		{refusal("ERR max daily request limit exceeded. Limit: 10000, Usage: 10000."), unavailable, nil},
+		{inScript("attempt to perform arithmetic on a nil value"), unavailable, nil},
 		{context.DeadlineExceeded, unavailable, nil},
 		{errors.New("redis: all sentinels specified in configuration are unreachable"), unavailable, nil},
 
@@ -73,8 +77,7 @@ func TestKindsOfErrors(t *testing.T) {
 
 		{refusal("WRONGTYPE Operation against a key holding the wrong kind of value"), record, nil},
 		{inScript("WRONGTYPE Operation against a key holding the wrong kind of value"), record, nil},
-		{inScript("attempt to perform arithmetic on a nil value"), record, nil},
-		{fmt.Errorf("%w: x", redisstore.ErrRecord), record, nil},
+		{fmt.Errorf("%w: x", dedup.ErrRecord), record, nil},
 	} {
 		got := redisstore.Explain("acquire", fmt.Errorf("a caller's text: %w", tt.err))
 		kind := record

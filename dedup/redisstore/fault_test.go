@@ -168,9 +168,9 @@ func TestPermanentRefusals(t *testing.T) {
 		{"NOAUTH Authentication required.", redisstore.ErrAccessDenied},
 		{"WRONGPASS invalid username-password pair or user is disabled.", redisstore.ErrAccessDenied},
 		{"NOPERM this user has no permissions to run the 'evalsha' command", redisstore.ErrAccessDenied},
-		{"WRONGTYPE Operation against a key holding the wrong kind of value", redisstore.ErrRecord},
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", dedup.ErrRecord},
 		// For a command inside a script, before Redis 7.
-		{"ERR Error running script (call to f_1): @user_script:15: WRONGTYPE Operation against a key holding the wrong kind of value", redisstore.ErrRecord},
+		{"ERR Error running script (call to f_1): @user_script:15: WRONGTYPE Operation against a key holding the wrong kind of value", dedup.ErrRecord},
 		{"ERR Error running script (call to f_1): @user_script: 15: -OOM command not allowed when used memory > 'maxmemory'.", redisstore.ErrMemory},
 		{"ERR Error running script (call to f_1): @user_script:39: @user_script: 39: The user executing the script can't run this command or subcommand", redisstore.ErrAccessDenied},
 		{"ERR unknown command 'EVALSHA'", nil},
@@ -349,10 +349,10 @@ func TestForeignValues(t *testing.T) {
 		t.Helper()
 		c := claim("a")
 		c.Key = key
-		if l, err := s.Acquire(ctx, c); !errors.Is(err, redisstore.ErrRecord) || errors.Is(err, dedup.ErrOutcomeUnknown) {
+		if l, err := s.Acquire(ctx, c); !errors.Is(err, dedup.ErrRecord) || errors.Is(err, dedup.ErrOutcomeUnknown) {
 			t.Errorf("acquire of %s: got %+v, %v, want ErrRecord and no unknown outcome", key, l, err)
 		}
-		if r, err := s.Inspect(ctx, key); !errors.Is(err, redisstore.ErrRecord) {
+		if r, err := s.Inspect(ctx, key); !errors.Is(err, dedup.ErrRecord) {
 			t.Errorf("inspect of %s: got %+v, %v, want ErrRecord", key, r, err)
 		}
 	}
@@ -368,19 +368,23 @@ func TestForeignValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("half")
+	if err := client.HSet(ctx, t.Name()+":text", "status", "INPROGRESS", "owner", "x", "fence", "x", "until", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	check("text")
 
 	acquire(t, s, claim("a"))
 	var listed []string
 	for r, err := range s.List(ctx) {
 		if r.Key == claim("a").Key && err == nil {
 			r.Key += " is a record"
-		} else if !errors.Is(err, redisstore.ErrRecord) {
+		} else if !errors.Is(err, dedup.ErrRecord) {
 			t.Errorf("list: got %+v, %v, want ErrRecord", r, err)
 		}
 		listed = append(listed, r.Key)
 	}
 	slices.Sort(listed)
-	if want := []string{"half", "hash", "string", claim("a").Key + " is a record"}; !slices.Equal(slices.Compact(listed), want) {
+	if want := []string{"half", "hash", "string", claim("a").Key + " is a record", "text"}; !slices.Equal(slices.Compact(listed), want) {
 		t.Errorf("list: got %q, want %q", listed, want)
 	}
 	// A record of which another program has deleted the lease's end.

@@ -80,7 +80,7 @@ func (s *Store) listNode(ctx context.Context, node Client, l *operate.List, yiel
 			r, err := s.Inspect(ctx, key)
 			switch {
 			case errors.Is(err, dedup.ErrNotFound): // it expired
-			case errors.Is(err, ErrRecord):
+			case errors.Is(err, dedup.ErrRecord):
 				if !yield(dedup.Record{Lease: dedup.Lease{Key: key}}, err) {
 					return false
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -158,7 +159,7 @@ func (r *reply) fail(i int, want string) {
 // unexpected returns the error of a reply whose status the caller does not know.
 func (r *reply) unexpected() error {
 	if r.err == nil && r.status() == "foreign" {
-		return ErrRecord
+		return dedup.ErrRecord
 	}
 	if r.err == nil {
 		r.err = fmt.Errorf("%w: %.80q", errReply, r.values)

@@ -60,7 +60,8 @@ func (d *Deferred) textOf(err error) string { return errorText(host.Described(d.
 // an earlier one. It is safe to repeat: an event that is stored, pending or done, does not change.
 //
 // A message without an ID is a [sqsonce.Reject]. If Options.Validate is set, a message with the key of a stored event and
-// another payload is one too, and matches [dedup.ErrPayloadMismatch].
+// another payload is one too, and matches [dedup.ErrPayloadMismatch]. Any other answer of the database matches
+// [sqsonce.ErrUnavailable].
 func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 	return d.ReceiveBatch(ctx, []*sqsonce.Message{m})[0]
 }
@@ -142,7 +143,7 @@ func (d *Deferred) insertOne(ctx context.Context, r row) error {
 	e, err := d.Inspect(ctx, r.key)
 	switch {
 	case errors.Is(err, dedup.ErrNotFound):
-		return fmt.Errorf("sqlstore: receive: the row of key %q was deleted before its payload was compared", r.key)
+		return sqsonce.Unavailable(fmt.Errorf("sqlstore: receive: the row of key %q was deleted before its payload was compared", r.key))
 	case err != nil:
 		return err
 	case d.validate(e.Message) != d.validate(r.message):

@@ -63,7 +63,7 @@ func (s *Store) page(ctx context.Context, text string, args []any) (all []listed
 		defer func() { _ = rows.Close() }() // rows.Err reports the errors
 		for rows.Next() {
 			r, err := scan(rows)
-			if err != nil && !errors.Is(err, ErrRecord) {
+			if err != nil && !errors.Is(err, dedup.ErrRecord) {
 				return err
 			}
 			all = append(all, listed{r, err})

@@ -17,10 +17,6 @@ const (
 	completed  = "COMPLETED"
 )
 
-// ErrRecord says that a row of the table is not a record that the store writes: another program has changed it. The store
-// does not use such a row. Delete it with [Store.Delete] and Force, and the event runs again.
-var ErrRecord = errors.New("sqlstore: row is not a record")
-
 // record is a row, and the database's clock when it was read. All times are milliseconds since the Unix epoch.
 type record struct {
 	key, status, owner, lastError string
@@ -38,12 +34,15 @@ func (s *Store) find(ctx context.Context, q sqldb.Queryer, key string) (record, 
 	return scan(q.QueryRowContext(ctx, s.stmts.read, key))
 }
 
-// scan reads a row. With an ErrRecord it returns what it has read.
+// scan reads a row. A row that another program has changed is a dedup.ErrRecord, with what was read of it.
 func scan(row interface{ Scan(...any) error }) (record, error) {
 	var r record
 	err := row.Scan(&r.key, &r.status, &r.owner, &r.fence, &r.until, &r.expires, &r.attempts, &r.lastError, &r.result.Validation, &r.result.Data, &r.now)
+	if sqldb.IsScan(err) {
+		return r, fmt.Errorf("sqlstore: key %q: %w: %w", r.key, dedup.ErrRecord, err)
+	}
 	if err == nil && r.status != inProgress && r.status != completed {
-		err = fmt.Errorf("%w: status of key %q is %q", ErrRecord, r.key, r.status)
+		err = fmt.Errorf("sqlstore: %w: status of key %q is %q", dedup.ErrRecord, r.key, r.status)
 	}
 	return r, err
 }
@@ -91,7 +90,7 @@ func isRefusal(err error) bool {
 	case *dedup.InProgressError, *dedup.CompletedError:
 		return true
 	}
-	return err == sqsonce.ErrLeaseLost || err == dedup.ErrChanged || errors.Is(err, ErrRecord)
+	return err == sqsonce.ErrLeaseLost || err == dedup.ErrChanged || errors.Is(err, dedup.ErrRecord)
 }
 
 // afterLease is how long a record is retained after its lease's end at least, so that Sweep deletes no live lease.

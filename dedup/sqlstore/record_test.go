@@ -105,22 +105,22 @@ func TestForeignRow(t *testing.T) {
 		s := newStore(t, b)
 		l := mustAcquire(t, s, claim("k", "a"))
 		exec(t, b.DB, b.Dialect.sql("UPDATE {records} SET status = 'EXPIRED', lease_until = 1"))
-		if err := s.Reopen(t.Context(), dedup.Record{Lease: l}, "note"); !errors.Is(err, ErrRecord) {
-			t.Errorf("Reopen: got error %v, want ErrRecord", err)
+		if err := s.Reopen(t.Context(), dedup.Record{Lease: l}, "note"); !errors.Is(err, dedup.ErrRecord) {
+			t.Errorf("Reopen: got error %v, want dedup.ErrRecord", err)
 		}
 		mustAcquire(t, s, claim("l", "a"))
 		listed := ""
 		for r, err := range s.List(t.Context()) {
-			listed += fmt.Sprint(r.Key, " is no record: ", errors.Is(err, ErrRecord), "; ")
+			listed += fmt.Sprint(r.Key, " is no record: ", errors.Is(err, dedup.ErrRecord), "; ")
 		}
 		if want := "k is no record: true; l is no record: false; "; listed != want {
 			t.Errorf("List: got %q, want %q", listed, want)
 		}
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); !errors.Is(err, ErrRecord) {
-			t.Errorf("Acquire: got error %v, want ErrRecord", err)
+		if _, err := s.Acquire(t.Context(), claim("k", "b")); !errors.Is(err, dedup.ErrRecord) {
+			t.Errorf("Acquire: got error %v, want dedup.ErrRecord", err)
 		}
-		if _, err := s.Inspect(t.Context(), "k"); !errors.Is(err, ErrRecord) {
-			t.Errorf("Inspect: got error %v, want ErrRecord", err)
+		if _, err := s.Inspect(t.Context(), "k"); !errors.Is(err, dedup.ErrRecord) {
+			t.Errorf("Inspect: got error %v, want dedup.ErrRecord", err)
 		}
 	})
 }

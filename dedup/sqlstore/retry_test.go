@@ -110,7 +110,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 	other := owned
 	other.Owner = "b"
 	_, err := s.Renew(t.Context(), other, time.Hour)
-	for _, err := range []error{err, s.Complete(t.Context(), other, dedup.Result{}), s.Delete(t.Context(), "k"), s.Reopen(t.Context(), dedup.Record{Lease: other}, ""), fmt.Errorf("%w: x", ErrRecord)} {
+	for _, err := range []error{err, s.Complete(t.Context(), other, dedup.Result{}), s.Delete(t.Context(), "k"), s.Reopen(t.Context(), dedup.Record{Lease: other}, ""), fmt.Errorf("%w: x", dedup.ErrRecord)} {
 		if s.base.MayRetry(err) {
 			t.Errorf("%v would be retried", err)
 		}

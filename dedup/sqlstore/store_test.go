@@ -31,9 +31,13 @@ func TestStore(t *testing.T) {
 					return storeOn(t, b.DB, b.Dialect)
 				},
 				Attributes: attributes,
-				Lease:      unit,
-				Grace:      time.Second,
-				RealTime:   true,
+				Unlisted: func(t *testing.T) dedup.Store {
+					d := EmptyBed(t, name).Dialect
+					return unlisted{err: unlistedCode(d)}.store(t, d)
+				},
+				Lease:    unit,
+				Grace:    time.Second,
+				RealTime: true,
 			})
 		})
 	}

@@ -76,7 +76,7 @@ func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) erro
 				return err
 			}
 			if c := dialect.Classify(err); c != sqldb.Unwritten && c != sqldb.Unknown {
-				return explain(dialect, "commit", err)
+				return reporter.ExplainIn(dialect, "commit", err) // the handler ran, and may be the reason
 			}
 		case n == sqldb.MaxAttempts, ctx.Err() != nil, !dialect.RolledBack(err):
 			return err

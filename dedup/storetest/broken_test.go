@@ -36,12 +36,29 @@ func (s *switchable) answer(method string) error {
 	switch misconfigured := errors.Is(s.down, sqsonce.ErrMisconfigured); {
 	case s.down == nil:
 		return nil
+	case errors.Is(s.down, errUnlisted):
+		return s.unlisted()
 	case s.has("says nothing of a server that is away, at " + method):
 		return errors.New("failed")
 	case s.has("takes a server that is away for misconfigured") && !misconfigured:
 		return sqsonce.ErrMisconfigured
 	case s.has("takes a misconfigured server for one that is away") && misconfigured:
 		return sqsonce.Unavailable(errors.New("refused"))
+	}
+	return s.down
+}
+
+// unlisted is the error of a server whose answer the store does not know.
+func (s *switchable) unlisted() error {
+	switch {
+	case s.has("takes an unknown answer for a record that is none"):
+		return dedup.ErrRecord
+	case s.has("takes an unknown answer for a misconfiguration"):
+		return sqsonce.ErrMisconfigured
+	case s.has("takes an unknown answer for a refused value"):
+		return &sqsonce.FieldError{Package: "store", Field: "key", Problem: "is refused"}
+	case s.has("says nothing of an unknown answer"):
+		return errUnlisted
 	}
 	return s.down
 }

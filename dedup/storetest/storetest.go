@@ -30,6 +30,9 @@ type Harness struct {
 	Away, Misconfigured func(t *testing.T) dedup.Store
 	// Attributes looks at whole records. nil: its cases are reported as skipped.
 	Attributes *Attributes
+	// Unlisted returns a store whose server answers every operation with an error that the store does not know: a code that
+	// the test invents. nil: the store has no such state, and the case is reported as skipped.
+	Unlisted func(t *testing.T) dedup.Store
 	// Advance lets d pass on the store's clock and on the caller's. Default: time.Sleep, which takes no time in a bubble.
 	Advance func(d time.Duration)
 	// Lease is how long the leases of the cases are; the times that they let pass are multiples of it. Default: 1 minute. In
@@ -88,6 +91,7 @@ const (
 	usable state = iota
 	away
 	misconfigured
+	unlisted
 )
 
 func (h Harness) store(s state) func(*testing.T) dedup.Store {
@@ -96,6 +100,8 @@ func (h Harness) store(s state) func(*testing.T) dedup.Store {
 		return h.Away
 	case misconfigured:
 		return h.Misconfigured
+	case unlisted:
+		return h.Unlisted
 	}
 	return h.New
 }

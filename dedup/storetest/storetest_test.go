@@ -8,6 +8,9 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
+// errUnlisted is an answer that a store does not know.
+var errUnlisted = errors.New("code 55000")
+
 func harness(defect string) Harness {
 	with := func(down error) func(*testing.T) dedup.Store {
 		return func(*testing.T) dedup.Store {
@@ -16,6 +19,7 @@ func harness(defect string) Harness {
 	}
 	return Harness{
 		New: with(nil), Away: with(sqsonce.Unavailable(errors.New("no answer"))), Misconfigured: with(sqsonce.ErrMisconfigured),
+		Unlisted: with(sqsonce.Unavailable(errUnlisted)),
 	}.withDefaults()
 }
 
@@ -93,6 +97,10 @@ var defects = []struct{ defect, seenBy string }{
 	{"says nothing of a server that is away, at Renew", "unavailable/no server"},
 	{"takes a server that is away for misconfigured", "unavailable/no server"},
 	{"takes a misconfigured server for one that is away", "unavailable/misconfigured"},
+	{"takes an unknown answer for a record that is none", "unavailable/an answer that the store does not know"},
+	{"takes an unknown answer for a misconfiguration", "unavailable/an answer that the store does not know"},
+	{"takes an unknown answer for a refused value", "unavailable/an answer that the store does not know"},
+	{"says nothing of an unknown answer", "unavailable/an answer that the store does not know"},
 	{"shortens retention with a renewal", "retention/counted from the acquire, renewals do not shorten it"},
 	{"steals live leases", "acquire/held"},
 	{"takes its fence only from the clock", "fence/two owners in one millisecond"},

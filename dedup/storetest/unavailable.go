@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 
 	"github.com/sqsonce/sqsonce"
@@ -14,6 +15,24 @@ var unavailableCases = []testCase{
 				x.fatalf("%s without a server: got error %v, want ErrUnavailable and not ErrMisconfigured", method, err)
 			}
 		})
+	}},
+	{name: "unavailable/an answer that the store does not know", on: unlisted, run: func(x *exam) {
+		x.eachMethod(func(method string, err error) {
+			_, refused := errors.AsType[*sqsonce.FieldError](err)
+			if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrMisconfigured) || refused || errors.Is(err, dedup.ErrRecord) {
+				x.fatalf("%s answered with an unknown error: got error %v, want ErrUnavailable, not ErrMisconfigured, and no failure of the message", method, err)
+			}
+		})
+		once, err := dedup.New(x.Store, "storetest")
+		if err != nil {
+			x.fatalf("dedup.New: %v", err)
+		}
+		ran := false
+		handler := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })
+		err = handler(x.ctx, &sqsonce.Message{ID: "1", QueueARN: "arn:aws:sqs:eu-west-1:1:q", ReceiveCount: 1})
+		if kind := sqsonce.OutcomeOf(err).Kind; ran || kind != sqsonce.OutcomeUnavailable {
+			x.fatalf("a delivery: got outcome %s and error %v, handler called: %t; want unavailable, which costs no attempt", kind, err, ran)
+		}
 	}},
 	{name: "unavailable/misconfigured", on: misconfigured, run: func(x *exam) {
 		x.eachMethod(func(method string, err error) {

@@ -27,6 +27,8 @@ func TestBoundOutage(t *testing.T) {
 		{load{fifo, 1, 5 * time.Second}, storeAway, refuses, 10 * time.Minute, midway},
 		{load{standard, 2, 5 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
 		{load{fifo, 1, 200 * time.Millisecond}, storeAway, forbids, time.Hour, fromTheStart},
+		{load{standard, 5, 200 * time.Millisecond}, storeAway, unlisted, time.Hour, fromTheStart},
+		{load{fifo, 2, 200 * time.Millisecond}, storeAway, unlisted, time.Hour, midway},
 		{load{standard, 1, 200 * time.Millisecond}, dependencyAway, "", time.Hour, midway},
 		{load{fifo, 2, 200 * time.Millisecond}, dependencyAway, "", time.Hour, fromTheStart},
 	} {

@@ -236,6 +236,8 @@ func (w *window) refuse(r *http.Request, store bool) (*http.Response, error) {
 		return answer(r, store, http.StatusBadRequest, "RequestThrottled", "ThrottlingException"), nil
 	case forbids:
 		return answer(r, store, http.StatusBadRequest, "AccessDenied", "AccessDeniedException"), nil
+	case unlisted:
+		return answer(r, store, http.StatusBadRequest, "SomethingNew", "SomethingNewException"), nil
 	}
 	return nil, errUnavailable
 }

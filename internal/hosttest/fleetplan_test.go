@@ -101,6 +101,7 @@ const (
 	breaks    mode = "answers 500"
 	throttles mode = "throttles"
 	forbids   mode = "denies access" // of the store: it is misconfigured
+	unlisted  mode = "answers with an unknown code"
 )
 
 func (w *window) end() time.Duration { return w.at + w.length }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 )
 
 // New returns the context to call one handler with, and the function that settles its message.
@@ -23,7 +24,7 @@ import (
 // What was left may be the user's code. A panic or runtime.Goexit in one function does not keep the others from running;
 // settle returns an error with the panic's value and stack.
 func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool) error) {
-	s := &settlement{}
+	s := &settlement{host: ctx}
 	return context.WithValue(ctx, settlementKey{}, s), s.settle
 }
 
@@ -40,12 +41,48 @@ func Later(ctx context.Context, f func(deadLettered bool)) bool {
 	return ok && s.add(f)
 }
 
-// Hosted reports whether ctx is from a host, which ends it when it has no more time for the message or no longer has it.
-func Hosted(ctx context.Context) bool { return ctx.Value(settlementKey{}) != nil }
+// Host returns a context with the values of ctx that ends when the host has no more time for the message, or no longer has it. A
+// deadline that was set for the handler, by the host or by middleware, does not end it. hosted is false, and the context ctx itself,
+// where ctx is not from a host.
+func Host(ctx context.Context) (_ context.Context, hosted bool) {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return ctx, false
+	}
+	return hostContext{s.host, ctx}, true
+}
+
+// hostContext ends as the host's, and has the values of the handler's.
+type hostContext struct {
+	context.Context
+	values context.Context
+}
+
+func (c hostContext) Value(key any) any { return c.values.Value(key) }
+
+// Record tells the host that the handler has returned, and that middleware records its outcome until done is called: a handler
+// whose own deadline has passed is not stuck meanwhile.
+func Record(ctx context.Context) (done func()) {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	if !ok {
+		return func() {}
+	}
+	s.recording.Add(1)
+	return func() { s.recording.Add(-1) }
+}
+
+// Recording reports whether a [Record] is not done. ctx is that of New.
+func Recording(ctx context.Context) bool {
+	s, ok := ctx.Value(settlementKey{}).(*settlement)
+	return ok && s.recording.Load() > 0
+}
 
 type settlementKey struct{}
 
 type settlement struct {
+	host      context.Context
+	recording atomic.Int64
+
 	mu      sync.Mutex
 	settled bool
 	key     string // for the copy in the dead-letter queue

@@ -8,6 +8,7 @@ if status then
   if not (owner and fence and ends) then return {'foreign'} end
   if status == 'COMPLETED' then return {'completed', data or '', validation or ''} end
   fence, ends = tonumber(fence), tonumber(ends)
+  if not (fence and ends) then return {'foreign'} end
   if owner == ARGV[1] then
     -- The claim was granted before: its reply was lost, or this is a late copy. Neither the end nor the fence changes. A
     -- released record keeps its owner for this: a late copy must not lease the key again, because no handler would run.

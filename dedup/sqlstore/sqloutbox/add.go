@@ -57,12 +57,12 @@ func (o *Outbox) Add(ctx context.Context, tx *sql.Tx, es ...fifo.Event) error {
 		return err
 	}
 	if err := o.lock(ctx, tx, es); err != nil {
-		return reporter.Explain(o.dialect, "lock groups", err)
+		return reporter.ExplainIn(o.dialect, "lock groups", err)
 	}
 	for len(es) > 0 {
 		n := fitting(es)
 		if err := o.insert(ctx, tx, es[:n]); err != nil {
-			return reporter.Explain(o.dialect, "add", err)
+			return reporter.ExplainIn(o.dialect, "add", err)
 		}
 		es = es[n:]
 	}

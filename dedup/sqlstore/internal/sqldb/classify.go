@@ -12,7 +12,7 @@ import (
 type Class int
 
 const (
-	Other          Class = iota // an error that no retry helps against
+	Other          Class = iota // any other answer: a retry at once does not help
 	Duplicate                   // a row with this key exists
 	Unwritten                   // nothing was written, and a retry may succeed: deadlock, serialization failure, lock timeout, busy
 	Unknown                     // unknown outcome: the connection broke, or no reply came
@@ -49,12 +49,15 @@ func classifyNoReply(err error) Class {
 		return Other
 	case isClosed(err):
 		return ConnPoolClosed
-	case strings.Contains(err.Error(), "sql: Scan error"):
-		return Other // a column that another program has written
+	case IsScan(err):
+		return Other
 	}
 	// A connection that broke, a timeout, a reply that could not be read.
 	return Unknown
 }
+
+// IsScan reports whether a column could not be read: another program has written it. It is recognised by its text, as isClosed.
+func IsScan(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "sql: Scan error") }
 
 // isClosed recognises the error of a closed sql.DB by its text: database/sql does not export it, and never wraps it.
 func isClosed(err error) bool { return err != nil && err.Error() == "sql: database is closed" }

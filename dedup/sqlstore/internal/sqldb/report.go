@@ -38,10 +38,19 @@ type Reporter struct {
 	Final func(error) bool
 }
 
-// Explain gives an operation's final error its type and its name. What the caller's data does not cause (no connection, no
-// reply, a lock, a deadlock, a server without resources) is [sqsonce.Unavailable]. It returns nil and what is Final
-// unchanged.
+// Explain gives an operation's final error its type and its name. It is for statements of this module alone: whatever the
+// database answers them, also at the login, is [sqsonce.Unavailable]. It returns nil and what is Final unchanged.
 func (r Reporter) Explain(d Dialect, op string, err error) error {
+	err = r.ExplainIn(d, op, err)
+	if err == nil || r.Final(err) || errors.Is(err, sqsonce.ErrUnavailable) {
+		return err
+	}
+	return sqsonce.Unavailable(err)
+}
+
+// ExplainIn is Explain for a statement in a transaction of the caller, whose own statements may be the reason for an answer:
+// unavailable are only no connection, no reply, a lock, a deadlock, and a server without resources.
+func (r Reporter) ExplainIn(d Dialect, op string, err error) error {
 	if err == nil || r.Final(err) {
 		return err
 	}

@@ -1,0 +1,160 @@
+package dedup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+const (
+	// mostUnrecorded is how many successes a Once keeps whose records are not completed. Beyond it the oldest one is forgotten.
+	mostUnrecorded = 10_000
+	// unrecordedFor is how long they are kept: SQS hides no message for longer.
+	unrecordedFor = 12 * time.Hour
+)
+
+// success is a handler's success, and the record that is to be completed with it.
+type success struct {
+	lease  Lease
+	result Result
+	since  time.Time
+}
+
+// bare is the success without what a store could refuse to keep.
+func (s success) bare() success {
+	s.lease.Validation, s.result = "", Result{}
+	return s
+}
+
+func (s success) isBare() bool {
+	return s.lease.Validation == "" && s.result.Validation == "" && s.result.Data == nil
+}
+
+// unrecorded are the successes whose records the store did not complete while their hosts had the messages. The process goes on to
+// complete them, one call after the other, and a redelivery of such an event does so before anything else. The store refuses it
+// where another owner took the record over meanwhile. A timer, and no goroutine, waits for the next call: a Once has nothing to close.
+type unrecorded struct {
+	mu      sync.Mutex
+	byKey   map[string]success
+	queue   []string // keys, the next one to try first; one that is not in byKey is passed over
+	pending bool     // a timer is set, or a call is under way
+}
+
+// add keeps a success. work is called with one after the other, with a pause after each that returns false.
+func (u *unrecorded) add(s success, work func(success) (done bool)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.byKey == nil {
+		u.byKey = make(map[string]success)
+	}
+	u.byKey[s.lease.Key] = s
+	u.queue = append(u.queue, s.lease.Key)
+	for len(u.byKey) > mostUnrecorded {
+		delete(u.byKey, u.queue[0])
+		u.queue = u.queue[1:]
+	}
+	if !u.pending {
+		u.pending = true
+		time.AfterFunc(firstBackoff, func() { u.run(work) })
+	}
+}
+
+// run tries one after the other while they succeed. Each that fails goes to the end: a record that cannot be completed holds up no
+// other.
+func (u *unrecorded) run(work func(success) bool) {
+	for {
+		s, ok := u.next()
+		if !ok {
+			return
+		}
+		if !work(s) {
+			time.AfterFunc(max(firstBackoff, min(30*time.Second, time.Since(s.since)/60)), func() { u.run(work) })
+			return
+		}
+		u.remove(s)
+	}
+}
+
+// next returns the first success of the queue, which goes to its end. Without one nothing is pending.
+func (u *unrecorded) next() (success, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for len(u.queue) > 0 {
+		key := u.queue[0]
+		u.queue = u.queue[1:]
+		s, ok := u.byKey[key]
+		if !ok {
+			continue
+		}
+		if time.Since(s.since) < unrecordedFor {
+			u.queue = append(u.queue, key)
+			return s, true
+		}
+		delete(u.byKey, key)
+	}
+	u.pending = false
+	return success{}, false
+}
+
+func (u *unrecorded) get(key string) (success, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s, ok := u.byKey[key]
+	return s, ok
+}
+
+// remove forgets a success, unless a later one of its event is kept.
+func (u *unrecorded) remove(s success) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.byKey[s.lease.Key].lease.Owner == s.lease.Owner {
+		delete(u.byKey, s.lease.Key)
+	}
+}
+
+// recordLater completes a record in the background, and reports whether the store has answered.
+func (o *Once) recordLater(s success) (done bool) {
+	err := o.callComplete(context.Background(), s)
+	if retryable(err) {
+		return false
+	}
+	o.recorded(s, err)
+	return true
+}
+
+// recorded notes the store's answer to a late complete.
+func (o *Once) recorded(s success, err error) {
+	if err == nil {
+		o.cache.add(s.lease.Key, s.result.Validation)
+		o.o.Logger.InfoContext(context.Background(), "dedup: record of an earlier success completed", "key", s.lease.Key, "after", time.Since(s.since).Round(time.Millisecond))
+		return
+	}
+	o.o.Logger.WarnContext(context.Background(), "dedup: record of an earlier success not completed: its event may run again", "key", s.lease.Key, "error", err)
+}
+
+// errEarlier ends the acquire of a delivery that an earlier success decides.
+var errEarlier = errors.New("dedup: an earlier delivery succeeded in this process")
+
+// completeEarlier decides a delivery of an event that succeeded here, and whose record is not completed yet. known is false where
+// the store refuses it: another owner has the record.
+func (o *Once) completeEarlier(ctx context.Context, t task, s success) (known bool, err error) {
+	err = o.callComplete(context.WithoutCancel(ctx), s)
+	switch {
+	case retryable(err) && o.o.OnCompleteFailed == Acknowledge:
+		return true, o.duplicate(ctx, t, s.result, true)
+	case retryable(err):
+		err = sqsonce.Unavailable(fmt.Errorf("dedup: handler succeeded in an earlier delivery, record not completed yet, handler not called %s: %w", o.record(t.key), err))
+		o.decided(ctx, t, Decision{Outcome: DecidedStoreError, Err: err})
+		return true, err
+	}
+	o.unrecorded.remove(s)
+	o.recorded(s, err)
+	if err != nil {
+		return false, nil
+	}
+	return true, o.duplicate(ctx, t, s.result, true)
+}

@@ -1,0 +1,110 @@
+package dedup_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+)
+
+// strictStore keeps hashes as a column of 128 printable characters does, and counts what it refused.
+type strictStore struct {
+	*faults
+	refused int
+	refuse  func(dedup.Lease, dedup.Result) error // of a complete
+}
+
+func (s *strictStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error) {
+	if len(c.Validation) > 128 || strings.ContainsFunc(c.Validation, func(r rune) bool { return r < ' ' || r > '~' }) {
+		s.refused++
+		return dedup.Lease{}, sqsonce.Unavailable(errors.New("value too long for type character varying(128)"))
+	}
+	return s.faults.Acquire(ctx, c)
+}
+
+func (s *strictStore) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
+	if s.refuse != nil {
+		if err := s.refuse(l, r); err != nil {
+			s.refused++
+			return err
+		}
+	}
+	return s.faults.Complete(ctx, l, r)
+}
+
+// A payload hash of any form and length is compared, and gives no store a value that it cannot keep.
+func TestHashesOfAnyForm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, hash := range map[string]string{
+			"long": strings.Repeat("x", 500_000), "not UTF-8": "\xff\xfe", "NUL": "a\x00b", "of other letters": "żółw", "short": "9f86d081", "none": "",
+		} {
+			s := &strictStore{faults: newFaults()}
+			var e effects
+			once := newOnce(t, s, func(o *dedup.Options) {
+				o.CacheSize = -1
+				o.Validate = func(m *sqsonce.Message) string { return m.Body }
+			})
+			m := message("1")
+			m.Body = hash
+			for range 2 {
+				if err := once.Handler(e.handler)(t.Context(), m); err != nil {
+					t.Errorf("%s: got error %v, want nil", name, err)
+				}
+			}
+			m = message("1")
+			m.Body = hash + "other"
+			err := once.Handler(e.handler)(t.Context(), m)
+			if want := hash != ""; errors.Is(err, dedup.ErrPayloadMismatch) != want || e.got() != 1 || s.refused > 0 {
+				t.Errorf("%s: another payload: got error %v, %d runs, %d values refused, want a mismatch %v, 1 run and none", name, err, e.got(), s.refused, want)
+			}
+			charged := 0
+			for range 2 {
+				if _, err := dedup.Do(t.Context(), once, "do", func(context.Context) (int, error) { charged++; return charged, nil },
+					func(o *dedup.DoOptions) { o.Validation = hash }); err != nil {
+					t.Errorf("%s: Do: %v", name, err)
+				}
+			}
+			if charged != 1 {
+				t.Errorf("%s: Do charged %d times, want once", name, charged)
+			}
+		}
+	})
+}
+
+// A store that refuses to keep a hash or a result has its record completed without them: the effect has happened.
+func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
+	t.Parallel()
+	tooLarge := errors.New("item size has exceeded the maximum allowed size")
+	for name, refusal := range map[string]error{
+		"by its own code": &sqsonce.FieldError{Package: "store", Field: "Result.Data", Problem: "is too large"},
+		"by the server":   sqsonce.Unavailable(tooLarge),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &strictStore{faults: newFaults(), refuse: func(l dedup.Lease, r dedup.Result) error {
+					if r.Data != nil || r.Validation != "" || l.Validation != "" {
+						return refusal
+					}
+					return nil
+				}}
+				once := newOnce(t, s, func(o *dedup.Options) { o.Validate = func(*sqsonce.Message) string { return "hash" } })
+				var e effects
+				ctx, _ := hosted(time.Hour)
+				begun := time.Now()
+				if err := once.Handler(e.handler)(ctx, message("1")); err != nil {
+					t.Errorf("got error %v, want nil", err)
+				}
+				if took := time.Since(begun); took > 20*time.Second || !completed(t, s.Store, "1") || e.got() != 1 {
+					t.Errorf("took %s, completed %v, %d runs, want it completed within 20 s, and 1", took, completed(t, s.Store, "1"), e.got())
+				}
+			})
+		})
+	}
+}
