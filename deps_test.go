@@ -39,7 +39,7 @@ var dependencyRules = []struct {
 	},
 	{
 		pkg:    module + "/internal/deadletter",
-		only:   []string{module, module + "/internal/settle", module + "/internal/host", sdk + "/...", "github.com/aws/smithy-go/..."},
+		only:   []string{module, module + "/internal/settle", module + "/internal/host", module + "/internal/sdkhttp", sdk + "/...", "github.com/aws/smithy-go/..."},
 		reason: "it needs the SQS client and the vocabulary",
 	},
 	{

@@ -27,6 +27,11 @@ const (
 // ErrNoEventID reports an event without an ID. A missing ID is never replaced: all such events would share one key.
 var ErrNoEventID = errors.New("sqsonce: event has no ID")
 
+// ErrNoQueueARN reports a message whose key needs the ARN of its queue, which the host has not read yet. It matches
+// [ErrUnavailable]: the message keeps its attempts and gets its key when the ARN is known. Another key would be that of another
+// event, which runs again.
+var ErrNoQueueARN = Unavailable(errors.New("the queue's ARN, which is part of the event's key, is not known: allow sqs:GetQueueAttributes, or send an event-id and an event-source"))
+
 // EventKey returns the key of the event that source names id: "source|id" where both are legal in a
 // MessageDeduplicationId and the whole fits [MaxKeyLength], else "sha256|" and 64 hexadecimal digits.
 //
@@ -115,9 +120,8 @@ func (s KeySource) String() string {
 //     source and the ID of its event;
 //  4. the queue's ARN and the message ID.
 //
-// The error wraps [ErrNoEventID]: an identifying attribute is there but empty or binary, there is an event-id with neither
-// an event-source nor a QueueARN, or the message has not even a message ID. Such a message gets no key rather than a shared
-// one.
+// The error wraps [ErrNoEventID] if an identifying attribute is there but empty or binary, or the message has not even a message
+// ID. Such a message gets no key rather than a shared one. The error is [ErrNoQueueARN] if the key needs a QueueARN and there is none.
 //
 // The MessageDeduplicationId is not used: SQS remembers it for five minutes only, derives it from the body on some
 // queues and replaces it on the way to a dead-letter queue. See [Message.DedupKey].
@@ -141,6 +145,9 @@ func (m *Message) Key() (key string, source KeySource, err error) {
 	if m.ID == "" {
 		return "", KeyFromMessageID, fmt.Errorf("%w: no event ID and no message ID", ErrNoEventID)
 	}
+	if m.QueueARN == "" {
+		return "", KeyFromMessageID, ErrNoQueueARN
+	}
 	return deliveryKey(messageIDKey, m.QueueARN, m.ID), KeyFromMessageID, nil
 }
 
@@ -157,16 +164,15 @@ func (m *Message) eventIDKey(id string) (key string, source KeySource, err error
 		key, err = EventKey(src.String, id)
 		return key, KeyFromAttribute, err
 	case m.QueueARN == "":
-		return "", KeyFromEventID, fmt.Errorf("%w: attribute %s without %s, and the queue's ARN is not known: send %s, or allow sqs:GetQueueAttributes",
-			ErrNoEventID, AttrEventID, AttrEventSource, AttrEventSource)
+		return "", KeyFromEventID, ErrNoQueueARN
 	}
 	return deliveryKey(eventIDKey, m.QueueARN, id), KeyFromEventID, nil
 }
 
-// DedupKey returns a key made of the queue's ARN, the group and the MessageDeduplicationId, or false without one. It is
-// for queues whose producers give every event a MessageDeduplicationId of its own, for ever: dedup.Options.TrustDedupID.
+// DedupKey returns a key made of the queue's ARN, the group and the MessageDeduplicationId, or false without an ARN or an ID. It
+// is for queues whose producers give every event a MessageDeduplicationId of its own, for ever: dedup.Options.TrustDedupID.
 func (m *Message) DedupKey() (key string, ok bool) {
-	if m.DedupID == "" {
+	if m.DedupID == "" || m.QueueARN == "" {
 		return "", false
 	}
 	return deliveryKey(dedupIDKey, m.QueueARN, m.Group, m.DedupID), true

@@ -116,7 +116,7 @@ func ExampleFenceFrom() {
 		fmt.Println("written under a fence")
 		return nil
 	})
-	fmt.Println(handler(context.Background(), &sqsonce.Message{ID: "1a2b"}))
+	fmt.Println(handler(context.Background(), &sqsonce.Message{ID: "1a2b", QueueARN: "arn:aws:sqs:eu-west-1:123456789012:orders"}))
 	// Output:
 	// written under a fence
 	// <nil>
@@ -129,7 +129,7 @@ func ExampleInProgressError() {
 		fmt.Println(err)
 		return
 	}
-	m := &sqsonce.Message{ID: "1a2b"}
+	m := &sqsonce.Message{ID: "1a2b", QueueARN: "arn:aws:sqs:eu-west-1:123456789012:orders"}
 	var handler sqsonce.Handler
 	handler = once.Handler(func(ctx context.Context, m *sqsonce.Message) error {
 		err := handler(ctx, m) // a second delivery of the event

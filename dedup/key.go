@@ -33,6 +33,8 @@ func (o *Once) keyOf(ctx context.Context, m *sqsonce.Message) (string, sqsonce.K
 		// A Reject: a redelivery has no ID either.
 		err = fmt.Errorf("dedup: message %s has no key (consumer %s), send it with an event-id and an event-source or set Options.Key: %w", m.ID, o.consumer, err)
 		return "", source, sqsonce.Reject(err)
+	case errors.Is(err, sqsonce.ErrNoQueueARN):
+		return "", source, fmt.Errorf("dedup: message %s has no key yet (consumer %s): %w", m.ID, o.consumer, err)
 	case err != nil:
 		return "", source, fmt.Errorf("dedup: Options.Key failed for message %s (consumer %s): %w", m.ID, o.consumer, err)
 	}
@@ -66,10 +68,11 @@ func (o *Once) eventKey(m *sqsonce.Message) (string, sqsonce.KeySource, error) {
 		return key, sqsonce.KeyFromFunction, err
 	}
 	key, source, err := m.Key()
-	if o.o.TrustDedupID && (source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromSNS || source == sqsonce.KeyFromEventBridge) {
+	if o.o.TrustDedupID && m.DedupID != "" && (source == sqsonce.KeyFromMessageID || source == sqsonce.KeyFromSNS || source == sqsonce.KeyFromEventBridge) {
 		if k, ok := m.DedupKey(); ok {
 			return k, sqsonce.KeyFromDedupID, nil
 		}
+		return "", sqsonce.KeyFromDedupID, sqsonce.ErrNoQueueARN
 	}
 	return key, source, err
 }

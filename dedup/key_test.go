@@ -185,6 +185,8 @@ func TestMissingKey(t *testing.T) {
 	empty := message("1")
 	empty.Attributes[sqsonce.AttrEventID] = sqsonce.Attribute{Type: "Binary", Binary: []byte{1}}
 	broken := errors.New("no tenant")
+	trust := func(o *dedup.Options) { o.TrustDedupID = true }
+	none := func(*dedup.Options) {}
 	for _, tt := range []struct {
 		name   string
 		m      *sqsonce.Message
@@ -192,8 +194,11 @@ func TestMissingKey(t *testing.T) {
 		want   error
 		reject bool
 	}{
-		{"empty attribute", empty, func(*dedup.Options) {}, sqsonce.ErrNoEventID, true},
-		{"nothing at all", &sqsonce.Message{}, func(*dedup.Options) {}, sqsonce.ErrNoEventID, true},
+		{"empty attribute", empty, none, sqsonce.ErrNoEventID, true},
+		{"nothing at all", &sqsonce.Message{}, none, sqsonce.ErrNoEventID, true},
+		{"event-id, no ARN", &sqsonce.Message{ID: "m", Attributes: map[string]sqsonce.Attribute{"event-id": {Type: "String", String: "1"}}}, none, sqsonce.ErrUnavailable, false},
+		{"message ID, no ARN", &sqsonce.Message{ID: "m"}, none, sqsonce.ErrUnavailable, false},
+		{"dedup ID, no ARN", &sqsonce.Message{ID: "m", DedupID: "d", Envelope: sqsonce.Envelope{Key: "k", Source: sqsonce.KeyFromSNS}}, trust, sqsonce.ErrUnavailable, false},
 		{"custom, empty", message("1"), custom(""), sqsonce.ErrNoEventID, true},
 		{"custom, error", message("1"), func(o *dedup.Options) {
 			o.Key = func(*sqsonce.Message) (string, error) { return "key", broken }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 const (
@@ -227,7 +228,8 @@ func (a *adapter) queueURL(ctx context.Context, arn string) (string, error) {
 	return url, nil
 }
 
+// isAccessDenied reports that SQS refuses a call. A role that STS refuses is none of its answers.
 func isAccessDenied(err error) bool {
 	e, ok := errors.AsType[smithy.APIError](err)
-	return ok && strings.Contains(e.ErrorCode(), "AccessDenied")
+	return ok && sdkhttp.Answered(err) && strings.Contains(e.ErrorCode(), "AccessDenied")
 }

@@ -3,22 +3,26 @@ package lambda
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
 // safeClient calls a [Client] whose calls may panic, return neither an answer nor an error, wait on a connection that died in
 // a freeze, or ignore their context. None of that delays an invocation beyond the context of the call: a call that goes on
-// is abandoned, as a handler is.
+// is abandoned, as a handler is. The errors of the calls say whether SQS has answered.
 type safeClient struct {
 	next      Client
 	conns     thaw.Conns
 	abandoned *atomic.Int64 // calls and handlers that have not returned yet
 }
+
+func withEvidence(o *sqs.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
 
 var errNoAnswer = errors.New("the client returned neither an answer nor an error")
 
@@ -45,7 +49,7 @@ func ask[In, Out any](
 	var out *Out
 	var err error
 	call := func(ctx context.Context) (err error) {
-		if out, err = f(ctx, in, optFns...); err == nil && out == nil {
+		if out, err = f(ctx, in, append(slices.Clip(optFns), withEvidence)...); err == nil && out == nil {
 			return errNoAnswer
 		}
 		return err

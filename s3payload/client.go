@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
@@ -72,6 +73,10 @@ var misconfiguredCodes = map[string]bool{
 	"AccountProblem": true, "NotSignedUp": true,
 }
 
+// withEvidence makes an error of a call say whether S3 has answered: else a refused role, which credentials come from, looks like a
+// missing object.
+func withEvidence(o *s3.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
+
 // explain gives the failure of a read its type. ctx is the handler's.
 func explain(ctx context.Context, p pointer, err error) error {
 	api, answered := errors.AsType[smithy.APIError](err)
@@ -85,7 +90,7 @@ func explain(ctx context.Context, p pointer, err error) error {
 		return fmt.Errorf("s3payload: read %v: %w", p, err)
 	case errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("%w: %v", err, p)
-	case !answered, isAway(api, err): // no message causes that
+	case !answered, sdkhttp.Unanswered(err), isAway(api, err): // no message causes that
 		return sqsonce.Unavailable(fmt.Errorf("s3payload: read %v: %w", p, err))
 	case misconfiguredCodes[api.ErrorCode()]:
 		return fmt.Errorf("%w: s3payload: read %v: %w", sqsonce.ErrMisconfigured, p, err)

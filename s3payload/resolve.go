@@ -51,7 +51,8 @@ type ResolveOptions struct {
 //   - h's own, unchanged.
 //   - a [*sqsonce.RejectError] around [ErrPointer]: another delivery would change nothing.
 //   - matching [ErrBucket], [ErrNoObject] or [ErrTooLarge]: an ordinary failure of the message.
-//   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, or its answer broke off, with
+//   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, the request could not be sent, for
+//     example because credentials could not be fetched, a proxy answered in S3's place, or the answer broke off, with
 //     fewer bytes than its Content-Length or the message's attribute say. It also matches [sqsonce.ErrMisconfigured] where the
 //     bucket does not exist or is in another Region, or the credentials are refused.
 //   - the cause of the handler's context, wrapped, if that ended first.
@@ -152,7 +153,7 @@ func sizeOf(attrs map[string]sqsonce.Attribute) int64 {
 
 // read returns the content of the whole object, or an error.
 func (r *resolver) read(ctx context.Context, p pointer) (string, error) {
-	out, err := r.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &p.Bucket, Key: &p.Key})
+	out, err := r.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &p.Bucket, Key: &p.Key}, withEvidence)
 	if err != nil {
 		return "", err
 	}

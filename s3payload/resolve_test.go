@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
@@ -458,4 +459,20 @@ func fields(err error) (all []string) {
 		return fields(e.Unwrap())
 	}
 	return all
+}
+
+// A role that STS refuses has S3 answer nothing: no message is at fault.
+func TestFailedCredentials(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"AccessDenied", "NoSuchKey", "ExpiredToken", "SomethingNew"} {
+		client := newS3("payloads").client(func(o *s3.Options) {
+			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{}, &smithy.OperationError{ServiceID: "STS", Err: &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient}}
+			})
+		})
+		_, err := resolve(t, t.Context(), client, pointerTo("payloads", "k"))
+		if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || errors.Is(err, s3payload.ErrNoObject) || errors.Is(err, sqsonce.ErrMisconfigured) {
+			t.Errorf("%s: got %v, want unavailable", code, err)
+		}
+	}
 }

@@ -114,7 +114,7 @@ func (m *memS3) answerWith(f func(*http.Request) (*http.Response, error)) {
 func reply(status int, body string) *http.Response {
 	return &http.Response{
 		StatusCode: status, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)),
-		Header: http.Header{"Content-Length": {fmt.Sprint(len(body))}},
+		Header: http.Header{"Content-Length": {fmt.Sprint(len(body))}, "X-Amz-Request-Id": {"r"}},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // Client is what a worker needs of SQS. *sqs.Client implements it.
@@ -18,7 +19,8 @@ import (
 // while it was not answered.
 //
 // The options of each call switch off the SDK's retries, because the worker retries itself, and its check of checksums,
-// which fails ten messages for one. A wrapper has to pass the options on. A call that panics, or
+// which fails ten messages for one. They also tell whether SQS has answered. A wrapper has to pass the options on: of another
+// one no answer is known to be SQS's, and no error ends Run. A call that panics, or
 // that returns neither an answer nor an error, is a call that failed.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
@@ -72,4 +74,8 @@ const (
 // after a lost reply the SDK would repeat a long poll inside a deadline that fits only one.
 func singleAttempt(o *sqs.Options) {
 	o.Retryer = aws.NopRetryer{}
+	withEvidence(o)
 }
+
+// withEvidence makes the error of a call say whether SQS has answered: see errorCode.
+func withEvidence(o *sqs.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }

@@ -111,7 +111,8 @@
 //
 // Attributes that may not be read delay nothing: see IAM. Those that are not answered (throttling, an outage) are waited for,
 // for 30 s; /ready says so. Then the worker receives as without permission, and asks for them once a minute. If the queue's
-// URL does not have the form of AWS's, so that its ARN is not known, it waits on. If GetQueueUrl fails, the URL of the
+// URL does not have a form of AWS's, so that its ARN is not known, it waits on. If no request could be sent in the 30 s, for example
+// without credentials, Run ends with the error: nothing was received yet. If GetQueueUrl fails, the URL of the
 // dead-letter queue is that of its name beside the queue.
 //
 // # Log

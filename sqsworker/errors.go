@@ -1,14 +1,18 @@
 package sqsworker
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // ErrAlreadyRun is returned by a second call of Run.
@@ -43,12 +47,13 @@ func (e *entryError) Error() string { return "sqsworker: " + e.code + ": " + e.m
 // ErrorCode is for telemetry: hooks get the error, and the SDK's errors have this method.
 func (e *entryError) ErrorCode() string { return e.code }
 
-// errorCode returns SQS's code without the prefix of its older protocol, or "" for an error that is not an answer of SQS.
+// errorCode returns SQS's code without the prefix of its older protocol, or "" for an error that is not an answer of SQS. An error
+// from before the request, of credentials for example, is none, whatever code is in it.
 func errorCode(err error) string {
 	code := ""
 	if e, ok := errors.AsType[*entryError](err); ok {
 		code = e.code
-	} else if e, ok := errors.AsType[smithy.APIError](err); ok {
+	} else if e, ok := errors.AsType[smithy.APIError](err); ok && sdkhttp.Answered(err) {
 		code = e.ErrorCode()
 	}
 	return strings.TrimPrefix(code, "AWS.SimpleQueueService.")
@@ -97,24 +102,14 @@ var credentialsCodes = []string{
 
 func isCredentialsRefused(err error) bool { return slices.Contains(credentialsCodes, errorCode(err)) }
 
-// passingCodes are 4xx answers that time mends: credentials that are rotated, a clock that is set.
-var passingCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed"}
-
-// isFinal reports an answer to a call that changes nothing: asked again, SQS would answer the same.
-func isFinal(err error) bool {
-	return !isOutcomeUnknown(err) && !isThrottle(err) && !isSignature(err) && !slices.Contains(passingCodes, errorCode(err))
-}
-
-// noCredentials are texts of errors without a type: of the last provider in the SDK's default chain, of an empty static
-// one, and of the one that is there to sign nothing.
-var noCredentials = []string{
-	"no EC2 IMDS role found", "empty EC2 IMDS role list", "static credentials are empty", "AnonymousCredentials is not a valid",
-}
-
-// isNoCredentials reports that the SDK has found no credentials, and has not sent the request. An instance's metadata
-// service that is away for a while answers so too: it is told from missing credentials only by having worked before.
-func isNoCredentials(err error) bool {
-	return err != nil && slices.ContainsFunc(noCredentials, func(text string) bool { return strings.Contains(err.Error(), text) })
+// isUnsent reports that no request can have reached SQS: there were no credentials, no Region or no endpoint, or the endpoint was not
+// found, refused the connection, or has another certificate.
+func isUnsent(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return true
+	}
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	return certificate || sdkhttp.Unsent(err)
 }
 
 func isAccessDenied(err error) bool {
@@ -142,8 +137,8 @@ func isOutcomeUnknown(err error) bool {
 	if e, ok := errors.AsType[*entryError](err); ok {
 		return !e.senderFault && !isThrottle(err)
 	}
-	e, answered := errors.AsType[smithy.APIError](err)
-	if !answered {
+	e, ok := errors.AsType[smithy.APIError](err)
+	if !ok || !sdkhttp.Answered(err) {
 		return true
 	}
 	if e.ErrorFault() == smithy.FaultClient || isThrottle(err) {

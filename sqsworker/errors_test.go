@@ -1,14 +1,9 @@
 package sqsworker
 
 import (
-	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -86,76 +81,6 @@ func TestDeniedCalls(t *testing.T) {
 					t.Error("the message is lost")
 				}
 				j.wantHealth("after a fatal error", 503, 503)
-			})
-		})
-	}
-}
-
-// credentials is a provider under the SDK's cache. Its credentials last for a minute.
-type credentials struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (c *credentials) Retrieve(context.Context) (aws.Credentials, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET", CanExpire: true, Expires: time.Now().Add(time.Minute)}, c.err
-}
-
-func (c *credentials) set(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = err
-}
-
-// client returns a client with these credentials.
-func (x *fixture) client(c *credentials) *sqs.Client {
-	return sqs.New(x.c.Options(), func(o *sqs.Options) { o.Credentials = aws.NewCredentialsCache(c) })
-}
-
-// errNoRole is the error of the last provider of the default chain, on a laptop and while the metadata service is away.
-var errNoRole = errors.New("no EC2 IMDS role found, operation error ec2imds: GetMetadata, request canceled, context deadline exceeded")
-
-// TestNoCredentials: a worker that is started without credentials says so at once.
-func TestNoCredentials(t *testing.T) {
-	for _, missing := range []error{errNoRole, errors.New("static credentials are empty"), errors.New("unexpected empty EC2 IMDS role list")} {
-		t.Run(missing.Error(), func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.c = x.client(&credentials{err: missing})
-				began := time.Now()
-				j := x.start(ok)
-				if err := j.wait(); !errors.Is(err, missing) || time.Since(began) > 0 {
-					t.Errorf("Run: got %v after %s, want the SDK's error at once", err, time.Since(began))
-				}
-			})
-		})
-	}
-}
-
-// TestCredentialsAreAway: credentials that were there, or whose source has failed, are waited for.
-func TestCredentialsAreAway(t *testing.T) {
-	for name, tc := range map[string]struct {
-		before, later error
-	}{
-		"at the start": {before: errors.New("operation error STS: AssumeRoleWithWebIdentity, i/o timeout")},
-		"later":        {later: errNoRole},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				c := &credentials{err: tc.before}
-				sender := x.c
-				x.c = x.client(c)
-				j := x.start(ok)
-				time.Sleep(time.Minute)
-				c.set(tc.later)
-				time.Sleep(10 * time.Minute)
-				c.set(nil)
-				x.c = sender
-				x.send("a")
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
 			})
 		})
 	}

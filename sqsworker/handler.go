@@ -51,6 +51,9 @@ func (l *loop) start(d *delivery) {
 	d.began = l.now()
 	d.run = l.pace.began(d.began)
 	l.setState(d, running)
+	if d.m.QueueARN == "" { // it may be known by now
+		d.m.QueueARN, d.key.queueARN = l.queue.arn, l.queue.arn
+	}
 	ctx, cancel := context.WithCancelCause(l.handlerCtx)
 	ctx, _ = settle.New(ctx)
 	d.cancel, d.key.handler = cancel, ctx

@@ -21,7 +21,7 @@ type queue struct {
 	deadLetter  string // URL; "": not known
 	// longestReturn is how long after its first delivery a message can come back; 0: not known.
 	longestReturn time.Duration
-	unread        bool // the attributes were not answered at the start: they are asked for again
+	unread        bool // the attributes were not answered at the start, or the ARN is not known: they are asked for again
 }
 
 // unknownMaxReceives is assumed if the redrive policy cannot be read. It is low, so that a message is rather held than

@@ -41,7 +41,7 @@ func (s safeClient) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.Ch
 }
 
 func (s safeClient) SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
-	return safely(ctx, in, optFns, s.client.SendMessage)
+	return safely(ctx, in, append(optFns[:len(optFns):len(optFns)], withEvidence), s.client.SendMessage) // with the SDK's own retries
 }
 
 func (s safeClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {

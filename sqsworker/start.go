@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	// attributesPatience is how long the start waits for the queue's attributes. Receives and deletes may work without them.
+	// attributesPatience is how long the start waits for the queue's attributes. Receives and deletes may work without them, unless no
+	// request could be sent at all.
 	attributesPatience = 30 * time.Second
 	// readAgainAfter is how often they are asked for after that.
 	readAgainAfter = time.Minute
 )
 
 // inspect reads the queue's attributes before the first receive. Where they may not be read, or are not answered within
-// attributesPatience, the worker begins with a guess: see readAgain. It begins with none if its URL does not tell the ARN:
-// that is part of the key of events without an ID, and a worker with a wrong one would not find the records made under the
-// right one.
+// attributesPatience, the worker begins with a guess: see readAgain. It waits longer if its URL does not tell the ARN: that is part of
+// the key of events without an ID.
 //
-// It does not wait for credentials: afterwards it is known that there were some, and calls without them are tried again as
-// others are. When the worker is stopped meanwhile it returns the last error.
+// Where no request could be sent in that time it returns why. Nothing is received yet, so a restart costs no receive. When the worker
+// is stopped meanwhile it returns the last error.
 func (w *Worker) inspect(ctx context.Context) (queue, error) {
 	w.checkOptions()
 	var signed signature
 	began := w.now()
 	w.waitFor("GetQueueAttributes has not been answered yet")
 	var last error
+	sent := false
 	for try := 1; ; try++ {
 		asked := w.now()
 		q, err := w.readQueue(ctx)
@@ -38,23 +39,29 @@ func (w *Worker) inspect(ctx context.Context) (queue, error) {
 			return queue{}, err
 		case ctx.Err() != nil:
 			return queue{}, last
-		case isNoCredentials(err):
-			return queue{}, err
-		case isFinal(err):
+		case isAccessDenied(err):
 			w.warnNotReadable(err)
-			return w.guess(), nil
+			q := w.guess()
+			q.unread = q.arn == ""
+			return q, nil
 		}
 		last = err
+		sent = sent || !isUnsent(err)
+		left := attributesPatience - elapsed(w.now(), began)
+		if left <= 0 && !sent {
+			return queue{}, fmt.Errorf("sqsworker: no request to SQS could be sent for %v: check credentials, Region and endpoint of the client: %w", attributesPatience, err)
+		}
 		w.waitFor(fmt.Sprintf("GetQueueAttributes fails: %v", err))
 		delay := host.Jitter(100*time.Millisecond, mostDelayAfter(err), try)
 		if q := w.guess(); q.arn != "" {
-			left := attributesPatience - elapsed(w.now(), began)
 			if left <= 0 {
 				w.log.WarnContext(ctx, "sqsworker: queue attributes not read: the redrive policy is not known, receiving without it",
 					keyError, err, keyDelay, readAgainAfter)
 				q.unread = true
 				return q, nil
 			}
+		}
+		if left > 0 {
 			delay = min(delay, left)
 		}
 		w.log.WarnContext(ctx, "sqsworker: queue attributes not read, trying again", keyError, err, keyDelay, delay)
@@ -73,7 +80,7 @@ func (w *Worker) warnNotReadable(err error) {
 	w.log.Warn("sqsworker: queue attributes cannot be read (sqs:GetQueueAttributes): the redrive policy is not known", keyError, err)
 }
 
-// readAgain reads, later and beside the receives, the attributes that were not answered at the start.
+// readAgain reads, later and during the receives, the attributes that were not answered at the start.
 func (l *loop) readAgain() {
 	l.after(readAgainAfter, func() {
 		if !l.stopping.begun {
@@ -96,7 +103,7 @@ func (l *loop) queueRead(e queueRead) {
 	case e.err == nil:
 		l.queue, l.tries = e.queue, e.queue.tries(l.opts.Tries)
 		l.log.Info("sqsworker: queue attributes read", "dlq", l.queue.deadLetter, "max_receive_count", l.queue.maxReceives)
-	case isFinal(e.err):
+	case isAccessDenied(e.err) && l.queue.arn != "":
 		l.warnNotReadable(e.err)
 	default:
 		l.log.Warn("sqsworker: queue attributes not read, trying again", keyError, e.err, keyDelay, readAgainAfter)

@@ -11,9 +11,9 @@ import (
 
 const opAttributes = "GetQueueAttributes"
 
-// TestAttributesNotReadable: an answer that no retry mends delays nothing. The ARN is that of the URL.
+// TestAttributesNotReadable: a denied read delays nothing. The ARN is that of the URL.
 func TestAttributesNotReadable(t *testing.T) {
-	for _, code := range []string{"AccessDenied", "InvalidAttributeName", "UnsupportedOperation", "SomethingNew"} {
+	for _, code := range []string{"AccessDenied", "AccessDeniedException"} {
 		t.Run(code, func(t *testing.T) {
 			rule := fault.Rule{Op: opAttributes, Prob: 1, Do: fault.Error, Code: code}
 			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
@@ -59,6 +59,7 @@ func TestAttributesNotAnswered(t *testing.T) {
 		"no answer":   {Do: fault.Delay, Delay: time.Hour},
 		"broken":      {Do: fault.Reset},
 		"credentials": {Do: fault.Error, Code: "ExpiredToken"},
+		"a new code":  {Do: fault.Error, Code: "SomethingNew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule.Op, rule.Prob = opAttributes, 1
@@ -95,7 +96,7 @@ func TestAttributesNotAnswered(t *testing.T) {
 	}
 }
 
-// TestAttributesNotReadableLater: an answer to the later reads that no retry mends ends them; so does a stop.
+// TestAttributesNotReadableLater: a denied read is the last one; so is that before a stop.
 func TestAttributesNotReadableLater(t *testing.T) {
 	bubble(t, setup{faults: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Reset}}}, func(x *fixture) {
 		j := x.start(ok)

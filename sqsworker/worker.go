@@ -75,7 +75,8 @@ func New(c Client, queueURL string, h sqsonce.Handler, optFns ...func(*Options))
 // nothing that is under way.
 //
 // Errors: the answer of SQS where no retry helps (queue missing, access denied, credentials refused, KMS key unusable; a
-// signature that is refused again and again for 4 s, since the SDK corrects a clock that is off), after the same stop; the SDK's error if it finds no credentials when Run starts, at once; [*StopError] if the stop left
+// signature that is refused again and again for 4 s, since the SDK corrects a clock that is off), after the same stop; the SDK's error if before the first
+// receive no request could be sent for 30 s (no credentials, no Region, a name that does not resolve); [*StopError] if the stop left
 // something unfinished; [ErrAlreadyRun] the second time.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 const (
@@ -60,12 +61,9 @@ type call func(context.Context, func(*dynamodb.Options)) error
 func (s *Store) attempt(ctx context.Context, n int, f call) (attemptResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(attemptTimeout<<n, mostAttemptTimeout))
 	defer cancel()
-	var t trace
-	err := s.conns.Do(ctx, func(ctx context.Context) error {
-		t = trace{clock: s.clock}
-		return f(ctx, t.options)
-	})
-	if t.unsent() && ctx.Err() == nil {
+	t := trace{clock: s.clock}
+	err := s.conns.Do(ctx, func(ctx context.Context) error { return f(ctx, t.options) })
+	if sdkhttp.Unsent(err) && ctx.Err() == nil {
 		return answered, &unsentError{err}
 	}
 	return classify(err), err
@@ -172,35 +170,21 @@ func classify(err error) attemptResult {
 	return answered
 }
 
-// trace follows one attempt through the SDK: whether a request was sent at all, and what its answer, a success or an error,
-// says of the time.
-type trace struct {
-	clock       *clock
-	begun, went bool
-}
+// trace reads from the answer to one attempt, a success or an error, what it says of the time.
+type trace struct{ clock *clock }
 
-// options make a call one attempt, and trace it. The SDK's own retries would send an acquire again without the check that
+// options make a call one attempt, trace it, and have its error say whether a request was sent at all. The SDK's own retries would send an acquire again without the check that
 // its lease is ahead, would not retry a transaction conflict, and would hide that an earlier attempt has an unknown
 // outcome.
 func (t *trace) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		begin := middleware.InitializeMiddlewareFunc("dynamostore.begin", t.begin)
-		if err := stack.Initialize.Add(begin, middleware.Before); err != nil {
-			return err
-		}
+	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence, func(stack *middleware.Stack) error {
 		// The last middleware before the transport: the request is complete, and signed.
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("dynamostore.send", t.send), middleware.After)
 	})
 }
 
-func (t *trace) begin(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	t.begun = true
-	return next.HandleInitialize(ctx, in)
-}
-
 func (t *trace) send(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	t.went = true
 	sent := t.clock.send()
 	out, md, err := next.HandleDeserialize(ctx, in)
 	if response, ok := out.RawResponse.(*smithyhttp.Response); ok && response != nil {
@@ -208,7 +192,3 @@ func (t *trace) send(ctx context.Context, in middleware.DeserializeInput, next m
 	}
 	return out, md, err
 }
-
-// unsent reports that no request can have reached DynamoDB. It is false for a client that does not pass the options on:
-// then it is not known.
-func (t *trace) unsent() bool { return t.begun && !t.went }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // Client is the part of the SQS client that Send calls.
@@ -78,8 +79,8 @@ func removeHostAttribute(in *sqs.SendMessageInput, m *sqsonce.Message, name stri
 // isTooLarge reports whether SQS refused a message for its size: only the text of the error says so. The limit is the
 // queue's MaximumMessageSize: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 func isTooLarge(err error) bool {
-	e, answered := errors.AsType[smithy.APIError](err)
-	if !answered {
+	e, ok := errors.AsType[smithy.APIError](err)
+	if !ok || sdkhttp.Unanswered(err) {
 		return false
 	}
 	switch strings.TrimPrefix(e.ErrorCode(), "AWS.SimpleQueueService.") {

@@ -13,9 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // smallQueue is a queue with a limit for the size of a message, body and attributes.
@@ -164,5 +166,22 @@ func TestSendToASmallQueueLeavesOutTraceContext(t *testing.T) {
 	last := q.calls[3]
 	if len(last.MessageAttributes) != 2 || last.MessageAttributes[sqsonce.AttrRejectReason].StringValue == nil || last.MessageSystemAttributes == nil {
 		t.Errorf("sent %v with system attributes %v", last.MessageAttributes, last.MessageSystemAttributes)
+	}
+}
+
+// An error from before the request says nothing about the message's size: nothing is left out of the copy because of it.
+func TestFailedCredentialsLeaveNothingOut(t *testing.T) {
+	t.Parallel()
+	fetches := 0
+	c := sqs.New(sqs.Options{
+		Region: "us-east-1", Retryer: aws.NopRetryer{}, APIOptions: []func(*middleware.Stack) error{sdkhttp.Evidence},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			fetches++
+			return aws.Credentials{}, &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "the token must be shorter than 20000"}
+		}),
+	})
+	m := &sqsonce.Message{ID: "m", Body: "{}"}
+	if dropped, err := Send(t.Context(), c, "https://sqs.us-east-1.amazonaws.com/123456789012/dlq", m, "key", errors.New("reason")); err == nil || len(dropped) > 0 || fetches != 1 {
+		t.Errorf("got %v, dropped %v, %d sends; want one, which fails", err, dropped, fetches)
 	}
 }

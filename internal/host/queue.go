@@ -59,23 +59,57 @@ func (q QueueARN) URL() string {
 	return "https://sqs." + q.Region + "." + domain + "/" + q.Account + "/" + q.Name
 }
 
+// endpoints are the forms of SQS's host names: regional, FIPS, dual-stack, of a VPC endpoint, and legacy. The first group is the Region.
+//
+// https://docs.aws.amazon.com/general/latest/gr/sqs-service.html
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-internetwork-traffic-privacy.html
+var endpoints = []*regexp.Regexp{
+	regexp.MustCompile(`^sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-[0-9]+)\.(amazonaws\.com|amazonaws\.com\.cn|api\.aws|api\.amazonwebservices\.com\.cn)$`),
+	regexp.MustCompile(`^vpce-[a-z0-9-]+\.sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-[0-9]+)\.vpce\.(amazonaws\.com|amazonaws\.com\.cn)$`),
+	regexp.MustCompile(`^([a-z]+(?:-[a-z]+)+-[0-9]+)\.queue\.(amazonaws\.com|amazonaws\.com\.cn)$`),
+}
+
+// legacyEndpoint has no Region in its name. It is that of us-east-1.
+const legacyEndpoint = "queue.amazonaws.com"
+
+var account = regexp.MustCompile(`^[0-9]{12}$`)
+
 // ARNOfURL returns the ARN of the queue that a URL of AWS's form names, and false for any other URL.
 func ARNOfURL(queueURL string) (QueueARN, bool) {
 	u, err := url.Parse(queueURL)
 	if err != nil {
 		return QueueARN{}, false
 	}
-	host := strings.Split(u.Hostname(), ".") // sqs.REGION.amazonaws.com[.cn]
+	q := QueueARN{}
+	var named bool
 	path := strings.Split(strings.Trim(u.Path, "/"), "/")
-	if len(host) < 4 || host[0] != "sqs" || host[2] != "amazonaws" || len(path) != 2 {
+	if q.Partition, q.Region, named = regionOfHost(u.Hostname()); !named || len(path) != 2 || !account.MatchString(path[0]) || !queueName.MatchString(path[1]) {
 		return QueueARN{}, false
 	}
-	q := QueueARN{Partition: "aws", Region: host[1], Account: path[0], Name: path[1]}
-	switch {
-	case strings.HasPrefix(q.Region, "cn-"):
-		q.Partition = "aws-cn"
-	case strings.HasPrefix(q.Region, "us-gov-"):
-		q.Partition = "aws-us-gov"
-	}
+	q.Account, q.Name = path[0], path[1]
 	return q, true
+}
+
+// regionOfHost returns the Region of an endpoint's host name, and false for the host of another service.
+func regionOfHost(host string) (partition, region string, ok bool) {
+	if host == legacyEndpoint {
+		return "aws", "us-east-1", true
+	}
+	for _, form := range endpoints {
+		m := form.FindStringSubmatch(host)
+		if m == nil {
+			continue
+		}
+		china := strings.HasPrefix(m[1], "cn-")
+		switch {
+		case china != strings.HasSuffix(m[2], ".cn"):
+			return "", "", false
+		case china:
+			return "aws-cn", m[1], true
+		case strings.HasPrefix(m[1], "us-gov-"):
+			return "aws-us-gov", m[1], true
+		}
+		return "aws", m[1], true
+	}
+	return "", "", false
 }

@@ -54,7 +54,45 @@ func TestQueueARN(t *testing.T) {
 			t.Errorf("%q: got %v, want an error", arn, q)
 		}
 	}
-	for _, url := range []string{"http://localhost:4566/000000000000/orders", "https://sqs.eu-west-1.amazonaws.com/orders", "::", "https://host/1/orders", "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/orders"} {
+}
+
+// TestARNOfURL: workers that know a queue by different URLs give its messages the same keys.
+func TestARNOfURL(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{
+		"sqs.us-west-2.amazonaws.com":                                       "aws us-west-2",
+		"sqs-fips.us-west-2.amazonaws.com":                                  "aws us-west-2",
+		"sqs.us-west-2.api.aws":                                             "aws us-west-2",
+		"sqs-fips.us-west-2.api.aws":                                        "aws us-west-2",
+		"us-west-2.queue.amazonaws.com":                                     "aws us-west-2",
+		"queue.amazonaws.com":                                               "aws us-east-1",
+		"vpce-0d34cb2-vb3a1qbc.sqs.us-west-2.vpce.amazonaws.com":            "aws us-west-2",
+		"vpce-0d34cb2-vb3a1qbc-us-west-2a.sqs.us-west-2.vpce.amazonaws.com": "aws us-west-2",
+		"vpce-0d34cb2-vb3a1qbc.sqs-fips.us-west-2.vpce.amazonaws.com":       "aws us-west-2",
+		"sqs.us-gov-west-1.amazonaws.com":                                   "aws-us-gov us-gov-west-1",
+		"sqs.us-gov-east-1.api.aws":                                         "aws-us-gov us-gov-east-1",
+		"sqs.cn-north-1.amazonaws.com.cn":                                   "aws-cn cn-north-1",
+		"sqs.cn-northwest-1.api.amazonwebservices.com.cn":                   "aws-cn cn-northwest-1",
+		"cn-north-1.queue.amazonaws.com.cn":                                 "aws-cn cn-north-1",
+		"vpce-0d34cb2-vb3a1qbc.sqs.cn-north-1.vpce.amazonaws.com.cn":        "aws-cn cn-north-1",
+		"sqs.ap-southeast-3.amazonaws.com:443":                              "aws ap-southeast-3",
+	} {
+		partition, region, _ := strings.Cut(want, " ")
+		arn := QueueARN{Partition: partition, Region: region, Account: "123456789012", Name: "orders.fifo"}
+		if got, ok := ARNOfURL("https://" + host + "/123456789012/orders.fifo"); !ok || got != arn {
+			t.Errorf("%s: got %v (%t), want %v", host, got, ok, arn)
+		}
+	}
+	for _, url := range []string{
+		"::", "https://host/123456789012/orders", "http://localhost:4566/000000000000/orders",
+		"https://sqs.us-west-2.amazonaws.com/orders", "https://sqs.us-west-2.amazonaws.com/1/orders",
+		"https://sqs.us-west-2.amazonaws.com/queue/123456789012/orders", "https://sqs.us-west-2.amazonaws.com/123456789012/or.ders",
+		"https://sqs.amazonaws.com/123456789012/orders", "https://sqs.internal.amazonaws.com/123456789012/orders",
+		"https://sqs.us-west-2.amazonaws.com.example.org/123456789012/orders", "https://sqs.us-west-2.localhost.localstack.cloud:4566/123456789012/orders",
+		"https://sqs.cn-north-1.amazonaws.com/123456789012/orders", "https://sqs.us-west-2.amazonaws.com.cn/123456789012/orders",
+		"https://us-east-1.queue.example.com/123456789012/orders", "https://sns.us-west-2.amazonaws.com/123456789012/orders",
+		"https://x.sqs.us-west-2.vpce.amazonaws.com/123456789012/orders",
+	} {
 		if q, ok := ARNOfURL(url); ok {
 			t.Errorf("%q: got %v, want none: not of AWS's form", url, q)
 		}

@@ -1,4 +1,4 @@
-// Package sdkhttp mends what the SDK and net/http do to one another.
+// Package sdkhttp makes calls of the SDK lose no answer, and their errors say who has answered.
 package sdkhttp
 
 import (

@@ -26,6 +26,8 @@ var testPackages = map[string]string{
 	"outbox":       "fifo/outbox",
 	"settle":       "internal/settle",
 	"redisstore":   "dedup/redisstore",
+	"s3payload":    "s3payload",
+	"sdkhttp":      "internal/sdkhttp",
 	"sqloutbox":    "dedup/sqlstore/sqloutbox",
 	"sqlstore":     "dedup/sqlstore",
 	"sqsworker":    "sqsworker",
@@ -34,7 +36,7 @@ var testPackages = map[string]string{
 
 var (
 	clause    = regexp.MustCompile(`^- \*\*(\d+\.\d+|[A-Z]\d)\*\* `)
-	testName  = regexp.MustCompile("`([a-z]+)\\.((?:Test|Fuzz)[A-Za-z0-9]+)`")
+	testName  = regexp.MustCompile("`([a-z0-9]+)\\.((?:Test|Fuzz)[A-Za-z0-9]+)`")
 	storeCase = regexp.MustCompile(`"([a-z ]+/[^"]+)"`)
 	modelRun  = regexp.MustCompile("`outboxmodel: ([^`]+)`")
 )

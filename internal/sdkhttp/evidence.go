@@ -1,0 +1,76 @@
+package sdkhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Evidence is an APIOption of the SDK. It makes the error of a call say how far its request got, for [Unsent], [Answered] and
+// [Unanswered].
+//
+// The error alone does not tell: credentials that cannot be fetched fail a call with the answer of the service that gives them. STS
+// says AccessDenied as SQS does.
+func Evidence(stack *middleware.Stack) error {
+	begin := middleware.InitializeMiddlewareFunc("sqsonce.evidence", func(
+		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+	) (middleware.InitializeOutput, middleware.Metadata, error) {
+		out, md, err := next.HandleInitialize(ctx, in)
+		if _, marked := errors.AsType[*callError](err); err != nil && !marked {
+			err = &callError{error: err}
+		}
+		return out, md, err
+	})
+	if err := stack.Initialize.Add(begin, middleware.Before); err != nil {
+		return err
+	}
+	// Each attempt of the SDK comes through here, when its request is complete, and signed.
+	attempt := middleware.DeserializeMiddlewareFunc("sqsonce.evidence", func(
+		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+	) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, md, err := next.HandleDeserialize(ctx, in)
+		if err != nil {
+			response, _ := out.RawResponse.(*smithyhttp.Response)
+			err = &callError{error: err, sent: true, answered: response != nil && ofService(response.Header)}
+		}
+		return out, md, err
+	})
+	return stack.Deserialize.Add(attempt, middleware.Before)
+}
+
+// ofService reports whether an answer is the service's own, and not that of a proxy: AWS gives each one an ID. ElasticMQ does not. It
+// names the error as SQS does.
+func ofService(h http.Header) bool {
+	return h.Get("X-Amzn-Requestid") != "" || h.Get("X-Amz-Request-Id") != "" || h.Get("X-Amzn-Query-Error") != ""
+}
+
+// callError is the error of a call with [Evidence].
+type callError struct {
+	error
+	sent     bool // the request was given to the HTTP client
+	answered bool // by the service
+}
+
+func (e *callError) Unwrap() error { return e.error }
+
+// Unsent reports that the SDK made no request: it got no credentials, or has no Region or no endpoint.
+func Unsent(err error) bool {
+	e, ok := errors.AsType[*callError](err)
+	return ok && !e.sent
+}
+
+// Answered reports that err is the service's own answer. It is false for a call without [Evidence], of a client that does not pass
+// options on: then it is not known.
+func Answered(err error) bool {
+	e, ok := errors.AsType[*callError](err)
+	return ok && e.answered
+}
+
+// Unanswered reports that err is not the service's answer. It is false where that is not known.
+func Unanswered(err error) bool {
+	e, ok := errors.AsType[*callError](err)
+	return ok && !e.answered
+}
