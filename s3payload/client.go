@@ -80,7 +80,7 @@ func explain(ctx context.Context, p pointer, err error) error {
 		return nil
 	case ctx.Err() != nil, panicked, errors.Is(err, errNoAnswer):
 		return fmt.Errorf("s3payload: read %v: %w", p, err)
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSize):
 		return fmt.Errorf("%w: %v", err, p)
 	case !answered, isAway(api, err): // no message causes that
 		return sqsonce.Unavailable(fmt.Errorf("s3payload: read %v: %w", p, err))
