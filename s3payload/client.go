@@ -13,8 +13,8 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/internal/sdkhttp"
+	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
@@ -88,7 +88,7 @@ func explain(ctx context.Context, p pointer, err error) error {
 		return settle.NotRun(fmt.Errorf("s3payload: read %v: %w", p, err))
 	case panicked, errors.Is(err, errNoAnswer):
 		return fmt.Errorf("s3payload: read %v: %w", p, err)
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrSize):
 		return fmt.Errorf("%w: %v", err, p)
 	case !answered, sdkhttp.Unanswered(err), isAway(api, err): // no message causes that
 		return sqsonce.Unavailable(fmt.Errorf("s3payload: read %v: %w", p, err))

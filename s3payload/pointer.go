@@ -16,10 +16,14 @@ const (
 
 	sizeAttribute       = "ExtendedPayloadSize"
 	legacySizeAttribute = "SQSLargePayloadSize"
+
+	// maxKey is the limit of S3 for a key, in bytes. S3 may cut the connection of a request with a much longer one.
+	// https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+	maxKey = 1024
 )
 
 // ErrPointer says that a message names an object of S3 in a way that cannot be read: its body is no pointer although it has
-// the attribute of one, or is one without bucket or key.
+// the attribute of one, or is one without bucket or key, or with a key of more than 1,024 bytes.
 var ErrPointer = errors.New("s3payload: the message has no readable pointer")
 
 // pointer is the second element of a body such as ["software.amazon.payloadoffloading.PayloadS3Pointer",{...}].
@@ -53,6 +57,9 @@ func parsePointer(body string) (p pointer, err error) {
 	}
 	if err != nil || p.Bucket == "" || p.Key == "" {
 		return pointer{}, fmt.Errorf("%w: the body is not a list of a class and an object with s3BucketName and s3Key", ErrPointer)
+	}
+	if len(p.Key) > maxKey {
+		return pointer{}, fmt.Errorf("%w: s3Key has %d bytes, S3 has no key above %d", ErrPointer, len(p.Key), maxKey)
 	}
 	return p, nil
 }

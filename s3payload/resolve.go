@@ -28,6 +28,9 @@ var (
 	ErrNoObject = errors.New("s3payload: no such object")
 	// ErrTooLarge says that an object has more bytes than ResolveOptions.MaxBytes.
 	ErrTooLarge = errors.New("s3payload: the object is too large")
+	// ErrSize says that S3 returned the whole object, and that it has fewer bytes than the message's attribute says: the
+	// producer wrote another size, or somebody replaced the object.
+	ErrSize = errors.New("s3payload: the object has fewer bytes than the message says")
 )
 
 // ResolveOptions configure [Resolve].
@@ -50,11 +53,12 @@ type ResolveOptions struct {
 //
 //   - h's own, unchanged.
 //   - a [*sqsonce.RejectError] around [ErrPointer]: another delivery would change nothing.
-//   - matching [ErrBucket], [ErrNoObject] or [ErrTooLarge]: an ordinary failure of the message.
+//   - matching [ErrBucket], [ErrNoObject], [ErrTooLarge] or [ErrSize]: an ordinary failure of the message.
 //   - matching [sqsonce.ErrUnavailable]: S3 did not answer within Timeout, throttles or fails, the request could not be sent, for
 //     example because credentials could not be fetched, a proxy answered in S3's place, or the answer broke off, with
-//     fewer bytes than its Content-Length or the message's attribute say. It also matches [sqsonce.ErrMisconfigured] where the
-//     bucket does not exist or is in another Region, or the credentials are refused.
+//     fewer bytes than its Content-Length. Without a Content-Length that is an answer with fewer bytes than the message's
+//     attribute says. The error also matches [sqsonce.ErrMisconfigured] where the bucket, which is one of the list, does not
+//     exist or is in another Region, or the credentials are refused.
 //   - the cause of the handler's context, wrapped, if that ended first.
 //   - any other that S3 answers, among them denied access: an ordinary failure of the message. The role may lack
 //     s3:ListBucket, and the object be missing.
@@ -115,10 +119,7 @@ func (r *resolver) handle(ctx context.Context, m *sqsonce.Message) error {
 	}
 	var content string
 	err = r.calls.do(ctx, func(ctx context.Context) (err error) {
-		content, err = r.read(ctx, p)
-		if err == nil && int64(len(content)) < sizeOf(m.Attributes) {
-			return io.ErrUnexpectedEOF // an answer without Content-Length that broke off
-		}
+		content, err = r.read(ctx, p, sizeOf(m.Attributes))
 		return err
 	})
 	if err != nil {
@@ -151,8 +152,8 @@ func sizeOf(attrs map[string]sqsonce.Attribute) int64 {
 	return n
 }
 
-// read returns the content of the whole object, or an error.
-func (r *resolver) read(ctx context.Context, p pointer) (string, error) {
+// read returns the content of the whole object, which has at least size bytes, or an error.
+func (r *resolver) read(ctx context.Context, p pointer, size int64) (string, error) {
 	out, err := r.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &p.Bucket, Key: &p.Key}, withEvidence)
 	if err != nil {
 		return "", err
@@ -175,6 +176,10 @@ func (r *resolver) read(ctx context.Context, p pointer) (string, error) {
 	case n > r.maxBytes:
 		return "", fmt.Errorf("%w: it has more than %d bytes, ResolveOptions.MaxBytes", ErrTooLarge, r.maxBytes)
 	case out.ContentLength != nil && n < *out.ContentLength:
+		return "", io.ErrUnexpectedEOF
+	case n < size && out.ContentLength != nil && *out.ContentLength >= 0:
+		return "", fmt.Errorf("%w: it has %d bytes, the attribute says %d", ErrSize, n, size)
+	case n < size: // it may have broken off
 		return "", io.ErrUnexpectedEOF
 	}
 	return content.String(), nil

@@ -150,8 +150,9 @@ func TestBrokenPointerIsRejected(t *testing.T) {
 	noObject := pointerTo("payloads", "")
 	noPointer := pointerTo("payloads", "k")
 	noPointer.Body = "{}"
+	longKey := pointerTo("payloads", strings.Repeat("k", 1025))
 	legacy := &sqsonce.Message{Body: "{}", Attributes: map[string]sqsonce.Attribute{"SQSLargePayloadSize": {Type: "Number", String: "1"}}}
-	for _, m := range []*sqsonce.Message{noObject, noPointer, legacy} {
+	for _, m := range []*sqsonce.Message{noObject, noPointer, longKey, legacy} {
 		_, err := resolve(t, t.Context(), store.client(), m)
 		if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeRejected || !errors.Is(err, s3payload.ErrPointer) {
 			t.Errorf("%s: got %v, want a Reject of ErrPointer", m.Body, err)
@@ -338,6 +339,18 @@ func TestNoAnswer(t *testing.T) {
 	}), pointerTo("payloads", "k"))
 	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeUnavailable || !errors.Is(err, reset) {
 		t.Errorf("a body that fails: got %v, want Unavailable", err)
+	}
+}
+
+// The size is the sender's: a wrong one fails its message, and holds back no other. An object of that many bytes by S3's own
+// Content-Length has not broken off.
+func TestWrongSize(t *testing.T) {
+	t.Parallel()
+	store := newS3("payloads")
+	store.buckets["payloads"]["k"] = []byte("hell")
+	_, err := resolve(t, t.Context(), store.client(), pointerTo("payloads", "k"))
+	if sqsonce.OutcomeOf(err).Kind != sqsonce.OutcomeFailed || !errors.Is(err, s3payload.ErrSize) {
+		t.Errorf("4 bytes, and a size of 5: got %v, want a failure with ErrSize", err)
 	}
 }
 

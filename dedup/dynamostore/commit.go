@@ -52,6 +52,7 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 		token          string
 		tokens         = map[string]bool{} // of all attempts
 		unknownOutcome bool                // an attempt with this token may have been committed, or may be committed later
+		refused        bool                // by an answer, for a reason that stays
 		err            error
 	)
 	for n := range maxAttempts {
@@ -93,6 +94,7 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 			continue
 		}
 		if result == answered {
+			refused = true
 			break
 		}
 		unknownOutcome = unknownOutcome || result == unknown
@@ -103,10 +105,24 @@ func (s *Store) commit(ctx context.Context, l dedup.Lease, writes []ddbtypes.Tra
 	if api, ok := errors.AsType[smithy.APIError](err); ok && strings.Contains(api.ErrorMessage(), "multiple operations on one item") {
 		return &WriteError{Index: -1, Err: ErrSameItem}
 	}
-	if classify(err) == answered {
-		return s.named("transaction", err) // the handler ran, and DynamoDB refused what it wrote
+	if refused {
+		return s.explainRefusal(ctx, l, err)
+	}
+	if _, cancelled := errors.AsType[*ddbtypes.TransactionCanceledException](err); cancelled { // conflicts or throttling, each time
+		return sqsonce.Unavailable(fmt.Errorf("dynamostore: transaction: %w", err))
 	}
 	return s.explain("transaction", err)
+}
+
+// explainRefusal returns the error of a transaction that was refused as a whole, or that could not be sent. The answer does
+// not say whether the record or one of the handler's writes is the reason, so the record is written alone: if that works,
+// the handler's writes are the reason, and the failure is the event's.
+func (s *Store) explainRefusal(ctx context.Context, l dedup.Lease, err error) error {
+	_, recordErr := s.Renew(ctx, l, leastLease)
+	if recordErr != nil {
+		return fmt.Errorf("%w: after dynamostore: transaction: %w", recordErr, err)
+	}
+	return fmt.Errorf("dynamostore: transaction: %w", err)
 }
 
 // writtenByOthers reports whether a program that does not check ownership has completed the record under this owner, or

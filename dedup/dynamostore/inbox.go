@@ -55,9 +55,13 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //
 // An error of the commit is returned by the handler: a [*ConditionError] where one of h's conditions failed, a
 // [*WriteError] for writes that cannot be in one transaction, [sqsonce.ErrLeaseLost] where another delivery took over,
-// [ErrOutcomeUnknown], or a [*TableError]. With ErrOutcomeUnknown, which comes with
+// [ErrOutcomeUnknown], or DynamoDB's own error. With ErrOutcomeUnknown, which comes with
 // [sqsonce.ErrUnavailable], the writes may have been committed, and the next delivery reads whether they were. With every other error nothing was written. For a condition that will fail again, wrap the
 // handler in one that returns [sqsonce.Reject].
+//
+// If DynamoDB refuses the whole transaction, for example because one of h's tables does not exist, the inbox renews the
+// record. If that works, h's writes are the reason, and the delivery counts as an attempt. Otherwise the error matches
+// [sqsonce.ErrUnavailable], as it does after throttling or without an answer.
 //
 // Throttling and conflicts with other transactions are retried. After an error or a crash h may be called again for the
 // same event, with a new Tx.

@@ -176,10 +176,9 @@ var (
 	ErrAccessDenied = errors.New("access denied")
 )
 
-// TableError says why the table, or with an Inbox one of the user's tables, cannot be used. A retry does not help: it
-// matches [sqsonce.ErrMisconfigured].
+// TableError says why the table cannot be used. A retry does not help: it matches [sqsonce.ErrMisconfigured].
 type TableError struct {
-	// Table is the store's table. The error of a transaction does not say which of its tables it is about.
+	// Table is the store's table.
 	Table string
 	// Problem is ErrNoTable, ErrKeySchema, ErrTTL or ErrAccessDenied.
 	Problem error

@@ -92,12 +92,16 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //   - [ErrTxEnded]: the transaction had ended before h returned nil.
 //   - matching [ErrImplicitCommit], and h's own error: h failed after a statement of it had committed its transaction. After
 //     a panic, runtime.Goexit or a Reject the store's log says so instead.
-//   - a [*DatabaseError], or any other: the record could not be checked and h was not called, or the commit was refused.
+//   - matching [sqsonce.ErrUnavailable], such as a [*DatabaseError]: the record could not be checked and h was not called, or
+//     the database does not answer after h's transaction failed. It does not count as an attempt.
+//   - any other: h returned nil and the database refused to complete the record or to commit, for example because h changed
+//     the role. It counts as an attempt, like an error of h.
 //
 // One delivery may call h more than once, each time in a new transaction after the old one was rolled back. This happens
 // if the database ends the transaction as a deadlock's victim or as not serializable, in a statement or in the commit. It
 // also happens if a commit's reply was lost and the record shows that the commit did not happen. The number of calls is
-// limited, with jitter between them. So h must do nothing that is not safe to repeat, except reads and writes through its
+// limited, with jitter between them. If the connection ends before the commit, h is called once more. If that connection
+// ends too, the delivery fails, because a statement of h may be the cause. So h must do nothing that is not safe to repeat, except reads and writes through its
 // Tx. It must return the errors of its statements. It must not keep results in variables from one call to the next.
 //
 // On MySQL a deadlock rolls the whole transaction back, and later statements of the same Tx are committed one by one. If a

@@ -124,7 +124,8 @@ func defaultBackoff(attempt int) time.Duration {
 // The attempt's outcome is what h returns:
 //
 //   - nil: h's writes and the mark are committed. As with an [Inbox], h may be called again within the attempt if the
-//     database ended the transaction or a commit's reply was lost. See [Inbox.Handler] for what that demands of h.
+//     database ended the transaction or a commit's reply was lost. See [Inbox.Handler] for what that demands of h. If the
+//     database refuses the commit, the attempt has failed like one whose h returned an error.
 //   - [sqsonce.RetryAfter]: rolled back, and tried again after the delay.
 //   - [sqsonce.Reject]: rolled back and parked.
 //   - [sqsonce.Unavailable]: rolled back, and tried again within half a minute. The attempt is not counted, nor is one whose

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -65,26 +66,58 @@ type eventTx struct {
 	ran bool               // a handler has run in the transaction
 }
 
+// stage is how far a run of the transaction came before it failed.
+type stage int
+
+const (
+	handling   stage = iota // the handler failed
+	finishing               // the row was not written as done, and no commit was sent
+	committing              // the commit failed
+)
+
 // run runs the handler in the open transaction and commits it. A nil error says that the row is done.
+//
+// The transaction has marked the row before the handler ran, so an answer of the database that refuses the end of it is
+// about what the handler did: it may have changed the role or the search path. That is a failure of the event. So is a
+// connection that ends twice, unless the database does not answer afterwards: see abort.
 func (t *eventTx) run(ctx context.Context, h func(context.Context, *sql.Tx) error) error {
-	dialect := t.store.dialect
-	for n := 1; ; n++ {
-		err := t.handle(ctx, h)
-		switch {
-		case err == nil:
-			if err = t.commit(ctx); err == nil || errors.Is(err, ErrTxEnded) {
-				return err
-			}
-			if c := dialect.Classify(err); c != sqldb.Unwritten && c != sqldb.Unknown {
-				return reporter.ExplainIn(dialect, "commit", err) // the handler ran, and may be the reason
-			}
-		case n == sqldb.MaxAttempts, ctx.Err() != nil, !dialect.RolledBack(err):
-			return err
+	for n, ends := 1, 0; ; n++ {
+		at, err := t.runOnce(ctx, h)
+		again := t.mayRepeat(at, err)
+		if again && at != committing && t.isEnd(err) {
+			ends++
+			again = ends == 1
 		}
-		if done, err := t.beginAgain(ctx, n, err); done {
+		switch {
+		case err == nil, errors.Is(err, ErrTxEnded):
+			return err
+		case at == handling && (!again || n == sqldb.MaxAttempts || ctx.Err() != nil):
+			return err
+		case !again:
+			return fmt.Errorf("sqlstore: commit: %w", err)
+		}
+		if done, err := t.beginAgain(ctx, n, at, err); done {
 			return err
 		}
 	}
+}
+
+func (t *eventTx) runOnce(ctx context.Context, h func(context.Context, *sql.Tx) error) (stage, error) {
+	if err := t.handle(ctx, h); err != nil {
+		return handling, err
+	}
+	return t.commit(ctx)
+}
+
+// mayRepeat reports whether a transaction that failed may be run again. An error without an answer counts only if the
+// transaction's own statements returned it: a handler may return one of another service.
+func (t *eventTx) mayRepeat(at stage, err error) bool {
+	return t.store.dialect.RolledBack(err) || at != handling && err != nil && t.store.dialect.Classify(err) == sqldb.Unknown
+}
+
+// isEnd reports whether a transaction that may be repeated failed because its connection ended.
+func (t *eventTx) isEnd(err error) bool {
+	return errors.Is(err, driver.ErrBadConn) || !t.store.dialect.RolledBack(err)
 }
 
 // handle runs the handler. A handler that was cancelled because of the pool has not failed by itself.
@@ -100,27 +133,28 @@ func (t *eventTx) handle(ctx context.Context, h func(context.Context, *sql.Tx) e
 }
 
 // commit writes that the event is done, and commits. The end of the caller's context does not cancel it.
-func (t *eventTx) commit(ctx context.Context) error {
+func (t *eventTx) commit(ctx context.Context) (stage, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
 	defer cancel()
 	finished, err := t.row.finish(ctx, t.tx)
 	if errors.Is(err, sql.ErrTxDone) {
 		// The handler has ended its *sql.Tx. If it committed, everything is in the database but this.
 		t.rollback()
-		if t.tx, err = t.store.pool.begin(ctx); err == nil {
-			t.end = cancel
-			finished, err = t.row.finish(ctx, t.tx)
+		if t.tx, err = t.store.pool.begin(ctx); err != nil {
+			return finishing, explain(t.store.dialect, "commit", err) // no answer to what the handler did
 		}
+		t.end = cancel
+		finished, err = t.row.finish(ctx, t.tx)
 	}
 	switch {
 	case err != nil && t.store.dialect.Classify(err) == sqldb.Aborted:
-		return fmt.Errorf("%w: %w", ErrTxEnded, err)
+		return finishing, fmt.Errorf("%w: %w", ErrTxEnded, err)
 	case err != nil:
-		return err
+		return finishing, err
 	case !finished:
-		return ErrTxEnded
+		return finishing, ErrTxEnded
 	}
-	return t.close((*sql.Tx).Commit)
+	return committing, t.close((*sql.Tx).Commit)
 }
 
 // beginAgain begins the transaction again after cause ended it. It reports done if the row turns out to be done, or if the
@@ -128,7 +162,7 @@ func (t *eventTx) commit(ctx context.Context) error {
 //
 // After a commit without a reply, a read alone would not be enough: the database may still be executing the commit. The
 // mark waits for that transaction to end. Then it finds the row done, or marks it again.
-func (t *eventTx) beginAgain(ctx context.Context, n int, cause error) (done bool, err error) {
+func (t *eventTx) beginAgain(ctx context.Context, n int, at stage, cause error) (done bool, err error) {
 	t.rollback()
 	sqldb.Pause(ctx, n)
 	// Also after ctx has ended: a host that stops needs to know the outcome of its commit too.
@@ -143,6 +177,9 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, cause error) (done bool
 		return true, nil
 	case errors.Is(err, errMarked):
 		return true, fmt.Errorf("%w: %w", ErrImplicitCommit, cause)
+	case err == nil && n == sqldb.MaxAttempts && at == finishing && ctx.Err() == nil:
+		// Each time the row could be marked, and not be written after the handler: it may have set a statement_timeout.
+		return true, fmt.Errorf("sqlstore: transaction: rolled back %d times, and given up: %w", n, cause)
 	case err == nil && (n == sqldb.MaxAttempts || ctx.Err() != nil):
 		return true, explain(t.store.dialect, "transaction", fmt.Errorf("rolled back %d times, and given up: %w", n, cause))
 	case err == nil:

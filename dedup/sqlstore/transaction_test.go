@@ -64,23 +64,31 @@ func TestEventTxBegin(t *testing.T) {
 	}
 }
 
-// A transaction that the database rolls back each time is given up: no message causes that.
+// A row that could be marked each time, and not be written after the handler, is a failure of its event: at once where the
+// database refuses it, at its second time where there is no answer, and at its last time where a repetition may help.
 func TestEventTxGivesUp(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, NewBed(t, "SQLite"))
-	marks := 0
-	tx := eventTx{store: s, wait: 5 * time.Second, row: fakeRow{onFinish: sqliteError(5), onMark: func(context.Context) error {
-		marks++
-		return nil
-	}}}
-	if err := tx.begin(t.Context()); err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		err  error
+		runs int
+	}{
+		"denied":    {sqliteError(3), 1},
+		"no answer": {errors.New("broken pipe"), 2},
+		"busy":      {sqliteError(5), sqldb.MaxAttempts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			tx := eventTx{store: newStore(t, NewBed(t, "SQLite")), wait: 5 * time.Second, row: fakeRow{onFinish: c.err, onMark: func(context.Context) error { return nil }}}
+			if err := tx.begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			err := tx.run(t.Context(), func(context.Context, *sql.Tx) error { runs++; return nil })
+			if err = tx.abort(t.Context(), err); kind(err) != "the rest" || !errors.Is(err, c.err) || runs != c.runs {
+				t.Errorf("run: got error %v after %d runs, want a failure of the event after %d", err, runs, c.runs)
+			}
+		})
 	}
-	err := tx.run(t.Context(), func(context.Context, *sql.Tx) error { return nil })
-	if kind(err) != "unavailable" || !errors.Is(err, sqliteError(5)) || marks != sqldb.MaxAttempts+1 {
-		t.Errorf("run: got error %v after %d marks, want unavailable after %d", err, marks, sqldb.MaxAttempts+1)
-	}
-	tx.rollback()
 }
 
 // Until the row is marked, the end of the caller's context cancels the transaction.
