@@ -57,7 +57,6 @@ soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliv
 	SOAK=1 go test ./ops -run '^TestListLoad$$' -count 1 -timeout 20m -v
 	cd cmd/sqsonce && SOAK=1 go test ./cli -run '^Test(Console|List)Load$$' -count=1 -timeout 30m -v
 	SOAK=1 go test ./fifo/outbox ./fifo/outbox/dynamooutbox -run '^Test(EverythingAtOnce|Storm)$$' -count 1 -timeout 120m -v
-	go test ./fifo/outbox/dynamooutbox -run '^TestOrder$$' -rapid.checks 5000 -count 1 -timeout 60m
 	SOAK=1 go test ./internal/outboxmodel -run '^TestRuns$$' -count 1 -timeout 30m
 	cd otelsqs && SOAK=1 go test -run '^TestCardinality$$' -count 1 -timeout 10m
 	SOAK=1 go test ./sqsworker -run '^Test(Soak|Process.*|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
