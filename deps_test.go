@@ -111,6 +111,16 @@ var dependencyRules = []struct {
 		reason: "the runner of suites knows no rule of ours",
 	},
 	{
+		pkg:    module + "/internal/proof/process",
+		only:   []string{},
+		reason: "it knows processes, and nothing of what they do",
+	},
+	{
+		pkg:    module + "/internal/proof/netfault",
+		only:   []string{},
+		reason: "it knows no protocol, and the demo imports it",
+	},
+	{
 		pkg:    module + "/internal/outboxmodel",
 		only:   []string{},
 		reason: "the protocol's model must not share our code, or it would share our bugs",

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )

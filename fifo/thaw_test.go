@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/internal/thaw/thawtest"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )

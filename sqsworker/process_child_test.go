@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqsworker_test
 
 import (
@@ -22,6 +24,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
@@ -57,6 +60,7 @@ type config struct {
 // child is the main function of a worker whose handler adds one to its event's item in the ledger, in the transaction
 // that completes the event's record.
 func child(text string) error {
+	process.EndWithParent()
 	var c config
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err

@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqsworker_test
 
 import (
@@ -6,7 +8,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
@@ -66,7 +68,7 @@ type fleet struct {
 
 type worker struct {
 	*fleet
-	cmd    *exec.Cmd
+	*process.Process
 	stderr strings.Builder
 	over   bool
 }
@@ -139,24 +141,16 @@ func (f *fleet) startWith(log *os.File) *worker {
 	if err != nil {
 		f.Fatal(err)
 	}
-	w := &worker{fleet: f, cmd: exec.Command(os.Args[0])}
-	w.cmd.Env = append(os.Environ(), asChild+"="+string(text))
-	w.cmd.Stderr = &w.stderr
+	w := &worker{fleet: f}
+	o := process.Options{Env: []string{asChild + "=" + string(text)}, Stderr: &w.stderr}
 	if log != nil {
-		w.cmd.Stderr = log
+		o.Stderr = log
 	}
-	if err := w.cmd.Start(); err != nil {
+	if w.Process, err = process.Start(f.Context(), o); err != nil {
 		f.Fatal(err)
 	}
 	f.all = append(f.all, w)
 	return w
-}
-
-func (w *worker) signal(s syscall.Signal) {
-	w.Helper()
-	if err := w.cmd.Process.Signal(s); err != nil {
-		w.Fatalf("signal %s: %v", s, err)
-	}
 }
 
 // kill is kill -9. The process is gone when it returns.
@@ -165,19 +159,21 @@ func (w *worker) kill() {
 		return
 	}
 	w.over = true
-	_ = w.cmd.Process.Kill() // it may have ended by itself
-	_ = w.cmd.Wait()         // killed: its status says nothing
+	_ = w.Kill() // it may have ended by itself
+	_ = w.Wait() // so may the test's context
 	if w.Failed() {
-		w.Logf("process %d:\n%s", w.cmd.Process.Pid, w.stderr.String())
+		w.Logf("process %d:\n%s", w.Pid, w.stderr.String())
 	}
 }
 
 // stop sends SIGTERM and waits for the end.
 func (w *worker) stop() {
 	w.Helper()
-	w.signal(syscall.SIGTERM)
+	if err := w.Signal(syscall.SIGTERM); err != nil {
+		w.Fatal(err)
+	}
 	w.over = true
-	if err := w.cmd.Wait(); err != nil {
+	if err := w.Wait(); err != nil {
 		w.Errorf("the worker ended with %v:\n%s", err, w.stderr.String())
 	}
 }

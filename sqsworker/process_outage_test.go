@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqsworker_test
 
 import (
@@ -16,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/sqsonce/sqsonce/internal/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 )
 
 // long says that the faults take as long as in production: make soak.
@@ -181,7 +183,7 @@ func TestKilledHandlerStartsElsewhere(t *testing.T) {
 			runs := f.notes()
 			killed := time.Now()
 			for _, w := range []*worker{a, b} {
-				if w.cmd.Process.Pid == runs[len(runs)-1].pid {
+				if w.Pid == runs[len(runs)-1].pid {
 					w.kill()
 				}
 			}

@@ -3,7 +3,6 @@
 package sqsworker_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 )
@@ -36,9 +35,9 @@ func TestSleepingProcess(t *testing.T) {
 		f.send(n)
 		a, b := f.start(), f.start()
 		f.waitFor(n / 4)
-		a.signal(syscall.SIGSTOP)
-		time.Sleep(f.config.Visibility + time.Second)
-		a.signal(syscall.SIGCONT)
+		if err := a.Stop(func() { time.Sleep(f.config.Visibility + time.Second) }); err != nil {
+			f.Error(err)
+		}
 		f.waitFor(n)
 		f.wantAllDone()
 		a.stop()

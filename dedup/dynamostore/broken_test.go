@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"encoding/json"
 	"strings"
-	"sync"
 )
 
 // broken are the conditions of the protocol, each with one clause that is made true for every record.
@@ -13,28 +12,27 @@ var broken = []struct {
 	clause string
 	within string // the part of the condition that has the clause
 	scope  string // of the schedules that find it
-	linear bool   // the histories of eight owners find it too
 }{
-	{"acquire, own retry with any values", "acquire", "#in_progress_expiration=:until AND #fence=:fence", isOwnRetry, "completion", true},
-	{"acquire, own retry of a completed record", "acquire", "#status=:p", isOwnRetry, "completion", false},
-	{"acquire, own retry after a renewal", "acquire", "#in_progress_expiration=:until", isOwnRetry, "completion", true},
-	{"acquire, own retry by anyone", "acquire", "#owner=:me", isOwnRetry, "completion", false},
-	{"acquire, a live lease", "acquire", "#in_progress_expiration < :now", isOver, "completion", true},
-	{"acquire, a fence that does not grow", "acquire", fenceGrows, isOver, "completion", false},
-	{"acquire, a retained record", "acquire", "#expiration < :nows", isRetentionOver, "completion", true},
-	{"renew, another's", "renew", "#owner=:me", "", "completion", false},
-	{"renew, a completed record", "renew", "#status=:p", "", "a lost packet", false},
-	{"renew, a released lease", "renew", "#in_progress_expiration BETWEEN :one AND :until", "", "completion", false},
-	{"complete, another's", "complete", isMine, "", "completion", false},
-	{"release, another's", "release", "#owner=:me", "", "completion", true},
-	{"release, a completed record", "release", "#status=:p", "", "commit", false},
-	{"commit, another's", "commit", "#owner=:me", "", "commit", false},
-	{"commit, a completed record", "commit", "#status=:p", "", "commit", false},
-	{"commit, a released record", "commit", "#in_progress_expiration > :zero", "", "commit", false},
-	{"reopen, another's", "reopen", "#owner=:seen AND #fence=:seenfence", isSeen, "an operator", false},
-	{"reopen, completed meanwhile", "reopen", "#status=:seenstatus", isSeen, "an operator", false},
-	{"reopen, a live lease", "reopen", isReopenable, "", "an operator", false},
-	{"delete, a live lease", "delete", "(#in_progress_expiration < :now)", "", "deletion", false},
+	{"acquire, own retry with any values", "acquire", "#in_progress_expiration=:until AND #fence=:fence", isOwnRetry, "completion"},
+	{"acquire, own retry of a completed record", "acquire", "#status=:p", isOwnRetry, "completion"},
+	{"acquire, own retry after a renewal", "acquire", "#in_progress_expiration=:until", isOwnRetry, "completion"},
+	{"acquire, own retry by anyone", "acquire", "#owner=:me", isOwnRetry, "completion"},
+	{"acquire, a live lease", "acquire", "#in_progress_expiration < :now", isOver, "completion"},
+	{"acquire, a fence that does not grow", "acquire", fenceGrows, isOver, "completion"},
+	{"acquire, a retained record", "acquire", "#expiration < :nows", isRetentionOver, "completion"},
+	{"renew, another's", "renew", "#owner=:me", "", "completion"},
+	{"renew, a completed record", "renew", "#status=:p", "", "a lost packet"},
+	{"renew, a released lease", "renew", "#in_progress_expiration BETWEEN :one AND :until", "", "completion"},
+	{"complete, another's", "complete", isMine, "", "completion"},
+	{"release, another's", "release", "#owner=:me", "", "completion"},
+	{"release, a completed record", "release", "#status=:p", "", "commit"},
+	{"commit, another's", "commit", "#owner=:me", "", "commit"},
+	{"commit, a completed record", "commit", "#status=:p", "", "commit"},
+	{"commit, a released record", "commit", "#in_progress_expiration > :zero", "", "commit"},
+	{"reopen, another's", "reopen", "#owner=:seen AND #fence=:seenfence", isSeen, "an operator"},
+	{"reopen, completed meanwhile", "reopen", "#status=:seenstatus", isSeen, "an operator"},
+	{"reopen, a live lease", "reopen", isReopenable, "", "an operator"},
+	{"delete, a live lease", "delete", "(#in_progress_expiration < :now)", "", "deletion"},
 }
 
 // either is always true, and still has the placeholders of the clause: DynamoDB refuses unused ones.
@@ -48,9 +46,7 @@ func either(clause string) string {
 // breaker changes the conditions of the packets of one kind, and counts them.
 type breaker struct {
 	kind, clause, within string
-
-	mu   sync.Mutex // hosts of one run share it
-	hits int
+	hits                 int
 }
 
 func (b *breaker) edit(p packet) packet {
@@ -65,9 +61,7 @@ func (b *breaker) edit(p packet) packet {
 		return p
 	}
 	condition := strings.Replace(p.condition, within, strings.Replace(within, b.clause, either(b.clause), 1), 1)
-	b.mu.Lock()
 	b.hits++
-	b.mu.Unlock()
 	var in map[string]any
 	mustDecode(p.body, &in)
 	update := in

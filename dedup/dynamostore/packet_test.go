@@ -102,11 +102,6 @@ func (p packet) kind() string {
 	return p.op
 }
 
-func (p packet) owner() string {
-	s, _ := p.values[":me"]["S"].(string)
-	return s
-}
-
 func (p packet) number(name string) int64 {
 	s, _ := p.values[name]["N"].(string)
 	n, _ := strconv.ParseInt(s, 10, 64) // 0 where the packet has none

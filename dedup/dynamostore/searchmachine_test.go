@@ -26,6 +26,8 @@ const (
 	effectsItem     = `{"id":{"S":"n"},"n":{"N":"%d"}}`
 )
 
+var errHeldBack = errors.New("the packet is held back")
+
 // machine plays moves. It has the stores of all owners, and a server whose state it sets before each move.
 type machine struct {
 	*testing.T

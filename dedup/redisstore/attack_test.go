@@ -8,7 +8,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
-	"github.com/sqsonce/sqsonce/internal/attack"
+	"github.com/sqsonce/sqsonce/internal/proof/attack"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 

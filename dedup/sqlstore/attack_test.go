@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqlbed"
-	"github.com/sqsonce/sqsonce/internal/attack"
+	"github.com/sqsonce/sqsonce/internal/proof/attack"
 )
 
 // place is where the hosts find the database.

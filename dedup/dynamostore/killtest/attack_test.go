@@ -19,7 +19,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
-	"github.com/sqsonce/sqsonce/internal/attack"
+	"github.com/sqsonce/sqsonce/internal/proof/attack"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 )
@@ -85,13 +85,19 @@ func attacked(addr string) attack.Target {
 		},
 		Effects: func(t *testing.T) map[string]int {
 			counts := map[string]int{}
-			b := &bed{T: t, ddb: attackClient(t, addr)}
-			for id, item := range b.scan(attackedEffects) {
-				n, err := strconv.Atoi(text(item["n"]))
+			pages := dynamodb.NewScanPaginator(attackClient(t, addr), &dynamodb.ScanInput{TableName: aws.String(attackedEffects), ConsistentRead: aws.Bool(true)})
+			for pages.HasMorePages() {
+				page, err := pages.NextPage(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				counts[id] = n
+				for _, item := range page.Items {
+					n, err := strconv.Atoi(item["n"].(*ddbtypes.AttributeValueMemberN).Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					counts[item["id"].(*ddbtypes.AttributeValueMemberS).Value] = n
+				}
 			}
 			return counts
 		},
@@ -110,6 +116,7 @@ func TestAttackSeesDefects(t *testing.T) {
 		{"processes", forgetsCompletes, "started after the event was done"},
 		{"processes", grantsTooMuch, "before the end of run"},
 		{"processes", completesForAll, "had taken the event over"},
+		{"processes", completesLater, "started after the event was done"},
 	} {
 		t.Run(tt.attack+" "+tt.defect, func(t *testing.T) {
 			t.Parallel()
@@ -132,6 +139,7 @@ const (
 	givesOneFence    = "gives all owners one fence"
 	grantsTooMuch    = "says that leases last longer than they do"
 	completesForAll  = "says that an owner completed which it refused"
+	completesLater   = "completes when it has answered"
 )
 
 // defective is a store with a defect; "": none.
@@ -152,7 +160,11 @@ func (s *defective) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, er
 }
 
 func (s *defective) Complete(ctx context.Context, l dedup.Lease, r dedup.Result) error {
-	if s.defect == forgetsCompletes {
+	switch s.defect {
+	case forgetsCompletes:
+		return nil
+	case completesLater:
+		time.AfterFunc(time.Millisecond, func() { _ = s.Store.Complete(context.WithoutCancel(ctx), l, r) }) // unless the process dies
 		return nil
 	}
 	err := s.Store.Complete(ctx, l, r)
@@ -167,6 +179,8 @@ func attackClient(t *testing.T, addr string) *dynamodb.Client {
 	t.Cleanup(transport.CloseIdleConnections)
 	return dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://" + addr), HTTPClient: &http.Client{Transport: transport},
-		Credentials: aws.CredentialsProviderFunc(credentials),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
 	})
 }

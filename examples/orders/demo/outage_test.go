@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sqsonce/sqsonce/internal/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 )
 
 // Lines are forwarded before and after the outage. It breaks the open connection and refuses another one.

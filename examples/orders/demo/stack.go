@@ -15,7 +15,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/examples/orders"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
-	"github.com/sqsonce/sqsonce/internal/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/localstack"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/sqloutbox"
 	"github.com/sqsonce/sqsonce/fifo"
-	"github.com/sqsonce/sqsonce/internal/outboxkill"
+	"github.com/sqsonce/sqsonce/internal/proof/outboxkill"
 )
 
 const (

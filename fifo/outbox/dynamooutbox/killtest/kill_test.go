@@ -20,7 +20,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox/dynamooutbox"
-	"github.com/sqsonce/sqsonce/internal/outboxkill"
+	"github.com/sqsonce/sqsonce/internal/proof/outboxkill"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"

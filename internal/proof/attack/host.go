@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 )
 
 // host runs deliveries and reports what happens, in the test's process or in one of its own.
@@ -32,10 +33,11 @@ type note struct {
 const (
 	ready = "ready" // of a process
 	// Of the handler. A note is written before the handler goes on.
-	started = "started"
-	renewed = "renewed"
-	goesOn  = "goes on" // its lease is over, and its context is not cancelled
-	ended   = "ended"   // before its outcome is recorded
+	started   = "started"
+	renewed   = "renewed"
+	goesOn    = "goes on"   // its lease is over, and its context is not cancelled
+	ended     = "ended"     // before its outcome is recorded
+	completed = "completed" // its record
 	// Of the delivery.
 	succeeded     = "succeeded"
 	failed        = "failed"
@@ -59,7 +61,7 @@ func newHost(t *testing.T, target Target, inbox bool, addr string, report func(n
 		h.handler = target.Inbox(t, addr, h.work)
 		return h
 	}
-	o, err := dedup.New(target.Store(t, addr), "attack", Options)
+	o, err := dedup.New(doomed{target.Store(t, addr), report}, "attack", Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +72,11 @@ func newHost(t *testing.T, target Target, inbox bool, addr string, report func(n
 type deliveryKey struct{}
 
 // deliver delivers an event.
-func (h *host) deliver(delivery int64, event string) {
-	ctx := context.WithValue(context.Background(), deliveryKey{}, delivery)
+func (h *host) deliver(number int64, event string) {
+	ctx := context.WithValue(context.Background(), deliveryKey{}, delivery{number, event})
 	err := h.handler(ctx, &sqsonce.Message{ID: event, Body: "{}", ReceiveCount: 1 + rand.IntN(2), QueueARN: "arn:aws:sqs:us-east-1:1:attack"})
-	n := note{What: outcome(err), Event: event, Delivery: delivery, At: time.Now().UnixNano()}
+	process.At(deliveryEnd)
+	n := note{What: outcome(err), Event: event, Delivery: number, At: time.Now().UnixNano()}
 	if err != nil {
 		n.Error = err.Error()
 		time.Sleep(rand.N(20 * time.Millisecond)) // the message is hidden
@@ -102,13 +105,17 @@ func (h *host) work(ctx context.Context, event string) error {
 	say := func(what string) (until time.Time) {
 		l, _ := dedup.LeaseFrom(ctx)
 		h.report(note{
-			What: what, Event: event, Delivery: ctx.Value(deliveryKey{}).(int64),
+			What: what, Event: event, Delivery: ctx.Value(deliveryKey{}).(delivery).Number,
 			At: time.Now().UnixNano(), Fence: l.Fence, Until: l.Until.UnixNano(),
 		})
 		return l.Until
 	}
 	until := say(started)
-	defer say(ended)
+	process.At(handlerStart)
+	defer func() {
+		process.At(handlerEnd)
+		say(ended)
+	}()
 	d := rand.N(20 * time.Millisecond)
 	if isLong(event) {
 		d = lease/2 + rand.N(2*lease)

@@ -9,17 +9,14 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 )
 
 // fleet is hosts that are processes, and their events.
@@ -29,17 +26,21 @@ type fleet struct {
 	settings settings
 	bad      time.Time // until then processes are killed and stopped, and events come
 
-	open          []*event // those that are not done; with bed.mu
+	// With bed.mu.
+	open          []*event // those that are not done
 	kills, pauses int
-	finished      chan struct{}  // closed: all events are done
-	late          sync.WaitGroup // requests of processes that were killed
+	dooms         int            // given to processes
+	met           map[string]int // by point
+
+	finished chan struct{}  // closed: all events are done
+	late     sync.WaitGroup // requests of processes that were killed
 }
 
 // processes has processes deliver events while they are killed and stopped and their network is bad, and then until all
 // events are done.
 func processes(t *testing.T, target Target, inbox bool, s settings) {
 	s.Inbox = inbox
-	f := &fleet{bed: newBed(t, target, inbox), settings: s, bad: time.Now().Add(length() - lease), finished: make(chan struct{})}
+	f := &fleet{bed: newBed(t, target, inbox), settings: s, bad: time.Now().Add(length() - lease), met: map[string]int{}, finished: make(chan struct{})}
 	ctx, cancel := context.WithDeadline(t.Context(), f.bad.Add(heal))
 	defer cancel()
 	f.ctx = ctx
@@ -50,28 +51,56 @@ func processes(t *testing.T, target Target, inbox bool, s settings) {
 	wg.Wait()
 	f.late.Wait()
 	runs := f.check()
-	t.Logf("%d events, %d runs, %d processes killed, %d stopped", len(f.events), runs, f.kills, f.pauses)
+	t.Logf("%d events, %d runs, %d processes killed, %d stopped; killed at %v", len(f.events), runs, f.kills, f.pauses, f.met)
+	if len(f.met) == 0 {
+		t.Error("no process was killed at a point")
+	}
+	for _, point := range f.points() {
+		if f.met[point] == 0 && length() > time.Minute {
+			t.Errorf("no process was killed %s", point)
+		}
+	}
 }
 
-// seat is a process and its successors. Each is killed, every second one is stopped before, and the last one is left in
-// peace with a good network. The first one is not the last, however slow the machine is.
+func (f *fleet) points() []string {
+	if f.inbox {
+		return inboxPoints
+	}
+	return storePoints
+}
+
+// doom is the next process's: each point in turn.
+func (f *fleet) doom() process.Doom {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.points()
+	f.dooms++
+	return process.Doom{Point: all[f.dooms%len(all)], Nth: 1 + rand.IntN(8)}
+}
+
+// seat is a process and its successors. Each is killed: every second one at a point, unless it does not get there in time, and
+// the others at any time, of those every second one after a stop. The last one is left in peace with a good network. The first
+// one is not the last, however slow the machine is.
 func (f *fleet) seat(n int) {
 	for first := n; ; n++ {
-		p := f.start()
-		p.live(lease/4 + rand.N(lease/2))
+		var doom process.Doom
+		life := lease/4 + rand.N(lease/2)
 		over := n > first && time.Now().After(f.bad)
+		if !over && n%2 == 1 {
+			doom, life = f.doom(), 3*lease
+		}
+		p := f.start(doom)
+		p.live(life)
 		switch {
 		case over:
+			p.end()
+			return
 		case n%4 == 0:
 			p.pause(f.takeover())
 			p.live(lease) // its handlers return, and their completes are refused
 		case n%4 == 2:
 			p.pause(lease + rand.N(lease/2))
 			p.live(lease) // its handlers return, and their completes are refused
-		}
-		if over {
-			p.end()
-			return
 		}
 		p.kill()
 	}
@@ -118,19 +147,18 @@ func (f *fleet) event(name string) *event {
 	return f.events[name]
 }
 
-// process is one host.
-type process struct {
+// hostProcess is one host.
+type hostProcess struct {
 	*fleet
+	*process.Process
 	network *netfault.Proxy // nil: there is no server
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	ready   chan struct{} // closed: it runs
-	gone    chan struct{} // closed: it has ended, and all its notes are read
-	killed  atomic.Bool
+	started chan struct{}   // closed: the process is known
+	ready   chan struct{}   // closed: it runs
+	rest    string          // what package testing printed
 }
 
-func (f *fleet) start() *process {
-	p := &process{fleet: f, ready: make(chan struct{}), gone: make(chan struct{})}
+func (f *fleet) start(doom process.Doom) *hostProcess {
+	p := &hostProcess{fleet: f, started: make(chan struct{}), ready: make(chan struct{})}
 	s := f.settings
 	if f.target.Addr != "" {
 		p.network = f.proxy()
@@ -138,29 +166,16 @@ func (f *fleet) start() *process {
 		s.Addr = p.network.Addr
 	}
 	env, err := json.Marshal(s)
-	if err != nil {
-		f.Error(err)
-		f.FailNow()
-	}
-	p.cmd = exec.CommandContext(f.ctx, os.Args[0], "-test.run="+s.pattern())
-	p.cmd.Env = append(os.Environ(), envHost+"="+string(env))
-	p.cmd.Stderr = os.Stderr
-	// A group of its own: if this process dies the kernel ends it, also while it is stopped.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.stdin, err = p.cmd.StdinPipe()
-	if err != nil {
-		f.Error(err)
-		f.FailNow()
-	}
-	stdout, err := p.cmd.StdoutPipe()
 	if err == nil {
-		err = p.cmd.Start()
+		p.Process, err = process.Start(f.ctx, process.Options{
+			Args: []string{"-test.run=" + s.pattern()}, Env: []string{envHost + "=" + string(env)}, Doom: doom, Stdout: p.read,
+		})
 	}
 	if err != nil {
 		f.Error(err)
 		f.FailNow()
 	}
-	go p.read(stdout)
+	close(p.started)
 	for range workers {
 		p.deliver()
 	}
@@ -168,17 +183,17 @@ func (f *fleet) start() *process {
 }
 
 // deliver gives the process its next delivery. A process that has died gets none: its reader reports how it ended.
-func (p *process) deliver() {
+func (p *hostProcess) deliver() {
 	if d, ok := p.next(); ok {
 		line, _ := json.Marshal(d) // of a number and a string
-		_, _ = p.stdin.Write(append(line, '\n'))
+		_, _ = p.Stdin.Write(append(line, '\n'))
 	}
 }
 
 // read notes what the process reports, and gives it a delivery for each that has ended.
-func (p *process) read(stdout io.Reader) {
-	defer close(p.gone)
-	var rest strings.Builder // what package testing prints
+func (p *hostProcess) read(stdout io.Reader) {
+	<-p.started
+	var rest strings.Builder
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var n note
 		if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
@@ -194,49 +209,39 @@ func (p *process) read(stdout io.Reader) {
 			p.deliver()
 		}
 	}
-	if err := p.cmd.Wait(); err != nil && !p.killed.Load() {
-		p.Errorf("a host's process ended with %v:\n%s", err, rest.String())
-	}
+	p.rest = rest.String()
 }
 
 // live lets the process run for d, from when it is ready.
-func (p *process) live(d time.Duration) {
+func (p *hostProcess) live(d time.Duration) {
 	select {
 	case <-p.ready:
-	case <-p.gone:
-		return
-	}
-	select {
-	case <-time.After(d):
-	case <-p.gone:
+		p.Live(d)
+	case <-p.Over():
 	}
 }
 
-// pause stops the process for longer than its leases, as a debugger or a suspended machine does.
-func (p *process) pause(d time.Duration) {
-	p.signal(syscall.SIGSTOP)
-	time.Sleep(d)
-	p.signal(syscall.SIGCONT)
+// pause stops the process for longer than its leases.
+func (p *hostProcess) pause(d time.Duration) {
+	if err := p.Stop(func() { time.Sleep(d) }); err != nil {
+		p.Error(err)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pauses++
 }
 
-func (p *process) signal(s syscall.Signal) {
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.Errorf("%v: %v", s, err)
-	}
-}
-
-// kill is kill -9. What the process sends shortly before reaches the server when others have taken its events over.
-func (p *process) kill() {
+// kill kills the process, unless it did so itself. What it sent shortly before reaches the server when others have taken its
+// events over.
+func (p *hostProcess) kill() {
 	if p.network != nil {
 		p.network.Stall()
-		time.Sleep(rand.N(lease / 2))
+		p.Live(rand.N(lease / 2))
 	}
-	p.killed.Store(true)
-	p.signal(syscall.SIGKILL)
-	<-p.gone
+	if err := p.Kill(); err != nil {
+		p.Error(err)
+	}
+	p.wait()
 	if p.network != nil {
 		p.late.Go(func() {
 			time.Sleep(p.takeover())
@@ -246,17 +251,26 @@ func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kills++
+	if point := p.Met(); point != "" {
+		p.met[point]++
+	}
+}
+
+func (p *hostProcess) wait() {
+	if err := p.Wait(); err != nil {
+		p.Errorf("a host's process ended with %v:\n%s", err, p.rest)
+	}
 }
 
 // end lets the process run until all events are done, and its deliveries have ended.
-func (p *process) end() {
+func (p *hostProcess) end() {
 	if p.network != nil {
 		p.network.Set(netfault.Plan{})
 	}
 	select {
 	case <-p.finished:
-	case <-p.gone:
+	case <-p.Over():
 	}
-	_ = p.stdin.Close() // fails where the process has died, which its reader reports
-	<-p.gone
+	_ = p.Stdin.Close() // fails where the process has died, which wait reports
+	p.wait()
 }

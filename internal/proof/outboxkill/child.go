@@ -5,14 +5,10 @@ package outboxkill
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"strconv"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/fifo/outbox"
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 )
 
 // Source is the namespace of the events.
@@ -28,8 +25,6 @@ const Source = "shop"
 // The environment variables of a child.
 const (
 	envRole  = "OUTBOXKILL_ROLE"
-	envPoint = "OUTBOXKILL_POINT" // where it kills itself
-	envNth   = "OUTBOXKILL_NTH"   // and at which time that it is there
 	envSQS   = "OUTBOXKILL_SQS"
 	envQueue = "OUTBOXKILL_QUEUE"
 	// EnvDefect makes the relays delete what they read, if it is [EarlyDelete]: the test must be able to fail.
@@ -69,10 +64,7 @@ func Main(open func() (Child, error)) {
 	if role == "" {
 		return
 	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
-		os.Exit(0)
-	}()
+	process.EndWithParent()
 	c, err := open()
 	if err == nil && role == relayRole {
 		err = c.relay()
@@ -81,19 +73,6 @@ func Main(open func() (Child, error)) {
 	}
 	fmt.Fprintf(os.Stderr, "outboxkill: %s: %v\n", role, err)
 	os.Exit(1)
-}
-
-var visits atomic.Int64 // to the point
-
-// at kills this process, if it is its time.
-func at(point string) {
-	if point != os.Getenv(envPoint) || strconv.FormatInt(visits.Add(1), 10) != os.Getenv(envNth) {
-		return
-	}
-	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
-		panic(err)
-	}
-	select {}
 }
 
 // relay publishes until it is killed.
@@ -119,7 +98,7 @@ func (c Child) relay() error {
 // produce commits events of random groups until it is killed.
 func (c Child) produce() error {
 	for {
-		at(beforeCommit)
+		process.At(beforeCommit)
 		group := fmt.Sprint("g", rand.IntN(groups))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		err := c.Commit(ctx, group, func(version int) fifo.Event { return event(group, version) })
@@ -128,7 +107,7 @@ func (c Child) produce() error {
 			time.Sleep(20 * time.Millisecond)
 			continue
 		}
-		at(afterCommit)
+		process.At(afterCommit)
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -147,15 +126,15 @@ func credentials(context.Context) (aws.Credentials, error) {
 type killing struct{ http.RoundTripper }
 
 func (k killing) RoundTrip(r *http.Request) (*http.Response, error) {
-	at(beforeSend)
-	defer at(afterSend)
+	process.At(beforeSend)
+	defer process.At(afterSend)
 	return k.RoundTripper.RoundTrip(r)
 }
 
 type doomed struct{ outbox.Store }
 
 func (d doomed) Read(ctx context.Context, g outbox.Group, known outbox.Known, limit int) ([]outbox.Entry, error) {
-	at(beforeRead)
+	process.At(beforeRead)
 	es, err := d.Store.Read(ctx, g, known, limit)
 	if os.Getenv(EnvDefect) == EarlyDelete && len(es) > 0 {
 		_, _ = d.Store.Delete(ctx, es)
@@ -164,7 +143,7 @@ func (d doomed) Read(ctx context.Context, g outbox.Group, known outbox.Known, li
 }
 
 func (d doomed) Delete(ctx context.Context, es []outbox.Entry) ([]outbox.Entry, error) {
-	at(beforeDelete)
-	defer at(afterDelete)
+	process.At(beforeDelete)
+	defer process.At(afterDelete)
 	return d.Store.Delete(ctx, es)
 }

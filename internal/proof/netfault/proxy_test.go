@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqsonce/sqsonce/internal/netfault"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 )
 
 // echo is a server that answers each line with the line.

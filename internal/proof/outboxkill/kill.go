@@ -3,11 +3,9 @@
 package outboxkill
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
@@ -55,7 +54,7 @@ func Run(t *testing.T, target Target) {
 	seed := uint64(time.Now().UnixNano())
 	q := newQueue(t)
 	s := &supervisor{
-		t: t, rng: rand.New(rand.NewPCG(seed, 0)), toKill: kills, kills: map[string]int{}, children: map[*child]bool{},
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), toKill: kills, kills: map[string]int{}, children: map[*process.Process]bool{},
 		env:    append([]string{envSQS + "=" + q.server, envQueue + "=" + q.url}, target.Env...),
 		forget: func() { q.ahead.Add(int64(forgets)) },
 	}
@@ -127,15 +126,4 @@ func (q *queue) check(t *testing.T, versions map[string]int) (events, copies int
 		}
 	}
 	return events, copies
-}
-
-func (s *supervisor) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var parts []string
-	for point, n := range s.kills {
-		parts = append(parts, fmt.Sprintf("%s %d", point, n))
-	}
-	slices.Sort(parts)
-	return fmt.Sprintf("%d stops; kills: %s", s.stops, strings.Join(parts, ", "))
 }

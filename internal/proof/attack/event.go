@@ -14,10 +14,11 @@ type event struct {
 	name  string
 	locks bool // in place of leases
 
-	mu    sync.Mutex
-	runs  []*run
-	done  int64 // when the first delivery returned nil; 0: none did
-	wrong []string
+	mu        sync.Mutex
+	runs      []*run
+	done      int64 // when the first delivery returned nil; 0: none did
+	completed int64 // when a store had first recorded it, or a delivery returned nil; 0: neither
+	wrong     []string
 }
 
 // run is one run of the handler. Times are those of notes.
@@ -47,10 +48,10 @@ func (e *event) note(n note) {
 		return
 	case crashed, misconfigured:
 		e.wrongf("%s: %s", n.What, n.Error)
+	case completed:
+		e.completed = earliest(e.completed, n.At)
 	case succeeded:
-		if e.done == 0 || n.At < e.done {
-			e.done = n.At
-		}
+		e.done, e.completed = earliest(e.done, n.At), earliest(e.completed, n.At)
 	}
 	i := len(e.runs) - 1
 	for i >= 0 && e.runs[i].delivery != n.Delivery { // an inbox may run the handler several times: the last one
@@ -69,6 +70,14 @@ func (e *event) note(n note) {
 	case succeeded:
 		r.succeeded = true
 	}
+}
+
+// earliest is the earlier time of two; 0 is none.
+func earliest(a, b int64) int64 {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 func (e *event) isDone() bool {
@@ -93,7 +102,7 @@ func (e *event) violations() []string {
 		if r.late {
 			continue
 		}
-		if e.done != 0 && e.done < r.started {
+		if e.completed != 0 && e.completed < r.started {
 			e.wrongf("run %d started after the event was done", i)
 		}
 		if e.locks { // a row's lock decides, and the effects are counted

@@ -67,6 +67,7 @@ func TestViolations(t *testing.T) {
 		{"renewed after it was taken over", "before the end of run 0's lease", false, [][]note{run(1, 1, 10, 20, 40), renew(1, 22, 25), run(2, 2, 21, 31, 26), done(2, 27)}},
 		{"one fence", "has fence 1, run 0 before it 1", false, [][]note{run(1, 1, 10, 20, 12), run(2, 1, 13, 23, 15), done(2, 16)}},
 		{"again", "started after the event was done", false, [][]note{run(1, 1, 10, 20, 12), done(1, 13), run(2, 2, 14, 24, 15)}},
+		{"again after its process died", "started after the event was done", false, [][]note{run(1, 1, 10, 20, 12), {{What: completed, Delivery: 1, At: 13}}, run(2, 2, 14, 24, 15), done(2, 16)}},
 		{"lost", "lost: no delivery of 1 runs", false, [][]note{run(1, 1, 10, 20, 12)}},
 		{"locks", "", true, [][]note{run(1, 1, 10, 20, 0), run(2, 1, 11, 21, 15), done(2, 16)}},
 		{"locks, again", "started after the event was done", true, [][]note{run(1, 1, 10, 20, 12), done(1, 13), run(2, 2, 14, 24, 15)}},

@@ -3,16 +3,13 @@
 package outboxkill
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/proof/process"
 )
 
 // elsewhere is a kill at no point that a child knows.
@@ -26,20 +23,13 @@ type supervisor struct {
 
 	mu       sync.Mutex
 	rng      *rand.Rand
-	children map[*child]bool
+	children map[*process.Process]bool
 	toKill   int            // kills to come
 	kills    map[string]int // by point
 	toStop   int            // children that are to be stopped
 	stops    int            // and were
 	stopped  bool
 	wg       sync.WaitGroup
-}
-
-type child struct {
-	cmd    *exec.Cmd
-	stdin  io.Closer
-	role   string
-	killed bool // by the parent
 }
 
 func (s *supervisor) start() {
@@ -56,11 +46,11 @@ func (s *supervisor) start() {
 }
 
 // plan draws where a child dies, and when the parent kills it if it has not got there, and whether it is stopped before.
-func (s *supervisor) plan(role string) (point string, nth int, life time.Duration, stop bool) {
+func (s *supervisor) plan(role string) (doom process.Doom, life time.Duration, stop bool) {
 	all := points[role]
-	point, nth = all[s.rng.IntN(len(all))], 1+s.rng.IntN(30)
+	doom = process.Doom{Point: all[s.rng.IntN(len(all))], Nth: 1 + s.rng.IntN(30)}
 	life = time.Duration(200+s.rng.IntN(2000)) * time.Millisecond
-	return point, nth, life, role == relayRole && (s.toStop+s.stops == 0 || s.rng.IntN(10) == 0)
+	return doom, life, role == relayRole && (s.toStop+s.stops == 0 || s.rng.IntN(10) == 0)
 }
 
 // runOne runs one child until it is killed. It reports false when no other child shall follow.
@@ -70,99 +60,74 @@ func (s *supervisor) runOne(role string) bool {
 		s.mu.Unlock()
 		return false
 	}
-	point, nth, life, stop := s.plan(role)
+	doom, life, stop := s.plan(role)
 	if stop {
 		s.toStop++
 	}
-	c, err := s.launch(role, fmt.Sprintf("%s=%s", envPoint, point), fmt.Sprintf("%s=%d", envNth, nth))
+	p, err := s.launch(role, doom)
 	s.mu.Unlock()
 	if err != nil {
 		s.t.Errorf("start a child: %v", err)
 		return false
 	}
-	over := make(chan struct{})
-	var parent sync.WaitGroup
-	parent.Go(func() { s.treat(c, life, stop, over) })
-	err = c.cmd.Wait()
-	close(over)
-	parent.Wait()
-	return s.ended(c, point, err)
+	if stop {
+		s.pause(p, life/2)
+	}
+	if p.Live(life) {
+		s.kill(p)
+	}
+	return s.ended(p, role)
 }
 
 // launch starts a child. The caller holds the lock.
-func (s *supervisor) launch(role string, env ...string) (*child, error) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(append(os.Environ(), s.env...), envRole+"="+role), env...)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+func (s *supervisor) launch(role string, doom process.Doom) (*process.Process, error) {
+	p, err := process.Start(s.t.Context(), process.Options{Env: append([]string{envRole + "=" + role}, s.env...), Doom: doom})
+	if err == nil {
+		s.children[p] = true
 	}
-	c := &child{cmd: cmd, stdin: stdin, role: role}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	s.children[c] = true
-	return c, nil
+	return p, err
 }
 
-// treat stops the child for a while in which the queue forgets, and kills it at the end of its life.
-func (s *supervisor) treat(c *child, life time.Duration, stop bool, over <-chan struct{}) {
-	wait := func(d time.Duration) bool {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return true
-		case <-over:
-			return false
-		}
-	}
-	if stop {
-		alive := wait(life / 2)
-		if alive {
-			s.signal(c, syscall.SIGSTOP)
+// pause stops the child after a while, for one in which the queue forgets.
+func (s *supervisor) pause(p *process.Process, after time.Duration) {
+	alive := p.Live(after)
+	if alive {
+		err := p.Stop(func() {
 			s.forget()
-			wait(500 * time.Millisecond) // others go on
-			s.signal(c, syscall.SIGCONT)
+			time.Sleep(500 * time.Millisecond) // others go on
+		})
+		if err != nil {
+			s.t.Error(err)
 		}
-		s.mu.Lock()
-		s.toStop--
-		if alive {
-			s.stops++
-		}
-		s.mu.Unlock()
 	}
-	if wait(life) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !s.stopped {
-			c.killed = true
-			s.signal(c, syscall.SIGKILL)
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.toStop--
+	if alive {
+		s.stops++
 	}
 }
 
-func (s *supervisor) signal(c *child, sig syscall.Signal) {
-	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		s.t.Errorf("%v: %v", sig, err)
+func (s *supervisor) kill(p *process.Process) {
+	if err := p.Kill(); err != nil {
+		s.t.Error(err)
 	}
 }
 
 // ended notes how a child ended, and reports whether another one follows.
-func (s *supervisor) ended(c *child, point string, err error) bool {
+func (s *supervisor) ended(p *process.Process, role string) bool {
+	err, point := p.Wait(), p.Met()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.children, c)
+	delete(s.children, p)
 	if s.stopped {
 		return false
 	}
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		s.t.Errorf("a %s ended without a kill: %v", c.role, err)
+	if err != nil || !p.Killed() {
+		s.t.Errorf("a %s ended without a kill: %v", role, err)
 		return false
 	}
-	if c.killed {
+	if point == "" {
 		point = elsewhere
 	}
 	s.toKill--
@@ -194,8 +159,8 @@ func (s *supervisor) waitForKills() {
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.stopped = true
-	for c := range s.children {
-		s.signal(c, syscall.SIGKILL)
+	for p := range s.children {
+		s.kill(p)
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -204,7 +169,7 @@ func (s *supervisor) stop() {
 // finish runs a relay that is not killed until done.
 func (s *supervisor) finish(done func() bool) {
 	s.mu.Lock()
-	c, err := s.launch(relayRole)
+	p, err := s.launch(relayRole, process.Doom{})
 	s.mu.Unlock()
 	if err != nil {
 		s.t.Fatalf("start a child: %v", err)
@@ -217,6 +182,14 @@ func (s *supervisor) finish(done func() bool) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	s.signal(c, syscall.SIGKILL)
-	_ = c.cmd.Wait() // killed
+	s.kill(p)
+	if err := p.Wait(); err != nil {
+		s.t.Errorf("the last relay: %v", err)
+	}
+}
+
+func (s *supervisor) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%d stops; kills: %v", s.stops, s.kills)
 }
