@@ -25,7 +25,7 @@ telemetry: ## Run the demo under Prometheus and a collector: every query of the 
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
 	@go run ./internal/testserver/install -check
 	@set -e; export BROWSER=$${BROWSER:-off}; [ $$BROWSER != off ] || echo "the console is not tested in a browser: make console-test"; \
-		for m in $(MODULES); do (cd $$m && go test $$(case $$m in (./internal/release|./cmd/sqsonce) echo -count=1;; esac) $(ARGS) $(PKG)); done
+		for m in $(MODULES); do (cd $$m && go test -timeout 30m $$(case $$m in (./internal/release|./cmd/sqsonce) echo -count=1;; esac) $(ARGS) $(PKG)); done
 
 .PHONY: console-test
 console-test: ## Test the pages of sqsonce console in Chromium (skipped where it is not installed; BROWSER=required: or fail; ARGS=-update writes the screenshots of docs/)
@@ -35,9 +35,11 @@ console-test: ## Test the pages of sqsonce console in Chromium (skipped where it
 emulators: ## Install the emulators that tests compare with, 1 GB in the user's cache (needs Python 3.12, Java, npm), Prometheus (Debian), databases and a browser (Debian, root)
 	go run ./internal/testserver/install
 
+# The packages with goroutines of ours. Searches and simulations in one goroutine, and processes, show a race detector nothing.
+RACED = . ./dedup ./dedup/dynamostore ./dedup/memstore ./emf ./fifo/... ./internal/deadletter ./internal/host ./internal/settle ./internal/thaw ./lambda ./localstack ./localstack/esm ./localstack/mem... ./localstack/runtimeapi ./ops ./sqsworker ./status
 .PHONY: race
-race: ## Run the tests of the main module with the race detector, without emulators
-	EMULATORS=off go test -race -timeout 30m $(ARGS) $(PKG)
+race: ## Run the tests of the packages that have goroutines of their own with the race detector, without emulators
+	EMULATORS=off go test -race -timeout 30m -skip "^Test(Process|Killed|SleepingProcess)" $(ARGS) $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))
 
 .PHONY: bench
 bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-quick -scenario worker'; Node peers need npm)
@@ -47,26 +49,43 @@ bench: ## Measure sqsonce, the raw SDK and the peers on the same work (ARGS='-qu
 bench-stores: ## Measure all stores at 1, 16 and 64 handlers (ARGS='-benchtime 2000x'; databases: make emulators)
 	cd bench && go test -run '^$$' -bench . -benchtime 1000x -timeout 30m $(ARGS) ./stores
 
-.PHONY: soak
-soak: ## Simulate in virtual time 100,000 Lambda invocations and a million deliveries to fleets with faults, and a worker with two million messages, storms of calls on the function and the publisher, redrive 20,000 dead-letter queues, list and show some of 100,000 messages, search 60 million states of the outbox, publish a million events of each outbox while everything fails, count the metrics of 100,000 messages, have processes without their store for five minutes, kill 3,000 at each outbox and 400 redrives, and attack each store with hosts in one process and in several that are killed, three minutes each: over six hours
+# Each part with the time that it takes.
+SOAKS = simulation storms operators outbox worker kills attacks
+.PHONY: soak $(SOAKS:%=soak-%)
+soak: ## Run the long tests, over six hours (PART='simulation storms operators outbox worker kills attacks')
+	@set -e; for p in $(or $(PART),$(SOAKS)); do $(MAKE) --no-print-directory soak-$$p; done
+
+soak-simulation: # 100 min: 100,000 invocations of functions and a million deliveries to fleets, in virtual time
 	@mkdir -p $(BIN); SOAK=1 go test ./internal/hosttest -run '^Test(Simulation|Fleet)$$' -count 1 -timeout 120m -v >$(BIN)/soak.log; \
 		status=$$?; grep -v '^=== \|^ *--- PASS' $(BIN)/soak.log; exit $$status
+
+soak-storms: # 20 min: calls of the function, the publisher and its forwards, with faults
 	SOAK=1 go test ./lambda -run '^TestStorm$$' -count 1 -timeout 20m
 	go test ./fifo -run '^Test(Storm|ForwardStorm|TransientFaults|LastingFaults)$$' -rapid.checks 20000 -count 1 -timeout 20m
+
+soak-operators: # 60 min: 20,000 dead-letter queues, lists of 100,000 messages, 400 killed redrives, metrics of 100,000 messages
 	go test ./ops -run '^TestRedriveProperties$$' -rapid.checks 20000 -count 1 -timeout 60m
 	SOAK=1 go test ./ops -run '^TestListLoad$$' -count 1 -timeout 20m -v
 	cd cmd/sqsonce && SOAK=1 go test ./cli -run '^Test(Console|List)Load$$' -count=1 -timeout 30m -v
-	SOAK=1 go test ./fifo/outbox ./fifo/outbox/dynamooutbox -run '^Test(EverythingAtOnce|Storm)$$' -count 1 -timeout 120m -v
-	SOAK=1 go test ./internal/outboxmodel -run '^TestRuns$$' -count 1 -timeout 30m
-	cd otelsqs && SOAK=1 go test -run '^TestCardinality$$' -count 1 -timeout 10m
-	SOAK=1 go test ./sqsworker -run '^Test(Soak|Process.*|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
-	KILLS=3000 go test ./fifo/outbox/dynamooutbox/killtest -run '^TestKill(InMemory|OnDynoxide)$$' -count 1 -timeout 180m -v
-	SOAK=1 go test ./dedup/dynamostore/killtest -run '^TestAttack(InMemory|OnDynoxide)$$' -count 1 -timeout 60m -v
 	cd cmd/sqsonce && SOAK=1 go test -run '^TestKilledRedrives$$' -count=1 -timeout 20m -v .
+	cd otelsqs && SOAK=1 go test -run '^TestCardinality$$' -count 1 -timeout 10m
+
+soak-outbox: # 60 min: 60 million states of the protocol, a million events of each outbox
+	SOAK=1 go test ./internal/outboxmodel -run '^TestRuns$$' -count 1 -timeout 30m
+	SOAK=1 go test ./fifo/outbox ./fifo/outbox/dynamooutbox -run '^Test(EverythingAtOnce|Storm)$$' -count 1 -timeout 120m -v
+	cd dedup/sqlstore && SOAK=1 go test ./sqloutbox -run '^Test(Storm|NoLateEvents)$$' -count 1 -timeout 180m -v
+
+soak-worker: # 20 min: two million messages, and processes without their store for five minutes
+	SOAK=1 go test ./sqsworker -run '^Test(Soak|Process.*|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
+
+soak-kills: # 120 min: 3,000 kills at each outbox
+	KILLS=3000 go test ./fifo/outbox/dynamooutbox/killtest -run '^TestKill(InMemory|OnDynoxide)$$' -count 1 -timeout 180m -v
+	cd dedup/sqlstore && KILLS=3000 go test ./sqloutbox/killtest -count 1 -timeout 180m -v
+
+soak-attacks: # 20 min: hosts in one process and in several on each store, three minutes each, with kills
+	SOAK=1 go test ./dedup/dynamostore/killtest -run '^TestAttack(InMemory|OnDynoxide)$$' -count 1 -timeout 60m -v
 	cd dedup/redisstore && SOAK=1 go test -run '^TestAttack$$' -count 1 -timeout 60m -v
 	cd dedup/sqlstore && SOAK=1 go test -run '^Test(Attack|DeferredUnderAttack|ClaimUnderInserts)$$' -count 1 -timeout 60m -v
-	cd dedup/sqlstore && KILLS=3000 go test ./sqloutbox/killtest -count 1 -timeout 180m -v
-	cd dedup/sqlstore && SOAK=1 go test ./sqloutbox -run '^Test(Storm|NoLateEvents)$$' -count 1 -timeout 180m -v
 
 # By count, not by time: go test -fuzz sometimes fails when its time is over.
 .PHONY: fuzz
