@@ -19,9 +19,10 @@ const (
 )
 
 var (
+	// Of two neighbours one is soon met: most handlers are not renewed, and few fail.
 	storePoints = []string{
-		afterComplete, handlerStart, beforeComplete, afterAcquire, handlerEnd, beforeRelease, afterRelease,
-		beforeAcquire, deliveryEnd, beforeRenew, afterRenew,
+		afterComplete, beforeRelease, handlerStart, afterRelease, beforeComplete, beforeRenew, afterAcquire, afterRenew,
+		handlerEnd, beforeAcquire, deliveryEnd,
 	}
 	inboxPoints = []string{deliveryEnd, handlerEnd, handlerStart} // the commit is between the handler's end and the delivery's
 )

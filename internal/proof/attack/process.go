@@ -29,7 +29,7 @@ type fleet struct {
 	// With bed.mu.
 	open          []*event // those that are not done
 	kills, pauses int
-	dooms         int            // given to processes
+	dooms         int            // given to processes, and to earlier fleets
 	met           map[string]int // by point
 
 	finished chan struct{}  // closed: all events are done
@@ -40,7 +40,10 @@ type fleet struct {
 // events are done.
 func processes(t *testing.T, target Target, inbox bool, s settings) {
 	s.Inbox = inbox
-	f := &fleet{bed: newBed(t, target, inbox), settings: s, bad: time.Now().Add(length() - lease), met: map[string]int{}, finished: make(chan struct{})}
+	f := &fleet{
+		bed: newBed(t, target, inbox), settings: s, bad: time.Now().Add(length() - lease), finished: make(chan struct{}),
+		dooms: rand.IntN(len(storePoints)), met: map[string]int{},
+	}
 	ctx, cancel := context.WithDeadline(t.Context(), f.bad.Add(heal))
 	defer cancel()
 	f.ctx = ctx
@@ -75,7 +78,7 @@ func (f *fleet) doom() process.Doom {
 	defer f.mu.Unlock()
 	all := f.points()
 	f.dooms++
-	return process.Doom{Point: all[f.dooms%len(all)], Nth: 1 + rand.IntN(8)}
+	return process.Doom{Point: all[f.dooms%len(all)], Nth: 1 + rand.IntN(4)}
 }
 
 // seat is a process and its successors. Each is killed: every second one at a point, unless it does not get there in time, and
