@@ -46,8 +46,11 @@ func Later(ctx context.Context, f func(deadLettered bool)) bool {
 // where ctx is not from a host.
 func Host(ctx context.Context) (_ context.Context, hosted bool) {
 	s, ok := ctx.Value(settlementKey{}).(*settlement)
-	if !ok {
+	switch {
+	case !ok:
 		return ctx, false
+	case ctx.Done() == s.host.Done():
+		return ctx, true
 	}
 	return hostContext{s.host, ctx}, true
 }
@@ -59,6 +62,9 @@ type hostContext struct {
 }
 
 func (c hostContext) Value(key any) any { return c.values.Value(key) }
+
+// AfterFunc lets package context derive from c without a goroutine.
+func (c hostContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
 
 // Record tells the host that the handler has returned, and that middleware records its outcome until done is called: a handler
 // whose own deadline has passed is not stuck meanwhile.
