@@ -23,6 +23,7 @@ telemetry: ## Run the demo under Prometheus and a collector: every query of the 
 # Go's cache of results sees no change of a file outside of the module: the tests of internal/release and cmd/sqsonce read some.
 .PHONY: test
 test: ## Run every test of every module (EMULATORS=required: with the emulators too, or fail)
+	@echo "this takes about 15 minutes of CPU time, and compiles for some more the first time; make test PKG=./dedup/... tests one folder"
 	@go run ./internal/testserver/install -check
 	@set -e; export BROWSER=$${BROWSER:-off}; [ $$BROWSER != off ] || echo "the console is not tested in a browser: make console-test"; \
 		for m in $(MODULES); do (cd $$m && go test -timeout 30m $$(case $$m in (./internal/release|./cmd/sqsonce) echo -count=1;; esac) $(ARGS) $(PKG)); done
