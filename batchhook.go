@@ -2,7 +2,6 @@ package sqsonce
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"runtime/debug"
 	"slices"
@@ -26,32 +25,14 @@ func (h *batchHook) begin(ctx context.Context, entries []*batchEntry, ms []*Mess
 	for i, e := range entries {
 		calls[i] = e.ctx
 	}
-	given, next := context.WithValue(ctx, batchKey{}, ctx), ctx
+	next := ctx
 	var done func([]error)
-	h.contain(ctx, func() {
-		var c context.Context
-		c, done = h.call(given, calls, slices.Clone(ms))
-		if c == nil || c.Value(batchKey{}) != any(ctx) || c.Done() == nil {
-			panic(errBatchContext)
-		}
-		end, ends := c.Deadline()
-		if last, limited := ctx.Deadline(); ends && (!limited || end.Before(last)) || c.Err() != nil && ctx.Err() == nil {
-			panic(errBatchContextEnds)
-		}
-		next = c
-	})
+	h.contain(ctx, func() { next, done = h.call(ctx, calls, slices.Clone(ms)) })
 	if done == nil {
 		return next, end
 	}
 	return next, func(errs []error) { h.contain(ctx, func() { done(slices.Clone(errs)) }) }
 }
-
-type batchKey struct{}
-
-var (
-	errBatchContext     = errors.New("the returned context is not derived from the given one, or does not end with it")
-	errBatchContextEnds = errors.New("the returned context has ended, or has an earlier deadline than the given one")
-)
 
 // contain calls f, which calls the hook.
 func (h *batchHook) contain(ctx context.Context, f func()) {
