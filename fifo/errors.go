@@ -66,7 +66,7 @@ type PublishError struct {
 	// EventID and Group are the event's.
 	EventID, Group string
 	// FirstAttempt is when the first attempt that may have put the event into the queue began. It is set with
-	// ErrUnknownOutcome, unless no attempt was made. Until 290 s after it, less Options.AttemptTimeout and at most 285 s, SQS
+	// ErrUnknownOutcome, unless no attempt was made. Until 285 s after it SQS
 	// recognises a copy, also one of another process.
 	FirstAttempt time.Time
 	// Err is the reason.

@@ -145,23 +145,23 @@ func TestAnswered(t *testing.T) {
 		}, []string{"g/v1 not sent", "h/v1 not sent"}, nil, fault.Rule{}},
 		{"cancelled while it lingers", lingering, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(short(x), event("g", 1)) },
 			[]string{"g/v1 not sent"}, nil, fault.Rule{}},
-		{"cancelled in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"cancelled in flight", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			defer cancel()
 			_, _ = p.Publish(ctx, event("g", 1))
 		}, nil, []string{"g/v1"}, hanging},
-		{"PublishAll cancelled in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"PublishAll cancelled in flight", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			defer cancel()
 			_, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)})
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
-		{"a lane that is closed in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"a lane that is closed in flight", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			l, closeLane := p.OpenLane(x.Context())
 			x.enqueueTo(l, event("g", 1), event("g", 2))
 			time.Sleep(time.Second)
 			closeLane()
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
-		{"a lane that is closed after its context", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"a lane that is closed after its context", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			defer cancel()
 			l, closeLane := p.OpenLane(ctx)

@@ -2,62 +2,28 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/guard"
 )
-
-// Guard calls one hook. A hook that panics is logged, once, and is not called again.
-type Guard struct {
-	off  atomic.Bool
-	log  *slog.Logger
-	name string // "sqsworker: Hooks.Start"
-}
-
-// NewGuard returns the guard of the hook with that name.
-func NewGuard(log *slog.Logger, name string) *Guard { return &Guard{log: log, name: name} }
-
-// Call calls f, which calls the hook. The hook is f's only call of the user's code.
-func (g *Guard) Call(ctx context.Context, f func()) {
-	if g.off.Load() {
-		return
-	}
-	if err := Recover(f); err != nil {
-		g.disable(ctx, fmt.Errorf("the hook %w", err))
-	}
-}
-
-// Context is Call for a hook that returns the context with which its caller goes on: ctx where the hook panics.
-func (g *Guard) Context(ctx context.Context, f func(context.Context) context.Context) context.Context {
-	next := ctx
-	g.Call(ctx, func() { next = f(ctx) })
-	return next
-}
-
-func (g *Guard) disable(ctx context.Context, err error) {
-	if !g.off.Swap(true) {
-		g.log.ErrorContext(ctx, "sqsonce: hook failed: it is not called again", append(ErrorAttrs(err), "hook", g.name)...)
-	}
-}
 
 // Hooks are the hooks around a host's handlers. They are nil where there are none.
 type Hooks []guarded
 
 type guarded struct {
 	sqsonce.Hooks
-	start, end, extended *Guard
+	start, end, extended *guard.Guard
 }
 
 // NewHooks returns the hooks that are set, for the host pkg. It keeps nothing of all.
 func NewHooks(log *slog.Logger, pkg string, all []sqsonce.Hooks) (hooks Hooks) {
 	for _, h := range all {
 		if h.Start != nil || h.End != nil || h.Extended != nil {
-			guard := func(field string) *Guard { return NewGuard(log, pkg+": Hooks."+field) }
-			hooks = append(hooks, guarded{h, guard("Start"), guard("End"), guard("Extended")})
+			guardOf := func(field string) *guard.Guard { return guard.New(log, pkg+": Hooks."+field) }
+			hooks = append(hooks, guarded{h, guardOf("Start"), guardOf("End"), guardOf("Extended")})
 		}
 	}
 	return hooks

@@ -102,28 +102,6 @@ func TestHookThatPanics(t *testing.T) {
 	}
 }
 
-// TestHookThatPanicsTwiceAtOnce: it is logged once.
-func TestHookThatPanicsTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	log, count := lines()
-	g := NewGuard(log, "test: hook")
-	var both, ended sync.WaitGroup
-	both.Add(2)
-	for range 2 {
-		ended.Go(func() {
-			g.Call(t.Context(), func() {
-				both.Done()
-				both.Wait()
-				panic("boom")
-			})
-		})
-	}
-	ended.Wait()
-	if n := count(`hook="test: hook"`); n != 1 {
-		t.Errorf("%d lines, want 1", n)
-	}
-}
-
 // TestEndOnce: the first end of a call that was started counts.
 func TestEndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
