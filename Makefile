@@ -147,10 +147,10 @@ site: ## Make a site of docs in bin/site, and fail on a broken link or a page th
 
 REALAWS = @mkdir -p $(BIN); cd localstack/internal/realaws && go build -o $(BIN)/realaws . && exec $(BIN)/realaws
 .PHONY: aws aws-clean
-aws: ## Run the suites, both hosts and the demo on AWS itself: costs money, asks first (SQSONCE_AWS_ACCOUNT=... AWS_REGION=..., see docs/aws.md; YES=1 ARGS='-parts sqs,store')
-	$(REALAWS) -report $(BIN)/aws-report.md $(ARGS)
+aws: ## Run the suites, both hosts and the demo on AWS itself, in an account without anything else: costs money, asks first (SQSONCE_AWS_ACCOUNT=... AWS_REGION=..., see docs/aws.md; YES=1 ARGS='-run TestSQS')
+	$(REALAWS) -report $(BIN)/aws-report.txt $(ARGS)
 
-aws-clean: ## Delete what runs of make aws have left in the account, after a question (SQSONCE_AWS_ACCOUNT=... AWS_REGION=...)
+aws-clean: ## Delete everything with the prefix sqsonce-aws- in the account, after a question (SQSONCE_AWS_ACCOUNT=... AWS_REGION=...)
 	$(REALAWS) -clean $(ARGS)
 
 .PHONY: clean

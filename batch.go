@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/guard"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -56,7 +57,7 @@ func Batch(h func(context.Context, []*Message) []error, optFns ...func(*BatchOpt
 	}
 	b := &batcher{handle: h, size: o.Size, linger: max(o.Linger, 0)}
 	if o.Around != nil {
-		b.around = &batchHook{call: o.Around}
+		b.around = &batchHook{o.Around, guard.New(nil, "BatchOptions.Around")}
 	}
 	return b.call
 }

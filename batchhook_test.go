@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -112,33 +111,11 @@ func isPanic(err error) bool { _, ok := errors.AsType[*sqsonce.PanicError](err);
 // TestBatchAroundThatFails: the batch runs as without it, and a line says once that it is not called again.
 func TestBatchAroundThatFails(t *testing.T) { // not parallel: it sets slog's default
 	type result = func([]error)
-	var other context.Context
 	for name, tc := range map[string]struct {
 		around func(context.Context) (context.Context, result)
 		calls  int
 	}{
-		"panics":     {func(context.Context) (context.Context, result) { panic("boom") }, 1},
-		"nil":        {func(context.Context) (context.Context, result) { return nil, nil }, 1},
-		"background": {func(context.Context) (context.Context, result) { return context.Background(), nil }, 1},
-		"without cancel": {func(ctx context.Context) (context.Context, result) {
-			return context.WithoutCancel(ctx), nil
-		}, 1},
-		"ended": {func(ctx context.Context) (context.Context, result) {
-			ctx, cancel := context.WithCancel(ctx)
-			cancel()
-			return ctx, nil
-		}, 1},
-		"a deadline": {func(ctx context.Context) (context.Context, result) {
-			ctx, cancel := context.WithTimeout(ctx, time.Hour)
-			t.Cleanup(cancel)
-			return ctx, nil
-		}, 1},
-		"another batch's": {func(ctx context.Context) (context.Context, result) {
-			if other == nil {
-				other = ctx
-			}
-			return other, nil
-		}, 2},
+		"panics":      {func(context.Context) (context.Context, result) { panic("boom") }, 1},
 		"done panics": {func(ctx context.Context) (context.Context, result) { return ctx, func([]error) { panic("boom") } }, 1},
 	} {
 		var book bytes.Buffer
@@ -165,27 +142,6 @@ func TestBatchAroundThatFails(t *testing.T) { // not parallel: it sets slog's de
 		slog.SetDefault(before)
 		if n := strings.Count(book.String(), "hook=BatchOptions.Around"); n != 1 || int(calls.Load()) != tc.calls {
 			t.Errorf("%s: %d lines and %d calls, want 1 and %d", name, n, calls.Load(), tc.calls)
-		}
-	}
-}
-
-// TestBatchAroundThatExits: no call waits for ever.
-func TestBatchAroundThatExits(t *testing.T) {
-	t.Parallel()
-	for name, inDone := range map[string]bool{"Around": false, "done": true} {
-		h := sqsonce.Batch(func(context.Context, []*sqsonce.Message) []error { return nil }, func(o *sqsonce.BatchOptions) {
-			o.Size = 3
-			o.Around = func(ctx context.Context, _ []context.Context, _ []*sqsonce.Message) (context.Context, func([]error)) {
-				if !inDone {
-					runtime.Goexit()
-				}
-				return ctx, func([]error) { runtime.Goexit() }
-			}
-		})
-		for _, err := range callEach(t, h) {
-			if isPanic(err) == inDone {
-				t.Errorf("%s: got %v", name, err)
-			}
 		}
 	}
 }

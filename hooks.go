@@ -16,8 +16,7 @@ import (
 // The structs that hooks get may grow fields.
 type Hooks struct {
 	// Start is called before the handler, on its goroutine. The handler, and every later hook of the same delivery, gets the
-	// context that it returns, which must be derived from ctx and end with it, not before: another one is not used, and the hook
-	// is not called again. What derives it must not be cancelled before End.
+	// context that it returns, which must be derived from ctx. It must not end before ctx does, or before End.
 	Start func(ctx context.Context, d Delivery) context.Context
 	// End is called once for each Start: when the handler has returned, panicked or called runtime.Goexit, before its message is
 	// settled; or when the host gives up waiting for it (OutcomeAbandoned), on another goroutine.

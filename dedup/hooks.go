@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/guard"
 )
 
 // Hooks are called for what is decided about deliveries, for telemetry. The rules of [sqsonce.Hooks] apply; a hook must not call
@@ -95,12 +95,12 @@ type hooks []guarded
 
 type guarded struct {
 	Hooks
-	decided, called, incident *host.Guard
+	decided, called, incident *guard.Guard
 }
 
 func newHooks(log *slog.Logger, all []Hooks) (hs hooks) {
 	for _, h := range all {
-		hs = append(hs, guarded{h, host.NewGuard(log, "dedup: Hooks.Decided"), host.NewGuard(log, "dedup: Hooks.Called"), host.NewGuard(log, "dedup: Hooks.Incident")})
+		hs = append(hs, guarded{h, guard.New(log, "dedup: Hooks.Decided"), guard.New(log, "dedup: Hooks.Called"), guard.New(log, "dedup: Hooks.Incident")})
 	}
 	return hs
 }

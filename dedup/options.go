@@ -72,7 +72,7 @@ type Options struct {
 	ErrorText func(error) string
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
-	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. A handler that blocks or panics
+	// Logger gets what no error carries: lost leases, failed renewals, policies that apply. A handler that blocks
 	// harms nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). A host of
 	// this module waits for a delivery's lines with its own, a worker at the end of Run, a function at its answer. Else a line may
 	// be lost where the process ends at once. Default: slog.Default().

@@ -65,7 +65,7 @@ func newFunction(t *testing.T, h sqsonce.Handler, optFns ...func(*emf.Options)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.invoke, err = lambda.Wrap(once.Handler(h), m.Lambda, func(o *lambda.Options) { o.NoClient, o.Logger = true, slog.New(slog.DiscardHandler) })
+	f.invoke, err = lambda.Wrap(once.Handler(h), m.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestStoreErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		handler := once.Handler(func(context.Context, *sqsonce.Message) error { return nil })
-		invoke, err := lambda.Wrap(handler, m.Lambda, func(o *lambda.Options) { o.NoClient, o.Logger = true, slog.New(slog.DiscardHandler) })
+		invoke, err := lambda.Wrap(handler, m.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) })
 		if err != nil {
 			t.Fatal(err)
 		}

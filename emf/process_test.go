@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 			select {}
 		}
 		return nil
-	}, metrics.Lambda, func(o *lambda.Options) { o.NoClient = true })
+	}, metrics.Lambda, func(o *lambda.Options) { o.Client = lambda.NoClient })
 }
 
 // TestProcess: a process that is killed loses the line of its invocation and nothing else. Every line in the output of a process,

@@ -57,12 +57,12 @@ const mostGrown = 20 * time.Second
 
 // adaptTimeout gives the next attempt twice the time after one that took too long. What SQS answers after the timeout is an
 // unknown outcome, and a copy on a standard queue; a queue that is slow now would answer every attempt so. A response within
-// Options.AttemptTimeout sets it back. The caller holds the lock.
+// Options.attemptTimeout sets it back. The caller holds the lock.
 func (p *Publisher) adaptTimeout(a *attempt) {
 	switch {
 	case a.timedOut:
 		p.timeout = max(p.timeout, min(2*a.timeout, mostGrown))
-	case a.answered && a.took <= p.opts.AttemptTimeout:
-		p.timeout = p.opts.AttemptTimeout
+	case a.answered && a.took <= p.opts.attemptTimeout:
+		p.timeout = p.opts.attemptTimeout
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // The reasons why an event has no [Receipt]. Each is wrapped in a [*PublishError], together with its cause. Every error matches
@@ -68,7 +66,7 @@ type PublishError struct {
 	// EventID and Group are the event's.
 	EventID, Group string
 	// FirstAttempt is when the first attempt that may have put the event into the queue began. It is set with
-	// ErrUnknownOutcome, unless no attempt was made. Until 290 s after it, less Options.AttemptTimeout and at most 285 s, SQS
+	// ErrUnknownOutcome, unless no attempt was made. Until 285 s after it SQS
 	// recognises a copy, also one of another process.
 	FirstAttempt time.Time
 	// Err is the reason.
@@ -139,20 +137,16 @@ func foreign(err error) error {
 
 func (e *foreignError) Error() string { return e.err.Error() }
 
-func (e *foreignError) Is(target error) (is bool) {
+func (e *foreignError) Is(target error) bool {
 	for _, own := range []error{ErrBufferFull, ErrNotSent, ErrUnknownOutcome, ErrGroupHalted, ErrDedupConflict, ErrRefused, ErrClosed} {
 		if target == own {
 			return false
 		}
 	}
-	_ = host.Recover(func() { is = errors.Is(e.err, target) })
-	return is
+	return errors.Is(e.err, target)
 }
 
-func (e *foreignError) As(target any) (as bool) {
-	_ = host.Recover(func() { as = errors.As(e.err, target) })
-	return as
-}
+func (e *foreignError) As(target any) bool { return errors.As(e.err, target) }
 
 // certainError is a reason that also matches what is certain of the event.
 type certainError struct{ reason, outcome error }

@@ -29,3 +29,6 @@ func (p *Publisher) Remembered() int {
 	}
 	return n
 }
+
+// SetAttemptTimeout replaces the time of one request.
+func SetAttemptTimeout(o *Options, d time.Duration) { o.attemptTimeout = d }

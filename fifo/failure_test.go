@@ -119,7 +119,7 @@ func TestUnreadFailuresAreBounded(t *testing.T) {
 	}, fault.Rule{Op: "SendMessageBatch", Prob: 1, Do: fault.FailEntries, Code: "InvalidMessageContents"})
 }
 
-// A logger that panics or blocks, and a function of the caller's that does, harm no event and no call.
+// An OnFailure that panics or blocks harms no event and no call.
 func TestAReportThatPanicsOrBlocks(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(){

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sqsonce/sqsonce/internal/guard"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -63,12 +64,12 @@ type hooks struct {
 
 type guarded struct {
 	Hooks
-	accept, answered *host.Guard
+	accept, answered *guard.Guard
 }
 
 func newHooks(log *slog.Logger, all []Hooks) (hs hooks) {
 	for _, h := range all {
-		hs.events = append(hs.events, guarded{h, host.NewGuard(log, "fifo: Hooks.Accept"), host.NewGuard(log, "fifo: Hooks.Answered")})
+		hs.events = append(hs.events, guarded{h, guard.New(log, "fifo: Hooks.Accept"), guard.New(log, "fifo: Hooks.Answered")})
 		hs.sends = hs.sends.With(log, "fifo: Hooks.Send", h.Send)
 		hs.attach = append(hs.attach, h.Attach)
 	}

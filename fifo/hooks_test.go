@@ -145,23 +145,23 @@ func TestAnswered(t *testing.T) {
 		}, []string{"g/v1 not sent", "h/v1 not sent"}, nil, fault.Rule{}},
 		{"cancelled while it lingers", lingering, func(x *fixture, p *fifo.Publisher) { _, _ = p.Publish(short(x), event("g", 1)) },
 			[]string{"g/v1 not sent"}, nil, fault.Rule{}},
-		{"cancelled in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"cancelled in flight", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			defer cancel()
 			_, _ = p.Publish(ctx, event("g", 1))
 		}, nil, []string{"g/v1"}, hanging},
-		{"PublishAll cancelled in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"PublishAll cancelled in flight", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			defer cancel()
 			_, _ = p.PublishAll(ctx, []fifo.Event{event("g", 1), event("g", 2)})
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
-		{"a lane that is closed in flight", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"a lane that is closed in flight", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			l, closeLane := p.OpenLane(x.Context())
 			x.enqueueTo(l, event("g", 1), event("g", 2))
 			time.Sleep(time.Second)
 			closeLane()
 		}, []string{"g/v1 unknown", "g/v2 not sent"}, nil, hanging},
-		{"a lane that is closed after its context", func(o *fifo.Options) { o.AttemptTimeout = time.Minute }, func(x *fixture, p *fifo.Publisher) {
+		{"a lane that is closed after its context", func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Minute) }, func(x *fixture, p *fifo.Publisher) {
 			ctx, cancel := context.WithTimeout(x.Context(), time.Second)
 			defer cancel()
 			l, closeLane := p.OpenLane(ctx)
@@ -348,8 +348,7 @@ func TestAttach(t *testing.T) {
 	})
 }
 
-// No hook is called under the lock, and one that panics, or returns another context, changes nothing, is logged once and not
-// called again.
+// No hook is called under the lock, and one that panics changes nothing, is logged once and not called again.
 func TestHooksThatMisbehave(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
@@ -378,19 +377,10 @@ func TestHooksThatMisbehave(t *testing.T) {
 				},
 				Attach: func(*fifo.Publisher) func() { bad("Attach"); return nil },
 			}, fifo.Hooks{
-				Accept: func(context.Context, fifo.Acceptance) (context.Context, fifo.Carry) {
-					calls["other Accept"]++
-					return context.Background(), fifo.Carry{}
-				},
 				Send: func(ctx context.Context, _ fifo.Send) (context.Context, func(fifo.SendResult)) {
 					return ctx, func(fifo.SendResult) { bad("done") }
 				},
-			}, fifo.Hooks{Send: func(context.Context, fifo.Send) (context.Context, func(fifo.SendResult)) {
-				calls["other Send"]++
-				ctx, cancel := context.WithCancel(context.Background())
-				cancel()
-				return ctx, nil
-			}, Attach: func(*fifo.Publisher) func() { return func() { bad("detach") } }})
+			}, fifo.Hooks{Attach: func(*fifo.Publisher) func() { return func() { bad("detach") } }})
 		})
 		for n := range 3 {
 			if _, err := p.Publish(x.Context(), event("g", n)); err != nil {
@@ -403,7 +393,7 @@ func TestHooksThatMisbehave(t *testing.T) {
 		if diff := cmp.Diff([]string{"g/v0", "g/v1", "g/v2"}, w.got()); diff != "" || len(w.problems) > 0 {
 			x.Errorf("hooks beside them (-want +got):\n%s%v", diff, w.problems)
 		}
-		names := []string{"Accept", "Answered", "Send", "Attach", "other Accept", "other Send", "done", "detach"}
+		names := []string{"Accept", "Answered", "Send", "Attach", "done", "detach"}
 		for _, name := range names {
 			if calls[name] != 1 {
 				x.Errorf("%s was called %d times, want once", name, calls[name])

@@ -67,7 +67,7 @@ func (p *Publisher) queueLimit() (limit int64, known bool) {
 		l.reads++
 		l.reading = make(chan struct{})
 		var ctx context.Context
-		ctx, l.cancel = context.WithTimeout(p.ctx, p.opts.AttemptTimeout)
+		ctx, l.cancel = context.WithTimeout(p.ctx, p.opts.attemptTimeout)
 		go p.learnQueueLimit(ctx)
 	}
 	return maxMessageBytes, false
@@ -103,7 +103,7 @@ func (p *Publisher) learnQueueLimit(ctx context.Context) {
 	l.reading = nil
 }
 
-// awaitLimit waits until the read of the limit has ended, which takes Options.AttemptTimeout at most. If ctx ends first, the
+// awaitLimit waits until the read of the limit has ended, which takes Options.attemptTimeout at most. If ctx ends first, the
 // read is cancelled.
 func (p *Publisher) awaitLimit(ctx context.Context) {
 	p.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -65,13 +64,11 @@ func (h badHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// A log that blocks, panics, ends its goroutine or calls the publisher costs its line.
+// A log that blocks or calls the publisher costs its line.
 func TestBrokenLog(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(opened chan struct{}, p *fifo.Publisher){
 		"blocks":              func(opened chan struct{}, _ *fifo.Publisher) { <-opened },
-		"panics":              func(chan struct{}, *fifo.Publisher) { panic("broken") },
-		"ends its goroutine":  func(chan struct{}, *fifo.Publisher) { runtime.Goexit() },
 		"calls the publisher": func(_ chan struct{}, p *fifo.Publisher) { _ = p.Flush(context.Background()) },
 	} {
 		for _, method := range []string{"Enabled", "Handle"} {

@@ -25,11 +25,6 @@ type Options struct {
 	// MaxBytes is the most bytes of bodies and attributes of the events that are accepted and have no result yet. At
 	// least 1 MiB, the size of the largest message. Default: 64 MiB.
 	MaxBytes int64
-	// AttemptTimeout bounds one request. A request that takes longer doubles the time of the next ones, up to 20 s, until SQS
-	// answers within AttemptTimeout again. It also bounds the retries: the last attempt to send an event starts at least
-	// AttemptTimeout + 10 s before SQS's five-minute deduplication interval ends, and at most 285 s after the start of the
-	// first attempt with an unknown outcome. At most 60 s. Default: 5 s.
-	AttemptTimeout time.Duration
 	// OnFailure is called for each accepted event that fails, by whichever method it was published, but for one whose own
 	// caller's context ended. The calls come one after the other, in the order of the failures; one that blocks delays those
 	// behind it and nothing else, and a panic is logged. It may call the Publisher. It does not count as reading the result:
@@ -40,10 +35,14 @@ type Options struct {
 	Hooks []Hooks
 	// Logger gets one line at ERROR for each failure that OnFailure is called for, with the number of events that are halted
 	// behind it, and what no error reports: an attempt that failed and is repeated (DEBUG), and once a minute an event that has
-	// been tried for a minute or more (WARN). A handler that blocks or panics harms nobody: up to 1,024 lines wait, further ones
+	// been tried for a minute or more (WARN). A handler that blocks harms nobody: up to 1,024 lines wait, further ones
 	// are dropped, and the next line says how many (dropped_lines). PublishAll, Flush and Close wait at most 50 ms for the last
 	// lines. Default: slog.Default().
 	Logger *slog.Logger
+
+	// attemptTimeout bounds one request. A request that takes longer doubles the time of the next ones, up to 20 s, until SQS
+	// answers within attemptTimeout again. It also bounds the retries: see safeWindow. 5 s but in tests.
+	attemptTimeout time.Duration
 }
 
 func (o *Options) setDefaults() {
@@ -51,7 +50,7 @@ func (o *Options) setDefaults() {
 	o.Linger = cmp.Or(o.Linger, 10*time.Millisecond)
 	o.MaxMessages = cmp.Or(o.MaxMessages, 10_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
-	o.AttemptTimeout = cmp.Or(o.AttemptTimeout, 5*time.Second)
+	o.attemptTimeout = cmp.Or(o.attemptTimeout, 5*time.Second)
 	o.Logger = host.Logger(o.Logger)
 }
 
@@ -79,7 +78,6 @@ func validate(c Client, queueURL, namespace string, o *Options) error {
 	add(o.InFlight < 0, "Options.InFlight", "is %d, must be positive", o.InFlight)
 	add(o.MaxMessages < 0, "Options.MaxMessages", "is %d, must be positive", o.MaxMessages)
 	add(o.MaxBytes < maxMessageBytes, "Options.MaxBytes", "is %d, must be at least %d, the size of the largest message", o.MaxBytes, maxMessageBytes)
-	add(o.AttemptTimeout < 0 || o.AttemptTimeout > maxAttemptTimeout, "Options.AttemptTimeout", "is %v, must be positive and at most 1m", o.AttemptTimeout)
 	return errors.Join(errs...)
 }
 

@@ -35,8 +35,8 @@ func TestNewPublisherRefuses(t *testing.T) {
 		{name: "namespace of 49", url: good, namespace: strings.Repeat("x", 49), client: client, want: []string{"namespace"}},
 		{name: "namespace with a line", url: good, namespace: "a\n", client: client, want: []string{"namespace"}},
 		{name: "options", url: good, namespace: "orders", client: client,
-			opts: fifo.Options{InFlight: -1, MaxMessages: -1, MaxBytes: 1<<20 - 1, AttemptTimeout: 61e9},
-			want: []string{"Options.InFlight", "Options.MaxMessages", "Options.MaxBytes", "Options.AttemptTimeout"}},
+			opts: fifo.Options{InFlight: -1, MaxMessages: -1, MaxBytes: 1<<20 - 1},
+			want: []string{"Options.InFlight", "Options.MaxMessages", "Options.MaxBytes"}},
 		{name: "all at once", want: []string{"client", "queueURL", "namespace"}},
 	}
 	for _, tt := range tests {

@@ -20,7 +20,7 @@ func (p *Publisher) Check(e Event) (key string, size int64, err error) {
 }
 
 // Fits reports whether the queue accepts a message of so many bytes. The first call with more than 1 KiB reads the queue's
-// limit and waits for it, for Options.AttemptTimeout at most. A limit that cannot be read is taken for 1 MiB.
+// limit and waits for it, for 5 s at most. A limit that cannot be read is taken for 1 MiB.
 func (p *Publisher) Fits(ctx context.Context, size int64) bool {
 	e := &entry{size: size}
 	_ = p.checkSize(e) // begins to read the limit

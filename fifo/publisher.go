@@ -74,8 +74,8 @@ func NewPublisher(c Client, queueURL, namespace string, optFns ...func(*Options)
 	isFIFO := host.IsFIFO(queueURL)
 	p := &Publisher{
 		client: &safeClient{client: c}, queueURL: queueURL, namespace: namespace, fifo: isFIFO, opts: o,
-		window:   safeWindow(o.AttemptTimeout),
-		timeout:  o.AttemptTimeout,
+		window:   safeWindow(o.attemptTimeout),
+		timeout:  o.attemptTimeout,
 		clocks:   readClocks,
 		closing:  make(chan struct{}),
 		capacity: capacity{messages: o.MaxMessages, bytes: o.MaxBytes},

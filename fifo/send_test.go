@@ -143,12 +143,12 @@ func TestWindowOfAFrozenProcess(t *testing.T) {
 	}
 }
 
-// A request that hangs ends after AttemptTimeout, and the event is sent again.
+// A request that hangs ends after its timeout, and the event is sent again.
 func TestAttemptTimeout(t *testing.T) {
 	t.Parallel()
 	bubble(t, orders, func(x *fixture) {
 		start := time.Now()
-		r, err := x.publisher(func(o *fifo.Options) { o.AttemptTimeout = 2 * time.Second }).Publish(x.Context(), event("g", 1))
+		r, err := x.publisher(func(o *fifo.Options) { fifo.SetAttemptTimeout(o, 2*time.Second) }).Publish(x.Context(), event("g", 1))
 		if err != nil || r.Attempts != 2 {
 			x.Errorf("Publish: %+v, %v, want success by the second attempt", r, err)
 		}

@@ -66,7 +66,7 @@ func TestStormOverTCP(t *testing.T) {
 	x := &fixture{T: t, srv: srv, sqs: newClient(srv), sent: &recorder{Client: newClient(transport)}}
 	x.url = x.create(orders, nil)
 	s := storm{seed: rand.Uint64(), groups: 8, events: 15, slow: true, x: x}
-	s.p = x.publisher(func(o *fifo.Options) { o.AttemptTimeout = time.Second })
+	s.p = x.publisher(func(o *fifo.Options) { fifo.SetAttemptTimeout(o, time.Second) })
 	ended := make(chan struct{})
 	broken := make(chan struct{})
 	go func() {

@@ -38,7 +38,7 @@ func (q *slowQueue) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// A queue that answers after AttemptTimeout gets the time that it needs, for all its events, until it is quick again.
+// A queue that answers after its timeout gets the time that it needs, for all its events, until it is quick again.
 func TestSlowQueue(t *testing.T) {
 	t.Parallel()
 	for _, queue := range []string{orders, standard} {
@@ -180,14 +180,14 @@ func TestTimeoutsStayInTheWindow(t *testing.T) {
 			bubble(t, orders, func(x *fixture) {
 				c := &hangingClient{Client: x.sqs}
 				x.sent.Client = c
-				p := x.publisher(func(o *fifo.Options) { o.AttemptTimeout = timeout })
+				p := x.publisher(func(o *fifo.Options) { fifo.SetAttemptTimeout(o, timeout) })
 				if _, err := p.Publish(x.Context(), event("g", 1)); reason(err) != "unknown" {
 					x.Errorf("Publish: %v, want an unknown outcome", err)
 				}
 				want := timeout
 				for i, got := range c.timeout {
 					if end := c.began[i] + got; end > 290*time.Second || got < min(timeout, 5*time.Second) {
-						x.Errorf("attempt %d has %v and ends at %v, want 290s at the latest and AttemptTimeout at least", i, got, end)
+						x.Errorf("attempt %d has %v and ends at %v, want 290s at the latest and its timeout at least", i, got, end)
 					}
 					if left := 290*time.Second - c.began[i]; got != min(want, left) {
 						x.Errorf("attempt %d, begun at %v, has %v, want %v", i, c.began[i], got, min(want, left))

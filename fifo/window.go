@@ -16,8 +16,6 @@ func safeWindow(attemptTimeout time.Duration) time.Duration {
 const (
 	// latestEnd is when the last attempt ends, from the start of the window. An attempt whose timeout has grown is cut to it.
 	latestEnd = 290 * time.Second
-	// maxAttemptTimeout is the most for Options.AttemptTimeout.
-	maxAttemptTimeout = time.Minute
 	// mostRepeats is how often an attempt with an unknown outcome is repeated on a standard queue, which recognises no copy.
 	mostRepeats = 2
 	// warnAfter is how long an event is tried before a line says so, and the time between two such lines.

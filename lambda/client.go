@@ -27,6 +27,11 @@ type Client interface {
 
 var _ Client = (*sqs.Client)(nil)
 
+// NoClient as Options.Client keeps Start from making a client.
+var NoClient Client = noClient{}
+
+type noClient struct{ Client }
+
 // newClient returns a client from the variables that Lambda sets in a function's environment. They are the first thing that
 // the SDK's own configuration looks at, whose package a function would pay for at each cold start. Lambda sets no others for
 // Go: only SnapStart, which OS-only runtimes do not have, gives its credentials by another way.

@@ -81,7 +81,7 @@ func TestStartMakesAClient(t *testing.T) {
 		"options need it":        {needs, nil, true, stub},
 		"the environment is bad": {needs, errTest, true, nil},
 		"a client":               {func(o *Options) { o.Client = &sqs.Client{} }, nil, false, &sqs.Client{}},
-		"no client":              {func(o *Options) { o.NoClient = true }, nil, false, nil},
+		"no client":              {func(o *Options) { o.Client = NoClient }, nil, false, nil},
 	} {
 		var book logBook
 		made := false
@@ -126,7 +126,12 @@ func TestErrorsThatNeedAClientAreLoggedOnce(t *testing.T) {
 	} {
 		for _, noClient := range []bool{false, true} {
 			var book logBook
-			f := wrap(t, fails(tt.err), func(o *Options) { o.Logger, o.NoClient = book.logger(), noClient })
+			f := wrap(t, fails(tt.err), func(o *Options) {
+				o.Logger = book.logger()
+				if noClient {
+					o.Client = NoClient
+				}
+			})
 			for range 3 {
 				invoke(t, f, t.Context(), batch("1", "2"))
 			}

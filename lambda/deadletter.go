@@ -116,7 +116,7 @@ func (v *invocation) logWithoutClient(s *slot, err error) {
 	switch o := sqsonce.OutcomeOf(err); {
 	case o.Kind == sqsonce.OutcomeRejected:
 		reason = "it is rejected"
-	case v.opts.NoClient:
+	case v.noClient:
 		return
 	case o.Kind == sqsonce.OutcomeInProgress:
 		reason = "its event is in progress elsewhere"

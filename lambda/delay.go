@@ -79,7 +79,7 @@ func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err 
 }
 
 func (v *invocation) backoff(try int) (d time.Duration) {
-	if err := host.Contain(func() error { d = v.opts.Backoff(try); return nil }); err != nil {
+	if err := host.Recover(func() { d = v.opts.Backoff(try) }); err != nil {
 		v.log.ErrorContext(v.ctx, "lambda: Options.Backoff failed, the default backoff is used", host.ErrorAttrs(err)...)
 		d = host.DefaultBackoff(try)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/guard"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
@@ -52,14 +53,14 @@ type hooks struct {
 
 type guarded struct {
 	Hooks
-	begin, finish *host.Guard
+	begin, finish *guard.Guard
 }
 
 func newHooks(log *slog.Logger, all []Hooks) (h hooks) {
 	var handlers []sqsonce.Hooks
 	for _, o := range all {
 		handlers = append(handlers, o.Hooks)
-		h.around = append(h.around, guarded{o, host.NewGuard(log, "lambda: Hooks.Begin"), host.NewGuard(log, "lambda: Hooks.Finish")})
+		h.around = append(h.around, guarded{o, guard.New(log, "lambda: Hooks.Begin"), guard.New(log, "lambda: Hooks.Finish")})
 	}
 	h.handlers = host.NewHooks(log, "lambda", handlers)
 	return h

@@ -28,10 +28,9 @@ type Options struct {
 	// Client sends visibility changes and rejected messages. Default: in [Start] a client for the function's own role, made
 	// from the environment variables that Lambda sets: AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
 	// AWS_SESSION_TOKEN; also AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL, and no other settings of the SDK. In [Wrap] none:
-	// then only the visibility timeout and the redrive policy of the queue act, and a rejected message is reported as failed.
+	// then, and with [NoClient], only the visibility timeout and the redrive policy of the queue act, and a rejected message is
+	// reported as failed.
 	Client Client
-	// NoClient keeps Start from making a client. Default: false.
-	NoClient bool
 	// DeadLetterQueue is the URL of the queue for rejected messages, of the same kind as the function's queue. It needs a
 	// client. A FIFO message that fails at its last receive (maxReceiveCount of the queue's redrive policy), or one receive
 	// before those behind it in its group have theirs, is sent there too, and the messages behind it are run. Default: the one of the queue's redrive policy. Without one a
@@ -52,7 +51,7 @@ type Options struct {
 	ErrorText func(error) string
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
-	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks or panics harms
+	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks harms
 	// nobody: up to 1,024 lines wait, further ones are dropped, and the next line says how many (dropped_lines). An answer waits
 	// for the last lines, at most 50 ms and a quarter of the time that remains. Default: slog.Default().
 	Logger *slog.Logger
@@ -86,7 +85,6 @@ func validate(h sqsonce.Handler, o *Options, makesClient bool) error {
 		"is %s, must be positive and at most 15 min: at its deadline a function loses its response", o.Margin)
 	noClient := o.Client == nil && !makesClient
 	add(o.Client != nil && host.IsNil(o.Client), "Options.Client", "is a nil %T", o.Client)
-	add(o.Client != nil && o.NoClient, "Options.NoClient", "is set beside Options.Client")
 	add(noClient && o.DeadLetterQueue != "", "Options.DeadLetterQueue", "needs a client: set Options.Client")
 	add(noClient && o.Backoff != nil, "Options.Backoff", "needs a client: set Options.Client")
 	if o.DeadLetterQueue != "" {

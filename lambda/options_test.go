@@ -56,9 +56,8 @@ func TestWrapReportsEveryBadField(t *testing.T) {
 		{"an ARN for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, standardARN }, []string{"Options.DeadLetterQueue"}},
 		{"a name for a URL", handler, func(o *Options) { o.Client, o.DeadLetterQueue = &sqs.Client{}, "jobs-dlq" }, []string{"Options.DeadLetterQueue"}},
 		{"another nil client", handler, func(o *Options) { o.Client = (*stubClient)(nil) }, []string{"Options.Client"}},
-		{"a client, and none", handler, func(o *Options) { o.Client, o.NoClient = &sqs.Client{}, true }, []string{"Options.NoClient"}},
 		{"no client wanted", handler, func(o *Options) {
-			o.NoClient, o.DeadLetterQueue = true, "https://sqs.us-east-1.amazonaws.com/0/q"
+			o.Client, o.DeadLetterQueue = NoClient, "https://sqs.us-east-1.amazonaws.com/0/q"
 		}, []string{"Options.DeadLetterQueue"}},
 		{"a client alone", handler, func(o *Options) { o.Client = &sqs.Client{} }, nil},
 		{"all at once", nil, func(o *Options) {

@@ -62,17 +62,21 @@ func newAdapter(h sqsonce.Handler, optFns []func(*Options), newClient func() (Cl
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	makesClient := newClient != nil && o.Client == nil && !o.NoClient
+	noClient := o.Client == NoClient
+	if noClient {
+		o.Client = nil
+	}
+	makesClient := newClient != nil && o.Client == nil && !noClient
 	if err := validate(h, &o, makesClient); err != nil {
 		return nil, err
 	}
 	o.setDefaults()
-	a := &adapter{handler: h, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
+	a := &adapter{handler: h, noClient: noClient, oneInvocation: oneInvocationAtATime(os.Getenv("AWS_LAMBDA_MAX_CONCURRENCY"))}
 	a.log = slog.New(a.lines.LateHandler(o.Logger.Handler()))
 	if makesClient {
 		var err error
 		if o.Client, err = newClient(); err != nil {
-			a.log.Error("lambda: no SQS client: delays are not set, and rejected messages are not sent to the dead-letter queue; set Options.Client or Options.NoClient", keyError, err)
+			a.log.Error("lambda: no SQS client: delays are not set, and rejected messages are not sent to the dead-letter queue; set Options.Client, to NoClient if that is wanted", keyError, err)
 			a.lines.Flush(logFlush)
 		}
 	}
@@ -93,6 +97,7 @@ type adapter struct {
 	oneInvocation bool
 
 	client    *safeClient // of opts.Client; not called without one
+	noClient  bool        // Options.Client is NoClient
 	queueURLs sync.Map    // ARN to URL
 	queues    sync.Map    // ARN to queueAttributes
 	runTimes  runTimes    // of the handlers

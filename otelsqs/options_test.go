@@ -292,7 +292,7 @@ func TestFlush(t *testing.T) {
 				return errors.New("no collector")
 			}
 		})
-		call, err := lambda.Wrap(takes(0), f.tel.Lambda, func(o *lambda.Options) { o.NoClient, o.Logger = true, f.quiet })
+		call, err := lambda.Wrap(takes(0), f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet })
 		if err != nil {
 			t.Fatal(err)
 		}

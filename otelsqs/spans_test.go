@@ -130,7 +130,7 @@ func (f *fixture) publisher() *fifo.Publisher {
 // invoke runs a function with a message of each ID, all of which have the context of one producer.
 func (f *fixture) invoke(h sqsonce.Handler, records ...events.SQSMessage) {
 	f.Helper()
-	call, err := lambda.Wrap(h, f.tel.Lambda, func(o *lambda.Options) { o.NoClient, o.Logger = true, f.quiet })
+	call, err := lambda.Wrap(h, f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet })
 	if err != nil {
 		f.Fatal(err)
 	}

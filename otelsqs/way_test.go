@@ -179,7 +179,7 @@ func TestLineageOfInvocationsAtOnce(t *testing.T) {
 		call, err := lambda.Wrap(func(ctx context.Context, m *sqsonce.Message) error {
 			_, err := p.Publish(ctx, fifo.Event{ID: m.ID, Body: m.Body})
 			return err
-		}, f.tel.Lambda, func(o *lambda.Options) { o.NoClient, o.Logger = true, f.quiet })
+		}, f.tel.Lambda, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, f.quiet })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -132,7 +132,7 @@ func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 }
 
 func (w *Worker) backoff(d *delivery, try int) (delay time.Duration) {
-	if err := host.Contain(func() error { delay = w.opts.Backoff(try); return nil }); err != nil {
+	if err := host.Recover(func() { delay = w.opts.Backoff(try) }); err != nil {
 		w.log.ErrorContext(d.context(), "sqsworker: Options.Backoff failed, the default is used", d.event(host.ErrorAttrs(err)...)...)
 		delay = host.DefaultBackoff(try)
 	}

@@ -3,7 +3,6 @@ package sqsworker
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,33 +46,29 @@ func TestTimeoutOfTheMessage(t *testing.T) {
 
 // TestTimeoutThatFails: the message fails, its handler does not run, and others are not touched.
 func TestTimeoutThatFails(t *testing.T) {
-	for name, fail := range map[string]func(){"panic": func() { panic("boom") }, "goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.send("bad", "good")
-				var r runs
-				var failed atomic.Bool
-				j := x.start(r.take(time.Second), func(o *Options) {
-					o.Timeout = func(m *sqsonce.Message) time.Duration {
-						if m.Body == "bad" && failed.CompareAndSwap(false, true) {
-							fail()
-						}
-						return time.Minute
-					}
-				})
-				time.Sleep(500 * time.Millisecond)
-				if s := j.Stats(); s.Failed != 1 || s.Running != 1 || r.count("bad") != 0 || !x.log.has("timeout_test.go") {
-					t.Errorf("runs %v, %+v, want the bad one failed with its stack, and the other one running", r.list(), s)
+	bubble(t, setup{}, func(x *fixture) {
+		x.send("bad", "good")
+		var r runs
+		var failed atomic.Bool
+		j := x.start(r.take(time.Second), func(o *Options) {
+			o.Timeout = func(m *sqsonce.Message) time.Duration {
+				if m.Body == "bad" && failed.CompareAndSwap(false, true) {
+					panic("boom")
 				}
-				time.Sleep(time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if r.count("bad") != 1 || r.count("good") != 1 {
-					t.Errorf("runs: %v, want each once", r.list())
-				}
-			})
+				return time.Minute
+			}
 		})
-	}
+		time.Sleep(500 * time.Millisecond)
+		if s := j.Stats(); s.Failed != 1 || s.Running != 1 || r.count("bad") != 0 || !x.log.has("timeout_test.go") {
+			t.Errorf("runs %v, %+v, want the bad one failed with its stack, and the other one running", r.list(), s)
+		}
+		time.Sleep(time.Minute)
+		j.stopClean()
+		x.wantEmpty()
+		if r.count("bad") != 1 || r.count("good") != 1 {
+			t.Errorf("runs: %v, want each once", r.list())
+		}
+	})
 }
 
 // TestTimeoutBeyondMaxExtension: it is logged once for a worker.

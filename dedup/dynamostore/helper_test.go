@@ -88,7 +88,7 @@ func (b *bed) store(optFns ...func(*Options)) *Store {
 
 // off sets a host's clock ahead of the server's by d, or behind it.
 func off(d time.Duration) func(*Options) {
-	return func(o *Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
+	return func(o *Options) { o.now = func() time.Time { return time.Now().Add(d) } }
 }
 
 func claim(owner string) dedup.Claim {

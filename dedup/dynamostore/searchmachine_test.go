@@ -49,7 +49,7 @@ func newMachine(t *testing.T, sc scope, b *breaker) *machine {
 	m := &machine{T: t, scope: sc, broken: b, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	bed := &bed{T: t}
 	for i := range m.stores {
-		s, err := New(bed.client(m), testTable, func(o *Options) { o.Now = func() time.Time { return m.now.Add(sc.skew[i]) } })
+		s, err := New(bed.client(m), testTable, func(o *Options) { o.now = func() time.Time { return m.now.Add(sc.skew[i]) } })
 		if err != nil {
 			t.Fatal(err)
 		}

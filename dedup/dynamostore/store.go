@@ -39,10 +39,6 @@ var _ Client = (*dynamodb.Client)(nil)
 
 // Options configure [New].
 type Options struct {
-	// Now is the host's clock. The times in leases and errors are times of this clock. After the first answer of DynamoDB
-	// only the time that passes by it counts, not how it is set. It should return a time with a monotonic reading, as
-	// time.Now does. Default: time.Now.
-	Now func() time.Time
 	// MaxBatch is the most statements in a batch: see the package documentation. Default: 25, DynamoDB's limit; negative:
 	// no batches, every write is a request of its own.
 	MaxBatch int
@@ -52,6 +48,10 @@ type Options struct {
 	// Logger gets a warning, once, where the role does not allow statements, and the store sends every write singly. Default:
 	// slog.Default().
 	Logger *slog.Logger
+
+	// now is the host's clock. The times in leases and errors are times of this clock. After the first answer of DynamoDB only
+	// the time that passes by it counts, not how it is set. time.Now but in tests.
+	now func() time.Time
 }
 
 const defaultLinger = time.Millisecond
@@ -85,8 +85,8 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.now == nil {
+		o.now = time.Now
 	}
 	errs := checkTarget(client, table)
 	o.MaxBatch = cmp.Or(o.MaxBatch, maxStatements)
@@ -96,7 +96,7 @@ func New(client Client, table string, optFns ...func(*Options)) (*Store, error) 
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	s := &Store{client: client, table: table, clock: newClock(o.Now)}
+	s := &Store{client: client, table: table, clock: newClock(o.now)}
 	s.batcher = &batcher{
 		store: s, size: o.MaxBatch, linger: max(0, cmp.Or(o.Linger, defaultLinger)), texts: newStatementTexts(table),
 		logger: host.QueuedLogger(o.Logger),

@@ -91,7 +91,7 @@ func (p *Processor) again(ctx context.Context, j job, cause error, delay time.Du
 
 // backoff returns what the option says, or the default if it fails.
 func (p *Processor) backoff(ctx context.Context, attempt int) (delay time.Duration) {
-	if err := host.Contain(func() error { delay = max(0, p.o.Backoff(attempt)); return nil }); err != nil {
+	if err := host.Recover(func() { delay = max(0, p.o.Backoff(attempt)) }); err != nil {
 		p.o.Logger.ErrorContext(ctx, "sqlstore: processor: ProcessorOptions.Backoff failed; the default is used", "error", err)
 		return defaultBackoff(attempt)
 	}

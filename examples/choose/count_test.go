@@ -46,7 +46,7 @@ func inLab(t *testing.T, f func(*lab)) {
 		x := &lab{T: t, sqs: memsqs.New(), ddb: memdynamodb.New(), cost: readPage(t, "cost.md")}
 		defer x.sqs.Close()
 		defer x.ddb.Close()
-		x.c, x.store = newSQS(x.sqs), newStore(x.ddb, time.Now)
+		x.c, x.store = newSQS(x.sqs), newStore(x.ddb)
 		f(x)
 	})
 }
@@ -135,7 +135,7 @@ func (x *lab) work(queue *string, h sqsonce.Handler) {
 // invoke runs a function behind an event source mapping until the queue is empty.
 func (x *lab) invoke(queue *string, h sqsonce.Handler) {
 	x.Helper()
-	handle, err := lambda.Wrap(h, func(o *lambda.Options) { o.NoClient, o.Logger = true, slog.New(slog.DiscardHandler) })
+	handle, err := lambda.Wrap(h, func(o *lambda.Options) { o.Client, o.Logger = lambda.NoClient, slog.New(slog.DiscardHandler) })
 	x.must(err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

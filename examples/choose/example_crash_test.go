@@ -26,14 +26,14 @@ func Example_leaseCrash() {
 		charged := 0
 
 		// The first process, up to its end. This is what dedup.Once does before the handler.
-		if _, err := newStore(srv, clock.now).Acquire(ctx, dedup.Claim{
+		if _, err := newStore(srv).Acquire(ctx, dedup.Claim{
 			Key: "billing#orders|42", Owner: "process 1", Lease: 30 * time.Second, Retention: 24 * time.Hour, Attempt: 1,
 		}); err != nil {
 			log.Fatal(err)
 		}
 		charged++
 
-		once, err := dedup.New(newStore(srv, clock.now), "billing", func(o *dedup.Options) {
+		once, err := dedup.New(newStore(srv), "billing", func(o *dedup.Options) {
 			o.OnCrash, o.Logger = policy, slog.New(slog.DiscardHandler)
 		})
 		if err != nil {

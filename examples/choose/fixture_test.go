@@ -57,13 +57,13 @@ func newDynamoDB(srv *memdynamodb.Server) *dynamodb.Client {
 	})
 }
 
-// newStore is a process with its own client and clock. The first one creates the table.
-func newStore(srv *memdynamodb.Server, now func() time.Time) *dynamostore.Store {
+// newStore is a process with its own client. The first one creates the table.
+func newStore(srv *memdynamodb.Server) *dynamostore.Store {
 	client := newDynamoDB(srv)
 	if err := dynamostore.CreateTable(context.Background(), client, table); err != nil {
 		log.Fatal(err)
 	}
-	store, err := dynamostore.New(client, table, func(o *dynamostore.Options) { o.Now = now })
+	store, err := dynamostore.New(client, table)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/guard"
 )
 
 // Hooks are called for telemetry. The rules of [sqsonce.Hooks] apply.
@@ -17,7 +17,7 @@ type Hooks struct {
 func (r *Relay) attach(log *slog.Logger, hooks []Hooks) {
 	for _, h := range hooks {
 		if h.Attach != nil {
-			host.NewGuard(log, "outbox: Hooks.Attach").Call(context.Background(), func() { h.Attach(r) })
+			guard.New(log, "outbox: Hooks.Attach").Call(context.Background(), func() { h.Attach(r) })
 		}
 	}
 }

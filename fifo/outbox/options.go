@@ -34,7 +34,7 @@ type Options struct {
 	Hooks []Hooks
 	// Logger gets what no error carries: one line for each event that SQS refuses for good (ERROR), and once a minute what keeps
 	// Run from publishing (ERROR). Sweep logs one line with the figures of its Backlog (INFO); Run one a minute while groups
-	// wait. A handler that blocks or panics harms nobody: up to 1,024 lines wait, further ones are dropped, and the next line says
+	// wait. A handler that blocks harms nobody: up to 1,024 lines wait, further ones are dropped, and the next line says
 	// how many (dropped_lines). A call waits at most 50 ms for the last lines. Default: slog.Default().
 	Logger *slog.Logger
 }

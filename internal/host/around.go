@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+
+	"github.com/sqsonce/sqsonce/internal/guard"
 )
 
 // Around are hooks around something: each is called before it, with what is to be done, and what the hook returned is called with
@@ -12,7 +14,7 @@ type Around[A, R any] []around[A, R]
 
 type around[A, R any] struct {
 	hook        func(context.Context, A) (context.Context, func(R))
-	begin, done *Guard
+	begin, done *guard.Guard
 }
 
 // With returns the hooks and one more, of that name, unless it is nil.
@@ -20,7 +22,7 @@ func (hooks Around[A, R]) With(log *slog.Logger, name string, hook func(context.
 	if hook == nil {
 		return hooks
 	}
-	return append(hooks, around[A, R]{hook, NewGuard(log, name), NewGuard(log, name+"'s done")})
+	return append(hooks, around[A, R]{hook, guard.New(log, name), guard.New(log, name+"'s done")})
 }
 
 // Begin calls the hooks in their order. It returns the context of what they are around, and what is to be called after it, which
@@ -51,17 +53,17 @@ func (hooks Around[A, R]) Begin(ctx context.Context, a A) (_ context.Context, do
 // Attach calls the Attach hooks of the host pkg with what they attach to, and returns what calls their results, in reverse. Hooks
 // and results may be nil.
 func Attach[T any](ctx context.Context, log *slog.Logger, pkg string, hooks []func(T) func(), to T) (detach func()) {
-	guard := func(hook func(), name string) { NewGuard(log, pkg+": Hooks."+name).Call(ctx, hook) }
+	call := func(hook func(), name string) { guard.New(log, pkg+": Hooks."+name).Call(ctx, hook) }
 	var detaches []func()
 	for _, attach := range hooks {
 		if attach != nil {
-			guard(func() { detaches = append(detaches, attach(to)) }, "Attach")
+			call(func() { detaches = append(detaches, attach(to)) }, "Attach")
 		}
 	}
 	return func() {
 		for _, detach := range slices.Backward(detaches) {
 			if detach != nil {
-				guard(detach, "Attach's detach")
+				call(detach, "Attach's detach")
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"errors"
-	"runtime"
 	"testing"
 )
 
@@ -17,7 +16,6 @@ func TestDescribed(t *testing.T) {
 		"own":    {func(err error) string { return "refused" }, "refused"},
 		"empty":  {func(error) string { return "" }, ""},
 		"panics": {func(err error) string { panic(err) }, "*errors.errorString: Options.ErrorText failed"},
-		"exits":  {func(error) string { runtime.Goexit(); return "" }, "*errors.errorString: Options.ErrorText failed"},
 	} {
 		if err := Described(tt.describe, secret); err.Error() != tt.want || !errors.Is(err, secret) {
 			t.Errorf("%s: %q, want %q", name, err, tt.want)

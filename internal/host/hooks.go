@@ -2,106 +2,28 @@ package host
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/guard"
 )
-
-// Guard calls one hook. A hook that panics is logged, once, and is not called again.
-type Guard struct {
-	off  atomic.Bool
-	log  *slog.Logger
-	name string // "sqsworker: Hooks.Start"
-}
-
-// NewGuard returns the guard of the hook with that name.
-func NewGuard(log *slog.Logger, name string) *Guard { return &Guard{log: log, name: name} }
-
-// Call calls f, which calls the hook. The hook is f's only call of the user's code.
-func (g *Guard) Call(ctx context.Context, f func()) {
-	if g.off.Load() {
-		return
-	}
-	if err := Recover(f); err != nil {
-		g.disable(ctx, fmt.Errorf("the hook %w", err))
-	}
-}
-
-// Context is Call for a hook that returns the context with which its caller goes on. That is ctx where the hook's own is not
-// derived from it, does not end with it, has ended, or has an earlier deadline. A later cancel of the hook's cannot be known.
-func (g *Guard) Context(ctx context.Context, f func(context.Context) context.Context) context.Context {
-	return g.contextOf(&given{ctx}, f)
-}
-
-// contextOf is Context for a marked context.
-func (g *Guard) contextOf(marked *given, f func(context.Context) context.Context) context.Context {
-	ctx := marked.Context
-	if g.off.Load() {
-		return ctx
-	}
-	next := ctx
-	g.Call(ctx, func() {
-		switch c := f(marked); {
-		case c == nil || c.Value(givenKey{}) != any(marked) || c.Done() == nil && ctx.Done() != nil:
-			g.disable(ctx, errNotDerived)
-		case endsBefore(c, ctx):
-			g.disable(ctx, errEndsBefore)
-		default:
-			next = c
-		}
-	})
-	return next
-}
-
-// given is a context that can be found again in those that are derived from it.
-type given struct{ context.Context }
-
-type givenKey struct{}
-
-func (c *given) Value(key any) any {
-	if key == (givenKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-// endsBefore reports whether c has ended, and given has not, or has an earlier deadline.
-func endsBefore(c, given context.Context) bool {
-	end, ends := c.Deadline()
-	last, limited := given.Deadline()
-	return ends && (!limited || end.Before(last)) || c.Err() != nil && given.Err() == nil
-}
-
-var (
-	errNotDerived = errors.New("the returned context is not derived from the given one, or does not end with it")
-	errEndsBefore = errors.New("the returned context has ended, or has an earlier deadline than the given one")
-)
-
-func (g *Guard) disable(ctx context.Context, err error) {
-	if !g.off.Swap(true) {
-		g.log.ErrorContext(ctx, "sqsonce: hook failed: it is not called again", append(ErrorAttrs(err), "hook", g.name)...)
-	}
-}
 
 // Hooks are the hooks around a host's handlers. They are nil where there are none.
 type Hooks []guarded
 
 type guarded struct {
 	sqsonce.Hooks
-	start, end, extended *Guard
+	start, end, extended *guard.Guard
 }
 
 // NewHooks returns the hooks that are set, for the host pkg. It keeps nothing of all.
 func NewHooks(log *slog.Logger, pkg string, all []sqsonce.Hooks) (hooks Hooks) {
 	for _, h := range all {
 		if h.Start != nil || h.End != nil || h.Extended != nil {
-			guard := func(field string) *Guard { return NewGuard(log, pkg+": Hooks."+field) }
-			hooks = append(hooks, guarded{h, guard("Start"), guard("End"), guard("Extended")})
+			guardOf := func(field string) *guard.Guard { return guard.New(log, pkg+": Hooks."+field) }
+			hooks = append(hooks, guarded{h, guardOf("Start"), guardOf("End"), guardOf("Extended")})
 		}
 	}
 	return hooks
@@ -120,8 +42,6 @@ type Call struct {
 	hooks    Hooks
 	delivery sqsonce.Delivery
 
-	first given // the context that the first Start hook gets, here to save its memory
-
 	mu    sync.Mutex
 	begun time.Time       // zero: not started
 	ctx   context.Context // of the Start hooks; nil before they have returned
@@ -139,12 +59,7 @@ func (c *Call) Start(ctx context.Context) context.Context {
 	c.mu.Unlock()
 	for i := range c.hooks {
 		if h := &c.hooks[i]; h.Start != nil {
-			marked := &c.first
-			if i > 0 {
-				marked = &given{}
-			}
-			marked.Context = ctx
-			ctx = h.start.contextOf(marked, func(ctx context.Context) context.Context { return h.Start(ctx, c.delivery) })
+			ctx = h.start.Context(ctx, func(ctx context.Context) context.Context { return h.Start(ctx, c.delivery) })
 		}
 	}
 	c.mu.Lock()

@@ -64,16 +64,9 @@ func (q *Lines) take() (l line, ok bool) {
 }
 
 func (q *Lines) write() {
-	finished := false
-	defer func() {
-		if !finished {
-			go q.write() // a slog.Handler has ended the goroutine, as t.Fatal of a test does
-		}
-	}()
 	for {
 		l, ok := q.take()
 		if !ok {
-			finished = true
 			return
 		}
 		if l.to.Enabled(l.ctx, l.record.Level) {

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/slogtest"
 	"testing/synctest"
@@ -93,44 +91,6 @@ func TestLogHandlerMeetsItsContract(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// brokenLog panics, or ends its goroutine, for every second line.
-type brokenLog struct {
-	slog.Handler
-	mu    sync.Mutex
-	calls int
-	fail  func()
-}
-
-func (b *brokenLog) Handle(ctx context.Context, r slog.Record) error {
-	b.mu.Lock()
-	b.calls++
-	bad := b.calls%2 == 1
-	b.mu.Unlock()
-	if bad {
-		b.fail()
-	}
-	return b.Handler.Handle(ctx, r)
-}
-
-func TestLogThatFails(t *testing.T) {
-	for name, fail := range map[string]func(){"panics": func() { panic("broken") }, "ends its goroutine": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				book := newBlockedWriter()
-				close(book.open)
-				q, log := logging(&brokenLog{Handler: slog.NewTextHandler(book, nil), fail: fail})
-				for i := range 6 {
-					log.Info("line", "i", i)
-				}
-				q.Flush(time.Second)
-				if n := strings.Count(book.text.String(), "line"); n != 3 {
-					t.Errorf("%d lines written, want the three that do not fail: %s", n, book.text.String())
-				}
-			})
-		})
 	}
 }
 

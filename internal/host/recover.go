@@ -15,20 +15,13 @@ import (
 // process, and with it everything in flight. The error that then gets is a [Usable] one.
 func Run(f func() error, then func(error)) {
 	var err error
-	returned, usable := false, false
+	returned := false
 	defer func() {
 		// recover returns nil after Goexit only: panic(nil) is a *runtime.PanicNilError.
 		if v := recover(); !returned {
 			err = newPanicError(v)
 		}
-		defer func() {
-			if !usable { // a method of the error called Goexit
-				then(newPanicError(nil))
-			}
-		}()
-		err = Usable(err)
-		usable = true
-		then(err)
+		then(Usable(err))
 	}()
 	err = f()
 	returned = true
@@ -68,13 +61,10 @@ func newPanicError(v any) *sqsonce.PanicError {
 	return &sqsonce.PanicError{Value: v, Stack: debug.Stack()}
 }
 
-// Usable returns err if its methods can be called, and else a [*sqsonce.PanicError] of the panic. An error's Error, Is, As
-// and Unwrap are the user's code: a typed nil, such as the one of
+// Usable returns err, or a [*sqsonce.PanicError] for a typed nil, whose methods panic:
 //
 //	var e *fs.PathError
 //	return e
-//
-// is an error that is not nil, and its methods panic.
 func Usable(err error) error {
 	if err == nil {
 		return nil
@@ -91,7 +81,7 @@ func Usable(err error) error {
 	return &sqsonce.PanicError{Value: text, Stack: stack}
 }
 
-// try calls every method of the errors in a chain that a host or dedup calls later.
+// try calls Error and searches the chain.
 func try(err error) (panicked any, stack []byte) {
 	defer func() {
 		if panicked = recover(); panicked != nil {
@@ -99,13 +89,9 @@ func try(err error) (panicked any, stack []byte) {
 		}
 	}()
 	_ = err.Error()
-	_ = errors.Is(err, errNone)
 	_, _ = errors.AsType[*noError](err)
-	_ = sqsonce.OutcomeOf(err)
 	return nil, nil
 }
 
-// errNone and noError match nothing, so that a search of a chain goes to its end.
-var errNone = errors.New("none")
-
+// noError matches nothing, so that a search of a chain goes to its end.
 type noError struct{ error }

@@ -21,7 +21,7 @@ import (
 // with true when the dead-letter queue has confirmed the message, else with false. Later calls do nothing. settle runs
 // what was left by [Later] in the reverse order, and waits for it; it may take as long as a call of the store.
 //
-// What was left may be the user's code. A panic or runtime.Goexit in one function does not keep the others from running;
+// What was left may be the user's code. A panic in one function does not keep the others from running;
 // settle returns an error with the panic's value and stack.
 func New(ctx context.Context) (_ context.Context, settle func(deadLettered bool) error) {
 	s := &settlement{host: ctx}
@@ -165,23 +165,13 @@ func (s *settlement) settle(deadLettered bool) error {
 	return errors.Join(errs...)
 }
 
-// run calls f on a goroutine of its own, which runtime.Goexit ends in place of the host's.
+// run calls f, and returns its panic as an error.
 func run(f func(bool), deadLettered bool) (err error) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		returned := false
-		defer func() {
-			switch v := recover(); {
-			case v != nil:
-				err = fmt.Errorf("function given to OnSettled panicked: %v\n%s", v, debug.Stack())
-			case !returned:
-				err = errors.New("function given to OnSettled called runtime.Goexit")
-			}
-		}()
-		f(deadLettered)
-		returned = true
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("function given to OnSettled panicked: %v\n%s", v, debug.Stack())
+		}
 	}()
-	<-ended
-	return err
+	f(deadLettered)
+	return nil
 }

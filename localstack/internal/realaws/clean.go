@@ -16,200 +16,156 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
-	"github.com/sqsonce/sqsonce/localstack/internal/realaws/account"
 )
 
-// cleanTimeout is for the deletion of a stack with functions, and for SQS, which lists a deleted queue for a minute.
-const cleanTimeout = 15 * time.Minute
-
-// listTimeout is for the list of one kind.
-const listTimeout = time.Minute
-
-// resource is something that a run has created. What a stack has created is the stack's, but for what outlives it.
+// resource is a stack, bucket, table or queue of a run.
 type resource struct {
 	kind, name string
-	ends       bool // is being deleted already
-	delete     func(context.Context) error
+	delete     func(context.Context) error // nil: it is being deleted
 }
 
 func (r resource) String() string { return r.kind + " " + r.name }
 
-// clean deletes what the guard's runs have, stacks first, until nothing is listed any more, so many times in a row: what was
-// being created when a run was cut may appear late. It goes on after an error: the same deletion may succeed later, and others now.
-func clean(ctx context.Context, a *account.Account, out io.Writer, times int) error {
-	empty := 0
-	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
-		left, failed := find(ctx, a)
-		if len(left) == 0 {
-			if empty++; empty == times {
-				return failed
-			}
-			pause = 10 * time.Second
-		} else {
-			empty = 0
+// clean deletes everything with the prefix, stacks first, until nothing is listed. It goes on after an error: a table that is
+// being created can be deleted later. SQS lists a deleted queue for a minute.
+func clean(ctx context.Context, cfg aws.Config, prefix string, out io.Writer) error {
+	var failed error // of the last round
+	for {
+		left, err := find(ctx, cfg, prefix)
+		if err == nil && len(left) == 0 {
+			fmt.Fprintln(out, "everything with the prefix is deleted")
+			return nil
 		}
-		if len(left) > 0 && left[0].kind == "stack" { // whose resources are the stack's to delete
+		if len(left) > 0 && left[0].kind == "stack" { // its resources are the stack's to delete
 			left = slices.DeleteFunc(left, func(r resource) bool { return r.kind != "stack" })
 		}
-		protected := false // which no further attempt changes
+		failed = err
 		for _, r := range left {
-			if r.ends {
+			if r.delete == nil {
 				continue
 			}
 			fmt.Fprintln(out, "deleting", r)
 			if err := r.delete(ctx); err != nil {
-				failed = errors.Join(failed, fmt.Errorf("%s: %w", r, err))
-				protected = protected || strings.Contains(err.Error(), "TerminationProtection")
+				fmt.Fprintln(out, err)
+				failed = errors.Join(failed, err)
 			}
 		}
-		if protected {
-			return failed
-		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(5 * time.Second):
 		case <-ctx.Done():
-			return errors.Join(failed, fmt.Errorf("still listed: %v: %w", left, context.Cause(ctx)))
+			return errors.Join(fmt.Errorf("still there: %v: run make aws-clean: %w", left, context.Cause(ctx)), failed)
 		}
 	}
 }
 
-// find returns what the guard's runs have, stacks first. A kind that cannot be listed is in the error, and the others are in
-// the result.
-func find(ctx context.Context, a *account.Account) (all []resource, err error) {
-	for _, f := range []func(context.Context, *account.Account) ([]resource, error){findStacks, findBuckets, findTables, findQueues} {
-		listCtx, cancel := context.WithTimeout(ctx, listTimeout)
-		some, findErr := f(listCtx, a)
-		cancel()
-		if findErr != nil {
-			err = errors.Join(err, fmt.Errorf("listing what runs have left: %w", findErr))
-		}
-		all = append(all, some...)
+// find returns everything with the prefix, stacks first. One kind that cannot be listed does not keep the others from the result.
+func find(ctx context.Context, cfg aws.Config, prefix string) (all []resource, err error) {
+	for _, list := range []func(context.Context, aws.Config) ([]resource, error){stacks, buckets, tables, queues} {
+		some, listErr := list(ctx, cfg)
+		all, err = append(all, some...), errors.Join(err, listErr)
 	}
-	return all, err
+	return slices.DeleteFunc(all, func(r resource) bool { return !strings.HasPrefix(r.name, prefix) }), err
 }
 
-func findStacks(ctx context.Context, a *account.Account) (found []resource, err error) {
-	client := cloudformation.NewFromConfig(a.Config)
-	pages := cloudformation.NewListStacksPaginator(client, &cloudformation.ListStacksInput{})
-	for pages.HasMorePages() {
+func stacks(ctx context.Context, cfg aws.Config) (found []resource, err error) {
+	client := cloudformation.NewFromConfig(cfg)
+	for pages := cloudformation.NewListStacksPaginator(client, &cloudformation.ListStacksInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return found, err
 		}
 		for _, s := range page.StackSummaries {
-			if !a.Guard.Mine(aws.ToString(s.StackName)) || s.StackStatus == cfntypes.StackStatusDeleteComplete {
+			r := resource{kind: "stack", name: *s.StackName}
+			switch s.StackStatus {
+			case cfntypes.StackStatusDeleteComplete:
 				continue
+			case cfntypes.StackStatusDeleteInProgress:
+			default:
+				r.delete = func(ctx context.Context) error {
+					_, err := client.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackName})
+					return err
+				}
 			}
-			found = append(found, resource{"stack", *s.StackName, s.StackStatus == cfntypes.StackStatusDeleteInProgress, func(ctx context.Context) error {
-				_, err := client.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackName})
-				return err
-			}})
+			found = append(found, r)
 		}
 	}
 	return found, nil
 }
 
-func newS3(a *account.Account) *s3.Client {
-	return s3.NewFromConfig(a.Config, func(o *s3.Options) { o.UsePathStyle = true }) // the guard reads the path
+func newS3(cfg aws.Config) *s3.Client {
+	return s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
 }
 
-func findBuckets(ctx context.Context, a *account.Account) (found []resource, err error) {
-	client := newS3(a)
-	pages := s3.NewListBucketsPaginator(client, &s3.ListBucketsInput{BucketRegion: &a.Region})
-	for pages.HasMorePages() {
+func buckets(ctx context.Context, cfg aws.Config) (found []resource, err error) {
+	client := newS3(cfg)
+	for pages := s3.NewListBucketsPaginator(client, &s3.ListBucketsInput{BucketRegion: &cfg.Region}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return found, err
 		}
 		for _, b := range page.Buckets {
-			if a.Guard.Mine(aws.ToString(b.Name)) {
-				found = append(found, resource{"bucket", *b.Name, false, func(ctx context.Context) error { return deleteBucket(ctx, a, client, b.Name) }})
-			}
+			found = append(found, resource{"bucket", *b.Name, func(ctx context.Context) error { return deleteBucket(ctx, client, b.Name) }})
 		}
 	}
 	return found, nil
 }
 
 // deleteBucket deletes a bucket and its objects. Our buckets have no versions.
-func deleteBucket(ctx context.Context, a *account.Account, client *s3.Client, name *string) error {
-	owner := &a.Number
-	pages := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: name, ExpectedBucketOwner: owner})
-	for pages.HasMorePages() {
+func deleteBucket(ctx context.Context, client *s3.Client, name *string) error {
+	for pages := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: name}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return err
 		}
 		for _, o := range page.Contents {
-			if _, err := client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: name, Key: o.Key, ExpectedBucketOwner: owner}); err != nil {
+			if _, err := client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: name, Key: o.Key}); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: name, ExpectedBucketOwner: owner})
-	if _, gone := errors.AsType[*s3types.NoSuchBucket](err); gone {
-		return nil
-	}
+	_, err := client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: name})
 	return err
 }
 
-func findTables(ctx context.Context, a *account.Account) (found []resource, err error) {
-	client := dynamodb.NewFromConfig(a.Config)
-	pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{})
-	for pages.HasMorePages() {
+func tables(ctx context.Context, cfg aws.Config) (found []resource, err error) {
+	client := dynamodb.NewFromConfig(cfg)
+	for pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return found, err
 		}
 		for _, name := range page.TableNames {
-			if a.Guard.Mine(name) {
-				found = append(found, resource{"table", name, false, func(ctx context.Context) error { return deleteTable(ctx, client, &name) }})
-			}
+			found = append(found, resource{"table", name, func(ctx context.Context) error { return deleteTable(ctx, client, &name) }})
 		}
 	}
 	return found, nil
 }
 
-// deleteTable deletes a table, which takes several calls: while it is created, unprotected or deleted the next step waits.
+// deleteTable takes several calls: a table that is being created, changed or deleted is left to the next one.
 func deleteTable(ctx context.Context, client *dynamodb.Client, name *string) error {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: name})
-	if err == nil {
-		switch {
-		case out.Table.TableStatus != ddbtypes.TableStatusActive:
-			return nil
-		case aws.ToBool(out.Table.DeletionProtectionEnabled):
-			_, err = client.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: name, DeletionProtectionEnabled: aws.Bool(false)})
-		default:
-			_, err = client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: name})
-		}
+	if err != nil || out.Table.TableStatus != ddbtypes.TableStatusActive {
+		return err
 	}
-	if _, gone := errors.AsType[*ddbtypes.ResourceNotFoundException](err); gone {
-		return nil
+	if aws.ToBool(out.Table.DeletionProtectionEnabled) {
+		_, err = client.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: name, DeletionProtectionEnabled: aws.Bool(false)})
+		return err
 	}
+	_, err = client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: name})
 	return err
 }
 
-func findQueues(ctx context.Context, a *account.Account) (found []resource, err error) {
-	client := sqs.NewFromConfig(a.Config)
-	pages := sqs.NewListQueuesPaginator(client, &sqs.ListQueuesInput{QueueNamePrefix: aws.String("sqsonce-aws-"), MaxResults: aws.Int32(1000)})
-	for pages.HasMorePages() {
+func queues(ctx context.Context, cfg aws.Config) (found []resource, err error) {
+	client := sqs.NewFromConfig(cfg)
+	for pages := sqs.NewListQueuesPaginator(client, &sqs.ListQueuesInput{MaxResults: aws.Int32(1000)}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return found, err
 		}
 		for _, url := range page.QueueUrls {
-			name := path.Base(url)
-			if !a.Guard.Mine(name) {
-				continue
-			}
-			found = append(found, resource{"queue", name, false, func(ctx context.Context) error {
+			found = append(found, resource{"queue", path.Base(url), func(ctx context.Context) error {
 				_, err := client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &url})
-				if _, gone := errors.AsType[*sqstypes.QueueDoesNotExist](err); gone {
-					return nil
-				}
 				return err
 			}})
 		}

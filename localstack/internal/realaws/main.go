@@ -1,191 +1,189 @@
-// Command realaws runs the conformance suites, both hosts and the demo on AWS itself, and writes down where AWS differs from
-// the services in memory. `make aws` starts it, `make aws-clean` deletes what an earlier run has left.
+// Command realaws runs the conformance suites, both hosts and the demo on AWS. `make aws` starts it, and `make aws-clean`
+// deletes everything that a killed run left behind.
 //
-// It needs SQSONCE_AWS_ACCOUNT, AWS_REGION and credentials of that account; docs/aws.md lists the permissions. It shows what
-// it would cost, asks, and deletes everything that it created: at the end, after a failure and after an interrupt. All
-// requests pass the guard of package account, which sends none for a resource without the run's prefix.
+// Use an AWS account without anything else in it: the program deletes every queue, table, bucket and stack whose name begins
+// with "sqsonce-aws-". It needs SQSONCE_AWS_ACCOUNT, AWS_REGION and credentials of that account; docs/aws.md has the permissions.
 package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/sqsonce/sqsonce/localstack/internal/realaws/account"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
+// allRuns begins the names of all resources of all runs.
+const allRuns = "sqsonce-aws-"
+
+// cleanTimeout is long enough for a stack with functions.
+const cleanTimeout = 15 * time.Minute
+
 type options struct {
-	clean, yes, quick      bool
-	parts, prefix, outFile string
-	rest                   []string // arguments that are no options
+	clean, yes, quick, demo bool
+	run, report             string
 }
 
 func main() {
 	var o options
-	flag.BoolVar(&o.clean, "clean", false, "delete what earlier runs have left, and run nothing")
+	flag.BoolVar(&o.clean, "clean", false, "delete what earlier runs left behind, and run nothing")
 	flag.BoolVar(&o.yes, "yes", os.Getenv("YES") == "1", "do not ask")
 	flag.BoolVar(&o.quick, "quick", false, "leave out the cases that wait for longer than 3 s")
-	flag.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to run")
-	flag.StringVar(&o.prefix, "prefix", "", "with -clean: only of the run with this prefix")
-	flag.StringVar(&o.outFile, "report", "aws-report.md", "file for the report")
+	flag.BoolVar(&o.demo, "demo", true, "deploy the demo with SAM and run it")
+	flag.StringVar(&o.run, "run", ".", "the tests of the suites to run, as go test -run")
+	flag.StringVar(&o.report, "report", "aws-report.txt", "file for the report")
 	flag.Parse()
-	o.rest = flag.Args()
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // by nohup
-		ends = append(ends, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, func() {
-		time.Sleep(2 * time.Second) // make passes a signal on that the program may have got as well
-		stop()                      // a second one ends the program
+		time.Sleep(2 * time.Second) // make passes on the signal that the program got as well
+		stop()                      // from now on a second signal ends the program
 	})
-	// Without it a write to a pipe whose reader has ended, such as tee after Ctrl-C, would end the program before the deletion.
+	// A closed pipe (`| tee` after Ctrl-C) must not end the program before the deletion.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	if err := o.run(ctx, os.Stdin, os.Stdout); err != nil {
+	if err := o.main(ctx, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "realaws:", err)
 		os.Exit(1)
 	}
 }
 
-func (o options) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	if len(o.rest) > 0 {
-		return fmt.Errorf("%q is not an option: nothing was done", o.rest[0])
+func (o options) main(ctx context.Context, rest []string, in io.Reader, out io.Writer) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("%q is not an option: nothing was done", rest[0])
 	}
-	if o.clean {
-		return o.runClean(ctx, in, out)
-	}
-	parts, err := selectParts(o.parts)
+	cfg, err := open(ctx)
 	if err != nil {
 		return err
 	}
-	if o.prefix != "" {
-		return errors.New("-prefix is for -clean: a run has a random one")
+	prefix := allRuns
+	if !o.clean {
+		prefix += strings.ToLower(rand.Text()[:8]) + "-"
 	}
-	if err := checkSAM(parts); err != nil {
-		return err
-	}
-	a, err := account.Open(ctx, account.NewPrefix())
+	left, err := find(ctx, cfg, prefix)
 	if err != nil {
-		return err
+		return fmt.Errorf("nothing was done: %w", err) // a run could not delete what it cannot list
 	}
-	// What cannot be listed could not be deleted.
-	if _, err := find(ctx, a); err != nil {
-		return fmt.Errorf("nothing was created: %w", err)
+	if o.clean && len(left) == 0 {
+		fmt.Fprintln(out, "nothing is left")
+		return nil
 	}
-	fmt.Fprintf(out, "%s, prefix of all names %s\n", where(a), a.Guard.Prefix)
-	printEstimate(out, parts)
-	if err := o.confirm(ctx, in, out); err != nil {
-		return err
-	}
-	// From here on there may be something to delete, however the run ends.
-	err = o.perform(ctx, a, parts, out)
-	if ctx.Err() != nil {
-		fmt.Fprintln(out, "interrupted: now what was created is deleted; a second interrupt leaves it to make aws-clean")
-	}
-	cleanCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-	defer cancel()
-	if cleanErr := clean(cleanCtx, a, out, 3); cleanErr != nil {
-		return errors.Join(err, fmt.Errorf("not everything was deleted: run make aws-clean: %w", cleanErr))
-	}
-	fmt.Fprintln(out, "everything with the prefix is deleted")
-	return err
-}
-
-// perform runs the parts and writes the report, also where a part fails or the run is interrupted.
-func (o options) perform(ctx context.Context, a *account.Account, parts []part, out io.Writer) error {
-	r := &runner{account: a, out: out}
-	if !o.quick {
-		r.patience = 6 * time.Minute // longer than SQS's five minutes of deduplication
-	}
-	report := &report{region: a.Region, account: a.Number, endpoints: a.Endpoints, begun: time.Now()}
-	err := r.prepare(ctx)
-	for _, p := range parts {
-		if err == nil && ctx.Err() == nil {
-			report.add(r.run(ctx, p))
-		} else {
-			report.add(&result{part: p.name, skipped: "the run ended before"})
-		}
-	}
-	report.interrupted = ctx.Err() != nil
-	err = errors.Join(err, r.close(), context.Cause(ctx))
-	if writeErr := os.WriteFile(o.outFile, []byte(report.markdown()), 0o644); writeErr != nil {
-		return errors.Join(err, writeErr)
-	}
-	fmt.Fprintln(out, "report:", o.outFile)
-	return errors.Join(err, report.problem())
-}
-
-func (o options) runClean(ctx context.Context, in io.Reader, out io.Writer) error {
-	a, err := account.Open(ctx, o.prefix)
-	if err != nil {
-		return err
-	}
-	left, err := find(ctx, a)
-	if len(left) == 0 {
-		if err == nil {
-			fmt.Fprintln(out, "nothing is left in", where(a))
-		}
-		return err
-	}
-	fmt.Fprintf(out, "left in %s:\n", where(a))
-	var names []string
+	fmt.Fprintf(out, "account %s, region %s %s\nprefix %s\n", os.Getenv("SQSONCE_AWS_ACCOUNT"), cfg.Region, os.Getenv("AWS_ENDPOINT_URL"), prefix)
 	for _, r := range left {
-		fmt.Fprintln(out, " ", r)
-		names = append(names, r.name)
-	}
-	if err != nil {
-		fmt.Fprintln(out, "not everything could be listed:", err)
+		fmt.Fprintln(out, "to delete:", r)
 	}
 	if err := o.confirm(ctx, in, out); err != nil {
 		return err
 	}
-	a.Guard.Only(names)
-	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
-	defer cancel()
-	return clean(ctx, a, out, 1)
-}
-
-// where says where requests go to.
-func where(a *account.Account) string {
-	s := fmt.Sprintf("account %s, region %s", a.Number, a.Region)
-	if len(a.Endpoints) > 0 {
-		s += " (this is not AWS: " + strings.Join(a.Endpoints, ", ") + ")"
+	if !o.clean {
+		err = o.perform(ctx, cfg, prefix, out)
+		fmt.Fprintln(out, "deleting everything with the prefix; a second interrupt leaves it to make aws-clean")
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+		defer cancel()
 	}
-	return s
+	return errors.Join(err, clean(ctx, cfg, prefix, out))
 }
 
-// confirm asks. An interrupt is an answer too.
+// open returns the SDK's usual configuration, if STS says that its credentials are of SQSONCE_AWS_ACCOUNT.
+func open(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return cfg, err
+	}
+	if os.Getenv("AWS_REGION") == "" {
+		return cfg, errors.New("AWS_REGION is not set: nothing was done")
+	}
+	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return cfg, fmt.Errorf("asking STS for the account of the credentials: %w", err)
+	}
+	if got, want := aws.ToString(who.Account), os.Getenv("SQSONCE_AWS_ACCOUNT"); got == "" || got != want {
+		return cfg, fmt.Errorf("the credentials are of account %s, and SQSONCE_AWS_ACCOUNT is %q: nothing was done", got, want)
+	}
+	return cfg, nil
+}
+
+// confirm asks. An interrupt is a no.
 func (o options) confirm(ctx context.Context, in io.Reader, out io.Writer) error {
 	if o.yes {
 		return nil
 	}
 	fmt.Fprint(out, "go on? yes or no: ")
-	answered := make(chan string, 1)
+	answer := make(chan string, 1)
 	go func() {
-		answer, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			answer = err.Error()
-		}
-		answered <- strings.TrimSpace(answer)
+		line, _ := bufio.NewReader(in).ReadString('\n') // an error is not a yes
+		answer <- strings.TrimSpace(line)
 	}()
-	var answer string
 	select {
-	case answer = <-answered:
+	case a := <-answer:
+		if a == "yes" && ctx.Err() == nil {
+			return nil
+		}
 	case <-ctx.Done():
 	}
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("interrupted: nothing was done")
-	case answer != "yes":
-		return fmt.Errorf("the answer was %q, not yes: nothing was done (YES=1 does not ask)", answer)
+	return errors.New("the answer was not yes: nothing was done (YES=1 does not ask)")
+}
+
+// perform runs the suites and the demo, and writes their output into the report, also after an interrupt.
+func (o options) perform(ctx context.Context, cfg aws.Config, prefix string, out io.Writer) error {
+	dir, err := os.MkdirTemp("", allRuns)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var text bytes.Buffer
+	r := runner{cfg: cfg, prefix: prefix, dir: dir, out: io.MultiWriter(out, &text)}
+	err = o.suites(ctx, r)
+	if o.demo && ctx.Err() == nil {
+		err = errors.Join(err, r.demo(ctx))
+	}
+	report := strings.ReplaceAll(text.String(), os.Getenv("SQSONCE_AWS_ACCOUNT"), "111122223333")
+	fmt.Fprintln(out, "report:", o.report)
+	return errors.Join(err, context.Cause(ctx), os.WriteFile(o.report, []byte(report), 0o644))
+}
+
+// suites compiles the suites and runs them as a process of their own: go test would leave it running after a signal.
+func (o options) suites(ctx context.Context, r runner) error {
+	binary := filepath.Join(r.dir, "suites.test")
+	if err := r.command(ctx, ".", nil, "go", "test", "-c", "-tags", "aws", "-o", binary, "./suites"); err != nil {
+		return err
+	}
+	patience := 6 * time.Minute // longer than SQS's five minutes of deduplication
+	if o.quick {
+		patience = 0 // the suite's default
+	}
+	return r.command(ctx, ".", []string{"SQSONCE_AWS_PREFIX=" + r.prefix, "SQSONCE_AWS_PATIENCE=" + patience.String()},
+		binary, "-test.v", "-test.run="+o.run, "-test.timeout=8h", "-test.parallel=8")
+}
+
+// runner runs programs.
+type runner struct {
+	cfg         aws.Config
+	prefix, dir string
+	out         io.Writer
+}
+
+func (r runner) command(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, r.out, r.out
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(name), err)
 	}
 	return nil
 }

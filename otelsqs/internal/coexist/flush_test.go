@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	lambda.Start(func(_ context.Context, m *sqsonce.Message) error {
 		fmt.Println("handled", m.Body)
 		return nil
-	}, tel.Lambda, metrics.Lambda, func(o *lambda.Options) { o.NoClient, o.Margin = true, functionTimeout-time.Second })
+	}, tel.Lambda, metrics.Lambda, func(o *lambda.Options) { o.Client, o.Margin = lambda.NoClient, functionTimeout-time.Second })
 }
 
 // exporter is one whose collector does not answer.

@@ -3,68 +3,53 @@
 package suites
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/dedup/storetest"
 	"github.com/sqsonce/sqsonce/localstack/internal/ddbtest"
-	"github.com/sqsonce/sqsonce/localstack/internal/realaws/account"
 	"github.com/sqsonce/sqsonce/localstack/internal/sqstest"
 )
 
-// opened is the account of the run. The tests cannot start without one whose number was checked.
-var opened *account.Account
+// Set by make aws, which has checked the account.
+var (
+	cfg    aws.Config
+	prefix = os.Getenv("SQSONCE_AWS_PREFIX")
+)
 
 func TestMain(m *testing.M) {
-	prefix := os.Getenv(account.PrefixVariable)
 	if prefix == "" {
-		log.Fatalf("%s is not set: run make aws", account.PrefixVariable)
+		log.Fatal("SQSONCE_AWS_PREFIX is not set: run make aws")
 	}
-	go func() {
-		// make aws holds the other end: whatever ends it ends the tests, which would create more.
-		_, _ = bufio.NewReader(os.Stdin).ReadByte()
-		os.Exit(3)
-	}()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	if opened, err = account.Open(ctx, prefix); err != nil {
+	if cfg, err = config.LoadDefaultConfig(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	stop()
-	code := m.Run()
-	for service, n := range opened.Guard.Requests() {
-		fmt.Printf("%s%s %d\n", account.RequestsLine, service, n)
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 func TestSQS(t *testing.T) {
-	patience, err := time.ParseDuration(cmp.Or(os.Getenv(account.PatienceVariable), "0s"))
+	patience, err := time.ParseDuration(cmp.Or(os.Getenv("SQSONCE_AWS_PATIENCE"), "0s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sqstest.Run(t, sqstest.Backend{New: sqsClient, Prefix: opened.Guard.Prefix, Patience: patience})
+	sqstest.Run(t, sqstest.Backend{New: sqsClient, Prefix: prefix, Patience: patience})
 }
 
 func TestDynamoDB(t *testing.T) {
@@ -72,7 +57,7 @@ func TestDynamoDB(t *testing.T) {
 	ddbtest.Run(t, ddbtest.Backend{
 		New:      func(*testing.T) ddbtest.Account { return both },
 		RealTime: true,
-		Prefix:   opened.Guard.Prefix,
+		Prefix:   prefix,
 	})
 }
 
@@ -104,10 +89,8 @@ func once(o *retry.StandardOptions) {
 
 func sqsClient(t *testing.T) *sqs.Client {
 	t.Helper()
-	cfg := opened.Config.Copy()
 	return sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		o.Retryer = retry.NewStandard(once)
-		o.APIOptions = append(o.APIOptions, tagged)
 		if o.BaseEndpoint == nil { // cases that send requests of their own need it
 			e, err := sqs.NewDefaultEndpointResolverV2().ResolveEndpoint(t.Context(), sqs.EndpointParameters{Region: aws.String(o.Region)})
 			if err != nil {
@@ -120,9 +103,8 @@ func sqsClient(t *testing.T) *sqs.Client {
 
 func dynamoClient(t *testing.T) *dynamodb.Client {
 	t.Helper()
-	return dynamodb.NewFromConfig(opened.Config, func(o *dynamodb.Options) {
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.Retryer = retry.NewStandard(once)
-		o.APIOptions = append(o.APIOptions, tagged)
 		if o.BaseEndpoint == nil {
 			e, err := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(t.Context(), dynamodb.EndpointParameters{Region: aws.String(o.Region)})
 			if err != nil {
@@ -134,27 +116,12 @@ func dynamoClient(t *testing.T) *dynamodb.Client {
 }
 
 func streamsClient() *dynamodbstreams.Client {
-	return dynamodbstreams.NewFromConfig(opened.Config, func(o *dynamodbstreams.Options) { o.Retryer = retry.NewStandard(once) })
-}
-
-// tagged puts the run's tag on each queue and table that a client creates.
-func tagged(stack *middleware.Stack) error {
-	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Tag", func(
-		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
-	) (middleware.InitializeOutput, middleware.Metadata, error) {
-		switch create := in.Parameters.(type) {
-		case *sqs.CreateQueueInput:
-			create.Tags = map[string]string{account.TagKey: opened.Guard.Prefix}
-		case *dynamodb.CreateTableInput:
-			create.Tags = []ddbtypes.Tag{{Key: aws.String(account.TagKey), Value: aws.String(opened.Guard.Prefix)}}
-		}
-		return next.HandleInitialize(ctx, in)
-	}), middleware.Before)
+	return dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) { o.Retryer = retry.NewStandard(once) })
 }
 
 // name returns a name for a resource of the run.
 func name(what string) string {
-	return opened.Guard.Prefix + what + "-" + strings.ToLower(rand.Text()[:12])
+	return prefix + what + "-" + strings.ToLower(rand.Text()[:12])
 }
 
 func newTable(t *testing.T, client *dynamodb.Client) string {
