@@ -27,7 +27,7 @@ var Explain = explain
 
 // Attributes are the record's fields, by the names of DynamoDB's attributes. Its time to live stands for the end of retention.
 func (s *Store) Attributes(ctx context.Context, key string) (map[string]string, error) {
-	c := s.client.(*redis.Client)
+	c := s.client.(redis.UniversalClient)
 	got, err := c.HGetAll(ctx, s.prefix+key).Result()
 	if err != nil || len(got) == 0 {
 		return nil, err

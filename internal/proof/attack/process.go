@@ -55,9 +55,7 @@ func processes(t *testing.T, target Target, inbox bool, s settings) {
 	f.late.Wait()
 	runs := f.check()
 	t.Logf("%d events, %d runs, %d processes killed, %d stopped; killed at %v", len(f.events), runs, f.kills, f.pauses, f.met)
-	if len(f.met) == 0 {
-		t.Error("no process was killed at a point")
-	}
+	// In some seconds on a busy machine no process may come as far as its point.
 	for _, point := range f.points() {
 		if f.met[point] == 0 && length() > time.Minute {
 			t.Errorf("no process was killed %s", point)
