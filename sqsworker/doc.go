@@ -61,9 +61,11 @@
 //
 // A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store cannot be asked, has not tried its
 // message: the message is held, with its FIFO group, and run again after 1 s, then up to every 30 s. It keeps its part of
-// InFlight, so a worker whose messages are all unavailable receives no more. After a minute they are given back, as long as
-// each has two receives left, and the worker takes one at a time until one succeeds: other workers may be better off.
-// [Worker.Health] is not ready meanwhile. The worker logs once when an outage begins and once when it ends.
+// InFlight, so a worker whose messages are all unavailable receives no more. After a minute without another outcome it gives
+// them back, as long as each has two receives left, because other workers may be better off. Then it receives one message to
+// see whether the outage is over, and another one after 5 s if the first one is unavailable, three at most. It starts in the
+// same way. A single message that is always unavailable therefore does not stop a worker. [Worker.Health] is not ready
+// meanwhile. The worker logs once when an outage begins and once when it ends.
 //
 // # Shutdown
 //
