@@ -157,38 +157,6 @@ func TestRefusingDeadLetterQueue(t *testing.T) {
 	})
 }
 
-// TestFollowersWithoutADeadLetterQueueURL: SQS moves messages to a dead-letter queue that the worker does not find. Healthy
-// messages behind a poisoned head do not get there unrun.
-func TestFollowersWithoutADeadLetterQueueURL(t *testing.T) {
-	t.Parallel()
-	noURL := fault.Rule{Op: "GetQueueUrl", Prob: 1, Do: fault.Error, Code: "QueueDoesNotExist"}
-	bubble(t, setup{fifo: true, maxReceives: 5, faults: []fault.Rule{noURL}}, func(x *fixture) {
-		for g := range 3 {
-			for n := range 10 {
-				name := fmt.Sprintf("g%d:%d", g, n)
-				if n == 0 || n == 5 {
-					name += "bad"
-				}
-				x.send(name)
-			}
-		}
-		p := &poison{}
-		j := x.start(p.handle, func(o *Options) { o.Backoff = func(int) time.Duration { return time.Second } })
-		time.Sleep(10 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-		p.checkOrder(t)
-		if len(p.handled()) != 24 || len(x.dead()) != 6 {
-			t.Errorf("%d done, %d dead-lettered; want 24 and 6", len(p.handled()), len(x.dead()))
-		}
-		for _, m := range x.dead() {
-			if p.count(m.Body) == 0 {
-				t.Errorf("%s is in the dead-letter queue and was never run", m.Body)
-			}
-		}
-	})
-}
-
 // Where the redrive policy is not known, a head that the dead-letter queue refuses does not go back alone: SQS may hand it
 // out again, after the messages behind it.
 func TestRefusingDeadLetterQueueWithoutAPolicy(t *testing.T) {
