@@ -12,6 +12,9 @@ import (
 // deadLetters is what the worker knows of its dead-letter queue.
 type deadLetters struct {
 	missingLogged bool      // that there is none
+	waitLogged    bool      // that a group waits for it
+	reading       bool      // by readRedrive, or within askAgainAfter of it
+	missing       bool      // by the answer to a send: only one that succeeds shows that it exists again
 	refuses       bool      // it did not take the last message
 	askAgain      time.Time // while it refuses
 }
@@ -81,9 +84,11 @@ func (l *loop) deadLettered(e deadLettered) {
 	d := e.d
 	l.deadLetters.refuses = e.err != nil
 	if e.err != nil {
+		l.deadLetters.missing = l.deadLetters.missing || isMissing(e.err)
 		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
 		l.log.ErrorContext(d.context(), "sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
 	} else {
+		l.deadLetters.missing, l.deadLetters.waitLogged = false, false
 		l.counters.rejected.Add(1)
 		l.log.InfoContext(d.context(), "sqsworker: message sent to the dead-letter queue", d.about(keyReason, e.result.err)...)
 	}

@@ -42,9 +42,10 @@ type delivery struct {
 	unavailableSince time.Time // of the first of them
 
 	// While it is held, or behind a head that is:
-	parked   bool // takes no place in InFlight
-	retry    *timer
-	stopWait context.CancelFunc // nil: nobody knows when the peer ends
+	parked    bool // takes no place in InFlight
+	retry     *timer
+	stopWait  context.CancelFunc // nil: nobody knows when the peer ends
+	awaitsDLQ bool               // see awaitDLQ
 
 	// While it is deleted or given back:
 	rejected bool          // is in the dead-letter queue

@@ -61,9 +61,11 @@
 //
 // A handler that returns [sqsonce.ErrUnavailable], as package dedup does while its store cannot be asked, has not tried its
 // message: the message is held, with its FIFO group, and run again after 1 s, then up to every 30 s. It keeps its part of
-// InFlight, so a worker whose messages are all unavailable receives no more. After a minute they are given back, as long as
-// each has two receives left, and the worker takes one at a time until one succeeds: other workers may be better off.
-// [Worker.Health] is not ready meanwhile. The worker logs once when an outage begins and once when it ends.
+// InFlight, so a worker whose messages are all unavailable receives no more. After a minute without another outcome it gives
+// them back, as long as each has two receives left, because other workers may be better off. Then it receives one message to
+// see whether the outage is over, and another one after 5 s if the first one is unavailable, three at most. It starts in the
+// same way. A single message that is always unavailable therefore does not stop a worker. [Worker.Health] is not ready
+// meanwhile. The worker logs once when an outage begins and once when it ends.
 //
 // # Shutdown
 //
@@ -121,7 +123,7 @@
 // key if the message has one: that which package dedup has used, and logs after the consumer and "#"; before the handler has
 // come so far, and with a dedup.Options.Key, that of [sqsonce.Message.Key] without [sqsonce.Unwrap]. One line says which
 // message is sent to the dead-letter queue, and why (reason); one which is given back at its last receive, so that SQS moves
-// it there.
+// it there, if the dead-letter queue was found.
 //
 // # Hooks
 //
@@ -138,17 +140,18 @@
 // A failing head is run again in this process, [Options.Tries] times, and the group waits behind it. Then it is sent to the
 // dead-letter queue with its last error, and the next message is the head. SQS counts no receive of the group meanwhile, so
 // no follower gets there without having been run. What waits takes no part of InFlight: poisoned groups leave the others
-// their speed; see [Options.Held]. Without a dead-letter queue the group is given back after so many tries; where SQS has one
-// that the worker does not find, or that takes no message, the head is given back alone at its last receive, and SQS moves it.
+// their speed; see [Options.Held]. Without a redrive policy the group is given back after so many tries. If the dead-letter
+// queue refuses the message, the worker leaves the head to SQS at its last receive. If the queue is missing or unknown, SQS would
+// deliver the head again, after the messages behind it: the worker holds the group, logs it once, looks for the queue every
+// 30 s, and goes on within a minute after you create it.
 // When the worker loses the lease of one message of a group, it drops those behind it: SQS delivers them again, in order.
 //
 // # IAM
 //
 // On the queue: sqs:ReceiveMessage, sqs:DeleteMessage, sqs:ChangeMessageVisibility and sqs:GetQueueAttributes. Without
 // the last one the worker assumes a redrive policy of three receives, and knows no dead-letter queue unless
-// Options.DeadLetterQueue names it: messages behind a FIFO message that always fails can then reach SQS's dead-letter queue
-// with it, without having been run. On the dead-letter queue: sqs:SendMessage and
-// sqs:GetQueueUrl; there sqs:GetQueueAttributes serves the startup check only. With a customer-managed KMS key:
+// Options.DeadLetterQueue names it: messages behind a FIFO message that always fails then wait. On the dead-letter queue:
+// sqs:SendMessage and sqs:GetQueueUrl; there sqs:GetQueueAttributes serves the startup check only. With a customer-managed KMS key:
 // kms:Decrypt, and kms:GenerateDataKey for the dead-letter queue's key.
 //
 // # Testing

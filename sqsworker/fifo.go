@@ -86,7 +86,6 @@ func (l *loop) headFailed(d *delivery, r result) {
 		l.releaseGroup(d.group, r.delay)
 		return
 	}
-	d.tries++
 	spent := d.tries >= l.tries
 	// Later than that no extension reaches.
 	tooLate := elapsed(l.now(), d.lease.received)+r.delay >= l.opts.MaxExtension
@@ -97,17 +96,18 @@ func (l *loop) headFailed(d *delivery, r result) {
 		l.holdParked(d, r.delay, nil)
 	case spent && l.queue.hasDLQ() && !r.sendFailed:
 		l.reject(d, r)
-	case (r.sendFailed || !l.queue.hasDLQ()) && !l.queue.guessed && l.atLastReceive(d):
+	case r.sendFailed && l.movedNext(d):
 		l.releaseAlone(d)
+	case spent && !tooLate && l.mustAwaitDLQ(d):
+		l.awaitDLQ(d, r.delay)
 	default:
 		l.releaseGroup(d.group, r.delay)
 	}
 }
 
-// releaseAlone gives a head back that has been run often enough, and that the dead-letter queue does not take, or for which
-// the worker knows none. It is at its last receive: SQS moves it by itself, and never hands it out again. So the next message
-// becomes the head. Given back with the head, its followers would lose their last receives too, and follow it there unrun.
-// That can happen where the redrive policy is only guessed: SQS may hand the head out again, so the group stays whole.
+// releaseAlone gives a head back that has been run often enough, and that the dead-letter queue does not take from the worker.
+// SQS moves it by itself, and never hands it out again: see movedNext. So the next message becomes the head. Given back with
+// the head, its followers would lose their last receives too, and follow it there unrun.
 func (l *loop) releaseAlone(d *delivery) {
 	g := d.group
 	g.head, d.group = nil, nil

@@ -203,10 +203,12 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	case sqsonce.OutcomeInProgress:
 		l.inProgress(d, r)
 	case sqsonce.OutcomeRejected:
+		d.tries++
 		l.reject(d, r)
 	case sqsonce.OutcomeUnavailable:
 		l.unavailable(d, r)
 	default:
+		d.tries++
 		l.failed(d, r)
 	}
 }
@@ -261,7 +263,7 @@ func (l *loop) failed(d *delivery, r result) {
 	l.giveBack(d, r.delay)
 }
 
-// atLastReceive says that SQS moves the message to the dead-letter queue when it is received once more.
+// atLastReceive says that SQS may move the message to the dead-letter queue when it is received once more.
 func (l *loop) atLastReceive(d *delivery) bool {
 	return l.queue.maxReceives > 0 && d.lease.count >= l.queue.maxReceives
 }

@@ -53,6 +53,7 @@ func (l *loop) endHold(d *delivery) {
 		}
 	}
 	l.schedule.cancel(d.retry)
+	d.awaitsDLQ = false
 	if d.stopWait != nil {
 		d.stopWait()
 		d.stopWait = nil

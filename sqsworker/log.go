@@ -23,9 +23,9 @@ func (w *Worker) logStart(q *queue) {
 		"visibility", w.opts.Visibility, "dlq", q.deadLetter, "max_receive_count", q.maxReceives)
 }
 
-// logLastReceive is for a message that is given back.
+// logLastReceive is for a message that is given back. Where the dead-letter queue is missing, SQS delivers it again.
 func (l *loop) logLastReceive(d *delivery) {
-	if l.atLastReceive(d) && !l.queue.guessed {
+	if l.dlqConfirmed() && d.lease.count == l.queue.maxReceives {
 		l.log.WarnContext(d.context(), "sqsworker: given back at its last receive: SQS moves the message to the dead-letter queue",
 			d.about()...)
 	}

@@ -156,6 +156,8 @@ func (l *loop) handle(e event) {
 		l.deadLettered(e)
 	case queueRead:
 		l.queueRead(e)
+	case redriveRead:
+		l.redriveRead(e)
 	}
 }
 

@@ -63,7 +63,7 @@ type Options struct {
 	// of the queue's RedrivePolicy.
 	DeadLetterQueue string
 	// Tries is how often the head of a FIFO group is run in this process before it is sent to the dead-letter queue with its
-	// last error. Between its tries it waits for Backoff, and its followers behind it. Without a dead-letter queue the group
+	// last error. Between its tries it waits for Backoff, and its followers behind it. Without a redrive policy the group
 	// is given back after so many tries. Default: the maxReceiveCount of the queue, at most 10; 3 where that is not known.
 	// Least 1.
 	Tries int

@@ -12,8 +12,8 @@ import (
 // outage is what the worker knows of something that every message needs: the store of the records, or a dependency that
 // handlers report with [sqsonce.Unavailable]. Protocol, section 13.
 type outage struct {
-	// probing: the worker receives one message and no other, until it has seen that messages can be handled. So it starts:
-	// one that cannot reach its store would take InFlight of them from others, and cost each a receive.
+	// probing: the worker receives one message at a time, see mayProbe, until it has seen that messages can be handled. So it
+	// starts: one that cannot reach its store would take InFlight of them from others, and cost each a receive.
 	probing bool
 	row     int // unavailable outcomes in a row, of handlers that began after the last other outcome
 	// last is when a handler last had another outcome. One that began before, and says now that something was unavailable,
@@ -27,6 +27,11 @@ const (
 	provenRun = 8 * time.Second
 	// handOver is how long a message is unavailable here before it is given back: other workers may be better off.
 	handOver = time.Minute
+	// probeAgain is how long a message must have been unavailable before a worker that probes receives another one: the
+	// first one may be the only one that is.
+	probeAgain = 5 * time.Second
+	// mostProbes is how many messages or groups such a worker has at once.
+	mostProbes = 3
 	// notReady is how many unavailable outcomes in a row make the worker not ready.
 	notReady = 3
 
@@ -50,9 +55,30 @@ func (l *loop) unavailable(d *delivery, r result) {
 		return
 	}
 	l.hold(d, unavailableDelay(d.unavailable), nil)
-	if elapsed(now, d.unavailableSince) >= handOver {
+	// While others have another outcome it is this message that is unavailable, and no other worker is better off.
+	if elapsed(now, d.unavailableSince) >= handOver && elapsed(now, l.outage.last) >= handOver {
 		l.handOver()
 	}
+}
+
+// mayProbe says whether a worker that probes may receive a message: where it has none, or fewer than mostProbes, all of them
+// unavailable. None is received that a message to be handed over would have to wait for. The heartbeat looks every 2 s.
+func (l *loop) mayProbe() bool {
+	if l.polling.active > 0 {
+		return false
+	}
+	now, probes := l.now(), 0
+	for _, d := range l.deliveries {
+		if d.parked || d.group != nil && d.group.head != d {
+			continue
+		}
+		probes++
+		age := elapsed(now, d.unavailableSince)
+		if d.unavailable == 0 || age < probeAgain || age >= handOver-unavailableMost && l.mayHandOver(d) {
+			return false
+		}
+	}
+	return probes < mostProbes
 }
 
 // unavailableDelay is how long a message is held after so many unavailable outcomes in a row, a quarter more or less.
@@ -75,8 +101,8 @@ func (l *loop) noteUnavailable(d *delivery, r result) {
 	}
 }
 
-// handOver gives back what has been unavailable for a while, in full batches. From here on the worker takes one message or
-// group at a time, so that one that is cut off from its store does not keep InFlight of them from the others.
+// handOver gives back what has been unavailable for a while, in full batches. From here on the worker has at most mostProbes
+// messages or groups, so that one that is cut off from its store does not keep InFlight of them from the others.
 func (l *loop) handOver() {
 	if !l.outage.probing {
 		l.outage.probing = true

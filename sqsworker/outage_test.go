@@ -117,7 +117,66 @@ func testOutage(x *fixture, away error, length time.Duration, workers int) {
 	}
 }
 
-// A worker that is cut off from its store keeps one message from the others, and those are handled elsewhere.
+// TestOwnOutage: one or two messages are always unavailable, whatever is there for the others. Those are handled all the same, also
+// by a worker that finds them first.
+func TestOwnOutage(t *testing.T) {
+	t.Parallel()
+	const run = 700 * time.Millisecond // two healthy messages a second leave a slot for long polls now and then only
+	for _, own := range []int{1, 2} {
+		for _, fifo := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/fifo=%t", own, fifo), func(t *testing.T) {
+				t.Parallel()
+				bubble(t, setup{fifo: fifo, maxReceives: 5}, func(x *fixture) {
+					x.slowStart = true
+					for n := range own {
+						x.send(fmt.Sprintf("own%d:0", n))
+					}
+					var mu sync.Mutex
+					var worst time.Duration
+					done, sent := 0, map[string]time.Time{}
+					j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+						time.Sleep(run)
+						mu.Lock()
+						defer mu.Unlock()
+						at, healthy := sent[m.Body]
+						if !healthy {
+							return sqsonce.Unavailable(errRefused)
+						}
+						done++
+						worst = max(worst, time.Since(at))
+						return nil
+					}, func(o *Options) { o.Concurrency = 2 })
+					const messages = 1200
+					for n := range messages {
+						body := fmt.Sprintf("g%d:%d", n%20, n)
+						mu.Lock()
+						sent[body] = time.Now()
+						mu.Unlock()
+						x.send(body)
+						time.Sleep(500 * time.Millisecond)
+					}
+					time.Sleep(5 * time.Second)
+					// 5 s, the heartbeat's 2 s and a run for each of the first ones. Then two slots do more than is sent.
+					if bound := time.Duration(own)*(probeAgain+2*time.Second+run) + 4*run; done != messages || worst > bound {
+						t.Errorf("%d of %d done, the slowest after %s, want %s at most", done, messages, worst, bound)
+					}
+					left := x.queued()
+					if len(left) != own || len(x.dead()) > 0 {
+						t.Errorf("%d left, %d dead-lettered, want %d and none", len(left), len(x.dead()), own)
+					}
+					for _, m := range left {
+						if m.ReceiveCount != 1 {
+							t.Errorf("%s was received %d times, want once: no other worker is better off", m.Body, m.ReceiveCount)
+						}
+					}
+					j.stopClean()
+				})
+			})
+		}
+	}
+}
+
+// A worker that is cut off from its store keeps three messages from the others at most, and those are handled elsewhere.
 // SQS hides a received message for 12 h at most: a worker keeps two of five receives for itself.
 func TestOutageOfADay(t *testing.T) {
 	t.Parallel()
@@ -147,7 +206,7 @@ func TestOneOfTwoWorkersIsCutOff(t *testing.T) {
 		time.Sleep(5 * time.Second) // the worker that is cut off has them all
 		healthy := x.start(good.handle)
 		time.Sleep(150 * time.Second)
-		if n, _ := good.handled(); n < 19 {
+		if n, _ := good.handled(); n < 20-mostProbes {
 			t.Errorf("%d of 20 are done 2.5 min after they were sent", n)
 		}
 		bad.set(nil)
@@ -158,6 +217,25 @@ func TestOneOfTwoWorkersIsCutOff(t *testing.T) {
 		if len(x.dead()) > 0 {
 			t.Error("a message is in the dead-letter queue")
 		}
+	})
+}
+
+// A worker that is cut off, and finds no other message, gives its own one to another worker after a minute.
+func TestProbeIsHandedOver(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.slowStart = true
+		var bad, good dependency
+		bad.set(sqsonce.Unavailable(errRefused))
+		good.set(nil)
+		x.send("a")
+		cut := x.start(bad.handle)
+		time.Sleep(30 * time.Second)
+		healthy := x.start(good.handle)
+		time.Sleep(75 * time.Second) // a minute, and the longest wait for the next run
+		x.wantEmpty()
+		cut.stopClean()
+		healthy.stopClean()
 	})
 }
 
@@ -230,6 +308,34 @@ func TestHandOver(t *testing.T) {
 		if got := l.deliveries[id].state; got != want {
 			t.Errorf("%s: state %d, want %d", id, got, want)
 		}
+	}
+}
+
+// Messages that are parked and those behind a FIFO head are no probes.
+func TestOthersAreNoProbes(t *testing.T) {
+	t.Parallel()
+	l := newTestLoop(t)
+	l.holdParked(l.addTest("parked", 1), time.Minute, nil)
+	if !l.mayProbe() {
+		t.Error("no probe while a message is parked")
+	}
+	head := l.addTest("head", 1)
+	head.group = &group{head: head}
+	for _, id := range []string{"a", "b", "c"} {
+		f := l.addTest(id, 1)
+		f.group = head.group
+		head.group.followers = append(head.group.followers, f)
+	}
+	if l.mayProbe() {
+		t.Error("a probe while it is not known whether the head is unavailable")
+	}
+	head.unavailable, head.unavailableSince = 1, l.now().Add(-probeAgain)
+	if !l.mayProbe() {
+		t.Error("no probe while one group is unavailable")
+	}
+	l.queue.maxReceives = 1 // it cannot be handed over
+	if head.unavailableSince = l.now().Add(-handOver); !l.mayProbe() {
+		t.Error("no probe while a message waits at its last receive")
 	}
 }
 

@@ -74,7 +74,7 @@ func (l *loop) wanted() int {
 // it is InFlight or Bytes that leaves no room for ten, it is also started only when nothing under way will free some.
 func (l *loop) toReceive() int {
 	fits := l.capacity.available()
-	if l.outage.probing && l.capacity.used.messages > 0 || l.parked.messages >= 2*l.opts.Held || fits == 0 {
+	if l.outage.probing && !l.mayProbe() || l.parked.messages >= 2*l.opts.Held || fits == 0 {
 		return 0
 	}
 	if l.outage.probing {

@@ -1,7 +1,9 @@
 package sqsworker
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -16,9 +18,11 @@ import (
 // queue is what Run reads about its queue before the first receive.
 type queue struct {
 	arn         string
-	maxReceives int    // of the redrive policy; 0: no policy, SQS delivers a message again and again
-	guessed     bool   // maxReceives is, since the policy cannot be read
-	deadLetter  string // URL; "": not known
+	maxReceives int       // of the redrive policy; 0: no policy, SQS delivers a message again and again
+	guessed     bool      // maxReceives is, since the policy cannot be read
+	deadLetter  string    // URL; "": not known
+	target      string    // ARN of the redrive policy's dead-letter queue
+	confirmed   time.Time // when SQS answered that it exists; zero: it has not
 	// longestReturn is how long after its first delivery a message can come back; 0: not known.
 	longestReturn time.Duration
 	unread        bool // the attributes were not answered at the start, or the ARN is not known: they are asked for again
@@ -44,14 +48,20 @@ func (q *queue) tries(asked int) int {
 
 // readQueue reads the queue's attributes, and finds its dead-letter queue.
 func (w *Worker) readQueue(ctx context.Context) (queue, error) {
+	q, a, err := w.readPolicy(ctx, w.log)
+	if err == nil {
+		w.checkQueue(ctx, &q, a)
+	}
+	return q, err
+}
+
+func (w *Worker) readPolicy(ctx context.Context, log *slog.Logger) (queue, attributes, error) {
 	q := queue{deadLetter: w.opts.DeadLetterQueue}
 	a, err := w.attributesOf(ctx, w.queueURL)
-	if err != nil {
-		return q, err
+	if err == nil {
+		w.readRedrivePolicy(ctx, &q, a, log)
 	}
-	w.readRedrivePolicy(ctx, &q, a)
-	w.checkQueue(ctx, &q, a)
-	return q, nil
+	return q, a, err
 }
 
 // guess is what the worker goes by if it cannot read the queue's attributes.
@@ -64,7 +74,7 @@ func (w *Worker) guess() queue {
 }
 
 // readRedrivePolicy sets what the queue's attributes say about failures.
-func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) {
+func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes, log *slog.Logger) {
 	q.arn = a.get(sqstypes.QueueAttributeNameQueueArn)
 	text := a.get(sqstypes.QueueAttributeNameRedrivePolicy)
 	if text == "" {
@@ -72,40 +82,40 @@ func (w *Worker) readRedrivePolicy(ctx context.Context, q *queue, a attributes) 
 	}
 	target, most, err := host.ParseRedrivePolicy(text)
 	if err != nil {
-		w.log.WarnContext(ctx, "sqsworker: redrive policy cannot be parsed", keyError, err)
+		log.WarnContext(ctx, "sqsworker: redrive policy cannot be parsed", keyError, err)
 		q.maxReceives, q.guessed = unknownMaxReceives, true
 		return
 	}
 	if q.maxReceives = most; most == 0 {
 		q.maxReceives, q.guessed = unknownMaxReceives, true
 	}
-	if q.deadLetter == "" {
-		q.deadLetter = w.deadLetterURL(ctx, target)
-	}
+	q.target = target
+	w.findDeadLetterQueue(ctx, q, log)
 }
 
-// deadLetterURL returns the URL of the queue with that ARN, or "" if there is none. SQS requires a dead-letter queue in the
-// account and region of its queue, so the URLs differ only in the name: that is used if GetQueueUrl fails.
-func (w *Worker) deadLetterURL(ctx context.Context, arn string) string {
-	q, err := host.ParseQueueARN(arn)
+// findDeadLetterQueue asks whether the dead-letter queue of the redrive policy exists, and sets its URL where
+// Options.DeadLetterQueue has none. SQS requires a dead-letter queue in the account and region of its queue, so the URLs
+// differ only in the name: that is used if GetQueueUrl fails.
+func (w *Worker) findDeadLetterQueue(ctx context.Context, q *queue, log *slog.Logger) {
+	arn, err := host.ParseQueueARN(q.target)
 	if err != nil {
-		w.log.WarnContext(ctx, "sqsworker: redrive policy without a queue's ARN", keyError, err)
-		return ""
+		log.WarnContext(ctx, "sqsworker: redrive policy without a queue's ARN", keyError, err)
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.Name, QueueOwnerAWSAccountId: &q.Account}, singleAttempt)
+	out, err := w.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &arn.Name, QueueOwnerAWSAccountId: &arn.Account}, singleAttempt)
 	switch {
 	case err == nil && aws.ToString(out.QueueUrl) != "":
-		return *out.QueueUrl
+		q.confirmed = w.now()
+		q.deadLetter = cmp.Or(q.deadLetter, *out.QueueUrl)
 	case isMissing(err):
-		w.log.ErrorContext(ctx, "sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, arn)
-		return ""
+		log.ErrorContext(ctx, "sqsworker: the dead-letter queue of the redrive policy does not exist", keyReason, q.target)
+	case q.deadLetter == "":
+		q.deadLetter = w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + arn.Name
+		log.WarnContext(ctx, "sqsworker: URL of the dead-letter queue not read, that of its name beside the queue is used",
+			keyValue, q.deadLetter, keyError, err)
 	}
-	derived := w.queueURL[:strings.LastIndexByte(w.queueURL, '/')+1] + q.Name
-	w.log.WarnContext(ctx, "sqsworker: URL of the dead-letter queue not read, that of its name beside the queue is used",
-		keyValue, derived, keyError, err)
-	return derived
 }
 
 // attributes of a queue, by name.

@@ -63,14 +63,16 @@ func TestUnreadableRedrivePolicy(t *testing.T) {
 		for text, want := range map[string]queue{
 			"":  {},
 			"{": {maxReceives: unknownMaxReceives, guessed: true},
-			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":7}`:                                       {maxReceives: 7},
-			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":"7"}`:                                     {maxReceives: 7},
-			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":"many"}`:                                  {maxReceives: unknownMaxReceives, guessed: true},
-			`{"deadLetterTargetArn":"nowhere"}`:                                                           {maxReceives: unknownMaxReceives, guessed: true},
-			`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq","maxReceiveCount":"4"}`: {maxReceives: 4, deadLetter: x.dlq},
+			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":7}`:      {maxReceives: 7, target: "nowhere"},
+			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":"7"}`:    {maxReceives: 7, target: "nowhere"},
+			`{"deadLetterTargetArn":"nowhere","maxReceiveCount":"many"}`: {maxReceives: unknownMaxReceives, guessed: true},
+			`{"deadLetterTargetArn":"nowhere"}`:                          {target: "nowhere", maxReceives: unknownMaxReceives, guessed: true},
+			`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq","maxReceiveCount":"4"}`: {
+				maxReceives: 4, deadLetter: x.dlq, target: "arn:aws:sqs:us-east-1:000000000000:jobs-dlq", confirmed: w.now(),
+			},
 		} {
 			var got queue
-			if w.readRedrivePolicy(x.Context(), &got, attributes{"RedrivePolicy": text}); got != want {
+			if w.readRedrivePolicy(x.Context(), &got, attributes{"RedrivePolicy": text}, w.log); got != want {
 				t.Errorf("%s: got %+v, want %+v", text, got, want)
 			}
 		}
@@ -307,8 +309,10 @@ func TestURLOfTheDLQ(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := w.deadLetterURL(t.Context(), arn), cmp.Or(answer, "https://host/000000000000/jobs-dlq"); got != want {
-			t.Errorf("SQS answers %q: got %q, want %q", answer, got, want)
+		got := queue{target: arn}
+		w.findDeadLetterQueue(t.Context(), &got, w.log)
+		if want := cmp.Or(answer, "https://host/000000000000/jobs-dlq"); got.deadLetter != want || got.confirmed.IsZero() != (answer == "") {
+			t.Errorf("SQS answers %q: got %+v, want %q", answer, got, want)
 		}
 	}
 }
