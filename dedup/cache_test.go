@@ -14,7 +14,7 @@ func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaults()
-		f.fail("complete", errStore)
+		f.down(errStore, "complete")
 		var e effects
 		h := newOnce(t, f, func(o *dedup.Options) { o.OnCompleteFailed = dedup.Acknowledge }).Handler(e.handler)
 		deliver := func() {
@@ -36,7 +36,7 @@ func TestUnconfirmedCompleteIsNotRemembered(t *testing.T) {
 		if err := f.Store.Release(t.Context(), l, nil); err != nil {
 			t.Fatal(err)
 		}
-		f.fail("complete", nil)
+		f.up()
 		if deliver(); e.got() != 2 {
 			t.Errorf("ran %d times, want 2: another owner had the event meanwhile, and released it", e.got())
 		}

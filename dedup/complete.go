@@ -42,7 +42,11 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	if retryable(err) {
 		// Now, and not when it has failed for good: while the store is down, all slots of a host may be here.
 		o.o.Logger.WarnContext(ctx, "dedup: handler succeeded, record not completed, trying again", "key", s.lease.Key, "error", err)
+		o.unrecorded.keep(s) // a copy of the event in this process completes it too, where the lease is over
 		s, err = o.completeAgain(ctx, rl, s, err)
+		if !retryable(err) {
+			o.unrecorded.remove(s)
+		}
 	}
 
 	switch {
@@ -71,16 +75,19 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 	return err
 }
 
-// completeAgain sends a complete until it is answered, while the host has the message. Where the store has failed it twice, and has
-// renewed the same record meanwhile, it goes on without payload hash and result: the store may refuse to keep these.
+// completeAgain sends a complete until it is answered, while the host has the message. Where the store has refused it twice with an
+// answer, it goes on without payload hash and result: the store may refuse to keep these.
 func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, err error) (success, error) {
-	own, until := context.WithoutCancel(ctx), rl.until()
+	own, refusals := context.WithoutCancel(ctx), 0
 	retry, cancel := o.retryContext(ctx, rl, s.since)
 	defer cancel()
 	rl.renewAgain(own, cancel)
 	defer rl.stopRenewing(true)
 	for try := 1; retryable(err) && host.Wait(retry, pause(try)); try++ {
-		if try > 1 && rl.until().After(until) {
+		if answered(err) {
+			refusals++
+		}
+		if refusals == 2 {
 			s = s.bare()
 		}
 		err = o.callComplete(retry, s)
@@ -103,6 +110,12 @@ func retryable(err error) bool {
 func refusesValue(err error) bool {
 	_, unusable := errors.AsType[*sqsonce.FieldError](err)
 	return unusable
+}
+
+// answered reports whether the error of a complete is an answer of the store, and not an outage.
+func answered(err error) bool {
+	return !errors.Is(err, sqsonce.ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown) &&
+		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
 // retryContext returns the context of a complete's retries. It ends when the host has no more time for the message, or no longer

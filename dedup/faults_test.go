@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,8 @@ type faults struct {
 	dedup.Store
 	before func(ctx context.Context, op string, n int) error // n counts the calls of op from 1; after an error the call is not made
 	after  func(ctx context.Context, op string, n int) error // an error is returned instead of the answer
+
+	isDown atomic.Bool
 
 	mu    sync.Mutex
 	calls []string
@@ -37,6 +41,19 @@ func (f *faults) fail(op string, err error) {
 		return nil
 	}
 }
+
+// down makes every call of the ops return err until up.
+func (f *faults) down(err error, ops ...string) {
+	f.before = func(_ context.Context, called string, _ int) error {
+		if f.isDown.Load() && slices.Contains(ops, called) {
+			return err
+		}
+		return nil
+	}
+	f.isDown.Store(true)
+}
+
+func (f *faults) up() { f.isDown.Store(false) }
 
 // slowRenewals delays the answer to each renewal by d.
 func (f *faults) slowRenewals(d time.Duration) {

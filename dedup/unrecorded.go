@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// mostUnrecorded is how many successes a Once keeps whose records are not completed. Beyond it the oldest one is forgotten.
-	mostUnrecorded = 10_000
+	// mostUnrecorded is how many bytes the successes may have that a Once keeps: more than 10,000 without results. Beyond it the
+	// oldest ones are forgotten.
+	mostUnrecorded = 16 << 20
 	// unrecordedFor is how long they are kept: SQS hides no message for longer.
 	unrecordedFor = 12 * time.Hour
 )
@@ -30,6 +31,9 @@ func (s success) bare() success {
 	return s
 }
 
+// size is about what the success occupies, in bytes.
+func (s success) size() int { return 1024 + len(s.lease.Key) + len(s.result.Data) }
+
 func (s success) isBare() bool {
 	return s.lease.Validation == "" && s.result.Validation == "" && s.result.Data == nil
 }
@@ -40,22 +44,31 @@ func (s success) isBare() bool {
 type unrecorded struct {
 	mu      sync.Mutex
 	byKey   map[string]success
+	size    int      // of all of them, in bytes
 	queue   []string // keys, the next one to try first; one that is not in byKey is passed over
 	pending bool     // a timer is set, or a call is under way
 }
 
-// add keeps a success. work is called with one after the other, with a pause after each that returns false.
-func (u *unrecorded) add(s success, work func(success) (done bool)) {
+// keep keeps a success whose delivery goes on to complete its record by itself.
+func (u *unrecorded) keep(s success) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.byKey == nil {
 		u.byKey = make(map[string]success)
 	}
+	u.drop(s.lease.Key)
 	u.byKey[s.lease.Key] = s
+	u.size += s.size()
+}
+
+// add keeps a success. work is called with one after the other, with a pause after each that returns false.
+func (u *unrecorded) add(s success, work func(success) (done bool)) {
+	u.keep(s)
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.queue = append(u.queue, s.lease.Key)
-	for len(u.byKey) > mostUnrecorded {
-		delete(u.byKey, u.queue[0])
-		u.queue = u.queue[1:]
+	for ; u.size > mostUnrecorded && len(u.queue) > 0; u.queue = u.queue[1:] {
+		u.drop(u.queue[0])
 	}
 	if !u.pending {
 		u.pending = true
@@ -94,7 +107,7 @@ func (u *unrecorded) next() (success, bool) {
 			u.queue = append(u.queue, key)
 			return s, true
 		}
-		delete(u.byKey, key)
+		u.drop(key)
 	}
 	u.pending = false
 	return success{}, false
@@ -112,7 +125,14 @@ func (u *unrecorded) remove(s success) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.byKey[s.lease.Key].lease.Owner == s.lease.Owner {
-		delete(u.byKey, s.lease.Key)
+		u.drop(s.lease.Key)
+	}
+}
+
+func (u *unrecorded) drop(key string) {
+	if s, ok := u.byKey[key]; ok {
+		u.size -= s.size()
+		delete(u.byKey, key)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestRefusedCompleteIsSentWithoutHashAndResult(t *testing.T) {
 	tooLarge := errors.New("item size has exceeded the maximum allowed size")
 	for name, refusal := range map[string]error{
 		"by its own code": &sqsonce.FieldError{Package: "store", Field: "Result.Data", Problem: "is too large"},
-		"by the server":   sqsonce.Unavailable(tooLarge),
+		"by the server":   tooLarge,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
