@@ -76,7 +76,7 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 }
 
 // completeAgain sends a complete until it is answered, while the host has the message. Where the store has refused it twice with an
-// answer, it goes on without payload hash and result: the store may refuse to keep these.
+// answer, and renews the same record, it goes on without payload hash and result: the store may refuse to keep these.
 func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, err error) (success, error) {
 	own, refusals := context.WithoutCancel(ctx), 0
 	retry, cancel := o.retryContext(ctx, rl, s.since)
@@ -87,7 +87,7 @@ func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, er
 		if answered(err) {
 			refusals++
 		}
-		if refusals == 2 {
+		if refusals >= 2 && !s.isBare() && o.takesRenewal(retry, rl) {
 			s = s.bare()
 		}
 		err = o.callComplete(retry, s)
@@ -110,6 +110,11 @@ func retryable(err error) bool {
 func refusesValue(err error) bool {
 	_, unusable := errors.AsType[*sqsonce.FieldError](err)
 	return unusable
+}
+
+func (o *Once) takesRenewal(ctx context.Context, rl *recordLease) bool {
+	_, err := rl.callRenew(ctx)
+	return err == nil
 }
 
 // answered reports whether the error of a complete is an answer of the store, and not an outage.
