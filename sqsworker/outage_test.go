@@ -156,10 +156,12 @@ func TestOwnOutage(t *testing.T) {
 						time.Sleep(500 * time.Millisecond)
 					}
 					time.Sleep(5 * time.Second)
+					mu.Lock()
 					// 5 s, the heartbeat's 2 s and a run for each of the first ones. Then two slots do more than is sent.
 					if bound := time.Duration(own)*(probeAgain+2*time.Second+run) + 4*run; done != messages || worst > bound {
 						t.Errorf("%d of %d done, the slowest after %s, want %s at most", done, messages, worst, bound)
 					}
+					mu.Unlock()
 					left := x.queued()
 					if len(left) != own || len(x.dead()) > 0 {
 						t.Errorf("%d left, %d dead-lettered, want %d and none", len(left), len(x.dead()), own)
