@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -39,6 +40,7 @@ func TestRunning(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		x.send(refunds, secret, "", "")
 		time.Sleep(12 * time.Second)
+		synctest.Wait() // a lease that is renewed at this moment is
 
 		r := get[RunningReport](t, named, "/running", 200)
 		if r.V != 1 || r.Total != 2 || len(r.Running) != 2 {
