@@ -78,11 +78,14 @@ func (o *Once) complete(ctx context.Context, rl *recordLease, r Result) error {
 // completeAgain sends a complete until it is answered, while the host has the message. Where the store has refused it twice with an
 // answer, and renews the same record, it goes on without payload hash and result: the store may refuse to keep these.
 func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, err error) (success, error) {
-	own, refusals := context.WithoutCancel(ctx), 0
+	own, refusals, refusal := context.WithoutCancel(ctx), 0, error(nil)
 	retry, cancel := o.retryContext(ctx, rl, s.since)
 	defer cancel()
-	rl.renewAgain(own, cancel)
-	defer rl.stopRenewing(true)
+	rl.startCompleting(func(err error) {
+		refusal = err
+		cancel()
+	})
+	defer rl.leave(phaseReturned)
 	for try := 1; retryable(err) && host.Wait(retry, pause(try)); try++ {
 		if answered(err) {
 			refusals++
@@ -92,8 +95,9 @@ func (o *Once) completeAgain(ctx context.Context, rl *recordLease, s success, er
 		}
 		err = o.callComplete(retry, s)
 	}
+	rl.leave(phaseReturned)
 	// The store refuses a renewal also when an earlier complete, whose answer was lost, has reached it: ask for that answer.
-	if refusal := rl.refusedRenewal(); refusal != nil && retryable(err) {
+	if refusal != nil && retryable(err) {
 		if err = o.callComplete(own, s); retryable(err) {
 			err = refusal
 		}

@@ -196,7 +196,7 @@ func TestDoConcurrently(t *testing.T) {
 					mu.Lock()
 					runs++
 					mu.Unlock()
-					time.Sleep(time.Second)
+					time.Sleep(2 * time.Second) // longer than Options.Wait
 					return 1, nil
 				})
 				if inProgress(err) {

@@ -19,8 +19,7 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 	}
 	handlerCtx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseContextKey{}, rl))
 	defer cancel(nil)
-	rl.watch(handlerCtx, cancel)
-	rl.startRenewing(ctx)
+	rl.startHandler(ctx, handlerCtx, cancel)
 
 	var r Result
 	completed := false
@@ -29,8 +28,7 @@ func (o *Once) run(ctx context.Context, t task, rl *recordLease, l Lease) (err e
 		r, completed, err = t.run(handlerCtx, rl.current())
 		return err
 	}, func(handlerErr error) {
-		rl.stopRenewing(true)
-		rl.unwatch()
+		rl.leave(phaseReturned)
 		defer settle.Record(ctx)()
 		err = o.finish(ctx, rl, r, completed, handlerErr)
 	})

@@ -1,0 +1,229 @@
+package dedup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqsonce/sqsonce"
+)
+
+// leastRetry is the least time between a renewal that failed and the next one, but for a lease of less than 3 s.
+const leastRetry = time.Second
+
+var errSlowStore = errors.New("renewal answered after the end of the lease that it granted: set Options.Lease longer than the store takes to answer")
+
+// ensureLive makes sure that the lease is live when the handler starts. The acquire's answer can come when the lease that
+// it grants is over: the request was slow, or the process was frozen meanwhile. Another owner may run by then, and only
+// the store knows. A renewal asks it: [sqsonce.ErrLeaseLost] says that there is another owner.
+func (rl *recordLease) ensureLive(ctx context.Context, granted Lease) error {
+	rl.mu.Lock()
+	rl.lease = granted
+	rl.mu.Unlock()
+	rl.setUntil(granted.Until)
+	for range 3 {
+		now := time.Now()
+		pastKill := !rl.renewed && !rl.task.killAt.After(now)
+		if !pastKill && rl.left() > 0 {
+			return nil
+		}
+		rl.setLength(now)
+		l, err := rl.callRenew(ctx)
+		if err != nil {
+			return err
+		}
+		rl.setUntil(l.Until)
+	}
+	return errSlowStore
+}
+
+// setUntil notes an end that the store has granted. A renewal changes nothing else of a lease.
+func (rl *recordLease) setUntil(until time.Time) {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	now := time.Now()
+	rl.lease.Until = anchor(until, now)
+	rl.setTimer(now)
+}
+
+// callRenew asks the store for a new end. The call is short enough for a second one before the lease is over.
+func (rl *recordLease) callRenew(ctx context.Context) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(rl.once.o.CallTimeout, rl.length/3))
+	defer cancel()
+	return rl.once.store.Renew(ctx, rl.current(), rl.length)
+}
+
+// renew moves the lease's end, or notes that the store refused the owner.
+func (rl *recordLease) renew(ctx context.Context) error {
+	l, err := rl.callRenew(ctx)
+	switch {
+	case err == nil:
+		rl.setUntil(l.Until)
+	case errors.Is(err, sqsonce.ErrLeaseLost):
+		rl.renewalRefused(err)
+	case ctx.Err() == nil: // else the handler has returned, and the renewal was abandoned
+		rl.once.counts.storeErrors.Add(1)
+		rl.once.o.Logger.WarnContext(ctx, "dedup: renewal failed", "key", rl.task.key, "error", err)
+	}
+	return err
+}
+
+// startHandler begins to renew the lease, at a third of its length, and cancels the handler when the lease is over.
+// The renewals have base's values, and the hooks that hear of a lost lease ctx's, the handler's.
+func (rl *recordLease) startHandler(base, ctx context.Context, cancel context.CancelCauseFunc) {
+	rl.base, rl.ctx = base, ctx
+	rl.renewFrom(phaseRunning, cancel)
+}
+
+// startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a renewal
+// that the store refuses.
+func (rl *recordLease) startCompleting(refused func(error)) {
+	rl.renewFrom(phaseCompleting, refused)
+}
+
+func (rl *recordLease) renewFrom(p phase, cancel context.CancelCauseFunc) {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	now := time.Now()
+	rl.cancel = cancel
+	rl.due = now.Add(min(rl.length/3, remaining(rl.lease.Until, now)))
+	rl.move(p)
+}
+
+// tick is what the timer calls. It cancels the handler where the lease is over: the delivery can no longer prove that it owns the
+// record. It does so before it renews: the timer of a suspended machine fires late.
+func (rl *recordLease) tick() {
+	rl.mu.Lock()
+	now := time.Now()
+	over := rl.phase == phaseRunning && remaining(rl.lease.Until, now) <= 0
+	if over {
+		rl.move(phaseOverdue)
+	}
+	due := rl.renews() && rl.renewal == nil && !rl.due.After(now)
+	var ctx context.Context
+	if due {
+		rl.renewal = &renewal{done: make(chan struct{})}
+		ctx, rl.renewal.abandon = context.WithCancel(context.WithoutCancel(rl.base))
+	}
+	rl.setTimer(now)
+	rl.mu.Unlock()
+
+	if over {
+		rl.cancelHandler(IncidentExpired, "the lease ended before a renewal was answered", nil)
+	}
+	if due {
+		rl.renewOnTimer(ctx)
+	}
+}
+
+// renewOnTimer makes the renewal that is due, and sets the timer for the next. One that failed is tried again sooner.
+func (rl *recordLease) renewOnTimer(ctx context.Context) {
+	sent := time.Now()
+	next := rl.length / 3
+	if rl.renew(ctx) != nil {
+		next = max(rl.length/12, min(leastRetry, next))
+	}
+	now := time.Now()
+	next = max(next-now.Sub(sent), rl.length/100)
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	ended := rl.renewal
+	rl.renewal, rl.due = nil, now.Add(next)
+	rl.setTimer(now)
+	ended.abandon()
+	close(ended.done)
+}
+
+// leave ends the renewals and returns when none is under way. The one that is has a timeout of its own before a commit; the complete
+// or release that follows a handler's return does not wait for it.
+func (rl *recordLease) leave(to phase) {
+	rl.mu.Lock()
+	if to == phaseReturned || rl.phase >= phaseRunning && rl.phase < phaseReturned {
+		rl.move(to)
+	}
+	under := rl.renewal
+	rl.mu.Unlock()
+	if under == nil {
+		return
+	}
+	if to == phaseReturned {
+		under.abandon()
+	}
+	<-under.done
+}
+
+// prepareCommit is [StopRenewal].
+func (rl *recordLease) prepareCommit(ctx context.Context, least time.Duration) (Lease, error) {
+	rl.leave(phaseCommitting)
+	if err := rl.lostError(); err != nil {
+		return Lease{}, err
+	}
+	if left := rl.left(); left < least && rl.renewed || left <= 0 {
+		rl.setLength(time.Now())
+		// A renewal that fails while the lease is live changes nothing.
+		err := rl.renew(context.WithoutCancel(ctx))
+		if errors.Is(err, sqsonce.ErrLeaseLost) {
+			return Lease{}, fmt.Errorf("dedup: renewal refused, do not commit %s: %w", rl.once.record(rl.task.key), err)
+		}
+		if rl.left() <= 0 {
+			err = cmp.Or(err, errSlowStore)
+			return Lease{}, fmt.Errorf("dedup: lease over and not renewed, do not commit %s: %w", rl.once.record(rl.task.key), err)
+		}
+	}
+	return rl.current(), nil
+}
+
+// renewalRefused notes that the store refused a renewal. While the record is being completed an earlier complete, whose answer was
+// lost, may be why: that is for the complete to find out.
+func (rl *recordLease) renewalRefused(refusal error) {
+	rl.mu.Lock()
+	completing, cancel := rl.phase == phaseCompleting, rl.cancel
+	if completing {
+		rl.move(phaseReturned)
+	}
+	rl.mu.Unlock()
+	if completing {
+		cancel(refusal)
+		return
+	}
+	rl.lose(refusal)
+}
+
+// lose notes that the store refused the owner, and cancels the handler.
+func (rl *recordLease) lose(refusal error) {
+	rl.mu.Lock()
+	if rl.lost == nil {
+		rl.lost = rl.once.lostError(rl.task.key, refusal)
+		if errors.Is(refusal, ErrForeignWriter) {
+			rl.once.counts.foreign.Add(1)
+		}
+	}
+	if rl.phase == phaseRunning || rl.phase == phaseOverdue {
+		rl.move(phaseRefused)
+	}
+	rl.mu.Unlock()
+	rl.cancelHandler(lostKind(refusal), whyLost(refusal), refusal)
+}
+
+// lostError returns the error of a delivery whose owner the store refused, and nil where it did not.
+func (rl *recordLease) lostError() error {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	return rl.lost
+}
+
+// cancelHandler cancels the handler once, and counts it. Whoever returns from here knows that it is cancelled. Hooks may ask for
+// the lease: they are not called under the lock.
+func (rl *recordLease) cancelHandler(kind IncidentKind, why string, refusal error) {
+	rl.cancelled.Do(func() {
+		rl.mu.Lock()
+		l, ctx, cancel := rl.lease, rl.ctx, rl.cancel
+		rl.mu.Unlock()
+		defer cancel(sqsonce.ErrLeaseLost)
+		rl.once.counts.leasesLost.Add(1)
+		rl.once.o.Logger.WarnContext(ctx, "dedup: lease lost", "key", l.Key, "fence", l.Fence, "reason", why)
+		rl.once.incident(ctx, Incident{Key: l.Key, Kind: kind, Fence: l.Fence, Err: refusal})
+	})
+}
