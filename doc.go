@@ -10,9 +10,12 @@
 // What a handler returns decides what becomes of its message, in the same way in both hosts:
 //
 //   - nil: done; the message is deleted.
+//   - [Skip]: done without an effect, with the reason; the message is deleted.
 //   - [RetryAfter]: delivered again after the asked delay.
 //   - [Reject]: never again; sent to the dead-letter queue with the reason, then deleted. Where the host knows no
 //     dead-letter queue it is treated as any other error and never deleted.
+//   - [Unavailable]: something that every message needs is away; delivered again, after a longer delay for all, and not counted as a
+//     failure of the message.
 //   - any other error, a panic ([PanicError]) or [runtime.Goexit]: delivered again, by the host's backoff.
 //
 // # Keys
@@ -30,5 +33,5 @@
 // Handler alone, such as [Unwrap], return one that fails each message with it. A nil option function, context or message
 // panics, as with the AWS SDK. The zero value of a type that a New function makes cannot be used.
 //
-// The package imports the standard library alone.
+// The package imports the standard library and this module's internal packages alone.
 package sqsonce

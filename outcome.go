@@ -59,6 +59,17 @@ func (e *RejectError) Error() string {
 
 func (e *RejectError) Unwrap() error { return e.Err }
 
+// SkipError says that a message needs no effect.
+type SkipError struct{ Reason string }
+
+// Skip returns a [SkipError]: the message is done, its handler has done nothing, and no delivery of the event runs it again. It is for
+// events that are known to be void, such as an order that was cancelled before it was handled. The host deletes the message, logs the
+// reason and counts the message as skipped; dedup completes the event's record, which keeps the first 256 bytes of the reason. An inbox
+// rolls back what the handler has written. For a message that should not have been sent use [Reject].
+func Skip(reason string) error { return &SkipError{Reason: reason} }
+
+func (e *SkipError) Error() string { return "sqsonce: skipped: " + e.Reason }
+
 // PanicError is a panic of a handler, turned into an error so that it fails one message and not the process.
 type PanicError struct {
 	Value any    // what was passed to panic; nil for runtime.Goexit

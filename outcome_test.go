@@ -1,6 +1,7 @@
 package sqsonce_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ func TestOutcomeTexts(t *testing.T) {
 		{sqsonce.RetryAfter(time.Second, nil), "sqsonce: retry after 1s"},
 		{sqsonce.Reject(cause), "sqsonce: rejected: cause"},
 		{sqsonce.Reject(nil), "sqsonce: rejected"},
+		{sqsonce.Skip("order is void"), "sqsonce: skipped: order is void"},
 		{&sqsonce.PanicError{Value: "boom"}, "sqsonce: handler panicked: boom"},
 		{&sqsonce.PanicError{}, "sqsonce: handler called runtime.Goexit"},
 		{&sqsonce.FieldError{Package: "fifo", Field: "Event.ID", Problem: "empty"}, "fifo: Event.ID: empty"},
@@ -73,6 +75,19 @@ func ExampleRetryAfter() {
 	}
 	fmt.Println(handler(context.Background(), &sqsonce.Message{}))
 	// Output: sqsonce: retry after 30s: card network is down
+}
+
+// An event that is known to be void is done without an effect.
+func ExampleSkip() {
+	cancelled := func(context.Context, *sqsonce.Message) bool { return true }
+	handler := func(ctx context.Context, m *sqsonce.Message) error {
+		if cancelled(ctx, m) {
+			return sqsonce.Skip("order was cancelled")
+		}
+		return nil
+	}
+	fmt.Println(handler(context.Background(), &sqsonce.Message{}))
+	// Output: sqsonce: skipped: order was cancelled
 }
 
 // A message that can never be handled goes to the dead-letter queue at once, with the reason.
@@ -114,6 +129,9 @@ func TestOutcomeAsksFor(t *testing.T) {
 		{"join in a join", errors.Join(errors.Join(cause, retry), reject), "retry"},
 		{"join of two errors by Errorf", fmt.Errorf("%w and %w", cause, reject), "reject"},
 		{"no cause", sqsonce.Reject(nil), "reject"},
+		{"wrapped skip", fmt.Errorf("charge: %w", sqsonce.Skip("void")), "skip"},
+		{"reject outside skip", sqsonce.Reject(sqsonce.Skip("void")), "reject"},
+		{"join, skip first", errors.Join(sqsonce.Skip("void"), reject), "skip"},
 		{"lease lost", sqsonce.ErrLeaseLost, "host"},
 		{"panic", &sqsonce.PanicError{Value: "boom"}, "host"},
 		{"panic with a reject", &sqsonce.PanicError{Value: reject}, "host"},
@@ -123,16 +141,17 @@ func TestOutcomeAsksFor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			o := sqsonce.OutcomeOf(tt.err)
-			retry, reject := o.Retry, o.Reject
-			got := "host"
-			switch {
-			case retry != nil && reject != nil:
-				got = "both"
-			case retry != nil:
-				got = "retry"
-			case reject != nil:
-				got = "reject"
+			got := ""
+			if o.Retry != nil {
+				got += "retry"
 			}
+			if o.Reject != nil {
+				got += "reject"
+			}
+			if o.Skip != nil {
+				got += "skip"
+			}
+			got = cmp.Or(got, "host")
 			if got != tt.want {
 				t.Errorf("OutcomeOf(%v): %s decides, want %s", tt.err, got, tt.want)
 			}
@@ -149,6 +168,9 @@ func TestOutcomeOf(t *testing.T) {
 		want sqsonce.OutcomeKind
 	}{
 		{"nil", nil, sqsonce.OutcomeDone},
+		{"skip", fmt.Errorf("order: %w", sqsonce.Skip("void")), sqsonce.OutcomeSkipped},
+		{"skip of an event that another delivery may own", errors.Join(sqsonce.Skip("void"), sqsonce.ErrLeaseLost), sqsonce.OutcomeLeaseLost},
+		{"skip although something is away", errors.Join(sqsonce.ErrUnavailable, sqsonce.Skip("void")), sqsonce.OutcomeSkipped},
 		{"plain", cause, sqsonce.OutcomeFailed},
 		{"retry", sqsonce.RetryAfter(time.Second, cause), sqsonce.OutcomeFailed},
 		{"panic", &sqsonce.PanicError{Value: "boom"}, sqsonce.OutcomeFailed},
@@ -173,7 +195,7 @@ func TestOutcomeOf(t *testing.T) {
 func TestOutcomeKindNames(t *testing.T) {
 	t.Parallel()
 	for kind, want := range []string{
-		"done", "failed", "in_progress", "rejected", "lease_lost", "unavailable", "shutdown", "abandoned", "not_started", "outcome 9",
+		"done", "skipped", "failed", "in_progress", "rejected", "lease_lost", "unavailable", "shutdown", "abandoned", "not_started", "outcome 10",
 	} {
 		if got := sqsonce.OutcomeKind(kind).String(); got != want {
 			t.Errorf("kind %d: %q, want %q", kind, got, want)
@@ -184,7 +206,7 @@ func TestOutcomeKindNames(t *testing.T) {
 // A nil pointer that is not a nil error is a failure like any other.
 func TestOutcomeOfTypedNils(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{(*sqsonce.RetryError)(nil), (*sqsonce.RejectError)(nil), (*fs.PathError)(nil), errors.Join((*sqsonce.RejectError)(nil))} {
+	for _, err := range []error{(*sqsonce.RetryError)(nil), (*sqsonce.RejectError)(nil), (*sqsonce.SkipError)(nil), (*fs.PathError)(nil), errors.Join((*sqsonce.RejectError)(nil))} {
 		if o := sqsonce.OutcomeOf(err); o.Kind != sqsonce.OutcomeFailed || o.Retry != nil || o.Reject != nil {
 			t.Errorf("%T: %+v, want failed", err, o)
 		}

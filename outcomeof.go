@@ -8,10 +8,11 @@ import (
 // Outcome is what the error of a handler means for its message.
 type Outcome struct {
 	Kind OutcomeKind
-	// Retry is the RetryAfter that the error is or wraps, and Reject the Reject; at most one is not nil: where an error holds
-	// both, the outermost decides. They are there for every Kind that they do not decide too.
+	// Retry is the RetryAfter that the error is or wraps, Reject the Reject, and Skip the Skip; at most one is not nil: where an
+	// error holds several, the outermost decides. They are there for every Kind that they do not decide too.
 	Retry  *RetryError
 	Reject *RejectError
+	Skip   *SkipError
 }
 
 // OutcomeKind says what a host does with a message.
@@ -20,6 +21,7 @@ type OutcomeKind uint8
 // What a handler's error can mean. A receive of a message counts towards the queue's maxReceiveCount, whatever became of it.
 const (
 	OutcomeDone        OutcomeKind = iota // nil: the message is deleted
+	OutcomeSkipped                        // Skip, the handler has done nothing: deleted, and never run again
 	OutcomeFailed                         // delivered again: after Retry.After where it is there, else by the host's backoff
 	OutcomeInProgress                     // ErrInProgress, another delivery of the event is at work: delivered again, not before that one's lease is over
 	OutcomeRejected                       // sent to the dead-letter queue with the reason, and deleted when that is confirmed
@@ -33,7 +35,7 @@ const (
 )
 
 var outcomeNames = [...]string{
-	"done", "failed", "in_progress", "rejected", "lease_lost", "unavailable", "shutdown", "abandoned", "not_started",
+	"done", "skipped", "failed", "in_progress", "rejected", "lease_lost", "unavailable", "shutdown", "abandoned", "not_started",
 }
 
 // String returns the kind's name. The texts are stable: metrics and alarms hold them.
@@ -48,8 +50,8 @@ func (k OutcomeKind) String() string {
 // own: see the example.
 //
 // A lost lease comes first: not even a Reject may move a message that another delivery may own. An event in progress
-// elsewhere comes before a Reject too: the other delivery decides about it. A handler that rejects its message although
-// something is unavailable has decided.
+// elsewhere comes before a Reject or a Skip too: the other delivery decides about it. A handler that rejects or skips its message
+// although something is unavailable has decided.
 //
 // An error whose methods panic, as those of a nil pointer that is not a nil error do, is an ordinary failure.
 func OutcomeOf(err error) (o Outcome) {
@@ -59,7 +61,7 @@ func OutcomeOf(err error) (o Outcome) {
 		}
 	}()
 	o.Kind = OutcomeFailed
-	o.Retry, o.Reject = asked(err)
+	ask(&o, err)
 	switch {
 	case err == nil:
 		o.Kind = OutcomeDone
@@ -69,35 +71,38 @@ func OutcomeOf(err error) (o Outcome) {
 		o.Kind = OutcomeInProgress
 	case o.Reject != nil:
 		o.Kind = OutcomeRejected
+	case o.Skip != nil:
+		o.Kind = OutcomeSkipped
 	case errors.Is(err, ErrUnavailable):
 		o.Kind = OutcomeUnavailable
 	}
 	return o
 }
 
-// asked returns what the outermost [*RetryError] or [*RejectError] of an error asks for. Both are nil for an error that leaves
-// the decision to the host, as every [*PanicError] does.
-func asked(err error) (retry *RetryError, reject *RejectError) {
-	// One walk and not two of errors.As: the first one found decides. The branches of errors.Join are searched in order.
+// ask sets what the outermost [*RetryError], [*RejectError] or [*SkipError] of an error asks for, and reports whether there is one.
+// There is none in an error that leaves the decision to the host, as every [*PanicError] does.
+func ask(o *Outcome, err error) bool {
+	// One walk and not three of errors.As: the first one found decides. The branches of errors.Join are searched in order.
 	switch e := err.(type) {
-	case nil:
-		return nil, nil
 	case *RetryError:
-		return e, nil
+		o.Retry = e
+		return true
 	case *RejectError:
-		return nil, e
+		o.Reject = e
+		return true
+	case *SkipError:
+		o.Skip = e
+		return true
 	case *PanicError:
-		return nil, nil // a bug and not a decision, also where the panic's value is one of the two
-	}
-	switch e := err.(type) {
+		return false // a bug and not a decision, also where the panic's value is one of the three
 	case interface{ Unwrap() error }:
-		return asked(e.Unwrap())
+		return ask(o, e.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, branch := range e.Unwrap() {
-			if retry, reject = asked(branch); retry != nil || reject != nil {
-				return retry, reject
+			if ask(o, branch) {
+				return true
 			}
 		}
 	}
-	return nil, nil
+	return false
 }

@@ -93,6 +93,12 @@ func (o *Once) finish(ctx context.Context, rl *recordLease, r Result, completed 
 		return handlerErr
 	case handlerErr == nil:
 		return o.complete(ctx, rl, r)
+	case rl.task.replay == nil && sqsonce.OutcomeOf(handlerErr).Kind == sqsonce.OutcomeSkipped: // for Do it is an error like any other
+		r = Result{Validation: rl.task.validation, Skipped: host.Described(o.o.ErrorText, handlerErr)}
+		if err := o.complete(ctx, rl, r); err != nil {
+			return handlerReturned(err, handlerErr)
+		}
+		return handlerErr
 	case lost != nil:
 		return handlerReturned(lost, handlerErr)
 	}

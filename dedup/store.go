@@ -44,7 +44,8 @@ type Store interface {
 	Renew(ctx context.Context, l Lease, d time.Duration) (Lease, error)
 
 	// Complete marks the event as done and stores the result. It is allowed after the lease's end while no other owner
-	// took over. A second call returns nil. It returns [sqsonce.ErrLeaseLost] where the record has another owner or is
+	// took over. The text of r.Skipped is stored as Release stores its cause's; without one that of an earlier failure stays. A
+	// second call returns nil. It returns [sqsonce.ErrLeaseLost] where the record has another owner or is
 	// gone.
 	Complete(ctx context.Context, l Lease, r Result) error
 
@@ -95,7 +96,7 @@ type Lease struct {
 	// Foreign says that the record was written by a program that does not check ownership, such as Powertools for AWS
 	// Lambda. Such a program updates and deletes records without a condition.
 	Foreign bool
-	// LastError is the text that the last release stored.
+	// LastError is the text that the last release stored, or the complete of an event that was skipped.
 	LastError string
 	// Validation is the claim's payload hash. It is written with the completed record.
 	Validation string
@@ -105,4 +106,7 @@ type Lease struct {
 type Result struct {
 	Data       []byte
 	Validation string
+	// Skipped is why the event is completed without an effect: an error of [sqsonce.Skip]. nil: it had its effect. Acquire and
+	// Inspect do not return it: it is the record's LastError.
+	Skipped error
 }

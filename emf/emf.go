@@ -10,8 +10,8 @@
 // The dimensions are service and queue. In each line: Records, Done (duplicates included), Failed, Duplicates; RemainingTime, until
 // the function's deadline; HandlerDuration and TimeInQueue, with a value for each handler that was started, TimeInQueue from when
 // SQS accepted the message. Only where they are not 0, since a metric that is not sent costs nothing: Redelivered (receive count
-// above 1), InProgress, Rejected, DeadLettered, LeaseLost, Unavailable, Shutdown, Abandoned, NotStarted, and of deduplication
-// Takeovers, StoreErrors (failed calls), NotCompleted (records). Records is the sum of Done, Failed, InProgress, Rejected, LeaseLost,
+// above 1), Skipped, InProgress, Rejected, DeadLettered, LeaseLost, Unavailable, Shutdown, Abandoned, NotStarted, and of deduplication
+// Takeovers, StoreErrors (failed calls), NotCompleted (records). Records is the sum of Done, Skipped, Failed, InProgress, Rejected, LeaseLost,
 // Unavailable, Shutdown, Abandoned and NotStarted; see [lambda.Report]. Times are in milliseconds.
 //
 // A line has level INFO, timestamp, requestId, traceId and cold_start too, for queries. A function whose application log level is

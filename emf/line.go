@@ -48,6 +48,7 @@ var outcomes = []struct {
 	name string
 	kind sqsonce.OutcomeKind
 }{
+	{"Skipped", sqsonce.OutcomeSkipped},
 	{"InProgress", sqsonce.OutcomeInProgress},
 	{"Rejected", sqsonce.OutcomeRejected},
 	{"LeaseLost", sqsonce.OutcomeLeaseLost},

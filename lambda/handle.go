@@ -73,23 +73,29 @@ func (v *invocation) handle(chain []int) (next bool) {
 		if s.is(running) && (err == nil || !cut) { // neither abandoned nor cut off
 			v.runTimes.add(time.Since(begun))
 		}
-		if err == nil {
-			next = v.succeed(s, settled)
-		} else {
+		switch o := sqsonce.OutcomeOf(err).Kind; o {
+		case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
+			next = v.succeed(s, settled, o, err)
+		default:
 			v.fail(failure{chain: chain, slot: s, ctx: ctx, err: err, cut: cut})
 		}
 	})
 	return next
 }
 
-func (v *invocation) succeed(s *slot, settled func(bool) error) (next bool) {
-	s.end(sqsonce.OutcomeDone, nil, -1)
+// succeed sets the result of a handler that succeeded, or skipped its message with err.
+func (v *invocation) succeed(s *slot, settled func(bool) error, outcome sqsonce.OutcomeKind, err error) (next bool) {
+	s.outcome = outcome
+	s.end(outcome, err, -1)
 	v.tell(settled, false, s)
-	if s.change(running, succeeded) {
-		return true
+	if !s.change(running, succeeded) {
+		v.logLate(s, err)
+		return false
 	}
-	v.logLate(s, nil)
-	return false
+	if outcome == sqsonce.OutcomeSkipped {
+		v.log.InfoContext(v.contextOf(s), "lambda: message skipped", keyMessage, s.message.ID, keyGroup, s.message.Group, keyError, err)
+	}
+	return true
 }
 
 // failure is what a handler returned for the first record of a chain.

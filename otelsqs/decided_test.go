@@ -14,7 +14,7 @@ import (
 // The outcomes whose spans are errors, and those that have an error.type.
 func TestEachOutcomeIsDecided(t *testing.T) {
 	want := map[sqsonce.OutcomeKind]struct{ failed, errorType bool }{
-		sqsonce.OutcomeDone: {}, sqsonce.OutcomeInProgress: {}, sqsonce.OutcomeNotStarted: {}, sqsonce.OutcomeShutdown: {},
+		sqsonce.OutcomeDone: {}, sqsonce.OutcomeSkipped: {}, sqsonce.OutcomeInProgress: {}, sqsonce.OutcomeNotStarted: {}, sqsonce.OutcomeShutdown: {},
 		sqsonce.OutcomeFailed: {true, true}, sqsonce.OutcomeRejected: {true, true}, sqsonce.OutcomeLeaseLost: {true, true},
 		sqsonce.OutcomeAbandoned: {true, true}, sqsonce.OutcomeUnavailable: {true, true},
 	}

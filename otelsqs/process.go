@@ -138,7 +138,7 @@ func isFailure(o sqsonce.OutcomeKind) bool {
 	switch o {
 	case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected, sqsonce.OutcomeLeaseLost, sqsonce.OutcomeAbandoned, sqsonce.OutcomeUnavailable:
 		return true
-	case sqsonce.OutcomeDone, sqsonce.OutcomeInProgress, sqsonce.OutcomeShutdown, sqsonce.OutcomeNotStarted:
+	case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped, sqsonce.OutcomeInProgress, sqsonce.OutcomeShutdown, sqsonce.OutcomeNotStarted:
 	}
 	return false
 }

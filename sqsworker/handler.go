@@ -118,7 +118,7 @@ func (w *Worker) newResult(d *delivery, err error, try int, settleMessage func(b
 	if o.Retry != nil {
 		r.asked = max(time.Second, o.Retry.After)
 		r.delay = r.asked
-	} else if err != nil {
+	} else if err != nil && o.Skip == nil {
 		r.delay = w.backoff(d, try)
 	}
 	return r
@@ -196,7 +196,7 @@ func (l *loop) handlerReturned(e handlerReturned) {
 		d.bounces = 0
 	}
 	switch r.outcome {
-	case sqsonce.OutcomeDone:
+	case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
 		l.delete(d)
 	case sqsonce.OutcomeLeaseLost:
 		l.loseLease(d, "another delivery took the event over", r.err)
@@ -220,6 +220,9 @@ func (l *loop) countResult(d *delivery, r result) {
 	switch r.outcome {
 	case sqsonce.OutcomeDone:
 		l.counters.done.Add(1)
+	case sqsonce.OutcomeSkipped:
+		l.counters.skipped.Add(1)
+		l.log.InfoContext(d.context(), "sqsworker: message skipped", d.about(keyError, r.err)...)
 	case sqsonce.OutcomeLeaseLost: // counted with the leases
 	case sqsonce.OutcomeInProgress:
 		l.log.DebugContext(d.context(), "sqsworker: event in progress elsewhere", d.about()...)
@@ -235,10 +238,10 @@ func (l *loop) countResult(d *delivery, r result) {
 // orphanReturned is for a handler whose lease was lost while it ran, or that returned after the stop. Its message is not
 // touched any more. If SQS has delivered the message again, that delivery may start now.
 func (l *loop) orphanReturned(d *delivery, r result) {
-	if r.outcome == sqsonce.OutcomeDone {
+	switch r.outcome {
+	case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped:
 		l.finishUndeleted(d)
-	}
-	if r.outcome == sqsonce.OutcomeRejected {
+	case sqsonce.OutcomeRejected:
 		l.settleFailed(d, r)
 	}
 	if l.orphans[d.m.ID] == d {

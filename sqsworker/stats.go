@@ -10,6 +10,7 @@ import (
 type Stats struct {
 	Received    int64 // messages received, second copies included
 	Done        int64 // handlers that returned nil
+	Skipped     int64 // handlers that returned sqsonce.Skip
 	Failed      int64 // handlers that failed; an event in progress elsewhere is not a failure
 	Retried     int64 // deliveries given back, held, or run again in this process, after their handler had run
 	Rejected    int64 // messages sent to the dead-letter queue
@@ -55,7 +56,7 @@ type Stats struct {
 
 type counters struct {
 	received, done, failed, retried, rejected, leasesLost, stuck atomic.Int64
-	unavailable                                                  atomic.Int64
+	unavailable, skipped                                         atomic.Int64
 	drained, released, abandoned, undeleted                      atomic.Int64
 	receives, unanswered, deletes, extensions                    atomic.Int64
 	lastPoll                                                     atomic.Pointer[time.Time]
@@ -96,7 +97,7 @@ func (w *Worker) Stats() Stats {
 	c := &w.counters
 	s := c.turn.read()
 	s.Received, s.Done, s.Failed, s.Retried = c.received.Load(), c.done.Load(), c.failed.Load(), c.retried.Load()
-	s.Rejected, s.Unavailable, s.LeasesLost, s.Stuck = c.rejected.Load(), c.unavailable.Load(), c.leasesLost.Load(), c.stuck.Load()
+	s.Skipped, s.Rejected, s.Unavailable, s.LeasesLost, s.Stuck = c.skipped.Load(), c.rejected.Load(), c.unavailable.Load(), c.leasesLost.Load(), c.stuck.Load()
 	s.Drained, s.Released, s.Abandoned, s.Undeleted = c.drained.Load(), c.released.Load(), c.abandoned.Load(), c.undeleted.Load()
 	s.Extended, s.NotExtended, s.Damaged, s.Repeated = c.extended.Load(), c.notExtended.Load(), c.damaged.Load(), c.repeated.Load()
 	s.Receives, s.Unanswered, s.Deletes, s.Extensions = c.receives.Load(), c.unanswered.Load(), c.deletes.Load(), c.extensions.Load()

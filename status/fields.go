@@ -27,6 +27,7 @@ var Fields = []Field{
 	// sqsworker.Stats
 	{"worker", "Received", "received", Counter, "Messages received, second copies included."},
 	{"worker", "Done", "done", Counter, "Handlers that returned nil."},
+	{"worker", "Skipped", "skipped", Counter, "Handlers that returned Skip: messages that needed no effect."},
 	{"worker", "Failed", "failed", Counter, "Handlers that failed; an event in progress elsewhere is not a failure."},
 	{"worker", "Retried", "retried", Counter, "Deliveries given back, held, or run again in this process, after their handler had run."},
 	{"worker", "Rejected", "rejected", Counter, "Messages sent to the dead-letter queue."},

@@ -115,7 +115,7 @@ func reopening(v values) expression {
 
 func anyOf(clauses ...string) string { return "(" + strings.Join(clauses, ") OR (") + ")" }
 
-// completion is the update that completes a record, with or without a result, a payload hash and a transaction's token.
+// completion is the update that completes a record, with or without a result, a payload hash, a reason to skip it and a transaction's token.
 // Its condition does not depend on time: a holder whose lease is over may still complete where nobody took over.
 func completion(condition string, v values) expression {
 	update := "SET #status=:d"
@@ -124,6 +124,9 @@ func completion(condition string, v values) expression {
 	}
 	if v[":v"] != nil {
 		update += ", #validation=:v"
+	}
+	if v[":e"] != nil {
+		update += ", #error=:e"
 	}
 	if v[":token"] != nil {
 		update += ", #tx=:token"

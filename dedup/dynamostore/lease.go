@@ -47,7 +47,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	}
 	hash := cmp.Or(res.Validation, l.Validation)
 	decided, err := false, error(nil)
-	if res.Data == nil && hash == "" {
+	if res.Data == nil && hash == "" && res.Skipped == nil {
 		decided, err = s.completeInBatch(ctx, l)
 	}
 	if !decided {
@@ -57,6 +57,9 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		}
 		if hash != "" {
 			v[":v"] = text(hash)
+		}
+		if res.Skipped != nil {
+			v[":e"] = text(failure.Text(res.Skipped))
 		}
 		err = s.completeSingly(ctx, l, v)
 	}

@@ -125,6 +125,9 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return nil // a late copy must not replace the first result
 	}
 	res.Validation = cmp.Or(res.Validation, l.Validation)
+	if res.Skipped != nil {
+		r.lastError, res.Skipped = truncate(res.Skipped.Error()), nil
+	}
 	r.completed, r.result = true, clone(res)
 	return nil
 }

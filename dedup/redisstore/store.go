@@ -108,7 +108,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
 	}
-	r, err := s.call(ctx, completeScript, l.Key, l.Owner, cmp.Or(res.Validation, l.Validation), res.Data)
+	r, err := s.call(ctx, completeScript, l.Key, l.Owner, cmp.Or(res.Validation, l.Validation), res.Data, causeText(res.Skipped))
 	if err != nil {
 		return explain("complete", err)
 	}
@@ -121,16 +121,21 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 	return explain("complete", r.unexpected())
 }
 
+// causeText is the text of what may be nil.
+func causeText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return failure.Text(err)
+}
+
 // Release implements [dedup.Store]. A lease without a fence is that of an acquire whose outcome is unknown. Where Release finds
 // nothing to release then, it tries again 2.1 s later: a request of that acquire could be executed until then.
 func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := checkNames("Lease.Key", l.Key, "Lease.Owner", l.Owner); err != nil {
 		return err
 	}
-	text := ""
-	if cause != nil {
-		text = failure.Text(cause)
-	}
+	text := causeText(cause)
 	err := s.release(ctx, l, text)
 	if l.Fence != 0 || !errors.Is(err, sqsonce.ErrLeaseLost) {
 		return err

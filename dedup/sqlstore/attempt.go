@@ -15,6 +15,8 @@ type attemptRow struct {
 	seq   int64
 	owner string // of the claim
 	until int64  // the last mark; 0: none
+	// skipped is why the event is done without writes of the handler; nil: it is not.
+	skipped error
 }
 
 // mark extends the claim's lease by a write that always changes it. It is refused if another claim has the event by now.
@@ -47,7 +49,7 @@ func (r *attemptRow) mark(ctx context.Context, tx *sql.Tx) error {
 
 func (r *attemptRow) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
 	d := r.inbox
-	return d.store.dialect.Write(ctx, tx, d.stmts.markDone, d.retention.Milliseconds(), r.seq, r.owner, r.until)
+	return d.store.dialect.Write(ctx, tx, d.stmts.markDone, causeText(r.skipped), d.retention.Milliseconds(), r.seq, r.owner, r.until)
 }
 
 func (r *attemptRow) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {

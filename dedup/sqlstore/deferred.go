@@ -261,7 +261,7 @@ func newDeferredStatements(d sqldb.Dialect) deferredStatements {
 
 		mark: sql("UPDATE {inbox} SET lease_until = " + d.Returned("{greatest}(lease_until + 1, {now} + ?)") +
 			ifOwned + " AND lease_until <> ?" + d.Returning("lease_until")),
-		markDone: sql("UPDATE {inbox} SET error = '', lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
+		markDone: sql("UPDATE {inbox} SET error = ?, lease_until = 0, expires_at = {greatest}(expires_at, {now} + ?)," +
 			" status = 'DONE'" +
 			ifOwned + " AND lease_until = ?{commits}"),
 		attempt: sql("SELECT status, owner, lease_until FROM {inbox} WHERE seq = ?"),

@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
 // Inbox runs a handler in the transaction that writes its event's record: both are committed, or neither is. A crash at
@@ -35,6 +36,8 @@ type Inbox struct {
 	complete prepared
 	once     *dedup.Once
 	wait     time.Duration // for a lock, a connection, a commit
+	// errorText is Options.ErrorText.
+	errorText func(error) string
 }
 
 // NewInbox returns an inbox for the consumer: see [dedup.New]. It shares the table and the keys with a [dedup.Once] of
@@ -65,7 +68,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 	if o.OnCrash == dedup.Block || o.OnCrash == dedup.DeadLetter {
 		errs = append(errs, fieldError("Options.OnCrash", "must be Rerun: a crash is rolled back and leaves no record"))
 	}
-	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout)}
+	i := &Inbox{store: s, stmts: newInboxStatements(s.dialect), wait: cmp.Or(o.CallTimeout, sqldb.CleanupTimeout), errorText: o.ErrorText}
 	i.insert.store, i.insert.text = s, s.stmts.insert
 	i.complete.store, i.complete.text = s, i.stmts.complete
 	once, err := dedup.New(inboxStore{i}, consumer, optFns...)
@@ -82,6 +85,7 @@ func NewInbox(s *Store, consumer string, optFns ...func(*dedup.Options)) (*Inbox
 //
 //   - nil: h returned nil and its writes are committed with the record. Or the event was completed before; then h was not
 //     called and nothing was written.
+//   - a [sqsonce.Skip] of h: the transaction was rolled back, and the record is completed by one of its own.
 //   - h's own error, unchanged: the transaction was rolled back. The record stores the error's text and the receive count.
 //     A panic is a [*sqsonce.PanicError]. After a [sqsonce.Reject] the transaction stays open and the event locked until
 //     the host has settled the message.
@@ -127,12 +131,25 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 		ctx = context.WithValue(ctx, deliveryKey{}, d)
 		return i.once.Guard(ctx, m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
 			err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
-			if sqsonce.OutcomeOf(err).Reject == nil {
+			switch o := sqsonce.OutcomeOf(err); {
+			case o.Kind == sqsonce.OutcomeSkipped:
+				return d.skip(ctx, err)
+			case o.Reject == nil:
 				err = d.tx.abort(ctx, err)
 			}
 			return err == nil, err
 		})
 	}
+}
+
+// skip completes the record of an event that its handler skipped.
+func (d *delivery) skip(ctx context.Context, skipped error) (completed bool, err error) {
+	d.skipped = host.Described(d.inbox.errorText, skipped)
+	err = d.tx.skip(ctx, skipped)
+	if _, completed := errors.AsType[*dedup.CompletedError](err); err == nil || completed { // else by another delivery since
+		return true, skipped
+	}
+	return false, d.tx.abort(ctx, err)
 }
 
 // Stats returns the inbox's counters: see [dedup.Once.Stats].
@@ -193,7 +210,7 @@ type inboxStatements struct{ complete, insertFailure, updateFailure string }
 
 func newInboxStatements(d sqldb.Dialect) inboxStatements {
 	return inboxStatements{
-		complete: d.SQL("UPDATE {records} SET validation = ?, status = 'COMPLETED'" +
+		complete: d.SQL("UPDATE {records} SET validation = ?, error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED'" +
 			" WHERE id = ? AND owner = ?{commits}"),
 
 		insertFailure: d.SQL("INSERT INTO {records} (id, status, owner, fence, lease_until, expires_at, attempts, error)" +
@@ -211,6 +228,8 @@ type delivery struct {
 	claim dedup.Claim
 	lease dedup.Lease
 	tx    eventTx
+	// skipped is why the transaction completes the record without writes of the handler; nil: it does not.
+	skipped error
 }
 
 // mark writes the record with a lease of CallTimeout, unless an existing record refuses it: see [eventRow].
@@ -255,7 +274,7 @@ func (d *delivery) mark(ctx context.Context, tx *sql.Tx) error {
 
 // finish completes the record, if it is this owner's: see [eventRow].
 func (d *delivery) finish(ctx context.Context, tx *sql.Tx) (bool, error) {
-	return d.inbox.complete.write(ctx, tx, d.claim.Validation, d.claim.Key, d.claim.Owner)
+	return d.inbox.complete.write(ctx, tx, d.claim.Validation, causeText(d.skipped), d.claim.Key, d.claim.Owner)
 }
 
 func (d *delivery) marked(ctx context.Context, q sqldb.Queryer) (bool, error) {

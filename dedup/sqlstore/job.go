@@ -31,7 +31,8 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 		p.park(ctx, j, cause)
 		return
 	}
-	t := eventTx{store: p.inbox.store, wait: p.inbox.wait, row: &attemptRow{inbox: p.inbox, seq: j.seq, owner: j.owner}}
+	row := &attemptRow{inbox: p.inbox, seq: j.seq, owner: j.owner}
+	t := eventTx{store: p.inbox.store, wait: p.inbox.wait, row: row}
 	err := j.decodeErr
 	if err == nil {
 		if err = t.begin(ctx); err != nil {
@@ -48,11 +49,19 @@ func (p *Processor) handle(ctx context.Context, j job, h func(context.Context, *
 			})
 		})
 	}
+	skipped := err
+	if sqsonce.OutcomeOf(err).Kind == sqsonce.OutcomeSkipped {
+		row.skipped = errors.New(p.inbox.textOf(err))
+		err = t.skip(ctx, err)
+	}
 	err = t.abort(ctx, err)
 	_, byHandler := errors.AsType[handlerError](err)
 	switch {
 	case err == nil, errors.Is(err, errOwnCommit):
 		p.counters.done.Add(1)
+		if row.skipped != nil {
+			p.o.Logger.InfoContext(ctx, "sqlstore: processor: event skipped", "key", j.key, "attempt", j.message.ReceiveCount, "error", skipped)
+		}
 	case errors.Is(err, sqsonce.ErrLeaseLost) && !byHandler:
 		p.counters.lost.Add(1)
 		p.o.Logger.WarnContext(ctx, "sqlstore: processor: lease lost; nothing of the attempt was committed", "key", j.key, "attempt", j.message.ReceiveCount)

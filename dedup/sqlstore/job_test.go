@@ -62,6 +62,7 @@ func TestProcessorDecidesEachOutcome(t *testing.T) {
 		want row
 	}{
 		sqsonce.OutcomeDone:        {nil, row{done: true, attempts: 1}},
+		sqsonce.OutcomeSkipped:     {sqsonce.Skip("void"), row{done: true, attempts: 1}},
 		sqsonce.OutcomeFailed:      {errBoom, row{attempts: 1}},
 		sqsonce.OutcomeInProgress:  {sqsonce.ErrInProgress, row{attempts: 1}},
 		sqsonce.OutcomeRejected:    {sqsonce.Reject(errBoom), row{parked: true, attempts: 1}},

@@ -46,7 +46,7 @@ func (s *Store) Complete(ctx context.Context, l dedup.Lease, res dedup.Result) e
 		return err
 	}
 	return s.base.Retry(ctx, "complete", func(ctx context.Context) error {
-		written, err := s.dialect.Write(ctx, s.db, s.stmts.complete, res.Data, cmp.Or(res.Validation, l.Validation), l.Key, l.Owner)
+		written, err := s.dialect.Write(ctx, s.db, s.stmts.complete, res.Data, cmp.Or(res.Validation, l.Validation), causeText(res.Skipped), l.Key, l.Owner)
 		if written || err != nil {
 			return err
 		}
@@ -78,10 +78,7 @@ func (s *Store) Release(ctx context.Context, l dedup.Lease, cause error) error {
 	if err := s.left.wait(ctx, l.Key, l.Owner); err != nil {
 		return err
 	}
-	text := ""
-	if cause != nil {
-		text = errorText(cause)
-	}
+	text := causeText(cause)
 	return s.base.Retry(ctx, "release", func(ctx context.Context) error {
 		written, err := s.dialect.Write(ctx, s.db, s.stmts.release, text, l.Key, l.Owner)
 		if written || err != nil {

@@ -145,7 +145,7 @@ func newStatements(d sqldb.Dialect) statements {
 			" expires_at = {greatest}(expires_at, {now} + ?)" +
 			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS' AND lease_until > 0" + d.Returning("lease_until - {now}")),
 
-		complete: d.SQL("UPDATE {records} SET result = ?, validation = ?, status = 'COMPLETED'" +
+		complete: d.SQL("UPDATE {records} SET result = ?, validation = ?, error = COALESCE(NULLIF(?, ''), error), status = 'COMPLETED'" +
 			" WHERE id = ? AND owner = ? AND status = 'INPROGRESS'"),
 
 		// The owner stays, so that a late copy of its acquire is refused.

@@ -108,4 +108,12 @@ func checkText(field, text string, limit int) error {
 // maxError is how much of a failure's text is stored, in bytes.
 const maxError = 256
 
+// causeText is the text of what may be nil.
+func causeText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return errorText(err)
+}
+
 func errorText(err error) string { return sqldb.Cut(err.Error(), maxError) }

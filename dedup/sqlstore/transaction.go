@@ -196,8 +196,27 @@ func (t *eventTx) beginAgain(ctx context.Context, n int, at stage, cause error) 
 // abort rolls back after the handler failed with err, and returns the error. If the row has the mark all the same, a
 // statement of the handler committed it, and the error says so.
 func (t *eventTx) abort(ctx context.Context, err error) error {
-	if t.tx == nil {
+	if why := t.undo(ctx); why != nil {
+		return fmt.Errorf("%w: handler returned: %w", why, err)
+	}
+	return err
+}
+
+// skip rolls back what the handler has written, and completes the event without it.
+func (t *eventTx) skip(ctx context.Context, skipped error) error {
+	if why := t.undo(ctx); why != nil {
+		return fmt.Errorf("%w: handler returned: %v", why, skipped)
+	}
+	if err := t.begin(ctx); err != nil {
 		return err
+	}
+	return t.run(ctx, func(context.Context, *sql.Tx) error { return nil })
+}
+
+// undo rolls the open transaction back, and returns what is left of it: see abort.
+func (t *eventTx) undo(ctx context.Context) error {
+	if t.tx == nil {
+		return nil
 	}
 	t.rollback()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.wait)
@@ -206,12 +225,12 @@ func (t *eventTx) abort(ctx context.Context, err error) error {
 	readErr = explain(t.store.dialect, "transaction", readErr)
 	switch {
 	case readErr == nil && marked:
-		return fmt.Errorf("%w: handler returned: %w", ErrImplicitCommit, err)
+		return ErrImplicitCommit
 	case errors.Is(readErr, sqsonce.ErrUnavailable):
 		// The handler needed the database too: this is no try of the event.
-		return fmt.Errorf("%w: handler returned: %w", readErr, err)
+		return readErr
 	}
-	return err
+	return nil
 }
 
 // begin opens the transaction and marks the row. It waits if another transaction has the row. Others see nothing of this

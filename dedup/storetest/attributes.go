@@ -81,6 +81,14 @@ var attributeOperations = map[string]struct {
 		run:  func(x *exam, key string) { x.handle(key, x.slow(errors.New("failed"))) },
 		adds: func(*exam) []string { return []string{"error"} },
 	},
+	"a handler that skips the event": {
+		run:  func(x *exam, key string) { x.handle(key, x.slow(sqsonce.Skip("void"))) },
+		adds: func(*exam) []string { return []string{"error"} },
+	},
+	"an inbox whose handler skips the event": {
+		run:  func(x *exam, key string) { x.needInbox(); x.handleInInbox(key, sqsonce.Skip("void")) },
+		adds: func(*exam) []string { return []string{"error"} },
+	},
 	"Do": {
 		run: func(x *exam, key string) {
 			_, err := dedup.Do(x.ctx, x.once(), strings.TrimPrefix(key, attributeConsumer+"#"), func(ctx context.Context) (string, error) {

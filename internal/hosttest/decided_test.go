@@ -3,6 +3,7 @@ package hosttest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"testing"
@@ -35,6 +36,7 @@ var decided = map[sqsonce.OutcomeKind]struct {
 	want treatment
 }{
 	sqsonce.OutcomeDone:        {nil, treatment{counted: "Done"}},
+	sqsonce.OutcomeSkipped:     {fmt.Errorf("order: %w", sqsonce.Skip("void")), treatment{counted: "Skipped"}},
 	sqsonce.OutcomeFailed:      {errCard, treatment{queue: true, changed: true, failed: true, counted: "Failed"}},
 	sqsonce.OutcomeInProgress:  {sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress), treatment{queue: true, changed: true, failed: true}},
 	sqsonce.OutcomeRejected:    {sqsonce.Reject(errCard), treatment{dead: true, counted: "FailedRejected"}},
@@ -83,7 +85,7 @@ func decideInWorker(t *testing.T, err error, want treatment) {
 	time.Sleep(900 * time.Millisecond) // before a second run
 	got := treatment{queue: len(w.sqs.Messages(w.url)) > 0, dead: len(w.sqs.Messages(w.dlq)) > 0, failed: want.failed, changed: want.changed}
 	stats := reflect.ValueOf(k.Stats())
-	for _, name := range []string{"Done", "Failed", "Rejected", "Unavailable", "LeasesLost"} {
+	for _, name := range []string{"Done", "Skipped", "Failed", "Rejected", "Unavailable", "LeasesLost"} {
 		if stats.FieldByName(name).Int() > 0 {
 			got.counted += name
 		}
