@@ -16,7 +16,7 @@ type request struct {
 // isWanted reports whether a lane of the entries that are in flight still waits for them.
 func (r *request) isWanted() bool {
 	for _, e := range r.entries {
-		if e.request == r && !e.lane.hasEnded() {
+		if e.request() == r && !e.lane.hasEnded() {
 			return true
 		}
 	}
@@ -43,7 +43,7 @@ func (p *Publisher) dispatch() {
 			p.dispatchAfter(at.Sub(now))
 			return
 		}
-		if batch := p.groups.ready.take(); len(batch) > 0 {
+		if batch := p.groups.take(); len(batch) > 0 {
 			p.start(batch)
 		}
 	}
@@ -54,7 +54,7 @@ func (p *Publisher) start(batch []*entry) {
 	r := &request{entries: batch, done: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(p.ctx)
 	for _, e := range batch {
-		e.request = r
+		e.group.request = r
 		p.inheritWindow(e)
 	}
 	p.requests++

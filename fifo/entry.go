@@ -30,7 +30,6 @@ type entry struct {
 	ahead, behind *entry // in the group
 	accepted      time.Time
 	due           time.Time // end of its linger
-	request       *request  // while it is in flight
 	attempts      int
 	started       time.Time // start of the first attempt
 	began         instant   // start of the last attempt
@@ -45,7 +44,15 @@ func (e *entry) isAccepted() bool { return e.lane != nil }
 
 func (e *entry) messageSize() int64 { return e.size + e.carried }
 
-func (e *entry) inFlight() bool { return e.request != nil }
+// request is the request that the entry is in. nil: it is in none.
+func (e *entry) request() *request {
+	if e.group == nil || e.group.head() != e {
+		return nil
+	}
+	return e.group.request
+}
+
+func (e *entry) inFlight() bool { return e.request() != nil }
 
 func (e *entry) joinLane(l *lane) {
 	e.lane = l

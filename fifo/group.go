@@ -2,7 +2,6 @@ package fifo
 
 import (
 	"container/list"
-	"sync"
 	"time"
 )
 
@@ -12,14 +11,26 @@ import (
 // Two entries of a group in two requests would lose the order even without a failure, since requests overtake each other.
 // Two entries in one request would lose it when SQS refuses the first and accepts the second.
 //
-// A group with entries is in one of three states: its head is ready to be sent, is in flight, or waits for the end of a
-// backoff.
+// What becomes of the head is the group's state. Only enter changes it.
 type group struct {
 	id          string
-	first, last *entry        // a list, linked by entry.ahead and entry.behind
-	place       *list.Element // in the ready list of the head's lane
-	backoff     *time.Timer   // set while the head waits for it
+	first, last *entry // a list, linked by entry.ahead and entry.behind
+
+	state   groupState
+	place   *list.Element // groupReady: in the list of the head's lane
+	request *request      // groupInFlight
+	backoff *time.Timer   // groupWaiting
 }
+
+type groupState int
+
+const (
+	groupEmpty    groupState = iota // there is no head: the group is forgotten
+	groupReady                      // the head is to be sent
+	groupLeft                       // the head's lane has ended: cancelLane, which is about to have the lock, ends it or hands it on
+	groupInFlight                   // the head is in a request
+	groupWaiting                    // the head waits for the end of a backoff
+)
 
 func (g *group) head() *entry { return g.first }
 
@@ -69,31 +80,35 @@ func (gs *groups) add(e *entry, id string) {
 	}
 	g.push(e)
 	if g.head() == e {
-		gs.makeReady(g)
+		gs.enter(g, groupReady)
 	}
 }
 
-// makeReady makes a group, which must be in none of the states, ready. An empty group is forgotten.
-func (gs *groups) makeReady(g *group) {
-	if g.head() == nil {
-		if gs.byID[g.id] == g {
-			delete(gs.byID, g.id)
-		}
-		return
-	}
-	gs.ready.add(g)
-}
-
-// leaveState ends the group's state, whichever it is.
-func (gs *groups) leaveState(g *group) {
-	switch {
-	case g.head().inFlight():
-		g.head().request = nil
-	case g.backoff != nil:
+// enter changes a group's state. It is called before its head changes, to groupEmpty, and after that.
+func (gs *groups) enter(g *group, to groupState) {
+	switch g.state {
+	case groupReady:
+		gs.ready.remove(g)
+	case groupInFlight:
+		g.request = nil
+	case groupWaiting:
 		g.backoff.Stop()
 		g.backoff = nil
-	default:
-		gs.ready.remove(g)
+	case groupEmpty, groupLeft:
+	}
+	g.state = to
+	if to == groupReady {
+		gs.ready.add(g)
+	}
+}
+
+// next makes a group ready after its head has left it, or forgets it.
+func (gs *groups) next(g *group) {
+	switch {
+	case g.head() != nil:
+		gs.enter(g, groupReady)
+	case gs.byID[g.id] == g:
+		delete(gs.byID, g.id)
 	}
 }
 
@@ -104,58 +119,57 @@ func (gs *groups) remove(e *entry) {
 		g.unlink(e)
 		return
 	}
-	gs.leaveState(g)
+	gs.enter(g, groupEmpty)
 	g.unlink(e)
-	gs.makeReady(g)
+	gs.next(g)
 }
 
 // halt removes the head and all entries behind it, and returns those behind it.
 func (gs *groups) halt(head *entry) (followers []*entry) {
 	g := head.group
-	gs.leaveState(g)
+	gs.enter(g, groupEmpty)
 	for e := head.behind; e != nil; e = e.behind {
 		followers = append(followers, e)
 	}
 	g.first, g.last = nil, nil
-	gs.makeReady(g)
+	gs.next(g)
 	return followers
 }
 
 // hand gives the head to another lane.
 func (gs *groups) hand(head *entry, l *lane) {
 	g := head.group
-	isReady := !head.inFlight() && g.backoff == nil
-	if isReady {
-		gs.ready.remove(g)
+	ready := g.state == groupReady || g.state == groupLeft
+	if ready {
+		gs.enter(g, groupLeft) // the list is the lane's
 	}
 	head.leaveLane()
 	head.joinLane(l)
-	if isReady {
-		gs.ready.add(g)
+	if ready {
+		gs.enter(g, groupReady)
 	}
 }
 
-// retry makes the head, which was in flight, ready again after d, and then calls f.
-func (gs *groups) retry(head *entry, d time.Duration, mu sync.Locker, f func()) {
+// retry has the head, which was in flight, sent again after d.
+func (gs *groups) retry(head *entry, d time.Duration, p *Publisher) {
 	g := head.group
-	gs.leaveState(g)
 	if d <= 0 {
 		head.due = time.Now()
-		gs.makeReady(g)
+		gs.enter(g, groupReady)
 		return
 	}
+	gs.enter(g, groupWaiting)
 	var t *time.Timer
 	t = time.AfterFunc(d, func() {
-		mu.Lock()
-		defer mu.Unlock()
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		// While this function waited for the lock, the head may have been removed, and the next one may wait for a backoff.
 		if g.backoff != t {
 			return
 		}
-		g.backoff = nil
 		head.due = time.Now()
-		gs.makeReady(g)
-		f()
+		gs.enter(g, groupReady)
+		p.dispatch()
 	})
 	g.backoff = t
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,22 +14,22 @@ import (
 func TestBackoffOfARemovedHead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
+		p := &Publisher{groups: newGroups(true)} // dispatch sends nothing
 		l := newLane(t.Context(), t.Context(), 0)
-		gs := newGroups(true)
+		gs := &p.groups
 		first, second := &entry{lane: l}, &entry{lane: l}
-		mu.Lock()
+		p.mu.Lock()
 		gs.add(first, "g")
 		gs.add(second, "g")
-		first.request = &request{entries: gs.ready.take()}
-		gs.retry(first, time.Second, &mu, func() { t.Error("the timer of a removed head made something ready") })
+		gs.take()
+		gs.retry(first, time.Second, p)
 		time.Sleep(time.Second) // the timer has fired and waits for the lock, or is about to
 		gs.remove(first)
-		mu.Unlock()
+		p.mu.Unlock()
 		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		if batch := gs.ready.take(); gs.ready.n != 0 || len(batch) != 1 || batch[0] != second {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if batch := gs.take(); gs.ready.n != 0 || len(batch) != 1 || batch[0] != second {
 			t.Errorf("%d groups ready, want the group once, with its second entry", len(batch))
 		}
 	})
@@ -54,7 +53,7 @@ func TestHand(t *testing.T) {
 	}
 	var batch []*entry
 	for gs.ready.n > 0 {
-		batch = append(batch, gs.ready.take()...)
+		batch = append(batch, gs.take()...)
 	}
 	if len(batch) != 1 || batch[0] != handed {
 		t.Errorf("%d entries to send, want the one that was handed on", len(batch))

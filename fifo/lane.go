@@ -70,11 +70,7 @@ func (r *ready) add(g *group) {
 	r.n++
 }
 
-// remove removes a group; one that is not in the list is no error.
 func (r *ready) remove(g *group) {
-	if g.place == nil {
-		return
-	}
 	l := g.head().lane
 	l.ready.Remove(g.place)
 	g.place = nil
@@ -113,8 +109,9 @@ func (r *ready) due(now time.Time, flush bool) (time.Time, bool) {
 	return first, true
 }
 
-// take returns the entries of the next request, each of another group.
-func (r *ready) take() (batch []*entry) {
+// take returns the entries of the next request, each of another group. Their groups are in flight.
+func (gs *groups) take() (batch []*entry) {
+	r := &gs.ready
 	size := int64(0)
 	for r.n > 0 && len(batch) < host.MaxBatch {
 		l := r.lanes.Front().Value.(*lane)
@@ -123,12 +120,14 @@ func (r *ready) take() (batch []*entry) {
 		if size += head.messageSize(); len(batch) > 0 && size > maxMessageBytes-batchMargin {
 			break
 		}
-		r.remove(g)
+		if l.hasEnded() {
+			gs.enter(g, groupLeft)
+		} else {
+			gs.enter(g, groupInFlight)
+			batch = append(batch, head)
+		}
 		if l.place != nil {
 			r.lanes.MoveToBack(l.place)
-		}
-		if !l.hasEnded() { // else cancelLane, which is about to have the lock, ends the entry
-			batch = append(batch, head)
 		}
 	}
 	return batch

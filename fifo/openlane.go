@@ -127,7 +127,7 @@ func (p *Publisher) openLane(parent context.Context) (_ *lane, closeLane func())
 // flight. It returns the requests that it cancelled: nobody waits for their results any more. The caller holds the lock.
 func (p *Publisher) cancelLane(l *lane) (cancelled []*request) {
 	for _, e := range l.unfinished() {
-		r := e.request
+		r := e.request()
 		switch {
 		case e.pending.hasResult: // halted by an entry before it
 		case r == nil:

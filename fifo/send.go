@@ -174,41 +174,58 @@ func (e *entry) openWindow() {
 	}
 }
 
+// proofOf is what the result of an attempt proves, with what earlier attempts have left open. The caller holds the lock.
+func (p *Publisher) proofOf(e *entry, r attemptResult) proof {
+	proved := r.proof
+	if proved == provesUnsigned {
+		proved = p.unsigned.refused(time.Now())
+	}
+	if proved == provesRefused && e.unknown {
+		// An earlier attempt may have put the event into the queue, or may still do so. If the entry ended here, the next event
+		// of the group could overtake it. A further attempt may still succeed.
+		return provesNotSent
+	}
+	return proved
+}
+
 // apply does what the result of an attempt asks for: the entry succeeds, fails, or is tried again. The caller holds the
 // lock.
 func (p *Publisher) apply(e *entry, r attemptResult) {
-	if r.proof == provesUnsigned {
-		r.proof = p.unsigned.refused(time.Now())
-	}
-	if r.proof == provesRefused && e.unknown {
-		// An earlier attempt may have put the event into the queue, or may still do so. If the entry ended here, the next event
-		// of the group could overtake it. A further attempt may still succeed.
-		r.proof = provesNotSent
-	}
-	switch {
-	case r.proof == provesSent:
-		p.throttle.n = 0
-		p.unsigned = unsigned{}
-		if p.fifo && p.recent.isDropped(e, r.sequence) {
-			var err error = refusal{ErrDedupConflict}
-			if e.unknown { // an earlier attempt may reach SQS after it has forgotten the other event
-				err = ErrDedupConflict
-			}
-			p.fail(e, withOutcome(ErrNotSent, err))
-			return
-		}
-		e.openWindow()
-		p.groups.remove(e)
-		p.gather(e.group)
-		p.finish(e, p.receipt(e, r), nil)
-		return
-	case r.proof == provesRefused:
+	switch r.proof = p.proofOf(e, r); r.proof {
+	case provesSent:
+		p.sent(e, r)
+	case provesRefused:
 		err := p.finalError(e, nil)
 		if r.ofEvent && errors.Is(err, ErrNotSent) { // else an earlier call may have sent it
 			err = refusal{err}
 		}
 		p.fail(e, err)
+	case provesNothing, provesNotSent, provesThrottled, provesUnsigned:
+		p.tryAgain(e, r)
+	}
+}
+
+// sent ends an entry that SQS has accepted, or dropped as a copy.
+func (p *Publisher) sent(e *entry, r attemptResult) {
+	p.throttle.n = 0
+	p.unsigned = unsigned{}
+	if p.fifo && p.recent.isDropped(e, r.sequence) {
+		var err error = refusal{ErrDedupConflict}
+		if e.unknown { // an earlier attempt may reach SQS after it has forgotten the other event
+			err = ErrDedupConflict
+		}
+		p.fail(e, withOutcome(ErrNotSent, err))
 		return
+	}
+	e.openWindow()
+	p.groups.remove(e)
+	p.gather(e.group)
+	p.finish(e, p.receipt(e, r), nil)
+}
+
+// tryAgain sends an entry again after a delay, while that can still do anything.
+func (p *Publisher) tryAgain(e *entry, r attemptResult) {
+	switch {
 	case e.lane.hasEnded() && p.cancel(e):
 		return
 	case !p.fifo && e.copies > mostRepeats:
@@ -228,5 +245,5 @@ func (p *Publisher) apply(e *entry, r attemptResult) {
 		delay = min(delay, remaining)
 	}
 	p.logRetry(e, r)
-	p.groups.retry(e, delay, &p.mu, p.dispatch)
+	p.groups.retry(e, delay, p)
 }
