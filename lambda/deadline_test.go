@@ -151,12 +151,13 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 		t.Error("started")
 		return nil
 	}}
-	v, _ := a.newInvocation(t.Context(), batch("1").Records)
+	v := a.newInvocation(t.Context(), batch("1").Records)
+	v.start(t.Context())
 	defer v.cancel()
 	v.closeHandlers()
 	r := v.closeResults()
-	if v.handle([]int{0}) || r.states[0] != skipped || v.slots[0].close() != skipped {
-		t.Errorf("state: got %d, then %d; want %d", r.states[0], v.slots[0].close(), skipped)
+	if v.handle([]int{0}) || r.states[0] != notStarted || v.slots[0].close() != notStarted {
+		t.Errorf("state: got %d, then %d; want %d", r.states[0], v.slots[0].close(), notStarted)
 	}
 }
 

@@ -92,10 +92,7 @@ func (v *invocation) delay(ctx context.Context, r results) {
 	if v.opts.Client == nil || r.counts[failed] == 0 {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	if !v.times.delaysEnd.IsZero() {
-		ctx, cancel = context.WithDeadline(ctx, v.times.delaysEnd)
-	}
+	ctx, cancel := v.times.until(context.WithoutCancel(ctx), delaysEnd)
 	defer cancel()
 	entries := v.delays(ctx, r)
 	if len(entries) == 0 {

@@ -15,9 +15,18 @@
 //
 // # Time
 //
-// At the deadline of the invocation Lambda ends the process, and every success that was not reported is lost. So a margin
-// before the deadline no more messages are started, and the handlers' contexts end with cause [sqsonce.ErrShutdown]. The
-// handlers have half of the margin to return, and sends to the dead-letter queue an eighth more. A handler that has not returned by then is abandoned: that is logged, its
+// At the deadline of the invocation Lambda ends the process, and every success that was not reported is lost. So the parts of an
+// invocation end before it, by Options.Margin:
+//
+//	before the deadline
+//	16/16 of the margin   no more messages are started, and the handlers' contexts end with cause [sqsonce.ErrShutdown]
+//	 8/16                 handlers that have not returned are abandoned
+//	 6/16                 sends to the dead-letter queue that are not confirmed are abandoned
+//	 4/16                 changes of visibility timeouts end
+//	 3/16                 the context of Finish hooks ends
+//	 2/16                 the answer is returned, whatever hooks do
+//
+// A handler that is abandoned is logged, its
 // message is reported as failed, and its result changes neither the response nor a queue. Lambda freezes the process
 // after the response, and the handler goes on in a later invocation: no library can end it. Its writes to the event's
 // record depend on the record's owner, as always.

@@ -12,16 +12,23 @@ import (
 )
 
 // state of a record. Every state but succeeded is reported as a failure, the zero value too.
+//
+//	unstarted -> running -> succeeded                           the handler has returned nil, or a Skip
+//	                     -> failed                              an error
+//	                     -> settling -> succeeded               an error with which the message goes to the dead-letter queue
+//	                                 -> failed                  the queue did not confirm it before the results were closed
+//	          -> notStarted          when the handlers are closed
+//	                     -> abandoned when the handlers are closed
 type state uint32
 
 const (
 	unstarted state = iota
 	running
-	settling // the handler has returned; the message may go to the dead-letter queue
+	settling
 	succeeded
-	failed    // or settling when the results were closed
-	skipped   // unstarted when the handlers were closed
-	abandoned // running when the handlers were closed
+	failed
+	notStarted
+	abandoned
 )
 
 // slot is the result of one record.

@@ -71,7 +71,7 @@ func (v *invocation) begin(ctx context.Context) context.Context {
 	if v.hooks.around == nil {
 		return ctx
 	}
-	wait, cancel := until(ctx, v.times.stop)
+	wait, cancel := v.times.until(ctx, handlersStop)
 	defer cancel()
 	begun := ctx
 	if !v.awaitHooks(wait, func() {
@@ -101,20 +101,12 @@ func (v *invocation) finish(ctx context.Context, r results, err error) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	wait, cancel := until(ctx, v.times.finishEnd)
+	wait, cancel := v.times.until(ctx, answerEnd)
 	defer cancel()
-	ctx, cancelHooks := until(ctx, v.times.hooksEnd)
+	ctx, cancelHooks := v.times.until(ctx, hooksEnd)
 	defer cancelHooks()
 	report := v.report(r, err)
 	v.awaitHooks(wait, func() { v.callFinish(ctx, r, report) })
-}
-
-// until returns a context that ends at t, if that is known.
-func until(ctx context.Context, t time.Time) (context.Context, context.CancelFunc) {
-	if t.IsZero() {
-		return ctx, func() {}
-	}
-	return context.WithDeadline(ctx, t)
 }
 
 func (v *invocation) callFinish(ctx context.Context, r results, report Report) {
@@ -135,13 +127,13 @@ func (v *invocation) report(r results, err error) Report {
 		QueueARN: v.records[0].EventSourceARN, Records: len(r.states), Outcomes: map[sqsonce.OutcomeKind]int{},
 		Elapsed: time.Since(v.begun), Abandoned: v.abandoned.Load(), Err: err,
 	}
-	if d := v.times.deadline; !d.IsZero() {
-		report.Remaining = max(0, time.Until(d))
+	if v.times.limited() {
+		report.Remaining = max(0, time.Until(v.times.deadline))
 	}
 	for i, s := range r.states {
 		slot := &v.slots[i]
 		switch {
-		case s == skipped:
+		case s == notStarted:
 			report.Outcomes[sqsonce.OutcomeNotStarted]++
 		case s == abandoned:
 			report.Outcomes[sqsonce.OutcomeAbandoned]++

@@ -40,12 +40,11 @@ type invocation struct {
 	ended      chan struct{} // closed: open is 0
 }
 
-// newInvocation calls the Begin hooks, and returns the invocation with their context.
-func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) (*invocation, context.Context) {
+// newInvocation returns the invocation of an event. Nothing of it runs before start.
+func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) *invocation {
 	v := &invocation{
 		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
 		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
-		times:  newGrace(leastMargin),
 		ended:  make(chan struct{}), queueRead: make(chan struct{}),
 	}
 	for _, chain := range v.chains {
@@ -54,60 +53,27 @@ func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage
 	v.open.Store(int64(len(v.chains)))
 	v.handlers.limit, v.handlers.run = a.opts.Concurrency, v.runChain
 	v.sends.limit, v.sends.run = a.opts.Concurrency, v.settle
-	deadline, limited := ctx.Deadline()
-	if limited {
-		v.times = newTimes(a.opts.Margin, v.begun, deadline)
-		v.remaining = (deadline.Sub(v.begun) + time.Second - 1).Truncate(time.Second)
+	v.times = newTimes(ctx, a.opts.Margin, v.begun)
+	if v.times.limited() {
+		v.remaining = (v.times.deadline.Sub(v.begun) + time.Second - 1).Truncate(time.Second)
 		if a.oneInvocation {
-			v.killAt = deadline
+			v.killAt = v.times.deadline
 		}
 	}
-	ctx = v.begin(ctx)
-	if limited {
-		v.ctx, v.cancel = context.WithDeadlineCause(ctx, v.times.stop, sqsonce.ErrShutdown)
-		if remaining := time.Until(deadline); remaining <= deadline.Sub(v.times.stop) {
-			a.log.ErrorContext(ctx, "lambda: no message started: not more than the margin remains before the deadline", "remaining", remaining)
+	return v
+}
+
+// start makes the contexts of the handlers and the sends from that of the Begin hooks.
+func (v *invocation) start(ctx context.Context) {
+	if v.times.limited() {
+		v.ctx, v.cancel = context.WithDeadlineCause(ctx, v.times.at(handlersStop), sqsonce.ErrShutdown)
+		if remaining := time.Until(v.times.deadline); remaining <= v.times.margin {
+			v.log.ErrorContext(ctx, "lambda: no message started: not more than the margin remains before the deadline", "remaining", remaining)
 		}
 	} else {
 		v.ctx, v.cancel = context.WithCancel(ctx)
 	}
 	v.sendCtx, v.cancelSends = context.WithCancel(context.WithoutCancel(ctx))
-	return v, ctx
-}
-
-const (
-	leastMargin = 500 * time.Millisecond
-	mostMargin  = 5 * time.Second
-)
-
-// margin is the time between the end of the handlers' contexts and the deadline. It grows with the time that remains, since
-// a long timeout means a large batch. It has a lower bound, since a small function has only a fraction of a CPU.
-func margin(option, remaining time.Duration) time.Duration {
-	if option > 0 {
-		return option
-	}
-	return min(max(remaining/20, leastMargin), mostMargin)
-}
-
-// times are the instants of an invocation. Without a deadline only grace and sends are set.
-type times struct {
-	stop      time.Time     // the handlers' contexts end, and no more messages are started
-	grace     time.Duration // the handlers have this to return after the end of their contexts
-	sends     time.Duration // and sends to the dead-letter queue that are under way then have this to be confirmed
-	delaysEnd time.Time     // visibility changes end
-	hooksEnd  time.Time     // the context of Finish hooks ends
-	finishEnd time.Time     // the answer waits no longer for them
-	deadline  time.Time
-}
-
-func newGrace(margin time.Duration) times { return times{grace: margin / 2, sends: margin / 8} }
-
-func newTimes(option time.Duration, now, deadline time.Time) times {
-	m := margin(option, deadline.Sub(now))
-	t := newGrace(m)
-	t.stop, t.delaysEnd, t.deadline = deadline.Add(-m), deadline.Add(-m/4), deadline
-	t.hooksEnd, t.finishEnd = deadline.Add(-m*3/16), deadline.Add(-m/8)
-	return t
 }
 
 // newChains returns the indexes of the records in chains. The records of a chain run one after the other; chains run in
@@ -175,7 +141,7 @@ func (v *invocation) wait() {
 		return
 	case <-v.ctx.Done():
 	}
-	grace := time.NewTimer(v.times.grace)
+	grace := time.NewTimer(v.times.between(handlersStop, handlersClosed))
 	defer grace.Stop()
 	select {
 	case <-v.ended:
@@ -189,7 +155,7 @@ func (v *invocation) closeHandlers() (sending bool) {
 	for i := range v.slots {
 		s := &v.slots[i]
 		switch {
-		case s.change(unstarted, skipped):
+		case s.change(unstarted, notStarted):
 		case s.change(running, abandoned):
 			v.logAbandoned(i)
 			v.endChain()
@@ -202,7 +168,7 @@ func (v *invocation) closeHandlers() (sending bool) {
 
 // waitForSends gives the sends to the dead-letter queue their part of the margin.
 func (v *invocation) waitForSends() {
-	end := time.NewTimer(v.times.sends)
+	end := time.NewTimer(v.times.between(handlersClosed, sendsClosed))
 	defer end.Stop()
 	select {
 	case <-v.ended:

@@ -48,11 +48,11 @@ func (v *invocation) isLastReceive(record int) bool {
 // needs is then known before the margin, which may leave little time.
 func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Context, returned func()) {
 	behind := chain[1:]
-	if len(behind) == 0 || v.opts.Client == nil || v.times.stop.IsZero() {
+	if len(behind) == 0 || v.opts.Client == nil || !v.times.limited() {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	half := time.AfterFunc(time.Until(v.times.stop)/2, func() {
+	half := time.AfterFunc(time.Until(v.times.at(handlersStop))/2, func() {
 		a := v.attributes(v.sendCtx)
 		switch {
 		case a.maxReceives == 0:

@@ -22,7 +22,7 @@ func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventRes
 	failures := len(r.states) - r.counts[succeeded]
 	v.log.InfoContext(ctx, "lambda: batch handled",
 		"records", len(r.states), "succeeded", r.counts[succeeded], "failed", r.counts[failed],
-		"not_started", r.counts[skipped], "abandoned", r.counts[abandoned], "duration", time.Since(v.begun))
+		"not_started", r.counts[notStarted], "abandoned", r.counts[abandoned], "duration", time.Since(v.begun))
 	if r.counts[succeeded] == 0 { // else the next invocation says it: an error would have the successes run again
 		if err := v.tooManyAbandoned(ctx); err != nil {
 			return response(nil), err
@@ -51,7 +51,7 @@ func (v *invocation) unavailable(r results) error {
 		switch {
 		case s == failed && sqsonce.OutcomeOf(v.slots[i].err).Kind == sqsonce.OutcomeUnavailable:
 			err = cmp.Or(err, v.slots[i].err)
-		case s != skipped:
+		case s != notStarted:
 			return nil
 		}
 	}

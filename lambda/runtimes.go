@@ -37,8 +37,8 @@ func (r *runTimes) fit(left time.Duration) bool {
 // may start whatever they say: if all were refused, no run would ever be shorter. So may one in its last receive, which SQS
 // would move to the dead-letter queue without a run.
 func (v *invocation) mayStart(record int) bool {
-	if v.times.stop.IsZero() || v.anyStarted.CompareAndSwap(false, true) {
+	if !v.times.limited() || v.anyStarted.CompareAndSwap(false, true) {
 		return true
 	}
-	return v.runTimes.fit(time.Until(v.times.stop)) || v.isLastReceive(record) && v.ctx.Err() == nil
+	return v.runTimes.fit(time.Until(v.times.at(handlersStop))) || v.isLastReceive(record) && v.ctx.Err() == nil
 }

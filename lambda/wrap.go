@@ -126,7 +126,9 @@ func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQS
 	if err := a.tooManyAbandoned(ctx); err != nil {
 		return response(nil), err
 	}
-	v, ctx := a.newInvocation(ctx, event.Records)
+	v := a.newInvocation(ctx, event.Records)
+	ctx = v.begin(ctx)
+	v.start(ctx)
 	defer v.cancel()
 	v.handlers.add(v.chains...)
 	v.wait()
