@@ -2,6 +2,7 @@ package sqsonce
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,15 @@ import (
 //
 // Handlers are called concurrently.
 type Handler func(ctx context.Context, m *Message) error
+
+// Chain returns the handler with the middleware around it. The first middleware is outermost: it gets a message first and the error
+// last. From outside to inside: what changes messages, such as [Unwrap]; dedup; what is about one run, such as a timeout or a trace.
+func Chain(h Handler, middleware ...func(Handler) Handler) Handler {
+	for _, m := range slices.Backward(middleware) {
+		h = m(h)
+	}
+	return h
+}
 
 // Message is one delivery of an SQS message. Handlers must not change it: middleware that runs after the handler still
 // reads it.

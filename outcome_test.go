@@ -77,6 +77,30 @@ func ExampleRetryAfter() {
 	// Output: sqsonce: retry after 30s: card network is down
 }
 
+// Middleware in the order in which it gets a message.
+func ExampleChain() {
+	named := func(name string) func(sqsonce.Handler) sqsonce.Handler {
+		return func(next sqsonce.Handler) sqsonce.Handler {
+			return func(ctx context.Context, m *sqsonce.Message) error {
+				fmt.Println("before", name)
+				defer fmt.Println("after", name)
+				return next(ctx, m)
+			}
+		}
+	}
+	charge := func(context.Context, *sqsonce.Message) error {
+		fmt.Println("charge")
+		return nil
+	}
+	_ = sqsonce.Chain(charge, named("unwrap"), named("dedup"))(context.Background(), &sqsonce.Message{})
+	// Output:
+	// before unwrap
+	// before dedup
+	// charge
+	// after dedup
+	// after unwrap
+}
+
 // An event that is known to be void is done without an effect.
 func ExampleSkip() {
 	cancelled := func(context.Context, *sqsonce.Message) bool { return true }

@@ -2,9 +2,11 @@ package lambda
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -49,6 +51,9 @@ type Options struct {
 	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
 	// that panics leaves the error's type. Default: Error.
 	ErrorText func(error) string
+	// OnError is called after each handler that failed: whose outcome is failed, rejected or unavailable. The rules of [sqsonce.Hooks]
+	// apply; for more use Hooks. Default: none.
+	OnError func(ctx context.Context, m *sqsonce.Message, err error)
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
 	// Logger gets each failed message and a summary of each invocation, never a body. A handler that blocks harms
@@ -68,6 +73,9 @@ func (o *Options) setDefaults() {
 		o.Backoff = host.DefaultBackoff
 	}
 	o.Logger = host.Logger(o.Logger)
+	if o.OnError != nil {
+		o.Hooks = append(slices.Clip(o.Hooks), Hooks{Hooks: host.OnError(o.OnError)})
+	}
 }
 
 // validate reports every bad argument and option at once. It runs before setDefaults. makesClient says that one is made where

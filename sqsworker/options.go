@@ -2,10 +2,12 @@ package sqsworker
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -76,6 +78,9 @@ type Options struct {
 	// ErrorText is what is written of a handler's error into reject-reason, which whoever reads the dead-letter queue sees. One
 	// that panics leaves the error's type. Default: Error.
 	ErrorText func(error) string
+	// OnError is called after each handler that failed: whose outcome is failed, rejected or unavailable. The rules of [sqsonce.Hooks]
+	// apply; for more use Hooks. Default: none.
+	OnError func(ctx context.Context, m *sqsonce.Message, err error)
 	// Hooks are called for telemetry: see [Hooks]. Default: none.
 	Hooks []Hooks
 	// Logger gets the events that no error reports. Its slog.Handler is called on one goroutine and may block: up to 1,024
@@ -115,6 +120,9 @@ func (o *Options) setDefaults() {
 	o.StopTimeout = cmp.Or(o.StopTimeout, 20*time.Second)
 	o.StopGrace = cmp.Or(o.StopGrace, 2*time.Second)
 	o.Logger = host.Logger(o.Logger)
+	if o.OnError != nil {
+		o.Hooks = append(slices.Clip(o.Hooks), Hooks{Hooks: host.OnError(o.OnError)})
+	}
 	if o.Backoff == nil {
 		o.Backoff = host.DefaultBackoff
 	}

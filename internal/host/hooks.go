@@ -18,6 +18,18 @@ type guarded struct {
 	start, end, extended *guard.Guard
 }
 
+// OnError makes hooks of an Options.OnError.
+func OnError(f func(context.Context, *sqsonce.Message, error)) sqsonce.Hooks {
+	return sqsonce.Hooks{End: func(ctx context.Context, d sqsonce.Delivery, r sqsonce.Return) {
+		switch r.Outcome {
+		case sqsonce.OutcomeFailed, sqsonce.OutcomeRejected, sqsonce.OutcomeUnavailable:
+			f(ctx, d.Message, r.Err)
+		case sqsonce.OutcomeDone, sqsonce.OutcomeSkipped, sqsonce.OutcomeInProgress, sqsonce.OutcomeLeaseLost, // decided elsewhere
+			sqsonce.OutcomeShutdown, sqsonce.OutcomeAbandoned, sqsonce.OutcomeNotStarted:
+		}
+	}}
+}
+
 // NewHooks returns the hooks that are set, for the host pkg. It keeps nothing of all.
 func NewHooks(log *slog.Logger, pkg string, all []sqsonce.Hooks) (hooks Hooks) {
 	for _, h := range all {

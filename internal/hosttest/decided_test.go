@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,7 @@ type treatment struct {
 	dead    bool   // a copy is in the dead-letter queue
 	changed bool   // its visibility timeout was changed
 	failed  bool   // the function reports it as failed
+	told    bool   // Options.OnError is called
 	counted string // the worker's count that grows
 }
 
@@ -37,11 +39,11 @@ var decided = map[sqsonce.OutcomeKind]struct {
 }{
 	sqsonce.OutcomeDone:        {nil, treatment{counted: "Done"}},
 	sqsonce.OutcomeSkipped:     {fmt.Errorf("order: %w", sqsonce.Skip("void")), treatment{counted: "Skipped"}},
-	sqsonce.OutcomeFailed:      {errCard, treatment{queue: true, changed: true, failed: true, counted: "Failed"}},
+	sqsonce.OutcomeFailed:      {errCard, treatment{told: true, queue: true, changed: true, failed: true, counted: "Failed"}},
 	sqsonce.OutcomeInProgress:  {sqsonce.RetryAfter(time.Minute, sqsonce.ErrInProgress), treatment{queue: true, changed: true, failed: true}},
-	sqsonce.OutcomeRejected:    {sqsonce.Reject(errCard), treatment{dead: true, counted: "FailedRejected"}},
+	sqsonce.OutcomeRejected:    {sqsonce.Reject(errCard), treatment{told: true, dead: true, counted: "FailedRejected"}},
 	sqsonce.OutcomeLeaseLost:   {sqsonce.ErrLeaseLost, treatment{queue: true, failed: true, counted: "LeasesLost"}},
-	sqsonce.OutcomeUnavailable: {sqsonce.Unavailable(errCard), treatment{queue: true, changed: true, failed: true, counted: "Unavailable"}},
+	sqsonce.OutcomeUnavailable: {sqsonce.Unavailable(errCard), treatment{told: true, queue: true, changed: true, failed: true, counted: "Unavailable"}},
 }
 
 // madeByHosts are the outcomes that no error has, and the tests of what becomes of them.
@@ -69,12 +71,18 @@ func TestEachOutcomeIsDecided(t *testing.T) {
 	}
 }
 
+// told is set by Options.OnError.
+type told struct{ atomic.Bool }
+
+func (b *told) set(context.Context, *sqsonce.Message, error) { b.Store(true) }
+
 func decideInWorker(t *testing.T, err error, want treatment) {
 	w := newFixture(t, setup{quiet: true, visibility: time.Minute, maxReceives: maxReceives})
 	w.send(message{name: "a1"})
 	p := w.newProcess()
+	var told told
 	k, newErr := sqsworker.New(p.sqs, w.url, func(context.Context, *sqsonce.Message) error { return err }, func(o *sqsworker.Options) {
-		o.Logger = w.log
+		o.Logger, o.OnError = w.log, told.set
 	})
 	if newErr != nil {
 		t.Fatal(newErr)
@@ -83,7 +91,7 @@ func decideInWorker(t *testing.T, err error, want treatment) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- k.Run(ctx) }()
 	time.Sleep(900 * time.Millisecond) // before a second run
-	got := treatment{queue: len(w.sqs.Messages(w.url)) > 0, dead: len(w.sqs.Messages(w.dlq)) > 0, failed: want.failed, changed: want.changed}
+	got := treatment{queue: len(w.sqs.Messages(w.url)) > 0, dead: len(w.sqs.Messages(w.dlq)) > 0, failed: want.failed, changed: want.changed, told: told.Load()}
 	stats := reflect.ValueOf(k.Stats())
 	for _, name := range []string{"Done", "Skipped", "Failed", "Rejected", "Unavailable", "LeasesLost"} {
 		if stats.FieldByName(name).Int() > 0 {
@@ -105,7 +113,9 @@ func decideInFunction(t *testing.T, err error, want treatment) {
 	w := newFixture(t, setup{quiet: true, visibility: time.Minute, maxReceives: maxReceives})
 	w.send(message{name: "a1"})
 	p := w.newProcess()
+	var told told
 	handle, wrapErr := lambda.Wrap(func(context.Context, *sqsonce.Message) error { return err }, func(o *lambda.Options) {
+		o.OnError = told.set
 		o.Client, o.DeadLetterQueue, o.Logger = p.sqs, w.dlq, slog.New(slog.DiscardHandler)
 	})
 	if wrapErr != nil {
@@ -116,7 +126,7 @@ func decideInFunction(t *testing.T, err error, want treatment) {
 	defer cancel()
 	response, invokeErr := handle(ctx, received)
 	// An invocation in which nothing was handled may be an error as a whole.
-	got := treatment{failed: len(response.BatchItemFailures) > 0 || invokeErr != nil, counted: want.counted, dead: len(w.sqs.Messages(w.dlq)) > 0}
+	got := treatment{failed: len(response.BatchItemFailures) > 0 || invokeErr != nil, counted: want.counted, dead: len(w.sqs.Messages(w.dlq)) > 0, told: told.Load()}
 	for _, c := range w.sqs.Calls() {
 		got.changed = got.changed || c.Op == "ChangeMessageVisibility" || c.Op == "ChangeMessageVisibilityBatch"
 	}
