@@ -53,11 +53,11 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Lease, error)
 	if insert != nil {
 		select {
 		case <-insert.done:
-			// Most acquires end here, on their caller's goroutine. A lease of which less is left is renewed first: see grant.
-			if end, left := s.clock.end(a.until, c.Lease); insert.result == written && left > c.Lease/2 && s.clock.known() {
-				l := newLease(c, a.fence, "")
-				l.Until = end
-				return l, nil
+			// Most acquires end here, on their caller's goroutine.
+			if insert.result == written && s.clock.known() {
+				if l, enough := s.leaseOf(a, record{}); enough {
+					return l, nil
+				}
 			}
 		case <-ctx.Done():
 		}
@@ -89,109 +89,152 @@ func (s *Store) batchInsert(a acquisition, m moment) *statement {
 	return st
 }
 
+// reply is what came of one request of an acquire, or of its statement in a batch.
+type reply struct {
+	kind replyKind
+	item item  // granted: the item before, nil: there was none; refused: the record
+	err  error // of the others
+}
+
+type replyKind int
+
+const (
+	replyGranted   replyKind = iota // written
+	replyRefused                    // by the record, which says why
+	replyUnwritten                  // nothing was written: again, with new values
+	replyThrottled                  // the same, and the next one may be part of a batch
+	replyUnknown                    // it may have been written, or may be later: again, with the same values
+	replyNone                       // the acquire ends with the error
+)
+
 // acquire sends the acquire until an answer decides it. insert is the first attempt, where that is part of a batch.
+//
+// While an earlier request may have been written the values stay: the condition recognises that request by them. After an answer
+// that nothing was written they are new.
 func (s *Store) acquire(ctx context.Context, a acquisition, insert *statement) (dedup.Lease, error) {
 	c := a.claim
 	requests, cancel := outlasting(ctx, requestGrace)
 	defer cancel()
-	var (
-		unknownOutcome bool            // an earlier request with a's values may have been written, or may be written later
-		batch          = insert != nil // the next request with new values may be part of a batch
-		wait           bool            // before the next request
-		fence          int64           // of the record that refused the last request
-		err            error           // of the last request
-	)
+	unknown := false  // an earlier request with a's values has no answer
+	above := int64(0) // the fence of the record that refused the last values
+	atOnce := true    // the next request does not wait
+	last := reply{}
 	for n := range maxAttempts {
-		if insert == nil && (wait && !pause(ctx, n) || ctx.Err() != nil) {
-			return dedup.Lease{}, gaveUp(unknownOutcome, cancelled(ctx, err))
+		if n > 0 && (!atOnce && !pause(ctx, n) || ctx.Err() != nil) || n == 0 && insert == nil && ctx.Err() != nil {
+			return dedup.Lease{}, gaveUp(unknown, cancelled(ctx, last.err))
 		}
-		wait = true
-
-		// While an earlier request may have been written the values stay: the condition recognises that request by them.
-		// After an answer that nothing was written the values are new.
-		if n > 0 && !unknownOutcome {
+		if n > 0 && !unknown {
 			m := s.clock.look()
-			a = s.newAcquisition(c, fence, m)
-			if batch {
+			a = s.newAcquisition(c, above, m)
+			if last.kind == replyThrottled {
 				insert = s.batchInsert(a, m)
-				batch = insert != nil
 			}
 		}
+		atOnce, last, insert = false, s.ask(ctx, requests, n, a, insert, last.err), nil
 
-		var found item // the record that refused the acquire
-		if insert != nil {
-			result := s.batcher.await(ctx, insert)
-			st := insert
-			insert, batch = nil, result == transient
-			switch result {
-			case written:
-				return s.grant(requests, a, nil)
-			case withdrawn:
-				return dedup.Lease{}, cancelled(ctx, err)
-			case underWay:
-				s.releaseLater(ctx, c, st)
-				return dedup.Lease{}, cancelled(ctx, err)
-			case expired:
-				return dedup.Lease{}, s.explain("acquire", errExpired)
-			case transient:
-				err = errThrottled
-				continue
-			case unanswered:
-				// The update with the same values follows, which recognises them. A read would prove nothing: an INSERT that is
-				// still under way has not made its record yet.
-				unknownOutcome, err = true, errUnanswered
-				continue
-			case refused:
-				found = s.existing(requests, c.Key)
-			case sentSingly:
+		switch last.kind {
+		case replyGranted:
+			return s.grant(requests, a, last.item)
+		case replyNone:
+			return dedup.Lease{}, gaveUp(unknown, last.err)
+		case replyUnknown:
+			unknown = true
+		case replyUnwritten, replyThrottled:
+		case replyRefused:
+			unknown = false
+			l, free, err := s.refused(c, last.item)
+			if !free {
+				return l, err
 			}
+			above, atOnce, last.err = fenceOf(last.item), n == 0, errContended
 		}
-
-		if found == nil {
-			// Before every send: an acquire that is sent after its lease's end would take the key for a lease that is over, and
-			// others would see a crash.
-			if !s.clock.ahead(a.until) {
-				return dedup.Lease{}, gaveUp(unknownOutcome, s.explain("acquire", because(errExpired, err)))
-			}
-			var out *dynamodb.UpdateItemOutput
-			var result attemptResult
-			result, err = s.attempt(requests, n, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
-				out, err = s.updateItem(ctx, s.acquireInput(a), options)
-				return err
-			})
-			if result == unknown {
-				unknownOutcome = true
-				continue
-			}
-			if result == unwritten {
-				continue
-			}
-			if err == nil {
-				return s.grant(requests, a, out.Attributes)
-			}
-			refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err)
-			if !isRefusal {
-				return dedup.Lease{}, gaveUp(unknownOutcome, s.explain("acquire", err))
-			}
-			found = refusal.Item
-		}
-
-		unknownOutcome = false
-		r, decodeErr := decode(found) // an implementation that returns no item with a refusal: dedup.ErrRecord
-		if decodeErr != nil {
-			return dedup.Lease{}, s.explain("acquire", decodeErr)
-		}
-		state := r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover)
-		if err := s.checkTime(); err != nil {
-			return dedup.Lease{}, gaveUp(state == ours, err)
-		}
-		if state != free {
-			return s.refuse(c, r, state)
-		}
-		// Refused by the fence alone, or by time clauses that were off. At first it is acquired again at once.
-		fence, wait, err = valueOf(r.fence), n > 0, errContended
 	}
-	return dedup.Lease{}, gaveUp(unknownOutcome, s.explain("acquire", err))
+	return dedup.Lease{}, gaveUp(unknown, s.explain("acquire", last.err))
+}
+
+// ask makes one attempt: by the statement, where there is one that decides, else by an update with the same values.
+func (s *Store) ask(ctx, requests context.Context, n int, a acquisition, insert *statement, last error) reply {
+	if insert != nil {
+		if got, decided := s.askBatch(ctx, requests, a, insert, last); decided {
+			return got
+		}
+	}
+	// Before every send: an acquire that is sent after its lease's end would take the key for a lease that is over, and
+	// others would see a crash.
+	if !s.clock.ahead(a.until) {
+		return reply{kind: replyNone, err: s.explain("acquire", because(errExpired, last))}
+	}
+	var out *dynamodb.UpdateItemOutput
+	result, err := s.attempt(requests, n, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {
+		out, err = s.updateItem(ctx, s.acquireInput(a), options)
+		return err
+	})
+	refusal, isRefusal := errors.AsType[*ddbtypes.ConditionalCheckFailedException](err)
+	switch {
+	case result == unknown:
+		return reply{kind: replyUnknown, err: err}
+	case result == unwritten:
+		return reply{kind: replyUnwritten, err: err}
+	case err == nil:
+		return reply{kind: replyGranted, item: out.Attributes}
+	case isRefusal:
+		return reply{kind: replyRefused, item: refusal.Item}
+	}
+	return reply{kind: replyNone, err: s.explain("acquire", err)}
+}
+
+// askBatch waits for the statement's result. decided is false where the update has to ask.
+func (s *Store) askBatch(ctx, requests context.Context, a acquisition, insert *statement, last error) (_ reply, decided bool) {
+	switch result := s.batcher.await(ctx, insert); result {
+	case written:
+		return reply{kind: replyGranted}, true
+	case withdrawn:
+		return reply{kind: replyNone, err: cancelled(ctx, last)}, true
+	case underWay:
+		s.releaseLater(ctx, a.claim, insert)
+		return reply{kind: replyNone, err: cancelled(ctx, last)}, true
+	case expired:
+		return reply{kind: replyNone, err: s.explain("acquire", errExpired)}, true
+	case transient:
+		return reply{kind: replyThrottled, err: errThrottled}, true
+	case unanswered:
+		// The update with the same values follows, which recognises them. A read would prove nothing: an INSERT that is
+		// still under way has not made its record yet.
+		return reply{kind: replyUnknown, err: errUnanswered}, true
+	case refused:
+		if found := s.existing(requests, a.claim.Key); found != nil {
+			return reply{kind: replyRefused, item: found}, true
+		}
+	case sentSingly:
+	}
+	return reply{}, false
+}
+
+// refused turns the record that refused an acquire into the result of the acquire. A record that is free was refused by the fence
+// alone, or by time clauses that were off: it is acquired again.
+func (s *Store) refused(c dedup.Claim, found item) (_ dedup.Lease, isFree bool, _ error) {
+	r, err := decode(found) // an implementation that returns no item with a refusal: dedup.ErrRecord
+	if err != nil {
+		return dedup.Lease{}, false, s.explain("acquire", err)
+	}
+	state := r.read(c.Owner, s.clock.taker(s.clock.look()), c.NoTakeover)
+	if err := s.checkTime(); err != nil {
+		return dedup.Lease{}, false, gaveUp(state == ours, err)
+	}
+	if state == free {
+		return dedup.Lease{}, true, nil
+	}
+	l, err := s.refuse(c, r, state)
+	return l, false, err
+}
+
+// fenceOf is the fence of a record that refused an acquire; 0: there is none.
+func fenceOf(found item) int64 {
+	r, err := decode(found)
+	if err != nil {
+		return 0
+	}
+	return valueOf(r.fence)
 }
 
 // outlasting returns a context that ends d after ctx.
@@ -273,19 +316,8 @@ func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease
 			return dedup.Lease{}, gaveUp(true, s.explain("acquire", err))
 		}
 	}
-	l := newLease(c, a.fence, before.lastError)
-	l.OwnRetry = before.status == inProgress && before.owner == c.Owner
-	if l.OwnRetry {
-		s.meter.ownRetries.Add(1)
-	}
-	l.Takeover = before.status == inProgress && !l.OwnRetry && (before.until == nil || *before.until > 0)
-	if l.Foreign = before.status != "" && before.owner == ""; l.Foreign {
-		s.meter.foreign.Add(1)
-	}
-
-	end, left := s.clock.end(a.until, c.Lease)
-	l.Until = end
-	if left > c.Lease/2 {
+	l, enough := s.leaseOf(a, before)
+	if enough {
 		return l, nil
 	}
 	renewed, err := s.Renew(ctx, l, c.Lease)
@@ -299,6 +331,23 @@ func (s *Store) grant(ctx context.Context, a acquisition, old item) (dedup.Lease
 	default:
 		return dedup.Lease{}, gaveUp(true, err)
 	}
+}
+
+// leaseOf is the lease of an acquire that was written over a record, and whether more than half of it is left.
+func (s *Store) leaseOf(a acquisition, before record) (_ dedup.Lease, enough bool) {
+	c := a.claim
+	l := newLease(c, a.fence, before.lastError)
+	l.OwnRetry = before.status == inProgress && before.owner == c.Owner
+	if l.OwnRetry {
+		s.meter.ownRetries.Add(1)
+	}
+	l.Takeover = before.status == inProgress && !l.OwnRetry && (before.until == nil || *before.until > 0)
+	if l.Foreign = before.status != "" && before.owner == ""; l.Foreign {
+		s.meter.foreign.Add(1)
+	}
+	end, left := s.clock.end(a.until, c.Lease)
+	l.Until = end
+	return l, left > c.Lease/2
 }
 
 // newLease is the claim's lease, without its end.
