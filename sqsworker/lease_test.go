@@ -3,7 +3,6 @@ package sqsworker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,15 +99,9 @@ func (m *machine) move(d time.Duration) { m.moved.Add(int64(d)) }
 
 func (x *fixture) startOn(m *machine, h sqsonce.Handler, optFns ...func(*Options)) *job {
 	x.Helper()
-	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
-	w, err := New(x.c, x.url, h, optFns...)
-	if err != nil {
-		x.Fatalf("New: %v", err)
-	}
-	w.now, w.warm = m.now, true
-	ctx, cancel := context.WithCancel(context.Background())
-	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
-	go func() { j.result <- w.Run(ctx) }()
+	j := x.newJob(x.c, h, optFns...)
+	j.now = m.now
+	j.run()
 	return j
 }
 
@@ -151,47 +144,8 @@ func TestSuspendEndsTheLease(t *testing.T) {
 	})
 }
 
-// TestWallClockSetForward: it looks like a suspend, so leases are lost that were good. The messages come back, and what was
-// done is deleted without a run.
-func TestWallClockSetForward(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b", "c")
-		m := newMachine()
-		var r runs
-		j := x.startOn(m, func(_ context.Context, msg *sqsonce.Message) error {
-			defer r.begin(msg.Body)()
-			time.Sleep(10 * time.Second) // ignores its context
-			return nil
-		})
-		time.Sleep(5 * time.Second)
-		m.move(time.Hour)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 3 || s.Undeleted != 0 {
-			t.Errorf("%v; %+v", r.list(), s)
-		}
-	})
-}
-
-// TestWallClockSetBack: the monotonic clock goes on. Extensions are in time, and no lease lasts longer.
+// TestWallClockSetBack: the monotonic clock goes on, and no lease lasts longer.
 func TestWallClockSetBack(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b", "c")
-		m := newMachine()
-		var r runs
-		j := x.startOn(m, r.take(2*time.Minute), func(o *Options) { o.Wait = time.Second })
-		for range 10 {
-			time.Sleep(13 * time.Second)
-			m.move(-time.Hour)
-		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 0 {
-			t.Errorf("%v; %+v", r.list(), s)
-		}
-	})
 	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")

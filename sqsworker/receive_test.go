@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,26 +34,6 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 	})
 }
 
-func TestReceiversGrowWithTheLoad(t *testing.T) {
-	rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 100 * time.Millisecond}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		const n = 2000
-		for i := range n {
-			x.send(fmt.Sprint(i))
-		}
-		j := x.start(ok, func(o *Options) { o.Concurrency, o.InFlight = 100, 500 })
-		began := time.Now()
-		for len(x.queued()) > 0 {
-			time.Sleep(50 * time.Millisecond)
-		}
-		// One receive at a time would take 20 s.
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("took %s", took)
-		}
-		j.stopClean()
-	})
-}
-
 // TestBusyHandlersNeedNoMoreReceivers: while all handlers are busy, more receives would only keep messages from other
 // workers.
 func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
@@ -63,53 +42,14 @@ func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
 		for i := range 500 {
 			x.send(fmt.Sprint(i))
 		}
-		g := &gauge{Client: x.c, x: x}
-		w, err := New(g, x.url, func(context.Context, *sqsonce.Message) error {
-			time.Sleep(time.Second)
-			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, 1000, 50 })
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 55*time.Second)
-		defer cancel()
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
-		if g.maxPoll > 3 {
-			t.Errorf("%d receives at once for 10 handlers of 1 s, want no more than their start takes", g.maxPoll)
+		c := &countedClient{Client: x.c}
+		j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, 1000, 50 })
+		time.Sleep(55 * time.Second)
+		j.stopClean()
+		if n := c.receives.most; n > 3 {
+			t.Errorf("%d receives at once for 10 handlers of 1 s, want no more than their start takes", n)
 		}
 	})
-}
-
-// gauge counts what is in flight when a receive is sent, what it asks for included.
-type gauge struct {
-	Client
-	x       *fixture
-	mu      sync.Mutex
-	maxAsk  int
-	polls   int
-	maxPoll int
-}
-
-func (g *gauge) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	inFlight := int(in.MaxNumberOfMessages)
-	for _, m := range g.x.queued() {
-		if m.InFlight {
-			inFlight++
-		}
-	}
-	g.enter(inFlight, 1)
-	defer g.enter(0, -1)
-	return g.Client.ReceiveMessage(ctx, in, o...)
-}
-
-func (g *gauge) enter(inFlight, polls int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.maxAsk = max(g.maxAsk, inFlight)
-	g.polls += polls
-	g.maxPoll = max(g.maxPoll, g.polls)
 }
 
 func TestInFlightIsTheLimit(t *testing.T) {
@@ -119,22 +59,17 @@ func TestInFlightIsTheLimit(t *testing.T) {
 				for i := range 60 {
 					x.send(fmt.Sprint(i))
 				}
-				g := &gauge{Client: x.c, x: x}
-				w, err := New(g, x.url, func(context.Context, *sqsonce.Message) error {
-					time.Sleep(time.Second)
-					return nil
-				}, func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, limit, 1 })
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-				defer cancel()
-				if err := w.Run(ctx); err != nil {
-					t.Error(err)
-				}
+				most := 0 // in flight when a receive is sent, what it asks for included; there is one at a time
+				c := &countedClient{Client: receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+					most = max(most, int(in.MaxNumberOfMessages)+x.inFlight())
+					return x.c.ReceiveMessage(ctx, in, o...)
+				}}}
+				j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, limit, 1 })
+				time.Sleep(2 * time.Minute)
+				j.stopClean()
 				x.wantEmpty()
-				if g.maxAsk > limit || g.maxPoll > 1 {
-					t.Errorf("asked for %d in flight with %d polls, want at most %d and 1", g.maxAsk, g.maxPoll, limit)
+				if most > limit || c.receives.most > 1 {
+					t.Errorf("asked for %d in flight with %d polls, want at most %d and 1", most, c.receives.most, limit)
 				}
 			})
 		})
@@ -283,25 +218,5 @@ func TestUnansweredReceives(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-func TestReceiveAttempts(t *testing.T) {
-	for name, rule := range map[string]fault.Rule{
-		"reply lost": {Op: opReceive, Nth: 1, Do: fault.LoseReply},
-		"throttled":  {Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("g:0", "g:1")
-				var r runs
-				j := x.start(r.take(time.Second))
-				time.Sleep(5 * time.Second)
-				// Without the repeated attempt the messages would be hidden for 30 s.
-				x.wantEmpty()
-				j.stopClean()
-				inOrder(t, r.list())
-			})
-		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // wantRunning compares what runs: group, receive count, seconds since the start, and whether it is hidden and stuck.
@@ -202,55 +200,6 @@ func TestRunningCostsNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { r.add(d); r.changed(d); r.remove(d) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-}
-
-// TestSeenFromOutside: anybody may ask while the worker runs, loses leases and stops. It is for the race detector.
-func TestSeenFromOutside(t *testing.T) {
-	bubble(t, setup{faults: []fault.Rule{
-		{Op: opChange, Prob: 0.1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"},
-		{Prob: 1, Do: fault.Delay, Delay: 50 * time.Millisecond},
-	}}, func(x *fixture) {
-		x.sendMany(200)
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			settle.KeepKey(ctx, m.Body)
-			time.Sleep(7 * time.Second)
-			return nil
-		}, func(o *Options) { o.Visibility, o.StopTimeout, o.StopGrace = 5*time.Second, 3*time.Second, time.Second })
-		seen, ended := map[State]bool{}, make(chan struct{})
-		var asking sync.WaitGroup
-		asking.Go(func() {
-			for most := 0; ; time.Sleep(10 * time.Millisecond) {
-				all, total := j.Running(10)
-				for _, h := range all {
-					_ = h.Key()
-				}
-				most = max(most, total)
-				seen[j.State()] = true
-				_, _, _ = j.Options(), j.NotLive(), j.NotReady()
-				select {
-				case <-ended:
-					if most < 10 { // stuck ones come in addition
-						t.Errorf("at most %d handlers were seen, want Concurrency", most)
-					}
-					return
-				default:
-				}
-			}
-		})
-		for _, n := range []int{9, 10, 10} {
-			time.Sleep(20 * time.Second)
-			if err := j.SetConcurrency(n); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_ = j.stop()
-		time.Sleep(time.Minute)
-		close(ended)
-		asking.Wait()
-		if !seen[StateRunning] || !seen[StateStopping] || !seen[StateEnded] {
-			t.Errorf("states: %v", seen)
-		}
-	})
 }
 
 func TestOptionsInForce(t *testing.T) {
