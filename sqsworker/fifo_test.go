@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -65,7 +67,12 @@ func TestWaitingGroupDoesNotLinger(t *testing.T) {
 
 func TestFairQueueGroupsStayParallel(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		x.sendGroup("tenant", "a", "b", "c")
+		for _, body := range []string{"a", "b", "c"} {
+			in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("tenant")}
+			if _, err := x.c.SendMessage(x.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
 		var r runs
 		j := x.start(r.take(time.Second))
 		time.Sleep(5 * time.Second)

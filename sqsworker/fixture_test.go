@@ -347,17 +347,6 @@ func (x *fixture) receive(visibility time.Duration) []sqstypes.Message {
 	return out.Messages
 }
 
-// sendGroup sends to a group of a standard queue: a tenant of a fair queue.
-func (x *fixture) sendGroup(group string, bodies ...string) {
-	x.Helper()
-	for _, b := range bodies {
-		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &b, MessageGroupId: &group}
-		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-			x.Fatalf("SendMessage: %v", err)
-		}
-	}
-}
-
 // stubClient panics when it is called.
 type stubClient struct{ Client }
 

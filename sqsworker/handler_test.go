@@ -63,37 +63,6 @@ func TestRetryAfterAndBackoff(t *testing.T) {
 	}
 }
 
-// TestStuckHandlerFreesItsSlot: a handler ignores that its context is cancelled. Others run, and its message stays hidden.
-func TestStuckHandlerFreesItsSlot(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("stuck", "other")
-		var r runs
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			if m.Body == "stuck" {
-				time.Sleep(10 * time.Minute)
-			}
-			return nil
-		}, func(o *Options) { o.Concurrency, o.Timeout = 1, timeoutOf(5*time.Second) })
-		time.Sleep(6 * time.Second)
-		if got := r.count("other"); got != 0 {
-			t.Error("two handlers at once before the grace is over")
-		}
-		time.Sleep(3 * time.Second)
-		if got, s := r.count("other"), j.Stats(); got != 1 || s.Stuck != 1 {
-			t.Errorf("other ran %d times, want 1; %+v", got, s)
-		}
-		time.Sleep(11 * time.Minute)
-		if s := j.Stats(); s.Stuck != 0 {
-			t.Errorf("Stuck: got %d after it returned, want 0", s.Stuck)
-		}
-		j.stopClean()
-		if r.count("stuck") != 1 {
-			t.Errorf("runs: %v", r.list())
-		}
-	})
-}
-
 func TestContextValuesReachTheHandler(t *testing.T) {
 	type key struct{}
 	bubble(t, setup{}, func(x *fixture) {

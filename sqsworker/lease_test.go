@@ -24,8 +24,10 @@ func TestLeaseProof(t *testing.T) {
 	if got := le.due.Sub(now); got != 15*time.Second {
 		t.Errorf("due after %s, want half", got)
 	}
-	if got := extensionInterval(9*time.Second, 0); got != 3*time.Second {
-		t.Errorf("interval of 9 s: got %s, want a third", got)
+	for visibility, want := range map[time.Duration]time.Duration{10 * time.Second: 4750 * time.Millisecond, 9 * time.Second: 2850 * time.Millisecond} {
+		if got := extensionInterval(visibility, 0.5); got != want {
+			t.Errorf("interval of %s: got %s, want %s", visibility, got, want)
+		}
 	}
 	// An extension counts from before its call.
 	le.extended(now.Add(10*time.Second), now.Add(14*time.Second), 30*time.Second, 30*time.Second, false, 0)
@@ -180,23 +182,7 @@ func TestLateSuccessProvesNothing(t *testing.T) {
 	start := d.lease.anchor
 	l.now = func() time.Time { return stepped(start, 2*time.Minute) }
 	l.extensionAnswered(change{d: d, handle: d.lease.handle, visibility: time.Minute}, nil, stepped(start, 110*time.Second), 0)
-	if d.state != gone || l.counters.leasesLost.Load() != 1 {
-		t.Errorf("state %d, %d leases lost; want the lease lost", d.state, l.counters.leasesLost.Load())
-	}
-}
-
-func TestExtensionInterval(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		visibility time.Duration
-		jitter     float64
-		want       time.Duration
-	}{
-		{30 * time.Second, 0, 15 * time.Second}, {30 * time.Second, 1, 13500 * time.Millisecond},
-		{10 * time.Second, 0, 5 * time.Second}, {9 * time.Second, 0, 3 * time.Second}, {9 * time.Second, 0.5, 2850 * time.Millisecond},
-	} {
-		if got := extensionInterval(tc.visibility, tc.jitter); got != tc.want {
-			t.Errorf("V=%s, jitter %v: got %s, want %s", tc.visibility, tc.jitter, got, tc.want)
-		}
+	if s := l.Stats(); d.state != gone || s.LeasesLost != 1 || s.NotExtended != 1 || s.Extended != 0 {
+		t.Errorf("state %d, %+v; want the lease lost, and nothing extended", d.state, s)
 	}
 }

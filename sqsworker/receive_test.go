@@ -125,26 +125,6 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestReceivesAreInOrder: messages are in the order of their receipt, over all receives.
-func TestReceivesAreInOrder(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	for _, ids := range []string{"ab", "cd", "e"} {
-		e := received{poll: &poll{sent: time.Now()}, arrival: time.Now()}
-		for _, id := range ids {
-			e.batch = append(e.batch, incoming{m: &sqsonce.Message{ID: string(id)}})
-		}
-		l.received(e)
-	}
-	var got string
-	for _, d := range l.sorted() {
-		got += d.m.ID
-	}
-	if got != "abcde" {
-		t.Errorf("order %s", got)
-	}
-}
-
 // TestReceiversAfterAnAnswer: one more after a full receive if a handler has nothing to do, one less after an empty one.
 func TestReceiversAfterAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -159,21 +139,6 @@ func TestReceiversAfterAnAnswer(t *testing.T) {
 		}
 		if l.received(e); l.polling.target != tc.want {
 			t.Errorf("%+v: got %d receivers", tc, l.polling.target)
-		}
-	}
-}
-
-// TestPauseAfterAnEmptyAnswer: a receiver waits for the rest of the second, and an answer in less than half of it is logged.
-func TestPauseAfterAnEmptyAnswer(t *testing.T) {
-	t.Parallel()
-	for took, logged := range map[time.Duration]bool{400 * time.Millisecond: true, 800 * time.Millisecond: false, 2 * time.Second: false} {
-		l := newTestLoop(t)
-		now := time.Now()
-		l.now = func() time.Time { return now }
-		l.pauseIfUseless(received{poll: &poll{sent: now.Add(-took)}, arrival: now})
-		at, pauses := l.schedule.next()
-		if pauses != (took < time.Second) || pauses && at.Sub(now) != time.Second-took || l.polling.warned.IsZero() == logged {
-			t.Errorf("empty after %s: pauses %t for %s, warned %s", took, pauses, at.Sub(now), l.polling.warned)
 		}
 	}
 }

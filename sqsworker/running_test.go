@@ -102,24 +102,6 @@ func TestRunningLost(t *testing.T) {
 	})
 }
 
-// TestRunningWithANewerHandle: the message comes again while its handler runs.
-func TestRunningWithANewerHandle(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	d := l.addTest("a", 1)
-	d.state = running
-	l.counters.running.add(d)
-	newer := d.lease
-	newer.count, newer.anchor = 2, newer.anchor.Add(10*time.Second)
-	if l.addDelivery(incoming{m: d.m}, newer) != nil {
-		t.Fatal("a second delivery of a message in flight")
-	}
-	want := newer.anchor.Add(newer.span)
-	if all, _ := l.Running(1); all[0].ReceiveCount != 2 || time.Until(want)-all[0].Lease > time.Second {
-		t.Errorf("got %+v, want receive count 2, hidden until %s", all[0], want)
-	}
-}
-
 // TestRunningList: whatever ends first, the rest stays in its order.
 func TestRunningList(t *testing.T) {
 	t.Parallel()
@@ -188,17 +170,6 @@ func TestRunningKey(t *testing.T) {
 				j.stopClean()
 			})
 		})
-	}
-}
-
-// TestRunningCostsNothing: neither a message, nor what changes of it while it runs.
-func TestRunningCostsNothing(t *testing.T) {
-	l := newTestLoop(t)
-	var r runningHandlers
-	d := l.addTest("a", 1)
-	d.state = running
-	if n := testing.AllocsPerRun(100, func() { r.add(d); r.changed(d); r.remove(d) }); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }
 

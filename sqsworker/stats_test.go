@@ -95,15 +95,3 @@ func TestStatsOfExtensions(t *testing.T) {
 		_ = j.stop()
 	})
 }
-
-// TestStatsOfALateExtension: SQS confirms it when the visibility timeout may have ended.
-func TestStatsOfALateExtension(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	d := l.addTest("a", 1)
-	d.lease.anchor = d.lease.anchor.Add(-2 * time.Minute)
-	l.extensionAnswered(change{d: d, handle: d.lease.handle, visibility: time.Minute}, nil, time.Now(), 0)
-	if s := l.Stats(); s.NotExtended != 1 || s.Extended != 0 || s.LeasesLost != 1 {
-		t.Errorf("%+v", s)
-	}
-}

@@ -40,21 +40,6 @@ func TestStopWaitsForThePoll(t *testing.T) {
 	})
 }
 
-func TestStopEndsWithTheEmptyPoll(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		j := x.start(ok)
-		time.Sleep(6 * time.Second) // the first receive takes 1 s
-		began := time.Now()
-		j.stopClean()
-		if took := time.Since(began); took != 10*time.Second {
-			t.Errorf("stopped after %s, want the 10 s that the poll still had", took)
-		}
-		if n := x.calls("ReceiveMessage"); n != 2 {
-			t.Errorf("%d receives, want 2", n)
-		}
-	})
-}
-
 func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
@@ -104,30 +89,6 @@ func TestStopRunsLastReceives(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestStopCancelsSlowHandlers(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a")
-		var cause error
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return ctx.Err()
-		})
-		time.Sleep(time.Second)
-		began := time.Now()
-		j.stopClean()
-		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
-			t.Errorf("stopped after %s, want StopTimeout", took)
-		}
-		if !errors.Is(cause, sqsonce.ErrShutdown) {
-			t.Errorf("cause: got %v, want ErrShutdown", cause)
-		}
-		if got := x.receive(time.Minute); len(got) != 1 {
-			t.Error("the cancelled handler's message is not visible right after the stop")
-		}
-	})
 }
 
 func TestStuckHandlersAreReported(t *testing.T) {
