@@ -10,7 +10,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func rejectBad(_ context.Context, m *sqsonce.Message) error {
@@ -72,23 +71,6 @@ func TestRejectWithoutDLQIsAnyOtherError(t *testing.T) {
 		}
 		if !x.log.has("no dead-letter queue") {
 			t.Error("nothing logged")
-		}
-	})
-}
-
-func TestRejectIsNotDeletedWhenTheSendFails(t *testing.T) {
-	rule := fault.Rule{Op: "SendMessage", Nth: 2, Times: 3, Do: fault.Error, Code: "AccessDenied"}
-	bubble(t, setup{maxReceives: 50, faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("bad")
-		j := x.start(rejectBad)
-		time.Sleep(time.Hour)
-		j.stopClean()
-		x.wantEmpty()
-		if dead := x.dead(); len(dead) != 1 {
-			t.Errorf("dead-letter queue: %+v", dead)
-		}
-		if got := j.Stats().Rejected; got != 1 {
-			t.Errorf("Rejected: got %d, want 1", got)
 		}
 	})
 }

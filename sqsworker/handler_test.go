@@ -10,7 +10,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 func TestPanicError(t *testing.T) {
@@ -78,33 +77,6 @@ func TestContextValuesReachTheHandler(t *testing.T) {
 			t.Errorf("got %v, want v", v)
 		}
 		j.stopClean()
-	})
-}
-
-// TestWaitingMessageIsNotStartedUnproven: the only slot is occupied and extensions fail. The message that waits becomes
-// visible to others before the slot is free.
-func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 1000, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a", "b")
-		var r runs
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			time.Sleep(45 * time.Second) // ignores its context
-			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.StopGrace = 1, 2, time.Hour })
-		time.Sleep(29500 * time.Millisecond)
-		taken := x.receive(10 * time.Minute)
-		time.Sleep(time.Second)
-		taken = append(taken, x.receive(10*time.Minute)...)
-		if len(taken) != 2 {
-			t.Fatalf("another consumer got %d messages, want both", len(taken))
-		}
-		time.Sleep(time.Minute)
-		if got := r.count("b"); got != 0 {
-			t.Errorf("b was started %d times without a lease", got)
-		}
-		_ = j.stop()
 	})
 }
 

@@ -313,37 +313,6 @@ func TestHeldCopyLosesItsLease(t *testing.T) {
 	})
 }
 
-// TestHeldCopyBetweenPeerAndStop: a held message is either tried again or given back, also if the peer ends as the stop
-// begins.
-func TestHeldCopyBetweenPeerAndStop(t *testing.T) {
-	for range 30 {
-		bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-			x.send("a")
-			var r runs
-			ended := make(chan struct{})
-			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-				defer r.begin(m.Body)()
-				select {
-				case <-ended:
-					time.Sleep(time.Second)
-					return nil
-				default:
-					return sqsonce.RetryAfter(time.Minute, host.WithEnded(sqsonce.ErrInProgress, ended))
-				}
-			})
-			time.Sleep(time.Second)
-			j.cancel()
-			close(ended)
-			if err := j.wait(); err != nil {
-				t.Errorf("Run: got %v, want nil", err)
-			}
-			if runs, left := len(r.list()), len(x.queued()); runs+left != 2 {
-				t.Errorf("%d runs, %d left; want one and one, or two and none", runs, left)
-			}
-		})
-	}
-}
-
 // A message beyond Options.Held is given back until the other delivery's lease is certainly over: it costs one receive more.
 func TestMessageBeyondHeldComesBackOnce(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
