@@ -163,31 +163,6 @@ func TestOutageOfADay(t *testing.T) {
 	})
 }
 
-func TestOneOfTwoWorkersIsCutOff(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-		var bad, good dependency
-		bad.set(sqsonce.Unavailable(errRefused))
-		good.set(nil)
-		cut := x.start(bad.handle)
-		x.sendMany(20)
-		time.Sleep(5 * time.Second) // the worker that is cut off has them all
-		healthy := x.start(good.handle)
-		time.Sleep(150 * time.Second)
-		if n := good.handled(); n < 20-mostProbes {
-			t.Errorf("%d of 20 are done 2.5 min after they were sent", n)
-		}
-		bad.set(nil)
-		time.Sleep(time.Minute)
-		cut.stopClean()
-		healthy.stopClean()
-		x.wantEmpty()
-		if len(x.dead()) > 0 {
-			t.Error("a message is in the dead-letter queue")
-		}
-	})
-}
-
 // A worker that is cut off, and finds no other message, gives its own one to another worker after a minute.
 func TestProbeIsHandedOver(t *testing.T) {
 	t.Parallel()
