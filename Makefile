@@ -77,7 +77,7 @@ soak-outbox: # 60 min: 60 million states of the protocol, a million events of ea
 	cd dedup/sqlstore && SOAK=1 go test ./sqloutbox -run '^Test(Storm|NoLateEvents)$$' -count 1 -timeout 180m -v
 
 soak-worker: # 20 min: two million messages, and processes without their store for five minutes
-	SOAK=1 go test ./sqsworker -run '^Test(Soak|Process.*|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
+	SOAK=1 go test ./sqsworker -run '^Test(Soak|Killed.*|SleepingProcess)$$' -count 1 -timeout 60m -v
 
 soak-kills: # 120 min: 3,000 kills at each outbox
 	KILLS=3000 go test ./fifo/outbox/dynamooutbox/killtest -run '^TestKill(InMemory|OnDynoxide)$$' -count 1 -timeout 180m -v

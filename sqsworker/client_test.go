@@ -55,24 +55,15 @@ func TestConnections(t *testing.T) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
 		}),
 	})}
-	w, err := New(calls, x.url, ok, func(o *Options) {
+	j := x.startWith(calls, ok, func(o *Options) {
 		o.Concurrency, o.InFlight, o.Receivers, o.Wait, o.Visibility = 100, inFlight, 16, time.Second, time.Second
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- w.Run(ctx) }()
 	for len(x.queued()) > 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	cancel()
-	if err := <-result; err != nil {
-		t.Errorf("Run: got %v, want nil", err)
-	}
+	j.stopClean()
 	// More deletes than minDeletes only where this machine is slow: TestDeletesAtOnce has virtual time.
-	receivers, deleters, heartbeats := w.opts.Receivers, inFlight/host.MaxBatch, inFlight/host.MaxBatch
+	receivers, deleters, heartbeats := j.opts.Receivers, inFlight/host.MaxBatch, inFlight/host.MaxBatch
 	if calls.receives.most > receivers || calls.deletes.most > deleters || calls.changes.most > heartbeats {
 		t.Errorf("at once: %d receives of at most %d, %d deletes of at most %d, %d heartbeats of at most %d",
 			calls.receives.most, receivers, calls.deletes.most, deleters, calls.changes.most, heartbeats)
@@ -95,27 +86,18 @@ func TestDeletesAtOnce(t *testing.T) {
 			x.sendMany(messages)
 			calls := &countedClient{Client: x.c}
 			done := make(chan struct{})
-			w, err := New(calls, x.url, func(context.Context, *sqsonce.Message) error { <-done; return nil }, func(o *Options) {
+			j := x.startWith(calls, func(context.Context, *sqsonce.Message) error { <-done; return nil }, func(o *Options) {
 				o.Concurrency, o.InFlight, o.Receivers = messages, messages, tc.receivers
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(context.Background())
-			result := make(chan error, 1)
-			go func() { result <- w.Run(ctx) }()
 			time.Sleep(time.Minute)
 			x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opDelete, Prob: 1, Do: fault.Delay, Delay: slowCall}}})
 			if tc.stop {
-				cancel()
+				j.cancel()
 				synctest.Wait()
 			}
 			close(done)
 			time.Sleep(time.Minute)
-			cancel()
-			if err := <-result; err != nil {
-				t.Errorf("Run: got %v, want nil", err)
-			}
+			j.stopClean()
 			x.wantEmpty()
 			if tc.stop {
 				if calls.deletes.most < messages/host.MaxBatch {

@@ -95,30 +95,21 @@ func TestHostClockIsSlow(t *testing.T) {
 	}
 }
 
-// dateless is a client whose answers have no Date.
-type dateless struct{ Client }
-
-func (c dateless) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil {
-		out.ResultMetadata = middleware.Metadata{}
-	}
-	return out, err
-}
-
 // TestShortReceivesAreFew: one in half an hour of an idle worker, with Dates or without.
 func TestShortReceivesAreFew(t *testing.T) {
 	t.Parallel()
 	for _, dates := range []bool{true, false} {
 		bubble(t, setup{}, func(x *fixture) {
-			var c Client = x.c
-			if !dates {
-				c = dateless{c}
-			}
-			j := x.startWith(c, ok)
-			time.Sleep(10*time.Hour - time.Second)
-			if n := x.calls(opReceive) - 2400; n < 10 || n > 20 {
-				t.Errorf("dates %t: %d receives more than long polls in 10 h, want at most one each 30 min", dates, n)
+			j := x.startWith(receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+				out, err := x.c.ReceiveMessage(ctx, in, o...)
+				if err == nil && !dates {
+					out.ResultMetadata = middleware.Metadata{}
+				}
+				return out, err
+			}}, ok)
+			time.Sleep(3*time.Hour - time.Second)
+			if n := x.calls(opReceive) - 720; n < 3 || n > 6 {
+				t.Errorf("dates %t: %d receives more than long polls in 3 h, want at most one each 30 min", dates, n)
 			}
 			j.stopClean()
 		})
@@ -164,23 +155,6 @@ func TestHostClockIsSet(t *testing.T) {
 	}
 }
 
-// lateAnswers is a client whose receives return late with a message, by what hold says. It is also a process that was
-// stopped in a long poll: nothing of it runs, and the answer waits in the socket.
-type lateAnswers struct {
-	Client
-	hold func(n int) // after the n-th receive with messages
-	n    int
-}
-
-func (c *lateAnswers) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil && len(out.Messages) > 0 {
-		c.n++
-		c.hold(c.n)
-	}
-	return out, err
-}
-
 // TestLateAnswer: the answer to a receive arrives when the visibility timeout is almost over, or over. Another worker must
 // not get a message while it is run here.
 func TestLateAnswer(t *testing.T) {
@@ -193,12 +167,16 @@ func TestLateAnswer(t *testing.T) {
 					bubble(t, setup{fifo: fifo}, func(x *fixture) {
 						var r runs
 						h := r.take(20 * time.Second)
-						first := &lateAnswers{Client: x.c, hold: func(n int) {
-							if n == 1 {
+						// It is also a process that was stopped in a long poll: the answer waits in the socket.
+						held := false
+						a := x.startWith(receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+							out, err := x.c.ReceiveMessage(ctx, in, o...)
+							if err == nil && len(out.Messages) > 0 && !held {
+								held = true
 								time.Sleep(late)
 							}
-						}}
-						a := x.startWith(first, h, func(o *Options) { o.Concurrency = 3 })
+							return out, err
+						}}, h, func(o *Options) { o.Concurrency = 3 })
 						time.Sleep(idle)
 						x.send("g:1", "h:2", "i:3")
 						time.Sleep(time.Second)

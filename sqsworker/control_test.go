@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -33,12 +32,7 @@ func TestPause(t *testing.T) {
 		j.Resume()
 		time.Sleep(time.Second)
 		j.Pause()
-		inHand := 0
-		for _, m := range x.queued() {
-			if m.InFlight {
-				inHand++
-			}
-		}
+		inHand := x.inFlight()
 		before = x.calls(opReceive)
 		time.Sleep(time.Hour)
 		if got := len(r.list()); inHand <= 2 || got != inHand {
@@ -56,19 +50,14 @@ func TestPause(t *testing.T) {
 // TestPauseBeforeRun: what is asked for before Run holds, and nothing is done by calls after it.
 func TestPauseBeforeRun(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		w, err := New(x.c, x.url, ok)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Pause()
-		w.Pause()
+		j := x.newJob(x.c, ok)
+		j.Pause()
+		j.Pause()
 		x.send("a")
-		ctx, cancel := context.WithCancel(context.Background())
-		j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
 		if j.wantIntake("before Run", ""); j.Stats().Concurrency != 0 {
 			t.Errorf("%+v before Run", j.Stats())
 		}
-		go func() { j.result <- w.Run(ctx) }()
+		j.run()
 		time.Sleep(time.Hour)
 		if n := x.calls(opReceive); n != 0 {
 			t.Errorf("%d receives of a paused worker", n)
@@ -220,57 +209,22 @@ func TestSetConcurrency(t *testing.T) {
 	}
 }
 
-func TestSetConcurrencyBeforeRun(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.sendMany(30)
-		var r runs
-		w, err := New(x.c, x.url, r.take(time.Minute))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, bad := range []int{0, -1} {
-			err := w.SetConcurrency(bad)
-			if f, is := errors.AsType[*sqsonce.FieldError](err); !is || f.Package != "sqsworker" || f.Field != "concurrency" {
-				t.Errorf("%d: got %v, want a FieldError", bad, err)
-			}
-		}
-		if err := w.SetConcurrency(3); err != nil {
-			t.Fatal(err)
-		}
-		w.warm = true
-		ctx, cancel := context.WithCancel(context.Background())
-		j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
-		go func() { j.result <- w.Run(ctx) }()
-		time.Sleep(time.Second)
-		if s := j.Stats(); s.Running != 3 || s.Received != 3 {
-			t.Errorf("%d run, %d received, want 3", s.Running, s.Received)
-		}
-		j.Hurry()
-		j.stopClean()
-	})
-}
-
 // TestReceiversFollowConcurrency: with one slot there are at most two receives at once.
 func TestReceiversFollowConcurrency(t *testing.T) {
 	for _, receivers := range []int{0, 2} {
 		rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 100 * time.Millisecond}
 		bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 			x.sendMany(1000)
-			g := &gauge{Client: x.c, x: x}
-			w, err := New(g, x.url, ok, func(o *Options) { o.Concurrency, o.Receivers = 1, receivers })
-			if err != nil {
+			c := &countedClient{Client: x.c}
+			j := x.newJob(c, ok, func(o *Options) { o.Concurrency, o.Receivers = 1, receivers })
+			if err := j.SetConcurrency(100); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			if err := w.SetConcurrency(100); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Run(ctx); err != nil {
-				t.Error(err)
-			}
-			if follows := receivers == 0; follows != (g.maxPoll > 2) {
-				t.Errorf("Receivers %d: %d receives at once", receivers, g.maxPoll)
+			j.run()
+			time.Sleep(time.Minute)
+			j.stopClean()
+			if follows := receivers == 0; follows != (c.receives.most > 2) {
+				t.Errorf("Receivers %d: %d receives at once", receivers, c.receives.most)
 			}
 		})
 	}
@@ -298,69 +252,42 @@ func TestControlFromManyGoroutines(t *testing.T) {
 		const n = 300
 		x.sendMany(n)
 		var r runs
-		w, err := New(x.c, x.url, r.take(50*time.Millisecond))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
+		j := x.newJob(x.c, r.take(50*time.Millisecond))
 		var callers sync.WaitGroup
 		for i := range 8 {
 			callers.Go(func() {
 				for k := range 500 {
 					switch (i + k) % 4 {
 					case 0:
-						w.Pause()
+						j.Pause()
 					case 1:
-						w.Resume()
+						j.Resume()
 					case 2:
-						if err := w.SetConcurrency(1 + (i+k)%20); err != nil {
+						if err := j.SetConcurrency(1 + (i+k)%20); err != nil {
 							t.Error(err)
 						}
 					case 3:
-						_ = w.Stats()
+						_, _, _, _, _ = j.Stats(), j.State(), j.Options(), j.NotLive(), j.NotReady()
+						if all, _ := j.Running(10); len(all) > 0 {
+							_ = all[0].Key()
+						}
 					}
 					time.Sleep(time.Millisecond)
 				}
 			})
 		}
 		time.Sleep(10 * time.Millisecond)
-		go func() { j.result <- w.Run(ctx) }()
+		j.run()
 		callers.Wait()
-		w.Resume()
+		j.Resume()
 		time.Sleep(time.Hour)
 		x.wantEmpty()
 		if got := len(r.list()); got != n {
 			t.Errorf("%d runs of %d messages", got, n)
 		}
-		w.Pause()
+		j.Pause()
 		j.stopClean()
-		w.Resume()
-	})
-}
-
-func TestHeldInStats(t *testing.T) {
-	bubble(t, setup{fifo: true}, func(x *fixture) {
-		x.send("g:0", "g:1", "h:0")
-		var r runs
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			if r.count(m.Body) == 1 && m.Body != "g:1" {
-				return sqsonce.RetryAfter(10*time.Second, errTest)
-			}
-			return nil
-		})
-		for _, tc := range []struct {
-			at   time.Duration
-			held int64
-		}{{5 * time.Second, 2}, {10 * time.Second, 0}} { // heads; those behind them wait for them
-			time.Sleep(tc.at)
-			if s := j.Stats(); s.Held != tc.held {
-				t.Errorf("after %s: %d held, want %d", tc.at, s.Held, tc.held)
-			}
-		}
-		j.stopClean()
-		x.wantEmpty()
+		j.Resume()
 	})
 }
 

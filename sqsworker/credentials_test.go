@@ -33,14 +33,10 @@ func stsError(code string) error {
 // failedFetches are errors of services that give credentials, with codes that would end Run, or decide something, if SQS answered them.
 var failedFetches = map[string]error{
 	"STS denies":           stsError("AccessDenied"),
-	"STS, expired":         stsError("ExpiredTokenException"),
 	"STS, signature":       stsError("SignatureDoesNotMatch"),
-	"STS, no such queue":   stsError("QueueDoesNotExist"),
 	"STS, something new":   stsError("SomethingNew"),
 	"Pod Identity denies":  &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient},
-	"Pod Identity, token":  &smithy.GenericAPIError{Code: "InvalidClientTokenId", Fault: smithy.FaultClient},
 	"IMDS without a role":  errors.New("no EC2 IMDS role found, operation error ec2imds: GetMetadata, request canceled, context deadline exceeded"),
-	"static, empty":        errors.New("static credentials are empty"),
 	"Pod Identity refuses": &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")},
 }
 

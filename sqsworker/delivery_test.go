@@ -12,62 +12,26 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// twin is a client whose receives bring each message twice in one answer, as SQS may.
-type twin struct{ Client }
-
-func (c twin) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	in.MaxNumberOfMessages = max(1, in.MaxNumberOfMessages/2)
-	out, err := c.Client.ReceiveMessage(ctx, in, o...)
-	if err == nil {
-		out.Messages = append(out.Messages, out.Messages...)
-	}
-	return out, err
-}
-
 // TestTwiceInOneAnswer: one run, and one entry in the batch that deletes it.
 func TestTwiceInOneAnswer(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a", "b", "c", "d", "e")
 		var r runs
-		w, err := New(twin{x.c}, x.url, r.take(20*time.Second), func(o *Options) { o.Wait = time.Second })
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		j := x.startWith(receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+			in.MaxNumberOfMessages = max(1, in.MaxNumberOfMessages/2)
+			out, err := x.c.ReceiveMessage(ctx, in, o...)
+			if err == nil {
+				out.Messages = append(out.Messages, out.Messages...)
+			}
+			return out, err
+		}}, r.take(20*time.Second))
+		time.Sleep(time.Minute)
+		j.stopClean()
 		x.wantEmpty()
-		if s := w.Stats(); len(r.list()) != 5 || s.LeasesLost != 0 || s.Received != 10 {
+		if s := j.Stats(); len(r.list()) != 5 || s.LeasesLost != 0 || s.Received != 10 {
 			t.Errorf("%v; %+v", r.list(), s)
 		}
 	})
-}
-
-// TestSecondCopyHandsOverItsHandle: SQS delivers a message again while its first delivery is handled here. That delivery
-// takes the newer handle.
-func TestSecondCopyHandsOverItsHandle(t *testing.T) {
-	for _, kind := range []fault.Kind{fault.Duplicate, fault.ExpireEarly} {
-		for _, fifo := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s fifo=%t", kind, fifo), func(t *testing.T) {
-				rule := fault.Rule{Op: "ReceiveMessage", Nth: 1, Times: 4, Do: kind}
-				bubble(t, setup{fifo: fifo, faults: []fault.Rule{rule}}, func(x *fixture) {
-					x.send("g:a", "g:b", "h:c")
-					var r runs
-					j := x.start(r.take(40 * time.Second))
-					time.Sleep(10 * time.Minute)
-					j.stopClean()
-					x.wantEmpty()
-					for _, b := range []string{"g:a", "g:b", "h:c"} {
-						if got := r.count(b); got != 1 {
-							t.Errorf("%s: %d runs, want 1; %+v", b, got, j.Stats())
-						}
-					}
-				})
-			})
-		}
-	}
 }
 
 // TestOrphanIsWaitedFor: the lease is lost and the handler runs on. The message, received again, starts when it has

@@ -133,6 +133,7 @@ func (l *loop) addTest(id string, count int) *delivery {
 type job struct {
 	*Worker
 	x      *fixture
+	ctx    context.Context
 	cancel context.CancelFunc
 	result chan error
 }
@@ -144,17 +145,26 @@ func (x *fixture) start(h sqsonce.Handler, optFns ...func(*Options)) *job {
 
 func (x *fixture) startWith(c Client, h sqsonce.Handler, optFns ...func(*Options)) *job {
 	x.Helper()
+	j := x.newJob(c, h, optFns...)
+	j.run()
+	return j
+}
+
+// newJob makes a worker that does not run yet.
+func (x *fixture) newJob(c Client, h sqsonce.Handler, optFns ...func(*Options)) *job {
+	x.Helper()
 	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
 	w, err := New(c, x.url, h, optFns...)
 	if err != nil {
 		x.Fatalf("New: %v", err)
 	}
 	w.warm = !x.slowStart
-	ctx, cancel := context.WithCancel(context.Background()) // the context of the test is cancelled outside the bubble
-	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
-	go func() { j.result <- w.Run(ctx) }()
+	j := &job{Worker: w, x: x, result: make(chan error, 1)}
+	j.ctx, j.cancel = context.WithCancel(context.Background()) // the context of the test is cancelled outside the bubble
 	return j
 }
+
+func (j *job) run() { go func() { j.result <- j.Run(j.ctx) }() }
 
 // startPrefetching starts a worker that takes its handlers for quick, so that it will receive more messages than it has
 // slots: as many handlers as it wants to see have returned at once. It is paused, and no receive is under way.
@@ -215,6 +225,16 @@ func (x *fixture) calls(op string) (n int) {
 
 func (x *fixture) queued() []memsqs.QueuedMessage { return x.srv.Messages(x.url) }
 func (x *fixture) dead() []memsqs.QueuedMessage   { return x.srv.Messages(x.dlq) }
+
+// inFlight counts the messages of the queue that are in flight.
+func (x *fixture) inFlight() (n int) {
+	for _, m := range x.queued() {
+		if m.InFlight {
+			n++
+		}
+	}
+	return n
+}
 
 func (x *fixture) wantEmpty() {
 	x.Helper()
@@ -327,16 +347,15 @@ func (x *fixture) receive(visibility time.Duration) []sqstypes.Message {
 	return out.Messages
 }
 
-// sendGroup sends to a group of a standard queue: a tenant of a fair queue.
-func (x *fixture) sendGroup(group string, bodies ...string) {
-	x.Helper()
-	for _, b := range bodies {
-		in := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: &b, MessageGroupId: &group}
-		if _, err := x.c.SendMessage(x.Context(), in); err != nil {
-			x.Fatalf("SendMessage: %v", err)
-		}
-	}
-}
-
 // stubClient panics when it is called.
 type stubClient struct{ Client }
+
+// receiveFunc is a client with a ReceiveMessage of its own.
+type receiveFunc struct {
+	Client
+	receive func(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+}
+
+func (c receiveFunc) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	return c.receive(ctx, in, o...)
+}

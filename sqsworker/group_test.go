@@ -76,10 +76,12 @@ func TestStopOfAGroupWithoutAHead(t *testing.T) {
 	}
 }
 
-// Of two copies with the same receive count the later one counts.
+// Of two copies with the same receive count the later one counts. The list of what runs has it too.
 func TestNewerHandleIsAdopted(t *testing.T) {
 	t.Parallel()
 	l, ds := newGroup(t, 1)
+	l.setState(ds[0], running)
+	l.counters.running.add(ds[0])
 	for _, c := range []struct {
 		count int
 		want  string
@@ -88,6 +90,10 @@ func TestNewerHandleIsAdopted(t *testing.T) {
 		if l.addDelivery(incoming{m: ds[0].m}, le) != nil || ds[0].lease.handle != c.want {
 			t.Errorf("after a copy with receive count %d: handle %q, want %q", c.count, ds[0].lease.handle, c.want)
 		}
+	}
+	until := ds[0].lease.anchor.Add(ds[0].lease.span)
+	if all, _ := l.Running(1); all[0].ReceiveCount != 2 || time.Until(until)-all[0].Lease > time.Second {
+		t.Errorf("got %+v, want receive count 2, hidden until %s", all[0], until)
 	}
 }
 
@@ -107,21 +113,6 @@ func TestOrphanIsSettled(t *testing.T) {
 		}})
 		if l.calls.Wait(); settled != want {
 			t.Errorf("%v: settled %d times, want %d", outcome, settled, want)
-		}
-	}
-}
-
-// What is parked is within Options.Held and half of Options.Bytes.
-func TestRoomToPark(t *testing.T) {
-	t.Parallel()
-	l, _ := newGroup(t, 1)
-	l.opts.Held, l.opts.Bytes = 3, 100
-	l.parked = amount{messages: 1, bytes: 20}
-	for more, want := range map[amount]bool{
-		{messages: 2, bytes: 30}: true, {messages: 3, bytes: 1}: false, {messages: 1, bytes: 31}: false, {messages: 1, bytes: 80}: false,
-	} {
-		if got := l.roomToPark(more); got != want {
-			t.Errorf("%+v beside %+v: room %t, want %t", more, l.parked, got, want)
 		}
 	}
 }

@@ -4,49 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
-
-func TestFailuresComeBack(t *testing.T) {
-	for name, fail := range map[string]sqsonce.Handler{
-		"error":       func(context.Context, *sqsonce.Message) error { return errTest },
-		"panic":       func(context.Context, *sqsonce.Message) error { panic("boom") },
-		"panic nil":   func(context.Context, *sqsonce.Message) error { panic(nil) },
-		"panic error": func(context.Context, *sqsonce.Message) error { panic(errTest) },
-		"goexit":      func(context.Context, *sqsonce.Message) error { runtime.Goexit(); return nil },
-		"timeout": func(ctx context.Context, _ *sqsonce.Message) error {
-			<-ctx.Done()
-			return ctx.Err()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				x.send("bad", "good")
-				var r runs
-				j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-					defer r.begin(m.Body)()
-					if m.Body == "bad" && m.ReceiveCount < 3 {
-						return fail(ctx, m)
-					}
-					return nil
-				}, func(o *Options) { o.Timeout = timeoutOf(time.Second) })
-				time.Sleep(2 * time.Minute)
-				j.stopClean()
-				x.wantEmpty()
-				if s := j.Stats(); r.count("bad") != 3 || r.count("good") != 1 || s.Failed != 2 || s.Retried != 2 || s.Done != 2 {
-					t.Errorf("%v; %+v", r.list(), s)
-				}
-			})
-		})
-	}
-}
 
 func TestPanicError(t *testing.T) {
 	t.Parallel()
@@ -98,115 +62,21 @@ func TestRetryAfterAndBackoff(t *testing.T) {
 	}
 }
 
-func TestPanickingBackoff(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a")
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			if m.ReceiveCount == 1 {
-				return errTest
-			}
-			return nil
-		}, func(o *Options) { o.Backoff = func(int) time.Duration { panic("backoff") } })
-		time.Sleep(20 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
-	})
-}
-
-// TestStuckHandlerFreesItsSlot: a handler ignores that its context is cancelled. Others run, and its message stays hidden.
-func TestStuckHandlerFreesItsSlot(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("stuck", "other")
-		var r runs
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			if m.Body == "stuck" {
-				time.Sleep(10 * time.Minute)
-			}
-			return nil
-		}, func(o *Options) { o.Concurrency, o.Timeout = 1, timeoutOf(5*time.Second) })
-		time.Sleep(6 * time.Second)
-		if got := r.count("other"); got != 0 {
-			t.Error("two handlers at once before the grace is over")
-		}
-		time.Sleep(3 * time.Second)
-		if got, s := r.count("other"), j.Stats(); got != 1 || s.Stuck != 1 {
-			t.Errorf("other ran %d times, want 1; %+v", got, s)
-		}
-		time.Sleep(11 * time.Minute)
-		if s := j.Stats(); s.Stuck != 0 {
-			t.Errorf("Stuck: got %d after it returned, want 0", s.Stuck)
-		}
-		j.stopClean()
-		if r.count("stuck") != 1 {
-			t.Errorf("runs: %v", r.list())
-		}
-	})
-}
-
-func TestConcurrencyIsTheLimit(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		for range 50 {
-			x.send("m")
-		}
-		var r runs
-		j := x.start(r.take(time.Second), func(o *Options) { o.Concurrency = 7 })
-		time.Sleep(30 * time.Second)
-		j.stopClean()
-		x.wantEmpty()
-		if r.most != 7 {
-			t.Errorf("%d handlers at once, want 7", r.most)
-		}
-	})
-}
-
 func TestContextValuesReachTheHandler(t *testing.T) {
 	type key struct{}
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
 		got := make(chan any, 1)
-		w, err := New(x.c, x.url, func(ctx context.Context, _ *sqsonce.Message) error {
+		j := x.newJob(x.c, func(ctx context.Context, _ *sqsonce.Message) error {
 			got <- ctx.Value(key{})
 			return nil
-		}, func(o *Options) { o.Wait = time.Second })
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.WithValue(x.Context(), key{}, "v"), time.Second)
-		defer cancel()
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		})
+		j.ctx = context.WithValue(j.ctx, key{}, "v")
+		j.run()
 		if v := <-got; v != "v" {
 			t.Errorf("got %v, want v", v)
 		}
-	})
-}
-
-// TestWaitingMessageIsNotStartedUnproven: the only slot is occupied and extensions fail. The message that waits becomes
-// visible to others before the slot is free.
-func TestWaitingMessageIsNotStartedUnproven(t *testing.T) {
-	rule := fault.Rule{Op: opChange, Nth: 1, Times: 1000, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		x.send("a", "b")
-		var r runs
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			time.Sleep(45 * time.Second) // ignores its context
-			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.StopGrace = 1, 2, time.Hour })
-		time.Sleep(29500 * time.Millisecond)
-		taken := x.receive(10 * time.Minute)
-		time.Sleep(time.Second)
-		taken = append(taken, x.receive(10*time.Minute)...)
-		if len(taken) != 2 {
-			t.Fatalf("another consumer got %d messages, want both", len(taken))
-		}
-		time.Sleep(time.Minute)
-		if got := r.count("b"); got != 0 {
-			t.Errorf("b was started %d times without a lease", got)
-		}
-		_ = j.stop()
+		j.stopClean()
 	})
 }
 
@@ -329,27 +199,6 @@ func TestInProgressTakesNoLocalRetry(t *testing.T) {
 		x.wantEmpty()
 		if n != 8 || received != 1 {
 			t.Errorf("%d runs, receive %d; want 8 in one receive", n, received)
-		}
-	})
-}
-
-// A function given to OnSettled that panics is one line, and the message is deleted all the same.
-func TestPanicWhenSettled(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b", "c")
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			sqsonce.OnSettled(ctx, func(bool) {
-				if m.Body == "a" {
-					panic("settled")
-				}
-			})
-			return nil
-		})
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-		if n := x.log.count("settling the message panicked"); n != 1 {
-			t.Errorf("%d lines, want 1", n)
 		}
 	})
 }

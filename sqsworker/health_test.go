@@ -38,16 +38,12 @@ func TestHealth(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
 		var r runs
-		h := r.take(30 * time.Second)
-		w, err := New(x.c, x.url, h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		(&job{Worker: w, x: x}).wantHealth("before Run", 200, 503)
-		if _, body := (&job{Worker: w, x: x}).probe("/ready"); body["last_poll_seconds"] != -1.0 {
+		j := x.newJob(x.c, r.take(30*time.Second))
+		j.wantHealth("before Run", 200, 503)
+		if _, body := j.probe("/ready"); body["last_poll_seconds"] != -1.0 {
 			t.Errorf("before the first poll: %v, want last_poll_seconds -1", body)
 		}
-		j := x.start(h)
+		j.run()
 		time.Sleep(14 * time.Second)
 		j.wantHealth("running", 200, 200)
 		_, body := j.probe("/ready")
@@ -64,18 +60,6 @@ func TestHealth(t *testing.T) {
 		if code, _ := j.probe("/other"); code != 404 {
 			t.Errorf("/other: %d", code)
 		}
-	})
-}
-
-func TestNotReadyInAnOutage(t *testing.T) {
-	rule := fault.Rule{Op: opReceive, Nth: 2, Times: 1_000_000, Do: fault.Error, Code: "InternalError"}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		j := x.start(ok)
-		time.Sleep(30 * time.Second)
-		j.wantHealth("just failing", 200, 200)
-		time.Sleep(10 * time.Minute)
-		j.wantHealth("outage", 200, 503) // a restart would not help
-		j.stopClean()
 	})
 }
 

@@ -1,12 +1,11 @@
 package sqsworker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -240,54 +239,8 @@ func TestEndOfEveryHandler(t *testing.T) {
 	}
 }
 
-// TestRunsOfOneReceive: each run of a FIFO group's head is a call of its own.
-func TestRunsOfOneReceive(t *testing.T) {
-	bubble(t, setup{fifo: true}, func(x *fixture) {
-		var book hookBook
-		x.send("g:a")
-		tries := 0
-		j := x.start(func(context.Context, *sqsonce.Message) error {
-			if tries++; tries < 3 {
-				return errTest
-			}
-			return nil
-		}, book.option)
-		time.Sleep(10 * time.Minute)
-		j.stopClean()
-		if got, want := book.outcomes(t), []string{"failed", "failed", "done"}; !slices.Equal(got, want) {
-			t.Errorf("outcomes: %v, want %v", got, want)
-		}
-		for i, d := range book.starts {
-			if d.Run != i+1 || !d.Received.Equal(book.starts[0].Received) {
-				t.Errorf("start %d: run %d, received %s; want one receive", i, d.Run, d.Received)
-			}
-		}
-	})
-}
-
-// TestDamagedMessageHasNoStart: its handler does not run.
-func TestDamagedMessageHasNoStart(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		var book hookBook
-		x.send("a")
-		damaged := false
-		c := x.tapped(func(text []byte) []byte {
-			if damaged || !bytes.Contains(text, []byte(`"Body":"a"`)) {
-				return text
-			}
-			damaged = true
-			return bytes.Replace(text, []byte(`"Body":"a"`), []byte(`"Body":"x"`), 1)
-		})
-		j := x.startWith(c, ok, book.option)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		if got := book.outcomes(t); len(got) != 1 || got[0] != "done" || j.Stats().Failed != 1 {
-			t.Errorf("outcomes %v, %+v; want one run of the second receive", got, j.Stats())
-		}
-	})
-}
-
-// TestHooksOfCalls: each call of SQS has its purpose, its entries, and what SQS refused of them.
+// TestHooksOfCalls: each call of SQS has its purpose, its entries, and what SQS refused of them. New keeps the hooks, and not the
+// slice.
 func TestHooksOfCalls(t *testing.T) {
 	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
 		var book hookBook
@@ -297,6 +250,7 @@ func TestHooksOfCalls(t *testing.T) {
 			{Op: opChange, Nth: 1, Do: fault.Error, Code: "InternalError"},
 		}})
 		x.send("done", "slow", "bad", "failing")
+		var given []Hooks
 		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 			switch {
 			case m.Body == "slow":
@@ -307,7 +261,8 @@ func TestHooksOfCalls(t *testing.T) {
 				return errTest
 			}
 			return nil
-		}, book.option, func(o *Options) { o.Wait = time.Second })
+		}, book.option, func(o *Options) { o.Wait, given = time.Second, o.Hooks })
+		clear(given)
 		time.Sleep(time.Minute)
 		j.stopClean()
 		x.wantEmpty()
@@ -350,32 +305,6 @@ func TestHooksOfCalls(t *testing.T) {
 		if len(book.extended) != 1 || book.extended[0].Err != nil || book.extended[0].Until.IsZero() {
 			t.Errorf("extensions: %+v, want one of the slow message", book.extended)
 		}
-	})
-}
-
-// TestHookOfAFailedExtension: it has the error, and no end.
-func TestHookOfAFailedExtension(t *testing.T) {
-	bubble(t, setup{faults: []fault.Rule{{Op: opChange, Nth: 1, Do: fault.Error, Code: "InternalError"}}}, func(x *fixture) {
-		var book hookBook
-		x.send("a", "b")
-		j := x.start(ignores(20*time.Second, nil), book.option, func(o *Options) { o.Concurrency = 1 })
-		time.Sleep(19 * time.Second) // b waits, and is extended too
-		var failed, extended int
-		var extensions []sqsonce.Extension
-		book.locked(func() { extensions = slices.Clone(book.extended) })
-		for _, e := range extensions {
-			switch {
-			case e.Err != nil && e.Until.IsZero():
-				failed++
-			case e.Err == nil && time.Until(e.Until) > 20*time.Second:
-				extended++
-			}
-		}
-		if failed != 1 || extended != 1 || len(extensions) != 2 {
-			t.Errorf("extensions of the handler that runs: %+v, want one that failed and one", extensions)
-		}
-		time.Sleep(time.Minute)
-		j.stopClean()
 	})
 }
 
@@ -475,7 +404,13 @@ func TestContextOfHooks(t *testing.T) {
 	type key struct{}
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("a")
-		c := &valueClient{Client: x.c, key: key{}}
+		seen := map[any]bool{} // there is one call at a time
+		c := sqs.New(x.c.Options(), func(o *sqs.Options) {
+			o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+				seen[r.Context().Value(key{})] = true
+				return x.srv.RoundTrip(r)
+			})}
+		})
 		settled := 0
 		var w *Worker
 		option := func(o *Options) {
@@ -507,76 +442,34 @@ func TestContextOfHooks(t *testing.T) {
 		if got != "started a" || settled != 2 {
 			t.Errorf("the handler's context has %v, %d functions of hooks ran; want the hook's value and 2", got, settled)
 		}
-		if want := map[any]bool{PurposeReceive: true, PurposeDelete: true}; !cmp.Equal(want, c.seen) {
-			t.Errorf("the calls' contexts had %v, want %v", c.seen, want)
+		if want := map[any]bool{nil: true, PurposeReceive: true, PurposeDelete: true}; !cmp.Equal(want, seen) { // nil: before the first receive
+			t.Errorf("the calls' contexts had %v, want %v", seen, want)
 		}
 	})
 }
 
-// valueClient notes the values of its calls' contexts.
-type valueClient struct {
-	Client
-	key  any
-	mu   sync.Mutex
-	seen map[any]bool
-}
-
-func (c *valueClient) see(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seen == nil {
-		c.seen = map[any]bool{}
-	}
-	c.seen[ctx.Value(c.key)] = true
-}
-
-func (c *valueClient) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	c.see(ctx)
-	return c.Client.ReceiveMessage(ctx, in, o...)
-}
-
-func (c *valueClient) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, o ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	c.see(ctx)
-	return c.Client.DeleteMessageBatch(ctx, in, o...)
-}
-
 // TestHookThatBlocks: one that takes long delays its own message or call, and no other.
 func TestHookThatBlocks(t *testing.T) {
-	for name, set := range map[string]func(h *Hooks, block func()){
-		"Start": func(h *Hooks, block func()) {
-			h.Start = func(ctx context.Context, _ sqsonce.Delivery) context.Context { block(); return ctx }
-		},
-		"End": func(h *Hooks, block func()) {
-			h.End = func(context.Context, sqsonce.Delivery, sqsonce.Return) { block() }
-		},
-		"Call": func(h *Hooks, block func()) {
-			h.Call = func(ctx context.Context, c Call) (context.Context, func(CallResult)) {
-				if c.Purpose == PurposeDelete {
-					block()
-				}
-				return ctx, nil
-			}
-		},
-		"done": func(h *Hooks, block func()) {
-			h.Call = func(ctx context.Context, c Call) (context.Context, func(CallResult)) {
-				return ctx, func(CallResult) {
-					if c.Purpose == PurposeDelete {
-						block()
-					}
-				}
-			}
-		},
-	} {
+	for _, name := range []string{"Start", "End", "Call", "done"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
 				x.sendMany(50)
 				var blocked atomic.Bool
-				var h Hooks
-				set(&h, func() {
-					if !blocked.Swap(true) {
+				block := func(in string) {
+					if in == name && !blocked.Swap(true) {
 						time.Sleep(15 * time.Second)
 					}
-				})
+				}
+				var h Hooks
+				h.Start = func(ctx context.Context, _ sqsonce.Delivery) context.Context { block("Start"); return ctx }
+				h.End = func(context.Context, sqsonce.Delivery, sqsonce.Return) { block("End") }
+				h.Call = func(ctx context.Context, c Call) (context.Context, func(CallResult)) {
+					if c.Purpose != PurposeDelete {
+						return ctx, nil
+					}
+					block("Call")
+					return ctx, func(CallResult) { block("done") }
+				}
 				j := x.start(ok, func(o *Options) { o.Hooks, o.Visibility = []Hooks{h}, 5*time.Minute })
 				time.Sleep(4 * time.Second) // before the delete is repeated
 				if n := len(x.queued()); n > 10 || !blocked.Load() {
@@ -588,20 +481,4 @@ func TestHookThatBlocks(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestHooksAreCloned: New keeps the hooks, and not the slice.
-func TestHooksAreCloned(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a")
-		var book hookBook
-		var given []Hooks
-		j := x.start(ok, book.option, func(o *Options) { given = o.Hooks })
-		clear(given)
-		time.Sleep(time.Minute)
-		j.stopClean()
-		if got := book.outcomes(t); len(got) != 1 || len(book.calls) == 0 {
-			t.Errorf("outcomes %v and %d calls, want one message's", got, len(book.calls))
-		}
-	})
 }

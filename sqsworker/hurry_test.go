@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -25,19 +24,6 @@ func TestHurryCancelsNow(t *testing.T) {
 		}
 		if got := x.receive(time.Minute); len(got) != 1 {
 			t.Error("the message is not visible right after the stop")
-		}
-	})
-}
-
-func TestHurryStartsTheStop(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a")
-		var r runs
-		j := x.start(r.take(time.Hour), func(o *Options) { o.Wait = time.Second })
-		time.Sleep(5 * time.Second)
-		j.Hurry()
-		if err := j.wait(); err != nil {
-			t.Errorf("Run: %v", err)
 		}
 	})
 }
@@ -72,18 +58,13 @@ func TestHurryBeforeTheFirstReceive(t *testing.T) {
 				rule.Delay = 0
 			}
 			bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-				w, err := New(x.c, x.url, ok)
-				if err != nil {
-					t.Fatal(err)
-				}
+				j := x.newJob(x.c, ok)
 				began := time.Now()
-				time.AfterFunc(hurryAfter, w.Hurry)
+				time.AfterFunc(hurryAfter, j.Hurry)
 				if hurryAfter == 0 {
-					w.Hurry()
+					j.Hurry()
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				_ = w.Run(ctx)
+				_ = j.Run(j.ctx)
 				if took := time.Since(began); took != hurryAfter || x.calls(opReceive) != 0 {
 					t.Errorf("returned after %s, %d receives; want %s and none", took, x.calls(opReceive), hurryAfter)
 				}
@@ -97,17 +78,12 @@ func TestStopBeforeTheFirstStep(t *testing.T) {
 	for _, hurry := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hurry=%t", hurry), func(t *testing.T) {
 			bubble(t, setup{}, func(x *fixture) {
-				w, err := New(x.c, x.url, ok)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				l := newLoop(ctx, w, queue{})
+				j := x.newJob(x.c, ok)
+				l := newLoop(j.ctx, j.Worker, queue{})
 				if hurry {
-					w.Hurry()
+					j.Hurry()
 				} else {
-					cancel()
+					j.cancel()
 				}
 				if err := l.run(); err != nil || x.calls(opReceive) > 0 {
 					t.Errorf("run: got %v and %d receives, want none", err, x.calls(opReceive))

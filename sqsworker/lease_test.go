@@ -3,7 +3,6 @@ package sqsworker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,8 +24,10 @@ func TestLeaseProof(t *testing.T) {
 	if got := le.due.Sub(now); got != 15*time.Second {
 		t.Errorf("due after %s, want half", got)
 	}
-	if got := extensionInterval(9*time.Second, 0); got != 3*time.Second {
-		t.Errorf("interval of 9 s: got %s, want a third", got)
+	for visibility, want := range map[time.Duration]time.Duration{10 * time.Second: 4750 * time.Millisecond, 9 * time.Second: 2850 * time.Millisecond} {
+		if got := extensionInterval(visibility, 0.5); got != want {
+			t.Errorf("interval of %s: got %s, want %s", visibility, got, want)
+		}
 	}
 	// An extension counts from before its call.
 	le.extended(now.Add(10*time.Second), now.Add(14*time.Second), 30*time.Second, 30*time.Second, false, 0)
@@ -100,15 +101,9 @@ func (m *machine) move(d time.Duration) { m.moved.Add(int64(d)) }
 
 func (x *fixture) startOn(m *machine, h sqsonce.Handler, optFns ...func(*Options)) *job {
 	x.Helper()
-	optFns = append([]func(*Options){func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) }}, optFns...)
-	w, err := New(x.c, x.url, h, optFns...)
-	if err != nil {
-		x.Fatalf("New: %v", err)
-	}
-	w.now, w.warm = m.now, true
-	ctx, cancel := context.WithCancel(context.Background())
-	j := &job{Worker: w, x: x, cancel: cancel, result: make(chan error, 1)}
-	go func() { j.result <- w.Run(ctx) }()
+	j := x.newJob(x.c, h, optFns...)
+	j.now = m.now
+	j.run()
 	return j
 }
 
@@ -151,47 +146,8 @@ func TestSuspendEndsTheLease(t *testing.T) {
 	})
 }
 
-// TestWallClockSetForward: it looks like a suspend, so leases are lost that were good. The messages come back, and what was
-// done is deleted without a run.
-func TestWallClockSetForward(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b", "c")
-		m := newMachine()
-		var r runs
-		j := x.startOn(m, func(_ context.Context, msg *sqsonce.Message) error {
-			defer r.begin(msg.Body)()
-			time.Sleep(10 * time.Second) // ignores its context
-			return nil
-		})
-		time.Sleep(5 * time.Second)
-		m.move(time.Hour)
-		time.Sleep(2 * time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 3 || s.Undeleted != 0 {
-			t.Errorf("%v; %+v", r.list(), s)
-		}
-	})
-}
-
-// TestWallClockSetBack: the monotonic clock goes on. Extensions are in time, and no lease lasts longer.
+// TestWallClockSetBack: the monotonic clock goes on, and no lease lasts longer.
 func TestWallClockSetBack(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b", "c")
-		m := newMachine()
-		var r runs
-		j := x.startOn(m, r.take(2*time.Minute), func(o *Options) { o.Wait = time.Second })
-		for range 10 {
-			time.Sleep(13 * time.Second)
-			m.move(-time.Hour)
-		}
-		time.Sleep(time.Minute)
-		j.stopClean()
-		x.wantEmpty()
-		if s := j.Stats(); len(r.list()) != 3 || s.LeasesLost != 0 {
-			t.Errorf("%v; %+v", r.list(), s)
-		}
-	})
 	rule := fault.Rule{Op: opChange, Prob: 1, Do: fault.Error, Code: "InternalError"}
 	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
 		x.send("a")
@@ -226,23 +182,7 @@ func TestLateSuccessProvesNothing(t *testing.T) {
 	start := d.lease.anchor
 	l.now = func() time.Time { return stepped(start, 2*time.Minute) }
 	l.extensionAnswered(change{d: d, handle: d.lease.handle, visibility: time.Minute}, nil, stepped(start, 110*time.Second), 0)
-	if d.state != gone || l.counters.leasesLost.Load() != 1 {
-		t.Errorf("state %d, %d leases lost; want the lease lost", d.state, l.counters.leasesLost.Load())
-	}
-}
-
-func TestExtensionInterval(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		visibility time.Duration
-		jitter     float64
-		want       time.Duration
-	}{
-		{30 * time.Second, 0, 15 * time.Second}, {30 * time.Second, 1, 13500 * time.Millisecond},
-		{10 * time.Second, 0, 5 * time.Second}, {9 * time.Second, 0, 3 * time.Second}, {9 * time.Second, 0.5, 2850 * time.Millisecond},
-	} {
-		if got := extensionInterval(tc.visibility, tc.jitter); got != tc.want {
-			t.Errorf("V=%s, jitter %v: got %s, want %s", tc.visibility, tc.jitter, got, tc.want)
-		}
+	if s := l.Stats(); d.state != gone || s.LeasesLost != 1 || s.NotExtended != 1 || s.Extended != 0 {
+		t.Errorf("state %d, %+v; want the lease lost, and nothing extended", d.state, s)
 	}
 }

@@ -67,17 +67,6 @@ func (s slowLog) Write(p []byte) (int, error) {
 	return s.logBook.Write(p)
 }
 
-func TestRunWaitsForTheLog(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		j := x.start(ok, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(slowLog{x.log}, nil)) })
-		time.Sleep(time.Minute + time.Second)
-		j.stopClean()
-		if !x.log.has("stopped") {
-			t.Error("the last line is not written when Run returns")
-		}
-	})
-}
-
 // What dedup and the stores log with a handler's context is among the worker's lines.
 func TestRunWaitsForLinesOfHandlers(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {

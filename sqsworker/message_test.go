@@ -114,23 +114,20 @@ func TestDamagedBodyFailsItsMessageOnly(t *testing.T) {
 			return bytes.Replace(text, []byte(`"Body":"body-a"`), []byte(`"Body":"body-x"`), 1)
 		})
 		var r runs
-		w, err := New(c, x.url, r.take(time.Millisecond), func(o *Options) {
-			o.Wait = time.Second
+		var book hookBook
+		j := x.startWith(c, r.take(time.Millisecond), book.option, func(o *Options) {
 			o.Backoff = func(int) time.Duration { return 5 * time.Second }
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		time.Sleep(20 * time.Second)
+		j.stopClean()
 		x.wantEmpty()
+		if got := book.outcomes(t); len(got) != 3 {
+			t.Errorf("hooks of %v, want those of three handlers that ran", got)
+		}
 		if got := r.list(); len(got) != 3 || r.count("body-x") != 0 || !damaged {
 			t.Errorf("runs: %v, damaged: %t", got, damaged)
 		}
-		if s := w.Stats(); s.Failed != 1 || s.Received != 4 {
+		if s := j.Stats(); s.Failed != 1 || s.Received != 4 || s.Damaged != 1 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -150,18 +147,11 @@ func TestDamagedHeadIsNeitherTriedNorRejected(t *testing.T) {
 			return bytes.Replace(text, []byte(`"Body":"g:a"`), []byte(`"Body":"g:x"`), 1)
 		})
 		var r runs
-		w, err := New(c, x.url, r.take(time.Millisecond), func(o *Options) {
-			o.Wait, o.Tries = time.Second, 1
-			o.Backoff = func(int) time.Duration { return 5 * time.Second }
+		j := x.startWith(c, r.take(time.Millisecond), func(o *Options) {
+			o.Tries, o.Backoff = 1, func(int) time.Duration { return 5 * time.Second }
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
-		defer cancel()
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		time.Sleep(40 * time.Second)
+		j.stopClean()
 		x.wantEmpty()
 		if got := r.list(); !slices.Equal(got, []string{"g:a", "g:b", "g:c"}) || damaged != 2 {
 			t.Errorf("runs %v after %d damaged answers, want each once in order, after 2", got, damaged)
@@ -170,14 +160,4 @@ func TestDamagedHeadIsNeitherTriedNorRejected(t *testing.T) {
 			t.Errorf("in the dead-letter queue: %v", dead)
 		}
 	})
-}
-
-func TestSize(t *testing.T) {
-	t.Parallel()
-	m := &sqsonce.Message{Body: "12345", Attributes: map[string]sqsonce.Attribute{
-		"ab": {Type: "String", String: "1234567"}, "c": {Type: "Binary", Binary: make([]byte, 100)},
-	}}
-	if got, want := size(m), int64(5+2+6+7+1+6+100); got != want {
-		t.Errorf("got %d, want %d", got, want)
-	}
 }

@@ -1,9 +1,7 @@
 package sqsworker
 
 import (
-	"context"
 	"errors"
-	"math"
 	"reflect"
 	"runtime"
 	"slices"
@@ -38,24 +36,16 @@ var badOptions = map[string]struct {
 	set  func(*Options)
 	want []string
 }{
-	"concurrency":      {func(o *Options) { o.Concurrency = -1 }, []string{"Options.Concurrency"}},
 	"much":             {func(o *Options) { o.Concurrency = 100_000 }, nil}, // the default of InFlight has a limit
-	"in flight":        {func(o *Options) { o.InFlight = -1 }, []string{"Options.InFlight"}},
-	"too many":         {func(o *Options) { o.InFlight = 120_001 }, []string{"Options.InFlight"}},
 	"tries":            {func(o *Options) { o.Tries = -1 }, []string{"Options.Tries"}},
-	"held":             {func(o *Options) { o.Held = -1 }, []string{"Options.Held"}},
 	"bytes":            {func(o *Options) { o.Bytes = 1<<20 - 1 }, []string{"Options.Bytes"}},
-	"receivers":        {func(o *Options) { o.Receivers = -1 }, []string{"Options.Receivers"}},
 	"wait short":       {func(o *Options) { o.Wait = 500 * time.Millisecond }, []string{"Options.Wait"}},
 	"wait long":        {func(o *Options) { o.Wait = 21 * time.Second }, []string{"Options.Wait"}},
 	"wait fraction":    {func(o *Options) { o.Wait = 1500 * time.Millisecond }, []string{"Options.Wait"}},
 	"visibility short": {func(o *Options) { o.Visibility = time.Millisecond }, []string{"Options.Visibility"}},
 	"visibility long":  {func(o *Options) { o.Visibility = 13 * time.Hour }, []string{"Options.Visibility"}},
 	"extension short":  {func(o *Options) { o.MaxExtension = time.Second }, []string{"Options.MaxExtension"}},
-	"visibility below": {func(o *Options) { o.Visibility = -time.Second }, []string{"Options.Visibility"}},
 	"visibility part":  {func(o *Options) { o.Visibility = 1500 * time.Millisecond }, []string{"Options.Visibility"}},
-	"wait below":       {func(o *Options) { o.Wait = -time.Second }, []string{"Options.Wait"}},
-	"bytes below":      {func(o *Options) { o.Bytes = -1 }, []string{"Options.Bytes"}},
 	"extension below":  {func(o *Options) { o.MaxExtension = -time.Second }, []string{"Options.MaxExtension"}},
 	"extension long":   {func(o *Options) { o.MaxExtension = 13 * time.Hour }, []string{"Options.MaxExtension"}},
 	"linger":           {func(o *Options) { o.DeleteLinger = time.Minute }, []string{"Options.DeleteLinger"}},
@@ -63,13 +53,11 @@ var badOptions = map[string]struct {
 	"dlq itself":       {func(o *Options) { o.DeadLetterQueue = goodURL }, []string{"Options.DeadLetterQueue"}},
 	"dlq kind":         {func(o *Options) { o.DeadLetterQueue = goodURL + ".fifo" }, []string{"Options.DeadLetterQueue"}},
 	"negative":         {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = -1, -1, -1, -1 }, counts},
-	"overflow": {func(o *Options) {
-		o.Concurrency, o.InFlight, o.Receivers, o.Held = math.MaxInt/2, 1<<62, math.MaxInt, 1<<62
-	}, counts},
-	"one beyond": {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_001, 120_001, 12_001, 480_001 }, counts},
-	"the most":   {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_000, 120_000, 12_000, 480_000 }, nil},
-	"several": {func(o *Options) { o.Concurrency, o.Wait, o.Bytes = -3, time.Minute, 1 },
-		[]string{"Options.Concurrency", "Options.Bytes", "Options.Wait"}},
+	"one beyond":       {func(o *Options) { o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_001, 120_001, 12_001, 480_001 }, counts},
+	"the most": {func(o *Options) {
+		o.Concurrency, o.InFlight, o.Receivers, o.Held = 120_000, 120_000, 12_000, 480_000
+		o.Wait, o.Visibility, o.MaxExtension, o.DeleteLinger = 20*time.Second, 12*time.Hour, 12*time.Hour, time.Second
+	}, nil},
 	"off": {func(o *Options) {
 		o.DeleteLinger, o.StopTimeout, o.StopGrace = -1, -1, -1
 	}, nil},
@@ -135,18 +123,6 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-func TestNewStartsNothing(t *testing.T) {
-	t.Parallel()
-	// stubClient panics on any call.
-	w, err := New(stubClient{}, goodURL, func(context.Context, *sqsonce.Message) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := w.Stats(); got != (Stats{}) {
-		t.Errorf("stats: %+v", got)
-	}
-}
-
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	most := 32 * runtime.GOMAXPROCS(0)
@@ -163,14 +139,5 @@ func TestDefaults(t *testing.T) {
 		if got := (Options{Concurrency: o.Concurrency, InFlight: o.InFlight, Held: o.Held, Receivers: o.Receivers}); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
-	}
-}
-
-func TestLongestOptions(t *testing.T) {
-	t.Parallel()
-	if _, err := New(stubClient{}, goodURL, ok, func(o *Options) {
-		o.Wait, o.Visibility, o.MaxExtension, o.DeleteLinger = 20*time.Second, 12*time.Hour, 12*time.Hour, time.Second
-	}); err != nil {
-		t.Errorf("got %v, want nil", err)
 	}
 }

@@ -5,13 +5,11 @@ package sqsworker_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -54,7 +52,6 @@ type config struct {
 	Take          time.Duration
 	Visibility    time.Duration
 	Concurrency   int
-	FailFirst     bool // the first run of each message; standard queues only
 }
 
 // child is the main function of a worker whose handler adds one to its event's item in the ledger, in the transaction
@@ -89,9 +86,6 @@ func child(text string) error {
 		case <-time.After(c.Take):
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		}
-		if strings.Contains(m.Body, "bad") || c.FailFirst && m.ReceiveCount == 1 {
-			return errors.New("it is bad")
 		}
 		tx.Update(&ddbtypes.Update{
 			TableName: &c.Ledger, Key: map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: m.Body}},

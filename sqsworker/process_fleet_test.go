@@ -61,7 +61,6 @@ type fleet struct {
 	queues *sqs.Client
 	tables *dynamodb.Client
 	config config
-	dlq    string // URL; "": none
 	sent   map[string]bool
 	all    []*worker
 }
@@ -132,21 +131,15 @@ func (f *fleet) send(n int) {
 	}
 }
 
-func (f *fleet) start() *worker { return f.startWith(nil) }
-
-// startWith starts a process that writes its log to a file; nil: the test keeps it.
-func (f *fleet) startWith(log *os.File) *worker {
+func (f *fleet) start() *worker {
 	f.Helper()
 	text, err := json.Marshal(f.config)
 	if err != nil {
 		f.Fatal(err)
 	}
 	w := &worker{fleet: f}
-	o := process.Options{Env: []string{asChild + "=" + string(text)}, Stderr: &w.stderr}
-	if log != nil {
-		o.Stderr = log
-	}
-	if w.Process, err = process.Start(f.Context(), o); err != nil {
+	w.Process, err = process.Start(f.Context(), process.Options{Env: []string{asChild + "=" + string(text)}, Stderr: &w.stderr})
+	if err != nil {
 		f.Fatal(err)
 	}
 	f.all = append(f.all, w)

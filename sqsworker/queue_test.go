@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce"
@@ -56,10 +55,7 @@ func TestFindingTheDLQ(t *testing.T) {
 // TestUnreadableRedrivePolicy: a policy that cannot be parsed counts as a strict one.
 func TestUnreadableRedrivePolicy(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
-		w, err := New(x.c, x.url, ok)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := x.newJob(x.c, ok)
 		for text, want := range map[string]queue{
 			"":  {},
 			"{": {maxReceives: unknownMaxReceives, guessed: true},
@@ -75,37 +71,6 @@ func TestUnreadableRedrivePolicy(t *testing.T) {
 			if w.readRedrivePolicy(x.Context(), &got, attributes{"RedrivePolicy": text}, w.log); got != want {
 				t.Errorf("%s: got %+v, want %+v", text, got, want)
 			}
-		}
-	})
-}
-
-// TestSendNotAllowed: without sqs:SendMessage on the dead-letter queue rejected messages come back, and others are handled.
-func TestSendNotAllowed(t *testing.T) {
-	bubble(t, setup{maxReceives: 1000}, func(x *fixture) {
-		x.send("bad", "good")
-		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
-		j := x.start(rejectBad)
-		time.Sleep(5 * time.Minute)
-		j.stopClean()
-		if left := x.queued(); len(left) != 1 || left[0].Body != "bad" || left[0].ReceiveCount < 2 {
-			t.Errorf("left: %+v, want the rejected one, received again and again", left)
-		}
-		if !x.log.has("not sent to the dead-letter queue") {
-			t.Error("nothing logged")
-		}
-	})
-}
-
-// TestFIFOWithAStandardDLQ: SQS itself refuses a redrive policy of two kinds; so does New for Options.DeadLetterQueue.
-func TestFIFOWithAStandardDLQ(t *testing.T) {
-	bubble(t, setup{fifo: true}, func(x *fixture) {
-		standard, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = New(x.c, x.url, ok, func(o *Options) { o.DeadLetterQueue = *standard.QueueUrl })
-		if got := fields(err); len(got) != 1 || got[0] != "Options.DeadLetterQueue" {
-			t.Errorf("got %v", err)
 		}
 	})
 }
@@ -227,25 +192,6 @@ func TestHandlersKnowTheLongestReturn(t *testing.T) {
 	}
 }
 
-// TestStartupCheckStopsNothing: the worker runs without the attributes of the dead-letter queue.
-func TestStartupCheckStopsNothing(t *testing.T) {
-	for _, code := range []string{"AccessDenied", "InternalError", "QueueDoesNotExist"} {
-		t.Run(code, func(t *testing.T) {
-			rule := fault.Rule{Op: "GetQueueAttributes", Nth: 2, Times: 1000, Do: fault.Error, Code: code}
-			bubble(t, setup{maxReceives: 5, faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("a")
-				j := x.start(ok)
-				time.Sleep(time.Second)
-				x.wantEmpty()
-				j.stopClean()
-				if n := x.calls("GetQueueAttributes"); n != 2 {
-					t.Errorf("%d reads of attributes, want one of each queue", n)
-				}
-			})
-		})
-	}
-}
-
 func TestDeadLetterQueueMissing(t *testing.T) {
 	bubble(t, setup{fifo: false}, func(x *fixture) {
 		got := x.questionable(func(o *Options) { o.DeadLetterQueue = x.url + "-nowhere" })
@@ -258,10 +204,7 @@ func TestDeadLetterQueueMissing(t *testing.T) {
 // TestKindIsNotWhatTheURLSays: behind a proxy with another name the groups of a FIFO queue would run in parallel.
 func TestKindIsNotWhatTheURLSays(t *testing.T) {
 	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
-		w, err := New(x.c, x.url, ok, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(x.log, nil)) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := x.newJob(x.c, ok)
 		w.fifo = false
 		if _, err := w.readQueue(x.Context()); err != nil {
 			t.Fatal(err)

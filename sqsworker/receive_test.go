@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,26 +34,6 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 	})
 }
 
-func TestReceiversGrowWithTheLoad(t *testing.T) {
-	rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 100 * time.Millisecond}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		const n = 2000
-		for i := range n {
-			x.send(fmt.Sprint(i))
-		}
-		j := x.start(ok, func(o *Options) { o.Concurrency, o.InFlight = 100, 500 })
-		began := time.Now()
-		for len(x.queued()) > 0 {
-			time.Sleep(50 * time.Millisecond)
-		}
-		// One receive at a time would take 20 s.
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("took %s", took)
-		}
-		j.stopClean()
-	})
-}
-
 // TestBusyHandlersNeedNoMoreReceivers: while all handlers are busy, more receives would only keep messages from other
 // workers.
 func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
@@ -63,53 +42,14 @@ func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
 		for i := range 500 {
 			x.send(fmt.Sprint(i))
 		}
-		g := &gauge{Client: x.c, x: x}
-		w, err := New(g, x.url, func(context.Context, *sqsonce.Message) error {
-			time.Sleep(time.Second)
-			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, 1000, 50 })
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 55*time.Second)
-		defer cancel()
-		if err := w.Run(ctx); err != nil {
-			t.Error(err)
-		}
-		if g.maxPoll > 3 {
-			t.Errorf("%d receives at once for 10 handlers of 1 s, want no more than their start takes", g.maxPoll)
+		c := &countedClient{Client: x.c}
+		j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, 1000, 50 })
+		time.Sleep(55 * time.Second)
+		j.stopClean()
+		if n := c.receives.most; n > 3 {
+			t.Errorf("%d receives at once for 10 handlers of 1 s, want no more than their start takes", n)
 		}
 	})
-}
-
-// gauge counts what is in flight when a receive is sent, what it asks for included.
-type gauge struct {
-	Client
-	x       *fixture
-	mu      sync.Mutex
-	maxAsk  int
-	polls   int
-	maxPoll int
-}
-
-func (g *gauge) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	inFlight := int(in.MaxNumberOfMessages)
-	for _, m := range g.x.queued() {
-		if m.InFlight {
-			inFlight++
-		}
-	}
-	g.enter(inFlight, 1)
-	defer g.enter(0, -1)
-	return g.Client.ReceiveMessage(ctx, in, o...)
-}
-
-func (g *gauge) enter(inFlight, polls int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.maxAsk = max(g.maxAsk, inFlight)
-	g.polls += polls
-	g.maxPoll = max(g.maxPoll, g.polls)
 }
 
 func TestInFlightIsTheLimit(t *testing.T) {
@@ -119,22 +59,17 @@ func TestInFlightIsTheLimit(t *testing.T) {
 				for i := range 60 {
 					x.send(fmt.Sprint(i))
 				}
-				g := &gauge{Client: x.c, x: x}
-				w, err := New(g, x.url, func(context.Context, *sqsonce.Message) error {
-					time.Sleep(time.Second)
-					return nil
-				}, func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, limit, 1 })
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-				defer cancel()
-				if err := w.Run(ctx); err != nil {
-					t.Error(err)
-				}
+				most := 0 // in flight when a receive is sent, what it asks for included; there is one at a time
+				c := &countedClient{Client: receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+					most = max(most, int(in.MaxNumberOfMessages)+x.inFlight())
+					return x.c.ReceiveMessage(ctx, in, o...)
+				}}}
+				j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, limit, 1 })
+				time.Sleep(2 * time.Minute)
+				j.stopClean()
 				x.wantEmpty()
-				if g.maxAsk > limit || g.maxPoll > 1 {
-					t.Errorf("asked for %d in flight with %d polls, want at most %d and 1", g.maxAsk, g.maxPoll, limit)
+				if most > limit || c.receives.most > 1 {
+					t.Errorf("asked for %d in flight with %d polls, want at most %d and 1", most, c.receives.most, limit)
 				}
 			})
 		})
@@ -190,26 +125,6 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestReceivesAreInOrder: messages are in the order of their receipt, over all receives.
-func TestReceivesAreInOrder(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	for _, ids := range []string{"ab", "cd", "e"} {
-		e := received{poll: &poll{sent: time.Now()}, arrival: time.Now()}
-		for _, id := range ids {
-			e.batch = append(e.batch, incoming{m: &sqsonce.Message{ID: string(id)}})
-		}
-		l.received(e)
-	}
-	var got string
-	for _, d := range l.sorted() {
-		got += d.m.ID
-	}
-	if got != "abcde" {
-		t.Errorf("order %s", got)
-	}
-}
-
 // TestReceiversAfterAnAnswer: one more after a full receive if a handler has nothing to do, one less after an empty one.
 func TestReceiversAfterAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -224,21 +139,6 @@ func TestReceiversAfterAnAnswer(t *testing.T) {
 		}
 		if l.received(e); l.polling.target != tc.want {
 			t.Errorf("%+v: got %d receivers", tc, l.polling.target)
-		}
-	}
-}
-
-// TestPauseAfterAnEmptyAnswer: a receiver waits for the rest of the second, and an answer in less than half of it is logged.
-func TestPauseAfterAnEmptyAnswer(t *testing.T) {
-	t.Parallel()
-	for took, logged := range map[time.Duration]bool{400 * time.Millisecond: true, 800 * time.Millisecond: false, 2 * time.Second: false} {
-		l := newTestLoop(t)
-		now := time.Now()
-		l.now = func() time.Time { return now }
-		l.pauseIfUseless(received{poll: &poll{sent: now.Add(-took)}, arrival: now})
-		at, pauses := l.schedule.next()
-		if pauses != (took < time.Second) || pauses && at.Sub(now) != time.Second-took || l.polling.warned.IsZero() == logged {
-			t.Errorf("empty after %s: pauses %t for %s, warned %s", took, pauses, at.Sub(now), l.polling.warned)
 		}
 	}
 }
@@ -283,25 +183,5 @@ func TestUnansweredReceives(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-func TestReceiveAttempts(t *testing.T) {
-	for name, rule := range map[string]fault.Rule{
-		"reply lost": {Op: opReceive, Nth: 1, Do: fault.LoseReply},
-		"throttled":  {Op: opReceive, Nth: 1, Do: fault.Error, Code: "RequestThrottled"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, setup{fifo: true, faults: []fault.Rule{rule}}, func(x *fixture) {
-				x.send("g:0", "g:1")
-				var r runs
-				j := x.start(r.take(time.Second))
-				time.Sleep(5 * time.Second)
-				// Without the repeated attempt the messages would be hidden for 30 s.
-				x.wantEmpty()
-				j.stopClean()
-				inOrder(t, r.list())
-			})
-		})
 	}
 }

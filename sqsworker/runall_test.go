@@ -34,25 +34,6 @@ func runAll(ws []*Worker) (stop context.CancelFunc, result <-chan error) {
 	return cancel, done
 }
 
-func TestRunAll(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		var r runs
-		ws := x.workers(r.take(time.Second), "jobs", "more")
-		x.send("a") // to jobs
-		x.url = ws[1].queueURL
-		x.send("b")
-		stop, result := runAll(ws)
-		time.Sleep(time.Minute)
-		if got := r.list(); len(got) != 2 {
-			t.Errorf("runs: %v, want those of both queues", got)
-		}
-		stop()
-		if err := <-result; err != nil {
-			t.Errorf("got %v, want nil", err)
-		}
-	})
-}
-
 // TestRunAllStopsTogether: a worker that ends with an error stops the others. Handlers go on as in every stop.
 func TestRunAllStopsTogether(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {

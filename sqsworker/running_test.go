@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // wantRunning compares what runs: group, receive count, seconds since the start, and whether it is hidden and stuck.
@@ -104,24 +102,6 @@ func TestRunningLost(t *testing.T) {
 	})
 }
 
-// TestRunningWithANewerHandle: the message comes again while its handler runs.
-func TestRunningWithANewerHandle(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	d := l.addTest("a", 1)
-	d.state = running
-	l.counters.running.add(d)
-	newer := d.lease
-	newer.count, newer.anchor = 2, newer.anchor.Add(10*time.Second)
-	if l.addDelivery(incoming{m: d.m}, newer) != nil {
-		t.Fatal("a second delivery of a message in flight")
-	}
-	want := newer.anchor.Add(newer.span)
-	if all, _ := l.Running(1); all[0].ReceiveCount != 2 || time.Until(want)-all[0].Lease > time.Second {
-		t.Errorf("got %+v, want receive count 2, hidden until %s", all[0], want)
-	}
-}
-
 // TestRunningList: whatever ends first, the rest stays in its order.
 func TestRunningList(t *testing.T) {
 	t.Parallel()
@@ -191,66 +171,6 @@ func TestRunningKey(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestRunningCostsNothing: neither a message, nor what changes of it while it runs.
-func TestRunningCostsNothing(t *testing.T) {
-	l := newTestLoop(t)
-	var r runningHandlers
-	d := l.addTest("a", 1)
-	d.state = running
-	if n := testing.AllocsPerRun(100, func() { r.add(d); r.changed(d); r.remove(d) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
-// TestSeenFromOutside: anybody may ask while the worker runs, loses leases and stops. It is for the race detector.
-func TestSeenFromOutside(t *testing.T) {
-	bubble(t, setup{faults: []fault.Rule{
-		{Op: opChange, Prob: 0.1, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"},
-		{Prob: 1, Do: fault.Delay, Delay: 50 * time.Millisecond},
-	}}, func(x *fixture) {
-		x.sendMany(200)
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			settle.KeepKey(ctx, m.Body)
-			time.Sleep(7 * time.Second)
-			return nil
-		}, func(o *Options) { o.Visibility, o.StopTimeout, o.StopGrace = 5*time.Second, 3*time.Second, time.Second })
-		seen, ended := map[State]bool{}, make(chan struct{})
-		var asking sync.WaitGroup
-		asking.Go(func() {
-			for most := 0; ; time.Sleep(10 * time.Millisecond) {
-				all, total := j.Running(10)
-				for _, h := range all {
-					_ = h.Key()
-				}
-				most = max(most, total)
-				seen[j.State()] = true
-				_, _, _ = j.Options(), j.NotLive(), j.NotReady()
-				select {
-				case <-ended:
-					if most < 10 { // stuck ones come in addition
-						t.Errorf("at most %d handlers were seen, want Concurrency", most)
-					}
-					return
-				default:
-				}
-			}
-		})
-		for _, n := range []int{9, 10, 10} {
-			time.Sleep(20 * time.Second)
-			if err := j.SetConcurrency(n); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_ = j.stop()
-		time.Sleep(time.Minute)
-		close(ended)
-		asking.Wait()
-		if !seen[StateRunning] || !seen[StateStopping] || !seen[StateEnded] {
-			t.Errorf("states: %v", seen)
-		}
-	})
 }
 
 func TestOptionsInForce(t *testing.T) {

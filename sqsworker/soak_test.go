@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,33 +144,6 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// hookTally counts what hooks are told.
-type hookTally struct{ starts, ends, calls, answers atomic.Int64 }
-
-func (h *hookTally) option(o *Options) {
-	o.Hooks = append(o.Hooks, Hooks{
-		Hooks: sqsonce.Hooks{
-			Start: func(ctx context.Context, _ sqsonce.Delivery) context.Context { h.starts.Add(1); return ctx },
-			End:   func(context.Context, sqsonce.Delivery, sqsonce.Return) { h.ends.Add(1) },
-		},
-		Call: func(ctx context.Context, _ Call) (context.Context, func(CallResult)) {
-			h.calls.Add(1)
-			return ctx, func(CallResult) { h.answers.Add(1) }
-		},
-	})
-}
-
-// check checks the counts after so many runs of handlers.
-func (h *hookTally) check(t *testing.T, runs int64) {
-	t.Helper()
-	if starts, ends := h.starts.Load(), h.ends.Load(); starts != runs || ends != runs {
-		t.Errorf("%d starts and %d ends of %d runs", starts, ends, runs)
-	}
-	if calls, answers := h.calls.Load(), h.answers.Load(); calls == 0 || calls != answers {
-		t.Errorf("%d calls of SQS and %d answers", calls, answers)
-	}
-}
-
 // footprint is what a worker uses after it has been busy.
 type footprint struct {
 	heap       uint64
@@ -181,7 +153,6 @@ type footprint struct {
 func soak(t *testing.T, url string, n int) {
 	sample := max(n/10, 50_000) // the set of finished messages is full by then
 	s := &spring{fifo: host.IsFIFO(url), left: sample, handed: map[string]int{}, counts: map[string]int{}}
-	var hooked hookTally
 	w, err := New(s, url, func(_ context.Context, m *sqsonce.Message) error {
 		id, err := strconv.Atoi(m.Body)
 		if err != nil {
@@ -196,7 +167,7 @@ func soak(t *testing.T, url string, n int) {
 			panic("soak")
 		}
 		return nil
-	}, hooked.option, func(o *Options) {
+	}, func(o *Options) {
 		o.Concurrency, o.InFlight, o.Tries = 100, 300, 1
 		o.Backoff = func(int) time.Duration { return time.Second }
 	})
@@ -235,7 +206,6 @@ func soak(t *testing.T, url string, n int) {
 	st := w.Stats()
 	t.Logf("%d messages: %d KiB and %d goroutines after %d, %d KiB and %d in the end; %+v",
 		n, early.heap>>10, early.goroutines, sample, late.heap>>10, late.goroutines, st)
-	hooked.check(t, int64(st.Done+st.Failed))
 	if late.heap > early.heap+soakHeap {
 		t.Errorf("the heap grew from %d to %d KiB", early.heap>>10, late.heap>>10)
 	}

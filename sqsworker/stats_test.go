@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -69,64 +68,30 @@ func TestStatsAddUp(t *testing.T) {
 	}
 }
 
-// TestStatsOfExtensions: one that SQS refused, or did not answer, extended nothing.
+// TestStatsOfExtensions: one that SQS refused, or did not answer, extended nothing. Hooks get its error, and no end.
 func TestStatsOfExtensions(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{
 			{Op: opChange, Nth: 1, Do: fault.Error, Code: "InternalError"},
 			{Op: opChange, Nth: 3, Do: fault.FailEntries, Code: "ReceiptHandleIsInvalid"},
 		}})
-		x.send("a")
-		j := x.start(waits(true))
+		x.send("a", "b") // b waits, and is extended too
+		var book hookBook
+		j := x.start(waits(true), book.option, func(o *Options) { o.Concurrency = 1 })
 		time.Sleep(20 * time.Second)
 		if s := j.Stats(); s.Extended != 1 || s.NotExtended != 1 || s.Extensions != 2 {
 			t.Errorf("after a failure and a success: %+v", s)
 		}
+		book.locked(func() {
+			e := book.extended
+			if len(e) != 2 || e[0].Err == nil || !e[0].Until.IsZero() || e[1].Err != nil || time.Until(e[1].Until) < 20*time.Second {
+				t.Errorf("extensions of the handler that runs: %+v, want one that failed and one", e)
+			}
+		})
 		time.Sleep(15 * time.Second)
 		if s := j.Stats(); s.Extended != 1 || s.NotExtended != 2 || s.LeasesLost != 1 {
 			t.Errorf("after a refusal: %+v", s)
 		}
 		_ = j.stop()
-	})
-}
-
-// TestStatsOfALateExtension: SQS confirms it when the visibility timeout may have ended.
-func TestStatsOfALateExtension(t *testing.T) {
-	t.Parallel()
-	l := newTestLoop(t)
-	d := l.addTest("a", 1)
-	d.lease.anchor = d.lease.anchor.Add(-2 * time.Minute)
-	l.extensionAnswered(change{d: d, handle: d.lease.handle, visibility: time.Minute}, nil, time.Now(), 0)
-	if s := l.Stats(); s.NotExtended != 1 || s.Extended != 0 || s.LeasesLost != 1 {
-		t.Errorf("%+v", s)
-	}
-}
-
-// TestStatsOfCopies: damaged ones, and those of messages that are done.
-func TestStatsOfCopies(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a", "b")
-		damaged := false
-		c := x.tapped(func(text []byte) []byte {
-			if damaged || !bytes.Contains(text, []byte(`"Body":"a"`)) {
-				return text
-			}
-			damaged = true
-			return bytes.Replace(text, []byte(`"Body":"a"`), []byte(`"Body":"x"`), 1)
-		})
-		j := x.startWith(c, func(_ context.Context, m *sqsonce.Message) error {
-			if m.Body == "b" {
-				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Prob: 1, Do: fault.Error, Code: "InternalError"}}})
-				time.Sleep(time.Second)
-				time.AfterFunc(time.Minute, func() { x.srv.Set(fault.Plan{}) })
-			}
-			return nil
-		})
-		time.Sleep(5 * time.Minute) // b comes again when its lease has ended
-		j.stopClean()
-		x.wantEmpty()
-		if s := j.Stats(); s.Damaged != 1 || s.Repeated != 1 || s.Done != 2 || s.Undeleted != 0 {
-			t.Errorf("%+v", s)
-		}
 	})
 }

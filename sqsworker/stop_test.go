@@ -40,34 +40,6 @@ func TestStopWaitsForThePoll(t *testing.T) {
 	})
 }
 
-func TestStopEndsWithTheEmptyPoll(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		j := x.start(ok)
-		time.Sleep(6 * time.Second) // the first receive takes 1 s
-		began := time.Now()
-		j.stopClean()
-		if took := time.Since(began); took != 10*time.Second {
-			t.Errorf("stopped after %s, want the 10 s that the poll still had", took)
-		}
-		if n := x.calls("ReceiveMessage"); n != 2 {
-			t.Errorf("%d receives, want 2", n)
-		}
-	})
-}
-
-// TestStopCancelsAPollThatHangs: at the end of StopTimeout and StopGrace, since what it brings is given back until then.
-func TestStopCancelsAPollThatHangs(t *testing.T) {
-	bubble(t, setup{faults: []fault.Rule{{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: time.Hour}}}, func(x *fixture) {
-		j := x.start(ok)
-		time.Sleep(time.Second)
-		began := time.Now()
-		_ = j.stop() // with the error of the only receive
-		if took := time.Since(began); took != 22*time.Second || !x.log.has("receives cancelled") {
-			t.Errorf("stopped after %s, want 22 s and a line", took)
-		}
-	})
-}
-
 func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
@@ -81,14 +53,8 @@ func TestStopReleasesWhatWasNotStarted(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				j.cancel()
 				time.Sleep(100 * time.Millisecond)
-				inFlight := 0
-				for _, m := range x.queued() {
-					if m.InFlight {
-						inFlight++
-					}
-				}
-				if inFlight != 2 {
-					t.Errorf("%d in flight right after the stop began, want the two running", inFlight)
+				if n := x.inFlight(); n != 2 {
+					t.Errorf("%d in flight right after the stop began, want the two running", n)
 				}
 				if err := j.wait(); err != nil {
 					t.Errorf("Run: %v", err)
@@ -125,30 +91,6 @@ func TestStopRunsLastReceives(t *testing.T) {
 	}
 }
 
-func TestStopCancelsSlowHandlers(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		x.send("a")
-		var cause error
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return ctx.Err()
-		})
-		time.Sleep(time.Second)
-		began := time.Now()
-		j.stopClean()
-		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
-			t.Errorf("stopped after %s, want StopTimeout", took)
-		}
-		if !errors.Is(cause, sqsonce.ErrShutdown) {
-			t.Errorf("cause: got %v, want ErrShutdown", cause)
-		}
-		if got := x.receive(time.Minute); len(got) != 1 {
-			t.Error("the cancelled handler's message is not visible right after the stop")
-		}
-	})
-}
-
 func TestStuckHandlersAreReported(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.send("stuck", "quick")
@@ -181,46 +123,6 @@ func TestStuckHandlersAreReported(t *testing.T) {
 			t.Error("the last receive had ended, and is logged as cancelled")
 		}
 		time.Sleep(10 * time.Minute) // lets it end
-	})
-}
-
-// TestStopInFull: ten thousand messages in flight, handlers of 300 ms that ignore their context. No message stays hidden,
-// none that was done is in the queue, none runs twice.
-func TestStopInFull(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		const n, inFlight = 12_000, 10_000
-		var r runs
-		j := x.startPrefetching(func(_ context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			time.Sleep(300 * time.Millisecond)
-			return nil
-		}, func(o *Options) { o.Concurrency, o.InFlight, o.Wait = 100, inFlight, 5*time.Second })
-		x.sendMany(n)
-		j.Resume()
-		time.Sleep(2 * time.Second)
-		hidden := 0
-		for _, m := range x.queued() {
-			if m.InFlight {
-				hidden++
-			}
-		}
-		if hidden < inFlight*9/10 {
-			t.Errorf("%d in flight at the stop, want about %d", hidden, inFlight)
-		}
-		j.stopClean()
-		for _, m := range x.queued() {
-			if m.InFlight {
-				t.Fatalf("%s stays hidden until %s", m.Body, m.VisibleAt)
-			}
-			if r.count(m.Body) > 0 {
-				t.Errorf("%s was done and is in the queue", m.Body)
-			}
-		}
-		s := j.Stats()
-		done := int(s.Done) - paceMin
-		if done+len(x.queued()) != n || done != len(r.list()) || done == 0 || s.Released == 0 {
-			t.Errorf("%d done, %d left of %d; %+v", s.Done, len(x.queued()), n, s)
-		}
 	})
 }
 

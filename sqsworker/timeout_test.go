@@ -2,47 +2,12 @@ package sqsworker
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
 )
-
-// TestTimeoutOfTheMessage: each message has its own timeout; 0 and negative are none.
-func TestTimeoutOfTheMessage(t *testing.T) {
-	bubble(t, setup{}, func(x *fixture) {
-		timeouts := map[string]time.Duration{"short": time.Second, "long": 20 * time.Second, "none": 0, "negative": -time.Minute}
-		ended := map[string]chan time.Duration{}
-		for body := range timeouts {
-			ended[body] = make(chan time.Duration, 1)
-			x.send(body)
-		}
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			began := time.Now()
-			select {
-			case <-ctx.Done():
-				if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					t.Errorf("%s: got %v, want DeadlineExceeded", m.Body, ctx.Err())
-				}
-			case <-time.After(time.Hour):
-			}
-			ended[m.Body] <- time.Since(began)
-			return nil
-		}, func(o *Options) { o.Timeout = func(m *sqsonce.Message) time.Duration { return timeouts[m.Body] } })
-		time.Sleep(2 * time.Hour)
-		j.stopClean()
-		for body, want := range timeouts {
-			if want <= 0 {
-				want = time.Hour
-			}
-			if got := <-ended[body]; got != want {
-				t.Errorf("%s: ended after %s, want %s", body, got, want)
-			}
-		}
-	})
-}
 
 // TestTimeoutThatFails: the message fails, its handler does not run, and others are not touched.
 func TestTimeoutThatFails(t *testing.T) {
@@ -71,12 +36,17 @@ func TestTimeoutThatFails(t *testing.T) {
 	})
 }
 
-// TestTimeoutBeyondMaxExtension: it is logged once for a worker.
+// TestTimeoutBeyondMaxExtension: it is logged once for a worker. 0 and negative are none.
 func TestTimeoutBeyondMaxExtension(t *testing.T) {
-	for timeout, want := range map[time.Duration]int{time.Minute: 0, time.Minute + 1: 1} {
+	for timeout, want := range map[time.Duration]int{time.Minute: 0, time.Minute + 1: 1, 0: 0, -time.Minute: 0} {
 		bubble(t, setup{}, func(x *fixture) {
 			x.send("a", "b", "c")
-			j := x.start(ok, func(o *Options) { o.MaxExtension, o.Timeout = time.Minute, timeoutOf(timeout) })
+			j := x.start(func(ctx context.Context, _ *sqsonce.Message) error {
+				if _, limited := ctx.Deadline(); limited != (timeout > 0) {
+					t.Errorf("timeout of %s: the context has a deadline: %t", timeout, limited)
+				}
+				return ctx.Err()
+			}, func(o *Options) { o.MaxExtension, o.Timeout = time.Minute, timeoutOf(timeout) })
 			time.Sleep(time.Second)
 			j.stopClean()
 			if n := x.log.count("setting=Options.Timeout"); n != want {

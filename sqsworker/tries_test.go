@@ -64,62 +64,41 @@ func (p *poison) checkOrder(t *testing.T) {
 }
 
 // A poisoned head is run Tries times, Backoff apart, and then dead-lettered with its error. Its group waits outside InFlight,
-// at no cost of receives, and then goes on. Other groups do not notice.
+// at no cost of receives, and then goes on. hosttest.TestBoundPoison has the throughput of other groups.
 func TestPoisonedGroups(t *testing.T) {
 	t.Parallel()
-	for _, groups := range []int{3, 20, 100} {
-		for _, inFlight := range []int{10, 30} {
-			t.Run(fmt.Sprintf("%d/%d", groups, inFlight), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
-					for g := range groups {
-						x.send(fmt.Sprintf("g%d:bad", g), fmt.Sprintf("g%d:ok", g))
-					}
-					p := &poison{took: 200 * time.Millisecond}
-					j := x.start(p.handle, func(o *Options) { o.InFlight = inFlight })
-					time.Sleep(5 * time.Second)
-					begun := time.Now()
-					for n := range 10 {
-						for g := range 10 {
-							x.send(fmt.Sprintf("h%d:%d", g, n))
-						}
-					}
-					time.Sleep(10 * time.Second) // 100 messages of 200 ms need 2 s alone
-					healthy := 0
-					for _, body := range p.handled() {
-						if body[0] == 'h' {
-							healthy++
-						}
-					}
-					if healthy != 100 {
-						t.Errorf("%d of 100 messages of healthy groups done %s after they were sent", healthy, time.Since(begun))
-					}
-					time.Sleep(time.Hour)
-					j.stopClean()
-					x.wantEmpty()
-					p.checkOrder(t)
-					for _, m := range x.dead() {
-						// Of 100 groups not all have room in Held, and those that go back begin anew.
-						if n := p.count(m.Body); !strings.HasSuffix(m.Body, "bad") || n < 5 || n > 5 && groups < 100 || m.Attributes[sqsonce.AttrRejectReason] != errTest.Error() {
-							t.Errorf("%s is in the dead-letter queue after %d runs, reason %q", m.Body, n, m.Attributes[sqsonce.AttrRejectReason])
-						}
-					}
-					if n := len(x.dead()); n != groups || len(p.handled()) != groups+100 {
-						t.Errorf("%d dead-lettered, %d done; want %d, %d", n, len(p.handled()), groups, groups+100)
-					}
-					if groups == 100 {
-						return
-					}
-					at := p.runs["g0:bad"]
-					for i, want := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute} {
-						if got := at[i+1].Sub(at[i]); got < want || got > want*5/4+2*time.Second {
-							t.Errorf("try %d came %s after the one before, want %s and up to a quarter more", i+2, got, want)
-						}
-					}
-				})
-			})
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		const groups = 20
+		for g := range groups {
+			x.send(fmt.Sprintf("g%d:bad", g), fmt.Sprintf("g%d:ok", g))
 		}
-	}
+		p := &poison{took: 200 * time.Millisecond}
+		j := x.start(p.handle, func(o *Options) { o.InFlight = 10 })
+		time.Sleep(5 * time.Second)
+		x.send("h:0")
+		time.Sleep(time.Second)
+		if got := p.handled(); !slices.Equal(got, []string{"h:0"}) {
+			t.Errorf("done while %d groups wait: %v, want the message of another group", groups, got)
+		}
+		time.Sleep(time.Hour)
+		j.stopClean()
+		x.wantEmpty()
+		p.checkOrder(t)
+		for _, m := range x.dead() {
+			if n := p.count(m.Body); !strings.HasSuffix(m.Body, "bad") || n != 5 || m.Attributes[sqsonce.AttrRejectReason] != errTest.Error() {
+				t.Errorf("%s is in the dead-letter queue after %d runs, reason %q", m.Body, n, m.Attributes[sqsonce.AttrRejectReason])
+			}
+		}
+		if n := len(x.dead()); n != groups || len(p.handled()) != groups+1 || j.Stats().Received != 2*groups+1 {
+			t.Errorf("%d dead-lettered, %d done; want %d, %d; %+v", n, len(p.handled()), groups, groups+1, j.Stats())
+		}
+		at := p.runs["g0:bad"]
+		for i, want := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute} {
+			if got := at[i+1].Sub(at[i]); got < want || got > want*5/4+2*time.Second {
+				t.Errorf("try %d came %s after the one before, want %s and up to a quarter more", i+2, got, want)
+			}
+		}
+	})
 }
 
 // A dead-letter queue that refuses every message is asked once in 30 s. A head whose tries are spent goes back with its
@@ -127,7 +106,7 @@ func TestPoisonedGroups(t *testing.T) {
 func TestRefusingDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, setup{fifo: true, maxReceives: 20}, func(x *fixture) {
-		for g := range 20 {
+		for g := range 5 {
 			x.send(fmt.Sprintf("g%d:bad", g), fmt.Sprintf("g%d:ok", g))
 		}
 		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
@@ -146,8 +125,8 @@ func TestRefusingDeadLetterQueue(t *testing.T) {
 		j.stopClean()
 		x.wantEmpty()
 		p.checkOrder(t)
-		if len(x.dead()) != 20 || len(p.handled()) != 20 {
-			t.Errorf("%d dead-lettered, %d done; want 20 each", len(x.dead()), len(p.handled()))
+		if len(x.dead()) != 5 || len(p.handled()) != 5 {
+			t.Errorf("%d dead-lettered, %d done; want 5 each", len(x.dead()), len(p.handled()))
 		}
 		for _, m := range x.dead() {
 			if n := p.count(m.Body); !strings.HasSuffix(m.Body, "bad") || n < 20 {
@@ -233,12 +212,7 @@ func TestHeldGroupsAreTrimmed(t *testing.T) {
 					o.Backoff = func(try int) time.Duration { return 2 * time.Minute }
 				})
 				time.Sleep(time.Minute)
-				inFlight := 0
-				for _, m := range x.queued() {
-					if m.InFlight {
-						inFlight++
-					}
-				}
+				inFlight := x.inFlight()
 				least, most := 10, 10
 				if maxReceives == 1 {
 					least, most = 20, 24 // nothing may go back: beyond twice Held nothing is received

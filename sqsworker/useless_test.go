@@ -13,16 +13,6 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// receiveFunc is a client with a ReceiveMessage of its own.
-type receiveFunc struct {
-	Client
-	receive func(*sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error)
-}
-
-func (c receiveFunc) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	return c.receive(in)
-}
-
 // TestUselessReceives: receives that are answered at once without a message are made once a second, and logged every ten
 // minutes. They delay no stop.
 func TestUselessReceives(t *testing.T) {
@@ -66,13 +56,12 @@ func TestFullReceivesDoNotPause(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		x.sendMany(2000)
 		var n atomic.Int64
-		c := receiveFunc{Client: x.c}
-		c.receive = func(in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+		c := receiveFunc{x.c, func(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 			if n.Add(1)%5 == 0 {
 				return &sqs.ReceiveMessageOutput{}, nil
 			}
-			return x.c.ReceiveMessage(x.Context(), in)
-		}
+			return x.c.ReceiveMessage(ctx, in, o...)
+		}}
 		var r runs
 		began := time.Now()
 		j := x.startWith(c, r.take(0), func(o *Options) { o.Concurrency = 100 })

@@ -249,46 +249,6 @@ func TestPanickingComponent(t *testing.T) {
 	}
 }
 
-// slowWriter is a client that does not read.
-type slowWriter struct {
-	*httptest.ResponseRecorder
-	reading chan struct{}
-}
-
-func (w slowWriter) Write(b []byte) (int, error) {
-	<-w.reading
-	return w.ResponseRecorder.Write(b)
-}
-
-// TestSlowClient: the worker goes on, and others are answered.
-func TestSlowClient(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(x *fixture) {
-		orders := x.queue("orders", nil)
-		w := x.worker(orders, sleeps(time.Second))
-		h := x.handler(workers(w))
-		stop := x.run(w)
-		reading := make(chan struct{})
-		var clients sync.WaitGroup
-		for _, path := range []string{"/", "/live", "/ready", "/stats", "/running"} {
-			clients.Go(func() {
-				h.ServeHTTP(slowWriter{httptest.NewRecorder(), reading}, httptest.NewRequest("GET", path, nil))
-			})
-		}
-		time.Sleep(time.Second)
-		x.send(orders, "a", "", "")
-		time.Sleep(time.Minute)
-		if r := get[Report](t, h, "/stats", 200); r.Workers[0].Stats["done"] != 1 || r.Workers[0].Stats["deletes"] != 1 {
-			t.Errorf("with clients that do not read: %v", r.Workers[0].Stats)
-		}
-		close(reading)
-		clients.Wait()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // TestAskedAllTheTime: by several, while the worker begins, runs and stops. It is for the race detector.
 func TestAskedAllTheTime(t *testing.T) {
 	t.Parallel()
