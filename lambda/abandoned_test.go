@@ -193,22 +193,6 @@ func TestDelaysStopWithSQS(t *testing.T) {
 	})
 }
 
-// TestClientWithoutAnAnswer: a call that returns neither an answer nor an error, or panics, has failed. A rejected message is
-// then not reported as a success.
-func TestClientWithoutAnAnswer(t *testing.T) {
-	for name, c := range map[string]*stubClient{
-		"nil": {nils: true}, "panic": {before: func(context.Context, string) error { panic("bug") }},
-	} {
-		bubble(t, func(t *testing.T) {
-			h := handlers{"1": fails(sqsonce.Reject(errTest)), "2": fails(errTest)}
-			f := wrap(t, h.handle, func(o *Options) { o.Client, o.DeadLetterQueue = c, stubDLQ })
-			if got := invoke(t, f, timeout(t, 30*time.Second), batch("1", "2", "3")); got != "1 2" {
-				t.Errorf("%s: failed %q, want 1 2", name, got)
-			}
-		})
-	}
-}
-
 // TestTooManyAbandoned: beyond Options.Abandoned no handler is started, and the error ends the process. Successes of the
 // invocation that went beyond it are not lost.
 func TestTooManyAbandoned(t *testing.T) {

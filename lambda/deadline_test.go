@@ -117,32 +117,6 @@ func TestContextEndsAtTheMargin(t *testing.T) {
 	})
 }
 
-func TestFIFOAtTheDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := wrap(t, handlers{"a1": takes(8 * time.Second), "a2": takes(time.Hour), "b1": ignores(time.Hour)}.handle)
-		got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2", "b1", "a3", "b2", "c1"))
-		if got != "a2 b1 a3 b2" {
-			t.Errorf("failed: got %q, want a2 b1 a3 b2", got)
-		}
-		time.Sleep(2 * time.Hour)
-	})
-}
-
-// TestFIFOGroupEndsAtTheMargin: a handler that returns within the grace still succeeds; the next message of its group is
-// not started.
-func TestFIFOGroupEndsAtTheMargin(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var r runs
-		f := wrap(t, r.wrap(func(ctx context.Context, _ *sqsonce.Message) error {
-			<-ctx.Done()
-			return nil
-		}))
-		if got := invoke(t, f, timeout(t, 20*time.Second), fifoBatch("a1", "a2")); got != "a2" || r.count() != 1 {
-			t.Errorf("failed %q, %d started; want a2, 1", got, r.count())
-		}
-	})
-}
-
 // TestNothingStartsOnceClosed: the results may be closed after a worker has checked the context and before it starts the
 // handler. The message is already reported as failed.
 func TestNothingStartsOnceClosed(t *testing.T) {
@@ -200,19 +174,6 @@ func TestAbandonedChangesNothing(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestStuckHandlersTakeTheirSlotsOnly: handlers that do not return occupy their slots; the messages run in the other slots.
-func TestStuckHandlersTakeTheirSlotsOnly(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		h := handlers{"m00000": ignores(time.Hour), "m00001": ignores(time.Hour), "": takes(time.Second)}
-		f := wrap(t, h.handle, func(o *Options) { o.Concurrency = 3 })
-		got := invoke(t, f, timeout(t, 100*time.Second), batch(numbered(50)...))
-		if got != "m00000 m00001" {
-			t.Errorf("failed: got %q, want the two whose handlers are stuck", got)
-		}
-		time.Sleep(2 * time.Hour)
-	})
 }
 
 // TestCancelledWithoutDeadline: a caller other than the runtime may cancel a context that has no deadline.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
-	"github.com/sqsonce/sqsonce/localstack/memsqs"
 )
 
 const (
@@ -184,48 +183,6 @@ func TestDelayFaults(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestDelaysEndBeforeTheDeadline: the function returns in time although SQS hangs.
-func TestDelaysEndBeforeTheDeadline(t *testing.T) { underBoth(t, delaysEndBeforeTheDeadline) }
-
-func delaysEndBeforeTheDeadline(t *testing.T, handles func(*memsqs.Options)) {
-	for _, op := range []string{opChange, opURL} {
-		for _, timeout := range []time.Duration{2 * time.Second, time.Minute} {
-			rule := fault.Rule{Op: op, Prob: 1, Do: fault.Delay, Delay: time.Hour}
-			withQueue(t, false, []fault.Rule{rule}, func(x *fixture) {
-				x.send(numbered(40)...)
-				f := x.wrap(byBody(handlers{"m00000": fails(errTest), "": func(ctx context.Context, m *sqsonce.Message) error {
-					if m.Body < "m00030" {
-						return errTest
-					}
-					return ignores(timeout-500*time.Millisecond)(ctx, m)
-				}}), func(o *Options) { o.Concurrency = 40 })
-				e := x.receive()
-				begun := time.Now()
-				x.failed(f, timeout, e)
-				if took := time.Since(begun); took >= timeout {
-					t.Errorf("%s hangs: returned after %v of %v", op, took, timeout)
-				}
-				time.Sleep(2 * time.Hour)
-			}, handles)
-		}
-	}
-}
-
-// TestDelaysHaveATimeout: with a far deadline, calls of an SQS that hangs end after callTimeout.
-func TestDelaysHaveATimeout(t *testing.T) { underBoth(t, delaysHaveATimeout) }
-
-func delaysHaveATimeout(t *testing.T, handles func(*memsqs.Options)) {
-	withQueue(t, false, []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Delay, Delay: time.Hour}}, func(x *fixture) {
-		x.send("1")
-		e, begun := x.receive(), time.Now()
-		x.failed(x.wrap(fails(errTest)), 15*time.Minute, e)
-		if took := time.Since(begun); took != callTimeout {
-			t.Errorf("returned after %v, want %v", took, callTimeout)
-		}
-		time.Sleep(2 * time.Hour)
-	}, handles)
 }
 
 // TestFIFOGroupIsVisibleTogether: SQS delivers nothing of a group while one of its messages is hidden, so the messages

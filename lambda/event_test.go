@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
@@ -166,57 +165,5 @@ func TestQuirks(t *testing.T) {
 		if got := invoke(t, f, t.Context(), e); got != "" || ran != 1 {
 			t.Errorf("%s: failed %q, ran %d times", name, got, ran)
 		}
-	}
-}
-
-func TestBodiesAreNotCopied(t *testing.T) {
-	t.Parallel()
-	e := batch("1")
-	e.Records[0].Body = strings.Repeat("x", 1<<20) // the largest that SQS accepts
-	f := wrap(t, func(_ context.Context, m *sqsonce.Message) error {
-		if len(m.Body) != 1<<20 || unsafe.StringData(m.Body) != unsafe.StringData(e.Records[0].Body) {
-			t.Error("the body was copied")
-		}
-		return nil
-	})
-	if got := invoke(t, f, t.Context(), e); got != "" {
-		t.Errorf("failed: %q", got)
-	}
-}
-
-// TestLargestBatches: a batch has at most 10,000 records, and an event at most 6 MB.
-func TestLargestBatches(t *testing.T) {
-	t.Parallel()
-	var r runs
-	ids := numbered(10_000)
-	f := wrap(t, r.wrap(handlers{ids[17]: fails(errTest), ids[9_999]: exits}.handle))
-	if got, want := invoke(t, f, t.Context(), batch(ids...)), ids[17]+" "+ids[9_999]; got != want || r.count() != 10_000 {
-		t.Errorf("10,000 records: failed %q, %d ran; want %q, all", got, r.count(), want)
-	}
-
-	e := batch("1", "2", "3", "4", "5", "6")
-	for i := range e.Records {
-		e.Records[i].Body = strings.Repeat(e.Records[i].MessageId, 1<<20)
-	}
-	if got := invoke(t, wrap(t, fails(nil)), t.Context(), e); got != "" {
-		t.Errorf("6 MB: failed %q", got)
-	}
-	if got := invoke(t, wrap(t, fails(errTest)), t.Context(), batch(ids...)); got != strings.Join(ids, " ") {
-		t.Error("10,000 failures: not all are named")
-	}
-}
-
-func TestAllocations(t *testing.T) {
-	const n = 1000
-	f := wrap(t, fails(nil))
-	e := benchEvent(n)
-	ctx := context.Background()
-	per := testing.AllocsPerRun(10, func() {
-		if r, err := f(ctx, e); err != nil || len(r.BatchItemFailures) > 0 {
-			t.Errorf("got %v, %v", r, err)
-		}
-	}) / n
-	if per > 3 {
-		t.Errorf("%.2f allocations per record, want at most 3", per)
 	}
 }

@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,16 +48,6 @@ func withQueue(t *testing.T, fifo bool, faults []fault.Rule, f func(*fixture), o
 		x.url, x.dlq = x.create("jobs"+suffix, attrs), x.create("jobs-dlq"+suffix, attrs)
 		f(x)
 	})
-}
-
-// underBoth runs f with both answers of SQS to changes with handles of old receives: see memsqs.Options.StrictHandles.
-func underBoth(t *testing.T, f func(t *testing.T, handles func(*memsqs.Options))) {
-	t.Helper()
-	for _, strict := range []bool{false, true} {
-		t.Run(fmt.Sprintf("strict=%t", strict), func(t *testing.T) {
-			f(t, func(o *memsqs.Options) { o.StrictHandles = strict })
-		})
-	}
 }
 
 func (x *fixture) create(name string, attrs map[string]string) string {

@@ -58,21 +58,6 @@ func TestOneFailureIsTheOnlyOneNamed(t *testing.T) {
 	}
 }
 
-func TestEveryFailureIsNamed(t *testing.T) {
-	t.Parallel()
-	for name, h := range bad {
-		var r runs
-		f := wrap(t, r.wrap(h), func(o *Options) { o.Concurrency = 3 })
-		ids := numbered(50)
-		if got, want := invoke(t, f, t.Context(), batch(ids...)), strings.Join(ids, " "); got != want {
-			t.Errorf("%s: failed: got %q, want all", name, got)
-		}
-		if got := r.count(); got != 50 {
-			t.Errorf("%s: %d handlers ran, want 50", name, got)
-		}
-	}
-}
-
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, h := range bad {
@@ -103,62 +88,5 @@ func TestPanicsAreLoggedWithTheirStack(t *testing.T) {
 		if book.count("handle_test.go") == 0 || book.count("message_id=1") == 0 {
 			t.Errorf("%s: no stack of the handler in the log:\n%s", name, &book)
 		}
-	}
-}
-
-func TestBodiesAreNotLogged(t *testing.T) {
-	t.Parallel()
-	var book logBook
-	type order struct{ Amount int }
-	f := wrap(t, sqsonce.JSON(func(context.Context, order) error { return nil }), func(o *Options) { o.Logger = book.logger() })
-	e := batch("1", "2")
-	e.Records[0].Body, e.Records[1].Body = `{"Amount":"secret-a"}`, `secret-b`
-	if got := invoke(t, f, t.Context(), e); got != "1 2" {
-		t.Errorf("failed: got %q, want both", got)
-	}
-	if book.count("secret") > 0 {
-		t.Errorf("a body is in the log:\n%s", &book)
-	}
-}
-
-func TestRejectWithoutClientIsLoggedOnce(t *testing.T) {
-	t.Parallel()
-	var book logBook
-	f := wrap(t, fails(sqsonce.Reject(errTest)), func(o *Options) { o.Logger = book.logger() })
-	for range 3 {
-		if got := invoke(t, f, t.Context(), batch("1", "2")); got != "1 2" {
-			t.Errorf("failed: got %q, want both", got)
-		}
-	}
-	if got := book.count("there is no Options.Client"); got != 1 {
-		t.Errorf("logged %d times, want once", got)
-	}
-}
-
-// TestSettledWithoutClient: without a client the functions given to OnSettled run with false, for every outcome.
-func TestSettledWithoutClient(t *testing.T) {
-	t.Parallel()
-	for name, h := range bad {
-		var settled settlements
-		f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
-			if !sqsonce.OnSettled(ctx, settled.note) {
-				t.Error("the host does not settle")
-			}
-			return h(ctx, m)
-		})
-		t.Log(name)
-		invoke(t, f, t.Context(), batch("1"))
-		settled.want(t, false)
-	}
-}
-
-func TestPanicWhileSettling(t *testing.T) {
-	t.Parallel()
-	f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
-		sqsonce.OnSettled(ctx, func(bool) { panic("store is gone") })
-		return nil
-	})
-	if got := invoke(t, f, t.Context(), batch("1", "2")); got != "" {
-		t.Errorf("failed: got %q, want none: the handlers succeeded", got)
 	}
 }

@@ -2,8 +2,6 @@ package lambda
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,43 +36,4 @@ func TestKillAtNeedsADeadline(t *testing.T) {
 		return nil
 	})
 	invoke(t, f, context.Background(), batch("1"))
-}
-
-// TestSeveralInvocationsAtOnce: one process handles several events at once; each invocation has its own results.
-func TestSeveralInvocationsAtOnce(t *testing.T) {
-	t.Setenv(maxConcurrency, "16")
-	var book logBook
-	f := wrap(t, func(ctx context.Context, m *sqsonce.Message) error {
-		switch m.Body[len(m.Body)-1] {
-		case '3':
-			return errTest
-		case '5':
-			panic("boom")
-		case '7':
-			return exits(ctx, m)
-		}
-		return nil
-	}, func(o *Options) { o.Logger = book.logger() })
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			for j := range 20 {
-				var ids []string
-				for k := range 10 {
-					ids = append(ids, fmt.Sprintf("%d-%d-%d", i, j, k))
-				}
-				e := batch(ids...)
-				if i%2 == 1 {
-					for r := range e.Records {
-						e.Records[r].EventSourceARN = fifoARN // a group each
-						e.Records[r].Attributes["MessageGroupId"] = ids[r]
-					}
-				}
-				if got, want := invoke(t, f, t.Context(), e), ids[3]+" "+ids[5]+" "+ids[7]; got != want {
-					t.Errorf("failed: got %q, want %q", got, want)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -94,23 +94,6 @@ func TestFailedLastReceive(t *testing.T) {
 	}
 }
 
-// TestFailedLastReceiveIsSettled: middleware learns that the message is in the dead-letter queue.
-func TestFailedLastReceiveIsSettled(t *testing.T) {
-	withQueue(t, true, nil, func(x *fixture) {
-		x.redrive(1)
-		x.send("a1")
-		var settled settlements
-		f := x.wrap(func(ctx context.Context, _ *sqsonce.Message) error {
-			sqsonce.OnSettled(ctx, settled.note)
-			return errTest
-		})
-		if got := x.failed(f, 30*time.Second, x.receive()); got != "" {
-			t.Errorf("failed: got %q, want none", got)
-		}
-		settled.want(t, true)
-	})
-}
-
 // TestFailedLastReceiveNeedsAConfirmation: a send that is not confirmed leaves a failure as any other, and its group stops.
 func TestFailedLastReceiveNeedsAConfirmation(t *testing.T) {
 	withQueue(t, true, broken(fault.Rule{Do: fault.Error, Code: "AccessDenied"}), func(x *fixture) {

@@ -73,21 +73,3 @@ func TestWrapReportsEveryBadField(t *testing.T) {
 		}
 	}
 }
-
-func TestMargin(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ asked, remaining, want time.Duration }{
-		{0, time.Second, 500 * time.Millisecond},
-		{0, 10 * time.Second, 500 * time.Millisecond},
-		{0, 30 * time.Second, 1500 * time.Millisecond},
-		{0, 100 * time.Second, 5 * time.Second},
-		{0, 15 * time.Minute, 5 * time.Second},
-		{0, -time.Second, 500 * time.Millisecond},
-		{2 * time.Second, time.Minute, 2 * time.Second},
-		{10 * time.Millisecond, time.Minute, 10 * time.Millisecond},
-	} {
-		if got := margin(tt.asked, tt.remaining); got != tt.want {
-			t.Errorf("margin(%v, %v): got %v, want %v", tt.asked, tt.remaining, got, tt.want)
-		}
-	}
-}

@@ -141,36 +141,6 @@ func TestRefusedSendIsNotTheLast(t *testing.T) {
 	})
 }
 
-// TestGroupGoesOnAfterASlowSend: the messages behind a rejected one run once the dead-letter queue has it, and not before;
-// other groups do not wait.
-func TestGroupGoesOnAfterASlowSend(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := &stubClient{before: hangs(opSend, 3*time.Second)}
-		var mu sync.Mutex
-		started := map[string]time.Duration{}
-		begun := time.Now()
-		f := wrap(t, func(_ context.Context, m *sqsonce.Message) error {
-			mu.Lock()
-			defer mu.Unlock()
-			started[m.ID] = time.Since(begun)
-			if m.ID == "a1" || m.ID == "a3" {
-				return sqsonce.Reject(errTest)
-			}
-			return nil
-		}, func(o *Options) { o.Client, o.DeadLetterQueue, o.Concurrency = c, stubDLQ, 1 })
-		if got := invoke(t, f, timeout(t, time.Minute), fifoBatch("a1", "a2", "b1", "a3", "a4", "b2")); got != "" {
-			t.Errorf("failed %q, want none", got)
-		}
-		for id, want := range map[string]time.Duration{
-			"a1": 0, "b1": 0, "b2": 0, "a2": 3 * time.Second, "a3": 3 * time.Second, "a4": 6 * time.Second,
-		} {
-			if started[id] != want {
-				t.Errorf("%s started after %v, want %v", id, started[id], want)
-			}
-		}
-	})
-}
-
 // TestSlowAttributesTakeNoSlot: asking for the visibility timeout or the redrive policy keeps no handler from running.
 func TestSlowAttributesTakeNoSlot(t *testing.T) {
 	for name, err := range map[string]error{"in progress": sqsonce.ErrInProgress, "failed": errTest} {

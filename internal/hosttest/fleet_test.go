@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -18,37 +19,62 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
-// TestFleet runs fleets through disruptions of every kind. FLEET=n runs the plan of one seed; SOAK=1 runs a million
+// TestFleet runs fleets through disruptions of every kind. SEED=n runs the plan of one seed; SOAK=1 runs a million
 // deliveries.
 func TestFleet(t *testing.T) {
-	seeds, want := uint64(36), int64(0)
-	if os.Getenv("SOAK") != "" {
-		seeds, want = 1<<32, 1_000_000
+	runPlans(t, drawFleet, 36, deliveries, 1_000_000,
+		workersKilled, workersStopped, workersFrozen, publishFailures, deadRejected, deadFailed, deadCut)
+}
+
+// TestSimulation runs fleets that are the function alone, with many disruptions. SEED=n runs the plan of one seed; SOAK=1
+// runs 100,000 invocations.
+func TestSimulation(t *testing.T) {
+	total := runPlans(t, drawFunction, 16, invocations, 100_000, killedInside, timedOut, responsesLost, throttled, atKills, expired)
+	if total[repeats] > total[atKills] {
+		t.Errorf("%d repeats, and only %d handlers ran when their processes died", total[repeats], total[atKills])
 	}
-	from := uint64(0)
-	if s := os.Getenv("FLEET"); s != "" {
+}
+
+// runPlans runs the plans of the first seeds, and with SOAK=1 until there are soak of what is counted. Some of each variety
+// must happen.
+func runPlans(t *testing.T, draw func(uint64) *fleetPlan, seeds uint64, counted tallied, soak int, variety ...tallied) tally {
+	from, enough := uint64(0), math.MaxInt
+	if os.Getenv("SOAK") != "" {
+		seeds, enough = 1<<32, soak
+	}
+	if s := os.Getenv("SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			t.Fatalf("FLEET: %v", err)
+			t.Fatalf("SEED: %v", err)
 		}
-		from, seeds = n, 1
+		from, seeds, variety = n, 1, nil
 	}
-	var total fleetTally
-	for seed := from; seed < from+seeds && (want == 0 || total.deliveries < want); seed++ {
+	total := tally{}
+	for seed := from; seed < from+seeds && total[counted] < enough; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			p := drawFleet(seed, 400)
+			p := draw(seed)
 			defer func() {
 				if t.Failed() {
-					t.Logf("FLEET=%d go test ./internal/hosttest -run TestFleet\n%s", seed, p)
+					t.Log(p)
 				}
 			}()
-			synctest.Test(t, func(t *testing.T) { total.add(simulateFleet(t, p).check()) })
+			if p.perProcess > 1 {
+				t.Setenv("AWS_LAMBDA_MAX_CONCURRENCY", strconv.Itoa(p.perProcess))
+			}
+			synctest.Test(t, func(t *testing.T) {
+				for what, n := range simulateFleet(t, p).check() {
+					total[what] += n
+				}
+			})
 		})
 	}
-	t.Log(&total)
-	if seeds > 1 && !t.Failed() {
-		total.checkVariety(t)
+	t.Log(total)
+	for _, what := range variety {
+		if total[what] == 0 && !t.Failed() {
+			t.Errorf("nothing was ever %s", what)
+		}
 	}
+	return total
 }
 
 // fleet is the run of a fleetPlan.
@@ -70,8 +96,7 @@ type fleet struct {
 	tries     map[string]int        // by event: of the handler, without the unavailable ones
 	receipts  map[string][]*receipt // by message ID
 	attempts  int                   // to invoke
-	tally     fleetTally
-	drained   time.Duration // when the queue was empty; 0: never
+	tally     tally
 }
 
 func (f *fleet) now() time.Duration { return time.Since(f.start) }
@@ -102,7 +127,7 @@ func (f *fleet) faulty(kind faultKind, host int) *window {
 func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	f := &fleet{
 		plan: p, byKey: map[string]*eventPlan{}, over: make(chan struct{}), nodes: map[*process]*node{},
-		published: map[string]bool{}, tries: map[string]int{}, receipts: map[string][]*receipt{},
+		published: map[string]bool{}, tries: map[string]int{}, receipts: map[string][]*receipt{}, tally: tally{},
 	}
 	f.fixture = newFixture(t, setup{
 		seed: p.seed, quiet: true, fifo: p.fifo, visibility: 6 * functionTimeout, maxReceives: p.receives,
@@ -112,7 +137,7 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 		f.log = slog.New(slog.NewTextHandler(noBodies{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	f.createLedger()
-	f.checker.commits = p.inbox
+	f.checker.commits = p.inbox && p.disturbsRecords()
 	for i := range p.events {
 		f.byKey[p.events[i].name] = &p.events[i]
 	}
@@ -139,17 +164,12 @@ func simulateFleet(t *testing.T, p *fleetPlan) *fleet {
 	return f
 }
 
-// await waits until the events are done: until the queue is empty, after calm.
+// await waits until the events are done: until the queue is empty.
 func (f *fleet) await() {
-	time.Sleep(f.plan.calm)
-	for f.now() < f.plan.calm+f.plan.limit {
-		if f.allPublished() && len(f.sqs.Messages(f.url)) == 0 {
-			f.drained = f.now()
-			time.Sleep(time.Minute) // what is still under way would show
-			return
-		}
-		time.Sleep(time.Second)
+	for f.now() < f.plan.calm+f.plan.limit && !(f.allPublished() && len(f.sqs.Messages(f.url)) == 0) {
+		time.Sleep(10 * time.Second)
 	}
+	time.Sleep(2 * time.Minute) // what is still under way would show
 }
 
 // handler returns the plan's handler in dedup, or in an inbox with its effect in the record's transaction.
@@ -182,7 +202,7 @@ func (f *fleet) handler(n *node) sqsonce.Handler {
 
 func (f *fleet) counted(n *node, h sqsonce.Handler) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) error {
-		f.count(func(t *fleetTally) { t.deliveries++ })
+		f.count(deliveries, 1)
 		return h(ctx, m)
 	}
 }
@@ -198,6 +218,7 @@ func (f *fleet) lane(event string) string {
 var (
 	errDeploy = errors.New("a bad deploy")
 	errGone   = errors.New("the dependency is away")
+	errFlaky  = errors.New("flaky")
 )
 
 // try is one run of the handler.
@@ -218,8 +239,8 @@ func (f *fleet) try(ctx context.Context, n *node, r *run) error {
 		switch e.how {
 		case withTimeout:
 			length = takes(5 * time.Minute)
-		case withDeaf:
-			length = ignores(time.Minute)
+		case withDeaf, withLate:
+			length = ignores(e.deaf)
 		case withStuck:
 			if f.now() < f.plan.calm {
 				length = stuck
@@ -232,7 +253,7 @@ func (f *fleet) try(ctx context.Context, n *node, r *run) error {
 	switch {
 	case !fails && e.reject:
 		return sqsonce.Reject(errCard)
-	case !fails:
+	case !fails, e.how == withLate:
 		return nil
 	case e.how == withPanic:
 		return panics(ctx, r)

@@ -138,12 +138,12 @@ func (f *fleet) wantOnlyPoisonDead() {
 	}
 	for i := range f.plan.events {
 		e := &f.plan.events[i]
-		if want := count(e.poison()); int64(dead[e.name]) != want {
+		if want := count(e.poison()); dead[e.name] != want {
 			f.complain("dead-letter queue", "%s is %d times in it, want %d: %s", e.name, dead[e.name], want, f.history(e.name, ""))
 		}
 		failed := 0
 		for _, r := range f.checker.runs(e.name) {
-			failed += int(count(r.failed))
+			failed += count(r.failed)
 		}
 		if dead[e.name] > 0 && failed < boundReceives {
 			f.complain("dead-lettered too early", "%s after %d tries: %s", e.name, failed, f.history(e.name, ""))

@@ -1,59 +1,39 @@
 package hosttest
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// fleetTally counts what happened in simulations of fleets.
-type fleetTally struct {
-	events, deliveries, runs          int64
-	publishFailures                   int64 // calls that failed, and whose events were published again
-	killed, stopped, freezes          int64 // processes of workers
-	deadRejected, deadFailed, deadCut int64 // events in the dead-letter queue: rejected, failed, passed their last receive by a disruption
-}
+// tally counts what happened in simulations.
+type tally map[tallied]int
 
-func (t *fleetTally) add(o fleetTally) {
-	t.events += o.events
-	t.deliveries += o.deliveries
-	t.runs += o.runs
-	t.publishFailures += o.publishFailures
-	t.killed += o.killed
-	t.stopped += o.stopped
-	t.freezes += o.freezes
-	t.deadRejected += o.deadRejected
-	t.deadFailed += o.deadFailed
-	t.deadCut += o.deadCut
-}
+type tallied string
 
-func (t *fleetTally) ended(n *node, l life) {
-	t.freezes += int64(len(n.frozen))
-	if l.killed {
-		t.killed++
-	} else {
-		t.stopped++
-	}
-}
-
-func (t *fleetTally) String() string {
-	return fmt.Sprintf("%d events, %d deliveries, %d runs; %d workers killed, %d stopped, %d frozen; %d calls of publishers failed; in the dead-letter queue: %d rejected, %d failed, %d cut off at their last receive",
-		t.events, t.deliveries, t.runs, t.killed, t.stopped, t.freezes, t.publishFailures, t.deadRejected, t.deadFailed, t.deadCut)
-}
-
-func (t *fleetTally) checkVariety(tt *testing.T) {
-	if min(t.killed, t.stopped, t.freezes, t.publishFailures, t.deadRejected, t.deadFailed, t.deadCut) == 0 {
-		tt.Error("something never happened")
-	}
-}
+const (
+	allEvents       tallied = "events"
+	deliveries      tallied = "delivered"
+	allRuns         tallied = "run"
+	publishFailures tallied = "published again after a failure"
+	workersKilled   tallied = "killed workers"
+	workersStopped  tallied = "stopped workers"
+	workersFrozen   tallied = "frozen workers"
+	deadRejected    tallied = "rejected to the dead-letter queue"
+	deadFailed      tallied = "failed to the dead-letter queue"
+	deadCut         tallied = "cut off at the last receive"
+	invocations     tallied = "invoked"
+	throttled       tallied = "throttled invocations"
+	responsesLost   tallied = "invocations with a lost response"
+	timedOut        tallied = "timed out invocations"
+	killedInside    tallied = "killed invocations"
+	atKills         tallied = "runs at kills"
+	expired         tallied = "successes after their leases"
+	repeats         tallied = "successes of events that had succeeded before"
+)
 
 // maxComplaints is how many violations of one kind are printed.
 const maxComplaints = 3
@@ -79,15 +59,14 @@ func (f *fleet) countComplaints() {
 	f.complaints = nil
 }
 
-// count changes the tally.
-func (f *fleet) count(change func(*fleetTally)) {
+func (f *fleet) count(what tallied, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	change(&f.tally)
+	f.tally[what] += n
 }
 
 // check checks the end of a simulation against the guarantees.
-func (f *fleet) check() fleetTally {
+func (f *fleet) check() tally {
 	for _, p := range f.checker.report() {
 		f.Error(p)
 	}
@@ -99,8 +78,9 @@ func (f *fleet) check() fleetTally {
 	effects := f.fleetEffects()
 	for i := range f.plan.events {
 		e := &f.plan.events[i]
-		f.tally.events++
-		f.tally.runs += int64(len(f.checker.runs(e.name)))
+		f.tally[allEvents]++
+		f.tally[allRuns] += len(f.checker.runs(e.name))
+		f.checkRepeats(e)
 		done, rejected := f.record(e.name).completed(), e.reject || e.poison()
 		switch {
 		case rejected && (done || !dead[e.name]):
@@ -118,6 +98,38 @@ func (f *fleet) check() fleetTally {
 	return f.tally
 }
 
+// checkRepeats checks the runs of one event. Where nothing keeps a run from its record, an event succeeds again only if a run
+// died with its process, when it may have had its effect, or was abandoned and went on after its lease.
+func (f *fleet) checkRepeats(e *eventPlan) {
+	successes, dead, late := 0, 0, 0
+	for _, r := range f.checker.runs(e.name) {
+		successes += count(r.effect)
+		dead += count(r.killed)
+		late += count(r.expired)
+	}
+	again := max(successes-1, 0)
+	f.tally[repeats] += again
+	f.tally[atKills] += dead
+	f.tally[expired] += late
+	if f.plan.disturbsRecords() {
+		return
+	}
+	if again > dead+late {
+		f.complain("repeated", "%s succeeded %d times; %d of its runs died with their processes, %d went on after their lease", e.name, successes, dead, late)
+	}
+	// A process that serves several invocations is never frozen, and renews the lease of an abandoned handler.
+	if late > 0 && (e.how != withLate || f.plan.perProcess > 1) {
+		f.complain("expired", "%s: %d successes after the end of a lease", e.name, late)
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // checkDead checks why messages are in the dead-letter queue, and returns their events.
 func (f *fleet) checkDead() map[string]bool {
 	dead := map[string]bool{}
@@ -126,9 +138,9 @@ func (f *fleet) checkDead() map[string]bool {
 		dead[name] = true
 		switch e := f.byKey[name]; {
 		case reason != "" && e.reject:
-			f.tally.deadRejected++
+			f.tally[deadRejected]++
 		case reason != "" && f.failedEnough(name):
-			f.tally.deadFailed++
+			f.tally[deadFailed]++
 		case reason != "":
 			f.complain("dead-lettered too early", "%s was sent with reason %q: %s", name, reason, f.history(name, m.ID))
 		default:
@@ -168,26 +180,26 @@ func (f *fleet) checkMoved(event, id string, count int) {
 	for _, r := range f.checker.runs(event) {
 		late := f.nodes[r.process].index == notAWorker && !r.effect
 		if r.m.ID == id && r.m.ReceiveCount == count && (r.failed || late) {
-			f.tally.deadFailed++
+			f.tally[deadFailed]++
 			return
 		}
 	}
 	for _, r := range last {
 		if f.failedHere(event, r) {
-			f.tally.deadFailed++
+			f.tally[deadFailed]++
 			return
 		}
 		if f.disrupted(r) || f.bounced(r) || f.outOfTime(r) || f.behindAFailure(r) {
-			f.tally.deadCut++
+			f.tally[deadCut]++
 			return
 		}
 	}
 	if f.plan.duplicates > 0 && f.doneAt(event) >= 0 { // a copy that SQS made of it, with the receives that it had
-		f.tally.deadCut++
+		f.tally[deadCut]++
 		return
 	}
 	if len(last) == 0 { // the answer came to a receive that nobody waited for any more, or to a mapping that did not invoke
-		f.tally.deadCut++
+		f.tally[deadCut]++
 		return
 	}
 	f.complain("moved unrun", "%s: its last receive passed without a failure or a disruption: %s", event, f.history(event, id))
@@ -379,24 +391,12 @@ func (f *fleet) checkFleetOrder(dead map[string]bool) {
 	}
 	for group, names := range order {
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return dead[name] })
-		if !f.plan.inbox {
-			names = firsts(names)
-		}
 		for i := 1; i < len(names); i++ {
 			if a, b := names[i-1], names[i]; position[a] > position[b] {
 				f.complain("reordered", "group %s: %s had its effect after %s: %s%s", group, b, a, f.history(a, ""), f.history(b, ""))
 			}
 		}
 	}
-}
-
-func firsts(names []string) (out []string) {
-	for _, name := range names {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // checkCalls checks that a worker whose store is away for long makes at most one call of SQS a second, after the first
@@ -414,45 +414,4 @@ func (f *fleet) checkCalls() {
 			}
 		}
 	}
-}
-
-// appendTo is an effect: it appends the event to the ledger's list of the lane.
-func appendTo(lane, event string) *ddbtypes.Update {
-	return &ddbtypes.Update{
-		TableName:        aws.String(ledger),
-		Key:              map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: lane}},
-		UpdateExpression: aws.String("SET effects = list_append(if_not_exists(effects, :none), :event)"),
-		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
-			":none":  &ddbtypes.AttributeValueMemberL{},
-			":event": &ddbtypes.AttributeValueMemberL{Value: []ddbtypes.AttributeValue{&ddbtypes.AttributeValueMemberS{Value: event}}},
-		},
-	}
-}
-
-// ledgerOrder returns the events of each lane in the order of their effects.
-func (f *fleet) ledgerOrder() map[string][]string {
-	out := map[string][]string{}
-	for _, raw := range f.ddb.Items(ledger) {
-		var item struct {
-			Event   struct{ S string }               `json:"event"`
-			Effects struct{ L []struct{ S string } } `json:"effects"`
-		}
-		if err := json.Unmarshal(raw, &item); err != nil {
-			f.Errorf("ledger: %v", err)
-		}
-		for _, e := range item.Effects.L {
-			out[item.Event.S] = append(out[item.Event.S], e.S)
-		}
-	}
-	return out
-}
-
-func (f *fleet) fleetEffects() map[string]int {
-	out := map[string]int{}
-	for _, events := range f.ledgerOrder() {
-		for _, e := range events {
-			out[e]++
-		}
-	}
-	return out
 }

@@ -64,7 +64,9 @@ func (f *fleet) liveOnce(name string, index int, w workerPlan, l life) (replaced
 	// The process ends when Run returns, and with it the handlers that a stop has given up.
 	<-stopped
 	n.kill()
-	f.count(func(t *fleetTally) { t.ended(n, l) })
+	f.count(workersFrozen, len(n.frozen))
+	f.count(workersKilled, count(l.killed))
+	f.count(workersStopped, count(!l.killed))
 	return end == byProbe
 }
 
@@ -205,7 +207,7 @@ func (f *fleet) publishUntilFailure(n *node, es []eventPlan) (rest []eventPlan) 
 		_, err := p.PublishAll(ctx, due)
 		cancel()
 		if err != nil {
-			f.count(func(t *fleetTally) { t.publishFailures++ })
+			f.count(publishFailures, 1)
 			return es
 		}
 		for i := range due {
@@ -221,7 +223,7 @@ func (f *fleet) startFunction() (stop func()) {
 	if f.plan.functions == 0 {
 		return func() {}
 	}
-	f.pool = &pool{newEnvironment: func() *environment {
+	f.pool = &pool{perProcess: f.plan.perProcess, newEnvironment: func() *environment {
 		n := f.newNode("function", notAWorker)
 		return newEnvironment(f.T, n.process, f.handler(n), f.hooks.function, func(o *lambda.Options) {
 			o.Client, o.DeadLetterQueue, o.Logger = n.sqs, f.dlq, f.log
@@ -231,7 +233,7 @@ func (f *fleet) startFunction() (stop func()) {
 	stopped := make(chan error, 1)
 	go func() {
 		stopped <- esm.Run(ctx, f.fixture.admin.sqs, esm.Config{
-			QueueURL: f.url, MaximumConcurrency: max(2, f.plan.functions), FunctionTimeout: functionTimeout,
+			QueueURL: f.url, BatchSize: f.plan.batch, MaximumConcurrency: max(2, f.plan.functions), FunctionTimeout: functionTimeout,
 			ReportBatchItemFailures: true, Logger: f.log,
 		}, f.invoke)
 	}()
@@ -244,6 +246,8 @@ func (f *fleet) startFunction() (stop func()) {
 	}
 }
 
+var errResponseLost = errors.New("the response was lost")
+
 // invoke is an esm.Invoker that applies the plan's disruption to each invocation before calm.
 func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	f.mu.Lock()
@@ -254,15 +258,17 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 		d = disruption{}
 	}
 	if d.kind == throttle {
+		f.count(throttled, 1)
 		f.noteInvocation(nil, event, true)
 		return nil, esm.ErrThrottled
 	}
+	f.count(invocations, 1)
 	e := f.pool.take()
 	defer f.pool.put(e)
 	f.mu.Lock()
 	n := f.nodes[e.process]
 	f.mu.Unlock()
-	if d.kind == killed {
+	if d.kind == killing {
 		time.AfterFunc(d.after, func() { n.end(); e.kill() })
 	}
 	receipts, begun := f.noteInvocation(n, event, d.kind != healthy), f.now()
@@ -274,9 +280,12 @@ func (f *fleet) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	}
 	switch {
 	case errors.Is(err, errKilled):
+		f.count(killedInside, 1)
 	case d.kind == failing:
+		f.count(responsesLost, 1)
 		return nil, errResponseLost
 	case d.kind == stalled:
+		f.count(timedOut, 1)
 		<-ctx.Done()
 		n.end()
 		e.kill()

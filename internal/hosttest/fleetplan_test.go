@@ -22,8 +22,10 @@ type fleetPlan struct {
 	receives    int     // maxReceiveCount. Default: 5
 	publishers  int     // 0: the messages are sent without faults
 	workers     []workerPlan
-	functions   int // invocations at once; 0: no function
-	invocations []disruption
+	functions   int          // invocations at once; 0: no function
+	batch       int          // BatchSize of the mapping. Default: 10
+	perProcess  int          // invocations of one process at once. Default: 1
+	invocations []disruption // of each attempt to invoke before calm, again and again
 	events      []eventPlan
 	faults      []window
 	calm        time.Duration // after it nothing is disturbed any more
@@ -51,7 +53,8 @@ type eventPlan struct {
 	takes  time.Duration   // of each run
 	fails  int             // the first tries; always: poison
 	how    failure
-	reject bool // in the end
+	deaf   time.Duration // for how long it ignores its context
+	reject bool          // in the end
 }
 
 const always = 1 << 30
@@ -66,7 +69,8 @@ const (
 	withRetryAfter failure = "RetryAfter"  // 30 s
 	withTimeout    failure = "takes 5 min" // longer than an invocation lasts
 	withStuck      failure = "stuck"       // does not return before its process ends; after calm: error
-	withDeaf       failure = "deaf"        // ignores its context for a minute
+	withDeaf       failure = "deaf"        // ignores its context for a while
+	withLate       failure = "late"        // ignores its context for a while, and succeeds
 )
 
 // window is a fault from at on, for length.
@@ -133,8 +137,8 @@ func (e *eventPlan) String() string {
 // String has everything but the events that nothing is special about.
 func (p *fleetPlan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions, calm after %s, limit %s\n",
-		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.calm, p.limit)
+	fmt.Fprintf(&b, "SEED=%d: fifo %t, inbox %t, strict handles %t, network %t, replays %g, duplicates %g, maxReceiveCount %d, %d publishers, %d functions with batches of %d and %d invocations at once in a process, calm after %s, limit %s\n",
+		p.seed, p.fifo, p.inbox, p.strict, p.network, p.replays, p.duplicates, p.receives, p.publishers, p.functions, p.batch, p.perProcess, p.calm, p.limit)
 	for i, w := range p.workers {
 		fmt.Fprintf(&b, "worker %d: concurrency %d, in flight %d\n", i, w.concurrency, w.inFlight)
 		for _, l := range w.lives {
@@ -164,7 +168,7 @@ func (p *fleetPlan) String() string {
 const toTheEnd = 100 * 24 * time.Hour
 
 // drawFleet draws a plan. Each part has a generator of its own: a change of one leaves the others as they are.
-func drawFleet(seed uint64, events int) *fleetPlan {
+func drawFleet(seed uint64) *fleetPlan {
 	r := rand.New(rand.NewPCG(seed, 0x666c656574))
 	p := &fleetPlan{
 		seed: seed, fifo: seed%2 == 1, strict: seed/2%2 == 0, inbox: seed%3 != 2, network: true,
@@ -191,7 +195,7 @@ func drawFleet(seed uint64, events int) *fleetPlan {
 		}
 		p.invocations = append(p.invocations, d)
 	}
-	p.drawEvents(r, events)
+	p.drawEvents(r, 400)
 	p.limit = p.longest()
 	return p
 }
@@ -287,8 +291,96 @@ func (p *fleetPlan) drawHard(r *rand.Rand, e *eventPlan) {
 			e.takes = seconds(r, 15)
 		}
 	default:
-		e.fails = 1 + r.IntN(2)
+		e.fails, e.deaf = 1+r.IntN(2), time.Minute
 	}
+}
+
+// drawFunction draws a plan of the function alone. Its processes die at random instants, and SQS is away now and then, but
+// nothing else keeps a run from its record, and no message runs out of receives.
+func drawFunction(seed uint64) *fleetPlan {
+	r := rand.New(rand.NewPCG(seed, 0x686f7374))
+	p := &fleetPlan{
+		seed: seed, fifo: seed%2 == 1, inbox: seed/2%2 == 1, network: true, duplicates: 0.02, receives: 1000,
+		functions: 2 + r.IntN(30), batch: 1 + r.IntN(10), perProcess: 1,
+		calm: 24 * time.Hour, // most end within an hour
+	}
+	if seed/8%2 == 1 {
+		p.perProcess = 2 + r.IntN(4)
+	}
+	for at := time.Duration(0); at < time.Hour; {
+		w := window{kind: queueAway, mode: refuses, at: at, length: time.Duration(1+r.IntN(20)) * time.Second, host: everyone}
+		p.faults = append(p.faults, w)
+		at = w.end() + seconds(r, 100)
+	}
+	for range 1000 {
+		p.invocations = append(p.invocations, drawDisruption(r))
+	}
+	ways := []failure{withError, withError, withPanic, withGoexit, withRetryAfter, withTimeout}
+	if seed/4%2 == 1 {
+		ways = append(ways, withDeaf, withLate)
+	}
+	const events = 300
+	groups := 1 + r.IntN(events/10)
+	for i := range events {
+		e := eventPlan{
+			name: fmt.Sprintf("g%d-%d", r.IntN(groups), i), takes: seconds(r, 15), reject: r.IntN(50) == 0,
+			how: ways[r.IntN(len(ways))], deaf: 20*time.Second + seconds(r, 60),
+		}
+		if r.IntN(8) > 0 { // so that most invocations end in time
+			e.takes = time.Duration(r.IntN(200)) * time.Millisecond
+		}
+		if e.reject && e.how == withLate {
+			e.how = withDeaf
+		}
+		for r.IntN(5) == 0 {
+			e.fails++
+		}
+		if r.IntN(10) == 0 {
+			e.copies = append(e.copies, seconds(r, 100))
+		}
+		p.events = append(p.events, e)
+	}
+	return p
+}
+
+// disruption is what happens to an invocation.
+type disruption struct {
+	kind  disruptionKind
+	after time.Duration // of a kill, from the start of the invocation
+}
+
+type disruptionKind int
+
+const (
+	healthy  disruptionKind = iota
+	throttle                // no environment is free
+	failing                 // the response is lost, and the process lives
+	stalled                 // the response comes after the deadline, and the process dies there
+	killing                 // the process dies at a random instant, in this invocation or a later one
+)
+
+func drawDisruption(r *rand.Rand) disruption {
+	switch n := r.IntN(100); {
+	case n < 8:
+		return disruption{kind: throttle}
+	case n < 12:
+		return disruption{kind: failing}
+	case n < 14:
+		return disruption{kind: stalled}
+	case n < 32:
+		// Most invocations are short; a kill after a long time hits a later one.
+		scale := []int{50, 500, 5_000, 30_000}[r.IntN(4)]
+		return disruption{kind: killing, after: time.Duration(r.IntN(scale*1000)) * time.Microsecond}
+	}
+	return disruption{}
+}
+
+// disturbsRecords says that something besides a kill may keep a run from its record.
+func (p *fleetPlan) disturbsRecords() bool {
+	return slices.ContainsFunc(p.faults, func(w window) bool { return w.kind == storeAway || w.kind == lossy || w.kind == latePackets }) ||
+		slices.ContainsFunc(p.workers, func(w workerPlan) bool {
+			return slices.ContainsFunc(w.lives, func(l life) bool { return len(l.freezes) > 0 })
+		})
 }
 
 // longest is the time that may pass after calm until the last event is done: protocol, section 13. An event waits at
@@ -309,7 +401,7 @@ func (p *fleetPlan) longest() time.Duration {
 		case withTimeout:
 			runs += time.Duration(tries-1) * 5 * time.Minute
 		case withDeaf:
-			runs += time.Duration(tries-1) * time.Minute
+			runs += time.Duration(tries-1) * e.deaf
 		}
 		lane := e.name
 		if p.fifo {

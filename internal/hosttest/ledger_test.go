@@ -21,32 +21,43 @@ func (w *fixture) createLedger() {
 	}
 }
 
-// addOne is an effect that counts itself.
-func addOne(event string) *ddbtypes.Update {
+// appendTo is an effect: it appends the event to the ledger's list of the lane.
+func appendTo(lane, event string) *ddbtypes.Update {
 	return &ddbtypes.Update{
-		TableName:                 aws.String(ledger),
-		Key:                       map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: event}},
-		UpdateExpression:          aws.String("ADD effects :one"),
-		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":one": &ddbtypes.AttributeValueMemberN{Value: "1"}},
+		TableName:        aws.String(ledger),
+		Key:              map[string]ddbtypes.AttributeValue{"event": &ddbtypes.AttributeValueMemberS{Value: lane}},
+		UpdateExpression: aws.String("SET effects = list_append(if_not_exists(effects, :none), :event)"),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+			":none":  &ddbtypes.AttributeValueMemberL{},
+			":event": &ddbtypes.AttributeValueMemberL{Value: []ddbtypes.AttributeValue{&ddbtypes.AttributeValueMemberS{Value: event}}},
+		},
 	}
 }
 
-// effects returns the number of effects of each event in the ledger.
-func (s *simulation) effects() map[string]int {
-	out := map[string]int{}
-	for _, raw := range s.ddb.Items(ledger) {
+// ledgerOrder returns the events of each lane in the order of their effects.
+func (f *fleet) ledgerOrder() map[string][]string {
+	out := map[string][]string{}
+	for _, raw := range f.ddb.Items(ledger) {
 		var item struct {
-			Event   struct{ S string }      `json:"event"`
-			Effects struct{ N json.Number } `json:"effects"`
+			Event   struct{ S string }               `json:"event"`
+			Effects struct{ L []struct{ S string } } `json:"effects"`
 		}
 		if err := json.Unmarshal(raw, &item); err != nil {
-			s.Errorf("ledger: %v", err)
+			f.Errorf("ledger: %v", err)
 		}
-		n, err := item.Effects.N.Int64()
-		if err != nil {
-			s.Errorf("ledger: %v", err)
+		for _, e := range item.Effects.L {
+			out[item.Event.S] = append(out[item.Event.S], e.S)
 		}
-		out[item.Event.S] = int(n)
+	}
+	return out
+}
+
+func (f *fleet) fleetEffects() map[string]int {
+	out := map[string]int{}
+	for _, events := range f.ledgerOrder() {
+		for _, e := range events {
+			out[e]++
+		}
 	}
 	return out
 }
