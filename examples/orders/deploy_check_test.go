@@ -41,11 +41,7 @@ func (c *deployChecker) resources(ttlAttribute string) {
 	c.table("DedupTable", ttlAttribute)
 	q := c.Resources["OrdersQueue"].Properties
 	c.redrive("OrdersQueue", q)
-	want := wantAlarms()
-	c.alarms(map[string]string{
-		"OrdersDLQAlarm": want["OrdersDLQAlarm"],
-		"OrdersAgeAlarm": strings.Replace(want["OrdersAgeAlarm"], "AgeSeconds", "900", 1),
-	})
+	c.alarms()
 	names := map[string]string{"OrdersQueue": "orders", "OrdersDLQ": "orders-dlq", "DedupTable": "dedup", "LedgerTable": "ledger"}
 	var got []string
 	for _, s := range c.Resources["WorkerPolicy"].Properties.PolicyDocument.Statement {
@@ -136,37 +132,18 @@ func (c *deployChecker) seconds(f fleet, name string) int {
 }
 
 func (c *deployChecker) ecs(t map[string]any) {
-	const where, task, container = "deploy/ecs.yaml", "Resources.TaskDefinition.Properties", "Resources.TaskDefinition.Properties.ContainerDefinitions.0"
+	const where, container = "deploy/ecs.yaml", "Resources.TaskDefinition.Properties.ContainerDefinitions.0"
 	const scaling = "Resources.BacklogPerTask.Properties.TargetTrackingScalingPolicyConfiguration"
-	const metrics, service = scaling + ".CustomizedMetricSpecification.Metrics", "Resources.Service.Properties"
 	env := environment(t, container+".Environment", "Name", "Value")
 	c.fleet(fleet{
 		where: where, env: env, grace: t[container+".StopTimeout"], most: t["Parameters.MaxTasks.Default"], target: t[scaling+".TargetValue"],
 		handler: t["Metadata.Worker.HandlerSeconds"], longest: t["Metadata.Worker.LongestHandlerSeconds"], accepted: t["Metadata.Worker.AcceptedSeconds"],
 	})
 	c.want(where, t, map[string]any{
-		container + ".HealthCheck.Command.0":                                   "CMD",
-		container + ".HealthCheck.Command.1":                                   "/worker",
-		container + ".HealthCheck.Command.2":                                   "-health",
-		container + ".HealthCheck.Command.3":                                   "http://" + env["HEALTH_ADDR"] + "/live",
-		container + ".User":                                                    c.user(),
-		task + ".TaskRoleArn":                                                  "TaskRole.Arn",
-		task + ".ExecutionRoleArn":                                             "ExecutionRole.Arn",
-		"Resources.TaskRole.Properties.ManagedPolicyArns.0.Fn::ImportValue":    "${ResourcesStack}-WorkerPolicyArn",
-		service + ".DesiredCount":                                              nil, // each deployment would undo the scaling
-		service + ".DeploymentConfiguration.MinimumHealthyPercent":             100,
-		service + ".DeploymentConfiguration.DeploymentCircuitBreaker.Enable":   true,
-		service + ".DeploymentConfiguration.DeploymentCircuitBreaker.Rollback": true,
-		"Resources.Cluster.Properties.ClusterSettings.0.Name":                  "containerInsights", // RunningTaskCount
-		"Resources.Cluster.Properties.ClusterSettings.0.Value":                 "enabled",
-		"Parameters.MinTasks.MinValue":                                         1, // the backlog of no task is a division by zero
-		metrics + ".0.Id":                                                      "backlog",
-		metrics + ".0.MetricStat.Metric.MetricName":                            "ApproximateNumberOfMessagesVisible",
-		metrics + ".1.Id":                                                      "tasks",
-		metrics + ".1.MetricStat.Metric.Namespace":                             "ECS/ContainerInsights",
-		metrics + ".1.MetricStat.Metric.MetricName":                            "RunningTaskCount",
-		metrics + ".2.Expression":                                              "backlog / tasks",
-		metrics + ".2.ReturnData":                                              true,
+		container + ".HealthCheck.Command.3": "http://" + env["HEALTH_ADDR"] + "/live",
+		container + ".User":                  c.user(),
+		"Resources.TaskRole.Properties.ManagedPolicyArns.0.Fn::ImportValue": "${ResourcesStack}-WorkerPolicyArn",
+		"Resources.Service.Properties.DesiredCount":                         nil, // each deployment would undo the scaling
 	})
 	for path := range t {
 		more, isRole := strings.CutPrefix(path, "Resources.TaskRole.Properties.")
@@ -194,33 +171,20 @@ func (c *deployChecker) kubernetes(w, keda map[string]any) {
 		accepted: keda["ScaledObject.metadata.annotations.orders/accepted-seconds"], countsInFlight: true,
 	})
 	c.want(where, keda, map[string]any{
-		"ScaledObject.spec.scaleTargetRef.name":           w["Deployment.metadata.name"],
-		trigger + ".authenticationRef.name":               keda["TriggerAuthentication.metadata.name"],
-		trigger + ".type":                                 "aws-sqs-queue",
-		"ScaledObject.apiVersion":                         "keda.sh/v1alpha1",
-		"TriggerAuthentication.apiVersion":                "keda.sh/v1alpha1",
-		"TriggerAuthentication.spec.podIdentity.provider": "aws",
-		trigger + ".metadata.queueURLFromEnv":             "QUEUE_URL",
-		trigger + ".metadata.awsRegion":                   env["AWS_REGION"],
-		trigger + ".metadata.scaleOnInFlight":             "true", // else scale-in stops busy workers
+		"ScaledObject.spec.scaleTargetRef.name": w["Deployment.metadata.name"],
+		trigger + ".authenticationRef.name":     keda["TriggerAuthentication.metadata.name"],
+		trigger + ".metadata.queueURLFromEnv":   "QUEUE_URL",
+		trigger + ".metadata.awsRegion":         env["AWS_REGION"],
 	})
 	user, group, _ := strings.Cut(c.user(), ":")
 	c.want(where, w, map[string]any{
-		pod + ".serviceAccountName":                             w["ServiceAccount.metadata.name"],
-		container + ".livenessProbe.httpGet.path":               "/live",
-		container + ".livenessProbe.httpGet.port":               "probes",
-		container + ".readinessProbe.httpGet.path":              "/ready",
-		container + ".readinessProbe.httpGet.port":              "probes",
-		container + ".ports.0.name":                             "probes",
-		container + ".ports.0.containerPort":                    c.number(where, strings.TrimPrefix(env["HEALTH_ADDR"], ":")),
-		pod + ".securityContext.runAsNonRoot":                   true,
-		pod + ".securityContext.runAsUser":                      c.number(where, user),
-		pod + ".securityContext.runAsGroup":                     c.number(where, group),
-		container + ".securityContext.allowPrivilegeEscalation": false,
-		container + ".securityContext.readOnlyRootFilesystem":   true,
-		container + ".securityContext.capabilities.drop.0":      "ALL",
-		"Deployment.spec.replicas":                              nil, // each apply would undo the scaling
-		"Deployment.spec.strategy.rollingUpdate.maxUnavailable": 0,
+		pod + ".serviceAccountName":                w["ServiceAccount.metadata.name"],
+		container + ".livenessProbe.httpGet.port":  w[container+".ports.0.name"],
+		container + ".readinessProbe.httpGet.port": w[container+".ports.0.name"],
+		container + ".ports.0.containerPort":       c.number(where, strings.TrimPrefix(env["HEALTH_ADDR"], ":")),
+		pod + ".securityContext.runAsUser":         c.number(where, user),
+		pod + ".securityContext.runAsGroup":        c.number(where, group),
+		"Deployment.spec.replicas":                 nil, // each apply would undo the scaling
 	})
 	if !strings.HasPrefix(env["QUEUE_URL"], "https://sqs."+env["AWS_REGION"]+".") {
 		c.problem("%s: QUEUE_URL is not in AWS_REGION, %s", where, env["AWS_REGION"])

@@ -18,7 +18,8 @@ func checkTemplate(text []byte, ttlAttribute string) (problems []string, checked
 	c := &checker{template: t}
 	c.table("DedupTable", ttlAttribute)
 	c.kept()
-	c.alarms(wantAlarms())
+	c.alarms()
+	c.bothQueues()
 	c.dashboard()
 	c.outbox()
 	for _, name := range t.names("AWS::Serverless::Function") {
@@ -57,14 +58,8 @@ func (c *checker) table(name, ttlAttribute string) {
 	}
 }
 
-// kept checks that by default the stack's tables and dead-letter queues outlive it, and with Keep=false none of them does.
+// kept checks that every table and dead-letter queue outlives the stack where it keeps them, and none does where it does not.
 func (c *checker) kept() {
-	if got := c.Parameters["Keep"].Default; got != "true" {
-		c.problem("Keep is %v by default, want true: without its records events run again", got)
-	}
-	if got := c.Conditions.Keeps; !slices.Equal(got, list{"Keep", "true"}) {
-		c.problem("condition Keeps is %v, want Keep to be true", got)
-	}
 	deadLetter := map[string]bool{}
 	for _, name := range c.names("AWS::SQS::Queue") {
 		deadLetter[resource(c.Resources[name].Properties.RedrivePolicy.Target)] = true
@@ -91,29 +86,8 @@ func (c *checker) mapping(function string, e event) {
 	if least := 6*timeout + e.Window; timeout == 0 || q.VisibilityTimeout < least {
 		c.problem("%s: visibility timeout %d is below 6 x %d + window %d", queue, q.VisibilityTimeout, timeout, e.Window)
 	}
-	if e.BatchSize > 10 && e.Window < 1 {
-		c.problem("%s: a batch size of %d needs a batching window", function, e.BatchSize)
-	}
-	if q.FifoQueue && (e.BatchSize > 10 || e.Window > 0) {
-		c.problem("%s: a FIFO mapping takes at most 10 and no window", function)
-	}
 	if !slices.Contains(e.FunctionResponseTypes, "ReportBatchItemFailures") {
 		c.problem("%s: without ReportBatchItemFailures the failed messages of a batch are deleted", function)
-	}
-	if e.DestinationConfig != nil {
-		c.problem("%s: DestinationConfig has no effect for SQS", function)
-	}
-	if e.ProvisionedPollerConfig != nil {
-		c.problem("%s: ProvisionedPollerConfig excludes ScalingConfig", function)
-	}
-	if e.ScalingConfig["MaximumConcurrency"] == nil {
-		c.problem("%s: no MaximumConcurrency: throttled invocations would spend receives", function)
-	}
-	if e.Enabled != "Enabled" {
-		c.problem("%s: Enabled is %v, want the parameter", function, e.Enabled)
-	}
-	if got := c.Globals.Function; got.Runtime != "provided.al2023" || got.Handler != "bootstrap" || !slices.Equal(got.Architectures, []string{"arm64"}) {
-		c.problem("functions run on %s %v with handler %q, want provided.al2023 [arm64] bootstrap", got.Runtime, got.Architectures, got.Handler)
 	}
 	longest, _ := c.Parameters["LongestHandlerSeconds"].Default.(int)
 	if receives, _ := q.RedrivePolicy.MaxReceiveCount.(int); longest == 0 || q.VisibilityTimeout*receives <= longest {
@@ -174,9 +148,6 @@ type template struct {
 	Parameters map[string]struct {
 		Default any `yaml:"Default"`
 	} `yaml:"Parameters"`
-	Conditions struct {
-		Keeps list `yaml:"Keeps"`
-	} `yaml:"Conditions"`
 	Globals struct {
 		Function properties `yaml:"Function"`
 	} `yaml:"Globals"`
@@ -190,10 +161,7 @@ type template struct {
 
 type properties struct {
 	// functions
-	Runtime       string   `yaml:"Runtime"`
-	Handler       string   `yaml:"Handler"`
-	Architectures []string `yaml:"Architectures"`
-	Environment   struct {
+	Environment struct {
 		Variables map[string]string `yaml:"Variables"`
 	} `yaml:"Environment"`
 	Timeout int                        `yaml:"Timeout"`
@@ -212,12 +180,6 @@ type properties struct {
 		AttributeName string `yaml:"AttributeName"`
 		KeyType       string `yaml:"KeyType"`
 	} `yaml:"KeySchema"`
-	Stream struct {
-		View string `yaml:"StreamViewType"`
-	} `yaml:"StreamSpecification"`
-	Recovery struct {
-		Enabled bool `yaml:"PointInTimeRecoveryEnabled"`
-	} `yaml:"PointInTimeRecoverySpecification"`
 	DeletionProtection list `yaml:"DeletionProtectionEnabled"`
 	TTL                struct {
 		AttributeName string `yaml:"AttributeName"`
@@ -253,29 +215,16 @@ type eventProperties struct {
 }
 
 type event struct {
-	Queue                   string         `yaml:"Queue"`
-	Enabled                 string         `yaml:"Enabled"`
-	BatchSize               int            `yaml:"BatchSize"`
-	Window                  int            `yaml:"MaximumBatchingWindowInSeconds"`
-	FunctionResponseTypes   []string       `yaml:"FunctionResponseTypes"`
-	ScalingConfig           map[string]any `yaml:"ScalingConfig"`
-	ProvisionedPollerConfig any            `yaml:"ProvisionedPollerConfig"`
-	DestinationConfig       any            `yaml:"DestinationConfig"`
+	Queue                 string   `yaml:"Queue"`
+	Window                int      `yaml:"MaximumBatchingWindowInSeconds"`
+	FunctionResponseTypes []string `yaml:"FunctionResponseTypes"`
 	// of a stream
-	Stream   string `yaml:"Stream"`
-	Position string `yaml:"StartingPosition"`
-	Factor   int    `yaml:"ParallelizationFactor"`
-	Bisects  bool   `yaml:"BisectBatchOnFunctionError"`
-	Retries  int    `yaml:"MaximumRetryAttempts"`
-	Age      int    `yaml:"MaximumRecordAgeInSeconds"`
-	Filter   struct {
+	Stream string `yaml:"Stream"`
+	Filter struct {
 		Filters []struct {
 			Pattern string `yaml:"Pattern"`
 		} `yaml:"Filters"`
 	} `yaml:"FilterCriteria"`
-	// of a schedule
-	Schedule string `yaml:"Schedule"`
-	State    list   `yaml:"State"`
 }
 
 // list is a string or a list of strings, as the Action of a policy.

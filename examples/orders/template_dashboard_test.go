@@ -20,8 +20,6 @@ type widget struct {
 	}
 }
 
-const gridWidth = 24
-
 var variable = regexp.MustCompile(`\$\{([^}]+)\}`) // of !Sub
 
 func (c *checker) dashboard() {
@@ -34,24 +32,11 @@ func (c *checker) dashboard() {
 		return
 	}
 	var alarms, shown []string
-	for i, w := range body.Widgets {
-		title := "Dashboard: " + w.Properties.Title
-		if w.X < 0 || w.Y < 0 || w.Width < 1 || w.Height < 1 || w.X+w.Width > gridWidth {
-			c.problem("%s: is not on the grid", title)
-		}
-		for _, o := range body.Widgets[:i] {
-			if w.X < o.X+o.Width && o.X < w.X+w.Width && w.Y < o.Y+o.Height && o.Y < w.Y+w.Height {
-				c.problem("%s: overlaps %s", title, o.Properties.Title)
-			}
-		}
-		p := w.Properties
-		if w.Type != "alarm" && (w.Type != "metric" || p.Region != "AWS::Region" || p.Period != 60 || p.Stat == "" || len(p.Metrics) == 0) {
-			c.problem("%s: type %q, region %q, period %d, stat %q, %d metrics", title, w.Type, p.Region, p.Period, p.Stat, len(p.Metrics))
-		}
-		alarms = append(alarms, p.Alarms...)
-		for _, row := range p.Metrics {
+	for _, w := range body.Widgets {
+		alarms = append(alarms, w.Properties.Alarms...)
+		for _, row := range w.Properties.Metrics {
 			m := metricOf(row)
-			c.metric(title, m)
+			c.metric("Dashboard: "+w.Properties.Title, m)
 			shown = append(shown, m.String())
 		}
 	}

@@ -1,10 +1,8 @@
 package orders
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // transformation is what a metric filter makes of a log line.
@@ -28,7 +26,7 @@ var relayActions = []string{
 	"xray:PutTelemetryRecords", "xray:PutTraceSegments",
 }
 
-// outbox checks the table, the relay and its two doorbells.
+// outbox checks what the relay and its doorbell refer to.
 func (c *checker) outbox() {
 	const table, relay = "OutboxTable", "OutboxRelayFunction"
 	t := c.Resources[table].Properties
@@ -38,60 +36,24 @@ func (c *checker) outbox() {
 	if t.TTL.AttributeName != "" {
 		c.problem("%s: TTL is on %q: it would delete events that nobody has published", table, t.TTL.AttributeName)
 	}
-	if t.Stream.View != "KEYS_ONLY" || !t.Recovery.Enabled {
-		c.problem("%s: stream %q, point-in-time recovery %t: want KEYS_ONLY and true", table, t.Stream.View, t.Recovery.Enabled)
-	}
-
 	f := c.Resources[relay].Properties
-	if f.Timeout != 60 {
-		c.problem("%s: timeout is %d s, want 60", relay, f.Timeout)
-	}
 	env := f.Environment.Variables
 	if env["OUTBOX_TABLE"] != table || !c.Resources[env["QUEUE_URL"]].Properties.FifoQueue {
 		c.problem("%s: table %q, queue %q: want %s and a FIFO queue", relay, env["OUTBOX_TABLE"], env["QUEUE_URL"], table)
 	}
-	c.doorbell(relay, env["OUTBOX"]+"#", f.Events["Committed"])
-	if s := f.Events["Sweep"]; s.Type != "Schedule" || s.Properties.Schedule != "rate(1 minute)" || !slices.Equal(s.Properties.State, list{"RelayRuns", "ENABLED", "DISABLED"}) {
-		c.problem("%s: schedule is %v: want rate(1 minute), which Relays can stop", relay, s)
+	e := f.Events["Committed"].Properties
+	if e.Stream != table+".StreamArn" || !slices.Contains(e.FunctionResponseTypes, "ReportBatchItemFailures") {
+		c.problem("%s: stream %q with responses %q: want that of the table with ReportBatchItemFailures", relay, e.Stream, e.FunctionResponseTypes)
+	}
+	want := `{"eventName": ["INSERT"], "dynamodb": {"Keys": {"pk": {"S": [{"prefix": "` + env["OUTBOX"] + `#"}]}}}}`
+	if len(e.Filter.Filters) != 1 || e.Filter.Filters[0].Pattern != want {
+		c.problem("%s: filters are %v, want what is inserted into its outbox, %s", relay, e.Filter.Filters, want)
 	}
 	c.role(resource(f.Role), relayActions)
 	for _, name := range c.names("AWS::Logs::MetricFilter") {
 		if p := c.Resources[name].Properties; p.LogGroupName != "OutboxRelayLogGroup" || p.FilterPattern != `{ $.message = "`+sweptLine+`" }` {
 			c.problem("%s: %s of %s: want the line %q of the relay", name, p.FilterPattern, p.LogGroupName, sweptLine)
 		}
-	}
-}
-
-// doorbell checks the mapping of the table's stream.
-func (c *checker) doorbell(relay, prefix string, of eventProperties) {
-	e := of.Properties
-	if of.Type != "DynamoDB" || e.Stream != "OutboxTable.StreamArn" || e.Position != "TRIM_HORIZON" || e.Enabled != "Relays" {
-		c.problem("%s: stream %q from %q, enabled %q: want that of the table, all of it, which Relays can stop", relay, e.Stream, e.Position, e.Enabled)
-	}
-	if e.BatchSize != 100 || e.Factor != 1 || !e.Bisects || e.Retries != 5 || e.Age != 3600 || !slices.Contains(e.FunctionResponseTypes, "ReportBatchItemFailures") {
-		c.problem("%s: batch %d, factor %d, bisect %t, retries %d, age %d, responses %v", relay, e.BatchSize, e.Factor, e.Bisects, e.Retries, e.Age, e.FunctionResponseTypes)
-	}
-	var filter struct {
-		EventName []string `json:"eventName"`
-		Dynamodb  struct {
-			Keys struct {
-				PK struct {
-					S []struct {
-						Prefix string `json:"prefix"`
-					}
-				} `json:"pk"`
-			}
-		} `json:"dynamodb"`
-	}
-	if len(e.Filter.Filters) == 1 {
-		d := json.NewDecoder(strings.NewReader(e.Filter.Filters[0].Pattern))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&filter); err != nil {
-			c.problem("%s: filter: %v", relay, err)
-		}
-	}
-	if got := fmt.Sprint(filter); got != fmt.Sprintf("{[INSERT] {{{[{%s}]}}}}", prefix) {
-		c.problem("%s: filter is %s, want what is inserted under %s", relay, got, prefix)
 	}
 }
 

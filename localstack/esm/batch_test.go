@@ -134,54 +134,20 @@ func TestWindowExtendsVisibility(t *testing.T) {
 	}
 }
 
-// A batch ends before the record that would make its event larger than 6 MB, and the record starts the next one.
+// An event of exactly 6 MB is sent, one byte more is not: the last record starts the next one.
 func TestPayloadLimit(t *testing.T) {
-	onQueue(t, "jobs", func(x *fixture) {
-		const size = 1_000_000
-		var want []string
-		for i := range 10 {
-			want = append(want, fmt.Sprint(i))
-			x.send(fmt.Sprint(i) + strings.Repeat("x", size))
-		}
-		f := always(t, nil, nil)
-		x.run(esm.Config{}, f.invoke)
-		time.Sleep(time.Second)
-		x.mustStop()
-		var got []string
-		for _, body := range slices.Concat(f.got()...) {
-			got = append(got, body[:1])
-		}
-		slices.Sort(got)
-		sizes := f.sizes
-		if !slices.Equal(got, want) {
-			t.Errorf("invoked with %q, want every message once", got)
-		}
-		if len(sizes) != 2 || max(sizes[0], sizes[1]) > 6<<20 || max(sizes[0], sizes[1]) < 6*size {
-			t.Errorf("events of %d bytes, want two, one of them just below 6 MB", sizes)
-		}
-		if remaining := x.bodies(); len(remaining) != 0 {
-			t.Errorf("%d messages still in the queue", len(remaining))
-		}
-	})
-}
-
-// An event of exactly 6 MB is sent, one byte more is not.
-func TestPayloadLimitExact(t *testing.T) {
 	for _, tt := range []struct{ extra, want int }{{0, 1}, {1, 2}} {
 		t.Run(fmt.Sprint(tt.extra), func(t *testing.T) {
 			onQueue(t, "jobs", func(x *fixture) {
-				const size = 900_000
-				for range 6 {
-					x.send(strings.Repeat("x", size))
-				}
 				f := always(t, nil, nil)
+				x.send("x")
 				x.run(esm.Config{}, f.invoke)
 				time.Sleep(time.Second)
 				x.mustStop()
 				// A seventh message fills the event exactly; the records differ only in size.
-				first := f.sizes[0]
-				record := (first - len(`{"Records":[]}`) - 5) / 6
-				fill := 6<<20 - first - 1 - (record - size) + tt.extra
+				const size = 900_000
+				frame := len(`{"Records":[]}`)
+				fill := 6<<20 - frame - 6 - 7*(f.sizes[0]-frame-1) - 6*size + tt.extra
 				for range 6 {
 					x.send(strings.Repeat("x", size))
 				}
@@ -190,12 +156,11 @@ func TestPayloadLimitExact(t *testing.T) {
 				x.run(esm.Config{}, f.invoke)
 				time.Sleep(time.Second)
 				x.mustStop()
-				sizes := f.sizes
-				if len(sizes) != tt.want {
-					t.Errorf("events of %d bytes, want %d of them", sizes, tt.want)
+				if len(f.sizes) != tt.want || len(slices.Concat(f.got()...)) != 7 {
+					t.Errorf("events of %d bytes, want %d of them with all messages", f.sizes, tt.want)
 				}
-				if tt.extra == 0 && len(sizes) == 1 && sizes[0] != 6<<20 {
-					t.Errorf("event of %d bytes, want %d", sizes[0], 6<<20)
+				if tt.extra == 0 && f.sizes[0] != 6<<20 {
+					t.Errorf("event of %d bytes, want %d", f.sizes[0], 6<<20)
 				}
 			})
 		})

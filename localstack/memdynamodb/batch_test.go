@@ -1,7 +1,6 @@
 package memdynamodb_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,47 +25,6 @@ func batchGet(t *testing.T, c *dynamodb.Client, ids ...string) (*dynamodb.BatchG
 		keys = append(keys, item{"id": str(id)})
 	}
 	return c.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]ddbtypes.KeysAndAttributes{"orders": {Keys: keys}}})
-}
-
-func TestBatch(t *testing.T) {
-	t.Parallel()
-	_, c := start(t)
-	putItem(t, c, "orders", item{"id": str("old")})
-	out, err := batchWrite(t, c, batchPut("a"), batchPut("b"), ddbtypes.WriteRequest{DeleteRequest: &ddbtypes.DeleteRequest{Key: item{"id": str("old")}}})
-	if err != nil || len(out.UnprocessedItems) != 0 {
-		t.Fatalf("%v, %v", out, err)
-	}
-	got, err := batchGet(t, c, "a", "old", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]map[string]ddbtypes.AttributeValue{{"id": str("a")}, {"id": str("b")}}, got.Responses["orders"], items); diff != "" || len(got.UnprocessedKeys) != 0 {
-		t.Error(diff)
-	}
-}
-
-func TestBatchRefused(t *testing.T) {
-	t.Parallel()
-	_, c := start(t)
-	var many []ddbtypes.WriteRequest
-	var ids []string
-	for i := range 101 {
-		many, ids = append(many, batchPut(fmt.Sprint(i))), append(ids, fmt.Sprint(i))
-	}
-	_, err := batchWrite(t, c, many[:26]...)
-	wantRefusal(t, "26 writes", err, "ValidationException: Too many items requested for the BatchWriteItem call")
-	_, err = batchWrite(t, c, batchPut("a"), batchPut("b"), batchPut("a"))
-	wantRefusal(t, "one key twice", err, "ValidationException: Provided list of item keys contains duplicates")
-	_, err = batchWrite(t, c, batchPut("a"), batchPut(""))
-	wantRefusal(t, "one bad", err, "ValidationException: One or more parameter values are not valid.")
-	wantItem(t, c, "a", nil) // a refused batch writes nothing
-	_, err = batchGet(t, c, ids...)
-	wantRefusal(t, "101 reads", err, "ValidationException: Too many items requested for the BatchGetItem call")
-	_, err = batchGet(t, c, "a", "a")
-	wantRefusal(t, "one key read twice", err, "ValidationException: Provided list of item keys contains duplicates")
-	if _, err := batchWrite(t, c, many[:25]...); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestBatchUnprocessed(t *testing.T) {

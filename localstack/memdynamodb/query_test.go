@@ -2,7 +2,6 @@ package memdynamodb_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -103,103 +102,6 @@ func TestQuery(t *testing.T) {
 				t.Errorf("%s, limit %d: scanned %d, want %d: %s", tt.condition, limit, scanned, tt.scanned, diff)
 			}
 		}
-	}
-}
-
-func TestQueryIndex(t *testing.T) {
-	t.Parallel()
-	c := events(t, 6, "a", "b")
-	in := &dynamodb.QueryInput{TableName: aws.String("events"), IndexName: aws.String("byKind"), KeyConditionExpression: aws.String("kind = :k AND #at > :at"), ExpressionAttributeNames: map[string]string{"#at": "at"}, ExpressionAttributeValues: item{":k": str("odd"), ":at": num("-5")}, Limit: aws.Int32(1)}
-	var got []string
-	for {
-		out, err := c.Query(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, it := range out.Items {
-			if it["v"] != nil {
-				t.Errorf("a KEYS_ONLY index returned %v", it)
-			}
-		}
-		got = append(got, keysOf(out.Items)...)
-		if in.ExclusiveStartKey = out.LastEvaluatedKey; out.LastEvaluatedKey == nil {
-			break
-		}
-		if len(out.LastEvaluatedKey) != 4 {
-			t.Errorf("LastEvaluatedKey %v, want the keys of index and table", out.LastEvaluatedKey)
-		}
-	}
-	if diff := cmp.Diff(2, strings.Count(strings.Join(got[:2], " "), "3")); diff != "" || len(got) != 4 {
-		t.Errorf("order of the index: %v", got)
-	}
-	in.ConsistentRead = aws.Bool(true)
-	_, err := c.Query(t.Context(), in)
-	wantRefusal(t, "consistent", err, "ValidationException: Consistent reads are not supported on global secondary indexes")
-	_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("events"), Item: item{"g": str("a"), "seq": num("1"), "kind": num("1")}})
-	wantRefusal(t, "index key type", err, "ValidationException: One or more parameter values were invalid: Type mismatch for Index Key kind Expected: S Actual: N IndexName: byKind")
-	_, err = c.Query(t.Context(), &dynamodb.QueryInput{TableName: aws.String("events"), IndexName: aws.String("none"), KeyConditionExpression: aws.String("g = :g"), ExpressionAttributeValues: item{":g": str("a")}})
-	wantRefusal(t, "no such index", err, "ValidationException: The table does not have the specified index: none")
-}
-
-func TestQueryRefused(t *testing.T) {
-	t.Parallel()
-	c := events(t, 1, "a")
-	query := func(change func(*dynamodb.QueryInput)) error {
-		in := &dynamodb.QueryInput{TableName: aws.String("events"), KeyConditionExpression: aws.String("g = :g"), ExpressionAttributeValues: item{":g": str("a")}}
-		change(in)
-		_, err := c.Query(t.Context(), in)
-		return err
-	}
-	wantRefusal(t, "no condition", query(func(in *dynamodb.QueryInput) { in.KeyConditionExpression = nil }), "ValidationException: Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
-	wantRefusal(t, "filter on a key", query(func(in *dynamodb.QueryInput) { in.FilterExpression = aws.String("seq = :g") }), "ValidationException: Filter Expression can only contain non-primary key attributes: Primary key attribute: seq")
-	wantRefusal(t, "limit", query(func(in *dynamodb.QueryInput) { in.Limit = aws.Int32(0) }), "ValidationException: 1 validation error detected: Value '0' at 'limit'")
-	wantRefusal(t, "start key", query(func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"g": str("a")} }), "ValidationException: The provided starting key is invalid")
-	wantRefusal(t, "start key of another partition", query(func(in *dynamodb.QueryInput) { in.ExclusiveStartKey = item{"g": str("b"), "seq": num("1")} }), "ValidationException: The provided starting key is outside query boundaries")
-}
-
-func TestScan(t *testing.T) {
-	t.Parallel()
-	c := events(t, 5, "a", "b", "c", "d")
-	scan := func(change func(*dynamodb.ScanInput)) []string {
-		in := &dynamodb.ScanInput{TableName: aws.String("events")}
-		change(in)
-		var keys []string
-		for {
-			out, err := c.Scan(t.Context(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys = append(keys, keysOf(out.Items)...)
-			if in.ExclusiveStartKey = out.LastEvaluatedKey; out.LastEvaluatedKey == nil {
-				return keys
-			}
-		}
-	}
-	all := scan(func(*dynamodb.ScanInput) {})
-	if len(all) != 20 {
-		t.Errorf("%d items, want 20", len(all))
-	}
-	for limit := range int32(21) {
-		if got := scan(func(in *dynamodb.ScanInput) { in.Limit = aws.Int32(limit + 1) }); !slices.Equal(got, all) {
-			t.Errorf("limit %d: %v", limit+1, got)
-		}
-	}
-	for _, total := range []int32{1, 2, 3, 7} {
-		var parts []string
-		for i := range total {
-			parts = append(parts, scan(func(in *dynamodb.ScanInput) { in.Segment, in.TotalSegments = &i, &total })...)
-		}
-		if !slices.Equal(parts, all) { // segments are consecutive ranges of the hash
-			t.Errorf("%d segments: %v", total, parts)
-		}
-	}
-	if got := scan(func(in *dynamodb.ScanInput) { in.IndexName = aws.String("byKind"); in.Limit = aws.Int32(3) }); len(got) != 8 {
-		t.Errorf("index: %v", got)
-	}
-	if got := scan(func(in *dynamodb.ScanInput) {
-		in.FilterExpression, in.ExpressionAttributeValues = aws.String("g = :g"), item{":g": str("c")}
-	}); len(got) != 5 {
-		t.Errorf("filter: %v", got)
 	}
 }
 

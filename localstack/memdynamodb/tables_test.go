@@ -1,7 +1,6 @@
 package memdynamodb_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -10,41 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/go-cmp/cmp"
 )
-
-func TestTables(t *testing.T) {
-	t.Parallel()
-	_, c := start(t)
-	ctx := t.Context()
-	createTable(t, c, "ledger", "account", "seq")
-	_, err := c.CreateTable(ctx, &dynamodb.CreateTableInput{TableName: orders, BillingMode: "PAY_PER_REQUEST", AttributeDefinitions: []ddbtypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}}, KeySchema: []ddbtypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: "HASH"}}})
-	if _, ok := errors.AsType[*ddbtypes.ResourceInUseException](err); !ok {
-		t.Errorf("second CreateTable: %v", err)
-	}
-	putItem(t, c, "ledger", item{"account": str("x"), "seq": num("1")})
-	out, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("ledger")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := out.Table; d.TableStatus != "ACTIVE" || *d.ItemCount != 1 || *d.TableSizeBytes != 7+1+3+2 || len(d.KeySchema) != 2 || *d.TableArn != "arn:aws:dynamodb:us-east-1:000000000000:table/ledger" || d.BillingModeSummary.BillingMode != "PAY_PER_REQUEST" {
-		t.Errorf("description %+v", d)
-	}
-	if err := dynamodb.NewTableExistsWaiter(c).Wait(ctx, &dynamodb.DescribeTableInput{TableName: orders}, time.Second); err != nil {
-		t.Error(err)
-	}
-	list, err := c.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)})
-	if err != nil || cmp.Diff([]string{"ledger"}, list.TableNames) != "" || aws.ToString(list.LastEvaluatedTableName) != "ledger" {
-		t.Errorf("ListTables: %+v, %v", list, err)
-	}
-	if _, err := c.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String("ledger")}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("ledger")})
-	wantRefusal(t, "deleted", err, "ResourceNotFoundException: Requested resource not found: Table: ledger not found")
-	_, err = c.CreateBackup(ctx, &dynamodb.CreateBackupInput{TableName: orders, BackupName: aws.String("one")})
-	wantRefusal(t, "unknown operation", err, "UnknownOperationException: memdynamodb does not implement the operation CreateBackup")
-}
 
 func TestTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

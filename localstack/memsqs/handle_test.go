@@ -3,7 +3,6 @@ package memsqs_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,74 +18,6 @@ const (
 	invalidValue = "InvalidParameterValue"
 	badHandle    = "ReceiptHandleIsInvalid"
 )
-
-func TestDeleteStandard(t *testing.T) {
-	t.Run("twice", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			x.ok(x.delete(m))
-			x.ok(x.delete(m))
-		})
-	})
-	t.Run("after expiry, not received again", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(31 * time.Second)
-			x.ok(x.delete(m))
-			x.want()
-		})
-	})
-	t.Run("superseded handle succeeds and deletes nothing", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(31 * time.Second)
-			x.want("a")
-			x.ok(x.delete(m))
-			time.Sleep(31 * time.Second)
-			x.want("a")
-		})
-	})
-}
-
-func TestDeleteFIFO(t *testing.T) {
-	expired := func(x *fixture, err error) {
-		x.Helper()
-		x.code(err, invalidValue)
-		if !strings.Contains(err.Error(), "The receipt handle has expired") {
-			x.Errorf("got %v, want it to say that the receipt handle has expired", err)
-		}
-	}
-	t.Run("twice", func(t *testing.T) {
-		fifo(t, func(x *fixture) {
-			x.send("a1", "a")
-			m := x.want("a1")[0]
-			x.ok(x.delete(m))
-			x.ok(x.delete(m))
-		})
-	})
-	t.Run("after expiry, not received again", func(t *testing.T) {
-		fifo(t, func(x *fixture) {
-			x.send("a1", "a")
-			m := x.want("a1")[0]
-			time.Sleep(30 * time.Second)
-			expired(x, x.delete(m))
-			x.want("a1")
-		})
-	})
-	t.Run("superseded handle", func(t *testing.T) {
-		fifo(t, func(x *fixture) {
-			x.send("a1", "a")
-			m := x.want("a1")[0]
-			time.Sleep(30 * time.Second)
-			again := x.want("a1")[0]
-			expired(x, x.delete(m))
-			x.ok(x.delete(again))
-		})
-	})
-}
 
 func TestForeignHandles(t *testing.T) {
 	standard(t, func(x *fixture) {
@@ -110,67 +41,6 @@ func TestForeignHandles(t *testing.T) {
 			}
 		}
 		x.ok(x.delete(m))
-	})
-}
-
-func TestChangeVisibility(t *testing.T) {
-	t.Run("extends from now", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			time.Sleep(20 * time.Second)
-			x.ok(x.visibility(m, 20))
-			time.Sleep(20*time.Second - 1)
-			x.want()
-			time.Sleep(time.Nanosecond)
-			x.want("a")
-		})
-	})
-	t.Run("to zero shows at once", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			x.ok(x.visibility(x.want("a")[0], 0))
-			if m := x.want("a")[0]; count(m) != 2 {
-				x.Errorf("receive count %d, want 2", count(m))
-			}
-		})
-	})
-	t.Run("12 hours from the receive", func(t *testing.T) {
-		standard(t, func(x *fixture) {
-			x.send("a")
-			m := x.want("a")[0]
-			x.code(x.visibility(m, 43201), invalidValue)
-			x.code(x.visibility(m, -1), invalidValue)
-			time.Sleep(2 * time.Second)
-			x.code(x.visibility(m, 43200), invalidValue)
-			x.code(x.visibility(m, 43199), invalidValue)
-			x.ok(x.visibility(m, 43198))
-			time.Sleep(43197 * time.Second)
-			x.code(x.visibility(m, 2), invalidValue)
-			time.Sleep(time.Second)
-			again := x.want("a")[0]
-			x.ok(x.visibility(again, 43200)) // the limit counts from the new receive
-		})
-	})
-}
-
-func TestVisibilityOfOneReceive(t *testing.T) {
-	standard(t, func(x *fixture) {
-		x.send("a")
-		short := func(in *sqs.ReceiveMessageInput) { in.VisibilityTimeout = 5 }
-		x.same(x.receive(1, short), "a")
-		time.Sleep(5 * time.Second)
-		x.want("a")
-	})
-}
-
-func TestVisibilityOfZeroReceivesOnce(t *testing.T) {
-	run(t, "jobs", attrs{"VisibilityTimeout": "0"}, func(x *fixture) {
-		x.send("a")
-		x.want("a")
-		if m := x.want("a")[0]; count(m) != 2 {
-			x.Errorf("receive count %d, want 2", count(m))
-		}
 	})
 }
 

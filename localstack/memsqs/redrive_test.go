@@ -9,76 +9,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// redriven runs f with a queue "jobs" whose messages go to "dead" after limit receives.
-func redriven(t *testing.T, suffix, limit string, f func(x *fixture, dead string)) {
+// redriven runs f with a queue "jobs" whose messages go to "dead" after one receive.
+func redriven(t *testing.T, f func(x *fixture, dead string)) {
 	t.Helper()
-	run(t, "dead"+suffix, attrsFor(suffix), func(x *fixture) {
+	run(t, "dead", nil, func(x *fixture) {
 		dead := x.url
-		x.url = x.create("jobs"+suffix, attrs{"VisibilityTimeout": "10", "RedrivePolicy": policy("dead"+suffix, limit)})
+		x.url = x.create("jobs", attrs{"VisibilityTimeout": "10", "RedrivePolicy": policy("dead")})
 		f(x, dead)
 	})
 }
 
-func attrsFor(suffix string) attrs {
-	if suffix == ".fifo" {
-		return attrs{"FifoQueue": "true"}
-	}
-	return nil
-}
-
 func arn(name string) string { return "arn:aws:sqs:us-east-1:000000000000:" + name }
 
-func policy(dead, limit string) string {
-	return `{"deadLetterTargetArn":"` + arn(dead) + `","maxReceiveCount":` + limit + `}`
-}
-
-func TestRedrive(t *testing.T) {
-	for _, limit := range []string{`2`, `"2"`} {
-		t.Run("after "+limit, func(t *testing.T) {
-			redriven(t, "", limit, func(x *fixture, dead string) {
-				x.send("a")
-				first := x.want("a")[0]
-				time.Sleep(10 * time.Second)
-				x.want("a")
-				time.Sleep(10 * time.Second)
-				x.want()
-				x.url = dead
-				m := x.want("a")[0]
-				if *m.MessageId != *first.MessageId || m.Attributes["SentTimestamp"] != first.Attributes["SentTimestamp"] {
-					x.Errorf("got ID %s sent %s, want ID %s sent %s", *m.MessageId, m.Attributes["SentTimestamp"], *first.MessageId, first.Attributes["SentTimestamp"])
-				}
-				if got, want := m.Attributes["DeadLetterQueueSourceArn"], arn("jobs"); got != want {
-					x.Errorf("DeadLetterQueueSourceArn %q, want %q", got, want)
-				}
-				if count(m) != 3 { // the receives of all queues
-					x.Errorf("receive count %d, want 3", count(m))
-				}
-				if _, ok := first.Attributes["DeadLetterQueueSourceArn"]; ok {
-					x.Error("DeadLetterQueueSourceArn on a message that was not moved")
-				}
-			})
-		})
-	}
-}
-
-func TestRedriveOfFIFO(t *testing.T) {
-	redriven(t, ".fifo", "1", func(x *fixture, dead string) {
-		x.mustPut("a1", "a", "id-1")
-		x.mustPut("a2", "a", "id-2")
-		first := x.receive(1)[0]
-		x.same([]types.Message{first}, "a1")
-		time.Sleep(10 * time.Second)
-		x.want("a2") // the next message of the group is receivable
-		x.url = dead
-		m := x.want("a1")[0]
-		if m.Attributes["MessageGroupId"] != "a" || m.Attributes["MessageDeduplicationId"] != *first.MessageId {
-			x.Errorf("got group %q, dedup ID %q, want %q, %q", m.Attributes["MessageGroupId"], m.Attributes["MessageDeduplicationId"], "a", *first.MessageId)
-		}
-	})
+func policy(dead string) string {
+	return `{"deadLetterTargetArn":"` + arn(dead) + `","maxReceiveCount":1}`
 }
 
 func TestRedriveWakesPollOfDeadLetterQueue(t *testing.T) {
-	redriven(t, "", "1", func(x *fixture, dead string) {
+	redriven(t, func(x *fixture, dead string) {
 		x.send("a")
 		x.want("a")
 		waiting := *x
@@ -95,8 +43,8 @@ func TestRedriveWakesPollOfDeadLetterQueue(t *testing.T) {
 }
 
 func TestRedriveInCirclesEnds(t *testing.T) {
-	redriven(t, "", "1", func(x *fixture, dead string) {
-		_, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &dead, Attributes: attrs{"RedrivePolicy": policy("jobs", "1")}})
+	redriven(t, func(x *fixture, dead string) {
+		_, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &dead, Attributes: attrs{"RedrivePolicy": policy("jobs")}})
 		x.ok(err)
 		x.send("a")
 		x.want("a")
@@ -112,52 +60,20 @@ func TestRedriveInCirclesEnds(t *testing.T) {
 	})
 }
 
-func TestRedriveNeedsItsTarget(t *testing.T) {
-	standard(t, func(x *fixture) {
-		x.create("some.fifo", nil)
-		for _, p := range []string{policy("nowhere", "1"), policy("some.fifo", "1"), policy("jobs", "0"), policy("jobs", "1001"), `{"maxReceiveCount":1}`, `{"deadLetterTargetArn":"` + arn("jobs") + `"}`, `[`} {
-			_, err := x.c.CreateQueue(x.Context(), &sqs.CreateQueueInput{QueueName: aws.String("new"), Attributes: attrs{"RedrivePolicy": p}})
-			x.code(err, invalidValue)
+func TestRedriveWithoutItsTarget(t *testing.T) {
+	redriven(t, func(x *fixture, dead string) {
+		_, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &dead})
+		x.ok(err)
+		x.send("a")
+		for range 3 {
+			x.want("a")
+			time.Sleep(10 * time.Second)
 		}
 	})
-	t.Run("deleted later", func(t *testing.T) {
-		redriven(t, "", "1", func(x *fixture, dead string) {
-			_, err := x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &dead})
-			x.ok(err)
-			x.send("a")
-			for range 3 {
-				x.want("a")
-				time.Sleep(10 * time.Second)
-			}
-		})
-	})
-}
-
-func TestRetentionInDeadLetterQueue(t *testing.T) {
-	for suffix, want := range map[string]int{"": 0, ".fifo": 1} {
-		t.Run("queue"+suffix, func(t *testing.T) {
-			redriven(t, suffix, "1", func(x *fixture, dead string) {
-				_, err := x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &dead, Attributes: attrs{"MessageRetentionPeriod": "3600"}})
-				x.ok(err)
-				if suffix == "" {
-					x.send("a")
-				} else {
-					x.send("a", "a")
-				}
-				x.want("a")
-				time.Sleep(50 * time.Minute)
-				x.want()
-				time.Sleep(10 * time.Minute) // retention counts from the sending in a standard queue, from the move in a FIFO queue
-				if got := x.srv.Messages(dead); len(got) != want {
-					x.Errorf("dead-letter queue holds %d messages, want %d", len(got), want)
-				}
-			})
-		})
-	}
 }
 
 func TestMoveTask(t *testing.T) {
-	redriven(t, "", "1", func(x *fixture, dead string) {
+	redriven(t, func(x *fixture, dead string) {
 		ids := map[string]bool{}
 		for _, b := range []string{"a", "b", "c"} {
 			ids[*x.send(b).MessageId] = true

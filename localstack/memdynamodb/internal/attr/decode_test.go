@@ -124,19 +124,3 @@ func TestItemSize(t *testing.T) {
 		t.Errorf("size %d, want %d", got, want)
 	}
 }
-
-func TestMapWith(t *testing.T) {
-	t.Parallel()
-	m := Map{{"b", String("2")}}
-	c := m.With("a", String("1")).With("c", String("3")).With("b", String("4"))
-	want := Map{{"a", String("1")}, {"b", String("4")}, {"c", String("3")}}
-	if diff := cmp.Diff(want, c); diff != "" {
-		t.Error(diff)
-	}
-	if m.Get("b") != String("2") || len(m) != 1 {
-		t.Errorf("the original changed: %v", m)
-	}
-	if got := c.Without("a").Without("x"); len(got) != 2 || got.Get("a") != nil {
-		t.Errorf("Without: %v", got)
-	}
-}

@@ -1,40 +1,11 @@
 package attr
 
 import (
-	"errors"
 	"math/big"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
-
-func TestParseNumber(t *testing.T) {
-	t.Parallel()
-	nines := strings.Repeat("9", 38)
-	for _, tt := range []struct {
-		in   string
-		want Number
-		err  error
-	}{
-		{in: "0", want: "0"}, {in: "-0", want: "0"}, {in: "000.000", want: "0"}, {in: "+7", want: "7"},
-		{in: "007", want: "7"}, {in: "1.500", want: "1.5"}, {in: ".5", want: "0.5"}, {in: "5.", want: "5"},
-		{in: "1e3", want: "1000"}, {in: "12.5E-3", want: "0.0125"}, {in: "-1.10e1", want: "-11"},
-		{in: "1700000000000", want: "1700000000000"},
-		{in: nines, want: Number(nines)}, {in: nines + "0", want: Number(nines + "0")}, // 38 significant digits
-		{in: nines + "9", err: ErrDigits}, {in: "1." + nines, err: ErrDigits},
-		{in: "1E125", want: Number("1" + strings.Repeat("0", 125))}, {in: "1E126", err: ErrOverflow},
-		{in: "1E-130", want: Number("0." + strings.Repeat("0", 129) + "1")}, {in: "1E-131", err: ErrUnderflow},
-		{in: "", err: ErrNotANumber}, {in: "-", err: ErrNotANumber}, {in: ".", err: ErrNotANumber}, {in: "1e", err: ErrNotANumber},
-		{in: "1.2.3", err: ErrNotANumber}, {in: "0x10", err: ErrNotANumber}, {in: "NaN", err: ErrNotANumber},
-		{in: " 1", err: ErrNotANumber}, {in: "1e9999999", err: ErrNotANumber}, {in: "1_000", err: ErrNotANumber},
-	} {
-		got, err := ParseNumber(tt.in)
-		if got != tt.want || !errors.Is(err, tt.err) {
-			t.Errorf("ParseNumber(%q) = %q, %v; want %q, %v", tt.in, got, err, tt.want, tt.err)
-		}
-	}
-}
 
 // TestNumberArithmetic compares with math/big on random decimals: canonical text, order, sum and difference.
 func TestNumberArithmetic(t *testing.T) {
@@ -70,18 +41,6 @@ func TestNumberArithmetic(t *testing.T) {
 
 func rat(s string) *big.Rat { r, _ := new(big.Rat).SetString(s); return r }
 func sign(n int) int        { return big.NewInt(int64(n)).Sign() }
-
-func TestNumberSumOutOfRange(t *testing.T) {
-	t.Parallel()
-	large, _ := ParseNumber("1E125")
-	if _, err := large.Add("1"); !errors.Is(err, ErrDigits) {
-		t.Errorf("1E125 + 1: got %v, want ErrDigits: nothing is rounded", err)
-	}
-	most, _ := ParseNumber("9E125")
-	if _, err := most.Add(most); !errors.Is(err, ErrOverflow) {
-		t.Errorf("9E125 + 9E125: got %v, want ErrOverflow", err)
-	}
-}
 
 func TestNumberSize(t *testing.T) {
 	t.Parallel()

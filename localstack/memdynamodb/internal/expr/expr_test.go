@@ -86,15 +86,3 @@ func TestPlaceholdersChecked(t *testing.T) {
 		}
 	}
 }
-
-func TestReservedWords(t *testing.T) {
-	t.Parallel()
-	if len(reserved) != 573 {
-		t.Errorf("%d reserved words, want 573", len(reserved))
-	}
-	for word, want := range map[string]bool{"status": true, "OWNER": true, "Data": true, "ttl": true, "error": true, "id": false, "expiration": false, "attempts": false, "fence": false} {
-		if Reserved(word) != want {
-			t.Errorf("Reserved(%s) = %t", word, !want)
-		}
-	}
-}

@@ -3,43 +3,9 @@ package expr
 import (
 	"strings"
 	"testing"
-
-	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 )
 
 var keyTypes = map[string]string{"p": "S", "c": "N"}
-
-func TestKeyCondition(t *testing.T) {
-	t.Parallel()
-	values := decode(t, `{':p':{'S':'x'},':c':{'N':'3'},':d':{'N':'5'}}`)
-	for _, tt := range []struct {
-		src  string
-		want string // the sort keys from 1 to 6 that match
-	}{
-		{"p = :p", "123456"}, {":p = p", "123456"}, {"p = :p AND c = :c", "3"}, {"c < :c AND p = :p", "12"}, {"p = :p AND :c < c", "456"}, {"p = :p AND :c >= c", "123"},
-		{"p = :p AND c >= :c", "3456"}, {"p = :p AND c BETWEEN :c AND :d", "345"}, {"((c = :c) AND (p = :p))", "3"},
-	} {
-		k, err := ParseKeyCondition(tt.src)
-		if err != nil {
-			t.Errorf("%s: %v", tt.src, err)
-			continue
-		}
-		r, err := k.Bind(&Env{Values: values}, "p", "c", keyTypes)
-		if err != nil {
-			t.Errorf("%s: %v", tt.src, err)
-			continue
-		}
-		got := ""
-		for _, n := range "123456" {
-			if r.Sort.Matches(attr.Number(string(n))) {
-				got += string(n)
-			}
-		}
-		if got != tt.want || r.Partition != attr.String("x") {
-			t.Errorf("%s: partition %v, sort keys %s; want x, %s", tt.src, r.Partition, got, tt.want)
-		}
-	}
-}
 
 func TestKeyConditionRefused(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -18,18 +19,22 @@ import (
 	"github.com/sqsonce/sqsonce/localstack/runtimeapi"
 )
 
-// TestMetrics runs this command as Lambda does. Its output has a line of metrics for each invocation, which know what became of the
+// maxGrowth is how much larger the bootstrap may be than the same handler on aws-lambda-go without package lambda. A cold
+// start loads the whole file.
+const maxGrowth = 1.10
+
+// TestBootstrap runs this command as Lambda does. Its output has a line of metrics for each invocation, which know what became of the
 // events, and the lines of the logger, with the ID of their invocation.
-func TestMetrics(t *testing.T) {
+func TestBootstrap(t *testing.T) {
 	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_DYNAMODB", "POWERTOOLS_SERVICE_NAME"} {
 		t.Setenv(name, "")
 	}
 	if testing.Short() {
-		t.Skip("builds the command")
+		t.Skip("builds two commands")
 	}
-	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
-	if text, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", bootstrap, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, text)
+	bootstrap := build(t, ".")
+	if growth := float64(size(t, bootstrap)) / float64(size(t, build(t, "./testdata/bare"))); growth > maxGrowth {
+		t.Errorf("the bootstrap has %.3f times the size of testdata/bare; want at most %.2f times", growth, maxGrowth)
 	}
 	stack, err := localstack.Start(t.Context(), func(o *localstack.Options) {
 		o.Queues, o.Tables, o.HTTP = []localstack.Queue{{Name: "orders"}}, []string{"dedup"}, true
@@ -103,4 +108,24 @@ func record(id, body string) events.SQSMessage {
 		MessageId: id, Body: body, ReceiptHandle: "handle-" + id, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:us-east-1:000000000000:orders",
 		Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(time.Now().UnixMilli(), 10), "ApproximateReceiveCount": "1"},
 	}
+}
+
+// build builds for this machine: other tests have built most of the packages.
+func build(t *testing.T, pkg string) (bootstrap string) {
+	t.Helper()
+	bootstrap = filepath.Join(t.TempDir(), "bootstrap")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", bootstrap, pkg)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", pkg, err, text)
+	}
+	return bootstrap
+}
+
+func size(t *testing.T, file string) int64 {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
 }
