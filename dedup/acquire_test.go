@@ -73,36 +73,6 @@ func TestOnCrash(t *testing.T) {
 	}
 }
 
-// A live lease is in progress under every policy, and a released record is not a crash.
-func TestOnCrashAppliesToCrashesOnly(t *testing.T) {
-	t.Parallel()
-	for _, policy := range []dedup.CrashPolicy{dedup.Rerun, dedup.Block, dedup.DeadLetter} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFaults()
-			o := newOnce(t, f, func(o *dedup.Options) { o.OnCrash = policy })
-			l, err := other(t, f.Store, recordKey("1"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var e effects
-			err = o.Handler(e.handler)(t.Context(), message("1"))
-			retry := sqsonce.OutcomeOf(err).Retry
-			if !inProgress(err) || retry == nil || retry.After != time.Minute+time.Second {
-				t.Errorf("policy %d: got error %v, want in progress, back a second after the owner's minute", policy, err)
-			}
-			if in, ok := errors.AsType[*dedup.InProgressError](err); !ok || !in.Until.Equal(l.Until) {
-				t.Errorf("policy %d: got error %v, want *InProgressError until %s", policy, err, l.Until)
-			}
-			if err := f.Store.Release(t.Context(), l, errors.New("failed")); err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
-				t.Errorf("policy %d: after the owner's release: got error %v and %d runs, want nil and 1", policy, err, e.got())
-			}
-		})
-	}
-}
-
 // Policy DeadLetter: the event runs after a redrive, and not before the dead-letter queue has confirmed the message.
 func TestDeadLetterReleasesWhenConfirmed(t *testing.T) {
 	t.Parallel()
@@ -304,22 +274,6 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A record that was completed without a hash, before Options.Validate was set, is not a mismatch.
-func TestValidateAcceptsRecordsWithoutAHash(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		var e effects
-		if err := newOnce(t, f).Handler(e.handler)(t.Context(), message("1")); err != nil {
-			t.Fatal(err)
-		}
-		validating := newOnce(t, f, func(o *dedup.Options) { o.Validate = func(m *sqsonce.Message) string { return m.Body } })
-		if err := validating.Handler(e.handler)(t.Context(), message("1")); err != nil || e.got() != 1 {
-			t.Errorf("got error %v and %d runs, want nil and 1", err, e.got())
-		}
-	})
 }
 
 func TestClaim(t *testing.T) {

@@ -102,16 +102,3 @@ func TestCacheOfOne(t *testing.T) {
 		}
 	})
 }
-
-func TestCacheOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		h := newOnce(t, f, noCache).Handler(hang(0))
-		for i := range 3 {
-			if err := h(t.Context(), message("1")); err != nil || f.seen("acquire") != i+1 {
-				t.Fatalf("delivery %d: got error %v after %d acquires, want nil after one each", i, err, f.seen("acquire"))
-			}
-		}
-	})
-}

@@ -7,12 +7,8 @@ import (
 	"log/slog"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -21,33 +17,6 @@ import (
 type charge struct {
 	ID     string
 	Amount int64
-}
-
-func TestDoReplays(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		runs := 0
-		want := charge{ID: "ch_1", Amount: 1<<53 + 1}
-		call := func(o *dedup.Once) (charge, error) {
-			return dedup.Do(t.Context(), o, "order-1", func(context.Context) (charge, error) { runs++; return want, nil })
-		}
-		for i := range 3 {
-			o := newOnce(t, f) // also in another process
-			for range 2 {
-				got, err := call(o)
-				if err != nil {
-					t.Fatalf("call %d: %v", i, err)
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("call %d (-want +got):\n%s", i, diff)
-				}
-			}
-		}
-		if runs != 1 {
-			t.Errorf("ran %d times, want 1", runs)
-		}
-	})
 }
 
 func TestDoFailureIsNotReplayed(t *testing.T) {
@@ -181,36 +150,6 @@ func TestDoCompleteFailed(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestDoConcurrently(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		o := newOnce(t, newFaults())
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		runs, refused := 0, 0
-		for range 32 {
-			wg.Go(func() {
-				_, err := dedup.Do(t.Context(), o, "k", func(context.Context) (int, error) {
-					mu.Lock()
-					runs++
-					mu.Unlock()
-					time.Sleep(2 * time.Second) // longer than Options.Wait
-					return 1, nil
-				})
-				if inProgress(err) {
-					mu.Lock()
-					refused++
-					mu.Unlock()
-				}
-			})
-		}
-		wg.Wait()
-		if runs != 1 || refused != 31 {
-			t.Errorf("%d runs and %d in progress, want 1 and 31", runs, refused)
-		}
-	})
 }
 
 func TestDoEdges(t *testing.T) {

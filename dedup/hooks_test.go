@@ -540,32 +540,6 @@ func TestHookThatPanics(t *testing.T) {
 	})
 }
 
-// Sets of hooks run in their order, and a set may leave out any of its fields.
-func TestHooksOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var order []string
-		all := make([]dedup.Hooks, 0, 3)
-		for i := range 2 {
-			note := func(name string) { order = append(order, fmt.Sprint(name, i)) }
-			all = append(all, dedup.Hooks{
-				Decided:  func(context.Context, dedup.Decision) { note("decided") },
-				Called:   func(context.Context, dedup.StoreCall) { note("called") },
-				Incident: func(context.Context, dedup.Incident) { note("incident") },
-			}, dedup.Hooks{})
-		}
-		f := newFaults()
-		f.fail("complete", &sqsonce.FieldError{})
-		h := newOnce(t, f, func(o *dedup.Options) { o.Hooks = all }).Handler(hang(0))
-		clear(all) // the options' slice is the caller's
-		_ = h(t.Context(), message("1"))
-		want := []string{"called0", "called1", "decided0", "decided1", "called0", "called1", "incident0", "incident1"}
-		if !slices.Equal(order, want) {
-			t.Errorf("got %v, want %v", order, want)
-		}
-	})
-}
-
 // A slow hook is covered by the lease's renewals.
 func TestSlowDecidedHook(t *testing.T) {
 	t.Parallel()

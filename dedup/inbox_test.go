@@ -44,30 +44,6 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// An inbox whose process dies between the commit and the delete: its effect happens once.
-func TestGuardEffectOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		effects := 0
-		inbox := func(ctx context.Context, l dedup.Lease) (bool, error) {
-			if err := f.Store.Complete(ctx, l, dedup.Result{}); err != nil { // stands for the transaction
-				return false, err
-			}
-			effects++
-			return true, nil
-		}
-		for range 3 { // three processes: nothing is remembered
-			if err := newOnce(t, f).Guard(t.Context(), message("1"), inbox); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if effects != 1 {
-			t.Errorf("%d effects, want 1", effects)
-		}
-	})
-}
-
 // A commit that a foreign writer's record refuses is counted, and not once more where the lease was known to be lost.
 func TestForeignCommitIsCounted(t *testing.T) {
 	t.Parallel()
@@ -255,27 +231,6 @@ func TestStopRenewalWithKillAt(t *testing.T) {
 		})
 		if err != nil || f.log() != "[acquire]" {
 			t.Errorf("got error %v after calls %s, want nil after [acquire]", err, f.log())
-		}
-	})
-}
-
-// A process was frozen until its lease was over, and resumed. Only the store knows whether the record has another owner.
-func TestStopRenewalAfterTheLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		m := message("1")
-		m.KillAt = time.Now().Add(10 * time.Second)
-		err := newOnce(t, f).Guard(t.Context(), m, func(ctx context.Context, _ dedup.Lease) (bool, error) {
-			time.Sleep(20 * time.Second)
-			l, err := dedup.StopRenewal(ctx, 0)
-			if err != nil || time.Until(l.Until) <= 0 {
-				t.Errorf("got %+v, %v, want a lease that is ahead", l, err)
-			}
-			return true, nil
-		})
-		if err != nil || f.log() != "[acquire renew]" {
-			t.Errorf("got error %v after calls %s, want nil after [acquire renew]", err, f.log())
 		}
 	})
 }

@@ -159,26 +159,6 @@ func TestEventIDWithoutSourceIsTheQueues(t *testing.T) {
 	})
 }
 
-// One line says that keys are message IDs, and what to do.
-func TestKeysOfMessageIDsAreWarnedOfOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var lines bytes.Buffer
-		o := newOnce(t, memstore.New(), func(o *dedup.Options) { o.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
-		h := o.Handler(hang(0))
-		for _, id := range []string{"m1", "m2"} {
-			if err := h(t.Context(), &sqsonce.Message{ID: id, QueueARN: "q"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		synctest.Wait() // for the log
-		got := lines.String()
-		if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "sqsonce.Unwrap") || !strings.Contains(got, "consumer=billing queue=q message_id=m1") {
-			t.Errorf("log: got %q, want one warning with consumer, queue and message", got)
-		}
-	})
-}
-
 // A message without a key does not run, and does not share a key with other such messages.
 func TestMissingKey(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -61,42 +60,4 @@ func TestLostLeaseCancelsItsOwnContextOnly(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A message can carry several events, each handled under its own record. When one of them loses its lease, the others go
-// on.
-func TestTwoEventsOfOneMessage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		lost, owned := newFaults(), newFaults()
-		lost.fail("renew", sqsonce.ErrLeaseLost)
-		a, b := newOnce(t, lost), newOnce(t, owned)
-		// The host's context, as sqsworker makes it.
-		ctx, cancel := context.WithCancelCause(t.Context())
-		defer cancel(nil)
-		ctx, done := settle.New(ctx)
-		defer done(false)
-
-		errA := make(chan error, 1)
-		go func() {
-			errA <- a.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			})(ctx, message("A"))
-		}()
-		err := b.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-time.After(5 * time.Minute):
-				return nil
-			}
-		})(ctx, message("B"))
-		if err != nil {
-			t.Errorf("event B, which owns its record: got %v, want nil", err)
-		}
-		if err := <-errA; !errors.Is(err, sqsonce.ErrLeaseLost) {
-			t.Errorf("event A, whose renewal was refused: got %v, want ErrLeaseLost", err)
-		}
-	})
 }

@@ -152,42 +152,6 @@ func TestRefusedRenewalIsTheLast(t *testing.T) {
 	})
 }
 
-// A slow renewal does not delay the next one.
-func TestSlowRenewalsKeepTheirTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.slowRenewals(3 * time.Second)
-		if err := newOnce(t, f).Handler(hang(65*time.Second))(t.Context(), message("1")); err != nil {
-			t.Error(err)
-		}
-		if n := f.seen("renew"); n != 6 {
-			t.Errorf("%d renewals in 65 s, want one each 10 s", n)
-		}
-	})
-}
-
-// When the handler has returned, a renewal in flight is cancelled and not waited for.
-func TestRenewalIsAbandonedAtTheEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.before = func(ctx context.Context, op string, _ int) error {
-			if op == "renew" {
-				<-ctx.Done()
-			}
-			return ctx.Err()
-		}
-		start := time.Now()
-		if err := newOnce(t, f).Handler(hang(11*time.Second))(t.Context(), message("1")); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(start); took != 11*time.Second {
-			t.Errorf("took %s, want the handler's 11 s", took)
-		}
-	})
-}
-
 // A panic of the store in a renewal fails that renewal and nothing else.
 func TestRenewalThatPanics(t *testing.T) {
 	t.Parallel()
@@ -215,28 +179,6 @@ func TestRenewalThatPanics(t *testing.T) {
 	})
 }
 
-// One failed renewal does not cancel the handler: it is retried.
-func TestRenewalIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		flaky := func(_ context.Context, op string, n int) error {
-			if op == "renew" && n%3 != 0 {
-				return errStore
-			}
-			return nil
-		}
-		f.after = flaky // the store has renewed; the answer is lost
-		err := newOnce(t, f).Handler(func(ctx context.Context, _ *sqsonce.Message) error {
-			time.Sleep(5 * time.Minute)
-			return context.Cause(ctx)
-		})(t.Context(), message("1"))
-		if err != nil {
-			t.Errorf("got error %v, want nil", err)
-		}
-	})
-}
-
 // The process ends at a known instant: the lease outlasts it and is not renewed.
 func TestKillAt(t *testing.T) {
 	t.Parallel()
@@ -254,26 +196,6 @@ func TestKillAt(t *testing.T) {
 		})(t.Context(), m)
 		if err != nil || f.log() != "[acquire complete]" {
 			t.Errorf("got error %v after calls %s, want nil after [acquire complete]", err, f.log())
-		}
-	})
-}
-
-// The acquire was slow: the lease ends before the first renewal is due.
-func TestLeaseThatIsNearlyOverAtTheStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.after = func(_ context.Context, op string, _ int) error {
-			if op == "acquire" {
-				time.Sleep(25 * time.Second) // of 30
-			}
-			return nil
-		}
-		f.fail("renew", errStore)
-		start := time.Now()
-		_ = newOnce(t, f).Handler(untilLost(t))(t.Context(), message("1"))
-		if took := time.Since(start); took != 30*time.Second {
-			t.Errorf("cancelled after %s, want at the lease's end, 30 s", took)
 		}
 	})
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,87 +15,6 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
-
-func noCache(o *dedup.Options) { o.CacheSize = -1 }
-
-func TestSameMessageAgain(t *testing.T) {
-	t.Parallel()
-	for _, deliveries := range []int{2, 10} {
-		for _, opt := range []func(*dedup.Options){noCache, func(*dedup.Options) {}} {
-			synctest.Test(t, func(t *testing.T) {
-				var e effects
-				o := newOnce(t, memstore.New(), opt)
-				h := o.Handler(e.handler)
-				for i := range deliveries {
-					m := message("1")
-					m.ID = fmt.Sprint("copy ", i) // as after a second send of the producer
-					if err := h(t.Context(), m); err != nil {
-						t.Fatalf("delivery %d: got error %v, want nil", i, err)
-					}
-					time.Sleep(10 * time.Second)
-				}
-				if e.got() != 1 {
-					t.Errorf("%d deliveries ran the handler %d times, want 1", deliveries, e.got())
-				}
-				if s := o.Stats(); s.First != 1 || s.Completed != int64(deliveries-1) {
-					t.Errorf("stats: got %+v, want First 1 and Completed %d", s, deliveries-1)
-				}
-			})
-		}
-	}
-}
-
-// Four processes get eight copies each at the same time, and each copy again after its RetryError.
-func TestConcurrentDeliveries(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		var e effects
-		var running, most, retries int
-		var mu sync.Mutex
-		slow := func(ctx context.Context, m *sqsonce.Message) error {
-			mu.Lock()
-			running++
-			most = max(most, running)
-			mu.Unlock()
-			time.Sleep(40 * time.Second) // longer than the lease
-			mu.Lock()
-			running--
-			mu.Unlock()
-			return e.handler(ctx, m)
-		}
-		var wg sync.WaitGroup
-		for range 4 {
-			h := newOnce(t, store).Handler(slow)
-			for range 8 {
-				wg.Go(func() {
-					for {
-						err := h(t.Context(), message("1"))
-						if err == nil {
-							return
-						}
-						retry, ok := errors.AsType[*sqsonce.RetryError](err)
-						if !ok || !inProgress(err) || retry.After > 31*time.Second {
-							t.Errorf("got error %v, want in progress for at most the lease and a second", err)
-							return
-						}
-						mu.Lock()
-						retries++
-						mu.Unlock()
-						time.Sleep(retry.After)
-					}
-				})
-			}
-		}
-		wg.Wait()
-		if e.got() != 1 || most != 1 {
-			t.Errorf("handler ran %d times, %d at once, want 1 and 1", e.got(), most)
-		}
-		if want := 2 * 31; retries != want { // at 0 s, and at the first end of the lease, which was renewed
-			t.Errorf("%d refusals, want %d: one per refused delivery and lease end", retries, want)
-		}
-	})
-}
 
 // A retention that is shorter than a message can take to come back is logged where the host knows that: once.
 func TestShortRetentionIsLogged(t *testing.T) {
@@ -151,38 +68,6 @@ func TestHandlersOfOneOnce(t *testing.T) {
 		got := lines.String()
 		if strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "share their events") || !strings.Contains(got, "consumer=billing") || e.got() != 2 {
 			t.Errorf("three handlers: %d runs, log %q, want 2 runs and one warning with the consumer", e.got(), got)
-		}
-	})
-}
-
-// Each of five consumers of the same events has records of its own.
-func TestFiveConsumersInParallel(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		var es [5]effects
-		var wg sync.WaitGroup
-		for i := range es {
-			o, err := dedup.New(store, fmt.Sprint("consumer-", i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := o.Handler(es[i].handler)
-			for range 3 {
-				wg.Go(func() {
-					for n := range 100 {
-						if err := h(t.Context(), message(fmt.Sprint(n))); err != nil && !inProgress(err) {
-							t.Errorf("consumer %d: %v", i, err)
-						}
-					}
-				})
-			}
-		}
-		wg.Wait()
-		for i := range es {
-			if es[i].got() != 100 {
-				t.Errorf("consumer %d handled %d events, want 100", i, es[i].got())
-			}
 		}
 	})
 }

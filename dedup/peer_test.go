@@ -45,27 +45,6 @@ func TestSecondCopyInThisProcess(t *testing.T) {
 	})
 }
 
-// The same while the first copy's acquire is not answered yet.
-func TestSecondCopyDuringTheAcquire(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.before = func(context.Context, string, int) error { time.Sleep(2 * time.Second); return nil }
-		h := newOnce(t, f).Handler(hang(0))
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		wg.Go(func() {
-			if err := h(t.Context(), message("1")); err != nil {
-				t.Error(err)
-			}
-		})
-		time.Sleep(time.Second)
-		if err := h(t.Context(), message("1")); !inProgress(err) || f.seen("acquire") != 1 {
-			t.Errorf("got error %v after %d acquires, want in progress after 1", err, f.seen("acquire"))
-		}
-	})
-}
-
 // A peer that lost its lease and does not return must not block the event in this process. When it returns, the lease of
 // the delivery that replaced it must stay.
 func TestLostPeerDoesNotBlockItsProcess(t *testing.T) {
@@ -110,37 +89,6 @@ func TestLostPeerDoesNotBlockItsProcess(t *testing.T) {
 		if err := h(t.Context(), message("1")); err != nil || e.got() != 1 {
 			t.Errorf("after all: got error %v and %d effects, want nil and 1", err, e.got())
 		}
-	})
-}
-
-// Where a peer's lease is over and was not renewed, a second delivery asks the store: nobody may own the record.
-func TestPeerWhoseLeaseIsOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		f.fail("renew", errStore)
-		var runs atomic.Int64
-		h := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
-			if runs.Add(1) == 1 {
-				time.Sleep(time.Minute)
-			}
-			return nil
-		})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := h(t.Context(), message("1")); !errors.Is(err, sqsonce.ErrLeaseLost) {
-				t.Errorf("first delivery: got error %v, want ErrLeaseLost", err)
-			}
-		})
-		time.Sleep(28 * time.Second)
-		if err := h(t.Context(), message("1")); !inProgress(err) || f.seen("acquire") != 1 {
-			t.Errorf("in the lease: got error %v after %d acquires, want in progress without a request", err, f.seen("acquire"))
-		}
-		time.Sleep(time.Second / 2) // this copy still waits when the lease ends
-		if err := h(t.Context(), message("1")); err != nil || runs.Load() != 2 {
-			t.Errorf("after it: got error %v and %d runs, want nil and 2: the store granted a takeover", err, runs.Load())
-		}
-		wg.Wait()
 	})
 }
 

@@ -13,32 +13,6 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 )
 
-// A second copy waits for its peer and is acknowledged after the peer's success, without a request.
-func TestCopyWaitsForItsPeer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		o := newOnce(t, f)
-		h := o.Handler(hang(700 * time.Millisecond))
-		var wg sync.WaitGroup
-		for i := range 10 {
-			wg.Go(func() {
-				start := time.Now()
-				if err := h(t.Context(), message("1")); err != nil || time.Since(start) != 700*time.Millisecond {
-					t.Errorf("copy %d: got error %v after %s, want nil when the handler returns, after 700 ms", i, err, time.Since(start))
-				}
-			})
-		}
-		wg.Wait()
-		if f.log() != "[acquire complete]" {
-			t.Errorf("calls: got %s, want only the first copy's", f.log())
-		}
-		if s := o.Stats(); s.First != 1 || s.Completed != 9 || s.CacheHits != 9 || s.InProgress != 0 {
-			t.Errorf("stats: got %+v, want First 1, Completed and CacheHits 9, InProgress 0", s)
-		}
-	})
-}
-
 // After a failure the next copy runs, one at a time.
 func TestCopiesRunOneAtATime(t *testing.T) {
 	t.Parallel()

@@ -86,27 +86,6 @@ func TestGoexitReleases(t *testing.T) {
 	})
 }
 
-func TestOutcomesPassUnchanged(t *testing.T) {
-	t.Parallel()
-	inner := errors.New("why")
-	for _, want := range []error{
-		sqsonce.RetryAfter(time.Minute, sqsonce.Reject(inner)),
-		sqsonce.Reject(sqsonce.RetryAfter(time.Minute, inner)),
-		fmt.Errorf("wrapped: %w", sqsonce.Reject(inner)),
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFaults()
-			got := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error { return want })(t.Context(), message("1"))
-			if got != want {
-				t.Errorf("got error %v, want %v itself", got, want)
-			}
-			if f.log() != "[acquire release]" {
-				t.Errorf("calls: got %s, want [acquire release]: a rejected event is never completed", f.log())
-			}
-		})
-	}
-}
-
 // What is written of an error is the user's to choose; the delivery's error stays what it is.
 func TestErrorText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -150,27 +129,6 @@ func TestRejectReleasesWhenSettled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// After any other failure the record is released at once.
-func TestErrorReleasesBeforeItIsSettled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaults()
-		ctx, settle := settle.New(t.Context())
-		if err := newOnce(t, f).Handler(func(context.Context, *sqsonce.Message) error {
-			return sqsonce.RetryAfter(time.Second, sqsonce.Reject(errors.New("not now")))
-		})(ctx, message("1")); err == nil {
-			t.Fatal("got nil, want the handler's error")
-		}
-		if _, err := other(t, f.Store, recordKey("1")); err != nil {
-			t.Errorf("next acquire: got error %v, want a released record", err)
-		}
-		settle(false)
-		if f.seen("release") != 1 {
-			t.Errorf("%d releases, want 1", f.seen("release"))
-		}
-	})
 }
 
 // When the host cancels the handler, the record is still released.

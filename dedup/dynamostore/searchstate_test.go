@@ -26,6 +26,7 @@ type state struct {
 	removed   bool
 	swept     bool
 	path      []string
+	draw      uint64 // by its key
 }
 
 // owner is what one owner knows of itself.

@@ -14,6 +14,23 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
+// consumer returns a handler that acts as another process: it shares no memory with other deliveries.
+func consumer(t *testing.T, s *redisstore.Store, h sqsonce.Handler) sqsonce.Handler {
+	t.Helper()
+	once, err := dedup.New(s, "billing", func(o *dedup.Options) { o.CacheSize, o.Wait, o.Lease = -1, -1, time.Second })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return once.Handler(h)
+}
+
+func message(receive int) *sqsonce.Message {
+	return &sqsonce.Message{
+		ID: "m-1", QueueARN: "arn:aws:sqs:us-east-1:000000000000:orders", Body: "{}", ReceiveCount: receive,
+		Attributes: map[string]sqsonce.Attribute{sqsonce.AttrEventID: {Type: "String", String: "ord-1/paid"}, sqsonce.AttrEventSource: {Type: "String", String: "orders"}},
+	}
+}
+
 // A restart, as the package documentation describes it: an event is handled, Redis is killed and started again, and the
 // message is delivered a second time.
 func TestRestart(t *testing.T) {
@@ -170,47 +187,5 @@ func awaitReplica(t *testing.T, master *redis.Client) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the replica has not received all writes: %d, %v", n, err)
 		}
-	}
-}
-
-// A server is stopped and continues later. It then executes the acquire that was given up, and must not lease the key to
-// two owners.
-func TestServerPaused(t *testing.T) {
-	t.Parallel()
-	server := testserver.Redis.Start(t)
-	s := newStore(t, connect(t, server))
-	c := claim("a")
-	c.Lease = time.Second
-	acquireAfterPause := func(owner string) (dedup.Lease, error) {
-		c := c
-		c.Owner = owner
-		return s.Acquire(t.Context(), c)
-	}
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if l, err := s.Acquire(ctx, c); err == nil {
-		t.Fatalf("got %+v from a paused server, want an error", l)
-	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	var b dedup.Lease
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		var err error
-		if b, err = acquireAfterPause("b"); err == nil {
-			break
-		}
-		if !errors.Is(err, sqsonce.ErrInProgress) || time.Now().After(deadline) {
-			t.Fatalf("got %v, want in progress and then a lease", err)
-		}
-	}
-	if l, err := s.Acquire(t.Context(), c); err == nil {
-		t.Errorf("a has a lease during that of b: %+v", l)
-	}
-	if err := s.Complete(t.Context(), b, dedup.Result{}); err != nil {
-		t.Error(err)
 	}
 }

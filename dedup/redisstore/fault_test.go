@@ -266,21 +266,6 @@ func TestUnreadableReply(t *testing.T) {
 	}
 }
 
-// A call whose context has ended before it sends nothing.
-func TestEndedContextSendsNothing(t *testing.T) {
-	t.Parallel()
-	var calls atomic.Int64
-	s := faulty(t, &fault{before: func() error { calls.Add(1); return nil }})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if l, err := s.Acquire(ctx, claim("a")); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %+v, %v, want context.Canceled", l, err)
-	}
-	if n := calls.Load(); n != 0 {
-		t.Errorf("%d commands", n)
-	}
-}
-
 // With a slow reply the lease's end for its owner is counted from the request, never later than the server's. For others
 // it is counted from the reply.
 func TestSlowReplies(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,156 +18,93 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/redisstore"
+	"github.com/sqsonce/sqsonce/internal/proof/netfault"
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-// proxy is a network to a server that can stall: what is sent waits, and arrives later.
-type proxy struct {
-	listener net.Listener
-	server   string
-
-	mu      sync.Mutex
-	stalled chan struct{} // closed: not
-}
-
-func newProxy(t *testing.T, server *testserver.Server) *proxy {
+// newProxy is a network to a server that can stall: what is sent waits, and arrives later.
+func newProxy(t *testing.T, server *testserver.Server) *netfault.Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := netfault.Start(server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: l, server: server.Addr(), stalled: make(chan struct{})}
-	close(p.stalled)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return // closed
-			}
-			go p.forward(c)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
 		}
-	}()
+	})
 	return p
 }
 
-func (p *proxy) addr() string { return p.listener.Addr().String() }
-
-// forward copies what the client sends also after the client has closed its connection, as a network does.
-func (p *proxy) forward(client net.Conn) {
-	defer client.Close()
-	server, err := net.Dial("tcp", p.server)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	go func() { _, _ = io.Copy(client, server) }()
-	buffer := make([]byte, 4096)
-	for {
-		n, err := client.Read(buffer)
-		p.mu.Lock()
-		stalled := p.stalled
-		p.mu.Unlock()
-		<-stalled
-		if _, e := server.Write(buffer[:n]); e != nil || err != nil {
-			return
-		}
-	}
-}
-
-// stall stops what the clients send, until resume.
-func (p *proxy) stall() (resume func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	stalled := make(chan struct{})
-	p.stalled = stalled
-	return func() { close(stalled) }
-}
-
-// The network or the server stalls with 40 acquires under way, and goes on when all of them were given up. No event looks
-// like a crash: no handler has run.
+// The server stalls with 40 acquires under way, and goes on when all of them were given up. No event looks like a crash: no
+// handler has run. TestAttack has a network that stalls.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	server := testserver.Redis.Start(t)
-	network := newProxy(t, server)
-	for _, tt := range []struct {
-		name, addr string
-		stall      func(t *testing.T) (resume func())
-	}{
-		{"network", network.addr(), func(*testing.T) func() { return network.stall() }},
-		{"server", server.Addr(), func(t *testing.T) func() {
-			if err := server.Pause(); err != nil {
-				t.Fatal(err)
-			}
-			return func() {
-				if err := server.Resume(); err != nil {
-					t.Error(err)
-				}
-			}
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			const events = 40
-			prefix := t.Name() + ":"
-			var runs atomic.Int64
-			consumer := func(addr string) sqsonce.Handler {
-				client := connect(t, server, func(o *redis.Options) { o.Addr, o.PoolSize = addr, 2*events })
-				store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
-				if err != nil {
-					t.Fatal(err)
-				}
-				once, err := dedup.New(store, "billing", func(o *dedup.Options) {
-					o.OnCrash, o.CacheSize, o.Wait, o.Logger = dedup.Block, -1, -1, slog.New(slog.DiscardHandler)
-					o.Lease, o.CallTimeout = 2*time.Second, time.Second
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
-			}
-			deliver := func(h sqsonce.Handler, names string, receive int) []error {
-				errs := make([]error, events)
-				var wg sync.WaitGroup
-				for i := range events {
-					wg.Go(func() { errs[i] = h(t.Context(), event(fmt.Sprint(names, i), receive)) })
-				}
-				wg.Wait()
-				return errs
-			}
-
-			a := consumer(tt.addr)
-			deliver(a, "earlier", 1) // has a connection for each, and the server's time
-			runs.Store(0)
-			resume := tt.stall(t)
-			for i, err := range deliver(a, "stalled", 1) {
-				if !errors.Is(err, sqsonce.ErrUnavailable) {
-					t.Errorf("event %d during the stall: got %v, want ErrUnavailable", i, err)
-				}
-			}
-			resume()
-			if n := runs.Load(); n != 0 {
-				t.Fatalf("%d handlers have run without a reply", n)
-			}
-
-			b := consumer(server.Addr())
-			crashed := 0
-			await(t, "every event has run or crashed", func() bool {
-				crashed = 0
-				waiting := 0
-				for _, err := range deliver(b, "stalled", 2) {
-					switch {
-					case errors.Is(err, dedup.ErrCrashed):
-						crashed++
-					case err != nil:
-						waiting++
-					}
-				}
-				return waiting == 0
-			})
-			if crashed > 0 || runs.Load() != events {
-				t.Errorf("%d of %d events look like a crash, and %d have run", crashed, events, runs.Load())
-			}
+	const events = 40
+	prefix := t.Name() + ":"
+	var runs atomic.Int64
+	consumer := func() sqsonce.Handler {
+		client := connect(t, server, func(o *redis.Options) { o.PoolSize = 2 * events })
+		store, err := redisstore.New(client, func(o *redisstore.Options) { o.Prefix, o.Volatile = prefix, true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		once, err := dedup.New(store, "billing", func(o *dedup.Options) {
+			o.OnCrash, o.CacheSize, o.Wait, o.Logger = dedup.Block, -1, -1, slog.New(slog.DiscardHandler)
+			o.Lease, o.CallTimeout = 2*time.Second, time.Second
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return once.Handler(func(context.Context, *sqsonce.Message) error { runs.Add(1); return nil })
+	}
+	deliver := func(h sqsonce.Handler, names string, receive int) []error {
+		errs := make([]error, events)
+		var wg sync.WaitGroup
+		for i := range events {
+			wg.Go(func() { errs[i] = h(t.Context(), event(fmt.Sprint(names, i), receive)) })
+		}
+		wg.Wait()
+		return errs
+	}
+
+	a := consumer()
+	deliver(a, "earlier", 1) // has a connection for each, and the server's time
+	runs.Store(0)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range deliver(a, "stalled", 1) {
+		if !errors.Is(err, sqsonce.ErrUnavailable) {
+			t.Errorf("event %d during the stall: got %v, want ErrUnavailable", i, err)
+		}
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if n := runs.Load(); n != 0 {
+		t.Fatalf("%d handlers have run without a reply", n)
+	}
+
+	b := consumer()
+	crashed := 0
+	await(t, "every event has run or crashed", func() bool {
+		crashed = 0
+		waiting := 0
+		for _, err := range deliver(b, "stalled", 2) {
+			switch {
+			case errors.Is(err, dedup.ErrCrashed):
+				crashed++
+			case err != nil:
+				waiting++
+			}
+		}
+		return waiting == 0
+	})
+	if crashed > 0 || runs.Load() != events {
+		t.Errorf("%d of %d events look like a crash, and %d have run", crashed, events, runs.Load())
 	}
 }
 
@@ -178,18 +114,18 @@ func TestLateAcquireIsNotStored(t *testing.T) {
 	ctx := t.Context()
 	server := testserver.Redis.Start(t)
 	network := newProxy(t, server)
-	s := newStore(t, connect(t, server, func(o *redis.Options) { o.Addr = network.addr() }))
+	s := newStore(t, connect(t, server, func(o *redis.Options) { o.Addr = network.Addr }))
 	warm(t, s)
 	admin := connect(t, server)
 	before := scripts(t, admin)
-	resume := network.stall()
+	network.Stall()
 	given, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if l, err := s.Acquire(given, claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
 		t.Errorf("got %+v, %v, want ErrOutcomeUnknown", l, err)
 	}
 	time.Sleep(redisstore.ClockSlack)
-	resume()
+	network.Resume()
 	await(t, "the server has executed the request", func() bool { return scripts(t, admin) > before })
 	if r, err := s.Inspect(ctx, claim("a").Key); !errors.Is(err, dedup.ErrNotFound) {
 		t.Errorf("got record %+v, %v, want none", r, err)
@@ -205,11 +141,11 @@ func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
 	direct := connect(t, server)
 	prefix := func(o *redisstore.Options) { o.Prefix = t.Name() + ":" }
 	impatient := connect(t, server, func(o *redis.Options) {
-		o.Addr, o.ReadTimeout, o.MaxRetries = network.addr(), 200*time.Millisecond, -1
+		o.Addr, o.ReadTimeout, o.MaxRetries = network.Addr, 200*time.Millisecond, -1
 	})
 	a, b := newStore(t, impatient, prefix), newStore(t, direct, prefix)
 	warm(t, a)
-	resume := network.stall()
+	network.Stall()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if l, err := a.Acquire(ctx, claim("a")); !errors.Is(err, dedup.ErrOutcomeUnknown) {
@@ -222,7 +158,7 @@ func TestReleaseThatOvertakesItsAcquire(t *testing.T) {
 	<-overtook
 	time.Sleep(500 * time.Millisecond)
 	before := scripts(t, direct)
-	resume()
+	network.Resume()
 	await(t, "the server has executed the acquire", func() bool { return scripts(t, direct) > before })
 	if err := <-released; err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) { // lost: the acquire came too late
 		t.Errorf("release: got %v", err)

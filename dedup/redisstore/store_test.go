@@ -15,7 +15,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/testserver"
 )
 
-func TestMain(m *testing.M) { consumerMain(); testserver.Main(m) }
+func TestMain(m *testing.M) { testserver.Main(m) }
 
 // connect returns a client of the server, closed at the end of the test.
 func connect(t testing.TB, s *testserver.Server, optFns ...func(*redis.Options)) *redis.Client {

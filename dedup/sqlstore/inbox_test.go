@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -224,26 +223,6 @@ func TestNewInboxChecksItsOptions(t *testing.T) {
 	}
 	if err := newInbox(t, s).Handler(nil)(t.Context(), order(orderID, 1)); !hasField(err, "handler") {
 		t.Errorf("Handler(nil): got error %v, want one that names it", err)
-	}
-}
-
-// The hooks of an inbox see its deliveries, and the calls of its transaction.
-func TestInboxHooks(t *testing.T) {
-	t.Parallel()
-	var seen []string
-	h := newInbox(t, newStore(t, NewBed(t, "SQLite")), func(o *dedup.Options) {
-		o.Hooks = append(o.Hooks, dedup.Hooks{
-			Decided: func(_ context.Context, d dedup.Decision) { seen = append(seen, string(d.Outcome)) },
-			Called:  func(_ context.Context, c dedup.StoreCall) { seen = append(seen, c.Operation+" "+c.Result) },
-		})
-	}).Handler(func(context.Context, *sqsonce.Message, *sql.Tx) error { return nil })
-	for n := range 2 {
-		if err := h(t.Context(), order(orderID, n+1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := []string{"acquire ok", "first", "duplicate"}; !slices.Equal(seen, want) {
-		t.Errorf("hooks saw %v, want %v", seen, want)
 	}
 }
 

@@ -139,21 +139,6 @@ func TestProcessorCannotBegin(t *testing.T) {
 	})
 }
 
-// A handler may return what it got from another store: that its lease there is lost says nothing about the event.
-func TestProcessorHandlersOwnLeaseLost(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		d := newDeferred(t, newStore(t, b))
-		p := newProcessor(t, d)
-		e := attempt(t, d, p, func(context.Context, *sqsonce.Message, *sql.Tx) error {
-			return fmt.Errorf("payment: %w", sqsonce.ErrLeaseLost)
-		})
-		if s := p.Stats(); e.DueAt.IsZero() || !strings.Contains(e.Error, "payment") || s.Failed != 1 || s.Lost != 0 {
-			t.Errorf("got %+v and stats %+v, want a failure", e, s)
-		}
-	})
-}
-
 func TestProcessorBackoffPanics(t *testing.T) {
 	t.Parallel()
 	d := newDeferred(t, newStore(t, NewBed(t, "SQLite")))

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,54 +27,6 @@ func inGroup(group, id string) *sqsonce.Message {
 	m := order(id, 1)
 	m.Group, m.Sequence = group, "1"
 	return m
-}
-
-// Five processors with several handlers each: every event is done once, and each group in its order.
-func TestProcessorsShareTheWork(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		exec(t, b.DB, "CREATE TABLE effect (seq INT, event VARCHAR(64))")
-		d := newDeferred(t, newStore(t, b))
-		const groups, each = 6, 8
-		var ms []*sqsonce.Message
-		for n := range each {
-			for g := range groups {
-				ms = append(ms, inGroup(fmt.Sprint("g", g), fmt.Sprintf("g%d-%d", g, n)))
-			}
-		}
-		receive(t, d, ms...)
-		var mu sync.Mutex
-		order := map[string][]string{}
-		for range 5 {
-			process(t, newDeferred(t, otherProcess(t, b)), func(ctx context.Context, m *sqsonce.Message, tx *sql.Tx) error {
-				mu.Lock()
-				order[m.Group] = append(order[m.Group], m.ID)
-				mu.Unlock()
-				_, err := tx.ExecContext(ctx, b.Dialect.sql("INSERT INTO effect (seq, event) VALUES (1, ?)"), m.ID)
-				return err
-			}, func(o *ProcessorOptions) { o.Concurrency, o.Lease = 3, 30*time.Second })
-		}
-		awaitCounts(t, d, 0, 0)
-		var all, distinct int
-		if err := b.DB.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT event) FROM effect").Scan(&all, &distinct); err != nil {
-			t.Fatal(err)
-		}
-		if all != groups*each || distinct != all {
-			t.Errorf("effects: got %d of %d events, want one of each of %d", all, distinct, groups*each)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		for g, got := range order {
-			got = slices.Compact(got) // a handler that was rolled back and run again is there twice
-			var want []string
-			for n := range each {
-				want = append(want, fmt.Sprintf("m-%s-%d", g, n))
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("group %s: got %v, want its own order", g, got)
-			}
-		}
-	})
 }
 
 // The next event of a group waits while the oldest one runs and while it backs off; other events do not wait. On a standard

@@ -13,23 +13,6 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 )
 
-func TestMigrateAgain(t *testing.T) {
-	t.Parallel()
-	EachDialect(t, func(t *testing.T, b *Bed) {
-		s := newStore(t, b)
-		mustComplete(t, s, mustAcquire(t, s, claim("k", "a")))
-		if err := Migrate(t.Context(), b.DB, b.Dialect); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Acquire(t.Context(), claim("k", "b")); resultOf(err) != "completed" {
-			t.Errorf("after a second Migrate: got %s, want completed", resultOf(err))
-		}
-	})
-}
-
 // Many processes start at once: each migrates through a pool of its own.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()

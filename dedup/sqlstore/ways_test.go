@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -232,38 +231,6 @@ func (c *counter) effect(f func(run int64) error) func(context.Context, sqldb.Qu
 
 var errBoom = errors.New("boom")
 
-// The same message once, twice, ten times.
-func TestSameMessageAgain(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, b *Bed, w way) {
-		for i, times := range []int{1, 2, 10} {
-			id := fmt.Sprint("order-", times)
-			h := w.consumer(t, b, addTen)
-			for n := range times {
-				if err := h(t.Context(), order(id, n+1)); err != nil {
-					t.Errorf("delivery %d of %d: got error %v, want nil", n+1, times, err)
-				}
-			}
-			w.finish(t, b)
-			expectBalance(t, b.DB, int64(i+1)*10)
-		}
-	})
-}
-
-// The same message again, each time in another process.
-func TestSameMessageInOtherProcesses(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, b *Bed, w way) {
-		for n := range 3 {
-			if err := w.consumer(t, b, addTen)(t.Context(), order(orderID, n+1)); err != nil {
-				t.Errorf("delivery %d: got error %v, want nil", n+1, err)
-			}
-		}
-		w.finish(t, b)
-		expectBalance(t, b.DB, 10)
-	})
-}
-
 // Five consumers at once with a slow handler: one effect, and every consumer acknowledges its message in the end.
 func TestFiveConsumersAtOnce(t *testing.T) {
 	t.Parallel()
@@ -292,28 +259,6 @@ func TestFiveConsumersAtOnce(t *testing.T) {
 		if n := c.n.Load(); n != 1 {
 			t.Errorf("the handler ran %d times, want 1", n)
 		}
-	})
-}
-
-// The effect has happened and the acknowledgement is lost, because the process or its request failed.
-func TestLostAcknowledgement(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, b *Bed, w way) {
-		h := w.consumer(t, b, addTen)
-		if err := h(t.Context(), order(orderID, 1)); err != nil {
-			t.Fatal(err)
-		}
-		w.finish(t, b)
-		expectBalance(t, b.DB, 10)
-		again := w.consumer(t, b, func(context.Context, sqldb.Queryer) error {
-			t.Error("the handler ran again")
-			return nil
-		})
-		if err := again(t.Context(), order(orderID, 2)); err != nil {
-			t.Errorf("redelivery: got error %v, want nil", err)
-		}
-		w.finish(t, b)
-		expectBalance(t, b.DB, 10)
 	})
 }
 
