@@ -98,7 +98,6 @@ func (l *loop) adoptConcurrency() {
 		return
 	}
 	l.opts = now
-	l.slots += now.Concurrency - before
 	l.capacity.limit.messages = now.InFlight
 	l.deletes.maxCalls = max(minDeletes, now.Receivers)
 	l.log.Info("sqsworker: concurrency changed", "before", before, "concurrency", now.Concurrency, "in_flight", now.InFlight)

@@ -20,6 +20,7 @@ type delivery struct {
 	lease   lease
 	state   state
 	group   *group // nil on a standard queue
+	slot    bool   // has one: its handler runs and is not stuck
 
 	received time.Time
 	runs     int // of the handler
@@ -42,10 +43,10 @@ type delivery struct {
 	unavailableSince time.Time // of the first of them
 
 	// While it is held, or behind a head that is:
-	parked    bool // takes no place in InFlight
-	retry     *timer
-	stopWait  context.CancelFunc // nil: nobody knows when the peer ends
-	awaitsDLQ bool               // see awaitDLQ
+	heldFor  heldFor
+	parked   bool // takes no place in InFlight
+	retry    *timer
+	stopWait context.CancelFunc // nil: nobody knows when the peer ends
 
 	// While it is deleted or given back:
 	rejected bool          // is in the dead-letter queue
@@ -55,19 +56,35 @@ type delivery struct {
 	unsure   bool          // a delete has failed that may have deleted it
 }
 
+// isUnstarted says that no handler runs for the message, and nothing is sent for it.
+func (d *delivery) isUnstarted() bool {
+	return d.state == following || d.state == ready || d.state == held
+}
+
 func (d *delivery) amount() amount { return amount{1, d.size} }
 
 type state int
 
 const (
 	deciding  state = iota // between two of the others
-	waiting                // for a slot, its group or the end of an orphan
+	following              // behind another message of its group, or an orphan
+	ready                  // for a slot
 	running                // its handler
-	held                   // in flight without a slot, until its timer runs or the peer has ended
+	held                   // in flight without a slot, until its timer runs or the peer has ended: see heldFor
 	rejecting              // sent to the dead-letter queue
 	deleting               // done, delete not confirmed
 	releasing              // given back, not confirmed; not extended any more
 	gone
+)
+
+// heldFor is why a message is held.
+type heldFor int
+
+const (
+	heldAttempt     heldFor = iota // the head of a FIFO group, for its next try
+	heldElsewhere                  // its event is in progress elsewhere
+	heldUnavailable                // what it needs is unavailable
+	heldDLQ                        // the head of a FIFO group, for a dead-letter queue that takes it: see awaitDLQ
 )
 
 func (l *loop) setState(d *delivery, s state) {
@@ -101,8 +118,8 @@ func (l *loop) addDelivery(in incoming, le lease) *delivery {
 	}
 	// A message that is given back may be received again before the answer to the release. The new delivery replaces the
 	// old one here, which only waits for that answer.
-	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, size: in.size, lease: le, state: waiting}
-	l.counts[waiting]++
+	d := &delivery{m: in.m, key: in.key, damaged: in.damaged, size: in.size, lease: le, state: following}
+	l.counts[following]++
 	l.deliveries[in.m.ID] = d
 	l.capacity.use(d.amount())
 	return d

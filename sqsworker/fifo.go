@@ -70,7 +70,7 @@ func (l *loop) stopGroup(g *group) {
 		d.lease.lost = true
 		l.remove(d)
 	}
-	if d := g.head; d != nil && (d.state == waiting || d.state == held) {
+	if d := g.head; d != nil && (d.state == ready || d.state == held) {
 		d.lease.lost = true
 		l.remove(d)
 	}
@@ -93,7 +93,7 @@ func (l *loop) headFailed(d *delivery, r result) {
 	case l.stopping.cancelled, l.stopping.begun && !l.followerAtLastReceive(d.group):
 		l.releaseGroup(d.group, r.delay)
 	case !tooLate && (!spent || l.stopping.begun):
-		l.holdParked(d, r.delay, nil)
+		l.holdParked(d, heldAttempt, r.delay, nil)
 	case spent && l.queue.hasDLQ() && !r.sendFailed:
 		l.reject(d, r)
 	case r.sendFailed && l.movedNext(d):
@@ -137,7 +137,7 @@ func (l *loop) releaseGroup(g *group, delay time.Duration) {
 // those before it are kept to be run: given back, it would go to the dead-letter queue without having been run.
 func (l *loop) releaseUnstartedOf(g *group) {
 	unstarted := g.followers
-	headWaits := g.head != nil && (g.head.state == waiting || g.head.state == held)
+	headWaits := g.head != nil && (g.head.state == ready || g.head.state == held)
 	if headWaits {
 		unstarted = append([]*delivery{g.head}, unstarted...)
 	}

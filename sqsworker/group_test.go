@@ -49,7 +49,7 @@ func TestMessagesLeaveTheirGroup(t *testing.T) {
 // A message that lost its lease takes its whole group along, but for a head that runs.
 func TestLostLeaseStopsItsGroup(t *testing.T) {
 	t.Parallel()
-	for _, state := range []state{waiting, held, running} {
+	for _, state := range []state{ready, held, running} {
 		l, ds := newGroup(t, 3)
 		l.setState(ds[0], state)
 		l.loseLease(ds[1], "test", nil)

@@ -11,7 +11,7 @@ import (
 
 // makeReady queues a delivery for a handler. A message that is finished is deleted without a run.
 func (l *loop) makeReady(d *delivery) {
-	l.setState(d, waiting)
+	l.setState(d, ready)
 	if l.finished.has(d.m.ID) {
 		l.counters.repeated.Add(1)
 		l.delete(d)
@@ -24,11 +24,11 @@ func (l *loop) makeReady(d *delivery) {
 // worker may have it. One whose answer was late waits for its extension.
 func (l *loop) startReady() {
 	var unproven []*delivery
-	for len(l.ready) > 0 && l.slots > 0 {
+	for len(l.ready) > 0 && l.freeSlots() > 0 {
 		d := l.ready[0]
 		l.ready[0] = nil
 		l.ready = l.ready[1:]
-		if d.state != waiting {
+		if d.state != ready {
 			continue // lost or given back since
 		}
 		if !d.lease.live(l.now()) {
@@ -46,8 +46,24 @@ func (l *loop) startReady() {
 	}
 }
 
+// freeSlots is how many handlers may start. It is negative after Concurrency was lowered.
+func (l *loop) freeSlots() int { return l.opts.Concurrency - l.slotsTaken }
+
+func (l *loop) takeSlot(d *delivery) {
+	d.slot = true
+	l.slotsTaken++
+}
+
+// endSlot gives the slot of a handler to another one: it has returned, or is stuck.
+func (l *loop) endSlot(d *delivery) {
+	if d.slot {
+		d.slot = false
+		l.slotsTaken--
+	}
+}
+
 func (l *loop) start(d *delivery) {
-	l.slots--
+	l.takeSlot(d)
 	d.began = l.now()
 	d.run = l.pace.began(d.began)
 	l.setState(d, running)
@@ -162,7 +178,7 @@ func (l *loop) markStuck(d *delivery) {
 	}
 	d.stuck = true
 	l.counters.running.changed(d)
-	l.slots++
+	l.endSlot(d)
 	l.counters.stuck.Add(1)
 	l.log.ErrorContext(d.context(), "sqsworker: handler does not return after its context was cancelled", d.about()...)
 	l.giveBackBehind(d)
@@ -176,11 +192,10 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	l.schedule.cancel(d.watchdog)
 	l.noteProgress()
 	l.pace.returned(d.run, l.now(), d.stuck)
+	l.endSlot(d)
 	if d.stuck {
 		d.stuck = false // the head of a group may run again
 		l.counters.stuck.Add(-1)
-	} else {
-		l.slots++
 	}
 	l.countResult(d, r)
 	if d.lease.lost || d.state == gone {
@@ -249,7 +264,7 @@ func (l *loop) orphanReturned(d *delivery, r result) {
 	}
 	next := d.next
 	l.remove(d)
-	if next != nil && next.state == waiting {
+	if next != nil && next.state == following {
 		l.makeReady(next)
 	}
 }

@@ -15,9 +15,10 @@ import (
 
 // hold keeps a message in flight. It is tried again after delay, or when its peer has ended; ended is nil if that cannot be
 // known.
-func (l *loop) hold(d *delivery, delay time.Duration, ended <-chan struct{}) {
+func (l *loop) hold(d *delivery, why heldFor, delay time.Duration, ended <-chan struct{}) {
 	l.counters.retried.Add(1)
 	l.setState(d, held)
+	d.heldFor = why
 	d.retry = l.after(delay, func() { l.makeReady(d) })
 	if ended == nil {
 		return
@@ -53,7 +54,6 @@ func (l *loop) endHold(d *delivery) {
 		}
 	}
 	l.schedule.cancel(d.retry)
-	d.awaitsDLQ = false
 	if d.stopWait != nil {
 		d.stopWait()
 		d.stopWait = nil
@@ -61,8 +61,8 @@ func (l *loop) endHold(d *delivery) {
 }
 
 // holdParked holds a message, with its group, outside InFlight, and gives back what is then beyond Options.Held.
-func (l *loop) holdParked(d *delivery, delay time.Duration, ended <-chan struct{}) {
-	l.hold(d, delay, ended)
+func (l *loop) holdParked(d *delivery, why heldFor, delay time.Duration, ended <-chan struct{}) {
+	l.hold(d, why, delay, ended)
 	l.park(d)
 	if d.group != nil {
 		for _, f := range d.group.followers {
@@ -137,7 +137,7 @@ func (l *loop) inProgress(d *delivery, r result) {
 	case d.group == nil && !last && !l.roomToPark(d.amount()):
 		l.giveBack(d, delay+afterHolder)
 	default:
-		l.holdParked(d, delay, r.peerEnded)
+		l.holdParked(d, heldElsewhere, delay, r.peerEnded)
 	}
 }
 

@@ -18,13 +18,58 @@ type loop struct {
 	*Worker
 	queue queue
 	opts  Options // SetConcurrency changes it
+	receiving
+	handling
+	settling
+	life
+}
 
-	events chan event
-	idle   chan func() event // to goroutines that wait for a call to make
-	closed chan struct{}     // closed when nobody reads events any more
-	calls  sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
-	stop   <-chan struct{}   // closed when the stop is to begin; nil: noticed
-	hurry  <-chan struct{}   // closed by Hurry; nil: noticed
+// receiving is what the loop knows of receives.
+type receiving struct {
+	polling  polling
+	clock    serverClock
+	capacity capacity
+	outage   outage
+}
+
+// handling is the messages that are here, and their handlers.
+type handling struct {
+	deliveries map[string]*delivery // by message ID
+	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
+	groups     map[string]*group
+	counts     [gone + 1]int // deliveries by state
+	ready      []*delivery   // to start, in this order; those that have another state by now are passed over
+	slotsTaken int
+	tries      int // of the head of a FIFO group
+	pace       pace
+	parked     amount // of messages that wait outside InFlight
+}
+
+// settling is what SQS is told of messages.
+type settling struct {
+	heartbeat     *timer // for the next look at the leases
+	extensions    slowdown
+	extensionTook time.Duration // by the last extension that was answered
+	extensionAt   time.Time     // when it was
+	extendAgain   time.Time     // when entries whose extension failed are extended again
+	deletes       batchQueue
+	releases      batchQueue
+	finished      finished
+	deadLetters   deadLetters
+	signatures    signatures
+}
+
+// life is the loop's goroutines, contexts and timers, from its start to its stop.
+type life struct {
+	schedule schedule
+	stopping stopping
+
+	events     chan event
+	idle       chan func() event // to goroutines that wait for a call to make
+	closed     chan struct{}     // closed when nobody reads events any more
+	calls      sync.WaitGroup    // of SQS, and watches of peers; not handlers, which may never return
+	stop       <-chan struct{}   // closed when the stop is to begin; nil: noticed
+	hurryAsked <-chan struct{}   // closed by Hurry; nil: noticed
 
 	// None of these is cancelled when Run's context is.
 	callCtx          context.Context
@@ -33,42 +78,19 @@ type loop struct {
 	cancelPollCtx    context.CancelFunc
 	handlerCtx       context.Context
 	cancelHandlerCtx context.CancelCauseFunc
-
-	deliveries map[string]*delivery // by message ID
-	orphans    map[string]*delivery // by message ID: their handlers still run after the lease was lost
-	groups     map[string]*group
-	counts     [gone + 1]int // deliveries by state
-	ready      []*delivery   // to start, in this order
-	slots      int           // free ones
-	tries      int           // of the head of a FIFO group
-	pace       pace
-	capacity   capacity
-	parked     amount // of messages that wait outside InFlight
-	finished   finished
-
-	polling       polling
-	clock         serverClock
-	heartbeat     *timer // for the next look at the leases
-	extensions    slowdown
-	extensionTook time.Duration // by the last extension that was answered
-	extensionAt   time.Time     // when it was
-	extendAgain   time.Time     // when entries whose extension failed are extended again
-	deletes       batchQueue
-	releases      batchQueue
-	deadLetters   deadLetters
-	outage        outage
-	signatures    signatures
-	stopping      stopping
-	schedule      schedule
 }
 
 func newLoop(ctx context.Context, w *Worker, q queue) *loop {
 	l := &loop{
-		Worker: w, queue: q, opts: w.opts, stop: ctx.Done(), hurry: w.hurried.Done(), tries: q.tries(w.opts.Tries),
-		events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
-		capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), slots: w.opts.Concurrency,
-		deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{},
-		polling: polling{target: 1}, outage: outage{probing: !w.warm},
+		Worker: w, queue: q, opts: w.opts,
+		receiving: receiving{polling: polling{target: 1}, capacity: newCapacity(w.opts.InFlight, w.opts.Bytes), outage: outage{probing: !w.warm}},
+		handling: handling{
+			deliveries: map[string]*delivery{}, orphans: map[string]*delivery{}, groups: map[string]*group{}, tries: q.tries(w.opts.Tries),
+		},
+		life: life{
+			events: make(chan event, min(w.opts.InFlight, 1024)), idle: make(chan func() event), closed: make(chan struct{}),
+			stop: ctx.Done(), hurryAsked: w.hurried.Done(),
+		},
 	}
 	base := context.WithoutCancel(ctx)
 	l.callCtx, l.cancelCallCtx = context.WithCancel(base)
@@ -109,7 +131,7 @@ func (l *loop) run() error {
 		case <-l.control.changed:
 			l.adoptConcurrency()
 		case <-l.stop:
-		case <-l.hurry:
+		case <-l.hurryAsked:
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (l *loop) unavailable(d *delivery, r result) {
 		l.giveBack(d, 0)
 		return
 	}
-	l.hold(d, unavailableDelay(d.unavailable), nil)
+	l.hold(d, heldUnavailable, unavailableDelay(d.unavailable), nil)
 	// While others have another outcome it is this message that is unavailable, and no other worker is better off.
 	if elapsed(now, d.unavailableSince) >= handOver && elapsed(now, l.outage.last) >= handOver {
 		l.handOver()

@@ -241,7 +241,7 @@ func TestHandOver(t *testing.T) {
 	l.now = func() time.Time { return now }
 	for id, since := range map[string]time.Duration{"first": handOver, "later": handOver - unavailableMost, "new": 10 * time.Second, "retried": -1} {
 		d := l.addTest(id, 1)
-		l.hold(d, time.Minute, nil)
+		l.hold(d, heldUnavailable, time.Minute, nil)
 		if since >= 0 {
 			d.unavailable, d.unavailableSince = 1, now.Add(-since)
 		}
@@ -258,7 +258,7 @@ func TestHandOver(t *testing.T) {
 func TestOthersAreNoProbes(t *testing.T) {
 	t.Parallel()
 	l := newTestLoop(t)
-	l.holdParked(l.addTest("parked", 1), time.Minute, nil)
+	l.holdParked(l.addTest("parked", 1), heldElsewhere, time.Minute, nil)
 	if !l.mayProbe() {
 		t.Error("no probe while a message is parked")
 	}

@@ -62,12 +62,16 @@ func (p *pace) takeUp(now time.Time, free int) int {
 // wanted is how many more messages the handlers can use; it may be negative. While nothing is known of the handlers it is
 // one for each free slot.
 func (l *loop) wanted() int {
-	n := l.slots - len(l.ready) - l.polling.asked
+	n := l.freeSlots() - len(l.ready) - l.polling.asked
 	if l.pace.returns >= min(paceMin, l.opts.Concurrency) {
-		n += l.pace.takeUp(l.now(), max(0, l.slots))
+		n += l.pace.takeUp(l.now(), max(0, l.freeSlots()))
 	}
 	return n
 }
+
+// anyWaitsForSlot says that a message could be started if there were a slot. While slots are free, what is ready waits for the proof
+// of its lease.
+func (l *loop) anyWaitsForSlot() bool { return len(l.ready) > 0 && l.freeSlots() <= 0 }
 
 // toReceive is how many messages a receive may ask for, if one is to be started; else 0. Receives for ten cost least. One
 // for fewer is started only while nothing else is to be had: no message waits for a slot and no receive is under way. If
@@ -85,9 +89,9 @@ func (l *loop) toReceive() int {
 	switch {
 	case n >= min(host.MaxBatch, l.capacity.limit.messages):
 		return n
-	case n <= 0 || len(l.ready) > 0 && l.slots <= 0 || l.polling.active > 0: // with free slots, ready has only unproven ones
+	case n <= 0 || l.anyWaitsForSlot() || l.polling.active > 0:
 		return 0
-	case n < wanted && (l.slots <= 0 || l.deletes.unanswered() > 0 || l.releases.unanswered() > 0):
+	case n < wanted && (l.freeSlots() <= 0 || l.deletes.unanswered() > 0 || l.releases.unanswered() > 0):
 		return 0
 	}
 	return n

@@ -258,15 +258,15 @@ func TestToReceive(t *testing.T) {
 		want int
 	}{
 		"all slots are free":                 {func(*loop) {}, 10},
-		"few slots are free":                 {func(l *loop) { l.slots = 3 }, 3},
-		"none is":                            {func(l *loop) { l.slots = 0 }, 0},
-		"for what handlers will take up":     {func(l *loop) { l.slots = -5; l.quick(12) }, 7},
-		"while a message waits for a slot":   {func(l *loop) { l.slots = -5; l.quick(12); l.ready = make([]*delivery, 1) }, 0},
-		"beside another receive":             {func(l *loop) { l.slots = 3; l.polling.active = 1 }, 0},
+		"few slots are free":                 {func(l *loop) { l.setFreeSlots(3) }, 3},
+		"none is":                            {func(l *loop) { l.setFreeSlots(0) }, 0},
+		"for what handlers will take up":     {func(l *loop) { l.setFreeSlots(-5); l.quick(12) }, 7},
+		"while a message waits for a slot":   {func(l *loop) { l.setFreeSlots(-5); l.quick(12); l.ready = make([]*delivery, 1) }, 0},
+		"beside another receive":             {func(l *loop) { l.setFreeSlots(3); l.polling.active = 1 }, 0},
 		"no room for ten, and none comes":    {func(l *loop) { l.capacity.used.messages = 95 }, 5},
 		"no room for ten, a delete is sent":  {func(l *loop) { l.capacity.used.messages = 95; l.deletes.inCalls = 1 }, 0},
 		"no room for ten, a release is sent": {func(l *loop) { l.capacity.used.messages = 95; l.releases.inCalls = 1 }, 0},
-		"no room for ten, all slots taken":   {func(l *loop) { l.capacity.used.messages = 95; l.slots = 0; l.quick(12) }, 0},
+		"no room for ten, all slots taken":   {func(l *loop) { l.capacity.used.messages = 95; l.setFreeSlots(0); l.quick(12) }, 0},
 		"almost too many are held":           {func(l *loop) { l.parked.messages = 2*l.opts.Held - 1 }, 10},
 		"too many are held":                  {func(l *loop) { l.parked.messages = 2 * l.opts.Held }, 0},
 	} {

@@ -132,7 +132,8 @@ func TestReceiversAfterAnAnswer(t *testing.T) {
 		{2, 2, 2, 1, 3}, {2, 2, 2, 0, 2}, {2, 2, 1, 1, 2}, {4, 2, 2, 1, 4}, {2, 2, 0, 1, 1}, {1, 2, 0, 1, 1},
 	} {
 		l := newTestLoop(t, func(o *Options) { o.Receivers = 4 })
-		l.polling.target, l.slots = tc.target, tc.slots
+		l.polling.target = tc.target
+		l.setFreeSlots(tc.slots)
 		e := received{poll: &poll{reserved: amount{messages: tc.asked}, sent: time.Now()}, arrival: time.Now()}
 		for i := range tc.messages {
 			e.batch = append(e.batch, incoming{m: &sqsonce.Message{ID: fmt.Sprint(i)}})

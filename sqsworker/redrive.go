@@ -31,14 +31,13 @@ func (l *loop) mustAwaitDLQ(d *delivery) bool {
 // awaitDLQ holds a group whose head has been run often enough until the dead-letter queue takes the head, or will get it from
 // SQS. The head is run again meanwhile, after its backoff.
 func (l *loop) awaitDLQ(d *delivery, delay time.Duration) {
-	l.holdParked(d, delay, nil)
-	d.awaitsDLQ = true
+	l.holdParked(d, heldDLQ, delay, nil)
 	l.readRedrive()
 }
 
 func (l *loop) awaiting() (heads []*delivery) {
 	for _, g := range l.groups {
-		if g.head != nil && g.head.awaitsDLQ {
+		if g.head != nil && g.head.state == held && g.head.heldFor == heldDLQ {
 			heads = append(heads, g.head)
 		}
 	}

@@ -139,7 +139,7 @@ func TestLeftToSQSFromAHold(t *testing.T) {
 	head.tries, head.result = 1, result{settle: func(bool) error { return nil }}
 	l.awaitDLQ(head, time.Minute)
 	l.redriveRead(redriveRead{queue: q})
-	if head.state != releasing || next.state != waiting || next.parked {
+	if head.state != releasing || next.state != ready || next.parked {
 		t.Errorf("head: state %d, next one: state %d, parked %t", head.state, next.state, next.parked)
 	}
 }

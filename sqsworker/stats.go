@@ -78,7 +78,7 @@ func (l *loop) noteTurn() {
 	defer l.counters.turn.mu.Unlock()
 	l.counters.turn.now = Stats{
 		InFlight: int64(l.capacity.used.messages - l.polling.asked + l.parked.messages), Receiving: int64(l.polling.active),
-		Running: n(running), Waiting: n(waiting), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
+		Running: n(running), Waiting: n(following) + n(ready), Held: n(held), Rejecting: n(rejecting), Deleting: n(deleting), Releasing: n(releasing),
 		Concurrency: int64(l.opts.Concurrency), MaxInFlight: int64(l.opts.InFlight),
 	}
 }

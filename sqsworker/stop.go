@@ -55,8 +55,8 @@ func (l *loop) noticeStop() {
 	default:
 	}
 	select {
-	case <-l.hurry:
-		l.hurry = nil
+	case <-l.hurryAsked:
+		l.hurryAsked = nil
 		l.beginStop(nil)
 		l.cancelHandlers()
 		l.log.Info("sqsworker: handlers cancelled before StopTimeout: the stop waits for what is under way",
@@ -112,7 +112,7 @@ func (l *loop) releaseAllUnstarted() {
 		l.releaseUnstartedOf(g)
 	}
 	for _, d := range l.sorted() {
-		if d.group == nil && (d.state == waiting || d.state == held) && !l.mustRunInStop(d) {
+		if d.group == nil && d.isUnstarted() && !l.mustRunInStop(d) {
 			l.releaseUnstarted(d)
 		}
 	}
@@ -157,7 +157,7 @@ func (l *loop) abandonRunning() {
 
 // stopFinished says that the stop has come to its end.
 func (l *loop) stopFinished() bool {
-	if !l.stopping.begun || l.polling.active > 0 || l.counts[waiting]+l.counts[held]+l.counts[running] > 0 {
+	if !l.stopping.begun || l.polling.active > 0 || l.counts[following]+l.counts[ready]+l.counts[held]+l.counts[running] > 0 {
 		return false
 	}
 	if l.counts[deleting]+l.counts[releasing]+l.counts[rejecting] == 0 {

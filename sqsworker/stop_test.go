@@ -222,7 +222,7 @@ func TestEndOfTheStop(t *testing.T) {
 	t.Parallel()
 	l := newTestLoop(t)
 	l.stopping.begun = true
-	states := []state{waiting, running, held, rejecting, deleting, releasing}
+	states := []state{following, ready, running, held, rejecting, deleting, releasing}
 	for i, a := range states {
 		for _, b := range states[i:] {
 			l.counts = [gone + 1]int{}

@@ -14,7 +14,7 @@ func (l *loop) giveBackBehind(d *delivery) {
 	switch {
 	case d.group != nil && !l.followerAtLastReceive(d.group):
 		behind, d.group.followers = d.group.followers, nil
-	case d.group == nil && d.next != nil && d.next.state == waiting && !l.atLastReceive(d.next):
+	case d.group == nil && d.next != nil && d.next.state == following && !l.atLastReceive(d.next):
 		behind = []*delivery{d.next}
 	}
 	for _, b := range behind {
