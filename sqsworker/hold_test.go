@@ -12,8 +12,6 @@ import (
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
-	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // deduplicate wraps h with dedup and a store of its own. The key is the body without its group and without what follows the
@@ -284,32 +282,6 @@ func TestHeldHeadKeepsItsGroup(t *testing.T) {
 		if s := j.Stats(); s.Received != 5 || s.LeasesLost != 0 {
 			t.Errorf("%+v", s)
 		}
-	})
-}
-
-// TestHeldCopyLosesItsLease: another consumer may have the message then. It is not changed, and not tried again here.
-func TestHeldCopyLosesItsLease(t *testing.T) {
-	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
-		var r runs
-		never := make(chan struct{})
-		j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-			defer r.begin(m.Body)()
-			return sqsonce.RetryAfter(10*time.Minute, host.WithEnded(sqsonce.ErrInProgress, never))
-		})
-		x.send("a")
-		time.Sleep(5 * time.Second)
-		x.receive(0) // gets nothing: the message is held
-		x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opChange, Prob: 1, Do: fault.Error}, {Op: opReceive, Prob: 1, Do: fault.Error}}})
-		time.Sleep(time.Minute)
-		if s := j.Stats(); s.LeasesLost != 1 || len(r.list()) != 1 {
-			t.Errorf("%v; %+v", r.list(), s)
-		}
-		x.srv.Set(fault.Plan{})
-		time.Sleep(time.Minute)
-		if s := j.Stats(); s.Received != 2 || len(r.list()) != 2 {
-			t.Errorf("%v; %+v", r.list(), s)
-		}
-		j.stopClean()
 	})
 }
 

@@ -34,24 +34,6 @@ func TestIdleIsOnePollPerWait(t *testing.T) {
 	})
 }
 
-// TestBusyHandlersNeedNoMoreReceivers: while all handlers are busy, more receives would only keep messages from other
-// workers.
-func TestBusyHandlersNeedNoMoreReceivers(t *testing.T) {
-	rule := fault.Rule{Op: opReceive, Prob: 1, Do: fault.Delay, Delay: 20 * time.Millisecond}
-	bubble(t, setup{faults: []fault.Rule{rule}}, func(x *fixture) {
-		for i := range 500 {
-			x.send(fmt.Sprint(i))
-		}
-		c := &countedClient{Client: x.c}
-		j := x.startWith(c, ignores(time.Second, nil), func(o *Options) { o.Concurrency, o.InFlight, o.Receivers = 10, 1000, 50 })
-		time.Sleep(55 * time.Second)
-		j.stopClean()
-		if n := c.receives.most; n > 3 {
-			t.Errorf("%d receives at once for 10 handlers of 1 s, want no more than their start takes", n)
-		}
-	})
-}
-
 func TestInFlightIsTheLimit(t *testing.T) {
 	for _, limit := range []int{1, 3, 12, 25} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {

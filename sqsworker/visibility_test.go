@@ -15,36 +15,6 @@ import (
 
 const opChange = "ChangeMessageVisibilityBatch"
 
-func TestSlowHandlersKeepTheirMessages(t *testing.T) {
-	for _, tc := range []struct{ visibility, handler time.Duration }{
-		{10 * time.Second, 24 * time.Second},
-		{time.Second, 5 * time.Second},
-	} {
-		t.Run(fmt.Sprintf("V=%s handler=%s", tc.visibility, tc.handler), func(t *testing.T) {
-			bubble(t, setup{}, func(x *fixture) {
-				for i := range 20 {
-					x.send(fmt.Sprint(i))
-				}
-				var r runs
-				h := r.take(tc.handler)
-				// Two workers: if one loses a message, the other gets it. Messages also wait for a slot.
-				a := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
-				b := x.start(h, func(o *Options) { o.Visibility = tc.visibility })
-				time.Sleep(5 * tc.handler)
-				a.stopClean()
-				b.stopClean()
-				x.wantEmpty()
-				if got := len(r.list()); got != 20 {
-					t.Errorf("%d runs of 20 messages", got)
-				}
-				if lost := a.Stats().LeasesLost + b.Stats().LeasesLost; lost != 0 {
-					t.Errorf("%d leases lost", lost)
-				}
-			})
-		})
-	}
-}
-
 func TestExtensionsAreBatched(t *testing.T) {
 	bubble(t, setup{}, func(x *fixture) {
 		for i := range 10 {
